@@ -33,14 +33,13 @@ def gradients(output, grad_output, inputs):
 
 
 def save(path, tensors, **metadata):
-    """Writes a safetensors file under tests/golden; float64 becomes float32, metadata keys keep their order."""
+    """Writes a safetensors file under tests/golden; float64 becomes float32. Widest types first, which aligns all."""
     header, body, offset = {}, [], 0
     if metadata:
         header["__metadata__"] = {key: str(value) for key, value in metadata.items()}
-    for name, value in tensors.items():
-        value = value.detach().contiguous()
-        value = value.float() if value.is_floating_point() else value
-        data = value.numpy().tobytes()
+    stored = {name: value.detach().float() if value.is_floating_point() else value for name, value in tensors.items()}
+    for name, value in sorted(stored.items(), key=lambda item: -item[1].itemsize):
+        data = value.contiguous().numpy().tobytes()
         header[name] = {
             "dtype": _NAMES[value.dtype],
             "shape": list(value.shape),

@@ -27,7 +27,7 @@ def scores(q, k, scale=None, softcap=None):
     return softcap * torch.tanh(result / softcap) if softcap else result
 
 
-def attend(score, v, keep):
+def attend(score, keep, v):
     """Softmax of the scores over the kept keys, then the weighted sum of v: output, weights, log-sum-exp.
     A row that keeps no key gives zeros, and -infinity for its log-sum-exp."""
     v = v.repeat_interleave(score.shape[1] // v.shape[1], dim=1)
@@ -54,5 +54,4 @@ def combine(score, keep, mask=None, key_padding=None):
 
 def attention(q, k, v, mask=None, key_padding=None, causal="none", window=(-1, -1), scale=None, softcap=None):
     keep = visible(q.shape[2], k.shape[2], causal, window)
-    score, keep = combine(scores(q, k, scale, softcap), keep, mask, key_padding)
-    return attend(score, v, keep)
+    return attend(*combine(scores(q, k, scale, softcap), keep, mask, key_padding), v)

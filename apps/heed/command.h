@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace heed::app {
+
+/// What every subcommand takes: --threads, --json, --quiet, --color.
+struct Common {
+  int threads = 0;  ///< 0: one a core
+  bool json = false;
+  bool quiet = false;
+  std::string color = "auto";
+
+  /// Whether colours may be used on the given file descriptor.
+  bool colors(int descriptor) const;
+};
+
+/// One subcommand. `setup` adds its options to the parser and gives the function that runs it and
+/// returns the exit code. The options' storage lives in that function's captures
+/// (std::make_shared<Options>()).
+struct Command {
+  std::string name;
+  std::string summary;                ///< one line
+  std::vector<std::string> examples;  ///< two command lines a user would type
+  std::function<std::function<int()>(CLI::App&, const Common&)> setup;
+};
+
+/// Registers a subcommand at start-up: `static Registration r{{"info", …}};` in its own file.
+struct Registration {
+  explicit Registration(Command command);
+};
+
+/// All subcommands, sorted by name.
+const std::vector<Command>& commands();
+
+}  // namespace heed::app

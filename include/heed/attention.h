@@ -1,0 +1,130 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "heed/tensor.h"
+
+namespace heed {
+
+/// Which keys a query may see, by position. With T_k keys and T_q queries, query i stands at
+/// position i + offset.
+struct NoMask {};
+struct Causal {
+  int64_t offset = 0;  ///< 0: top-left (PyTorch's is_causal); T_k - T_q: bottom-right (a cache)
+};
+/// i + offset - left <= j <= i + offset + right; -1: no limit on that side.
+struct Window {
+  int64_t left = -1;
+  int64_t right = -1;
+  int64_t offset = 0;
+};
+using PositionMask = std::variant<NoMask, Causal, Window>;
+
+enum class AttentionKernel {
+  automatic,  ///< what is fastest
+  reference,  ///< the formula in plain steps; holds the whole matrix
+  chunked,    ///< the formula for a chunk of queries at a time
+  flash,      ///< tiles with an online softmax; no T×T buffer
+};
+
+struct AttentionOptions {
+  PositionMask position = NoMask{};
+  Tensor keep;         ///< bool or u8, true = attend; broadcastable to [B, Hq, Tq, Tk]
+  Tensor bias;         ///< floating, added to the scaled scores, has a gradient; broadcastable
+  Tensor key_padding;  ///< bool or u8 [B, Tk], true = real
+  std::optional<double> scale;  ///< default 1/sqrt(D)
+  double softcap = 0.0;         ///< s -> softcap * tanh(s / softcap) where > 0, before masks and bias
+  double dropout = 0.0;         ///< on the weights
+  bool training = false;
+  AttentionKernel kernel = AttentionKernel::automatic;
+  int64_t chunk = 128;  ///< queries at a time of the chunked kernel
+};
+
+/// q [B, Hq, Tq, D], k [B, Hkv, Tk, D], v [B, Hkv, Tk, Dv] -> [B, Hq, Tq, Dv]; Hq a multiple of Hkv.
+/// A row that may see no key gives zeros, in the output and in the gradient. Keys that a row may
+/// not see are never read into its result, so NaN there does not leak.
+HEED_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                          const AttentionOptions& options = {});
+
+/// What the formula computes on the way, each [B, Hq, Tq, Tk] but the output.
+struct AttentionSteps {
+  Tensor scores;   ///< q·kᵀ
+  Tensor scaled;   ///< × scale (and soft-capped)
+  Tensor masked;   ///< + bias, -inf where masked
+  Tensor weights;  ///< softmax; zeros in a fully masked row
+  Tensor output;
+  Tensor lse;      ///< [B, Hq, Tq]: log of the sum of exponentials; -inf in a fully masked row
+};
+/// The steps of the formula without a gradient; dropout is not applied.
+HEED_API AttentionSteps attention_steps(const Tensor& q, const Tensor& k, const Tensor& v,
+                                        const AttentionOptions& options = {});
+
+/// One attention call as the fast path saw it: enough to recompute any part of its weights exactly.
+struct AttentionRecord {
+  Tensor q, k, v;
+  Tensor lse;  ///< [B, Hq, Tq]
+  Tensor output;
+  AttentionOptions options;
+
+  /// Weights of rows [row_begin, row_end) and keys [key_begin, key_end) of one head, before dropout.
+  HEED_API Tensor weights(int64_t batch, int64_t head, int64_t row_begin, int64_t row_end, int64_t key_begin,
+                 int64_t key_end) const;
+  /// All weights of one head [Tq, Tk], or of all [B, Hq, Tq, Tk].
+  HEED_API Tensor weights(int64_t batch, int64_t head) const;
+  HEED_API Tensor all_weights() const;
+};
+
+/// Receives what models compute while it is in scope. Nothing is kept, and nothing slows down, where
+/// none is.
+class HEED_API Observer {
+ public:
+  Observer();
+  virtual ~Observer();
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
+
+  /// Called for an activation by its hook name ("blocks.0.attn.hook_q"). What it returns is used in
+  /// its place: that is how a head is muted. Only called where wants(name).
+  virtual Tensor activation(const std::string& name, const Tensor& value);
+  virtual bool wants(const std::string& name);
+  /// Called after each attention of the model, with the name of its place ("blocks.0.attn").
+  virtual void attention(const std::string& name, const AttentionRecord& record);
+  /// May change an attention's options before it runs (causal off and the like).
+  virtual void adjust(const std::string& name, AttentionOptions& options);
+
+  /// The innermost one in scope on this thread, or null.
+  static Observer* current();
+
+ private:
+  Observer* outer_;
+};
+
+/// Names the places below it: `Place place("blocks.0");` makes "attn" report as "blocks.0.attn".
+/// Costs nothing where no Observer is in scope.
+class HEED_API Place {
+ public:
+  explicit Place(const char* name, int64_t index = -1);
+  ~Place();
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  /// "blocks.0.attn" + "." + name
+  static std::string path(const char* name = "");
+
+ private:
+  bool active_;
+  size_t length_ = 0;
+};
+
+/// Hands an activation to the observer in scope, if any, and returns what to go on with.
+inline Tensor observe(const char* name, const Tensor& value) {
+  Observer* observer = Observer::current();
+  if (observer == nullptr) {
+    return value;
+  }
+  const std::string path = Place::path(name);
+  return observer->wants(path) ? observer->activation(path, value) : value;
+}
+
+}  // namespace heed

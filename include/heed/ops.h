@@ -1,0 +1,136 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "heed/autograd.h"
+#include "heed/tensor.h"
+
+// Differentiable operations. Every function checks its arguments, throws Error naming the op and the
+// shapes, and records its gradient. Axes may be negative. Floating results have the inputs' dtype;
+// f16 and bf16 are computed in f32.
+
+namespace heed {
+
+// Views (no copy where strides allow it).
+HEED_API Tensor reshape(const Tensor& x, const Shape& shape);  ///< one extent may be -1
+HEED_API Tensor transpose(const Tensor& x, int axis_a = -2, int axis_b = -1);
+HEED_API Tensor permute(const Tensor& x, const Shape& order);
+HEED_API Tensor slice(const Tensor& x, int axis, int64_t begin, int64_t end);  ///< [begin, end)
+HEED_API Tensor select(const Tensor& x, int axis, int64_t index);              ///< drops the axis
+HEED_API Tensor expand(const Tensor& x, const Shape& shape);                   ///< broadcast
+HEED_API Tensor squeeze(const Tensor& x, int axis);
+HEED_API Tensor unsqueeze(const Tensor& x, int axis);
+HEED_API Tensor contiguous(const Tensor& x);
+HEED_API Tensor cast(const Tensor& x, DType type);
+
+// Elementwise, NumPy's broadcasting.
+HEED_API Tensor add(const Tensor& a, const Tensor& b);
+HEED_API Tensor sub(const Tensor& a, const Tensor& b);
+HEED_API Tensor mul(const Tensor& a, const Tensor& b);
+HEED_API Tensor div(const Tensor& a, const Tensor& b);
+HEED_API Tensor add(const Tensor& a, double b);
+HEED_API Tensor mul(const Tensor& a, double b);
+inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
+inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
+inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
+inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
+inline Tensor operator+(const Tensor& a, double b) { return add(a, b); }
+inline Tensor operator-(const Tensor& a, double b) { return add(a, -b); }
+inline Tensor operator*(const Tensor& a, double b) { return mul(a, b); }
+inline Tensor operator*(double a, const Tensor& b) { return mul(b, a); }
+inline Tensor operator/(const Tensor& a, double b) { return mul(a, 1.0 / b); }
+
+HEED_API Tensor exp(const Tensor& x);
+HEED_API Tensor log(const Tensor& x);
+HEED_API Tensor sqrt(const Tensor& x);
+HEED_API Tensor tanh(const Tensor& x);
+HEED_API Tensor sigmoid(const Tensor& x);
+
+enum class Activation { none, relu, gelu, gelu_tanh, silu, tanh, sigmoid };
+HEED_API Tensor activate(const Tensor& x, Activation kind);
+HEED_API Tensor relu(const Tensor& x);
+HEED_API Tensor gelu(const Tensor& x);       ///< erf: BERT, ViT
+HEED_API Tensor gelu_tanh(const Tensor& x);  ///< tanh approximation: GPT-2, T5
+HEED_API Tensor silu(const Tensor& x);
+/// activate(gate) * up in one pass (SwiGLU, T5's gated GELU).
+HEED_API Tensor gated(const Tensor& gate, const Tensor& up, Activation kind);
+
+// Reductions.
+HEED_API Tensor sum(const Tensor& x);
+HEED_API Tensor sum(const Tensor& x, int axis, bool keep_axis = false);
+HEED_API Tensor mean(const Tensor& x);
+HEED_API Tensor mean(const Tensor& x, int axis, bool keep_axis = false);
+HEED_API Tensor max(const Tensor& x, int axis, bool keep_axis = false);
+HEED_API Tensor argmax(const Tensor& x, int axis);  ///< i64, no gradient; the first of equals
+
+// Rows.
+HEED_API Tensor softmax(const Tensor& x, int axis = -1);  ///< a row of -inf gives zeros
+HEED_API Tensor log_softmax(const Tensor& x, int axis = -1);
+/// Over the last axis; weight and bias [n], bias may be undefined.
+HEED_API Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps);
+HEED_API Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
+
+// Structure.
+HEED_API Tensor concat(const std::vector<Tensor>& parts, int axis);
+HEED_API std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int axis);
+HEED_API Tensor stack(const std::vector<Tensor>& parts, int axis);
+/// out[i][j][k] = x[i][index[i][j][k]][k] for axis 1 and so on: torch.gather.
+HEED_API Tensor gather(const Tensor& x, int axis, const Tensor& index);
+/// Rows of x along axis 0: out[i] = x[index[i]]; the gradient adds up repeated rows.
+HEED_API Tensor index_rows(const Tensor& x, const Tensor& index);
+HEED_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
+HEED_API Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
+/// weight [n, d], ids i64/i32 of any shape -> ids.shape + [d].
+HEED_API Tensor embedding(const Tensor& weight, const Tensor& ids);
+/// Each element is zero with probability p, else scaled by 1/(1-p). The mask comes from the
+/// thread's random state. Does nothing where p is 0 or `training` is false.
+HEED_API Tensor dropout(const Tensor& x, double p, bool training);
+/// [B, C, H, W] -> [B, (H/p)*(W/p), C*p*p]: the non-overlapping patches, row-major.
+HEED_API Tensor unfold_patches(const Tensor& images, int64_t patch_height, int64_t patch_width);
+
+// Products.
+/// [..., m, k] x [..., k, n] -> [..., m, n], leading axes broadcast.
+HEED_API Tensor matmul(const Tensor& a, const Tensor& b);
+
+/// How a weight lies in its checkpoint.
+enum class WeightLayout {
+  out_in,  ///< [out, in]: PyTorch's Linear
+  in_out,  ///< [in, out]: GPT-2's Conv1D
+};
+struct LinearOptions {
+  WeightLayout layout = WeightLayout::out_in;
+  Activation activation = Activation::none;  ///< applied to x·W + bias, on the tile while in cache
+  Tensor residual;                           ///< added last; the result's shape
+};
+/// x [..., in] times weight, plus bias (may be undefined). The weight may be f32, f64, f16, bf16 or
+/// quantised (q8_0, q4_0: [out, in] only, no gradient). A row's result does not depend on the rows
+/// beside it nor on the thread count.
+HEED_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                       const LinearOptions& options = {});
+
+// Losses (means over the positions that count).
+struct CrossEntropyOptions {
+  int64_t ignore_index = -100;
+  double label_smoothing = 0.0;
+};
+/// logits [..., classes], targets i64 [...].
+HEED_API Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
+                              const CrossEntropyOptions& options = {});
+/// cross_entropy(linear(x, weight, bias), targets) in chunks of rows: the logits of a whole batch
+/// never exist in memory.
+HEED_API Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                     const Tensor& targets, const CrossEntropyOptions& options = {});
+HEED_API Tensor mse(const Tensor& prediction, const Tensor& target);
+
+// Recurrent cells. Gate order i, f, g, o (LSTM) and r, z, n (GRU), PyTorch's.
+struct LstmState {
+  Tensor h;  ///< [B, hidden]
+  Tensor c;  ///< [B, hidden]
+};
+HEED_API LstmState lstm_cell(const Tensor& x, const LstmState& state, const Tensor& weight_ih,
+                             const Tensor& weight_hh, const Tensor& bias_ih, const Tensor& bias_hh);
+HEED_API Tensor gru_cell(const Tensor& x, const Tensor& h, const Tensor& weight_ih,
+                         const Tensor& weight_hh, const Tensor& bias_ih, const Tensor& bias_hh);
+
+}  // namespace heed

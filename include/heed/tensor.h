@@ -1,0 +1,209 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "heed/export.h"
+#include "heed/half.h"
+
+namespace heed {
+
+/// Element types. q8_0 and q4_0 are GGUF's blocks of 32 weights (34 and 18 bytes) along the last axis.
+enum class DType : uint8_t { f32, f64, f16, bf16, i32, i64, u8, boolean, q8_0, q4_0 };
+
+HEED_API std::string_view name_of(DType type);
+HEED_API DType dtype_from_name(std::string_view name);
+HEED_API bool is_floating(DType type);  ///< f32, f64, f16, bf16
+HEED_API bool is_quantized(DType type);
+/// Bytes of `count` elements; for block types `count` must be a multiple of 32.
+HEED_API int64_t bytes_of(DType type, int64_t count);
+
+template <class T>
+struct DTypeOf;
+template <>
+struct DTypeOf<float> {
+  static constexpr DType value = DType::f32;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr DType value = DType::f64;
+};
+template <>
+struct DTypeOf<Half> {
+  static constexpr DType value = DType::f16;
+};
+template <>
+struct DTypeOf<BFloat16> {
+  static constexpr DType value = DType::bf16;
+};
+template <>
+struct DTypeOf<int32_t> {
+  static constexpr DType value = DType::i32;
+};
+template <>
+struct DTypeOf<int64_t> {
+  static constexpr DType value = DType::i64;
+};
+template <>
+struct DTypeOf<uint8_t> {
+  static constexpr DType value = DType::u8;
+};
+template <>
+struct DTypeOf<bool> {
+  static constexpr DType value = DType::boolean;
+};
+
+/// Up to eight extents, stored inline. Also used for strides (in elements).
+class HEED_API Shape {
+ public:
+  static constexpr int kMaxRank = 8;
+
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> extents) : Shape(extents.begin(), extents.size()) {}
+  explicit Shape(std::span<const int64_t> extents) : Shape(extents.data(), extents.size()) {}
+  Shape(const int64_t* extents, size_t rank);
+
+  int rank() const { return rank_; }
+  int64_t operator[](int axis) const { return extents_[axis]; }
+  int64_t& operator[](int axis) { return extents_[axis]; }
+  const int64_t* begin() const { return extents_; }
+  const int64_t* end() const { return extents_ + rank_; }
+  bool operator==(const Shape& other) const;
+
+  /// Product of the extents; throws on overflow or a negative extent.
+  int64_t numel() const;
+  /// Index of an axis given as 0 … rank-1 or -rank … -1; throws where it is outside.
+  int axis(int axis, std::string_view op) const;
+  void push_back(int64_t extent);
+  void insert(int axis, int64_t extent);
+  void erase(int axis);
+  std::string to_string() const;  ///< "[2, 3]"
+
+ private:
+  int64_t extents_[kMaxRank] = {};
+  int rank_ = 0;
+};
+
+/// Shape of the result of an elementwise op on the two (NumPy's rules); throws naming both.
+HEED_API Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op);
+HEED_API Shape contiguous_strides(const Shape& shape);
+
+class Storage;
+struct Node;        // an op's place in the history (autograd)
+struct TensorImpl;  // shape, storage, gradient and history behind a handle
+
+/// A handle to a strided array and its history. Copies share everything. A default-made Tensor is
+/// undefined. Members never record history; the differentiable operations are in heed/ops.h.
+class HEED_API Tensor {
+ public:
+  Tensor() = default;
+
+  static Tensor empty(const Shape& shape, DType type = DType::f32);
+  static Tensor zeros(const Shape& shape, DType type = DType::f32);
+  static Tensor full(const Shape& shape, double value, DType type = DType::f32);
+  static Tensor scalar(double value, DType type = DType::f32);
+  static Tensor arange(int64_t count, DType type = DType::i64);
+  /// Copies the values; their count must be the shape's.
+  template <class T>
+  static Tensor from(std::span<const T> values, const Shape& shape) {
+    return copy_of(values.data(), values.size(), shape, DTypeOf<T>::value);
+  }
+  template <class T>
+  static Tensor from(const std::vector<T>& values, const Shape& shape) {
+    return copy_of(values.data(), values.size(), shape, DTypeOf<T>::value);
+  }
+  template <class T>
+  static Tensor from(std::initializer_list<T> values, const Shape& shape) {
+    return copy_of(values.begin(), values.size(), shape, DTypeOf<T>::value);
+  }
+  /// A tensor over memory that `owner` keeps alive (a mapped file). Read-only by convention.
+  static Tensor borrow(const void* data, const Shape& shape, DType type,
+                       std::shared_ptr<const void> owner);
+
+  bool defined() const { return impl_ != nullptr; }
+  explicit operator bool() const { return defined(); }
+  DType dtype() const;
+  const Shape& shape() const;
+  const Shape& strides() const;
+  int rank() const { return shape().rank(); }
+  int64_t size(int axis) const;  ///< negative axes count from the end
+  int64_t numel() const;
+  int64_t bytes() const;
+  bool is_contiguous() const;
+  bool same_as(const Tensor& other) const { return impl_ == other.impl_; }
+  bool shares_storage_with(const Tensor& other) const;
+  /// Who else holds this storage; 1 means nobody.
+  int64_t storage_use_count() const;
+
+  /// First element. The type must be the tensor's.
+  template <class T>
+  T* data() const {
+    return static_cast<T*>(data_checked(DTypeOf<T>::value));
+  }
+  void* raw() const;
+  /// The only element as a double.
+  double item() const;
+  /// All elements in row-major order, converted to doubles.
+  std::vector<double> to_doubles() const;
+  template <class T>
+  std::vector<T> to_vector() const {
+    const Tensor flat = to(DTypeOf<T>::value).contiguous();
+    const T* first = flat.template data<T>();
+    return std::vector<T>(first, first + flat.numel());
+  }
+
+  /// Another view of the same storage, without history: the ground of reshape, slice and the like.
+  Tensor alias(const Shape& shape, const Shape& strides, int64_t offset_in_elements) const;
+  Tensor detach() const;             ///< same storage, no history
+  Tensor clone() const;              ///< contiguous copy, no history
+  Tensor contiguous() const;         ///< itself where already contiguous, else clone()
+  Tensor to(DType type) const;       ///< itself where already of that type; else converted
+  void copy_from(const Tensor& source);  ///< same shape; converts the type; counts as in-place
+  void fill(double value);               ///< counts as in-place
+
+  bool requires_grad() const;  ///< a leaf that wants a gradient, or a result of one
+  Tensor& set_requires_grad(bool wanted);
+  bool is_leaf() const;
+  /// The gradient backward() left here; an undefined tensor where there is none.
+  Tensor grad() const;
+  void set_grad(const Tensor& gradient);
+  /// Counts in-place writes to the storage, so that a gradient that reads an overwritten value is
+  /// caught.
+  uint32_t version() const;
+  void bump_version();
+
+  /// NumPy's layout, summarised beyond 1,000 elements.
+  std::string to_string() const;
+
+  TensorImpl* impl() const { return impl_.get(); }
+  const std::shared_ptr<TensorImpl>& share_impl() const { return impl_; }
+  explicit Tensor(std::shared_ptr<TensorImpl> impl) : impl_(std::move(impl)) {}
+
+ private:
+  static Tensor copy_of(const void* values, size_t count, const Shape& shape, DType type);
+  void* data_checked(DType type) const;
+
+  std::shared_ptr<TensorImpl> impl_;
+};
+
+HEED_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+/// What the caching allocator holds; see docs/adr/0003.
+struct MemoryStats {
+  int64_t in_use = 0;    ///< bytes in live tensors
+  int64_t peak = 0;      ///< the most that was in use since reset_peak_memory()
+  int64_t reserved = 0;  ///< bytes asked of the system, in use or kept for reuse
+};
+HEED_API MemoryStats memory_stats();
+HEED_API void reset_peak_memory();
+/// Gives the blocks kept for reuse back to the system.
+HEED_API void release_cached_memory();
+
+}  // namespace heed

@@ -1,0 +1,113 @@
+// Per-target helpers for kernels: include inside foreach_target files, after highway.h.
+// clang-format off
+#if defined(HEED_KERNELS_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_SIMD_INL_H_
+#undef HEED_KERNELS_SIMD_INL_H_
+#else
+#define HEED_KERNELS_SIMD_INL_H_
+#endif
+// clang-format on
+
+#include <hwy/highway.h>
+
+#include <cstring>
+
+#include "kernels/types.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Lanes of the type in which T is computed: f64 for f64, f32 for f32, f16 and bf16.
+template <class T>
+using Tag = hn::ScalableTag<Compute<T>>;
+
+/// Loads a full vector of T as the compute type.
+template <class D>
+HWY_INLINE hn::Vec<D> load(D d, const float* p) {
+  return hn::LoadU(d, p);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> load(D d, const double* p) {
+  return hn::LoadU(d, p);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> load(D d, const BFloat16* p) {
+  const hn::Rebind<uint16_t, D> d16;
+  const hn::Rebind<uint32_t, D> d32;
+  const auto bits = hn::LoadU(d16, reinterpret_cast<const uint16_t*>(p));
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(d32, bits)));
+}
+template <class D>
+HWY_INLINE hn::Vec<D> load(D d, const Half* p) {
+  const hn::Rebind<hwy::float16_t, D> d16;
+  return hn::PromoteTo(d, hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(p)));
+}
+
+/// Stores the compute type as T, rounding to nearest even.
+template <class D>
+HWY_INLINE void store(hn::Vec<D> v, D d, float* p) {
+  hn::StoreU(v, d, p);
+}
+template <class D>
+HWY_INLINE void store(hn::Vec<D> v, D d, double* p) {
+  hn::StoreU(v, d, p);
+}
+template <class D>
+HWY_INLINE void store(hn::Vec<D> v, D /*d*/, BFloat16* p) {
+  const hn::Rebind<uint16_t, D> d16;
+  const hn::Rebind<uint32_t, D> d32;
+  const auto bits = hn::BitCast(d32, v);
+  const auto even = hn::And(hn::ShiftRight<16>(bits), hn::Set(d32, 1u));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(even, hn::Set(d32, 0x7fffu))));
+  const auto nan = hn::Set(d32, 0x7fc0u);
+  const auto chosen = hn::IfThenElse(hn::RebindMask(d32, hn::IsNaN(v)), nan, rounded);
+  hn::StoreU(hn::TruncateTo(d16, chosen), d16, reinterpret_cast<uint16_t*>(p));
+}
+template <class D>
+HWY_INLINE void store(hn::Vec<D> v, D /*d*/, Half* p) {
+  const hn::Rebind<hwy::float16_t, D> d16;
+  hn::StoreU(hn::DemoteTo(d16, v), d16, reinterpret_cast<hwy::float16_t*>(p));
+}
+
+/// The first `count` (< lanes) elements; the other lanes hold `fill`. Reads nothing beyond them.
+template <class T, class D>
+HWY_INLINE hn::Vec<D> load_some(D d, const T* p, size_t count, Compute<T> fill = 0) {
+  HWY_ALIGN T buffer[hn::MaxLanes(d)];
+  std::memcpy(buffer, p, count * sizeof(T));
+  std::memset(static_cast<void*>(buffer + count), 0, (hn::Lanes(d) - count) * sizeof(T));
+  const auto v = load(d, buffer);
+  return hn::IfThenElse(hn::FirstN(d, count), v, hn::Set(d, fill));
+}
+template <class T, class D>
+HWY_INLINE void store_some(hn::Vec<D> v, D d, T* p, size_t count) {
+  HWY_ALIGN T buffer[hn::MaxLanes(d)];
+  store(v, d, buffer);
+  std::memcpy(static_cast<void*>(p), buffer, count * sizeof(T));
+}
+
+/// out[i] = fn(in0[i], in1[i], …) for i < count, any length, no read or write beyond it.
+template <class T, class Fn, class... In>
+HWY_INLINE void map(T* out, size_t count, Fn&& fn, const In*... in) {
+  const Tag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    store(fn(d, load(d, in + i)...), d, out + i);
+  }
+  if (i < count) {
+    store_some(fn(d, load_some(d, in + i, count - i)...), d, out + i, count - i);
+  }
+}
+
+/// Sum over lanes, in an order that is fixed for a target.
+template <class D>
+HWY_INLINE hn::TFromD<D> sum_lanes(D d, hn::Vec<D> v) {
+  return hn::GetLane(hn::SumOfLanes(d, v));
+}
+
+}  // namespace heed::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEED_KERNELS_SIMD_INL_H_

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "heed/tensor.h"
+
+namespace heed {
+
+/// A block of memory: from the caching allocator, or borrowed from an owner.
+class Storage {
+ public:
+  explicit Storage(int64_t bytes);
+  Storage(const void* data, int64_t bytes, std::shared_ptr<const void> owner)
+      : data_(const_cast<void*>(data)), bytes_(bytes), owner_(std::move(owner)) {}
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  void* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+
+  std::atomic<uint32_t> version{0};
+
+ private:
+  void* data_ = nullptr;
+  int64_t bytes_ = 0;
+  std::shared_ptr<const void> owner_;  // null: the caching allocator's
+};
+
+struct TensorImpl {
+  std::shared_ptr<Storage> storage;
+  int64_t offset = 0;  // in elements (block types: a multiple of the block)
+  Shape shape;
+  Shape strides;
+  DType dtype = DType::f32;
+  bool contiguous = true;
+
+  // History, owned by autograd.
+  bool requires_grad = false;
+  std::shared_ptr<Node> node;  // the op that made this; null for leaves
+  int output = 0;              // which of the op's results
+  std::shared_ptr<TensorImpl> grad;
+  std::vector<std::function<void(const Tensor&)>> grad_hooks;  // called when a leaf's gradient is ready
+};
+
+}  // namespace heed

@@ -1,0 +1,73 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "heed/tensor.h"
+
+namespace heed {
+
+Shape::Shape(const int64_t* extents, size_t rank) : rank_(static_cast<int>(rank)) {
+  check(rank <= kMaxRank, "shape", "{} axes; at most {} are supported", rank, kMaxRank);
+  std::copy(extents, extents + rank, extents_);
+}
+
+bool Shape::operator==(const Shape& other) const {
+  return std::equal(begin(), end(), other.begin(), other.end());
+}
+
+int64_t Shape::numel() const {
+  int64_t product = 1;
+  for (const int64_t extent : *this) {
+    check(extent >= 0, "shape", "{} has a negative extent", to_string());
+    check(!__builtin_mul_overflow(product, extent, &product) && product < (int64_t{1} << 60),
+          "shape", "{} has more elements than can be addressed", to_string());
+  }
+  return product;
+}
+
+int Shape::axis(int axis, std::string_view op) const {
+  check(axis >= -rank_ && axis < rank_, op, "axis {} out of range for shape {}", axis, to_string());
+  return axis < 0 ? axis + rank_ : axis;
+}
+
+void Shape::push_back(int64_t extent) { insert(rank_, extent); }
+
+void Shape::insert(int axis, int64_t extent) {
+  check(rank_ < kMaxRank, "shape", "more than {} axes", kMaxRank);
+  std::copy_backward(extents_ + axis, extents_ + rank_, extents_ + rank_ + 1);
+  extents_[axis] = extent;
+  ++rank_;
+}
+
+void Shape::erase(int axis) {
+  std::copy(extents_ + axis + 1, extents_ + rank_, extents_ + axis);
+  --rank_;
+}
+
+std::string Shape::to_string() const { return fmt::format("[{}]", fmt::join(begin(), end(), ", ")); }
+
+Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op) {
+  const Shape& longer = a.rank() >= b.rank() ? a : b;
+  const Shape& shorter = a.rank() >= b.rank() ? b : a;
+  Shape result = longer;
+  const int lead = longer.rank() - shorter.rank();
+  for (int i = 0; i < shorter.rank(); ++i) {
+    const int64_t x = longer[lead + i];
+    const int64_t y = shorter[i];
+    check(x == y || x == 1 || y == 1, op, "shapes {} and {} do not broadcast", a.to_string(),
+          b.to_string());
+    result[lead + i] = x == 1 ? y : x;
+  }
+  return result;
+}
+
+Shape contiguous_strides(const Shape& shape) {
+  Shape strides = shape;
+  int64_t step = 1;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    strides[i] = step;
+    step *= std::max<int64_t>(shape[i], 1);
+  }
+  return strides;
+}
+
+}  // namespace heed

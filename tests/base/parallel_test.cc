@@ -1,0 +1,91 @@
+#include "base/parallel.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "heed/error.h"
+
+namespace heed {
+namespace {
+
+class Threads : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override { set_thread_count(GetParam()); }
+  void TearDown() override { set_thread_count(2); }
+};
+
+TEST_P(Threads, EveryTileRunsExactlyOnce) {
+  for (int repeat = 0; repeat < 300; ++repeat) {
+    const int64_t tiles = repeat % 37;
+    std::vector<std::atomic<int>> hits(static_cast<size_t>(tiles));
+    parallel_for(tiles, [&](int64_t tile) { hits[static_cast<size_t>(tile)]++; });
+    for (const auto& hit : hits) {
+      ASSERT_EQ(hit.load(), 1);
+    }
+  }
+}
+
+TEST_P(Threads, ExceptionReachesTheCallerAndThePoolGoesOn) {
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    EXPECT_THROW(parallel_for(16,
+                              [](int64_t tile) {
+                                if (tile == 7) {
+                                  throw std::runtime_error("seven");
+                                }
+                              }),
+                 std::runtime_error);
+    std::atomic<int> count{0};
+    parallel_for(16, [&](int64_t) { count++; });
+    EXPECT_EQ(count.load(), 16);
+  }
+}
+
+TEST_P(Threads, NestedCallsRunSerially) {
+  std::atomic<int> count{0};
+  parallel_for(8, [&](int64_t) {
+    EXPECT_TRUE(inside_parallel());
+    parallel_for(8, [&](int64_t) { count++; });
+  });
+  EXPECT_EQ(count.load(), 64);
+  EXPECT_FALSE(inside_parallel());
+}
+
+TEST_P(Threads, RangesCoverTheCount) {
+  std::vector<int> seen(1000, 0);
+  parallel_ranges(1000, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      seen[static_cast<size_t>(i)]++;
+    }
+  });
+  EXPECT_EQ(std::accumulate(seen.begin(), seen.end(), 0), 1000);
+}
+
+INSTANTIATE_TEST_SUITE_P(Counts, Threads, testing::Values(1, 2, 5));
+
+TEST(Parallel, ConcurrentCallersBothFinish) {
+  set_thread_count(3);
+  std::atomic<int> count{0};
+  auto loop = [&] {
+    for (int i = 0; i < 200; ++i) {
+      parallel_for(9, [&](int64_t) { count++; });
+    }
+  };
+  std::thread other(loop);
+  loop();
+  other.join();
+  EXPECT_EQ(count.load(), 2 * 200 * 9);
+  set_thread_count(2);
+}
+
+TEST(Parallel, RefusesSillyThreadCounts) {
+  EXPECT_THROW(set_thread_count(0), Error);
+  EXPECT_THROW(set_thread_count(1000000), Error);
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+namespace heed::test {
+
+/// The committed reference files.
+inline std::filesystem::path golden(const std::string& name) {
+  return std::filesystem::path(HEED_SOURCE_DIR) / "tests" / "golden" / name;
+}
+
+/// The real data beside the project; tests that want it skip where it is absent.
+inline std::filesystem::path shared_data(const std::string& name) {
+  return std::filesystem::path(HEED_SOURCE_DIR) / ".." / "shared" / "data" / name;
+}
+
+/// A fresh folder that is removed at the end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "heed-test-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace heed::test
+
+/// Skips the test, and says so, where a file of ../shared/data is absent.
+#define HEED_NEEDS_SHARED(name)                                        \
+  if (!std::filesystem::exists(heed::test::shared_data(name))) {       \
+    GTEST_SKIP() << "needs ../shared/data/" << (name);                 \
+  }

@@ -1,0 +1,2 @@
+#include "support/data.h"
+#include "support/tolerance.h"

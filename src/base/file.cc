@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/bus_guard.h"
 #include "base/check.h"
 
 namespace heed {
@@ -49,10 +50,12 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
     fail(ErrorKind::data, path.native(), "cannot be mapped: {}", why);
   }
   data_ = static_cast<const std::byte*>(address);
+  guard_ = guard_range(data_, size_, [this] { check_not_truncated(); });
 }
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) {
+    release_range(guard_);
     munmap(const_cast<std::byte*>(data_), size_);
   }
   close(descriptor_);
@@ -65,6 +68,8 @@ void MappedFile::check_not_truncated() const {
          "was cut from {} to {} bytes while in use; write a new file and rename it instead", size_,
          info.st_size);
   }
+  check_data(guard_ == nullptr || !was_cut(guard_), path_.native(),
+             "could not be read any more while in use (cut short, or an error of the disk)");
 }
 
 std::string read_file(const std::filesystem::path& path, uint64_t limit) {

@@ -10,7 +10,10 @@
 
 namespace heed {
 
-/// A regular file mapped read-only. Directories, FIFOs and devices are refused.
+struct GuardedRange;
+
+/// A regular file mapped read-only. Directories, FIFOs and devices are refused. Where another process
+/// cuts the file, what is gone reads as zeros and check_not_truncated() throws.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);
@@ -21,7 +24,7 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   const std::filesystem::path& path() const { return path_; }
-  /// Throws where the file is now shorter than when it was mapped (another process cut it).
+  /// Throws where the file is now shorter than when it was mapped, or a part could not be read.
   void check_not_truncated() const;
 
  private:
@@ -29,6 +32,7 @@ class MappedFile {
   int descriptor_ = -1;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
+  GuardedRange* guard_ = nullptr;
 };
 
 /// The whole of a regular file, refused beyond `limit` bytes.

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "heed/tensor.h"
+
+// Files of tensors. Whatever a file holds, reading it gives its tensors or throws Error of kind
+// data that names the file and the field; see docs/formats.
+
+namespace heed {
+
+/// Tensors by name, in the names' byte order.
+using TensorMap = std::map<std::string, Tensor, std::less<>>;
+using Metadata = std::map<std::string, std::string, std::less<>>;
+
+/// The tensors of a .safetensors file, borrowed from its mapping: nothing is read before its first
+/// use, and the mapping lives as long as a tensor does. Only what lies misaligned is copied; I8,
+/// I16 and U16 become i32, U32 becomes i64.
+HEED_API TensorMap load_safetensors(const std::filesystem::path& path);
+/// The strings under __metadata__.
+HEED_API Metadata safetensors_metadata(const std::filesystem::path& path);
+/// Replaces `path` in one step: a reader sees the whole old file or the whole new one. Tensors lie
+/// as Hugging Face's own writer lays them.
+HEED_API void save_safetensors(const std::filesystem::path& path, const TensorMap& tensors,
+                               const Metadata& metadata = {{"format", "pt"}});
+/// The weights of a Hugging Face folder: model.safetensors, or the shards that
+/// model.safetensors.index.json names.
+HEED_API TensorMap load_weights(const std::filesystem::path& folder);
+
+/// Throws where a file that tensors are borrowed from was cut short while in use, so that what was
+/// computed from it is not to be trusted. Costs one system call a mapped file; call it when a
+/// result is ready. See docs/adr/0010-cut-files.md.
+HEED_API void check_files_intact();
+
+}  // namespace heed

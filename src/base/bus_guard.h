@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace heed {
+
+struct GuardedRange;
+
+/// Touching a mapped page that its file no longer has raises SIGBUS. A guarded range turns that
+/// into zeros and a mark: the handler, installed by the first call, maps zero pages over the rest
+/// of the range. Faults elsewhere go to whoever handled SIGBUS before. See
+/// docs/adr/0010-cut-files.md.
+GuardedRange* guard_range(const void* begin, size_t bytes, std::function<void()> check);
+/// To be called before the range is unmapped.
+void release_range(GuardedRange* range);
+/// True where a page of the range was found missing.
+bool was_cut(const GuardedRange* range);
+
+/// Runs the `check` of every range there is; one that throws ends it.
+void check_guarded_ranges();
+
+}  // namespace heed

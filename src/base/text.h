@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace heed {
+
+/// A name from an untrusted file for use in a message: in single quotes, cut after `limit` bytes,
+/// control characters and bad UTF-8 escaped as \xNN.
+std::string quote(std::string_view name, size_t limit = 80);
+
+bool is_valid_utf8(std::string_view text);
+
+}  // namespace heed

@@ -1,0 +1,96 @@
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/bus_guard.h"
+#include "base/check.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "heed/io.h"
+#include "io/json_limits.h"
+
+namespace heed {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// True where `path`, links followed, lies below `folder`.
+bool lies_below(const fs::path& path, const fs::path& folder) {
+  std::error_code error;
+  const fs::path relative =
+      fs::relative(fs::weakly_canonical(path, error), fs::weakly_canonical(folder, error), error);
+  return !error && !relative.empty() && *relative.begin() != "..";
+}
+
+/// A shard's path from its name in an index, which may come from anywhere: it has to stay in the
+/// folder. Hugging Face's download cache keeps a snapshot's files as links into the `blobs` folder
+/// beside the snapshots; that alone is allowed besides.
+fs::path shard_path(const fs::path& folder, const std::string& name, std::string_view index) {
+  const fs::path relative(name);
+  bool plain = !name.empty() && relative.is_relative() && name.find('\0') == std::string::npos;
+  for (const fs::path& part : relative) {
+    plain = plain && part != "..";
+  }
+  check_data(plain, index, "weight_map: shard {} is not a plain name in this folder", quote(name));
+  const fs::path path = folder / relative;
+  std::error_code error;
+  check_data(fs::exists(path, error), index, "weight_map: shard {} is missing", quote(name));
+  const fs::path snapshots = fs::weakly_canonical(folder, error).parent_path();
+  const bool in_cache =
+      snapshots.filename() == "snapshots" && lies_below(path, snapshots.parent_path() / "blobs");
+  check_data(in_cache || lies_below(path, folder), index,
+             "weight_map: shard {} is a link out of this folder", quote(name));
+  return path;
+}
+
+/// Tensor names by shard, from an index.
+std::map<std::string, std::vector<std::string>> read_index(const fs::path& path) {
+  const std::string& where = path.native();
+  const std::string text = read_file(path, uint64_t{64} << 20);
+  check_json_limits(text, where);
+  std::map<std::string, std::vector<std::string>> shards;
+  const nlohmann::json index = nlohmann::json::parse(text, nullptr, false);
+  check_data(index.is_object() && index.contains("weight_map") && index["weight_map"].is_object(),
+             where, "is not valid JSON with an object weight_map");
+  for (const auto& [name, shard] : index["weight_map"].items()) {
+    check_data(shard.is_string(), where, "weight_map: the shard of {} is no string", quote(name));
+    shards[shard.get<std::string>()].push_back(name);
+  }
+  return shards;
+}
+
+TensorMap load_shards(const fs::path& folder, const fs::path& index) {
+  TensorMap tensors;
+  for (const auto& [shard, names] : read_index(index)) {
+    const fs::path path = shard_path(folder, shard, index.native());
+    TensorMap part = load_safetensors(path);
+    for (const std::string& name : names) {
+      check_data(part.contains(name), path.native(),
+                 "tensor {}, which the index places here, is missing", quote(name));
+    }
+    for (auto& [name, tensor] : part) {
+      check_data(tensors.emplace(name, std::move(tensor)).second, path.native(),
+                 "tensor {} is in another shard as well", quote(name));
+    }
+  }
+  return tensors;
+}
+
+}  // namespace
+
+TensorMap load_weights(const fs::path& folder) {
+  std::error_code error;
+  check_data(fs::is_directory(folder, error), folder.native(), "is not a folder");
+  const fs::path whole = folder / "model.safetensors";
+  if (fs::exists(whole, error)) {
+    return load_safetensors(whole);
+  }
+  const fs::path index = folder / "model.safetensors.index.json";
+  check_data(fs::exists(index, error), folder.native(),
+             "holds neither model.safetensors nor model.safetensors.index.json; weights in other "
+             "formats have to be saved as safetensors first");
+  return load_shards(folder, index);
+}
+
+void check_files_intact() { check_guarded_ranges(); }
+
+}  // namespace heed

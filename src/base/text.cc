@@ -5,10 +5,8 @@
 #include <cstdint>
 
 namespace heed {
-namespace {
 
-/// Bytes of the well-formed UTF-8 sequence at the start of `text` (not empty), or 0.
-size_t sequence_length(std::string_view text) {
+size_t utf8_sequence(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t lead = byte(0);
   if (lead < 0x80) {
@@ -32,12 +30,10 @@ size_t sequence_length(std::string_view text) {
   return length;
 }
 
-}  // namespace
-
 std::string quote(std::string_view name, size_t limit) {
   std::string text = "'";
   while (!name.empty() && text.size() <= limit) {
-    const size_t length = sequence_length(name);
+    const size_t length = utf8_sequence(name);
     const auto byte = static_cast<uint8_t>(name[0]);
     if (length == 0 || byte < 0x20 || byte == 0x7f) {
       text += fmt::format("\\x{:02x}", byte);
@@ -52,7 +48,7 @@ std::string quote(std::string_view name, size_t limit) {
 
 bool is_valid_utf8(std::string_view text) {
   while (!text.empty()) {
-    const size_t length = sequence_length(text);
+    const size_t length = utf8_sequence(text);
     if (length == 0) {
       return false;
     }

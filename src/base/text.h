@@ -10,6 +10,10 @@ namespace heed {
 /// control characters and bad UTF-8 escaped as \xNN.
 std::string quote(std::string_view name, size_t limit = 80);
 
+/// Bytes of the well-formed UTF-8 sequence that `text` (not empty) starts with; 0 where there is
+/// none.
+size_t utf8_sequence(std::string_view text);
+
 bool is_valid_utf8(std::string_view text);
 
 }  // namespace heed

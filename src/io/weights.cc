@@ -1,12 +1,9 @@
-#include <nlohmann/json.hpp>
-#include <set>
-
 #include "base/bus_guard.h"
 #include "base/check.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "heed/io.h"
-#include "io/json_limits.h"
+#include "io/json.h"
 
 namespace heed {
 namespace {
@@ -44,17 +41,10 @@ fs::path shard_path(const fs::path& folder, const std::string& name, std::string
 
 /// Tensor names by shard, from an index.
 std::map<std::string, std::vector<std::string>> read_index(const fs::path& path) {
-  const std::string& where = path.native();
-  const std::string text = read_file(path, uint64_t{64} << 20);
-  check_json_limits(text, where);
   std::map<std::string, std::vector<std::string>> shards;
-  const nlohmann::json index = nlohmann::json::parse(text, nullptr, false);
-  check_data(index.is_object() && index.contains("weight_map") && index["weight_map"].is_object(),
-             where, "is not valid JSON with an object weight_map");
-  for (const auto& [name, shard] : index["weight_map"].items()) {
-    check_data(shard.is_string(), where, "weight_map: the shard of {} is no string", quote(name));
-    shards[shard.get<std::string>()].push_back(name);
-  }
+  Json::read(path).at("weight_map").for_each([&](const std::string& name, const Json& shard) {
+    shards[shard.string()].push_back(name);
+  });
   return shards;
 }
 

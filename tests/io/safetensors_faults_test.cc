@@ -293,7 +293,8 @@ TEST_F(SafetensorsFaults, F17_MissingShardOrAKeyInTwo) {
   fails_with(R"({"weight_map":{"a":"1.safetensors","b":"2.safetensors"}})",
              "in another shard as well");
   fails_with(R"({"weight_map":{"c":"1.safetensors"}})", "is missing");
-  fails_with(R"({"weight_map":{"a":1}})", "no string");
+  fails_with(R"({"weight_map":{"a":1}})", "weight_map.a is 1; a string is wanted");
+  fails_with(R"({"weight_map":{"a":"1.safetensors","a":"2.safetensors"}})", "twice");
   fails_with(R"({"weight_map":[]})", "weight_map");
   fails_with(R"({"weight_map":)", "not valid JSON");
   fails_with("{}", "weight_map");

@@ -1,0 +1,232 @@
+#include "io/json.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "io/json_document.h"
+
+namespace heed {
+namespace {
+
+/// The way from `root` to `node` as "a.b[3]". Only errors ask for it, so nothing keeps it at hand.
+bool find_field(const nlohmann::json& root, const nlohmann::json* node, std::string& field) {
+  if (&root == node) {
+    return true;
+  }
+  if (!root.is_structured()) {
+    return false;
+  }
+  const size_t length = field.size();
+  size_t index = 0;
+  for (const auto& [key, value] : root.items()) {
+    field += root.is_array() ? fmt::format("[{}]", index) : (length == 0 ? key : "." + key);
+    if (find_field(value, node, field)) {
+      return true;
+    }
+    field.resize(length);
+    ++index;
+  }
+  return false;
+}
+
+/// A value as a message shows it: short, and strings in double quotes.
+std::string shown(const nlohmann::json& value) {
+  if (value.is_object()) {
+    return "an object";
+  }
+  if (value.is_array()) {
+    return "an array";
+  }
+  const std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string quoted = quote(text);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+}  // namespace
+
+const std::string& Json::file() const { return document_->file; }
+
+std::string Json::field() const {
+  std::string field;
+  find_field(document_->root, node_, field);
+  return field.empty() ? "the text" : field;
+}
+
+void Json::refuse(const std::string& what) const {
+  const std::string name = quote(field(), 200);
+  fail(ErrorKind::data, file(), "{} {}", name.substr(1, name.size() - 2), what);
+}
+
+void Json::wanted(std::string_view what) const {
+  refuse(fmt::format("is {}; {} is wanted", shown(*node_), what));
+}
+
+bool Json::is_null() const { return node_->is_null(); }
+bool Json::is_object() const { return node_->is_object(); }
+bool Json::is_array() const { return node_->is_array(); }
+bool Json::is_string() const { return node_->is_string(); }
+bool Json::is_number() const { return node_->is_number(); }
+bool Json::is_integer() const { return node_->is_number_integer(); }
+bool Json::is_boolean() const { return node_->is_boolean(); }
+
+const std::string& Json::string_ref() const {
+  const auto* text = node_->get_ptr<const std::string*>();
+  if (text == nullptr) {
+    wanted("a string");
+  }
+  return *text;
+}
+
+std::string Json::string() const { return string_ref(); }
+
+int64_t Json::integer(int64_t low, int64_t high) const {
+  constexpr double kExact =
+      9007199254740992.0;  // 2^53: beyond it not every whole number is a double
+  int64_t value = 0;
+  if (node_->is_number_unsigned()) {
+    const auto number = node_->get<uint64_t>();
+    if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+      wanted("a whole number of 64 bits");
+    }
+    value = static_cast<int64_t>(number);
+  } else if (node_->is_number_integer()) {
+    value = node_->get<int64_t>();
+  } else if (node_->is_number_float() && std::abs(node_->get<double>()) <= kExact &&
+             std::trunc(node_->get<double>()) == node_->get<double>()) {
+    value = static_cast<int64_t>(node_->get<double>());
+  } else {
+    wanted("a whole number");
+  }
+  if (value < low || value > high) {
+    wanted(fmt::format("a whole number from {} to {}", low, high));
+  }
+  return value;
+}
+
+double Json::number(double low, double high) const {
+  if (!node_->is_number()) {
+    wanted("a number");
+  }
+  const auto value = node_->get<double>();
+  if (!(value >= low && value <= high)) {
+    wanted(fmt::format("a number from {} to {}", low, high));
+  }
+  return value;
+}
+
+bool Json::boolean() const {
+  if (!node_->is_boolean()) {
+    wanted("true or false");
+  }
+  return node_->get<bool>();
+}
+
+std::optional<Json> Json::find(std::string_view key) const {
+  if (!node_->is_object()) {
+    wanted("an object");
+  }
+  const auto place = node_->find(key);
+  if (place == node_->end() || place->is_null()) {
+    return std::nullopt;
+  }
+  return Json(document_, &*place);
+}
+
+bool Json::has(std::string_view key) const { return find(key).has_value(); }
+
+Json Json::at(std::string_view key) const {
+  std::optional<Json> member = find(key);
+  if (!member) {
+    const std::string place = node_ == &document_->root ? "" : field() + ".";
+    fail(ErrorKind::data, file(), "{}{} is missing", place, key);
+  }
+  return *member;
+}
+
+std::string Json::string_or(std::string_view key, std::string_view otherwise) const {
+  const auto member = find(key);
+  return member ? member->string() : std::string(otherwise);
+}
+int64_t Json::integer_or(std::string_view key, int64_t otherwise, int64_t low, int64_t high) const {
+  const auto member = find(key);
+  return member ? member->integer(low, high) : otherwise;
+}
+double Json::number_or(std::string_view key, double otherwise, double low, double high) const {
+  const auto member = find(key);
+  return member ? member->number(low, high) : otherwise;
+}
+bool Json::boolean_or(std::string_view key, bool otherwise) const {
+  const auto member = find(key);
+  return member ? member->boolean() : otherwise;
+}
+
+void Json::only(std::initializer_list<std::string_view> known) const {
+  for_each([&](const std::string& key, const Json& value) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      value.refuse(fmt::format("is not known here; known are: {}", fmt::join(known, ", ")));
+    }
+  });
+}
+
+size_t Json::size() const {
+  if (!node_->is_array() && !node_->is_object()) {
+    wanted("an array or object");
+  }
+  return node_->size();
+}
+
+Json Json::operator[](size_t index) const {
+  if (!node_->is_array()) {
+    wanted("an array");
+  }
+  if (index >= node_->size()) {
+    refuse(fmt::format("has {} elements; one more is wanted", node_->size()));
+  }
+  return Json(document_, &(*node_)[index]);
+}
+
+void Json::for_each(const std::function<void(const std::string&, const Json&)>& fn) const {
+  const auto* members = node_->get_ptr<const nlohmann::json::object_t*>();
+  if (members == nullptr) {
+    wanted("an object");
+  }
+  for (const auto& [key, value] : *members) {
+    fn(key, Json(document_, &value));
+  }
+}
+
+std::vector<Json> Json::elements() const {
+  if (!node_->is_array()) {
+    wanted("an array");
+  }
+  std::vector<Json> all;
+  all.reserve(node_->size());
+  for (const auto& value : *node_) {
+    all.push_back(Json(document_, &value));
+  }
+  return all;
+}
+
+std::vector<int64_t> Json::integers(int64_t low, int64_t high) const {
+  std::vector<int64_t> values;
+  for (const Json& element : elements()) {
+    values.push_back(element.integer(low, high));
+  }
+  return values;
+}
+
+std::vector<std::string> Json::strings() const {
+  std::vector<std::string> values;
+  for (const Json& element : elements()) {
+    values.push_back(element.string());
+  }
+  return values;
+}
+
+std::string Json::dump(int indent) const {
+  return node_->dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace heed

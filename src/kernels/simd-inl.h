@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/types.h"
 
@@ -71,20 +72,31 @@ HWY_INLINE void store(hn::Vec<D> v, D /*d*/, Half* p) {
   hn::StoreU(hn::DemoteTo(d16, v), d16, reinterpret_cast<hwy::float16_t*>(p));
 }
 
+/// Whether masked loads and stores of T leave the memory behind a masked lane alone.
+template <class T>
+inline constexpr bool kMasksMemory = HWY_TARGET <= HWY_AVX2 && std::is_floating_point_v<T>;
+
 /// The first `count` (< lanes) elements; the other lanes hold `fill`. Reads nothing beyond them.
 template <class T, class D>
 HWY_INLINE hn::Vec<D> load_some(D d, const T* p, size_t count, Compute<T> fill = 0) {
-  HWY_ALIGN T buffer[hn::MaxLanes(d)];
-  std::memcpy(buffer, p, count * sizeof(T));
-  std::memset(static_cast<void*>(buffer + count), 0, (hn::Lanes(d) - count) * sizeof(T));
-  const auto v = load(d, buffer);
-  return hn::IfThenElse(hn::FirstN(d, count), v, hn::Set(d, fill));
+  const auto first = hn::FirstN(d, count);
+  if constexpr (kMasksMemory<T>) {
+    return hn::IfThenElse(first, hn::MaskedLoad(first, d, p), hn::Set(d, fill));
+  } else {
+    HWY_ALIGN T buffer[hn::MaxLanes(d)] = {};
+    std::memcpy(static_cast<void*>(buffer), p, HWY_MIN(count, hn::MaxLanes(d)) * sizeof(T));
+    return hn::IfThenElse(first, load(d, buffer), hn::Set(d, fill));
+  }
 }
 template <class T, class D>
 HWY_INLINE void store_some(hn::Vec<D> v, D d, T* p, size_t count) {
-  HWY_ALIGN T buffer[hn::MaxLanes(d)];
-  store(v, d, buffer);
-  std::memcpy(static_cast<void*>(p), buffer, count * sizeof(T));
+  if constexpr (kMasksMemory<T>) {
+    hn::BlendedStore(v, hn::FirstN(d, count), d, p);
+  } else {
+    HWY_ALIGN T buffer[hn::MaxLanes(d)];
+    store(v, d, buffer);
+    std::memcpy(static_cast<void*>(p), buffer, HWY_MIN(count, hn::MaxLanes(d)) * sizeof(T));
+  }
 }
 
 /// out[i] = fn(in0[i], in1[i], …) for i < count, any length, no read or write beyond it.
@@ -101,10 +113,45 @@ HWY_INLINE void map(T* out, size_t count, Fn&& fn, const In*... in) {
   }
 }
 
+/// Combines fn(in0[i], in1[i], …) for i < count with `join` (a sum, a maximum), starting from
+/// `start`, in an order that is fixed for a target. The result still has one value a lane.
+template <class D, class Join, class Fn, class... In>
+HWY_INLINE hn::Vec<D> fold(D d, size_t count, hn::TFromD<D> start, Join&& join, Fn&& fn,
+                           const In*... in) {
+  const size_t lanes = hn::Lanes(d);
+  const auto first = hn::Set(d, start);
+  auto acc0 = first;
+  auto acc1 = first;
+  auto acc2 = first;
+  auto acc3 = first;
+  size_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    acc0 = join(acc0, fn(d, load(d, in + i)...));
+    acc1 = join(acc1, fn(d, load(d, in + i + lanes)...));
+    acc2 = join(acc2, fn(d, load(d, in + i + 2 * lanes)...));
+    acc3 = join(acc3, fn(d, load(d, in + i + 3 * lanes)...));
+  }
+  for (; i + lanes <= count; i += lanes) {
+    acc0 = join(acc0, fn(d, load(d, in + i)...));
+  }
+  if (i < count) {
+    const auto value = fn(d, load_some(d, in + i, count - i)...);
+    acc1 = join(acc1, hn::IfThenElse(hn::FirstN(d, count - i), value, first));
+  }
+  return join(join(acc0, acc1), join(acc2, acc3));
+}
+
 /// Sum over lanes, in an order that is fixed for a target.
 template <class D>
 HWY_INLINE hn::TFromD<D> sum_lanes(D d, hn::Vec<D> v) {
   return hn::GetLane(hn::SumOfLanes(d, v));
+}
+
+/// Sum of fn(in0[i], …) for i < count.
+template <class D, class Fn, class... In>
+HWY_INLINE hn::TFromD<D> sum_of(D d, size_t count, Fn&& fn, const In*... in) {
+  const auto add = [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); };
+  return sum_lanes(d, fold(d, count, hn::TFromD<D>{0}, add, fn, in...));
 }
 
 }  // namespace heed::kernels::HWY_NAMESPACE

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/types.h"
+
+namespace heed::kernels {
+
+// T: float, double, Half, BFloat16. Every sum has one fixed order, whatever the thread count.
+
+/// Sum of all elements: tiles in the compute type, their sums in f64.
+template <class T>
+double sum_all(const T* x, int64_t count);
+/// Sum of squares, in the same way.
+template <class T>
+double sum_of_squares(const T* x, int64_t count);
+/// Sum of (a - b)².
+template <class T>
+double sum_of_squared_differences(const T* a, const T* b, int64_t count);
+
+/// x [outer, n, inner] -> y [outer, inner] summed over n, times `scale`.
+template <class T>
+void sum_axis(T* y, const T* x, int64_t outer, int64_t n, int64_t inner, double scale);
+
+/// x [outer, n, inner] -> the largest over n and its place (the first of equals; a NaN wins).
+template <class T>
+void max_axis(T* largest, int64_t* place, const T* x, int64_t outer, int64_t n, int64_t inner);
+
+}  // namespace heed::kernels

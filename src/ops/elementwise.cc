@@ -1,0 +1,127 @@
+#include "kernels/elementwise.h"
+
+#include "ops/common.h"
+#include "tensor/walk.h"
+
+namespace heed {
+namespace {
+
+using kernels::Binary;
+
+template <class T>
+T apply(Binary op, T a, T b) {
+  return op == Binary::add ? a + b : op == Binary::sub ? a - b : a * b;
+}
+
+/// a op b without history; whole numbers are computed element by element.
+Tensor combine(const char* name, Binary op, const Tensor& a, const Tensor& b) {
+  check_defined(a, name);
+  check_defined(b, name);
+  check_same_dtype(a, b, name);
+  const DType type = a.dtype();
+  check(is_floating(type) || ((type == DType::i64 || type == DType::i32) && op != Binary::div),
+        name, "does not take {} tensors", name_of(type));
+  const Shape shape = broadcast_shapes(a.shape(), b.shape(), name);
+  Tensor out = Tensor::empty(shape, type);
+  const Shape strides_a = broadcast_strides(a.shape(), a.strides(), shape);
+  const Shape strides_b = broadcast_strides(b.shape(), b.strides(), shape);
+  dispatch_dtype(type, name, [&](auto tag) {
+    using T = decltype(tag);
+    T* to = out.data<T>();
+    const T* from_a = a.data<T>();
+    const T* from_b = b.data<T>();
+    walk_rows<3>(
+        shape, {&out.strides(), &strides_a, &strides_b},
+        [&](std::array<int64_t, 3> at, std::array<int64_t, 3> step, int64_t count) {
+          if constexpr (std::is_integral_v<T>) {
+            for (int64_t i = 0; i < count; ++i) {
+              to[at[0] + i * step[0]] = static_cast<T>(
+                  apply(op, from_a[at[1] + i * step[1]], from_b[at[2] + i * step[2]]));
+            }
+          } else {
+            kernels::binary_row(op, to + at[0], from_a + at[1], step[1], from_b + at[2], step[2],
+                                count);
+          }
+        });
+  });
+  return out;
+}
+
+Tensor scaled(const char* name, const Tensor& x, double scale, double shift) {
+  check_floating(x, name);
+  const Tensor from = x.contiguous();
+  Tensor out = Tensor::empty(x.shape(), x.dtype());
+  dispatch_float(x.dtype(), name, [&](auto tag) {
+    using T = decltype(tag);
+    kernels::scale_shift(out.data<T>(), from.data<T>(), scale, shift, x.numel());
+  });
+  return out;
+}
+
+}  // namespace
+
+Tensor add(const Tensor& a, const Tensor& b) {
+  return record("add", combine("add", Binary::add, a, b), {a, b},
+                [shape_a = a.shape(), shape_b = b.shape()](const Tensor& dy) {
+                  return std::vector{sum_to(dy, shape_a), sum_to(dy, shape_b)};
+                });
+}
+
+Tensor sub(const Tensor& a, const Tensor& b) {
+  return record("sub", combine("sub", Binary::sub, a, b), {a, b},
+                [shape_a = a.shape(), shape_b = b.shape(),
+                 b_wanted = b.requires_grad()](const Tensor& dy) {
+                  std::vector<Tensor> grads(2);
+                  grads[0] = sum_to(dy, shape_a);
+                  if (b_wanted) {
+                    grads[1] = scaled("sub", sum_to(dy, shape_b), -1.0, 0.0);
+                  }
+                  return grads;
+                });
+}
+
+Tensor mul(const Tensor& a, const Tensor& b) {
+  const Tensor y = combine("mul", Binary::mul, a, b);
+  return record("mul", y, {a, b},
+                [a = Saved(a), b = Saved(b), a_wanted = a.requires_grad(),
+                 b_wanted = b.requires_grad()](const Tensor& dy) {
+                  std::vector<Tensor> grads(2);
+                  if (a_wanted) {
+                    grads[0] = sum_to(combine("mul", Binary::mul, dy, b.get()), a.get().shape());
+                  }
+                  if (b_wanted) {
+                    grads[1] = sum_to(combine("mul", Binary::mul, dy, a.get()), b.get().shape());
+                  }
+                  return grads;
+                });
+}
+
+Tensor div(const Tensor& a, const Tensor& b) {
+  const Tensor y = combine("div", Binary::div, a, b);
+  return record("div", y, {a, b},
+                [y = Saved(y), b = Saved(b), shape_a = a.shape(), a_wanted = a.requires_grad(),
+                 b_wanted = b.requires_grad()](const Tensor& dy) {
+                  std::vector<Tensor> grads(2);
+                  const Tensor share = combine("div", Binary::div, dy, b.get());  // dy / b
+                  if (a_wanted) {
+                    grads[0] = sum_to(share, shape_a);
+                  }
+                  if (b_wanted) {
+                    const Tensor db = combine("div", Binary::mul, share, y.get());
+                    grads[1] = scaled("div", sum_to(db, b.get().shape()), -1.0, 0.0);
+                  }
+                  return grads;
+                });
+}
+
+Tensor add(const Tensor& a, double b) {
+  return record("add", scaled("add", a, 1.0, b), {a},
+                [](const Tensor& dy) { return std::vector{dy}; });
+}
+
+Tensor mul(const Tensor& a, double b) {
+  return record("mul", scaled("mul", a, b, 0.0), {a},
+                [b](const Tensor& dy) { return std::vector{scaled("mul", dy, b, 0.0)}; });
+}
+
+}  // namespace heed

@@ -109,6 +109,12 @@ struct LinearOptions {
 HEED_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
                        const LinearOptions& options = {});
 
+// Quantised weights, without history.
+/// A floating tensor, rows a multiple of 32 long, as q8_0 or q4_0 with ggml's rounding.
+HEED_API Tensor quantize(const Tensor& x, DType type);
+/// A quantised or floating tensor as f32; any other tensor as it is.
+HEED_API Tensor dequantize(const Tensor& x);
+
 // Losses (means over the positions that count).
 struct CrossEntropyOptions {
   int64_t ignore_index = -100;

@@ -1,0 +1,17 @@
+#include "base/checksum.h"
+
+#define XXH_INLINE_ALL  // the header alone: nothing to link
+#include <xxhash.h>
+#include <zlib.h>
+
+namespace heed {
+
+uint32_t crc32_of(const void* data, size_t bytes, uint32_t so_far) {
+  return static_cast<uint32_t>(crc32_z(so_far, static_cast<const Bytef*>(data), bytes));
+}
+
+uint64_t fingerprint_of(const void* data, size_t bytes, uint64_t seed) {
+  return XXH3_64bits_withSeed(data, bytes, seed);
+}
+
+}  // namespace heed

@@ -1,0 +1,120 @@
+#include "kernels/quantize.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "heed/error.h"
+#include "heed/ops.h"
+#include "heed/random.h"
+
+namespace heed {
+namespace {
+
+std::vector<float> ramp(int64_t count) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < count; ++i) {
+    values.push_back(std::sin(static_cast<float>(i) * 0.37f) * (1.0f + static_cast<float>(i % 5)));
+  }
+  return values;
+}
+
+TEST(Quantize, Q8KeepsScaleAndRoundsHalvesAwayFromZero) {
+  std::vector<float> x(32, 0.0f);
+  x[0] = 127.0f;  // scale 1
+  x[1] = 2.5f;
+  x[2] = -2.5f;
+  x[3] = -127.0f;
+  const Tensor q = quantize(Tensor::from(x, {32}), DType::q8_0);
+  const auto* block = static_cast<const kernels::BlockQ8*>(q.raw());
+  EXPECT_EQ(to_float(block->scale), 1.0f);
+  EXPECT_EQ(block->values[0], 127);
+  EXPECT_EQ(block->values[1], 3);
+  EXPECT_EQ(block->values[2], -3);
+  EXPECT_EQ(block->values[3], -127);
+  EXPECT_EQ(block->values[4], 0);
+}
+
+TEST(Quantize, Q4MapsTheLargestToMinusEight) {
+  std::vector<float> x(32, 0.0f);
+  x[5] = -8.0f;  // scale 1
+  x[6] = 7.0f;
+  x[7] = 8.0f;  // as large as the first, which comes first: clipped to 7
+  x[20] = -0.5f;
+  const Tensor q = quantize(Tensor::from(x, {32}), DType::q4_0);
+  const auto* block = static_cast<const kernels::BlockQ4*>(q.raw());
+  EXPECT_EQ(to_float(block->scale), 1.0f);
+  EXPECT_EQ(block->pairs[5] & 15, 0);
+  EXPECT_EQ(block->pairs[6] & 15, 15);
+  EXPECT_EQ(block->pairs[7] & 15, 15);
+  EXPECT_EQ(block->pairs[4] >> 4, 8);  // weight 20: -0.5 + 8.5 = 8
+  EXPECT_EQ(block->pairs[0], 0x88);
+}
+
+TEST(Quantize, ErrorIsAtMostHalfAStep) {
+  const Tensor x = Tensor::from(ramp(64 * 96), {64, 96});
+  const auto original = x.to_vector<float>();
+  for (const auto& [type, steps] : {std::pair{DType::q8_0, 127.0f}, std::pair{DType::q4_0, 8.0f}}) {
+    const auto back = dequantize(quantize(x, type)).to_vector<float>();
+    for (size_t b = 0; b < original.size(); b += 32) {
+      float largest = 0;
+      for (size_t i = b; i < b + 32; ++i) {
+        largest = std::max(largest, std::abs(original[i]));
+      }
+      // Half a step, a whole one at q4_0's clipped end, and the scale's own rounding to f16.
+      const float share = type == DType::q8_0 ? 0.5f : 1.0f;
+      const float allowed = largest / steps * share + largest * 0x1p-11f * 1.01f;
+      for (size_t i = b; i < b + 32; ++i) {
+        EXPECT_LE(std::abs(back[i] - original[i]), allowed) << name_of(type) << " " << i;
+      }
+    }
+  }
+}
+
+TEST(Quantize, ZerosAndTinyWeightsGiveZeros) {
+  for (const DType type : {DType::q8_0, DType::q4_0}) {
+    for (const float value : {0.0f, 1e-45f, 1e-39f, -1e-40f}) {
+      const auto back = dequantize(quantize(Tensor::full({64}, value), type)).to_vector<float>();
+      EXPECT_EQ(back, std::vector<float>(64, 0.0f)) << name_of(type) << value;
+    }
+  }
+}
+
+TEST(Quantize, OfHalfTypesAndViewsIsThatOfTheirValues) {
+  const Tensor x = Tensor::from(ramp(64 * 32), {64, 32});
+  const Tensor view = x.alias({32, 64}, {1, 32}, 0);
+  const Tensor a = quantize(view, DType::q4_0);
+  const Tensor b = quantize(view.contiguous(), DType::q4_0);
+  EXPECT_EQ(std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.bytes())), 0);
+  const Tensor half = x.to(DType::f16);
+  const Tensor c = quantize(half, DType::q8_0);
+  const Tensor d = quantize(half.to(DType::f32), DType::q8_0);
+  EXPECT_EQ(std::memcmp(c.raw(), d.raw(), static_cast<size_t>(c.bytes())), 0);
+}
+
+TEST(Quantize, DequantizeOfFloatingTensorsIsF32) {
+  EXPECT_EQ(dequantize(Tensor::full({2}, 1.5, DType::bf16)).dtype(), DType::f32);
+  EXPECT_EQ(dequantize(Tensor::full({2}, 1.5, DType::f64)).to_vector<float>(),
+            (std::vector<float>{1.5f, 1.5f}));
+  EXPECT_EQ(dequantize(Tensor::arange(3)).dtype(), DType::i64);
+}
+
+TEST(Quantize, RefusesWhatItCannotHold) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const DType type : {DType::q8_0, DType::q4_0}) {
+    for (const float bad : {kInfinity, -kInfinity, std::nanf(""), 1e30f}) {
+      std::vector<float> x(64, 1.0f);
+      x[40] = bad;
+      EXPECT_THROW(quantize(Tensor::from(x, {2, 32}), type), Error) << bad;
+    }
+    EXPECT_THROW(quantize(Tensor::zeros({32, 31}), type), Error);
+    EXPECT_THROW(quantize(Tensor::scalar(1), type), Error);
+    EXPECT_THROW(quantize(Tensor::zeros({32}, DType::i32), type), Error);
+  }
+  EXPECT_THROW(quantize(Tensor::zeros({32}), DType::f16), Error);
+}
+
+}  // namespace
+}  // namespace heed

@@ -96,8 +96,8 @@ def distilbert(**changes):
 
 
 def t5(**changes):
-    return hf.T5Config(vocab_size=VOCAB, d_model=16, num_layers=2, num_heads=3, pad_token_id=0, eos_token_id=1,
-                       decoder_start_token_id=0, **changes)
+    return hf.T5Config(**{**dict(vocab_size=VOCAB, d_model=16, num_layers=2, num_heads=3, pad_token_id=0,
+                                 eos_token_id=1, decoder_start_token_id=0), **changes})
 
 
 def vit(**changes):

@@ -101,7 +101,7 @@ enum class WeightLayout {
 struct LinearOptions {
   WeightLayout layout = WeightLayout::out_in;
   Activation activation = Activation::none;  ///< applied to x·W + bias, on the tile while in cache
-  Tensor residual;                           ///< added last; the result's shape
+  Tensor residual = {};                      ///< added last; the result's shape
 };
 /// x [..., in] times weight, plus bias (may be undefined). The weight may be f32, f64, f16, bf16 or
 /// quantised (q8_0, q4_0: [out, in] only, no gradient). A row's result does not depend on the rows
@@ -128,6 +128,12 @@ HEED_API Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
 HEED_API Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                      const Tensor& targets, const CrossEntropyOptions& options = {});
 HEED_API Tensor mse(const Tensor& prediction, const Tensor& target);
+
+/// Rotates pairs of x [N, heads, width] by the angles of each row's position: cos and sin
+/// [positions, width/2] f32, position i64 [N]. Pairs are (i, i + width/2) or, interleaved,
+/// (2i, 2i + 1).
+HEED_API Tensor rotary(const Tensor& x, const Tensor& position, const Tensor& cos, const Tensor& sin,
+                       bool interleaved);
 
 // Recurrent cells. Gate order i, f, g, o (LSTM) and r, z, n (GRU), PyTorch's.
 struct LstmState {

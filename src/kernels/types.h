@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <type_traits>
 
 #include "heed/half.h"
@@ -28,6 +29,19 @@ T narrow(double value) {
   } else {
     return static_cast<T>(value);
   }
+}
+
+/// Floating element types, for kernels that take their operands' types at run time.
+enum class Element { f32, f64, f16, bf16 };
+
+template <class T>
+inline constexpr Element kElementOf = std::is_same_v<T, double>     ? Element::f64
+                                      : std::is_same_v<T, Half>     ? Element::f16
+                                      : std::is_same_v<T, BFloat16> ? Element::bf16
+                                                                    : Element::f32;
+
+inline int64_t element_size(Element type) {
+  return type == Element::f64 ? 8 : type == Element::f32 ? 4 : 2;
 }
 
 }  // namespace heed::kernels

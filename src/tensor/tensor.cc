@@ -2,9 +2,9 @@
 
 #include <cstring>
 
+#include "base/allocator.h"
 #include "base/check.h"
 #include "base/parallel.h"
-#include "tensor/allocator.h"
 #include "tensor/dispatch.h"
 #include "tensor/impl.h"
 #include "tensor/walk.h"

@@ -1,7 +1,8 @@
-#include "tensor/allocator.h"
+#include "base/allocator.h"
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <mutex>
@@ -9,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "heed/tensor.h"
+#include "heed/memory.h"
 
 namespace heed {
 namespace {

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/activation.h"
+#include "kernels/types.h"
+
+namespace heed::kernels {
+
+/// A matrix in memory: element (row, column) at data[row * row_stride + column * column_stride].
+struct Matrix {
+  const void* data = nullptr;
+  Element type = Element::f32;
+  int64_t row_stride = 0;
+  int64_t column_stride = 1;
+};
+
+/// What happens to a finished tile of the product while it is in cache. Pointers are of the result's
+/// type. In this order: + bias, copy to `before`, activation, + residual.
+struct Epilogue {
+  const void* bias = nullptr;                ///< [n]
+  void* before = nullptr;                    ///< [m, n], dense: the value before the activation
+  Unary activation = Unary::identity;
+  const void* residual = nullptr;            ///< [m, n]
+  int64_t residual_stride = 0;
+};
+
+/// C[m, n] = A[m, k] · B[k, n] (+ C where `accumulate`). Every element is one chain of fused
+/// multiply-adds over k = 0, 1, 2 …: it depends neither on the thread count nor on m, n or the place
+/// in C. A and B are f64 exactly where C is; else any of f32, f16, bf16, computed in f32.
+void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c, Element c_type,
+          int64_t c_stride, bool accumulate = false, const Epilogue& epilogue = {});
+
+}  // namespace heed::kernels

@@ -1,0 +1,117 @@
+// Copies a block of a strided matrix into a dense one, converting to the compute type.
+// clang-format off
+#if defined(HEED_KERNELS_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_PACK_INL_H_
+#undef HEED_KERNELS_PACK_INL_H_
+#else
+#define HEED_KERNELS_PACK_INL_H_
+#endif
+// clang-format on
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include "kernels/gemm.h"
+#include "kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels::HWY_NAMESPACE {
+
+/// to[r][c] = from[c][r] for a square as wide as a 128-bit vector.
+template <class T>
+HWY_INLINE void transpose_square(const T* from, int64_t from_stride, Compute<T>* to,
+                                 int64_t to_stride) {
+  if constexpr (std::is_same_v<T, double>) {
+    const hn::FixedTag<double, 2> d;
+    const auto a = hn::LoadU(d, from);
+    const auto b = hn::LoadU(d, from + from_stride);
+    hn::StoreU(hn::InterleaveLower(d, a, b), d, to);
+    hn::StoreU(hn::InterleaveUpper(d, a, b), d, to + to_stride);
+  } else {
+    const hn::FixedTag<float, 4> d;
+    const hn::FixedTag<double, 2> pairs;
+    const auto a = load(d, from);
+    const auto b = load(d, from + from_stride);
+    const auto e = load(d, from + 2 * from_stride);
+    const auto f = load(d, from + 3 * from_stride);
+    const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));
+    const auto ab_high = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
+    const auto ef_low = hn::BitCast(pairs, hn::InterleaveLower(d, e, f));
+    const auto ef_high = hn::BitCast(pairs, hn::InterleaveUpper(d, e, f));
+    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_low, ef_low)), d, to);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_low, ef_low)), d, to + to_stride);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_high, ef_high)), d, to + 2 * to_stride);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_high, ef_high)), d, to + 3 * to_stride);
+  }
+}
+
+template <class T>
+void pack_transposed(const T* from, int64_t from_stride, int64_t rows, int64_t columns,
+                     Compute<T>* to, int64_t to_stride) {
+  constexpr int64_t kSide = std::is_same_v<T, double> ? 2 : 4;
+  constexpr int64_t kAhead = 64;  // elements of each source row fetched early
+  for (int64_t c = 0; c < columns; c += kSide) {
+    const int64_t width = std::min(kSide, columns - c);
+    int64_t r = 0;
+    for (; width == kSide && r + kSide <= rows; r += kSide) {
+      const T* square = from + c * from_stride + r;
+      for (int64_t i = 0; i < kSide; ++i) {
+        hwy::Prefetch(square + i * from_stride + kAhead);
+      }
+      transpose_square(square, from_stride, to + r * to_stride + c, to_stride);
+    }
+    for (; r < rows; ++r) {
+      for (int64_t i = 0; i < width; ++i) {
+        to[r * to_stride + c + i] = widen(from[(c + i) * from_stride + r]);
+      }
+    }
+  }
+}
+
+template <class T>
+void pack_typed(const T* from, int64_t row_stride, int64_t column_stride, int64_t rows,
+                int64_t columns, Compute<T>* to, int64_t to_stride) {
+  if (column_stride == 1) {
+    for (int64_t r = 0; r < rows; ++r) {
+      map(to + r * to_stride, static_cast<size_t>(columns), [](auto, auto x) HWY_ATTR { return x; },
+          from + r * row_stride);
+    }
+  } else if (row_stride == 1) {
+    pack_transposed(from, column_stride, rows, columns, to, to_stride);
+  } else {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < columns; ++c) {
+        to[r * to_stride + c] = widen(from[r * row_stride + c * column_stride]);
+      }
+    }
+  }
+}
+
+/// to[r][c] = matrix[row + r][column + c].
+template <class T>
+void pack(const Matrix& matrix, int64_t row, int64_t column, int64_t rows, int64_t columns, T* to,
+          int64_t to_stride) {
+  const int64_t offset = row * matrix.row_stride + column * matrix.column_stride;
+  auto typed = [&](auto* data) {
+    pack_typed(data + offset, matrix.row_stride, matrix.column_stride, rows, columns, to, to_stride);
+  };
+  if constexpr (std::is_same_v<T, double>) {
+    typed(static_cast<const double*>(matrix.data));
+  } else {
+    switch (matrix.type) {
+      case Element::bf16:
+        typed(static_cast<const BFloat16*>(matrix.data));
+        break;
+      case Element::f16:
+        typed(static_cast<const Half*>(matrix.data));
+        break;
+      default:
+        typed(static_cast<const float*>(matrix.data));
+    }
+  }
+}
+
+}  // namespace heed::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEED_KERNELS_PACK_INL_H_

@@ -1,0 +1,149 @@
+#include "base/check.h"
+#include "heed/ops.h"
+#include "kernels/activation.h"
+#include "ops/activation.h"
+#include "ops/matrix.h"
+#include "tensor/dispatch.h"
+
+namespace heed {
+namespace {
+
+constexpr const char* kOp = "linear";
+
+struct Extents {
+  int64_t rows, in, out;
+};
+
+Extents check_arguments(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const LinearOptions& options) {
+  check(weight.rank() == 2, kOp, "weight {} is no matrix", weight.shape().to_string());
+  const bool out_in = options.layout == WeightLayout::out_in;
+  const int64_t in = weight.size(out_in ? 1 : 0);
+  const int64_t out = weight.size(out_in ? 0 : 1);
+  check(x.rank() >= 1 && x.size(-1) == in, kOp, "input {} does not fit weight {} ({})",
+        x.shape().to_string(), weight.shape().to_string(), out_in ? "[out, in]" : "[in, out]");
+  check(is_floating(x.dtype()), kOp, "takes floating inputs, not {}", name_of(x.dtype()));
+  check((x.dtype() == DType::f64) == (weight.dtype() == DType::f64), kOp,
+        "f64 goes only with f64: input {}, weight {}", name_of(x.dtype()), name_of(weight.dtype()));
+  check(!bias.defined() || (bias.rank() == 1 && bias.size(0) == out), kOp,
+        "bias {} does not fit {} outputs", bias.defined() ? bias.shape().to_string() : "", out);
+  const Shape rows(x.shape().begin(), static_cast<size_t>(x.rank() - 1));
+  return {rows.numel(), in, out};
+}
+
+/// The weight as the [in, out] matrix of the product.
+kernels::Matrix weight_matrix(const Tensor& weight, WeightLayout layout) {
+  const kernels::Matrix matrix = matrix_of(weight, kOp);
+  return layout == WeightLayout::out_in ? transposed(matrix) : matrix;
+}
+
+kernels::Matrix rows_of(const Tensor& x, int64_t width) {
+  return {x.raw(), element_of(x.dtype(), kOp), width, 1};
+}
+
+/// dx [rows, in] = dz · Wᵀ
+Tensor input_gradient(const Tensor& dz, const Tensor& weight, const Shape& shape,
+                      const Extents& e, WeightLayout layout) {
+  Tensor dx = Tensor::empty(shape, dz.dtype());
+  kernels::gemm(e.rows, e.in, e.out, rows_of(dz, e.out), transposed(weight_matrix(weight, layout)),
+                dx.raw(), element_of(dx.dtype(), kOp), e.in);
+  return dx;
+}
+
+/// dW in the weight's own layout.
+Tensor weight_gradient(const Tensor& x, const Tensor& dz, const Tensor& weight, const Extents& e,
+                       WeightLayout layout) {
+  Tensor dw = Tensor::empty(weight.shape(), weight.dtype());
+  const kernels::Element type = element_of(dw.dtype(), kOp);
+  if (layout == WeightLayout::out_in) {
+    kernels::gemm(e.out, e.in, e.rows, transposed(rows_of(dz, e.out)), rows_of(x, e.in), dw.raw(),
+                  type, e.in);
+  } else {
+    kernels::gemm(e.in, e.out, e.rows, transposed(rows_of(x, e.in)), rows_of(dz, e.out), dw.raw(),
+                  type, e.out);
+  }
+  return dw;
+}
+
+/// dz from dy. `before` is z where it was kept, else y is the activation's result.
+Tensor activation_gradient(Activation kind, const Saved& before, const Saved& y, const Tensor& dy) {
+  const kernels::Unary unary = kernel_of(kind);
+  Tensor saved = before.get();
+  if (!saved.defined()) {
+    saved = y.get();
+  } else if (kernels::grad_reads_result(unary)) {
+    saved = activate(saved, kind);
+  }
+  Tensor dz = Tensor::empty(dy.shape(), dy.dtype());
+  dispatch_float(dy.dtype(), kOp, [&](auto tag) {
+    using T = decltype(tag);
+    kernels::unary_grad(unary, dz.data<T>(), dy.data<T>(), saved.data<T>(), dy.numel());
+  });
+  return dz;
+}
+
+}  // namespace
+
+Tensor linear(const Tensor& x_in, const Tensor& weight, const Tensor& bias_in,
+              const LinearOptions& options) {
+  const Extents e = check_arguments(x_in, weight, bias_in, options);
+  const Tensor x = x_in.contiguous();
+  const Tensor bias = bias_in.defined() ? bias_in.to(x.dtype()).contiguous() : bias_in;
+  Shape shape = x.shape();
+  shape[shape.rank() - 1] = e.out;
+  Tensor y = Tensor::empty(shape, x.dtype());
+  const bool activates = options.activation != Activation::none;
+  const bool recording = needs_grad({x_in, weight, bias_in, options.residual});
+
+  kernels::Epilogue epilogue;
+  Tensor before;
+  Tensor residual;
+  if (bias.defined()) {
+    epilogue.bias = bias.raw();
+  }
+  if (activates) {
+    epilogue.activation = kernel_of(options.activation);
+    // The gradient reads the activation's input, or its result where no residual covers it.
+    if (recording && (options.residual.defined() || !kernels::grad_reads_result(epilogue.activation))) {
+      before = Tensor::empty(shape, y.dtype());
+      epilogue.before = before.raw();
+    }
+  }
+  if (options.residual.defined()) {
+    check(options.residual.shape() == shape && options.residual.dtype() == y.dtype(), kOp,
+          "residual {} does not fit result {}", options.residual.shape().to_string(),
+          shape.to_string());
+    residual = options.residual.contiguous();
+    epilogue.residual = residual.raw();
+    epilogue.residual_stride = e.out;
+  }
+  kernels::gemm(e.rows, e.out, e.in, rows_of(x, e.in), weight_matrix(weight, options.layout),
+                y.raw(), element_of(y.dtype(), kOp), e.out, false, epilogue);
+
+  return record(
+      kOp, y, {x_in, weight, bias_in, options.residual},
+      [x = Saved(x), weight = Saved(weight), before = Saved(before),
+       y = Saved(activates ? y : Tensor()), e, layout = options.layout,
+       kind = options.activation, want_x = x_in.requires_grad(), want_w = weight.requires_grad(),
+       want_b = bias_in.requires_grad(),
+       want_r = options.residual.requires_grad()](const Tensor& dy_in) -> std::vector<Tensor> {
+        const Tensor dy = dy_in.contiguous();
+        const Tensor dz = kind == Activation::none ? dy : activation_gradient(kind, before, y, dy);
+        std::vector<Tensor> gradients(4);
+        if (want_x) {
+          gradients[0] = input_gradient(dz, weight.get(), x.get().shape(), e, layout);
+        }
+        if (want_w) {
+          gradients[1] = weight_gradient(x.get(), dz, weight.get(), e, layout);
+        }
+        if (want_b) {
+          gradients[2] = sum(reshape(dz, {e.rows, e.out}), 0);
+        }
+        if (want_r) {
+          gradients[3] = dy;
+        }
+        return gradients;
+      });
+}
+
+}  // namespace heed

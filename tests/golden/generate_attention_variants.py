@@ -61,7 +61,8 @@ def classic():
     hidden, wide = 6, {"dq": 7, "dk": 9}
     kinds = {
         "additive": (additive, wide, lambda dq, dk: {
-            "w_query": rounded(hidden, dq, std=0.5), "w_key": rounded(hidden, dk, std=0.5), "v_score": rounded(hidden)}),
+            "w_query": rounded(hidden, dq, std=0.5), "w_key": rounded(hidden, dk, std=0.5),
+            "v_score": rounded(hidden)}),
         "luong-dot": (lambda q, k: q @ k.mT, {"dq": 8, "dk": 8}, lambda dq, dk: {}),
         "luong-general": (luong_general, wide, lambda dq, dk: {"w_general": rounded(dq, dk, std=0.5)}),
         "luong-concat": (luong_concat, wide, lambda dq, dk: {

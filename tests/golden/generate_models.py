@@ -55,8 +55,8 @@ def classified(labels, segmented=False):
 
 def tagged(labels):
     inputs = tokens()
-    tags = torch.randint(0, labels, (BATCH, LENGTH))
-    return {**inputs, "token_type_ids": segments(inputs), "labels": tags.masked_fill(inputs["attention_mask"] == 0, -100)}
+    tags = torch.randint(0, labels, (BATCH, LENGTH)).masked_fill(inputs["attention_mask"] == 0, -100)
+    return {**inputs, "token_type_ids": segments(inputs), "labels": tags}
 
 
 def paired(start, decoder_mask):
@@ -137,8 +137,8 @@ def t5_untied(config):
 CASES = {
     "gpt2_lm": (hf.GPT2LMHeadModel, gpt2, causal),
     "gpt2_untied": (hf.GPT2LMHeadModel, lambda: gpt2(tie_word_embeddings=False, n_inner=33), causal),
-    "gpt2_inverse_layer": (hf.GPT2LMHeadModel, lambda: gpt2(scale_attn_by_inverse_layer_idx=True, n_inner=None, n_embd=12),
-                           causal),
+    "gpt2_inverse_layer": (hf.GPT2LMHeadModel,
+                           lambda: gpt2(scale_attn_by_inverse_layer_idx=True, n_inner=None, n_embd=12), causal),
     "gpt2_unscaled": (hf.GPT2LMHeadModel, lambda: gpt2(scale_attn_weights=False, activation_function="relu", n_embd=12),
                       causal),
     "gpt2_base": (hf.GPT2Model, gpt2, tokens),
@@ -166,7 +166,8 @@ CASES = {
     "marian_unscaled": (hf.MarianMTModel, lambda: marian(scale_embedding=False, activation_function="relu", d_model=12),
                         lambda: paired(0, False)),
     "llama_gqa": (hf.LlamaForCausalLM, llama, causal),
-    "llama_tied": (hf.LlamaForCausalLM, lambda: llama(num_key_value_heads=4, head_dim=6, tie_word_embeddings=True), causal),
+    "llama_tied": (hf.LlamaForCausalLM,
+                   lambda: llama(num_key_value_heads=4, head_dim=6, tie_word_embeddings=True), causal),
     "llama_theta": (hf.LlamaForCausalLM, lambda: llama(rope_parameters={"rope_type": "default", "rope_theta": 500000.0},
                                                        rms_norm_eps=1e-5), causal),
     "vit_gpt2": (hf.VisionEncoderDecoderModel, captioner, captioned),

@@ -73,7 +73,8 @@ def hugging_face(name, build, config, batch_of, **options):
 def tutorial(name, build, config, check, **options):
     model = build(config)
     for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.3) if parameter.dim() > 1 else None
+        if parameter.dim() > 1:
+            nn.init.normal_(parameter, std=0.3)
     folder = HERE / "training" / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
@@ -127,7 +128,8 @@ def agrees_with_torch_lstm(model, batch):
 if __name__ == "__main__":
     seed(6)
     hf.utils.logging.disable_progress_bar()
-    dropless_gpt2 = gpt2(n_embd=18, n_inner=None, initializer_range=0.1, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+    dropless_gpt2 = gpt2(n_embd=18, n_inner=None, initializer_range=0.1, resid_pdrop=0.0, embd_pdrop=0.0,
+                         attn_pdrop=0.0)
     dropless_bert = bert(initializer_range=0.1, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     hugging_face("gpt2", hf.GPT2LMHeadModel, dropless_gpt2, causal,
                  lr=3e-3, beta1=0.9, beta2=0.95, eps=1e-6, weight_decay=0.1)

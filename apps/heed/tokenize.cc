@@ -1,0 +1,171 @@
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "base/parallel.h"
+#include "heed/command.h"
+#include "heed/text.h"
+
+namespace heed::app {
+namespace {
+
+struct Options {
+  std::string source;
+  bool decode = false;
+  bool no_special = false;
+};
+
+constexpr size_t kBlockBytes = 1 << 22;  ///< input that is worked on at once
+constexpr int64_t kLinesATile = 64;
+
+/// Lines of standard input, in blocks. The last line may lack its end.
+class LineReader {
+ public:
+  /// Fills `lines` with some more; false at the end of the input.
+  bool next(std::vector<std::string>& lines) {
+    lines.clear();
+    while (lines.empty() && !ended_) {
+      const size_t old = rest_.size();
+      rest_.resize(old + kBlockBytes);
+      size_t got = 0;
+      while (got < kBlockBytes && !ended_) {
+        const ssize_t n = read(STDIN_FILENO, rest_.data() + old + got, kBlockBytes - got);
+        if (n < 0 && errno == EINTR) {
+          continue;
+        }
+        check(n >= 0, "stdin", "cannot be read");
+        ended_ = n == 0;
+        got += static_cast<size_t>(n);
+        if (n > 0 && rest_[old + got - 1] == '\n') {
+          break;  // somebody is typing, or the block ends well
+        }
+      }
+      rest_.resize(old + got);
+      cut(lines);
+    }
+    return !lines.empty();
+  }
+
+ private:
+  void cut(std::vector<std::string>& lines) {
+    size_t begin = 0;
+    for (size_t end = rest_.find('\n'); end != std::string::npos; end = rest_.find('\n', begin)) {
+      lines.push_back(rest_.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    rest_.erase(0, begin);
+    if (ended_ && !rest_.empty()) {
+      lines.push_back(std::move(rest_));
+      rest_.clear();
+    }
+  }
+
+  std::string rest_;
+  bool ended_ = false;
+};
+
+std::string dump(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string encode_line(const Tokenizer& tokenizer, const std::string& line, bool special,
+                        bool json) {
+  if (!json) {
+    std::string out;
+    for (const int32_t id : tokenizer.encode_ids(line, special)) {
+      if (!out.empty()) {
+        out += ' ';
+      }
+      fmt::format_to(std::back_inserter(out), "{}", id);
+    }
+    return out;
+  }
+  const Encoding encoding = tokenizer.encode(line, special);
+  nlohmann::ordered_json object;
+  object["ids"] = encoding.ids;
+  object["tokens"] = encoding.tokens;
+  object["offsets"] = nlohmann::ordered_json::array();
+  for (const TextSpan& span : encoding.offsets) {
+    object["offsets"].push_back({span.begin, span.end});
+  }
+  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::vector<int32_t> parse_ids(const std::string& line) {
+  std::vector<int32_t> ids;
+  const char* next = line.data();
+  const char* end = next + line.size();
+  while (next < end) {
+    if (std::isspace(static_cast<unsigned char>(*next)) != 0 || *next == ',' || *next == '[' ||
+        *next == ']') {
+      ++next;
+      continue;
+    }
+    int32_t id = 0;
+    const auto [after, error] = std::from_chars(next, end, id);
+    check_data(error == std::errc(), "stdin", "'{}' is not an id", std::string(next, end));
+    ids.push_back(id);
+    next = after;
+  }
+  return ids;
+}
+
+std::string decode_line(const Tokenizer& tokenizer, const std::string& line, bool json) {
+  std::string text = tokenizer.decode(parse_ids(line));
+  return json ? dump({{"text", text}}) : text;
+}
+
+int run(const Options& options, const Common& common) {
+  const Tokenizer tokenizer = Tokenizer::load(options.source);
+  LineReader reader;
+  std::vector<std::string> lines;
+  std::vector<std::string> results;
+  while (reader.next(lines)) {
+    results.assign(lines.size(), {});
+    parallel_ranges(
+        static_cast<int64_t>(lines.size()), kLinesATile, [&](int64_t begin, int64_t end) {
+          for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+            results[i] = options.decode
+                             ? decode_line(tokenizer, lines[i], common.json)
+                             : encode_line(tokenizer, lines[i], !options.no_special, common.json);
+            results[i] += '\n';
+          }
+        });
+    for (const std::string& result : results) {
+      if (std::fwrite(result.data(), 1, result.size(), stdout) != result.size()) {
+        return 1;
+      }
+    }
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+const Registration kTokenize{{
+    "tokenize",
+    "Turn lines of text into token ids, or ids back into text",
+    {"echo 'Hello world' | heed tokenize model/",
+     "heed tokenize gpt2/vocab.json --json < text.txt"},
+    [](CLI::App& app, const Common& common) -> std::function<int()> {
+      auto options = std::make_shared<Options>();
+      app.add_option("model", options->source,
+                     "Model folder, tokenizer.json, vocab.json, vocab.txt, .model, .gguf or "
+                     "llama2.c's tokenizer .bin")
+          ->required();
+      app.add_flag("--decode", options->decode, "Read lines of ids and print their text");
+      app.add_flag("--no-special-tokens", options->no_special,
+                   "Leave out tokens such as [CLS] and [SEP] around a text");
+      return [options, &common] { return run(*options, common); };
+    },
+}};
+
+}  // namespace
+}  // namespace heed::app

@@ -1,0 +1,286 @@
+#include "text/bpe.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "text/byte_level.h"
+#include "text/merge_agenda.h"
+#include "text/pair_table.h"
+#include "text/unicode.h"
+
+namespace heed::text {
+namespace {
+
+constexpr size_t kShort = 40;  ///< symbols up to which a plain scan beats the agenda
+constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();
+
+struct BpeScratch final : ModelScratch {
+  std::vector<Symbol> symbols;
+  MergeAgenda agenda;
+};
+
+/// Merges in place; n is small, so the lowest rank is found by looking at all.
+size_t merge_short(Symbol* symbols, size_t n, const PairTable& pairs) {
+  std::array<uint32_t, kShort> ranks;
+  std::array<int32_t, kShort> results;
+  const auto look = [&](size_t i) {
+    const auto* found = pairs.find(symbols[i].id, symbols[i + 1].id);
+    ranks[i] = found != nullptr ? found->rank : kNoRank;
+    results[i] = found != nullptr ? found->result : 0;
+  };
+  for (size_t i = 0; i + 1 < n; ++i) {
+    look(i);
+  }
+  while (n > 1) {
+    size_t best = 0;
+    for (size_t i = 1; i + 1 < n; ++i) {
+      best = ranks[i] < ranks[best] ? i : best;
+    }
+    if (ranks[best] == kNoRank) {
+      break;
+    }
+    symbols[best] = {results[best], symbols[best].length + symbols[best + 1].length};
+    for (size_t i = best + 1; i + 1 < n; ++i) {
+      symbols[i] = symbols[i + 1];
+      ranks[i] = ranks[i + 1];
+      results[i] = results[i + 1];
+    }
+    --n;
+    if (best + 1 < n) {
+      look(best);
+    } else {
+      ranks[best] = kNoRank;
+    }
+    if (best > 0) {
+      look(best - 1);
+    }
+  }
+  return n;
+}
+
+class Bpe final : public Model {
+ public:
+  Bpe(Vocabulary vocabulary, const std::vector<Merge>& merges, BpeOptions options)
+      : options_(std::move(options)), pairs_(merges.size()) {
+    vocabulary_ = std::move(vocabulary);
+    for (const Merge& merge : merges) {
+      pairs_.insert(merge.left, merge.right, merge.rank, merge.result);
+    }
+    for (int byte = 0; byte < 256; ++byte) {
+      const auto id = vocabulary_.find(byte_to_text(static_cast<unsigned char>(byte)));
+      bytes_[static_cast<size_t>(byte)] = id.value_or(options_.unk.value_or(-1));
+    }
+    if (options_.byte_fallback) {
+      fallback_ = byte_tokens(vocabulary_);
+    }
+  }
+
+  std::unique_ptr<ModelScratch> make_scratch() const override {
+    return std::make_unique<BpeScratch>();
+  }
+
+  void tokenize(std::string_view piece, ModelScratch* scratch,
+                std::vector<ModelToken>& out) const override {
+    auto& memory = *static_cast<BpeScratch*>(scratch);
+    if (options_.ignore_merges && emit_whole(piece, out)) {
+      return;
+    }
+    memory.symbols.clear();
+    if (options_.raw_bytes) {
+      for (const char c : piece) {
+        memory.symbols.push_back({bytes_[static_cast<unsigned char>(c)], 1});
+      }
+    } else {
+      split_characters(piece, memory.symbols);
+    }
+    uint32_t at = drop_nameless(memory.symbols);
+    if (memory.symbols.size() <= kShort) {
+      memory.symbols.resize(merge_short(memory.symbols.data(), memory.symbols.size(), pairs_));
+    } else {
+      memory.agenda.merge(memory.symbols, pairs_);
+    }
+    for (const Symbol& symbol : memory.symbols) {
+      out.push_back({symbol.id, at, at + symbol.length});
+      at += symbol.length;
+    }
+  }
+
+ private:
+  bool emit_whole(std::string_view piece, std::vector<ModelToken>& out) const {
+    std::string written;
+    if (options_.raw_bytes) {
+      for (const char c : piece) {
+        written += byte_to_text(static_cast<unsigned char>(c));
+      }
+    }
+    const auto id = vocabulary_.find(options_.raw_bytes ? std::string_view(written) : piece);
+    if (id) {
+      out.push_back({*id, 0, static_cast<uint32_t>(piece.size())});
+    }
+    return id.has_value();
+  }
+
+  /// Characters that have no token at all (and there is no unknown token) vanish; their bytes go to
+  /// the token before. Gives the bytes that vanish at the front.
+  static uint32_t drop_nameless(std::vector<Symbol>& symbols) {
+    uint32_t front = 0;
+    size_t kept = 0;
+    for (const Symbol& symbol : symbols) {
+      if (symbol.id >= 0) {
+        symbols[kept++] = symbol;
+      } else {
+        (kept > 0 ? symbols[kept - 1].length : front) += symbol.length;
+      }
+    }
+    symbols.resize(kept);
+    return front;
+  }
+
+  std::optional<int32_t> character_id(std::string_view character, bool first, bool last) const {
+    const bool prefixed = !first && !options_.prefix.empty();
+    if (!prefixed && (!last || options_.suffix.empty())) {
+      return vocabulary_.find(character);
+    }
+    std::string whole = prefixed ? options_.prefix : std::string();
+    whole += character;
+    whole += last ? options_.suffix : std::string();
+    return vocabulary_.find(whole);
+  }
+
+  bool fall_back(std::string_view character, std::vector<Symbol>& symbols) const {
+    if (!options_.byte_fallback || !std::all_of(character.begin(), character.end(), [&](char c) {
+          return fallback_[static_cast<unsigned char>(c)] >= 0;
+        })) {
+      return false;
+    }
+    for (const char c : character) {
+      symbols.push_back({fallback_[static_cast<unsigned char>(c)], 1});
+    }
+    return true;
+  }
+
+  void split_characters(std::string_view piece, std::vector<Symbol>& symbols) const {
+    bool after_unk = false;
+    for (size_t i = 0; i < piece.size();) {
+      const CodePoint one = decode_one(piece.data() + i, piece.data() + piece.size());
+      const std::string_view character = piece.substr(i, one.length);
+      const auto id = character_id(character, i == 0, i + one.length == piece.size());
+      bool unk = false;
+      if (id) {
+        symbols.push_back({*id, one.length});
+      } else if (!fall_back(character, symbols)) {
+        unk = true;
+        if (after_unk && options_.fuse_unk) {
+          symbols.back().length += one.length;
+        } else {
+          symbols.push_back({options_.unk.value_or(-1), one.length});
+        }
+      }
+      after_unk = unk;
+      i += one.length;
+    }
+  }
+
+  BpeOptions options_;
+  PairTable pairs_;
+  std::array<int32_t, 256> bytes_;
+  std::vector<int32_t> fallback_;
+};
+
+/// "a b" or ["a", "b"].
+std::pair<std::string, std::string> merge_parts(const Json& merge, std::string_view file,
+                                                const std::string& field) {
+  if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
+    return {merge[0].get<std::string>(), merge[1].get<std::string>()};
+  }
+  check_data(merge.is_string(), file, "{} is not a pair of tokens", field);
+  const auto& text = merge.get_ref<const std::string&>();
+  const size_t space = text.find(' ');
+  check_data(space != std::string::npos && text.find(' ', space + 1) == std::string::npos, file,
+             "{} '{}' is not two tokens with a space between", field, text);
+  return {text.substr(0, space), text.substr(space + 1)};
+}
+
+std::vector<Merge> read_merges(const Fields& fields, const Vocabulary& vocabulary,
+                               const std::string& prefix) {
+  const Json& list = fields.array("merges");
+  std::vector<Merge> merges;
+  merges.reserve(list.size());
+  for (size_t i = 0; i < list.size(); ++i) {
+    const std::string field = fmt::format("{}[{}]", fields.path("merges"), i);
+    const auto [left, right] = merge_parts(list[i], fields.file(), field);
+    const auto find = [&](const std::string& token) {
+      const auto id = vocabulary.find(token);
+      check_data(id.has_value(), fields.file(),
+                 "{} needs the token '{}', which is not in the vocabulary", field, token);
+      return *id;
+    };
+    const bool cut = !prefix.empty() && right.starts_with(prefix);
+    const int32_t a = find(left);
+    const int32_t b = find(right);
+    merges.push_back(
+        {a, b, find(left + (cut ? right.substr(prefix.size()) : right)), static_cast<uint32_t>(i)});
+  }
+  return merges;
+}
+
+}  // namespace
+
+std::unique_ptr<Model> make_bpe(Vocabulary vocabulary, const std::vector<Merge>& merges,
+                                BpeOptions options) {
+  return std::make_unique<Bpe>(std::move(vocabulary), merges, std::move(options));
+}
+
+std::unique_ptr<Model> make_bpe(const Fields& fields, bool raw_bytes) {
+  Vocabulary vocabulary =
+      Vocabulary::from_json(fields.need("vocab"), fields.file(), fields.path("vocab"));
+  BpeOptions options;
+  options.raw_bytes = raw_bytes;
+  options.byte_fallback = fields.flag("byte_fallback", false);
+  options.fuse_unk = fields.flag("fuse_unk", false);
+  options.ignore_merges = fields.flag("ignore_merges", false);
+  options.prefix = fields.text("continuing_subword_prefix", "");
+  options.suffix = fields.text("end_of_word_suffix", "");
+  if (fields.find("unk_token") != nullptr) {
+    options.unk = vocabulary.find(fields.text("unk_token"));
+  }
+  const std::vector<Merge> merges = read_merges(fields, vocabulary, options.prefix);
+  return make_bpe(std::move(vocabulary), merges, std::move(options));
+}
+
+std::vector<Merge> merges_by_score(const Vocabulary& vocabulary, const std::vector<float>& scores,
+                                   const std::vector<bool>& usable) {
+  std::vector<int32_t> order;
+  for (int32_t id = 0; id < vocabulary.size(); ++id) {
+    if (usable[static_cast<size_t>(id)] && vocabulary.find(vocabulary.token(id)) == id) {
+      order.push_back(id);
+    }
+  }
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return scores[static_cast<size_t>(a)] > scores[static_cast<size_t>(b)];
+  });
+  std::vector<Merge> merges;
+  uint32_t rank = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const int32_t id = order[i];
+    if (i > 0 && scores[static_cast<size_t>(id)] < scores[static_cast<size_t>(order[i - 1])]) {
+      ++rank;  // equal scores share a rank: the leftmost goes first
+    }
+    const std::string_view token = vocabulary.token(id);
+    for (size_t cut = 1; cut < token.size(); ++cut) {
+      if ((static_cast<unsigned char>(token[cut]) & 0xC0) == 0x80) {
+        continue;
+      }
+      const auto left = vocabulary.find(token.substr(0, cut));
+      const auto right = vocabulary.find(token.substr(cut));
+      if (left && right && usable[static_cast<size_t>(*left)] &&
+          usable[static_cast<size_t>(*right)]) {
+        merges.push_back({*left, *right, id, rank});
+      }
+    }
+  }
+  return merges;
+}
+
+}  // namespace heed::text

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "text/fields.h"
+
+namespace heed::text {
+
+/// Turns token strings back into text: the result is the tokens put one after the other.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  virtual void apply(std::vector<std::string>& tokens) const = 0;
+};
+
+std::unique_ptr<Decoder> make_decoder(const Fields& fields);
+
+}  // namespace heed::text

@@ -1,0 +1,253 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "text/gpt2_split.h"
+#include "text/tokenizer_impl.h"
+#include "text/unicode.h"
+
+namespace heed {
+
+using text::AddedTokenFinder;
+using text::AlignedText;
+using text::Piece;
+using text::Scratch;
+using text::TokenList;
+using text::WordCache;
+
+namespace {
+
+constexpr size_t kLongestText = (size_t{1} << 32) - 16;
+
+/// Gives scratch memory back to its pool, also when an error flies by.
+class Borrowed {
+ public:
+  explicit Borrowed(const TokenizerImpl& impl) : impl_(impl), scratch_(impl.pool.take()) {
+    if (scratch_->model == nullptr && impl.model != nullptr) {
+      scratch_->model = impl.model->make_scratch();
+    }
+  }
+  ~Borrowed() { impl_.pool.give(std::move(scratch_)); }
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+  Scratch& operator*() { return *scratch_; }
+
+ private:
+  const TokenizerImpl& impl_;
+  std::unique_ptr<Scratch> scratch_;
+};
+
+void add_token(int32_t id, TextSpan span, const TokenList& out) {
+  out.ids.push_back(id);
+  if (out.offsets != nullptr) {
+    out.offsets->push_back(span);
+  }
+}
+
+/// Calls on_text(begin, end) and on_token(found) for a text with added tokens in it, in order.
+template <class OnText, class OnToken>
+void around_tokens(std::string_view text, const AddedTokenFinder& finder, OnText&& on_text,
+                   OnToken&& on_token) {
+  size_t done = 0;
+  for (AddedTokenFinder::Found found; !finder.empty() && finder.next(text, done, found);) {
+    if (found.begin > done) {
+      on_text(done, found.begin);
+    }
+    on_token(found);
+    done = found.end;
+  }
+  if (done < text.size()) {
+    on_text(done, text.size());
+  }
+}
+
+}  // namespace
+
+void TokenizerImpl::tokenize(std::string_view text, const TokenList& out) const {
+  check(text.size() < kLongestText, "tokenize", "a text of {} bytes is too long; cut it in parts",
+        text.size());
+  Borrowed scratch(*this);
+  around_tokens(
+      text, in_original,
+      [&](size_t begin, size_t end) {
+        tokenize_original(text.substr(begin, end - begin), static_cast<int64_t>(begin), *scratch,
+                          out);
+      },
+      [&](const AddedTokenFinder::Found& found) {
+        add_token(found.id, {static_cast<int64_t>(found.begin), static_cast<int64_t>(found.end)},
+                  out);
+      });
+}
+
+void TokenizerImpl::tokenize_original(std::string_view text, int64_t base, Scratch& scratch,
+                                      const TokenList& out) const {
+  if (foreign != nullptr) {
+    foreign->tokenize(text, base, out);
+    return;
+  }
+  if (plan.gpt2_only && out.offsets == nullptr && normalizer == nullptr && in_normalized.empty()) {
+    if (plan.add_prefix_space && text[0] != ' ') {
+      std::string spaced(1, ' ');
+      spaced.append(text);
+      tokenize_words(spaced, scratch, out.ids);
+    } else {
+      tokenize_words(text, scratch, out.ids);
+    }
+    return;
+  }
+  AlignedText aligned(text, base, out.offsets != nullptr);
+  if (!plan.raw_bytes && !text::valid_utf8(text)) {
+    text::sanitize(aligned);
+  }
+  if (normalizer != nullptr) {
+    normalizer->apply(aligned);
+  }
+  if (in_normalized.empty()) {
+    tokenize_normalized(aligned, scratch, out);
+    return;
+  }
+  around_tokens(
+      aligned.text(), in_normalized,
+      [&](size_t begin, size_t end) {
+        AlignedText part(aligned, begin, end);
+        tokenize_normalized(part, scratch, out);
+      },
+      [&](const AddedTokenFinder::Found& found) {
+        add_token(found.id, aligned.source(found.begin, found.end), out);
+      });
+}
+
+void TokenizerImpl::tokenize_normalized(AlignedText& whole, Scratch& scratch,
+                                        const TokenList& out) const {
+  std::vector<Piece>& pieces = scratch.pieces;
+  pieces.assign(1, {0, whole.text().size()});
+  if (pretokenizer != nullptr) {
+    pretokenizer->apply(whole, pieces);
+  }
+  const std::string_view view = whole.text();
+  for (const Piece& piece : pieces) {
+    const std::string_view word = view.substr(piece.begin, piece.end - piece.begin);
+    if (out.offsets == nullptr) {
+      append_word(word, view.data() + view.size(), scratch, out.ids);
+      continue;
+    }
+    scratch.tokens.clear();
+    model->tokenize(word, scratch.model.get(), scratch.tokens);
+    for (const text::ModelToken& token : scratch.tokens) {
+      add_token(token.id, whole.source(piece.begin + token.begin, piece.begin + token.end), out);
+    }
+  }
+}
+
+void TokenizerImpl::tokenize_words(std::string_view text, Scratch& scratch,
+                                   std::vector<int32_t>& ids) const {
+  text::Gpt2Splitter words(text);
+  for (std::string_view word; words.next(word);) {
+    append_word(word, text.data() + text.size(), scratch, ids);
+  }
+}
+
+void TokenizerImpl::append_word(std::string_view word, const char* readable, Scratch& scratch,
+                                std::vector<int32_t>& ids) const {
+  const bool short_word = word.size() <= WordCache::kLongestWord && !word.empty();
+  WordCache::Key key;
+  if (short_word) {
+    key = WordCache::key_of(word, readable);
+    const auto known = scratch.cache.find(key);
+    if (!known.empty()) {
+      ids.insert(ids.end(), known.begin(), known.end());
+      return;
+    }
+  }
+  scratch.tokens.clear();
+  model->tokenize(word, scratch.model.get(), scratch.tokens);
+  const size_t first = ids.size();
+  for (const text::ModelToken& token : scratch.tokens) {
+    ids.push_back(token.id);
+  }
+  const std::span<const int32_t> fresh(ids.data() + first, ids.size() - first);
+  if (short_word && !fresh.empty() && fresh.size() <= WordCache::kMostIds) {
+    scratch.cache.insert(key, fresh);
+  }
+}
+
+Encoding TokenizerImpl::encode_bare(std::string_view text, int32_t type_id) const {
+  Encoding result;
+  tokenize(text, {result.ids, &result.offsets});
+  const size_t count = result.ids.size();
+  result.tokens.reserve(count);
+  for (const int32_t id : result.ids) {
+    result.tokens.push_back(token(id));
+  }
+  result.type_ids.assign(count, type_id);
+  result.attention_mask.assign(count, 1);
+  result.special_tokens_mask.assign(count, 0);
+  if (post.trim_offsets) {
+    for (TextSpan& span : result.offsets) {
+      while (span.begin < span.end &&
+             text::is_space(static_cast<unsigned char>(text[static_cast<size_t>(span.begin)]))) {
+        ++span.begin;
+      }
+      while (span.end > span.begin &&
+             text::is_space(static_cast<unsigned char>(text[static_cast<size_t>(span.end - 1)]))) {
+        --span.end;
+      }
+    }
+  }
+  return result;
+}
+
+Encoding TokenizerImpl::wrap(Encoding first, std::optional<Encoding> second,
+                             bool add_special) const {
+  using Kind = text::PostProcessor::Item::Kind;
+  Encoding result;
+  const auto append = [](auto& to, auto& from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  };
+  for (const auto& item : second ? post.pair : post.single) {
+    if (item.kind == Kind::special) {
+      for (size_t i = 0; add_special && i < item.ids.size(); ++i) {
+        result.ids.push_back(item.ids[i]);
+        result.tokens.push_back(token(item.ids[i]));
+        result.offsets.push_back({});
+        result.type_ids.push_back(item.type_id);
+        result.attention_mask.push_back(1);
+        result.special_tokens_mask.push_back(1);
+      }
+      continue;
+    }
+    if (item.kind == Kind::second && !second) {
+      continue;
+    }
+    Encoding& part = item.kind == Kind::first ? first : *second;
+    result.type_ids.insert(result.type_ids.end(), part.ids.size(), item.type_id);
+    append(result.ids, part.ids);
+    append(result.tokens, part.tokens);
+    append(result.offsets, part.offsets);
+    append(result.attention_mask, part.attention_mask);
+    append(result.special_tokens_mask, part.special_tokens_mask);
+  }
+  return result;
+}
+
+std::string TokenizerImpl::token(int32_t id) const {
+  const auto it = added_by_id.find(id);
+  if (it != added_by_id.end()) {
+    return added[it->second].content;
+  }
+  if (id < 0 || id >= model->vocabulary().size()) {
+    return {};
+  }
+  return model->vocabulary().token(id);
+}
+
+std::optional<int32_t> TokenizerImpl::id_of(std::string_view token) const {
+  const auto it = added_by_content.find(std::string(token));
+  return it != added_by_content.end() ? std::optional(it->second) : model->vocabulary().find(token);
+}
+
+bool TokenizerImpl::is_special(int32_t id) const {
+  const auto it = added_by_id.find(id);
+  return it != added_by_id.end() && added[it->second].special;
+}
+
+}  // namespace heed

@@ -1,0 +1,148 @@
+#include "text/legacy_files.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "text/unicode.h"
+
+namespace heed::text {
+namespace {
+
+constexpr uint64_t kLargestFile = uint64_t{1} << 30;
+
+/// Lines without their ends; CRLF counts as one end.
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) {
+      line.remove_suffix(1);
+    }
+    lines.emplace_back(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+bool has_upper_case(std::string_view token) {
+  if (token.starts_with('[')) {  // [CLS], [unused1]
+    return false;
+  }
+  return std::any_of(token.begin(), token.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
+Json special_entry(int64_t id, const std::string& content) {
+  return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
+          {"rstrip", false}, {"normalized", false}, {"special", true}};
+}
+
+}  // namespace
+
+Json byte_bpe_document(Json vocabulary, Json merges, const std::vector<std::string>& special) {
+  Json added = Json::array();
+  for (const std::string& token : special) {
+    const auto it = vocabulary.find(token);
+    if (it != vocabulary.end() && it->is_number_integer()) {
+      added.push_back(special_entry(it->get<int64_t>(), token));
+    }
+  }
+  const Json byte_level = {{"type", "ByteLevel"},
+                           {"add_prefix_space", false},
+                           {"trim_offsets", false},
+                           {"use_regex", true}};
+  return {{"version", "1.0"},
+          {"truncation", nullptr},
+          {"padding", nullptr},
+          {"added_tokens", std::move(added)},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", byte_level},
+          {"post_processor", byte_level},
+          {"decoder", byte_level},
+          {"model",
+           {{"type", "BPE"},
+            {"dropout", nullptr},
+            {"unk_token", nullptr},
+            {"continuing_subword_prefix", ""},
+            {"end_of_word_suffix", ""},
+            {"fuse_unk", false},
+            {"byte_fallback", false},
+            {"vocab", std::move(vocabulary)},
+            {"merges", std::move(merges)}}}};
+}
+
+Json document_from_merges(const std::filesystem::path& vocabulary,
+                          const std::filesystem::path& merges) {
+  Json list = Json::array();
+  for (std::string& line : lines_of(read_file(merges, kLargestFile))) {
+    if (!line.empty() && !line.starts_with("#version")) {
+      list.push_back(std::move(line));
+    }
+  }
+  Json tokens = parse_json(read_file(vocabulary, kLargestFile), vocabulary.native());
+  check_data(tokens.is_object(), vocabulary.native(), "is not an object of token: id");
+  return byte_bpe_document(std::move(tokens), std::move(list),
+                           {"<|endoftext|>", "<s>", "<pad>", "</s>", "<unk>", "<mask>"});
+}
+
+Json wordpiece_document(Json vocabulary, bool lowercase) {
+  Json added = Json::array();
+  for (const std::string token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}) {
+    const auto it = vocabulary.find(token);
+    if (it != vocabulary.end()) {
+      added.push_back(special_entry(it->get<int64_t>(), token));
+    }
+  }
+  Json post = nullptr;
+  if (vocabulary.contains("[CLS]") && vocabulary.contains("[SEP]")) {
+    const auto item = [](const char* kind, const char* id, int type) {
+      return Json{{kind, {{"id", id}, {"type_id", type}}}};
+    };
+    const auto special = [&](const char* token) {
+      return Json{{"id", token}, {"ids", {vocabulary[token]}}, {"tokens", {token}}};
+    };
+    post = {{"type", "TemplateProcessing"},
+            {"single",
+             {item("SpecialToken", "[CLS]", 0), item("Sequence", "A", 0),
+              item("SpecialToken", "[SEP]", 0)}},
+            {"pair",
+             {item("SpecialToken", "[CLS]", 0), item("Sequence", "A", 0),
+              item("SpecialToken", "[SEP]", 0), item("Sequence", "B", 1),
+              item("SpecialToken", "[SEP]", 1)}},
+            {"special_tokens", {{"[CLS]", special("[CLS]")}, {"[SEP]", special("[SEP]")}}}};
+  }
+  return {{"version", "1.0"},
+          {"truncation", nullptr},
+          {"padding", nullptr},
+          {"added_tokens", std::move(added)},
+          {"normalizer",
+           {{"type", "BertNormalizer"},
+            {"clean_text", true},
+            {"handle_chinese_chars", true},
+            {"strip_accents", nullptr},
+            {"lowercase", lowercase}}},
+          {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+          {"post_processor", std::move(post)},
+          {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}},
+          {"model",
+           {{"type", "WordPiece"},
+            {"unk_token", "[UNK]"},
+            {"continuing_subword_prefix", "##"},
+            {"max_input_chars_per_word", 100},
+            {"vocab", std::move(vocabulary)}}}};
+}
+
+Json document_from_vocab_txt(const std::filesystem::path& path, std::optional<bool> lowercase) {
+  const std::vector<std::string> lines = lines_of(read_file(path, kLargestFile));
+  check_data(!lines.empty(), path.native(), "is empty; one token a line is wanted");
+  Json vocabulary = Json::object();
+  bool upper = false;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    check_data(valid_utf8(lines[i]), path.native(), "line {} is not UTF-8", i + 1);
+    vocabulary[lines[i]] = i;
+    upper = upper || has_upper_case(lines[i]);
+  }
+  return wordpiece_document(std::move(vocabulary), lowercase.value_or(!upper));
+}
+
+}  // namespace heed::text

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "text/pair_table.h"
+
+namespace heed::text {
+
+/// A token while merging: its id and the bytes it covers.
+struct Symbol {
+  int32_t id;
+  uint32_t length;
+};
+
+/// Merges long words in near-linear time. Places wait in one bucket a rank, and a heap holds the
+/// ranks that have any; a bucket fills from left to right, so it is rarely sorted.
+class MergeAgenda {
+ public:
+  void merge(std::vector<Symbol>& symbols, const PairTable& pairs);
+
+ private:
+  struct Bucket {
+    std::vector<uint32_t> places;
+    size_t next = 0;
+    bool sorted = true;
+    bool waiting = false;  ///< its rank is in the heap
+  };
+  void add(const std::vector<Symbol>& symbols, uint32_t place, const PairTable& pairs);
+  /// The leftmost place of the lowest rank; false when nothing is left.
+  bool take(uint32_t& place, uint32_t& rank);
+
+  std::vector<uint32_t> previous_, following_;
+  std::vector<Bucket> buckets_;
+  std::vector<uint32_t> heap_;
+};
+
+}  // namespace heed::text

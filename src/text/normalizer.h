@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "text/aligned.h"
+#include "text/fields.h"
+
+namespace heed::text {
+
+/// Changes a text before it is cut into words.
+class Normalizer {
+ public:
+  virtual ~Normalizer() = default;
+  virtual void apply(AlignedText& text) const = 0;
+};
+
+/// From a tokenizer.json object {"type": …}.
+std::unique_ptr<Normalizer> make_normalizer(const Fields& fields);
+/// SentencePiece's table of replacements, from its base64 form.
+std::unique_ptr<Normalizer> make_precompiled(const std::string& base64, const std::string& file);
+
+/// Writes every invalid byte as U+FFFD.
+void sanitize(AlignedText& text);
+
+}  // namespace heed::text

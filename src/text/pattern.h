@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/fields.h"
+#include "text/regex.h"
+
+namespace heed::text {
+
+/// The "pattern" field of tokenizer.json: {"String": …} or {"Regex": …}.
+class Pattern {
+ public:
+  explicit Pattern(const Fields& fields);
+  void find_all(std::string_view text, std::vector<Piece>& matches) const;
+
+ private:
+  std::string literal_;
+  std::optional<Regex> regex_;
+};
+
+}  // namespace heed::text

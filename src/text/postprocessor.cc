@@ -1,0 +1,204 @@
+#include "text/postprocessor.h"
+
+#include <algorithm>
+
+namespace heed::text {
+namespace {
+
+using Item = PostProcessor::Item;
+
+Item special_item(int32_t id, int32_t type_id) { return {Item::Kind::special, type_id, {id}}; }
+
+/// A post-processor's ["token", id].
+int32_t token_pair(const Fields& fields, std::string_view name) {
+  const Json& value = fields.array(name);
+  check_data(value.size() == 2 && value[1].is_number_integer() && value[1].get<int64_t>() >= 0 &&
+                 value[1].get<int64_t>() < kLargestId,
+             fields.file(), "{} is not [token, id]", fields.path(name));
+  return value[1].get<int32_t>();
+}
+
+std::vector<int32_t> special_ids(const Fields& fields, const std::string& token) {
+  const Fields all = fields.object("special_tokens");
+  const Fields entry = all.object(token);
+  std::vector<int32_t> ids;
+  for (const Json& id : entry.array("ids")) {
+    check_data(id.is_number_integer() && id.get<int64_t>() >= 0 && id.get<int64_t>() < kLargestId,
+               fields.file(), "{} has an id that is out of range", entry.path("ids"));
+    ids.push_back(id.get<int32_t>());
+  }
+  return ids;
+}
+
+std::vector<Item> read_template(const Fields& fields, std::string_view name) {
+  std::vector<Item> items;
+  for (size_t i = 0; i < fields.array(name).size(); ++i) {
+    const Fields entry = fields.element(name, i);
+    const bool special = entry.find("SpecialToken") != nullptr;
+    const Fields part = entry.object(special ? "SpecialToken" : "Sequence");
+    Item item{Item::Kind::special, static_cast<int32_t>(part.integer("type_id", 0)), {}};
+    if (special) {
+      item.ids = special_ids(fields, part.text("id"));
+    } else {
+      const std::string id = part.text("id");
+      check_data(id == "A" || id == "B", fields.file(), "{} '{}' is neither A nor B",
+                 part.path("id"), id);
+      item.kind = id == "A" ? Item::Kind::first : Item::Kind::second;
+    }
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
+PostProcessor roberta(const Fields& fields) {
+  const int32_t cls = token_pair(fields, "cls");
+  const int32_t sep = token_pair(fields, "sep");
+  PostProcessor result;
+  result.trim_offsets = fields.flag("trim_offsets", true);
+  result.single = {special_item(cls, 0), {Item::Kind::first, 0, {}}, special_item(sep, 0)};
+  result.pair = {special_item(cls, 0), {Item::Kind::first, 0, {}},  special_item(sep, 0),
+                 special_item(sep, 0), {Item::Kind::second, 0, {}}, special_item(sep, 0)};
+  return result;
+}
+
+PostProcessor sequence(const Fields& fields) {
+  PostProcessor result;
+  for (size_t i = 0; i < fields.array("processors").size(); ++i) {
+    const Fields part = fields.element("processors", i);
+    PostProcessor next = make_postprocessor(part);
+    next.trim_offsets = next.trim_offsets || result.trim_offsets;
+    if (part.text("type") == "ByteLevel") {  // it says nothing about special tokens
+      next.single = result.single;
+      next.pair = result.pair;
+    }
+    result = std::move(next);
+  }
+  return result;
+}
+
+template <class T>
+void keep_range(std::vector<T>& values, size_t begin, size_t end) {
+  values.erase(values.begin() + static_cast<ptrdiff_t>(end), values.end());
+  values.erase(values.begin(), values.begin() + static_cast<ptrdiff_t>(begin));
+}
+
+void cut(Encoding& encoding, int64_t length, Side side) {
+  const size_t size = encoding.ids.size();
+  const auto want = static_cast<size_t>(std::max<int64_t>(length, 0));
+  if (want >= size) {
+    return;
+  }
+  const size_t begin = side == Side::right ? 0 : size - want;
+  keep_range(encoding.ids, begin, begin + want);
+  keep_range(encoding.tokens, begin, begin + want);
+  keep_range(encoding.offsets, begin, begin + want);
+  keep_range(encoding.type_ids, begin, begin + want);
+  keep_range(encoding.attention_mask, begin, begin + want);
+  keep_range(encoding.special_tokens_mask, begin, begin + want);
+}
+
+}  // namespace
+
+int64_t PostProcessor::count_special(bool with_pair) const {
+  int64_t count = 0;
+  for (const Item& item : with_pair ? pair : single) {
+    count += static_cast<int64_t>(item.ids.size());
+  }
+  return count;
+}
+
+void PostProcessor::special_around(std::vector<int32_t>& before,
+                                   std::vector<int32_t>& after) const {
+  bool seen = false;
+  for (const Item& item : single) {
+    seen = seen || item.kind == Item::Kind::first;
+    std::vector<int32_t>& side = seen ? after : before;
+    side.insert(side.end(), item.ids.begin(), item.ids.end());
+  }
+}
+
+PostProcessor bert_postprocessor(int32_t cls, int32_t sep) {
+  PostProcessor result;
+  result.single = {special_item(cls, 0), {Item::Kind::first, 0, {}}, special_item(sep, 0)};
+  result.pair = {special_item(cls, 0),
+                 {Item::Kind::first, 0, {}},
+                 special_item(sep, 0),
+                 {Item::Kind::second, 1, {}},
+                 special_item(sep, 1)};
+  return result;
+}
+
+PostProcessor make_postprocessor(const Fields& fields) {
+  const std::string type = fields.text("type");
+  if (type == "BertProcessing") {
+    return bert_postprocessor(token_pair(fields, "cls"), token_pair(fields, "sep"));
+  }
+  if (type == "RobertaProcessing") {
+    return roberta(fields);
+  }
+  if (type == "Sequence") {
+    return sequence(fields);
+  }
+  PostProcessor result;
+  if (type == "ByteLevel") {
+    result.trim_offsets = fields.flag("trim_offsets", true);
+    return result;
+  }
+  if (type == "TemplateProcessing") {
+    result.single = read_template(fields, "single");
+    result.pair = read_template(fields, "pair");
+    return result;
+  }
+  fail(ErrorKind::data, fields.file(), "{} '{}' is not known", fields.path("type"), type);
+}
+
+void truncate(Encoding& first, Encoding* second, int64_t special, const Truncation& options) {
+  check(options.max_length >= 0, "tokenize", "truncation to {} tokens makes no sense",
+        options.max_length);
+  const int64_t room = std::max<int64_t>(options.max_length - special, 0);
+  auto a = static_cast<int64_t>(first.ids.size());
+  auto b = second != nullptr ? static_cast<int64_t>(second->ids.size()) : 0;
+  if (a + b <= room) {
+    return;
+  }
+  using Strategy = Truncation::Strategy;
+  if (second == nullptr || options.strategy == Strategy::only_first) {
+    cut(first, room - b, options.side);
+    return;
+  }
+  if (options.strategy == Strategy::only_second) {
+    cut(*second, room - a, options.side);
+    return;
+  }
+  // The longer one is cut down to the shorter first; then both lose, the second one last.
+  const bool swapped = a > b;
+  int64_t small = std::min(a, b);
+  int64_t large = small > room ? small : std::max(small, room - small);
+  if (small + large > room) {
+    small = room / 2;
+    large = small + room % 2;
+  }
+  a = swapped ? large : small;
+  b = swapped ? small : large;
+  cut(first, a, options.side);
+  cut(*second, b, options.side);
+}
+
+void pad(Encoding& encoding, int64_t length, const Padding& options) {
+  const auto size = static_cast<int64_t>(encoding.ids.size());
+  if (size >= length) {
+    return;
+  }
+  const auto count = static_cast<size_t>(length - size);
+  const auto fill = [&](auto& values, const auto& value) {
+    values.insert(options.side == Side::left ? values.begin() : values.end(), count, value);
+  };
+  fill(encoding.ids, options.id);
+  fill(encoding.tokens, options.token);
+  fill(encoding.offsets, TextSpan{});
+  fill(encoding.type_ids, options.type_id);
+  fill(encoding.attention_mask, 0);
+  fill(encoding.special_tokens_mask, 1);
+}
+
+}  // namespace heed::text

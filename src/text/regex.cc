@@ -1,0 +1,174 @@
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "text/regex.h"
+
+#include <pcre2.h>
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <new>
+
+#include "base/check.h"
+
+namespace heed::text {
+namespace {
+
+constexpr size_t kLongestPattern = 1 << 16;
+constexpr uint32_t kMatchLimit = 1'000'000;  ///< backtracks from one starting place
+constexpr uint32_t kHeapLimitKib = 64 << 10;
+constexpr size_t kSearchWindow = 256;  ///< starting places between two looks at the clock
+constexpr auto kPatience = std::chrono::seconds(2);
+
+std::string message_of(int code) {
+  PCRE2_UCHAR buffer[256];
+  pcre2_get_error_message(code, buffer, sizeof buffer);
+  return reinterpret_cast<const char*>(buffer);
+}
+
+/// The reference engines' \s and \w differ from PCRE2's: \s is White_Space, \w is Unicode's word.
+std::string translate(std::string_view pattern) {
+  constexpr std::string_view kSpace = R"(\t-\r\x{85}\p{Z})";
+  constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200c}\x{200d})";
+  std::string out;
+  bool in_class = false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    if (c == '\\' && i + 1 < pattern.size()) {
+      const char next = pattern[++i];
+      const bool space = next == 's' || next == 'S';
+      const bool word = next == 'w' || next == 'W';
+      const bool negative = next == 'S' || next == 'W';
+      if ((space || word) && !(in_class && negative)) {
+        out += in_class ? "" : negative ? "[^" : "[";
+        out += space ? kSpace : kWord;
+        out += in_class ? "" : "]";
+      } else {
+        out += c;
+        out += next;
+      }
+      continue;
+    }
+    if (c == '[' && !in_class) {
+      in_class = true;
+      out += c;
+      if (i + 1 < pattern.size() && pattern[i + 1] == '^') {
+        out += pattern[++i];
+      }
+      if (i + 1 < pattern.size() && pattern[i + 1] == ']') {
+        out += "\\]";
+        ++i;
+      }
+      continue;
+    }
+    if (c == ']') {
+      in_class = false;
+    }
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+struct Regex::Impl {
+  std::string file;
+  std::string pattern;
+  pcre2_code* code = nullptr;
+  ~Impl() { pcre2_code_free(code); }
+};
+
+namespace {
+
+/// Memory for matching, one a call: a compiled pattern is shared between threads.
+struct Matcher {
+  explicit Matcher(const pcre2_code* code)
+      : data(pcre2_match_data_create_from_pattern(code, nullptr)),
+        context(pcre2_match_context_create(nullptr)),
+        stack(pcre2_jit_stack_create(32 << 10, 4 << 20, nullptr)) {
+    if (data == nullptr || context == nullptr) {
+      throw std::bad_alloc();
+    }
+    pcre2_set_match_limit(context, kMatchLimit);
+    pcre2_set_heap_limit(context, kHeapLimitKib);
+    pcre2_jit_stack_assign(context, nullptr, stack);
+  }
+  ~Matcher() {
+    pcre2_match_data_free(data);
+    pcre2_match_context_free(context);
+    pcre2_jit_stack_free(stack);
+  }
+  Matcher(const Matcher&) = delete;
+  Matcher& operator=(const Matcher&) = delete;
+  pcre2_match_data* data;
+  pcre2_match_context* context;
+  pcre2_jit_stack* stack;
+};
+
+}  // namespace
+
+Regex::Regex(std::string_view pattern, std::string_view file) : impl_(std::make_unique<Impl>()) {
+  impl_->file = file;
+  impl_->pattern = pattern;
+  check_data(pattern.size() <= kLongestPattern, file, "a pattern of {} bytes is too long",
+             pattern.size());
+  const std::string translated = translate(pattern);
+  int error = 0;
+  PCRE2_SIZE place = 0;
+  impl_->code =
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+                    PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_USE_OFFSET_LIMIT,
+                    &error, &place, nullptr);
+  check_data(impl_->code != nullptr, file, "pattern '{}' does not compile: {} (at {})", pattern,
+             message_of(error), place);
+  pcre2_jit_compile(impl_->code, PCRE2_JIT_COMPLETE);  // without JIT it is only slower
+}
+
+Regex::~Regex() = default;
+Regex::Regex(Regex&&) noexcept = default;
+Regex& Regex::operator=(Regex&&) noexcept = default;
+
+void Regex::find_all(std::string_view text, std::vector<Piece>& matches) const {
+  const Matcher matcher(impl_->code);
+  const PCRE2_SIZE* found = pcre2_get_ovector_pointer(matcher.data);
+  const auto deadline =
+      std::chrono::steady_clock::now() + kPatience + std::chrono::microseconds(text.size());
+  const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
+  size_t start = 0;
+  while (start < text.size()) {
+    const size_t last = std::min(start + kSearchWindow, text.size());
+    pcre2_set_offset_limit(matcher.context, last);
+    const int n = pcre2_match(impl_->code, subject, text.size(), start, PCRE2_NOTEMPTY,
+                              matcher.data, matcher.context);
+    if (n > 0 && found[1] > found[0]) {
+      matches.push_back({found[0], found[1]});
+      start = found[1];
+      continue;
+    }
+    check_data(n == PCRE2_ERROR_NOMATCH || n > 0, impl_->file,
+               "pattern '{}' gave up on a text of {} bytes: {}", impl_->pattern, text.size(),
+               message_of(n));
+    check_data(std::chrono::steady_clock::now() < deadline, impl_->file,
+               "pattern '{}' takes too long on a text of {} bytes", impl_->pattern, text.size());
+    start = last + 1;
+    while (start < text.size() && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80) {
+      ++start;
+    }
+  }
+}
+
+std::string quote_regex(std::string_view literal) {
+  std::string out;
+  for (const char c : literal) {
+    if (c >= 0 && !std::isalnum(static_cast<unsigned char>(c)) && c != '\0') {
+      out += '\\';
+    }
+    if (c == '\0') {
+      out += "\\x00";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace heed::text

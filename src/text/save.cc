@@ -1,0 +1,48 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "text/tokenizer_impl.h"
+
+namespace heed {
+namespace {
+
+using text::Json;
+
+/// tokenizer_config.json, with the roles of special tokens and the class Python opens it with.
+Json config_of(const TokenizerImpl& impl) {
+  Json config = impl.config;
+  const auto role = [&](const char* name, std::optional<int32_t> id) {
+    if (id && !config.contains(name)) {
+      config[name] = impl.token(*id);
+    }
+  };
+  role("bos_token", impl.special.bos);
+  role("eos_token", impl.special.eos);
+  role("pad_token", impl.special.pad);
+  role("unk_token", impl.special.unk);
+  role("mask_token", impl.special.mask);
+  role("cls_token", impl.special.cls);
+  role("sep_token", impl.special.sep);
+  if (!config.contains("tokenizer_class")) {
+    config["tokenizer_class"] = "PreTrainedTokenizerFast";
+  }
+  return config;
+}
+
+}  // namespace
+
+void Tokenizer::save(const std::filesystem::path& path) const {
+  const TokenizerImpl& the = impl();
+  check(the.document.is_object(), "tokenizer", "{} cannot be written as tokenizer.json", the.file);
+  const bool folder = path.extension() != ".json";
+  if (folder) {
+    make_folder(path);
+  }
+  const std::filesystem::path file = folder ? path / "tokenizer.json" : path;
+  write_file_atomically(file, the.document.dump(1, ' ') + "\n");
+  write_file_atomically(file.parent_path() / "tokenizer_config.json",
+                        config_of(the).dump(2, ' ') + "\n");
+}
+
+}  // namespace heed

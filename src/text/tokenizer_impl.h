@@ -1,0 +1,128 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "heed/text.h"
+#include "text/added_tokens.h"
+#include "text/decoder.h"
+#include "text/fields.h"
+#include "text/model.h"
+#include "text/normalizer.h"
+#include "text/postprocessor.h"
+#include "text/pretokenizer.h"
+#include "text/word_cache.h"
+
+namespace heed::text {
+
+/// Tokens of a text: ids, and where they came from if anybody wants to know.
+struct TokenList {
+  std::vector<int32_t>& ids;
+  std::vector<TextSpan>* offsets;  ///< may be null
+};
+
+/// A whole tokenizer that lives in another library, in place of normalizer to model.
+class ForeignTokenizer {
+ public:
+  virtual ~ForeignTokenizer() = default;
+  virtual void tokenize(std::string_view text, int64_t base, const TokenList& out) const = 0;
+  virtual std::string decode(std::span<const int32_t> ids) const = 0;
+};
+
+/// One thread's memory.
+struct Scratch {
+  std::unique_ptr<ModelScratch> model;
+  WordCache cache;
+  std::vector<ModelToken> tokens;
+  std::vector<Piece> pieces;
+};
+
+class ScratchPool {
+ public:
+  std::unique_ptr<Scratch> take() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) {
+      return std::make_unique<Scratch>();
+    }
+    auto scratch = std::move(free_.back());
+    free_.pop_back();
+    return scratch;
+  }
+  void give(std::unique_ptr<Scratch> scratch) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(scratch));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Scratch>> free_;
+};
+
+}  // namespace heed::text
+
+namespace heed {
+
+struct TokenizerImpl {
+  std::string file;
+  std::unique_ptr<text::Normalizer> normalizer;
+  std::unique_ptr<text::PreTokenizer> pretokenizer;
+  text::ByteLevelPlan plan;
+  std::unique_ptr<text::Model> model;
+  std::unique_ptr<text::ForeignTokenizer> foreign;
+  text::PostProcessor post;
+  std::unique_ptr<text::Decoder> decoder;
+
+  std::vector<text::AddedToken> added;
+  std::unordered_map<int32_t, size_t> added_by_id;
+  std::unordered_map<std::string, int32_t> added_by_content;
+  text::AddedTokenFinder in_original, in_normalized;
+
+  SpecialTokens special;
+  std::optional<Truncation> truncation;
+  std::optional<Padding> padding;
+  int64_t vocab_size = 0;
+  text::Json document;                       ///< as tokenizer.json
+  text::Json config = text::Json::object();  ///< as tokenizer_config.json
+
+  mutable text::ScratchPool pool;
+
+  /// Appends the tokens of a text, without special tokens around it.
+  void tokenize(std::string_view text, const text::TokenList& out) const;
+  Encoding wrap(Encoding first, std::optional<Encoding> second, bool add_special) const;
+  Encoding encode_bare(std::string_view text, int32_t type_id) const;
+  std::string token(int32_t id) const;
+  std::optional<int32_t> id_of(std::string_view token) const;
+  bool is_special(int32_t id) const;
+
+ private:
+  void tokenize_original(std::string_view text, int64_t base, text::Scratch& scratch,
+                         const text::TokenList& out) const;
+  void tokenize_normalized(text::AlignedText& whole, text::Scratch& scratch,
+                           const text::TokenList& out) const;
+  void tokenize_words(std::string_view text, text::Scratch& scratch,
+                      std::vector<int32_t>& ids) const;
+  void append_word(std::string_view word, const char* readable, text::Scratch& scratch,
+                   std::vector<int32_t>& ids) const;
+};
+
+}  // namespace heed
+
+namespace heed::text {
+
+/// Builds a tokenizer from a parsed tokenizer.json. `special_in_text`: special tokens written out
+/// in a text count as such, as they do for Hugging Face.
+std::shared_ptr<TokenizerImpl> build(Json document, std::string_view file,
+                                     bool special_in_text = true);
+/// Reads "added_tokens" and the like into `impl`, whose model is there already, and works out the
+/// special tokens.
+void add_tokens(TokenizerImpl& impl, std::vector<AddedToken> tokens);
+/// Takes roles (bos_token, …) and settings from a tokenizer_config.json or special_tokens_map.json.
+void apply_config(TokenizerImpl& impl, const Json& config);
+
+}  // namespace heed::text

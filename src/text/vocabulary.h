@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "text/fields.h"
+
+namespace heed::text {
+
+/// Tokens by id and ids by token. Ids may have gaps.
+class Vocabulary {
+ public:
+  Vocabulary() = default;
+  Vocabulary(const Vocabulary&) = delete;
+  Vocabulary& operator=(const Vocabulary&) = delete;
+  Vocabulary(Vocabulary&&) = default;
+  Vocabulary& operator=(Vocabulary&&) = default;
+
+  /// From {"token": id}. Negative, duplicate and far-off ids are errors.
+  static Vocabulary from_json(const Json& object, std::string_view file, std::string_view field);
+  /// Ids are the places in the list; where a token is there twice, the last one counts.
+  static Vocabulary from_list(std::vector<std::string> tokens);
+
+  /// One more than the largest id.
+  int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
+  std::optional<int32_t> find(std::string_view token) const {
+    const auto it = ids_.find(token);
+    return it == ids_.end() ? std::nullopt : std::optional(it->second);
+  }
+  /// Empty for an id without a token.
+  const std::string& token(int32_t id) const { return tokens_[static_cast<size_t>(id)]; }
+  /// Tokens with their ids.
+  const std::unordered_map<std::string_view, int32_t>& ids() const { return ids_; }
+
+ private:
+  void index();
+
+  std::vector<std::string> tokens_;
+  std::vector<bool> present_;
+  std::unordered_map<std::string_view, int32_t> ids_;
+};
+
+/// Refuses an id that is negative or far above the number of tokens there are.
+void check_id(const Json& value, size_t tokens, std::string_view file, const std::string& field);
+
+}  // namespace heed::text

@@ -29,6 +29,13 @@ HEED_API void save_safetensors(const std::filesystem::path& path, const TensorMa
 /// model.safetensors.index.json names.
 HEED_API TensorMap load_weights(const std::filesystem::path& folder);
 
+/// NumPy's .npy: little-endian f2, f4, f8, i4, i8, u1 and b1, in either order.
+HEED_API Tensor load_npy(const std::filesystem::path& path);
+/// bf16 is written as f4, which NumPy knows.
+HEED_API void save_npy(const std::filesystem::path& path, const Tensor& tensor);
+/// MNIST's IDX format, plain or gzipped: u8, i32 or f32.
+HEED_API Tensor load_idx(const std::filesystem::path& path);
+
 /// Throws where a file that tensors are borrowed from was cut short while in use, so that what was
 /// computed from it is not to be trusted. Costs one system call a mapped file; call it when a
 /// result is ready. See docs/adr/0010-cut-files.md.

@@ -7,8 +7,10 @@
 #include <limits>
 
 #include "heed/error.h"
+#include "heed/io.h"
 #include "heed/ops.h"
-#include "heed/random.h"
+#include "kernels/quantize.h"
+#include "support/data.h"
 
 namespace heed {
 namespace {
@@ -51,6 +53,17 @@ TEST(Quantize, Q4MapsTheLargestToMinusEight) {
   EXPECT_EQ(block->pairs[7] & 15, 15);
   EXPECT_EQ(block->pairs[4] >> 4, 8);  // weight 20: -0.5 + 8.5 = 8
   EXPECT_EQ(block->pairs[0], 0x88);
+}
+
+TEST(Quantize, BlocksAreGgmlsToTheBit) {
+  const TensorMap golden = load_safetensors(test::golden("io/quantized.safetensors"));
+  for (const DType type : {DType::q8_0, DType::q4_0}) {
+    const Tensor blocks = quantize(golden.at("x"), type);
+    const Tensor& wanted = golden.at(std::string(name_of(type)));
+    ASSERT_EQ(blocks.bytes(), wanted.bytes());
+    EXPECT_EQ(std::memcmp(blocks.raw(), wanted.raw(), static_cast<size_t>(wanted.bytes())), 0)
+        << name_of(type);
+  }
 }
 
 TEST(Quantize, ErrorIsAtMostHalfAStep) {

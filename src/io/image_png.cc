@@ -1,0 +1,149 @@
+#include <png.h>
+
+#include <csetjmp>
+#include <cstring>
+#include <vector>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "heed/image.h"
+#include "io/image_decode.h"
+
+namespace heed {
+namespace {
+
+/// libpng leaves an error by longjmp, which runs no destructors: so what it works on lives here,
+/// and the functions that call setjmp own nothing.
+struct Job {
+  std::string_view in;
+  std::string out;
+  char message[128] = {};
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+  std::vector<png_bytep> rows;
+};
+
+void on_error(png_structp png, png_const_charp text) {
+  Job* job = static_cast<Job*>(png_get_error_ptr(png));
+  std::strncpy(job->message, text, sizeof job->message - 1);
+  std::longjmp(png_jmpbuf(png), 1);
+}
+void on_warning(png_structp, png_const_charp) {}
+
+void read_bytes(png_structp png, png_bytep into, size_t count) {
+  Job* job = static_cast<Job*>(png_get_io_ptr(png));
+  if (count > job->in.size()) {
+    png_error(png, "the file ends too early");
+  }
+  std::memcpy(into, job->in.data(), count);
+  job->in.remove_prefix(count);
+}
+
+/// Reads the header and asks for 8 bits of grey or RGB.
+bool read_header(Job& job) {
+  if (setjmp(png_jmpbuf(job.png)) != 0) {
+    return false;
+  }
+  png_set_read_fn(job.png, &job, read_bytes);
+  png_set_user_limits(job.png, 100'000'000, 100'000'000);
+  png_read_info(job.png, job.info);
+  png_set_expand(job.png);
+  png_set_scale_16(job.png);
+  png_set_strip_alpha(job.png);
+  png_set_interlace_handling(job.png);
+  png_read_update_info(job.png, job.info);
+  return true;
+}
+
+bool read_rows(Job& job) {
+  if (setjmp(png_jmpbuf(job.png)) != 0) {
+    return false;
+  }
+  png_read_image(job.png, job.rows.data());
+  png_read_end(job.png, nullptr);
+  return true;
+}
+
+void write_bytes(png_structp png, png_bytep data, size_t count) {
+  static_cast<Job*>(png_get_io_ptr(png))->out.append(reinterpret_cast<char*>(data), count);
+}
+
+bool write_rows(Job& job, uint32_t height, uint32_t width, int color) {
+  if (setjmp(png_jmpbuf(job.png)) != 0) {
+    return false;
+  }
+  png_set_write_fn(job.png, &job, write_bytes, nullptr);
+  png_set_IHDR(job.png, job.info, width, height, 8, color, PNG_INTERLACE_NONE,
+               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  png_write_info(job.png, job.info);
+  png_write_image(job.png, job.rows.data());
+  png_write_end(job.png, job.info);
+  return true;
+}
+
+void set_rows(Job& job, const Tensor& pixels) {
+  const int64_t height = pixels.size(0);
+  uint8_t* first = pixels.data<uint8_t>();
+  for (int64_t row = 0; row < height; ++row) {
+    job.rows.push_back(first + row * (pixels.numel() / height));
+  }
+}
+
+}  // namespace
+
+Tensor decode_png(std::string_view bytes, const std::string& name) {
+  Job job;
+  job.in = bytes;
+  job.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &job, on_error, on_warning);
+  struct Destroyer {
+    Job& job;
+    ~Destroyer() { png_destroy_read_struct(&job.png, &job.info, nullptr); }
+  } destroyer{job};
+  check(job.png != nullptr, name, "no memory for the PNG reader");
+  job.info = png_create_info_struct(job.png);
+  check(job.info != nullptr, name, "no memory for the PNG reader");
+  check_data(read_header(job), name, "is a broken PNG: {}", job.message);
+  const int channels = png_get_channels(job.png, job.info);
+  check_data(channels == 1 || channels == 3, name, "is a PNG with {} channels", channels);
+  const Tensor pixels = empty_image(png_get_image_height(job.png, job.info),
+                                    png_get_image_width(job.png, job.info), channels, name);
+  set_rows(job, pixels);
+  check_data(read_rows(job), name, "is a broken PNG: {}", job.message);
+  return pixels;
+}
+
+std::string encode_png(const Tensor& pixels) {
+  const bool grey = pixels.rank() == 2;
+  const int64_t channels = grey ? 1 : pixels.rank() == 3 ? pixels.size(2) : 0;
+  check(
+      (grey || channels == 3 || channels == 4) && pixels.dtype() == DType::u8 && pixels.numel() > 0,
+      "encode_png", "takes u8 [H, W], [H, W, 3] or [H, W, 4], not {} {}", name_of(pixels.dtype()),
+      pixels.shape().to_string());
+  check(pixels.size(0) <= 1'000'000 && pixels.size(1) <= 1'000'000, "encode_png",
+        "{} is larger than PNG readers take", pixels.shape().to_string());
+  const Tensor flat = pixels.contiguous();
+  Job job;
+  set_rows(job, flat);
+  job.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &job, on_error, on_warning);
+  struct Destroyer {
+    Job& job;
+    ~Destroyer() { png_destroy_write_struct(&job.png, &job.info); }
+  } destroyer{job};
+  check(job.png != nullptr, "encode_png", "no memory for the PNG writer");
+  job.info = png_create_info_struct(job.png);
+  check(job.info != nullptr, "encode_png", "no memory for the PNG writer");
+  const int color = grey            ? PNG_COLOR_TYPE_GRAY
+                    : channels == 3 ? PNG_COLOR_TYPE_RGB
+                                    : PNG_COLOR_TYPE_RGB_ALPHA;
+  check(write_rows(job, static_cast<uint32_t>(flat.size(0)), static_cast<uint32_t>(flat.size(1)),
+                   color),
+        "encode_png", "{}", job.message);
+  return std::move(job.out);
+}
+
+void save_png(const std::filesystem::path& path, const Tensor& pixels) {
+  write_file_atomically(path, encode_png(pixels));
+}
+
+}  // namespace heed

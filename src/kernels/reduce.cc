@@ -18,12 +18,14 @@ namespace heed::kernels::HWY_NAMESPACE {
 
 template <class T>
 Compute<T> sum_range(const T* x, size_t count) {
-  return sum_of(Tag<T>(), count, [](auto, auto v) HWY_ATTR { return v; }, x);
+  return sum_of(
+      Tag<T>(), count, [](auto, auto v) HWY_ATTR { return v; }, x);
 }
 
 template <class T>
 Compute<T> sum_of_squares_range(const T* x, size_t count) {
-  return sum_of(Tag<T>(), count, [](auto, auto v) HWY_ATTR { return hn::Mul(v, v); }, x);
+  return sum_of(
+      Tag<T>(), count, [](auto, auto v) HWY_ATTR { return hn::Mul(v, v); }, x);
 }
 
 template <class T>
@@ -59,10 +61,9 @@ void sum_partials_range(T* y, const Compute<T>* partial, size_t tiles, size_t st
     const size_t rest = std::min(lanes, columns - j);
     auto sum = hn::Zero(d);
     for (size_t tile = 0; tile < tiles; ++tile) {
-      const Compute<T>* from = partial + tile * stride + j;
-      sum = hn::Add(sum, rest == lanes ? load(d, from) : load_some(d, from, rest));
+      sum = hn::Add(sum, load_upto(d, partial + tile * stride + j, rest));
     }
-    store_some(hn::Mul(sum, factor), d, y + j, rest);
+    store_upto(hn::Mul(sum, factor), d, y + j, rest);
   }
 }
 
@@ -80,8 +81,8 @@ HEED_EXPORT(sum_partials_range)
 
 namespace {
 
-constexpr int64_t kTile = 16384;   // elements of one partial sum
-constexpr int64_t kRows = 64;      // rows of one partial sum of columns
+constexpr int64_t kTile = 16384;    // elements of one partial sum
+constexpr int64_t kRows = 64;       // rows of one partial sum of columns
 constexpr int64_t kColumns = 1024;  // columns that one tile sums
 
 /// Adds up fn(begin, end) over tiles, in their order.
@@ -117,20 +118,25 @@ double sum_of_squares(const T* x, int64_t count) {
 template <class T>
 double sum_of_squared_differences(const T* a, const T* b, int64_t count) {
   return sum_tiles(count, [&](int64_t begin, int64_t end) {
-    return HEED_CALL(squared_differences_range, T)
-    (a + begin, b + begin, static_cast<size_t>(end - begin));
+    return HEED_CALL(squared_differences_range, T)(a + begin, b + begin,
+                                                   static_cast<size_t>(end - begin));
   });
 }
 
-template <class T>
-void sum_axis(T* y, const T* x, int64_t outer, int64_t n, int64_t inner, double scale) {
+int64_t sum_axis_scratch(int64_t outer, int64_t n, int64_t inner) {
+  return inner == 1 ? 0 : outer * std::max<int64_t>(1, (n + kRows - 1) / kRows) * inner;
+}
+
+template <class T, class X>
+void sum_axis(T* y, const X* x, int64_t outer, int64_t n, int64_t inner, double scale,
+              Compute<T>* scratch) {
   if (inner == 1) {
     const int64_t grain = std::max<int64_t>(1, kTile / std::max<int64_t>(n, 1));
     parallel_ranges(outer, grain, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         double sum = 0.0;
         for (int64_t at = 0; at < n; at += kTile) {
-          sum += static_cast<double>(HEED_CALL(sum_range, T)(
+          sum += static_cast<double>(HEED_CALL(sum_range, X)(
               x + row * n + at, static_cast<size_t>(std::min(kTile, n - at))));
         }
         y[row] = narrow<T>(sum * scale);
@@ -141,13 +147,12 @@ void sum_axis(T* y, const T* x, int64_t outer, int64_t n, int64_t inner, double 
   // Partial sums of kRows rows each, then over those; the cut depends on the shape alone.
   const int64_t row_tiles = std::max<int64_t>(1, (n + kRows - 1) / kRows);
   const int64_t column_tiles = (inner + kColumns - 1) / kColumns;
-  std::vector<Compute<T>> partial(static_cast<size_t>(outer * row_tiles * inner));
   parallel_for(outer * row_tiles * column_tiles, [&](int64_t tile) {
     const int64_t column = tile % column_tiles * kColumns;
     const int64_t row = tile / column_tiles % row_tiles * kRows;
     const int64_t o = tile / column_tiles / row_tiles;
-    HEED_CALL(sum_columns_range, T)
-    (partial.data() + (tile / column_tiles) * inner + column, x + (o * n + row) * inner + column,
+    HEED_CALL(sum_columns_range, X)
+    (scratch + (tile / column_tiles) * inner + column, x + (o * n + row) * inner + column,
      static_cast<size_t>(std::min(kRows, n - row)), static_cast<size_t>(inner),
      static_cast<size_t>(std::min(kColumns, inner - column)));
   });
@@ -155,7 +160,7 @@ void sum_axis(T* y, const T* x, int64_t outer, int64_t n, int64_t inner, double 
     const int64_t column = tile % column_tiles * kColumns;
     const int64_t o = tile / column_tiles;
     HEED_CALL(sum_partials_range, T)
-    (y + o * inner + column, partial.data() + o * row_tiles * inner + column,
+    (y + o * inner + column, scratch + o * row_tiles * inner + column,
      static_cast<size_t>(row_tiles), static_cast<size_t>(inner),
      static_cast<size_t>(std::min(kColumns, inner - column)), scale);
   });
@@ -182,14 +187,16 @@ void max_axis(T* largest, int64_t* place, const T* x, int64_t outer, int64_t n, 
   });
 }
 
-#define HEED_INSTANTIATE(T)                                                            \
-  template double sum_all(const T*, int64_t);                                          \
-  template double sum_of_squares(const T*, int64_t);                                   \
-  template double sum_of_squared_differences(const T*, const T*, int64_t);             \
-  template void sum_axis(T*, const T*, int64_t, int64_t, int64_t, double);             \
+#define HEED_INSTANTIATE(T)                                                             \
+  template double sum_all(const T*, int64_t);                                           \
+  template double sum_of_squares(const T*, int64_t);                                    \
+  template double sum_of_squared_differences(const T*, const T*, int64_t);              \
+  template void sum_axis(T*, const T*, int64_t, int64_t, int64_t, double, Compute<T>*); \
   template void max_axis(T*, int64_t*, const T*, int64_t, int64_t, int64_t);
 HEED_FLOAT_TYPES(HEED_INSTANTIATE)
 #undef HEED_INSTANTIATE
+template void sum_axis(Half*, const float*, int64_t, int64_t, int64_t, double, float*);
+template void sum_axis(BFloat16*, const float*, int64_t, int64_t, int64_t, double, float*);
 
 }  // namespace heed::kernels
 #endif

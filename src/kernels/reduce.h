@@ -18,9 +18,12 @@ double sum_of_squares(const T* x, int64_t count);
 template <class T>
 double sum_of_squared_differences(const T* a, const T* b, int64_t count);
 
-/// x [outer, n, inner] -> y [outer, inner] summed over n, times `scale`.
-template <class T>
-void sum_axis(T* y, const T* x, int64_t outer, int64_t n, int64_t inner, double scale);
+/// Elements of scratch that sum_axis wants.
+int64_t sum_axis_scratch(int64_t outer, int64_t n, int64_t inner);
+/// x [outer, n, inner] -> y [outer, inner] summed over n, times `scale`. X: T or its compute type.
+template <class T, class X>
+void sum_axis(T* y, const X* x, int64_t outer, int64_t n, int64_t inner, double scale,
+              Compute<T>* scratch);
 
 /// x [outer, n, inner] -> the largest over n and its place (the first of equals; a NaN wins).
 template <class T>

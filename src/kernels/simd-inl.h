@@ -74,7 +74,7 @@ HWY_INLINE void store(hn::Vec<D> v, D /*d*/, Half* p) {
 
 /// Whether masked loads and stores of T leave the memory behind a masked lane alone.
 template <class T>
-inline constexpr bool kMasksMemory = HWY_TARGET <= HWY_AVX2 && std::is_floating_point_v<T>;
+inline constexpr bool kMasksMemory = HWY_TARGET <= HWY_AVX2&& std::is_floating_point_v<T>;
 
 /// The first `count` (< lanes) elements; the other lanes hold `fill`. Reads nothing beyond them.
 template <class T, class D>
@@ -96,6 +96,20 @@ HWY_INLINE void store_some(hn::Vec<D> v, D d, T* p, size_t count) {
     HWY_ALIGN T buffer[hn::MaxLanes(d)];
     store(v, d, buffer);
     std::memcpy(static_cast<void*>(p), buffer, HWY_MIN(count, hn::MaxLanes(d)) * sizeof(T));
+  }
+}
+
+/// `count` elements, at most a full vector: for loops whose last step is shorter.
+template <class T, class D>
+HWY_INLINE hn::Vec<D> load_upto(D d, const T* p, size_t count) {
+  return count == hn::Lanes(d) ? load(d, p) : load_some(d, p, count);
+}
+template <class T, class D>
+HWY_INLINE void store_upto(hn::Vec<D> v, D d, T* p, size_t count) {
+  if (count == hn::Lanes(d)) {
+    store(v, d, p);
+  } else {
+    store_some(v, d, p, count);
   }
 }
 

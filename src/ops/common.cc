@@ -22,6 +22,18 @@ Shape broadcast_strides(const Shape& shape, const Shape& strides, const Shape& t
   return result;
 }
 
+Tensor sum_middle(const Tensor& x, const AxisSplit& split, const Shape& shape, double scale) {
+  Tensor y = Tensor::empty(shape, x.dtype());
+  const Tensor scratch = Tensor::empty(
+      {kernels::sum_axis_scratch(split.outer, split.n, split.inner)}, compute_type(x.dtype()));
+  dispatch_float(x.dtype(), "sum", [&](auto tag) {
+    using T = decltype(tag);
+    kernels::sum_axis(y.data<T>(), x.data<T>(), split.outer, split.n, split.inner, scale,
+                      scratch.data<kernels::Compute<T>>());
+  });
+  return y;
+}
+
 Tensor sum_to(const Tensor& gradient, const Shape& shape) {
   if (gradient.shape() == shape) {
     return gradient;
@@ -50,12 +62,7 @@ Tensor sum_to(const Tensor& gradient, const Shape& shape) {
       split.n *= sum.shape()[axis];
     }
     split.outer = split_at(sum.shape(), first).outer;
-    Tensor reduced = Tensor::empty(result, sum.dtype());
-    dispatch_float(sum.dtype(), "sum", [&](auto tag) {
-      using T = decltype(tag);
-      kernels::sum_axis(reduced.data<T>(), sum.data<T>(), split.outer, split.n, split.inner, 1.0);
-    });
-    sum = reduced;
+    sum = sum_middle(sum, split, result, 1.0);
     last = first;
   }
   return sum.alias(shape, contiguous_strides(shape), 0);

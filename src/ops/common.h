@@ -36,6 +36,12 @@ AxisSplit split_at(const Shape& shape, int axis);
 /// Strides that repeat a tensor of `shape` and `strides` over the broadcast shape `to`.
 Shape broadcast_strides(const Shape& shape, const Shape& strides, const Shape& to);
 
+/// The type in which the elements of a floating type are computed.
+inline DType compute_type(DType type) { return type == DType::f64 ? DType::f64 : DType::f32; }
+
+/// Sum over the middle axis of a contiguous [outer, n, inner], times scale, as a tensor of `shape`.
+Tensor sum_middle(const Tensor& x, const AxisSplit& split, const Shape& shape, double scale);
+
 /// Sums a gradient over the axes along which a tensor of `shape` was repeated. In a fixed order.
 Tensor sum_to(const Tensor& gradient, const Shape& shape);
 

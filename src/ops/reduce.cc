@@ -26,12 +26,7 @@ Tensor sum_over(const char* op, const Tensor& x, int axis, bool keep_axis, bool 
   const AxisSplit split = split_at(x.shape(), a);
   check(!average || split.n > 0, op, "axis {} of shape {} is empty", a, x.shape().to_string());
   const double scale = average ? 1.0 / static_cast<double>(split.n) : 1.0;
-  const Tensor from = x.contiguous();
-  Tensor y = Tensor::empty(without_axis(x.shape(), a, keep_axis), x.dtype());
-  dispatch_float(x.dtype(), op, [&](auto tag) {
-    using T = decltype(tag);
-    kernels::sum_axis(y.data<T>(), from.data<T>(), split.outer, split.n, split.inner, scale);
-  });
+  const Tensor y = sum_middle(x.contiguous(), split, without_axis(x.shape(), a, keep_axis), scale);
   return record(op, y, {x}, [=, shape = x.shape()](const Tensor& dy) {
     return std::vector{repeated(average ? mul(dy, scale) : dy, shape, a, keep_axis)};
   });
@@ -91,22 +86,21 @@ Tensor max(const Tensor& x, int axis, bool keep_axis) {
   check_floating(x, "max");
   const int a = x.shape().axis(axis, "max");
   const Largest found = largest_over("max", x, a, keep_axis);
-  return record("max", found.value, {x},
-                [a, shape = x.shape(), place = found.place](const Tensor& gradient) {
-                  const AxisSplit split = split_at(shape, a);
-                  const Tensor dy = gradient.contiguous();
-                  Tensor dx = Tensor::zeros(shape, dy.dtype());
-                  dispatch_float(dy.dtype(), "max", [&](auto tag) {
-                    using T = decltype(tag);
-                    const int64_t* at = place.data<int64_t>();
-                    for (int64_t i = 0; i < split.outer * split.inner; ++i) {
-                      const int64_t o = i / split.inner;
-                      dx.data<T>()[(o * split.n + at[i]) * split.inner + i % split.inner] =
-                          dy.data<T>()[i];
-                    }
-                  });
-                  return std::vector{dx};
-                });
+  return record(
+      "max", found.value, {x}, [a, shape = x.shape(), place = found.place](const Tensor& gradient) {
+        const AxisSplit split = split_at(shape, a);
+        const Tensor dy = gradient.contiguous();
+        Tensor dx = Tensor::zeros(shape, dy.dtype());
+        dispatch_float(dy.dtype(), "max", [&](auto tag) {
+          using T = decltype(tag);
+          const int64_t* at = place.data<int64_t>();
+          for (int64_t i = 0; i < split.outer * split.inner; ++i) {
+            const int64_t o = i / split.inner;
+            dx.data<T>()[(o * split.n + at[i]) * split.inner + i % split.inner] = dy.data<T>()[i];
+          }
+        });
+        return std::vector{dx};
+      });
 }
 
 Tensor argmax(const Tensor& x, int axis) {

@@ -1,0 +1,209 @@
+#include "kernels/norm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/parallel.h"
+#include "kernels/reduce.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/norm.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/dispatch.h"
+#include "kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels::HWY_NAMESPACE {
+
+template <class T>
+void layer_norm_rows(T* y, Compute<T>* mean, Compute<T>* scale, const T* x, const T* weight,
+                     const T* bias, double eps, size_t rows, size_t n) {
+  using C = Compute<T>;
+  const Tag<T> d;
+  const C share = C{1} / static_cast<C>(n);
+  for (size_t row = 0; row < rows; ++row, x += n, y += n) {
+    mean[row] = share * sum_of(
+                            d, n, [](auto, auto v) HWY_ATTR { return v; }, x);
+    const auto centre = hn::Set(d, mean[row]);
+    const auto square = [centre](auto, auto v) HWY_ATTR {
+      const auto difference = hn::Sub(v, centre);
+      return hn::Mul(difference, difference);
+    };
+    const C variance = share * sum_of(d, n, square, x);
+    scale[row] = C{1} / std::sqrt(variance + static_cast<C>(eps));
+    const auto factor = hn::Set(d, scale[row]);
+    if (bias != nullptr) {
+      map(
+          y, n,
+          [=](auto, auto v, auto w, auto b)
+              HWY_ATTR { return hn::MulAdd(hn::Mul(hn::Sub(v, centre), factor), w, b); },
+          x, weight, bias);
+    } else {
+      map(
+          y, n,
+          [=](auto, auto v, auto w)
+              HWY_ATTR { return hn::Mul(hn::Mul(hn::Sub(v, centre), factor), w); },
+          x, weight);
+    }
+  }
+}
+
+template <class T>
+void rms_norm_rows(T* y, Compute<T>* scale, const T* x, const T* weight, double eps, size_t rows,
+                   size_t n) {
+  using C = Compute<T>;
+  const Tag<T> d;
+  for (size_t row = 0; row < rows; ++row, x += n, y += n) {
+    const C squares = sum_of(
+        d, n, [](auto, auto v) HWY_ATTR { return hn::Mul(v, v); }, x);
+    scale[row] = C{1} / std::sqrt(squares / static_cast<C>(n) + static_cast<C>(eps));
+    const auto factor = hn::Set(d, scale[row]);
+    map(
+        y, n, [=](auto, auto v, auto w) HWY_ATTR { return hn::Mul(hn::Mul(v, factor), w); }, x,
+        weight);
+  }
+}
+
+/// One tile of rows of both norms' gradients. With g = dy·weight and z = (x - mean)·scale:
+/// dx = scale (g - mean(g) - z mean(g z)), without the mean(g) where `mean` is null; the tile's
+/// parts of dweight = sum dy z and dbias = sum dy go to [n] rows of partial sums.
+template <class T>
+void norm_grad_rows(T* dx, Compute<T>* dweight, Compute<T>* dbias, const T* dy, const T* x,
+                    const T* weight, const Compute<T>* mean, const Compute<T>* scale, size_t rows,
+                    size_t n) {
+  using C = Compute<T>;
+  const Tag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  std::fill(dweight, dweight + n, C{0});
+  if (dbias != nullptr) {
+    std::fill(dbias, dbias + n, C{0});
+  }
+  const C share = C{1} / static_cast<C>(n);
+  for (size_t row = 0; row < rows; ++row, x += n, dy += n, dx += n) {
+    const auto centre = hn::Set(d, mean == nullptr ? C{0} : mean[row]);
+    const auto factor = hn::Set(d, scale[row]);
+    auto sum_g = hn::Zero(d);
+    auto sum_gz = hn::Zero(d);
+    for (size_t i = 0; i < n; i += lanes) {
+      const size_t rest = HWY_MIN(lanes, n - i);
+      const auto gradient = load_upto(d, dy + i, rest);
+      const auto z = hn::Mul(hn::Sub(load_upto(d, x + i, rest), centre), factor);
+      const auto g = hn::Mul(gradient, load_upto(d, weight + i, rest));  // zero beyond the row
+      sum_g = hn::Add(sum_g, g);
+      sum_gz = hn::MulAdd(g, z, sum_gz);
+      const auto dw = hn::MulAdd(gradient, z, load_upto(d, dweight + i, rest));
+      store_upto(dw, d, dweight + i, rest);
+      if (dbias != nullptr) {
+        store_upto(hn::Add(gradient, load_upto(d, dbias + i, rest)), d, dbias + i, rest);
+      }
+    }
+    const auto mean_g = hn::Set(d, mean == nullptr ? C{0} : share * sum_lanes(d, sum_g));
+    const auto mean_gz = hn::Set(d, share * sum_lanes(d, sum_gz));
+    map(
+        dx, n,
+        [=](auto, auto gradient, auto value, auto w) HWY_ATTR {
+          const auto z = hn::Mul(hn::Sub(value, centre), factor);
+          const auto g = hn::MulSub(gradient, w, mean_g);
+          return hn::Mul(hn::NegMulAdd(z, mean_gz, g), factor);
+        },
+        dy, x, weight);
+  }
+}
+
+}  // namespace heed::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heed::kernels {
+
+HEED_EXPORT(layer_norm_rows)
+HEED_EXPORT(rms_norm_rows)
+HEED_EXPORT(norm_grad_rows)
+
+namespace {
+
+constexpr int64_t kRowsOfGradient = 32;  // rows of one partial sum of dweight and dbias
+
+int64_t gradient_tiles(int64_t rows) { return (rows + kRowsOfGradient - 1) / kRowsOfGradient; }
+
+int64_t rows_a_tile(int64_t n) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(n, 1)); }
+
+/// mean is null for rms_norm; dweight and dbias may be null.
+template <class T>
+void norm_grad(T* dx, T* dweight, T* dbias, const T* dy, const T* x, const T* weight,
+               const Compute<T>* mean, const Compute<T>* scale, int64_t rows, int64_t n,
+               Compute<T>* scratch) {
+  const int64_t tiles = gradient_tiles(rows);
+  Compute<T>* weight_parts = scratch;
+  Compute<T>* bias_parts = weight_parts + tiles * n;
+  Compute<T>* rest = bias_parts + tiles * n;
+  parallel_ranges(rows, kRowsOfGradient, [&](int64_t begin, int64_t end) {
+    const int64_t part = begin / kRowsOfGradient * n;
+    HEED_CALL(norm_grad_rows, T)
+    (dx + begin * n, weight_parts + part, dbias == nullptr ? nullptr : bias_parts + part,
+     dy + begin * n, x + begin * n, weight, mean == nullptr ? nullptr : mean + begin, scale + begin,
+     static_cast<size_t>(end - begin), static_cast<size_t>(n));
+  });
+  if (dweight != nullptr) {
+    sum_axis(dweight, weight_parts, 1, tiles, n, 1.0, rest);
+  }
+  if (dbias != nullptr) {
+    sum_axis(dbias, bias_parts, 1, tiles, n, 1.0, rest);
+  }
+}
+
+}  // namespace
+
+int64_t norm_grad_scratch(int64_t rows, int64_t n) {
+  const int64_t tiles = gradient_tiles(rows);
+  return 2 * tiles * n + sum_axis_scratch(1, tiles, n);
+}
+
+template <class T>
+void layer_norm(T* y, Compute<T>* mean, Compute<T>* scale, const T* x, const T* weight,
+                const T* bias, double eps, int64_t rows, int64_t n) {
+  parallel_ranges(rows, rows_a_tile(n), [&](int64_t begin, int64_t end) {
+    HEED_CALL(layer_norm_rows, T)
+    (y + begin * n, mean + begin, scale + begin, x + begin * n, weight, bias, eps,
+     static_cast<size_t>(end - begin), static_cast<size_t>(n));
+  });
+}
+
+template <class T>
+void layer_norm_grad(T* dx, T* dweight, T* dbias, const T* dy, const T* x, const T* weight,
+                     const Compute<T>* mean, const Compute<T>* scale, int64_t rows, int64_t n,
+                     Compute<T>* scratch) {
+  norm_grad(dx, dweight, dbias, dy, x, weight, mean, scale, rows, n, scratch);
+}
+
+template <class T>
+void rms_norm(T* y, Compute<T>* scale, const T* x, const T* weight, double eps, int64_t rows,
+              int64_t n) {
+  parallel_ranges(rows, rows_a_tile(n), [&](int64_t begin, int64_t end) {
+    HEED_CALL(rms_norm_rows, T)
+    (y + begin * n, scale + begin, x + begin * n, weight, eps, static_cast<size_t>(end - begin),
+     static_cast<size_t>(n));
+  });
+}
+
+template <class T>
+void rms_norm_grad(T* dx, T* dweight, const T* dy, const T* x, const T* weight,
+                   const Compute<T>* scale, int64_t rows, int64_t n, Compute<T>* scratch) {
+  norm_grad<T>(dx, dweight, nullptr, dy, x, weight, nullptr, scale, rows, n, scratch);
+}
+
+#define HEED_INSTANTIATE(T)                                                                     \
+  template void layer_norm(T*, Compute<T>*, Compute<T>*, const T*, const T*, const T*, double,  \
+                           int64_t, int64_t);                                                   \
+  template void layer_norm_grad(T*, T*, T*, const T*, const T*, const T*, const Compute<T>*,    \
+                                const Compute<T>*, int64_t, int64_t, Compute<T>*);              \
+  template void rms_norm(T*, Compute<T>*, const T*, const T*, double, int64_t, int64_t);        \
+  template void rms_norm_grad(T*, T*, const T*, const T*, const T*, const Compute<T>*, int64_t, \
+                              int64_t, Compute<T>*);
+HEED_FLOAT_TYPES(HEED_INSTANTIATE)
+#undef HEED_INSTANTIATE
+
+}  // namespace heed::kernels
+#endif

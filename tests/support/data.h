@@ -2,19 +2,40 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
 namespace heed::test {
 
+/// The project's folder: what ctest says, or the first one above this program with a CMakePresets.json.
+inline std::filesystem::path source_folder() {
+  if (const char* told = std::getenv("HEED_SOURCE")) {
+    return told;
+  }
+  std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  while (folder.has_relative_path() && !std::filesystem::exists(folder / "CMakePresets.json")) {
+    folder = folder.parent_path();
+  }
+  return folder;
+}
+
+/// The heed program of this build.
+inline std::filesystem::path program() {
+  if (const char* told = std::getenv("HEED_PROGRAM")) {
+    return told;
+  }
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "heed";
+}
+
 /// The committed reference files.
 inline std::filesystem::path golden(const std::string& name) {
-  return std::filesystem::path(HEED_SOURCE_DIR) / "tests" / "golden" / name;
+  return source_folder() / "tests" / "golden" / name;
 }
 
 /// The real data beside the project; tests that want it skip where it is absent.
 inline std::filesystem::path shared_data(const std::string& name) {
-  return std::filesystem::path(HEED_SOURCE_DIR) / ".." / "shared" / "data" / name;
+  return source_folder() / ".." / "shared" / "data" / name;
 }
 
 /// A fresh folder that is removed at the end.

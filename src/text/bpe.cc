@@ -4,6 +4,8 @@
 #include <array>
 #include <limits>
 
+#include "base/check.h"
+#include "base/text.h"
 #include "text/byte_level.h"
 #include "text/merge_agenda.h"
 #include "text/pair_table.h"
@@ -189,38 +191,39 @@ class Bpe final : public Model {
 };
 
 /// "a b" or ["a", "b"].
-std::pair<std::string, std::string> merge_parts(const Json& merge, std::string_view file,
-                                                const std::string& field) {
-  if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
-    return {merge[0].get<std::string>(), merge[1].get<std::string>()};
+std::pair<std::string, std::string> merge_parts(const Json& merge) {
+  if (merge.is_array()) {
+    if (merge.size() != 2) {
+      merge.refuse("is not a pair of tokens");
+    }
+    return {merge[0].string(), merge[1].string()};
   }
-  check_data(merge.is_string(), file, "{} is not a pair of tokens", field);
-  const auto& text = merge.get_ref<const std::string&>();
+  const std::string& text = merge.string_ref();
   const size_t space = text.find(' ');
-  check_data(space != std::string::npos && text.find(' ', space + 1) == std::string::npos, file,
-             "{} '{}' is not two tokens with a space between", field, text);
+  if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) {
+    merge.refuse("is not two tokens with a space between");
+  }
   return {text.substr(0, space), text.substr(space + 1)};
 }
 
-std::vector<Merge> read_merges(const Fields& fields, const Vocabulary& vocabulary,
+std::vector<Merge> read_merges(const Json& json, const Vocabulary& vocabulary,
                                const std::string& prefix) {
-  const Json& list = fields.array("merges");
   std::vector<Merge> merges;
-  merges.reserve(list.size());
-  for (size_t i = 0; i < list.size(); ++i) {
-    const std::string field = fmt::format("{}[{}]", fields.path("merges"), i);
-    const auto [left, right] = merge_parts(list[i], fields.file(), field);
+  for (const Json& merge : json.at("merges").elements()) {
+    const auto [left, right] = merge_parts(merge);
     const auto find = [&](const std::string& token) {
       const auto id = vocabulary.find(token);
-      check_data(id.has_value(), fields.file(),
-                 "{} needs the token '{}', which is not in the vocabulary", field, token);
+      if (!id) {
+        merge.refuse(
+            fmt::format("needs the token {}, which is not in the vocabulary", quote(token)));
+      }
       return *id;
     };
     const bool cut = !prefix.empty() && right.starts_with(prefix);
     const int32_t a = find(left);
     const int32_t b = find(right);
-    merges.push_back(
-        {a, b, find(left + (cut ? right.substr(prefix.size()) : right)), static_cast<uint32_t>(i)});
+    merges.push_back({a, b, find(left + (cut ? right.substr(prefix.size()) : right)),
+                      static_cast<uint32_t>(merges.size())});
   }
   return merges;
 }
@@ -232,20 +235,19 @@ std::unique_ptr<Model> make_bpe(Vocabulary vocabulary, const std::vector<Merge>&
   return std::make_unique<Bpe>(std::move(vocabulary), merges, std::move(options));
 }
 
-std::unique_ptr<Model> make_bpe(const Fields& fields, bool raw_bytes) {
-  Vocabulary vocabulary =
-      Vocabulary::from_json(fields.need("vocab"), fields.file(), fields.path("vocab"));
+std::unique_ptr<Model> make_bpe(const Json& json, bool raw_bytes) {
+  Vocabulary vocabulary = Vocabulary::from_json(json.at("vocab"));
   BpeOptions options;
   options.raw_bytes = raw_bytes;
-  options.byte_fallback = fields.flag("byte_fallback", false);
-  options.fuse_unk = fields.flag("fuse_unk", false);
-  options.ignore_merges = fields.flag("ignore_merges", false);
-  options.prefix = fields.text("continuing_subword_prefix", "");
-  options.suffix = fields.text("end_of_word_suffix", "");
-  if (fields.find("unk_token") != nullptr) {
-    options.unk = vocabulary.find(fields.text("unk_token"));
+  options.byte_fallback = json.boolean_or("byte_fallback", false);
+  options.fuse_unk = json.boolean_or("fuse_unk", false);
+  options.ignore_merges = json.boolean_or("ignore_merges", false);
+  options.prefix = json.string_or("continuing_subword_prefix", "");
+  options.suffix = json.string_or("end_of_word_suffix", "");
+  if (json.has("unk_token")) {
+    options.unk = vocabulary.find(json.string("unk_token"));
   }
-  const std::vector<Merge> merges = read_merges(fields, vocabulary, options.prefix);
+  const std::vector<Merge> merges = read_merges(json, vocabulary, options.prefix);
   return make_bpe(std::move(vocabulary), merges, std::move(options));
 }
 

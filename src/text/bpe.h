@@ -28,7 +28,7 @@ struct BpeOptions {
 
 std::unique_ptr<Model> make_bpe(Vocabulary vocabulary, const std::vector<Merge>& merges,
                                 BpeOptions options);
-std::unique_ptr<Model> make_bpe(const Fields& fields, bool raw_bytes);
+std::unique_ptr<Model> make_bpe(const Json& json, bool raw_bytes);
 
 /// Merges by score, as SentencePiece's BPE does: every way to put a token together from two others,
 /// the highest score first.

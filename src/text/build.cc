@@ -1,53 +1,55 @@
 #include <algorithm>
 #include <array>
 
+#include "base/check.h"
 #include "text/tokenizer_impl.h"
 
 namespace heed::text {
 namespace {
 
-AddedToken read_added(const Fields& fields, size_t tokens) {
+constexpr int64_t kLargestLength = int64_t{1} << 30;
+
+AddedToken read_added(const Json& json, size_t tokens) {
   AddedToken token;
-  check_id(fields.need("id"), tokens, fields.file(), fields.path("id"));
-  token.id = static_cast<int32_t>(fields.integer("id"));
-  token.content = fields.text("content");
-  token.special = fields.flag("special", false);
-  token.normalized = fields.flag("normalized", !token.special);
-  token.single_word = fields.flag("single_word", false);
-  token.left_strip = fields.flag("lstrip", false);
-  token.right_strip = fields.flag("rstrip", false);
+  token.id = read_id(json.at("id"), tokens);
+  token.content = json.string("content");
+  token.special = json.boolean_or("special", false);
+  token.normalized = json.boolean_or("normalized", !token.special);
+  token.single_word = json.boolean_or("single_word", false);
+  token.left_strip = json.boolean_or("lstrip", false);
+  token.right_strip = json.boolean_or("rstrip", false);
   return token;
 }
 
-std::optional<Truncation> read_truncation(const Fields& all) {
-  if (all.find("truncation") == nullptr) {
+std::optional<Truncation> read_truncation(const Json& all) {
+  if (!all.has("truncation")) {
     return std::nullopt;
   }
-  const Fields fields = all.object("truncation");
+  const Json json = all.at("truncation");
   Truncation result;
-  result.max_length = fields.integer("max_length");
-  const std::string strategy = fields.text("strategy", "LongestFirst");
+  result.max_length = json.integer("max_length", 0, kLargestLength);
+  const std::string strategy = json.string_or("strategy", "LongestFirst");
   result.strategy = strategy == "OnlyFirst"    ? Truncation::Strategy::only_first
                     : strategy == "OnlySecond" ? Truncation::Strategy::only_second
                                                : Truncation::Strategy::longest_first;
-  result.side = fields.text("direction", "Right") == "Left" ? Side::left : Side::right;
+  result.side = json.string_or("direction", "Right") == "Left" ? Side::left : Side::right;
   return result;
 }
 
-std::optional<Padding> read_padding(const Fields& all) {
-  if (all.find("padding") == nullptr) {
+std::optional<Padding> read_padding(const Json& all) {
+  if (!all.has("padding")) {
     return std::nullopt;
   }
-  const Fields fields = all.object("padding");
+  const Json json = all.at("padding");
   Padding result;
-  if (fields.need("strategy").is_object()) {
-    result.length = fields.object("strategy").integer("Fixed");
+  if (json.at("strategy").is_object()) {
+    result.length = json.at("strategy").integer("Fixed", 0, kLargestLength);
   }
-  result.multiple_of = std::max<int64_t>(1, fields.integer("pad_to_multiple_of", 1));
-  result.side = fields.text("direction", "Right") == "Left" ? Side::left : Side::right;
-  result.id = static_cast<int32_t>(fields.integer("pad_id", 0));
-  result.type_id = static_cast<int32_t>(fields.integer("pad_type_id", 0));
-  result.token = fields.text("pad_token", "[PAD]");
+  result.multiple_of = json.integer_or("pad_to_multiple_of", 1, 1, kLargestLength);
+  result.side = json.string_or("direction", "Right") == "Left" ? Side::left : Side::right;
+  result.id = static_cast<int32_t>(json.integer_or("pad_id", 0, 0, kLargestLength));
+  result.type_id = static_cast<int32_t>(json.integer_or("pad_type_id", 0, 0, kLargestLength));
+  result.token = json.string_or("pad_token", "[PAD]");
   return result;
 }
 
@@ -113,68 +115,62 @@ void add_tokens(TokenizerImpl& impl, std::vector<AddedToken> tokens) {
 }
 
 void apply_config(TokenizerImpl& impl, const Json& config) {
-  if (!config.is_object()) {
-    return;
-  }
   for (const Role& role : kRoles) {
-    const auto it = config.find(std::string(role.config));
-    if (it == config.end()) {
+    const auto entry = config.find(role.config);
+    if (!entry) {
       continue;
     }
-    const Json* name = it->is_object() && it->contains("content") ? &(*it)["content"] : &*it;
-    if (name->is_string()) {
-      const auto id = impl.id_of(name->get<std::string>());
-      if (id) {
-        impl.special.*role.id = id;
-      }
+    const auto id = impl.id_of(entry->is_object() ? entry->string("content") : entry->string());
+    if (id) {
+      impl.special.*role.id = id;
     }
   }
 }
 
-std::shared_ptr<TokenizerImpl> build(Json document, std::string_view file, bool special_in_text) {
+std::shared_ptr<TokenizerImpl> build(const Json& json, BuildOptions options) {
   auto impl = std::make_shared<TokenizerImpl>();
-  impl->file = file;
-  const Fields fields(document, file, "");
-  const Fields model = fields.object("model");
-  const std::string type = model.text("type", model.find("merges") != nullptr ? "BPE" : "");
-  if (fields.find("normalizer") != nullptr) {
-    impl->normalizer = make_normalizer(fields.object("normalizer"));
+  impl->file = json.file();
+  impl->document = [json] { return json.dump(1); };
+  const Json model = json.at("model");
+  const std::string type = model.string_or("type", model.has("merges") ? "BPE" : "");
+  if (json.has("normalizer")) {
+    impl->normalizer = make_normalizer(json.at("normalizer"));
   }
-  if (fields.find("pre_tokenizer") != nullptr) {
+  if (json.has("pre_tokenizer")) {
     impl->pretokenizer =
-        make_pretokenizer(fields.object("pre_tokenizer"), type == "BPE" ? &impl->plan : nullptr);
+        make_pretokenizer(json.at("pre_tokenizer"), type == "BPE" ? &impl->plan : nullptr);
   }
-  impl->model = make_model(model, impl->plan.raw_bytes);
-  if (fields.find("post_processor") != nullptr) {
-    impl->post = make_postprocessor(fields.object("post_processor"));
+  impl->model =
+      options.model != nullptr ? std::move(options.model) : make_model(model, impl->plan.raw_bytes);
+  if (json.has("post_processor")) {
+    impl->post = make_postprocessor(json.at("post_processor"));
   }
-  if (fields.find("decoder") != nullptr) {
-    impl->decoder = make_decoder(fields.object("decoder"));
+  if (json.has("decoder")) {
+    impl->decoder = make_decoder(json.at("decoder"));
   }
-  impl->truncation = read_truncation(fields);
-  impl->padding = read_padding(fields);
+  impl->truncation = read_truncation(json);
+  impl->padding = read_padding(json);
   std::vector<AddedToken> added;
-  if (fields.find("added_tokens") != nullptr) {
-    const size_t count = fields.array("added_tokens").size();
+  if (json.has("added_tokens")) {
+    const size_t count = json.at("added_tokens").size();
     const auto tokens = static_cast<size_t>(impl->model->vocabulary().size()) + count;
     for (size_t i = 0; i < count; ++i) {
-      added.push_back(read_added(fields.element("added_tokens", i), tokens));
-      added.back().in_text = special_in_text || !added.back().special;
+      added.push_back(read_added(json.at("added_tokens")[i], tokens));
+      added.back().in_text = options.special_in_text || !added.back().special;
     }
   }
   add_tokens(*impl, std::move(added));
-  if (model.find("unk_token") != nullptr) {
-    impl->special.unk = impl->id_of(model.text("unk_token"));
+  if (model.has("unk_token")) {
+    impl->special.unk = impl->id_of(model.string("unk_token"));
   }
   for (const auto* items : {&impl->post.single, &impl->post.pair}) {
     for (const auto& item : *items) {
       for (const int32_t id : item.ids) {
-        check_data(id < impl->vocab_size, file, "post_processor adds id {}; the vocabulary has {}",
-                   id, impl->vocab_size);
+        check_data(id < impl->vocab_size, impl->file,
+                   "post_processor adds id {}; the vocabulary has {}", id, impl->vocab_size);
       }
     }
   }
-  impl->document = std::move(document);
   return impl;
 }
 

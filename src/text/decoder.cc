@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <utility>
 
 #include "text/byte_level.h"
@@ -60,8 +61,8 @@ void clean_up(std::string& text) {
 
 class WordPiece final : public Decoder {
  public:
-  explicit WordPiece(const Fields& fields)
-      : prefix_(fields.text("prefix", "##")), clean_up_(fields.flag("cleanup", true)) {}
+  explicit WordPiece(const Json& json)
+      : prefix_(json.string_or("prefix", "##")), clean_up_(json.boolean_or("cleanup", true)) {}
   void apply(std::vector<std::string>& tokens) const override {
     for (size_t i = 0; i < tokens.size(); ++i) {
       std::string& token = tokens[i];
@@ -81,10 +82,10 @@ class WordPiece final : public Decoder {
 
 class Metaspace final : public Decoder {
  public:
-  explicit Metaspace(const Fields& fields)
-      : replacement_(fields.text("replacement", "\xE2\x96\x81")),
-        prefixed_(fields.text("prepend_scheme",
-                              fields.flag("add_prefix_space", true) ? "always" : "never") !=
+  explicit Metaspace(const Json& json)
+      : replacement_(json.string_or("replacement", "\xE2\x96\x81")),
+        prefixed_(json.string_or("prepend_scheme",
+                                 json.boolean_or("add_prefix_space", true) ? "always" : "never") !=
                   "never") {}
   void apply(std::vector<std::string>& tokens) const override {
     for (size_t i = 0; i < tokens.size(); ++i) {
@@ -99,7 +100,7 @@ class Metaspace final : public Decoder {
 
 class BpeSuffix final : public Decoder {
  public:
-  explicit BpeSuffix(const Fields& fields) : suffix_(fields.text("suffix", "</w>")) {}
+  explicit BpeSuffix(const Json& json) : suffix_(json.string_or("suffix", "</w>")) {}
   void apply(std::vector<std::string>& tokens) const override {
     for (size_t i = 0; i < tokens.size(); ++i) {
       replace_all(tokens[i], suffix_, i + 1 == tokens.size() ? "" : " ");
@@ -153,11 +154,13 @@ class Fuse final : public Decoder {
 
 class Strip final : public Decoder {
  public:
-  explicit Strip(const Fields& fields)
-      : content_(fields.text("content", " ")),
-        start_(fields.integer("start", 0)),
-        stop_(fields.integer("stop", 0)) {
-    check_data(!content_.empty(), fields.file(), "{} is empty", fields.path("content"));
+  explicit Strip(const Json& json)
+      : content_(json.string_or("content", " ")),
+        start_(json.integer_or("start", 0, 0, 1 << 20)),
+        stop_(json.integer_or("stop", 0, 0, 1 << 20)) {
+    if (content_.empty()) {
+      json.at("content").refuse("is empty");
+    }
   }
   void apply(std::vector<std::string>& tokens) const override {
     for (std::string& token : tokens) {
@@ -179,7 +182,7 @@ class Strip final : public Decoder {
 
 class Replace final : public Decoder {
  public:
-  explicit Replace(const Fields& fields) : pattern_(fields), content_(fields.text("content")) {}
+  explicit Replace(const Json& json) : pattern_(json), content_(json.string("content")) {}
   void apply(std::vector<std::string>& tokens) const override {
     std::vector<Piece> matches;
     for (std::string& token : tokens) {
@@ -204,9 +207,9 @@ class Replace final : public Decoder {
 
 class Sequence final : public Decoder {
  public:
-  explicit Sequence(const Fields& fields) {
-    for (size_t i = 0; i < fields.array("decoders").size(); ++i) {
-      parts_.push_back(make_decoder(fields.element("decoders", i)));
+  explicit Sequence(const Json& json) {
+    for (size_t i = 0; i < json.at("decoders").size(); ++i) {
+      parts_.push_back(make_decoder(json.at("decoders")[i]));
     }
   }
   void apply(std::vector<std::string>& tokens) const override {
@@ -221,18 +224,18 @@ class Sequence final : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Decoder> make_decoder(const Fields& fields) {
-  const std::string type = fields.text("type");
-  if (type == "Sequence") return std::make_unique<Sequence>(fields);
+std::unique_ptr<Decoder> make_decoder(const Json& json) {
+  const std::string type = json.string("type");
+  if (type == "Sequence") return std::make_unique<Sequence>(json);
   if (type == "ByteLevel") return std::make_unique<ByteLevel>();
-  if (type == "WordPiece") return std::make_unique<WordPiece>(fields);
-  if (type == "Metaspace") return std::make_unique<Metaspace>(fields);
-  if (type == "BPEDecoder") return std::make_unique<BpeSuffix>(fields);
+  if (type == "WordPiece") return std::make_unique<WordPiece>(json);
+  if (type == "Metaspace") return std::make_unique<Metaspace>(json);
+  if (type == "BPEDecoder") return std::make_unique<BpeSuffix>(json);
   if (type == "ByteFallback") return std::make_unique<ByteFallback>();
   if (type == "Fuse") return std::make_unique<Fuse>();
-  if (type == "Strip") return std::make_unique<Strip>(fields);
-  if (type == "Replace") return std::make_unique<Replace>(fields);
-  fail(ErrorKind::data, fields.file(), "{} '{}' is not known", fields.path("type"), type);
+  if (type == "Strip") return std::make_unique<Strip>(json);
+  if (type == "Replace") return std::make_unique<Replace>(json);
+  json.at("type").refuse("is not known here");
 }
 
 }  // namespace heed::text

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "text/fields.h"
+#include "io/json.h"
 
 namespace heed::text {
 
@@ -15,6 +15,6 @@ class Decoder {
   virtual void apply(std::vector<std::string>& tokens) const = 0;
 };
 
-std::unique_ptr<Decoder> make_decoder(const Fields& fields);
+std::unique_ptr<Decoder> make_decoder(const Json& json);
 
 }  // namespace heed::text

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "text/gpt2_split.h"
 #include "text/tokenizer_impl.h"
 #include "text/unicode.h"
@@ -95,7 +96,7 @@ void TokenizerImpl::tokenize_original(std::string_view text, int64_t base, Scrat
     return;
   }
   AlignedText aligned(text, base, out.offsets != nullptr);
-  if (!plan.raw_bytes && !text::valid_utf8(text)) {
+  if (!plan.raw_bytes && !is_valid_utf8(text)) {
     text::sanitize(aligned);
   }
   if (normalizer != nullptr) {

@@ -1,8 +1,12 @@
 #include "text/legacy_files.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "base/check.h"
 #include "base/file.h"
+#include "base/text.h"
+#include "io/json.h"
 #include "text/unicode.h"
 
 namespace heed::text {
@@ -32,25 +36,26 @@ bool has_upper_case(std::string_view token) {
   return std::any_of(token.begin(), token.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
 }
 
-Json special_entry(int64_t id, const std::string& content) {
+nlohmann::json special_entry(int64_t id, const std::string& content) {
   return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
           {"rstrip", false}, {"normalized", false}, {"special", true}};
 }
 
 }  // namespace
 
-Json byte_bpe_document(Json vocabulary, Json merges, const std::vector<std::string>& special) {
-  Json added = Json::array();
+nlohmann::json byte_bpe_document(nlohmann::json vocabulary, nlohmann::json merges,
+                                 const std::vector<std::string>& special) {
+  nlohmann::json added = nlohmann::json::array();
   for (const std::string& token : special) {
     const auto it = vocabulary.find(token);
     if (it != vocabulary.end() && it->is_number_integer()) {
       added.push_back(special_entry(it->get<int64_t>(), token));
     }
   }
-  const Json byte_level = {{"type", "ByteLevel"},
-                           {"add_prefix_space", false},
-                           {"trim_offsets", false},
-                           {"use_regex", true}};
+  const nlohmann::json byte_level = {{"type", "ByteLevel"},
+                                     {"add_prefix_space", false},
+                                     {"trim_offsets", false},
+                                     {"use_regex", true}};
   return {{"version", "1.0"},
           {"truncation", nullptr},
           {"padding", nullptr},
@@ -71,35 +76,35 @@ Json byte_bpe_document(Json vocabulary, Json merges, const std::vector<std::stri
             {"merges", std::move(merges)}}}};
 }
 
-Json document_from_merges(const std::filesystem::path& vocabulary,
-                          const std::filesystem::path& merges) {
-  Json list = Json::array();
+nlohmann::json document_from_merges(const std::filesystem::path& vocabulary,
+                                    const std::filesystem::path& merges) {
+  nlohmann::json list = nlohmann::json::array();
   for (std::string& line : lines_of(read_file(merges, kLargestFile))) {
     if (!line.empty() && !line.starts_with("#version")) {
       list.push_back(std::move(line));
     }
   }
-  Json tokens = parse_json(read_file(vocabulary, kLargestFile), vocabulary.native());
+  const Json tokens = Json::read(vocabulary);
   check_data(tokens.is_object(), vocabulary.native(), "is not an object of token: id");
-  return byte_bpe_document(std::move(tokens), std::move(list),
+  return byte_bpe_document(tokens.raw(), std::move(list),
                            {"<|endoftext|>", "<s>", "<pad>", "</s>", "<unk>", "<mask>"});
 }
 
-Json wordpiece_document(Json vocabulary, bool lowercase) {
-  Json added = Json::array();
+nlohmann::json wordpiece_document(nlohmann::json vocabulary, bool lowercase) {
+  nlohmann::json added = nlohmann::json::array();
   for (const std::string token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}) {
     const auto it = vocabulary.find(token);
     if (it != vocabulary.end()) {
       added.push_back(special_entry(it->get<int64_t>(), token));
     }
   }
-  Json post = nullptr;
+  nlohmann::json post = nullptr;
   if (vocabulary.contains("[CLS]") && vocabulary.contains("[SEP]")) {
     const auto item = [](const char* kind, const char* id, int type) {
-      return Json{{kind, {{"id", id}, {"type_id", type}}}};
+      return nlohmann::json{{kind, {{"id", id}, {"type_id", type}}}};
     };
     const auto special = [&](const char* token) {
-      return Json{{"id", token}, {"ids", {vocabulary[token]}}, {"tokens", {token}}};
+      return nlohmann::json{{"id", token}, {"ids", {vocabulary[token]}}, {"tokens", {token}}};
     };
     post = {{"type", "TemplateProcessing"},
             {"single",
@@ -132,13 +137,14 @@ Json wordpiece_document(Json vocabulary, bool lowercase) {
             {"vocab", std::move(vocabulary)}}}};
 }
 
-Json document_from_vocab_txt(const std::filesystem::path& path, std::optional<bool> lowercase) {
+nlohmann::json document_from_vocab_txt(const std::filesystem::path& path,
+                                       std::optional<bool> lowercase) {
   const std::vector<std::string> lines = lines_of(read_file(path, kLargestFile));
   check_data(!lines.empty(), path.native(), "is empty; one token a line is wanted");
-  Json vocabulary = Json::object();
+  nlohmann::json vocabulary = nlohmann::json::object();
   bool upper = false;
   for (size_t i = 0; i < lines.size(); ++i) {
-    check_data(valid_utf8(lines[i]), path.native(), "line {} is not UTF-8", i + 1);
+    check_data(is_valid_utf8(lines[i]), path.native(), "line {} is not UTF-8", i + 1);
     vocabulary[lines[i]] = i;
     upper = upper || has_upper_case(lines[i]);
   }

@@ -1,23 +1,21 @@
-#include <array>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "base/file.h"
 #include "text/legacy_files.h"
+#include "text/spm.h"
 #include "text/tokenizer_impl.h"
 
 namespace heed {
 namespace {
 
 namespace fs = std::filesystem;
-using text::Json;
 
-constexpr uint64_t kLargestFile = uint64_t{1} << 30;
-
-/// A JSON file beside the tokenizer, or null.
-Json side_file(const fs::path& folder, const char* name) {
+/// A JSON object in a file beside the tokenizer, if there is one.
+std::optional<Json> side_file(const fs::path& folder, const char* name) {
   const fs::path path = folder / name;
-  return fs::exists(path) ? text::parse_json(read_file(path, kLargestFile), path.native()) : Json();
+  return fs::exists(path) ? std::optional(Json::read(path)) : std::nullopt;
 }
 
 /// The merges that belong to a vocab.json: merges.txt, or gpt2.merges.txt for gpt2.vocab.json.
@@ -37,25 +35,33 @@ fs::path merges_beside(const fs::path& vocabulary) {
        at != std::string::npos ? name : "*.merges.txt");
 }
 
-std::optional<bool> flag_of(const Json& config, const char* name) {
-  const bool there = config.is_object() && config.contains(name) && config[name].is_boolean();
-  return there ? std::optional(config[name].get<bool>()) : std::nullopt;
-}
-
-std::shared_ptr<TokenizerImpl> load_file(const fs::path& path, const Json& config) {
+/// `config`: the tokenizer_config.json of a model folder; null for a bare file.
+std::shared_ptr<TokenizerImpl> load_file(const fs::path& path, const Json* config) {
   const std::string name = path.filename().string();
   if (name.ends_with("vocab.json")) {
     // The two files do not say which tokens are special: a bare vocabulary reads all text as text.
-    return text::build(text::document_from_merges(path, merges_beside(path)), path.native(),
-                       config.is_object());
+    return text::build(
+        Json::adopt(text::document_from_merges(path, merges_beside(path)), path.native()),
+        {.special_in_text = config != nullptr, .model = nullptr});
   }
   if (name.ends_with(".json")) {
-    return text::build(text::parse_json(read_file(path, kLargestFile), path.native()),
-                       path.native());
+    return text::build(Json::read(path));
   }
   if (name.ends_with(".txt")) {
-    return text::build(text::document_from_vocab_txt(path, flag_of(config, "do_lower_case")),
-                       path.native());
+    std::optional<bool> lowercase;
+    if (config != nullptr && config->has("do_lower_case")) {
+      lowercase = config->at("do_lower_case").boolean();
+    }
+    return text::build(Json::adopt(text::document_from_vocab_txt(path, lowercase), path.native()));
+  }
+  if (name.ends_with(".model") || name.ends_with(".spm")) {
+    return text::load_sentencepiece(path, config);
+  }
+  if (name.ends_with(".bin")) {
+    return text::load_llama2c(path);
+  }
+  if (name.ends_with(".gguf")) {
+    return text::load_gguf(path);
   }
   fail(ErrorKind::data, path.native(),
        "is no tokenizer file; tokenizer.json, vocab.json, vocab.txt, .model, .gguf and llama2.c's "
@@ -63,17 +69,18 @@ std::shared_ptr<TokenizerImpl> load_file(const fs::path& path, const Json& confi
 }
 
 std::shared_ptr<TokenizerImpl> load_folder(const fs::path& folder) {
-  Json config = side_file(folder, "tokenizer_config.json");
-  if (!config.is_object()) {
-    config = Json::object();
-  }
-  const Json map = side_file(folder, "special_tokens_map.json");
-  for (const char* name : {"tokenizer.json", "vocab.json", "vocab.txt"}) {
+  const auto map = side_file(folder, "special_tokens_map.json");
+  const Json config = side_file(folder, "tokenizer_config.json")
+                          .value_or(Json::parse("{}", "tokenizer_config.json"));
+  for (const char* name : {"tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model",
+                           "spiece.model", "sentencepiece.bpe.model", "spm.model"}) {
     if (!fs::exists(folder / name)) {
       continue;
     }
-    auto impl = load_file(folder / name, config);
-    text::apply_config(*impl, map);
+    auto impl = load_file(folder / name, &config);
+    if (map) {
+      text::apply_config(*impl, *map);
+    }
     text::apply_config(*impl, config);
     impl->config = config;
     return impl;
@@ -90,7 +97,7 @@ Tokenizer Tokenizer::load(const std::filesystem::path& path) {
   if (fs::is_directory(path, ignored)) {
     return Tokenizer(load_folder(path));
   }
-  return Tokenizer(load_file(path, Json()));
+  return Tokenizer(load_file(path, nullptr));
 }
 
 }  // namespace heed

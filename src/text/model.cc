@@ -1,32 +1,31 @@
 #include "text/model.h"
 
+#include "base/check.h"
 #include "text/bpe.h"
 
 namespace heed::text {
 
-std::unique_ptr<Model> make_model(const Fields& fields, bool raw_bytes) {
-  std::string type = fields.text("type", "");
+std::unique_ptr<Model> make_model(const Json& json, bool raw_bytes) {
+  std::string type = json.string_or("type", "");
   if (type.empty()) {  // older files leave it out
-    type = fields.find("merges") != nullptr                      ? "BPE"
-           : fields.find("continuing_subword_prefix") != nullptr ? "WordPiece"
-           : fields.need("vocab").is_array()                     ? "Unigram"
-                                                                 : "WordLevel";
+    type = json.has("merges")                      ? "BPE"
+           : json.has("continuing_subword_prefix") ? "WordPiece"
+           : json.at("vocab").is_array()           ? "Unigram"
+                                                   : "WordLevel";
   }
   if (type == "BPE") {
-    return make_bpe(fields, raw_bytes);
+    return make_bpe(json, raw_bytes);
   }
   if (type == "WordPiece") {
-    return make_wordpiece(fields);
+    return make_wordpiece(json);
   }
   if (type == "Unigram") {
-    return make_unigram(fields);
+    return make_unigram(json);
   }
   if (type == "WordLevel") {
-    return make_wordlevel(fields);
+    return make_wordlevel(json);
   }
-  fail(ErrorKind::data, fields.file(),
-       "{} '{}' is not known (BPE, WordPiece, Unigram and WordLevel are)", fields.path("type"),
-       type);
+  json.at("type").refuse("is not known here; BPE, WordPiece, Unigram and WordLevel are");
 }
 
 std::vector<int32_t> byte_tokens(const Vocabulary& vocabulary) {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/fields.h"
+#include "io/json.h"
 #include "text/vocabulary.h"
 
 namespace heed::text {
@@ -40,10 +40,10 @@ class Model {
 
 /// From tokenizer.json's "model". `raw_bytes`: pieces are bytes, the vocabulary is in GPT-2's
 /// writing of them.
-std::unique_ptr<Model> make_model(const Fields& fields, bool raw_bytes);
-std::unique_ptr<Model> make_wordpiece(const Fields& fields);
-std::unique_ptr<Model> make_unigram(const Fields& fields);
-std::unique_ptr<Model> make_wordlevel(const Fields& fields);
+std::unique_ptr<Model> make_model(const Json& json, bool raw_bytes);
+std::unique_ptr<Model> make_wordpiece(const Json& json);
+std::unique_ptr<Model> make_unigram(const Json& json);
+std::unique_ptr<Model> make_wordlevel(const Json& json);
 
 /// The ids of <0x00> … <0xFF>, -1 where absent.
 std::vector<int32_t> byte_tokens(const Vocabulary& vocabulary);

@@ -105,11 +105,11 @@ class StripAccents final : public Normalizer {
 
 class Bert final : public Normalizer {
  public:
-  explicit Bert(const Fields& fields)
-      : clean_(fields.flag("clean_text", true)),
-        chinese_(fields.flag("handle_chinese_chars", true)),
-        lowercase_(fields.flag("lowercase", true)),
-        strip_(fields.flag("strip_accents", lowercase_)) {}
+  explicit Bert(const Json& json)
+      : clean_(json.boolean_or("clean_text", true)),
+        chinese_(json.boolean_or("handle_chinese_chars", true)),
+        lowercase_(json.boolean_or("lowercase", true)),
+        strip_(json.boolean_or("strip_accents", lowercase_)) {}
 
   void apply(AlignedText& text) const override {
     if (clean_ || chinese_) {
@@ -152,8 +152,8 @@ class Bert final : public Normalizer {
 
 class Strip final : public Normalizer {
  public:
-  explicit Strip(const Fields& fields)
-      : left_(fields.flag("strip_left", true)), right_(fields.flag("strip_right", true)) {}
+  explicit Strip(const Json& json)
+      : left_(json.boolean_or("strip_left", true)), right_(json.boolean_or("strip_right", true)) {}
   void apply(AlignedText& text) const override {
     const std::string_view view = text.text();
     size_t first = view.size();
@@ -196,7 +196,7 @@ class Prepend final : public Normalizer {
 
 class Replace final : public Normalizer {
  public:
-  explicit Replace(const Fields& fields) : pattern_(fields), content_(fields.text("content")) {}
+  explicit Replace(const Json& json) : pattern_(json), content_(json.string("content")) {}
   void apply(AlignedText& text) const override {
     std::vector<Piece> matches;
     pattern_.find_all(text.text(), matches);
@@ -252,9 +252,9 @@ class ByteLevelNormalizer final : public Normalizer {
 
 class Sequence final : public Normalizer {
  public:
-  explicit Sequence(const Fields& fields) {
-    for (size_t i = 0; i < fields.array("normalizers").size(); ++i) {
-      parts_.push_back(make_normalizer(fields.element("normalizers", i)));
+  explicit Sequence(const Json& json) {
+    for (size_t i = 0; i < json.at("normalizers").size(); ++i) {
+      parts_.push_back(make_normalizer(json.at("normalizers")[i]));
     }
   }
   void apply(AlignedText& text) const override {
@@ -277,22 +277,22 @@ std::optional<NormalForm> form_named(std::string_view type) {
 
 }  // namespace
 
-std::unique_ptr<Normalizer> make_normalizer(const Fields& fields) {
-  const std::string type = fields.text("type");
+std::unique_ptr<Normalizer> make_normalizer(const Json& json) {
+  const std::string type = json.string("type");
   if (const auto form = form_named(type)) return std::make_unique<Form>(*form);
-  if (type == "Sequence") return std::make_unique<Sequence>(fields);
+  if (type == "Sequence") return std::make_unique<Sequence>(json);
   if (type == "Lowercase") return std::make_unique<Lowercase>();
   if (type == "StripAccents") return std::make_unique<StripAccents>();
-  if (type == "BertNormalizer") return std::make_unique<Bert>(fields);
-  if (type == "Strip") return std::make_unique<Strip>(fields);
-  if (type == "Prepend") return std::make_unique<Prepend>(fields.text("prepend"));
-  if (type == "Replace") return std::make_unique<Replace>(fields);
+  if (type == "BertNormalizer") return std::make_unique<Bert>(json);
+  if (type == "Strip") return std::make_unique<Strip>(json);
+  if (type == "Prepend") return std::make_unique<Prepend>(json.string("prepend"));
+  if (type == "Replace") return std::make_unique<Replace>(json);
   if (type == "Nmt") return std::make_unique<Nmt>();
   if (type == "ByteLevel") return std::make_unique<ByteLevelNormalizer>();
   if (type == "Precompiled") {
-    return make_precompiled(fields.text("precompiled_charsmap", ""), fields.file());
+    return make_precompiled(json.string_or("precompiled_charsmap", ""), json.file());
   }
-  fail(ErrorKind::data, fields.file(), "{} '{}' is not known", fields.path("type"), type);
+  json.at("type").refuse("is not known here");
 }
 
 void sanitize(AlignedText& text) {

@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
+#include "io/json.h"
 #include "text/aligned.h"
-#include "text/fields.h"
 
 namespace heed::text {
 
@@ -16,7 +16,7 @@ class Normalizer {
 };
 
 /// From a tokenizer.json object {"type": …}.
-std::unique_ptr<Normalizer> make_normalizer(const Fields& fields);
+std::unique_ptr<Normalizer> make_normalizer(const Json& json);
 /// SentencePiece's table of replacements, from its base64 form.
 std::unique_ptr<Normalizer> make_precompiled(const std::string& base64, const std::string& file);
 

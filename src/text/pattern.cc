@@ -2,17 +2,14 @@
 
 namespace heed::text {
 
-Pattern::Pattern(const Fields& fields) {
-  const Json& value = fields.need("pattern");
-  if (value.is_string()) {
-    literal_ = value.get<std::string>();
-    return;
-  }
-  const Fields pattern = fields.object("pattern");
-  if (pattern.find("Regex") != nullptr) {
-    regex_.emplace(pattern.text("Regex"), fields.file());
+Pattern::Pattern(const Json& json) {
+  const Json pattern = json.at("pattern");
+  if (pattern.is_string()) {
+    literal_ = pattern.string();
+  } else if (pattern.has("Regex")) {
+    regex_.emplace(pattern.string("Regex"), json.file());
   } else {
-    literal_ = pattern.text("String");
+    literal_ = pattern.string("String");
   }
 }
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/fields.h"
+#include "io/json.h"
 #include "text/regex.h"
 
 namespace heed::text {
@@ -13,7 +13,7 @@ namespace heed::text {
 /// The "pattern" field of tokenizer.json: {"String": …} or {"Regex": …}.
 class Pattern {
  public:
-  explicit Pattern(const Fields& fields);
+  explicit Pattern(const Json& json);
   void find_all(std::string_view text, std::vector<Piece>& matches) const;
 
  private:

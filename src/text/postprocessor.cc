@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace heed::text {
 namespace {
 
@@ -9,40 +11,39 @@ using Item = PostProcessor::Item;
 
 Item special_item(int32_t id, int32_t type_id) { return {Item::Kind::special, type_id, {id}}; }
 
+constexpr int64_t kLargestId = int64_t{1} << 30;
+
 /// A post-processor's ["token", id].
-int32_t token_pair(const Fields& fields, std::string_view name) {
-  const Json& value = fields.array(name);
-  check_data(value.size() == 2 && value[1].is_number_integer() && value[1].get<int64_t>() >= 0 &&
-                 value[1].get<int64_t>() < kLargestId,
-             fields.file(), "{} is not [token, id]", fields.path(name));
-  return value[1].get<int32_t>();
+int32_t token_pair(const Json& pair) {
+  if (pair.size() != 2) {
+    pair.refuse("is not [token, id]");
+  }
+  return static_cast<int32_t>(pair[1].integer(0, kLargestId));
 }
 
-std::vector<int32_t> special_ids(const Fields& fields, const std::string& token) {
-  const Fields all = fields.object("special_tokens");
-  const Fields entry = all.object(token);
+std::vector<int32_t> special_ids(const Json& json, const std::string& token) {
   std::vector<int32_t> ids;
-  for (const Json& id : entry.array("ids")) {
-    check_data(id.is_number_integer() && id.get<int64_t>() >= 0 && id.get<int64_t>() < kLargestId,
-               fields.file(), "{} has an id that is out of range", entry.path("ids"));
-    ids.push_back(id.get<int32_t>());
+  for (const int64_t id : json.at("special_tokens").at(token).at("ids").integers(0, kLargestId)) {
+    ids.push_back(static_cast<int32_t>(id));
   }
   return ids;
 }
 
-std::vector<Item> read_template(const Fields& fields, std::string_view name) {
+std::vector<Item> read_template(const Json& json, std::string_view name) {
   std::vector<Item> items;
-  for (size_t i = 0; i < fields.array(name).size(); ++i) {
-    const Fields entry = fields.element(name, i);
-    const bool special = entry.find("SpecialToken") != nullptr;
-    const Fields part = entry.object(special ? "SpecialToken" : "Sequence");
-    Item item{Item::Kind::special, static_cast<int32_t>(part.integer("type_id", 0)), {}};
+  for (size_t i = 0; i < json.at(name).size(); ++i) {
+    const Json entry = json.at(name)[i];
+    const bool special = entry.has("SpecialToken");
+    const Json part = entry.at(special ? "SpecialToken" : "Sequence");
+    Item item{
+        Item::Kind::special, static_cast<int32_t>(part.integer_or("type_id", 0, 0, 1 << 20)), {}};
     if (special) {
-      item.ids = special_ids(fields, part.text("id"));
+      item.ids = special_ids(json, part.string("id"));
     } else {
-      const std::string id = part.text("id");
-      check_data(id == "A" || id == "B", fields.file(), "{} '{}' is neither A nor B",
-                 part.path("id"), id);
+      const std::string id = part.string("id");
+      if (id != "A" && id != "B") {
+        part.at("id").refuse("is neither A nor B");
+      }
       item.kind = id == "A" ? Item::Kind::first : Item::Kind::second;
     }
     items.push_back(std::move(item));
@@ -50,24 +51,24 @@ std::vector<Item> read_template(const Fields& fields, std::string_view name) {
   return items;
 }
 
-PostProcessor roberta(const Fields& fields) {
-  const int32_t cls = token_pair(fields, "cls");
-  const int32_t sep = token_pair(fields, "sep");
+PostProcessor roberta(const Json& json) {
+  const int32_t cls = token_pair(json.at("cls"));
+  const int32_t sep = token_pair(json.at("sep"));
   PostProcessor result;
-  result.trim_offsets = fields.flag("trim_offsets", true);
+  result.trim_offsets = json.boolean_or("trim_offsets", true);
   result.single = {special_item(cls, 0), {Item::Kind::first, 0, {}}, special_item(sep, 0)};
   result.pair = {special_item(cls, 0), {Item::Kind::first, 0, {}},  special_item(sep, 0),
                  special_item(sep, 0), {Item::Kind::second, 0, {}}, special_item(sep, 0)};
   return result;
 }
 
-PostProcessor sequence(const Fields& fields) {
+PostProcessor sequence(const Json& json) {
   PostProcessor result;
-  for (size_t i = 0; i < fields.array("processors").size(); ++i) {
-    const Fields part = fields.element("processors", i);
+  for (size_t i = 0; i < json.at("processors").size(); ++i) {
+    const Json part = json.at("processors")[i];
     PostProcessor next = make_postprocessor(part);
     next.trim_offsets = next.trim_offsets || result.trim_offsets;
-    if (part.text("type") == "ByteLevel") {  // it says nothing about special tokens
+    if (part.string("type") == "ByteLevel") {  // it says nothing about special tokens
       next.single = result.single;
       next.pair = result.pair;
     }
@@ -128,28 +129,28 @@ PostProcessor bert_postprocessor(int32_t cls, int32_t sep) {
   return result;
 }
 
-PostProcessor make_postprocessor(const Fields& fields) {
-  const std::string type = fields.text("type");
+PostProcessor make_postprocessor(const Json& json) {
+  const std::string type = json.string("type");
   if (type == "BertProcessing") {
-    return bert_postprocessor(token_pair(fields, "cls"), token_pair(fields, "sep"));
+    return bert_postprocessor(token_pair(json.at("cls")), token_pair(json.at("sep")));
   }
   if (type == "RobertaProcessing") {
-    return roberta(fields);
+    return roberta(json);
   }
   if (type == "Sequence") {
-    return sequence(fields);
+    return sequence(json);
   }
   PostProcessor result;
   if (type == "ByteLevel") {
-    result.trim_offsets = fields.flag("trim_offsets", true);
+    result.trim_offsets = json.boolean_or("trim_offsets", true);
     return result;
   }
   if (type == "TemplateProcessing") {
-    result.single = read_template(fields, "single");
-    result.pair = read_template(fields, "pair");
+    result.single = read_template(json, "single");
+    result.pair = read_template(json, "pair");
     return result;
   }
-  fail(ErrorKind::data, fields.file(), "{} '{}' is not known", fields.path("type"), type);
+  json.at("type").refuse("is not known here");
 }
 
 void truncate(Encoding& first, Encoding* second, int64_t special, const Truncation& options) {

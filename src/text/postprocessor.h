@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "heed/text.h"
-#include "text/fields.h"
+#include "io/json.h"
 
 namespace heed::text {
 
@@ -26,7 +26,7 @@ struct PostProcessor {
   void special_around(std::vector<int32_t>& before, std::vector<int32_t>& after) const;
 };
 
-PostProcessor make_postprocessor(const Fields& fields);
+PostProcessor make_postprocessor(const Json& json);
 
 /// [CLS] A [SEP] and [CLS] A [SEP] B [SEP], with the second text's type.
 PostProcessor bert_postprocessor(int32_t cls, int32_t sep);

@@ -2,6 +2,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/check.h"
 #include "text/base64.h"
 #include "text/normalizer.h"
 #include "text/unicode.h"

@@ -12,14 +12,14 @@ namespace {
 
 enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
-Behavior behavior_of(const Fields& fields, std::string_view otherwise) {
-  const std::string name = fields.text("behavior", otherwise);
+Behavior behavior_of(const Json& json, std::string_view otherwise) {
+  const std::string name = json.string_or("behavior", otherwise);
   if (name == "Removed") return Behavior::removed;
   if (name == "Isolated") return Behavior::isolated;
   if (name == "MergedWithPrevious") return Behavior::merged_with_previous;
   if (name == "MergedWithNext") return Behavior::merged_with_next;
   if (name == "Contiguous") return Behavior::contiguous;
-  fail(ErrorKind::data, fields.file(), "{} '{}' is not known", fields.path("behavior"), name);
+  json.at("behavior").refuse("is not known here");
 }
 
 struct Part {
@@ -103,10 +103,10 @@ auto characters(Test&& test) {
 
 class Split final : public PreTokenizer {
  public:
-  explicit Split(const Fields& fields)
-      : pattern_(fields),
-        behavior_(behavior_of(fields, "Isolated")),
-        invert_(fields.flag("invert", false)) {}
+  explicit Split(const Json& json)
+      : pattern_(json),
+        behavior_(behavior_of(json, "Isolated")),
+        invert_(json.boolean_or("invert", false)) {}
   void apply(AlignedText& text, std::vector<Piece>& pieces) const override {
     split(text, pieces, behavior_, invert_,
           [&](std::string_view part, std::vector<Piece>& matches) {
@@ -137,7 +137,7 @@ class WhitespaceSplit final : public PreTokenizer {
 
 class Whitespace final : public PreTokenizer {
  public:
-  explicit Whitespace(const Fields& fields) : words_(R"(\w+|[^\w\s]+)", fields.file()) {}
+  explicit Whitespace(const Json& json) : words_(R"(\w+|[^\w\s]+)", json.file()) {}
   void apply(AlignedText& text, std::vector<Piece>& pieces) const override {
     split(text, pieces, Behavior::removed, true,
           [&](std::string_view part, std::vector<Piece>& matches) {
@@ -151,9 +151,9 @@ class Whitespace final : public PreTokenizer {
 
 class Digits final : public PreTokenizer {
  public:
-  explicit Digits(const Fields& fields)
-      : behavior_(fields.flag("individual_digits", false) ? Behavior::isolated
-                                                          : Behavior::contiguous) {}
+  explicit Digits(const Json& json)
+      : behavior_(json.boolean_or("individual_digits", false) ? Behavior::isolated
+                                                              : Behavior::contiguous) {}
   void apply(AlignedText& text, std::vector<Piece>& pieces) const override {
     const CharClasses classes;
     split(text, pieces, behavior_, false,
@@ -166,7 +166,7 @@ class Digits final : public PreTokenizer {
 
 class Punctuation final : public PreTokenizer {
  public:
-  explicit Punctuation(const Fields& fields) : behavior_(behavior_of(fields, "Isolated")) {}
+  explicit Punctuation(const Json& json) : behavior_(behavior_of(json, "Isolated")) {}
   void apply(AlignedText& text, std::vector<Piece>& pieces) const override {
     split(text, pieces, behavior_, false, characters(is_bert_punctuation));
   }
@@ -177,7 +177,7 @@ class Punctuation final : public PreTokenizer {
 
 class Delimiter final : public PreTokenizer {
  public:
-  explicit Delimiter(const Fields& fields) : delimiter_(fields.text("delimiter")) {}
+  explicit Delimiter(const Json& json) : delimiter_(json.string("delimiter")) {}
   void apply(AlignedText& text, std::vector<Piece>& pieces) const override {
     split(text, pieces, Behavior::removed, false,
           [&](std::string_view part, std::vector<Piece>& matches) {
@@ -206,12 +206,14 @@ void rewrite_pieces(AlignedText& text, std::vector<Piece>& pieces, Fn&& fn) {
 
 class Metaspace final : public PreTokenizer {
  public:
-  explicit Metaspace(const Fields& fields)
-      : replacement_(fields.text("replacement", "\xE2\x96\x81")),
-        scheme_(fields.text("prepend_scheme",
-                            fields.flag("add_prefix_space", true) ? "always" : "never")),
-        split_(fields.flag("split", true)) {
-    check_data(!replacement_.empty(), fields.file(), "{} is empty", fields.path("replacement"));
+  explicit Metaspace(const Json& json)
+      : replacement_(json.string_or("replacement", "\xE2\x96\x81")),
+        scheme_(json.string_or("prepend_scheme",
+                               json.boolean_or("add_prefix_space", true) ? "always" : "never")),
+        split_(json.boolean_or("split", true)) {
+    if (replacement_.empty()) {
+      json.at("replacement").refuse("is empty");
+    }
   }
 
   void apply(AlignedText& text, std::vector<Piece>& pieces) const override {
@@ -251,9 +253,9 @@ class Metaspace final : public PreTokenizer {
 
 class ByteLevel final : public PreTokenizer {
  public:
-  ByteLevel(const Fields& fields, ByteLevelPlan* plan)
-      : prefix_(fields.flag("add_prefix_space", true)),
-        pattern_(fields.flag("use_regex", true)),
+  ByteLevel(const Json& json, ByteLevelPlan* plan)
+      : prefix_(json.boolean_or("add_prefix_space", true)),
+        pattern_(json.boolean_or("use_regex", true)),
         raw_(plan != nullptr) {
     if (plan != nullptr) {
       *plan = {true, pattern_, prefix_};
@@ -302,11 +304,11 @@ class ByteLevel final : public PreTokenizer {
 
 class Sequence final : public PreTokenizer {
  public:
-  Sequence(const Fields& fields, ByteLevelPlan* plan) {
-    const size_t count = fields.array("pretokenizers").size();
+  Sequence(const Json& json, ByteLevelPlan* plan) {
+    const size_t count = json.at("pretokenizers").size();
     for (size_t i = 0; i < count; ++i) {
       parts_.push_back(
-          make_pretokenizer(fields.element("pretokenizers", i), i + 1 == count ? plan : nullptr));
+          make_pretokenizer(json.at("pretokenizers")[i], i + 1 == count ? plan : nullptr));
     }
     if (plan != nullptr && count > 1) {
       plan->gpt2_only = false;
@@ -324,19 +326,19 @@ class Sequence final : public PreTokenizer {
 
 }  // namespace
 
-std::unique_ptr<PreTokenizer> make_pretokenizer(const Fields& fields, ByteLevelPlan* plan) {
-  const std::string type = fields.text("type");
-  if (type == "Sequence") return std::make_unique<Sequence>(fields, plan);
-  if (type == "ByteLevel") return std::make_unique<ByteLevel>(fields, plan);
-  if (type == "Split") return std::make_unique<Split>(fields);
+std::unique_ptr<PreTokenizer> make_pretokenizer(const Json& json, ByteLevelPlan* plan) {
+  const std::string type = json.string("type");
+  if (type == "Sequence") return std::make_unique<Sequence>(json, plan);
+  if (type == "ByteLevel") return std::make_unique<ByteLevel>(json, plan);
+  if (type == "Split") return std::make_unique<Split>(json);
   if (type == "BertPreTokenizer") return std::make_unique<Bert>();
-  if (type == "Whitespace") return std::make_unique<Whitespace>(fields);
+  if (type == "Whitespace") return std::make_unique<Whitespace>(json);
   if (type == "WhitespaceSplit") return std::make_unique<WhitespaceSplit>();
-  if (type == "Metaspace") return std::make_unique<Metaspace>(fields);
-  if (type == "Digits") return std::make_unique<Digits>(fields);
-  if (type == "Punctuation") return std::make_unique<Punctuation>(fields);
-  if (type == "CharDelimiterSplit") return std::make_unique<Delimiter>(fields);
-  fail(ErrorKind::data, fields.file(), "{} '{}' is not known", fields.path("type"), type);
+  if (type == "Metaspace") return std::make_unique<Metaspace>(json);
+  if (type == "Digits") return std::make_unique<Digits>(json);
+  if (type == "Punctuation") return std::make_unique<Punctuation>(json);
+  if (type == "CharDelimiterSplit") return std::make_unique<Delimiter>(json);
+  json.at("type").refuse("is not known here");
 }
 
 }  // namespace heed::text

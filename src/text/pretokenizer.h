@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
+#include "io/json.h"
 #include "text/aligned.h"
-#include "text/fields.h"
 
 namespace heed::text {
 
@@ -25,6 +25,6 @@ struct ByteLevelPlan {
 
 /// From a tokenizer.json object. `plan` (may be null) asks for ByteLevel steps at the end to leave
 /// the bytes as they are, and is told whether that happened.
-std::unique_ptr<PreTokenizer> make_pretokenizer(const Fields& fields, ByteLevelPlan* plan);
+std::unique_ptr<PreTokenizer> make_pretokenizer(const Json& json, ByteLevelPlan* plan);
 
 }  // namespace heed::text

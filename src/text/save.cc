@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "base/file.h"
@@ -7,11 +7,9 @@
 namespace heed {
 namespace {
 
-using text::Json;
-
 /// tokenizer_config.json, with the roles of special tokens and the class Python opens it with.
-Json config_of(const TokenizerImpl& impl) {
-  Json config = impl.config;
+nlohmann::json config_of(const TokenizerImpl& impl) {
+  nlohmann::json config = impl.config ? impl.config->raw() : nlohmann::json::object();
   const auto role = [&](const char* name, std::optional<int32_t> id) {
     if (id && !config.contains(name)) {
       config[name] = impl.token(*id);
@@ -34,13 +32,12 @@ Json config_of(const TokenizerImpl& impl) {
 
 void Tokenizer::save(const std::filesystem::path& path) const {
   const TokenizerImpl& the = impl();
-  check(the.document.is_object(), "tokenizer", "{} cannot be written as tokenizer.json", the.file);
   const bool folder = path.extension() != ".json";
   if (folder) {
     make_folder(path);
   }
   const std::filesystem::path file = folder ? path / "tokenizer.json" : path;
-  write_file_atomically(file, the.document.dump(1, ' ') + "\n");
+  write_file_atomically(file, the.document() + "\n");
   write_file_atomically(file.parent_path() / "tokenizer_config.json",
                         config_of(the).dump(2, ' ') + "\n");
 }

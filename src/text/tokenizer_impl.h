@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -10,9 +11,9 @@
 #include <vector>
 
 #include "heed/text.h"
+#include "io/json.h"
 #include "text/added_tokens.h"
 #include "text/decoder.h"
-#include "text/fields.h"
 #include "text/model.h"
 #include "text/normalizer.h"
 #include "text/postprocessor.h"
@@ -87,8 +88,8 @@ struct TokenizerImpl {
   std::optional<Truncation> truncation;
   std::optional<Padding> padding;
   int64_t vocab_size = 0;
-  text::Json document;                       ///< as tokenizer.json
-  text::Json config = text::Json::object();  ///< as tokenizer_config.json
+  std::function<std::string()> document;  ///< writes it as tokenizer.json
+  std::optional<Json> config;             ///< as tokenizer_config.json
 
   mutable text::ScratchPool pool;
 
@@ -115,12 +116,16 @@ struct TokenizerImpl {
 
 namespace heed::text {
 
-/// Builds a tokenizer from a parsed tokenizer.json. `special_in_text`: special tokens written out
-/// in a text count as such, as they do for Hugging Face.
-std::shared_ptr<TokenizerImpl> build(Json document, std::string_view file,
-                                     bool special_in_text = true);
-/// Reads "added_tokens" and the like into `impl`, whose model is there already, and works out the
-/// special tokens.
+struct BuildOptions {
+  /// Special tokens written out in a text count as such, as they do for Hugging Face.
+  bool special_in_text = true;
+  /// In place of the one that the document describes.
+  std::unique_ptr<Model> model;
+};
+
+/// Builds a tokenizer from a parsed tokenizer.json.
+std::shared_ptr<TokenizerImpl> build(const Json& json, BuildOptions options = {});
+/// Gives `impl`, whose model is there already, its added tokens, and works out the special ones.
 void add_tokens(TokenizerImpl& impl, std::vector<AddedToken> tokens);
 /// Takes roles (bos_token, …) and settings from a tokenizer_config.json or special_tokens_map.json.
 void apply_config(TokenizerImpl& impl, const Json& config);

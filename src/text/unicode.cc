@@ -137,18 +137,6 @@ bool is_ascii(std::string_view text) {
   return true;
 }
 
-bool valid_utf8(std::string_view text) {
-  const char* end = text.data() + text.size();
-  for (const char* p = text.data(); p < end;) {
-    const CodePoint one = decode_one(p, end);
-    if (!one.valid) {
-      return false;
-    }
-    p += one.length;
-  }
-  return true;
-}
-
 std::string replace_invalid(std::string_view text) {
   std::string out;
   out.reserve(text.size());

@@ -85,7 +85,6 @@ inline bool is_nonspacing_mark(char32_t code) { return category(code) == UTF8PRO
 /// \w of the reference regex engines: alphabetic, mark, decimal digit, connector, joiner.
 bool is_word(char32_t code);
 bool is_ascii(std::string_view text);
-bool valid_utf8(std::string_view text);
 /// The text with every invalid byte as U+FFFD.
 std::string replace_invalid(std::string_view text);
 /// Bytes at the end of `text` that begin a character which is not complete.

@@ -1,7 +1,6 @@
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
+#include "base/check.h"
 #include "text/model.h"
 #include "text/trie.h"
 #include "text/unicode.h"
@@ -25,32 +24,26 @@ struct UnigramScratch final : ModelScratch {
 /// The most probable cut of a piece into tokens (Viterbi).
 class Unigram final : public Model {
  public:
-  explicit Unigram(const Fields& fields) : file_(fields.file()) {
-    const Json& list = fields.array("vocab");
+  explicit Unigram(const Json& json) : file_(json.file()) {
     std::vector<std::string> tokens;
     double lowest = 0;
-    for (size_t i = 0; i < list.size(); ++i) {
-      const Json& entry = list[i];
-      check_data(entry.is_array() && entry.size() == 2 && entry[0].is_string() &&
-                     entry[1].is_number() && std::isfinite(entry[1].get<double>()),
-                 file_, "{}[{}] is not [token, score]", fields.path("vocab"), i);
-      tokens.push_back(entry[0].get<std::string>());
-      scores_.push_back(entry[1].get<double>());
+    for (const Json& entry : json.at("vocab").elements()) {
+      if (entry.size() != 2) {
+        entry.refuse("is not [token, score]");
+      }
+      tokens.push_back(entry[0].string());
+      scores_.push_back(entry[1].number());
       lowest = std::min(lowest, scores_.back());
     }
     vocabulary_ = Vocabulary::from_list(std::move(tokens));
     for (const auto& [token, id] : vocabulary_.ids()) {
       trie_.insert(token, id);
     }
-    if (fields.find("unk_id") != nullptr) {
-      const int64_t unk = fields.integer("unk_id");
-      check_data(unk >= 0 && unk < vocabulary_.size(), file_,
-                 "{} = {} is out of range for a vocabulary of {} tokens", fields.path("unk_id"),
-                 unk, vocabulary_.size());
-      unk_ = static_cast<int32_t>(unk);
+    if (json.has("unk_id")) {
+      unk_ = static_cast<int32_t>(json.integer("unk_id", 0, vocabulary_.size() - 1));
     }
     unknown_score_ = lowest - kUnknownPenalty;
-    if (fields.flag("byte_fallback", false)) {
+    if (json.boolean_or("byte_fallback", false)) {
       fallback_ = byte_tokens(vocabulary_);
     }
   }
@@ -141,8 +134,6 @@ class Unigram final : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_unigram(const Fields& fields) {
-  return std::make_unique<Unigram>(fields);
-}
+std::unique_ptr<Model> make_unigram(const Json& json) { return std::make_unique<Unigram>(json); }
 
 }  // namespace heed::text

@@ -1,36 +1,34 @@
 #include "text/vocabulary.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
 
 namespace heed::text {
 
-void check_id(const Json& value, size_t tokens, std::string_view file, const std::string& field) {
-  check_data(value.is_number_integer(), file, "{} has id {}, which is not an integer", field,
-             value.dump());
-  check_data(value.is_number_unsigned() || value.get<int64_t>() >= 0, file, "{} has id {}", field,
-             value.dump());
-  const uint64_t limit = 2 * static_cast<uint64_t>(tokens) + 256;
-  check_data(value.get<uint64_t>() < limit, file,
-             "{} has id {}, which is out of range for a vocabulary of {} tokens", field,
-             value.dump(), tokens);
+int32_t read_id(const Json& value, size_t tokens) {
+  return static_cast<int32_t>(value.integer(0, 2 * static_cast<int64_t>(tokens) + 255));
 }
 
-Vocabulary Vocabulary::from_json(const Json& object, std::string_view file,
-                                 std::string_view field) {
-  check_data(object.is_object(), file, "{} is not an object of token: id", field);
-  Vocabulary vocabulary;
+Vocabulary Vocabulary::from_json(const Json& object) {
+  std::vector<std::pair<int32_t, const std::string*>> entries;
   int64_t size = 0;
-  for (const auto& [token, id] : object.items()) {
-    check_id(id, object.size(), file, fmt::format("{}: token '{}'", field, token));
-    size = std::max(size, id.get<int64_t>() + 1);
-  }
+  object.for_each([&](const std::string& token, const Json& value) {
+    entries.emplace_back(read_id(value, object.size()), &token);
+    size = std::max<int64_t>(size, entries.back().first + 1);
+  });
+  Vocabulary vocabulary;
   vocabulary.tokens_.resize(static_cast<size_t>(size));
   vocabulary.present_.resize(static_cast<size_t>(size));
-  for (const auto& [token, id] : object.items()) {
-    const auto i = id.get<size_t>();
-    check_data(!vocabulary.present_[i], file, "{}: tokens '{}' and '{}' have the same id {}", field,
-               vocabulary.tokens_[i], token, i);
-    vocabulary.tokens_[i] = token;
+  for (const auto& [id, token] : entries) {
+    const auto i = static_cast<size_t>(id);
+    if (vocabulary.present_[i]) {
+      object.refuse(fmt::format("gives tokens {} and {} the same id {}",
+                                quote(vocabulary.tokens_[i]), quote(*token), id));
+    }
+    vocabulary.tokens_[i] = *token;
     vocabulary.present_[i] = true;
   }
   vocabulary.index();

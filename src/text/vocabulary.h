@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "text/fields.h"
+#include "io/json.h"
 
 namespace heed::text {
 
@@ -21,7 +21,7 @@ class Vocabulary {
   Vocabulary& operator=(Vocabulary&&) = default;
 
   /// From {"token": id}. Negative, duplicate and far-off ids are errors.
-  static Vocabulary from_json(const Json& object, std::string_view file, std::string_view field);
+  static Vocabulary from_json(const Json& object);
   /// Ids are the places in the list; where a token is there twice, the last one counts.
   static Vocabulary from_list(std::vector<std::string> tokens);
 
@@ -44,7 +44,7 @@ class Vocabulary {
   std::unordered_map<std::string_view, int32_t> ids_;
 };
 
-/// Refuses an id that is negative or far above the number of tokens there are.
-void check_id(const Json& value, size_t tokens, std::string_view file, const std::string& field);
+/// An id of a vocabulary with about so many tokens: negative and far-off ones are refused.
+int32_t read_id(const Json& value, size_t tokens);
 
 }  // namespace heed::text

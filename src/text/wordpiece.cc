@@ -1,3 +1,4 @@
+#include "base/check.h"
 #include "text/model.h"
 #include "text/trie.h"
 #include "text/unicode.h"
@@ -8,11 +9,11 @@ namespace {
 /// Longest match first, from left to right; a word that cannot be covered is unknown as a whole.
 class WordPiece final : public Model {
  public:
-  explicit WordPiece(const Fields& fields)
-      : file_(fields.file()), longest_(fields.integer("max_input_chars_per_word", 100)) {
-    vocabulary_ = Vocabulary::from_json(fields.need("vocab"), fields.file(), fields.path("vocab"));
-    unk_ = vocabulary_.find(fields.text("unk_token", "[UNK]"));
-    const std::string prefix = fields.text("continuing_subword_prefix", "##");
+  explicit WordPiece(const Json& json)
+      : file_(json.file()), longest_(json.integer_or("max_input_chars_per_word", 100, 0, 1 << 20)) {
+    vocabulary_ = Vocabulary::from_json(json.at("vocab"));
+    unk_ = vocabulary_.find(json.string_or("unk_token", "[UNK]"));
+    const std::string prefix = json.string_or("continuing_subword_prefix", "##");
     for (const auto& [token, id] : vocabulary_.ids()) {
       starts_.insert(token, id);
       if (token.starts_with(prefix)) {
@@ -56,9 +57,9 @@ class WordPiece final : public Model {
 
 class WordLevel final : public Model {
  public:
-  explicit WordLevel(const Fields& fields) : file_(fields.file()) {
-    vocabulary_ = Vocabulary::from_json(fields.need("vocab"), fields.file(), fields.path("vocab"));
-    unk_ = vocabulary_.find(fields.text("unk_token", "<unk>"));
+  explicit WordLevel(const Json& json) : file_(json.file()) {
+    vocabulary_ = Vocabulary::from_json(json.at("vocab"));
+    unk_ = vocabulary_.find(json.string_or("unk_token", "<unk>"));
   }
   void tokenize(std::string_view piece, ModelScratch*,
                 std::vector<ModelToken>& out) const override {
@@ -78,12 +79,12 @@ class WordLevel final : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_wordpiece(const Fields& fields) {
-  return std::make_unique<WordPiece>(fields);
+std::unique_ptr<Model> make_wordpiece(const Json& json) {
+  return std::make_unique<WordPiece>(json);
 }
 
-std::unique_ptr<Model> make_wordlevel(const Fields& fields) {
-  return std::make_unique<WordLevel>(fields);
+std::unique_ptr<Model> make_wordlevel(const Json& json) {
+  return std::make_unique<WordLevel>(json);
 }
 
 }  // namespace heed::text

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "heed/text.h"
 #include "support/data.h"
@@ -47,6 +49,73 @@ TEST(Reference, Gpt2) {
 TEST(Reference, BertUncased) {
   HEED_NEEDS_SHARED("tokenizers/expected.jsonl");
   check_expected("bert-base-uncased", "bert-base-uncased.vocab.txt");
+}
+
+TEST(Reference, SentencePieceModels) {
+  HEED_NEEDS_SHARED("tokenizers/expected.jsonl");
+  for (const std::string name : {"llama2", "unigram-1k", "bytefallback-2k", "tiny-t5"}) {
+    SCOPED_TRACE(name);
+    check_expected(name, name + ".model");
+  }
+}
+
+/// llama.cpp's cases: texts between marks, a line of ids each.
+void check_llama_cpp(const std::string& name) {
+  const Tokenizer tokenizer = Tokenizer::load(shared_data("tokenizers/" + name + ".gguf"));
+  std::ifstream in(shared_data("tokenizers/" + name + ".inp"), std::ios::binary);
+  std::ifstream out(shared_data("tokenizers/" + name + ".out"));
+  const std::string all((std::istreambuf_iterator<char>(in)), {});
+  const std::string mark = "\n__ggml_vocab_test__\n";
+  size_t cases = 0;
+  for (size_t begin = 0; begin < all.size(); ++cases) {
+    const size_t end = std::min(all.find(mark, begin), all.size());
+    const std::string text = all.substr(begin, end - begin);
+    begin = end + mark.size();
+    std::string line;
+    ASSERT_TRUE(std::getline(out, line)) << "case " << cases;
+    std::istringstream numbers(line);
+    const std::vector<int32_t> ids((std::istream_iterator<int32_t>(numbers)), {});
+    EXPECT_EQ(tokenizer.encode_ids(text, false), ids) << "case " << cases << ": " << text;
+    EXPECT_EQ(tokenizer.encode(text, false).ids, ids) << "case " << cases << ": " << text;
+  }
+  EXPECT_GT(cases, 30u);
+}
+
+TEST(Reference, LlamaCppGpt2) {
+  HEED_NEEDS_SHARED("tokenizers/gpt-2.gguf");
+  check_llama_cpp("gpt-2");
+}
+
+TEST(Reference, LlamaCppSpm) {
+  HEED_NEEDS_SHARED("tokenizers/llama-spm.gguf");
+  check_llama_cpp("llama-spm");
+}
+
+TEST(Reference, LlamaCppBert) {
+  HEED_NEEDS_SHARED("tokenizers/bert-bge.gguf");
+  check_llama_cpp("bert-bge");
+}
+
+/// The same vocabulary as .model and as .gguf: libsentencepiece against heed's own engine.
+TEST(Reference, GgufLlamaEqualsSentencePiece) {
+  HEED_NEEDS_SHARED("tokenizers/llama-spm.gguf");
+  const Tokenizer own = Tokenizer::load(shared_data("tokenizers/llama-spm.gguf"));
+  for (const auto& line : expected_lines()) {
+    const auto text = line["text"].get<std::string>();
+    EXPECT_EQ(own.encode_ids(text, false), line["llama2"].get<std::vector<int32_t>>()) << text;
+  }
+  EXPECT_EQ(own.encode_ids("a").front(), 1);
+}
+
+TEST(Reference, Llama2cBin) {
+  HEED_NEEDS_SHARED("stories260k/tok512.bin");
+  const Tokenizer tokenizer = Tokenizer::load(shared_data("stories260k/tok512.bin"));
+  EXPECT_EQ(tokenizer.vocab_size(), 512);
+  EXPECT_EQ(tokenizer.special().bos, 1);
+  const std::string text = "Once upon a time, \xEA\xB0\x80\n there was";
+  const std::vector<int32_t> ids = tokenizer.encode_ids(text);
+  EXPECT_EQ(ids[0], 1);
+  EXPECT_EQ(tokenizer.decode(ids), text);
 }
 
 TEST(Reference, MiniLmFolder) {

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heed/export.h"
+#include "heed/tensor.h"
+
+// Small sets that the program makes itself. Every example is a function of (options, index): the
+// same on any machine, in any order, any number of them.
+
+namespace heed {
+
+enum class Language { english, korean };
+/// "en" or "ko"; an error for anything else.
+HEED_API Language parse_language(std::string_view code);
+
+struct TeachingOptions {
+  Language language = Language::english;
+  uint64_t seed = 0;
+  /// Examples for judging what was learned. The coreference sentences then have pairs of nouns that
+  /// stand together in no training sentence; the other sets draw from another stream.
+  bool held_out = false;
+};
+
+/// "The animal didn't cross the street because it was too tired .": what does "it" mean? An
+/// adjective for living things points to the animal of the main clause, one for places to its
+/// place. Other animals and places may stand around it. A word is a token.
+struct CoreferenceExample {
+  std::vector<std::string> words;
+  int query = 0;                ///< index of "it" ("그것은", "그것이")
+  int referent = 0;             ///< index of the noun it stands for
+  std::vector<int> candidates;  ///< indices of all nouns in order, the referent among them
+  int evidence = 0;             ///< index of the adjective that decides
+  std::string answer;           ///< the noun without its particle
+  std::string text() const;     ///< words with single spaces between them
+};
+HEED_API CoreferenceExample coreference_example(const TeachingOptions& options, uint64_t index);
+HEED_API std::vector<CoreferenceExample> coreference_examples(const TeachingOptions& options,
+                                                              int64_t count);
+/// The two sentences of the tutorial, too tired and too wide. They follow the templates of the set;
+/// their pair of nouns is held out.
+HEED_API std::vector<CoreferenceExample> coreference_tutorial(Language language);
+/// Every word that an example can hold, sorted.
+HEED_API std::vector<std::string> coreference_words(Language language);
+/// Every answer, sorted.
+HEED_API std::vector<std::string> coreference_answers(Language language);
+
+/// A text and what it becomes.
+struct TextPair {
+  std::string source;
+  std::string target;
+  bool operator==(const TextPair&) const = default;
+};
+/// "March 9th, 2016" to "2016-03-09". With slashes the month comes first, with dots the day.
+HEED_API TextPair date_example(const TeachingOptions& options, uint64_t index);
+/// "c a d" to "d a c".
+HEED_API TextPair reverse_example(const TeachingOptions& options, uint64_t index);
+/// "c a d" to "c a d".
+HEED_API TextPair copy_example(const TeachingOptions& options, uint64_t index);
+/// "57+8" to "65".
+HEED_API TextPair addition_example(const TeachingOptions& options, uint64_t index);
+
+/// [10, 20, 30, 40, 50] to [12, 22, 32, 42, 52].
+struct NumberExample {
+  std::vector<double> input;
+  std::vector<double> target;
+};
+/// Five whole numbers, 0 to 100, evenly spaced or at random, and each plus two.
+HEED_API NumberExample plus_two_example(const TeachingOptions& options, uint64_t index);
+
+/// A drawn image and what it shows: "a red circle left of a blue square".
+struct ShapesExample {
+  Tensor pixels;  ///< u8 [32, 32, 3]
+  std::string caption;
+};
+HEED_API ShapesExample shapes_example(const TeachingOptions& options, uint64_t index);
+
+struct TeachingSet {
+  std::string name;
+  std::string summary;  ///< one line
+  std::string format;   ///< what write_teaching_set() makes
+};
+HEED_API const std::vector<TeachingSet>& teaching_sets();
+/// Writes `count` examples of the set of that name: JSON lines or tab-separated text by the ending
+/// of `path` (.jsonl, .tsv), and for shapes a folder of images with captions.tsv.
+HEED_API void write_teaching_set(std::string_view name, const TeachingOptions& options,
+                                 int64_t count, const std::filesystem::path& path);
+
+}  // namespace heed

@@ -101,7 +101,7 @@ std::string korean_date(const Date& date, uint64_t format) {
     case 8:
       return fmt::format("{}/{:02}/{:02}", year, month, day);
     case 9:
-      return fmt::format("{}년 {}월의 {}일째 날", year, month, day);
+      return fmt::format("{}.{:02}.{:02}", year, month, day);
     case 10:
       return fmt::format("서기 {}년 {}월 {}일", year, month, day);
     default:

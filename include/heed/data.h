@@ -1,0 +1,294 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heed/export.h"
+#include "heed/teaching.h"
+#include "heed/tensor.h"
+
+// Data sets and batches. Text is tokenised once into files that are memory-mapped and found again
+// by fingerprint, so that a set need not fit in memory. What a batch holds is a function of the
+// data, the seed and the step alone.
+
+namespace heed {
+
+class Tokenizer;
+
+// ---------------------------------------------------------------------------------------------
+// Tokens
+
+struct ShardData;
+
+/// Sequences of ids, one after the other. A cheap handle to a mapped file or to memory.
+class HEED_API TokenShard {
+ public:
+  TokenShard() = default;
+  explicit TokenShard(std::shared_ptr<const ShardData> data) : data_(std::move(data)) {}
+  /// A shard file; throws kind data where it is broken.
+  static TokenShard open(const std::filesystem::path& path);
+  static TokenShard from(const std::vector<std::vector<int32_t>>& sequences);
+
+  explicit operator bool() const { return data_ != nullptr; }
+  int64_t tokens() const;  ///< of all sequences
+  int64_t sequences() const;
+  int64_t begin(int64_t sequence) const;  ///< its first token's place among all tokens
+  int64_t length(int64_t sequence) const;
+  int32_t token(int64_t place) const;
+  /// Copies `count` ids from `place` on.
+  void copy(int64_t place, int64_t count, int64_t* out) const;
+  /// Throws, with the token's place, where an id is not below `vocabulary`.
+  void check_vocabulary(int64_t vocabulary, std::string_view what = "data") const;
+  /// Tells data and tokenizer apart.
+  uint64_t fingerprint() const;
+
+ private:
+  std::shared_ptr<const ShardData> data_;
+};
+
+struct DataOptions {
+  // Names of fields in JSON lines and in files with a header line.
+  std::string text_field = "text";
+  std::string label_field = "label";
+  std::string source_field = "source";
+  std::string target_field = "target";
+  /// Where shards are kept. Empty: $XDG_CACHE_HOME/heed or ~/.cache/heed.
+  std::filesystem::path cache;
+  /// Called from time to time while a shard is made.
+  std::function<void(int64_t bytes_done, int64_t bytes_total)> progress;
+};
+
+/// Running text for language models. `data` names files and folders, separated by commas: .jsonl
+/// (one text a line), .tsv and .csv (a column with a header), anything else is plain text. After
+/// every file, JSON line and row comes the end-of-text token where the tokenizer has one.
+HEED_API TokenShard load_text(const std::string& data, const Tokenizer& tokenizer,
+                              const DataOptions& options = {});
+
+/// Sources with their targets, aligned.
+struct PairData {
+  TokenShard source;
+  TokenShard target;
+};
+/// `data` is "a.en,b.de" or "train.{en,de}" (line by line), or a .tsv, .csv or .jsonl file.
+HEED_API PairData load_pairs(const std::string& data, const Tokenizer& source,
+                             const Tokenizer& target, const DataOptions& options = {});
+
+/// Texts with a class each.
+struct LabelledData {
+  TokenShard text;
+  TokenShard label;                 ///< one id a text
+  std::vector<std::string> labels;  ///< names by id
+};
+/// `data` is a .tsv (label and text in either order), .csv or .jsonl file. `labels` fixes the
+/// classes (another name is an error); empty: those found, numbers in order of value, else sorted.
+HEED_API LabelledData load_labelled(const std::string& data, const Tokenizer& tokenizer,
+                                    const std::vector<std::string>& labels = {},
+                                    const DataOptions& options = {});
+
+// The same as texts: to train tokenizers on and to judge results with.
+struct LabelledText {
+  std::string label;
+  std::string text;
+};
+/// At most `max_bytes` of text, from the beginning.
+HEED_API std::vector<std::string> read_texts(const std::string& data,
+                                             const DataOptions& options = {},
+                                             int64_t max_bytes = int64_t{100} << 20);
+HEED_API std::vector<TextPair> read_pairs(const std::string& data, const DataOptions& options = {},
+                                          int64_t limit = INT64_MAX);
+HEED_API std::vector<LabelledText> read_labelled(const std::string& data,
+                                                 const DataOptions& options = {},
+                                                 int64_t limit = INT64_MAX);
+
+// ---------------------------------------------------------------------------------------------
+// Images and numbers
+
+/// Images with a class each, in memory (MNIST) or in files that are read when they are needed.
+struct ImageData {
+  Tensor pixels;                             ///< u8 [N, C, H, W], or undefined
+  std::vector<std::filesystem::path> files;  ///< where `pixels` is undefined
+  std::vector<int32_t> label;                ///< a class an image; empty for captions
+  std::vector<std::string> labels;           ///< names by id
+  std::vector<std::string> captions;         ///< a caption an image; empty for classes
+  int64_t size() const { return pixels ? pixels.size(0) : static_cast<int64_t>(files.size()); }
+};
+/// A folder with a folder a class; or an IDX file of images ("train-images-idx3-ubyte.gz", its
+/// labels beside it), or a folder with such files, whose `split` ("train", "t10k") is taken.
+HEED_API ImageData load_image_classes(const std::string& data, std::string_view split = "train");
+/// A folder with captions.tsv (file, caption) or captions.json, or such a file itself.
+HEED_API ImageData load_captioned_images(const std::string& data);
+
+/// Region features [N, regions, width] with captions: FILE.safetensors with a tensor `features`
+/// (f32), and FILE.tsv or FILE.txt beside it with one caption a line.
+struct FeatureData {
+  Tensor features;
+  std::vector<std::string> captions;
+};
+HEED_API FeatureData load_features(const std::string& data);
+
+/// Sequences of numbers of one length: inputs and targets f32 [N, T, 1].
+struct NumberData {
+  Tensor input;
+  Tensor target;
+};
+/// .jsonl ({"input": […], "target": […]}) or .tsv (numbers with spaces, tab, numbers).
+HEED_API NumberData load_numbers(const std::string& data);
+
+// ---------------------------------------------------------------------------------------------
+// Batches
+
+/// Tensors by the names of ModelInput; what a task has no use for is undefined.
+struct Batch {
+  Tensor input_ids;               ///< i64 [B, T]
+  Tensor attention_mask;          ///< i64 [B, T], 1 = real; undefined where nothing is padded
+  Tensor decoder_input_ids;       ///< i64 [B, T]
+  Tensor decoder_attention_mask;  ///< i64 [B, T]
+  Tensor pixel_values;            ///< f32 [B, C, H, W]
+  Tensor features;                ///< f32 [B, N, F]
+  Tensor decoder_features;        ///< f32 [B, T, F]: targets one later, zeros first
+  Tensor labels;                  ///< i64, -100 = ignore; f32 [B, T, F] for numbers
+  int64_t step = 0;
+  int64_t rows = 0;            ///< of this rank
+  int64_t targets = 0;         ///< labels that count, of this rank
+  int64_t global_targets = 0;  ///< the same over all ranks
+  int64_t tokens = 0;          ///< real input and target tokens of this rank
+};
+/// Rows [begin, end) of a batch, with `targets` and `tokens` counted again: micro-batches.
+HEED_API Batch batch_rows(const Batch& batch, int64_t begin, int64_t end);
+
+/// Which examples of a set.
+enum class Part { all, train, validation };
+
+struct LoaderOptions {
+  int64_t batch = 32;  ///< rows of all ranks together; a step's rows are the same for any `ranks`
+  uint64_t seed = 0;
+  bool shuffle = true;  ///< off: in order, once through, the last batch may be smaller
+  int rank = 0;
+  int ranks = 1;
+  Part part = Part::all;
+  double validation = 0.0;  ///< share of the set that Part::validation takes and Part::train lacks
+  int64_t max_length = 0;   ///< longer sequences lose their end; 0: keep all
+};
+
+/// Where a loader is; enough to go on exactly.
+struct LoaderState {
+  int64_t step = 0;
+  uint64_t seed = 0;
+  int64_t batch = 0;
+  uint64_t fingerprint = 0;  ///< of the data and of how it is cut
+  bool operator==(const LoaderState&) const = default;
+};
+
+/// Batches without end (shuffle on) or once through. batch(s) depends on nothing but s.
+class HEED_API Loader {
+ public:
+  explicit Loader(const LoaderOptions& options);
+  virtual ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  /// This rank's rows of the batch of a step.
+  Batch batch(int64_t step) const;
+  Batch next() { return batch(step_++); }
+  /// Steps once through: rounded up where in order, down where shuffled (but at least 1).
+  int64_t steps_per_epoch() const;
+  int64_t examples() const { return examples_; }
+  bool at_end() const { return !options_.shuffle && step_ >= steps_per_epoch(); }
+
+  LoaderState state() const;
+  /// Throws kind data where data, seed or batch size are not those of the state.
+  void restore(const LoaderState& state);
+
+ protected:
+  /// To be called by the constructor: the size of the whole set, before it is split.
+  void set_examples(int64_t count, uint64_t fingerprint);
+  /// Rows of examples [begin, end) of the list of a step; all of them shape the padding.
+  virtual Batch collate(const std::vector<int64_t>& examples, int64_t begin, int64_t end,
+                        int64_t step) const = 0;
+  /// Length to put examples of a kind together by; 0 for all: no bucketing.
+  virtual int64_t length_of(int64_t example) const;
+  const LoaderOptions& options() const { return options_; }
+
+ private:
+  struct Window;
+  std::vector<int64_t> examples_of(int64_t step) const;
+  const Window& window(int64_t epoch, int64_t index) const;
+  int64_t example_at(int64_t epoch, int64_t place) const;
+
+  LoaderOptions options_;
+  int64_t whole_ = 0;     ///< examples before the split
+  int64_t first_ = 0;     ///< of this part, in the order of the split
+  int64_t examples_ = 0;  ///< of this part
+  uint64_t fingerprint_ = 0;
+  int64_t step_ = 0;
+  mutable std::unique_ptr<Window> window_;
+};
+
+/// Blocks of `context` tokens with labels of the same tokens (a model compares position t with
+/// label t + 1). Blocks overlap by one token, so each is predicted once an epoch. Part::validation
+/// is the end of the text.
+HEED_API std::unique_ptr<Loader> make_lm_loader(const TokenShard& text, int64_t context,
+                                                const LoaderOptions& options);
+
+struct Masking {
+  int32_t mask = 0;           ///< id of [MASK]
+  int64_t vocabulary = 0;     ///< ids for random replacement are drawn below it
+  double share = 0.15;        ///< of tokens to predict: 80 % masked, 10 % random, 10 % kept
+  std::vector<int32_t> keep;  ///< ids never chosen: special tokens
+  int32_t first = -1;         ///< [CLS] before each block; -1: none
+  int32_t last = -1;          ///< [SEP] after it
+};
+/// Blocks as above for masked language models; labels are -100 where nothing is to be predicted.
+HEED_API std::unique_ptr<Loader> make_mlm_loader(const TokenShard& text, int64_t context,
+                                                 const Masking& masking,
+                                                 const LoaderOptions& options);
+
+/// Ids with a part to play in batches of sequences.
+struct SequenceTokens {
+  int32_t padding = 0;
+  int32_t start = 0;  ///< what a decoder reads first
+  int32_t end = -1;   ///< put after a target that lacks it; -1: nothing
+};
+/// Pairs of like length together. labels are the target, decoder_input_ids the target one later.
+HEED_API std::unique_ptr<Loader> make_pair_loader(const PairData& data,
+                                                  const SequenceTokens& tokens,
+                                                  const LoaderOptions& options);
+/// labels i64 [B].
+HEED_API std::unique_ptr<Loader> make_class_loader(const LabelledData& data, int32_t padding,
+                                                   const LoaderOptions& options);
+
+/// How pixels become pixel_values.
+struct ImageOptions {
+  int64_t size = 0;      ///< height and width; 0: those of the images
+  int64_t channels = 0;  ///< 1 or 3; 0: those of the images in memory, else 3
+  std::array<double, 3> mean = {0.5, 0.5, 0.5};
+  std::array<double, 3> deviation = {0.5, 0.5, 0.5};
+};
+HEED_API std::unique_ptr<Loader> make_image_loader(const ImageData& data,
+                                                   const ImageOptions& images,
+                                                   const LoaderOptions& options);
+/// Captions are targets as in make_pair_loader().
+HEED_API std::unique_ptr<Loader> make_caption_loader(const ImageData& data,
+                                                     const ImageOptions& images,
+                                                     const TokenShard& captions,
+                                                     const SequenceTokens& tokens,
+                                                     const LoaderOptions& options);
+HEED_API std::unique_ptr<Loader> make_caption_loader(const FeatureData& data,
+                                                     const TokenShard& captions,
+                                                     const SequenceTokens& tokens,
+                                                     const LoaderOptions& options);
+/// Every text with the tokens the tokenizer puts around it.
+HEED_API TokenShard tokenize_all(const std::vector<std::string>& texts, const Tokenizer& tokenizer);
+/// One image as pixel_values f32 [1, C, H, W].
+HEED_API Tensor image_values(const Tensor& image, const ImageOptions& options);
+
+HEED_API std::unique_ptr<Loader> make_number_loader(const NumberData& data,
+                                                    const LoaderOptions& options);
+
+}  // namespace heed

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "heed/random.h"
+#include "kernels/types.h"
+
+namespace heed::kernels {
+
+/// A [batch, head, row, column] array whose columns are contiguous; strides in elements.
+template <class T>
+struct HeadsView {
+  T* data = nullptr;
+  int64_t batch = 0;
+  int64_t head = 0;
+  int64_t row = 0;
+
+  T* at(int64_t b, int64_t h, int64_t r) const { return data + b * batch + h * head + r * row; }
+};
+
+/// An array over scores [batch, head, query, key]; stride 0 where it is broadcast.
+template <class T>
+struct ScoreView {
+  T* data = nullptr;
+  int64_t batch = 0;
+  int64_t head = 0;
+  int64_t query = 0;
+  int64_t key = 0;
+
+  T* at(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    return data + b * batch + h * head + i * query + j * key;
+  }
+};
+
+/// No limit on a side of the visible range; adding any position to it cannot overflow.
+inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max() / 4;
+
+/// One attention call on raw memory. Query i may see the keys i + first … i + last.
+template <class T>
+struct AttentionProblem {
+  int64_t batch = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t queries = 0;
+  int64_t keys = 0;
+  int64_t depth = 0;        // of q and k
+  int64_t value_depth = 0;  // of v and the output
+  HeadsView<const T> q;
+  HeadsView<const T> k;
+  HeadsView<const T> v;
+  ScoreView<const uint8_t> keep;         // no data: all
+  ScoreView<const uint8_t> key_padding;  // head and query strides are 0
+  ScoreView<const Compute<T>> bias;
+  double scale = 1.0;
+  double softcap = 0.0;
+  int64_t first = -kUnlimited;
+  int64_t last = kUnlimited;
+  double dropout = 0.0;
+  RandomKey random;
+
+  int64_t kv_head(int64_t head) const { return head / (heads / kv_heads); }
+};
+
+/// What is kept of each row's softmax, arrays [batch, head, query]: weights are
+/// exp2(score - max) * inverse_sum with scores in units of log2. A row that sees no key has max 0
+/// and inverse_sum 0.
+template <class C>
+struct RowStats {
+  C* max = nullptr;
+  C* inverse_sum = nullptr;
+};
+
+/// Tiles of 64 queries by 64 keys with an online softmax. T: float, double, Half, BFloat16.
+template <class T>
+void attention_forward(const AttentionProblem<T>& problem, HeadsView<T> out,
+                       RowStats<Compute<T>> stats);
+
+/// Gradients; all are written, none is read. dbias has the bias' own strides (0 where broadcast)
+/// and must be zero on entry; no data: not wanted. T: float, double.
+template <class T>
+struct AttentionGradients {
+  HeadsView<T> dq;
+  HeadsView<T> dk;
+  HeadsView<T> dv;
+  ScoreView<T> dbias;
+};
+/// One backward pass as its tiles see it.
+template <class T>
+struct BackwardPass {
+  const AttentionProblem<T>& problem;
+  HeadsView<const T> out;
+  HeadsView<const T> dout;
+  RowStats<const T> stats;
+  AttentionGradients<T> gradients;  // dk and dv: those of the task, added to
+};
+template <class T>
+void attention_backward(const AttentionProblem<T>& problem, HeadsView<const T> out,
+                        HeadsView<const T> dout, RowStats<const T> stats,
+                        const AttentionGradients<T>& gradients);
+
+/// Weights before dropout of one head's rows and keys, [row_end - row_begin, key_end - key_begin],
+/// from the statistics of the forward pass: what attention_forward used, to a rounding.
+template <class T>
+void attention_weights(const AttentionProblem<T>& problem, RowStats<const Compute<T>> stats,
+                       int64_t b, int64_t h, int64_t row_begin, int64_t row_end, int64_t key_begin,
+                       int64_t key_end, Compute<T>* weights);
+
+/// Factors of dropout, 0 or 1/(1-p), for one row's keys [0, keys): what every kernel applies.
+void attention_dropout_row(RandomKey random, double p, int64_t batch_head, int64_t row,
+                           int64_t keys, double* factors);
+
+}  // namespace heed::kernels

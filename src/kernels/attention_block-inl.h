@@ -1,0 +1,209 @@
+// Register-blocked products of small matrices in cache, and exp2. Per-target code: include inside
+// foreach_target files.
+// clang-format off
+#if defined(HEED_KERNELS_ATTENTION_BLOCK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_ATTENTION_BLOCK_INL_H_
+#undef HEED_KERNELS_ATTENTION_BLOCK_INL_H_
+#else
+#define HEED_KERNELS_ATTENTION_BLOCK_INL_H_
+#endif
+// clang-format on
+
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <utility>
+
+#include "kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels::HWY_NAMESPACE {
+
+/// Calls fn(constant<0>), fn(constant<1>), …: arrays indexed so stay in registers.
+template <size_t N, class Fn>
+HWY_INLINE void unroll(Fn&& fn) {
+  [&]<size_t... I>(std::index_sequence<I...>) HWY_ATTR __attribute__((always_inline)) {
+    (fn(std::integral_constant<size_t, I>{}), ...);
+  }
+  (std::make_index_sequence<N>{});
+}
+#define HEED_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
+
+/// 2^x for x <= 0, within 1 ulp; below the normal numbers 0, and exactly 1 at 0.
+template <class D>
+HWY_INLINE hn::Vec<D> exp2_nonpositive(D d, hn::Vec<D> x) {
+  using T = hn::TFromD<D>;
+  constexpr bool kSingle = sizeof(T) == 4;
+  // Adding 1.5·2^mantissa rounds x to an integer n, which the low bits then hold.
+  const auto magic = hn::Set(d, static_cast<T>(kSingle ? 12582912.0 : 6755399441055744.0));
+  const auto lowest = hn::Set(d, static_cast<T>(kSingle ? -126.0 : -1022.0));
+  const auto normal = hn::Ge(x, lowest);
+  const auto clamped = hn::Max(x, lowest);
+  const auto rounded = hn::Add(clamped, magic);
+  const auto f = hn::Sub(clamped, hn::Sub(rounded, magic));
+  hn::Vec<D> y;
+  if constexpr (kSingle) {  // minimax on [-1/2, 1/2] with y(0) = 1: relative error 2e-9
+    y = hn::Set(d, static_cast<T>(0.00015353360504377633));
+    y = hn::MulAdd(y, f, hn::Set(d, static_cast<T>(0.0013398875016719103)));
+    y = hn::MulAdd(y, f, hn::Set(d, static_cast<T>(0.00961843691766262)));
+    y = hn::MulAdd(y, f, hn::Set(d, static_cast<T>(0.055503323674201965)));
+    y = hn::MulAdd(y, f, hn::Set(d, static_cast<T>(0.24022647738456726)));
+    y = hn::MulAdd(y, f, hn::Set(d, static_cast<T>(0.6931471824645996)));
+    y = hn::MulAdd(y, f, hn::Set(d, static_cast<T>(1)));
+  } else {  // Taylor's series of e^(f ln 2), 13 terms: relative error 1e-17
+    const auto z = hn::Mul(f, hn::Set(d, static_cast<T>(0.693147180559945309417)));
+    y = hn::Set(d, static_cast<T>(1.0 / 6227020800.0));
+    for (const double factorial : {479001600.0, 39916800.0, 3628800.0, 362880.0, 40320.0, 5040.0,
+                                   720.0, 120.0, 24.0, 6.0, 2.0, 1.0, 1.0}) {
+      y = hn::MulAdd(y, z, hn::Set(d, static_cast<T>(1.0 / factorial)));
+    }
+  }
+  const hn::RebindToSigned<D> di;
+  const auto exponent = hn::ShiftLeft < kSingle ? 23 : 52 > (hn::BitCast(di, rounded));
+  const auto scaled = hn::BitCast(d, hn::Add(hn::BitCast(di, y), exponent));
+  return hn::IfThenElseZero(normal, scaled);
+}
+
+/// How a block of the product starts.
+enum class Start {
+  zero,    ///< c = a·b
+  add,     ///< c += a·b
+  rescale  ///< c = c * factor[column] + a·b
+};
+
+#if HWY_TARGET <= HWY_AVX3
+inline constexpr size_t kVectors = 4;  // 6 × 4 sums, 4 vectors of b, 1 of a: of 32 registers
+#else
+inline constexpr size_t kVectors = 2;  // 6 × 2 sums, 2 vectors of b, 1 of a: of 16 registers
+#endif
+inline constexpr size_t kRows = 6;
+
+/// c[m][n] = start + Σ_k a(m, k) · b[k][n] for m < Rows, n < Vectors·lanes. a(m, k) is a[m·lda +
+/// k], or a[k·lda + m] where ATransposed. The terms are added in the order of k, one by one.
+template <size_t Rows, size_t Vectors, Start S, bool ATransposed, class D, class T>
+HWY_INLINE void product_block(D d, const T* HWY_RESTRICT a, size_t lda, const T* HWY_RESTRICT b,
+                              size_t ldb, T* HWY_RESTRICT c, size_t ldc, size_t depth,
+                              const T* HWY_RESTRICT factor) {
+  const size_t lanes = hn::Lanes(d);
+  hn::Vec<D> sum[Rows * Vectors];
+  unroll<Rows * Vectors>([&](auto i) HEED_INLINE_LAMBDA {
+    constexpr size_t m = decltype(i)::value / Vectors;
+    constexpr size_t n = decltype(i)::value % Vectors;
+    if constexpr (S == Start::zero) {
+      sum[i] = hn::Zero(d);
+    } else {
+      sum[i] = hn::LoadU(d, c + m * ldc + n * lanes);
+      if constexpr (S == Start::rescale) {
+        sum[i] = hn::Mul(sum[i], hn::LoadU(d, factor + n * lanes));
+      }
+    }
+  });
+  for (size_t k = 0; k < depth; ++k) {
+    hn::Vec<D> row[Vectors];
+    unroll<Vectors>([&](auto n) HEED_INLINE_LAMBDA { row[n] = hn::LoadU(d, b + n * lanes); });
+    unroll<Rows>([&](auto m) HEED_INLINE_LAMBDA {
+      const auto value = hn::Set(d, ATransposed ? a[m] : a[m * lda]);
+      unroll<Vectors>([&](auto n) HEED_INLINE_LAMBDA {
+        constexpr size_t i = decltype(m)::value * Vectors + decltype(n)::value;
+        sum[i] = hn::MulAdd(value, row[n], sum[i]);
+      });
+    });
+    a += ATransposed ? lda : 1;
+    b += ldb;
+  }
+  unroll<Rows * Vectors>([&](auto i) HEED_INLINE_LAMBDA {
+    constexpr size_t m = decltype(i)::value / Vectors;
+    constexpr size_t n = decltype(i)::value % Vectors;
+    hn::StoreU(sum[i], d, c + m * ldc + n * lanes);
+  });
+}
+
+/// All rows of one panel of Vectors·lanes columns.
+template <size_t Vectors, Start S, bool ATransposed, class D, class T>
+HWY_INLINE void product_panel(D d, const T* a, size_t lda, const T* b, size_t ldb, T* c, size_t ldc,
+                              size_t rows, size_t depth, const T* factor) {
+  const size_t step = ATransposed ? 1 : lda;
+  size_t m = 0;
+  for (; m + kRows <= rows; m += kRows) {
+    product_block<kRows, Vectors, S, ATransposed>(d, a + m * step, lda, b, ldb, c + m * ldc, ldc,
+                                                  depth, factor);
+  }
+  a += m * step;
+  c += m * ldc;
+  switch (rows - m) {
+    case 5:
+      return product_block<5, Vectors, S, ATransposed>(d, a, lda, b, ldb, c, ldc, depth, factor);
+    case 4:
+      return product_block<4, Vectors, S, ATransposed>(d, a, lda, b, ldb, c, ldc, depth, factor);
+    case 3:
+      return product_block<3, Vectors, S, ATransposed>(d, a, lda, b, ldb, c, ldc, depth, factor);
+    case 2:
+      return product_block<2, Vectors, S, ATransposed>(d, a, lda, b, ldb, c, ldc, depth, factor);
+    case 1:
+      return product_block<1, Vectors, S, ATransposed>(d, a, lda, b, ldb, c, ldc, depth, factor);
+    default:
+      return;
+  }
+}
+
+/// c [rows, columns] of the product, columns a multiple of the lanes.
+template <Start S, bool ATransposed, class T>
+HWY_NOINLINE void product(const T* a, size_t lda, const T* b, size_t ldb, T* c, size_t ldc,
+                          size_t rows, size_t columns, size_t depth, const T* factor = nullptr) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t n = 0;
+  for (; n + kVectors * lanes <= columns; n += kVectors * lanes) {
+    product_panel<kVectors, S, ATransposed>(d, a, lda, b + n, ldb, c + n, ldc, rows, depth,
+                                            S == Start::rescale ? factor + n : nullptr);
+  }
+  for (; n < columns; n += lanes) {
+    product_panel<1, S, ATransposed>(d, a, lda, b + n, ldb, c + n, ldc, rows, depth,
+                                     S == Start::rescale ? factor + n : nullptr);
+  }
+}
+
+/// out[column][row] = in[row][column] * factor for rows × columns; reads the stored type.
+template <class T, class C>
+HWY_INLINE void transpose_scaled(const T* in, size_t in_stride, size_t rows, size_t columns,
+                                 C factor, C* out, size_t out_stride) {
+  size_t r = 0;
+  if constexpr (sizeof(C) == 4) {  // blocks of 4 × 4
+    const hn::FixedTag<C, 4> d;
+    const auto f = hn::Set(d, factor);
+    for (; r + 4 <= rows; r += 4) {
+      size_t c = 0;
+      for (; c + 4 <= columns; c += 4) {
+        const T* p = in + r * in_stride + c;
+        const auto r0 = hn::Mul(load(d, p), f);
+        const auto r1 = hn::Mul(load(d, p + in_stride), f);
+        const auto r2 = hn::Mul(load(d, p + 2 * in_stride), f);
+        const auto r3 = hn::Mul(load(d, p + 3 * in_stride), f);
+        const auto low01 = hn::InterleaveLower(d, r0, r1);
+        const auto low23 = hn::InterleaveLower(d, r2, r3);
+        const auto high01 = hn::InterleaveUpper(d, r0, r1);
+        const auto high23 = hn::InterleaveUpper(d, r2, r3);
+        C* q = out + c * out_stride + r;
+        hn::StoreU(hn::ConcatLowerLower(d, low23, low01), d, q);
+        hn::StoreU(hn::ConcatUpperUpper(d, low23, low01), d, q + out_stride);
+        hn::StoreU(hn::ConcatLowerLower(d, high23, high01), d, q + 2 * out_stride);
+        hn::StoreU(hn::ConcatUpperUpper(d, high23, high01), d, q + 3 * out_stride);
+      }
+      for (; c < columns; ++c) {
+        for (size_t i = 0; i < 4; ++i) {
+          out[c * out_stride + r + i] = widen(in[(r + i) * in_stride + c]) * factor;
+        }
+      }
+    }
+  }
+  for (; r < rows; ++r) {
+    for (size_t c = 0; c < columns; ++c) {
+      out[c * out_stride + r] = widen(in[r * in_stride + c]) * factor;
+    }
+  }
+}
+
+}  // namespace heed::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEED_KERNELS_ATTENTION_BLOCK_INL_H_

@@ -1,0 +1,358 @@
+// One tile of scores, 64 queries by 64 keys, as all attention kernels compute it. Queries lie along
+// the lanes: a row of the softmax is one lane, so no row sees the rows beside it. Per-target code:
+// include inside foreach_target files.
+// clang-format off
+#if defined(HEED_KERNELS_ATTENTION_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_ATTENTION_TILE_INL_H_
+#undef HEED_KERNELS_ATTENTION_TILE_INL_H_
+#else
+#define HEED_KERNELS_ATTENTION_TILE_INL_H_
+#endif
+// clang-format on
+
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "kernels/attention.h"
+#include "kernels/attention_block-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels::HWY_NAMESPACE {
+
+inline constexpr int64_t kQueryTile = 64;
+inline constexpr int64_t kKeyTile = 64;
+inline constexpr double kLog2e = 1.4426950408889634074;
+inline constexpr double kLn2 = 0.69314718055994530942;
+
+/// Up to 64 consecutive queries of one head.
+template <class T>
+struct QueryTile {
+  const AttentionProblem<T>& problem;
+  int64_t b;
+  int64_t h;
+  int64_t row;  // the first query
+  int64_t rows;
+
+  QueryTile(const AttentionProblem<T>& of, int64_t batch, int64_t head, int64_t tile)
+      : problem(of),
+        b(batch),
+        h(head),
+        row(tile * kQueryTile),
+        rows(std::min(kQueryTile, of.queries - row)) {}
+
+  /// Keys that some row may see by position: [first_key, end_key), first_key on a tile's edge.
+  int64_t first_key() const {
+    const int64_t first = std::clamp(row + problem.first, int64_t{0}, problem.keys);
+    return first / kKeyTile * kKeyTile;
+  }
+  int64_t end_key() const {
+    return std::clamp(row + rows + problem.last, int64_t{0}, problem.keys);
+  }
+  /// Whether all rows see all keys [key, key + count) by position.
+  bool sees_all(int64_t key, int64_t count) const {
+    return key >= row + rows - 1 + problem.first && key + count - 1 <= row + problem.last;
+  }
+};
+
+/// The keys of one tile: which of them the whole query tile may not see.
+struct KeyTile {
+  int64_t key = 0;
+  int64_t count = 0;
+  bool some_hidden = false;  // some element of the tile is masked
+  bool all_hidden = false;
+  uint8_t hidden[kKeyTile];  // keys that no query sees: padding
+};
+
+template <class T>
+KeyTile key_tile(const QueryTile<T>& queries, int64_t key, int64_t end) {
+  const AttentionProblem<T>& p = queries.problem;
+  KeyTile tile;
+  tile.key = key;
+  tile.count = std::min(kKeyTile, end - key);
+  std::memset(tile.hidden, 0, sizeof tile.hidden);
+  int64_t hidden = 0;
+  for (const auto& mask : {p.key_padding, p.keep}) {
+    if (mask.data == nullptr || mask.query != 0) {
+      continue;
+    }
+    const uint8_t* first = mask.at(queries.b, queries.h, 0, key);
+    for (int64_t j = 0; j < tile.count; ++j) {
+      const uint8_t hide = first[j * mask.key] == 0 ? 1 : 0;
+      hidden += hide & (tile.hidden[j] ^ 1);
+      tile.hidden[j] |= hide;
+    }
+  }
+  tile.all_hidden = hidden == tile.count;
+  tile.some_hidden = hidden > 0 || !queries.sees_all(key, tile.count) ||
+                     (p.keep.data != nullptr && p.keep.query != 0) || p.bias.data != nullptr;
+  return tile;
+}
+
+/// Rows [row, row + count) of a head in the compute type: in place, or converted into `buffer`.
+template <class T, class C>
+HWY_INLINE const C* compute_rows(const HeadsView<const T>& view, int64_t b, int64_t h, int64_t row,
+                                 int64_t count, int64_t columns, C* buffer, size_t* stride) {
+  if constexpr (std::is_same_v<T, C>) {
+    *stride = static_cast<size_t>(view.row);
+    return view.at(b, h, row);
+  } else {
+    const auto n = static_cast<size_t>(columns);
+    *stride = n;
+    for (int64_t i = 0; i < count; ++i) {
+      const T* in = view.at(b, h, row + i);
+      C* out = buffer + i * columns;
+      const hn::ScalableTag<C> d;
+      size_t c = 0;
+      for (; c + hn::Lanes(d) <= n; c += hn::Lanes(d)) {
+        hn::StoreU(load(d, in + c), d, out + c);
+      }
+      for (; c < n; ++c) {
+        out[c] = widen(in[c]);
+      }
+    }
+    return buffer;
+  }
+}
+
+/// rows × columns of a head transposed to out [columns, 64], times factor; zero beyond `rows`.
+template <class T, class C>
+void pack_transposed(const T* in, int64_t stride, int64_t rows, int64_t columns, double factor,
+                     C* out) {
+  if (rows < kQueryTile) {
+    std::memset(out, 0, static_cast<size_t>(columns * kQueryTile) * sizeof(C));
+  }
+  transpose_scaled(in, static_cast<size_t>(stride), static_cast<size_t>(rows),
+                   static_cast<size_t>(columns), static_cast<C>(factor), out, kQueryTile);
+}
+
+/// s -> softcap · tanh(s / softcap), in units of log2; where `slope` is given it gets the
+/// derivative.
+template <class C>
+void soft_cap(double softcap, int64_t count, C* s, C* slope) {
+  const hn::ScalableTag<C> d;
+  const auto inward = hn::Set(d, static_cast<C>(kLn2 / softcap));
+  const auto outward = hn::Set(d, static_cast<C>(kLog2e * softcap));
+  for (size_t i = 0; i < static_cast<size_t>(count * kQueryTile); i += hn::Lanes(d)) {
+    const auto t = hn::Tanh(d, hn::Mul(hn::Load(d, s + i), inward));
+    hn::Store(hn::Mul(t, outward), d, s + i);
+    if (slope != nullptr) {
+      hn::Store(hn::NegMulAdd(t, t, hn::Set(d, C{1})), d, slope + i);
+    }
+  }
+}
+
+/// Masks by position: lane i sees key j where i + first <= j <= i + last.
+template <class T, class C>
+void hide_by_position(const QueryTile<T>& queries, const KeyTile& tile, C* s) {
+  const hn::ScalableTag<C> d;
+  const auto minus_infinity = hn::Set(d, -std::numeric_limits<C>::infinity());
+  const auto lane_limit = [](int64_t lane) {
+    return static_cast<C>(std::clamp(lane, int64_t{-1}, kQueryTile));
+  };
+  for (int64_t j = 0; j < tile.count; ++j) {
+    const int64_t place = tile.key + j - queries.row;
+    const auto upper = hn::Set(d, lane_limit(place - queries.problem.first));
+    const auto lower = hn::Set(d, lane_limit(place - queries.problem.last));
+    C* line = s + j * kQueryTile;
+    for (size_t i = 0; i < kQueryTile; i += hn::Lanes(d)) {
+      const auto lane = hn::Iota(d, static_cast<C>(i));
+      const auto visible = hn::And(hn::Le(lane, upper), hn::Ge(lane, lower));
+      hn::Store(hn::IfThenElse(visible, hn::Load(d, line + i), minus_infinity), d, line + i);
+    }
+  }
+}
+
+/// Adds the bias and masks by `keep`, where these differ from query to query. A bias of -inf hides.
+template <class T, class C>
+void add_bias_and_keep(const QueryTile<T>& queries, const KeyTile& tile, C* s) {
+  const AttentionProblem<T>& p = queries.problem;
+  constexpr C kHidden = -std::numeric_limits<C>::infinity();
+  for (int64_t i = 0; i < queries.rows; ++i) {
+    if (p.bias.data != nullptr) {
+      const C* bias = p.bias.at(queries.b, queries.h, queries.row + i, tile.key);
+      for (int64_t j = 0; j < tile.count; ++j) {
+        const C value = bias[j * p.bias.key] * static_cast<C>(kLog2e);
+        C& score = s[j * kQueryTile + i];
+        score = value == kHidden ? kHidden : score + value;
+      }
+    }
+    if (p.keep.data != nullptr && p.keep.query != 0) {
+      const uint8_t* keep = p.keep.at(queries.b, queries.h, queries.row + i, tile.key);
+      for (int64_t j = 0; j < tile.count; ++j) {
+        if (keep[j * p.keep.key] == 0) {
+          s[j * kQueryTile + i] = kHidden;
+        }
+      }
+    }
+  }
+}
+
+/// s[j][i] = masked, biased score of query i and key j in units of log2; -inf where hidden.
+/// packed: the queries [depth, 64] times scale·log2(e). slope: the soft-cap's derivative, or null.
+template <class T, class C>
+void score_tile(const QueryTile<T>& queries, const KeyTile& tile, const C* packed, const C* k,
+                size_t k_stride, C* s, C* slope) {
+  const AttentionProblem<T>& p = queries.problem;
+  product<Start::zero, false>(k, k_stride, packed, size_t{kQueryTile}, s, size_t{kQueryTile},
+                              static_cast<size_t>(tile.count), size_t{kQueryTile},
+                              static_cast<size_t>(p.depth));
+  if (p.softcap > 0) {
+    soft_cap(p.softcap, tile.count, s, slope);
+  }
+  if (!tile.some_hidden) {
+    return;
+  }
+  if (p.bias.data != nullptr || (p.keep.data != nullptr && p.keep.query != 0)) {
+    add_bias_and_keep(queries, tile, s);
+  }
+  if (!queries.sees_all(tile.key, tile.count)) {
+    hide_by_position(queries, tile, s);
+  }
+  for (int64_t j = 0; j < tile.count; ++j) {
+    if (tile.hidden[j] != 0) {
+      std::fill_n(s + j * kQueryTile, kQueryTile, -std::numeric_limits<C>::infinity());
+    }
+  }
+}
+
+/// Rows of K or V that hold NaN or infinity, in a tile where some element is masked: 0 · NaN would
+/// leak into rows that do not see the key. Such rows are zero in the copy that takes part in the
+/// product, and added by hand to those that do see them.
+template <class C>
+struct PoisonedRows {
+  int64_t count = 0;
+  uint8_t row[kKeyTile];
+
+  /// Returns the rows to use in the product: `in`, or `copy` where there are poisoned ones.
+  const C* clean(const C* in, size_t* stride, int64_t rows, int64_t columns, C* copy) {
+    const hn::ScalableTag<C> d;
+    const auto n = static_cast<size_t>(columns);
+    for (int64_t j = 0; j < rows; ++j) {
+      const C* line = in + static_cast<size_t>(j) * *stride;
+      auto zero = hn::Zero(d);  // stays 0 but for NaN and infinity: x - x
+      size_t c = 0;
+      for (; c + hn::Lanes(d) <= n; c += hn::Lanes(d)) {
+        const auto x = hn::LoadU(d, line + c);
+        zero = hn::Add(zero, hn::Sub(x, x));
+      }
+      C rest = 0;
+      for (; c < n; ++c) {
+        rest += line[c] - line[c];
+      }
+      if (!(rest == 0) || !hn::AllTrue(d, hn::Eq(zero, hn::Zero(d)))) {
+        row[count++] = static_cast<uint8_t>(j);
+      }
+    }
+    if (count == 0) {
+      return in;
+    }
+    for (int64_t j = 0; j < rows; ++j) {
+      std::memmove(copy + j * columns, in + static_cast<size_t>(j) * *stride, n * sizeof(C));
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      std::memset(copy + row[i] * columns, 0, n * sizeof(C));
+    }
+    *stride = n;
+    return copy;
+  }
+
+  /// out[column][lane] += weight[j][lane] · in[j][column] for the poisoned j, in the lanes where
+  /// visible[j][lane] is set.
+  void add(const C* in, size_t stride, int64_t columns, const C* weights, const uint8_t* visible,
+           C* out) const {
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t lane = 0; lane < kQueryTile; ++lane) {
+        const size_t at = static_cast<size_t>(row[i]) * kQueryTile + static_cast<size_t>(lane);
+        if (visible[at] == 0) {
+          continue;
+        }
+        for (int64_t c = 0; c < columns; ++c) {
+          out[c * kQueryTile + lane] += weights[at] * in[row[i] * stride + static_cast<size_t>(c)];
+        }
+      }
+    }
+  }
+};
+
+/// visible[j][lane] = the score is not -inf.
+template <class C>
+void note_visible(const C* s, int64_t count, uint8_t* visible) {
+  for (int64_t i = 0; i < count * kQueryTile; ++i) {
+    visible[i] = s[i] == -std::numeric_limits<C>::infinity() ? 0 : 1;
+  }
+}
+
+/// The high and low halves of the 64-bit products of u32 lanes with a constant.
+template <class D>
+HWY_INLINE void multiply_wide(D d, hn::Vec<D> x, uint32_t constant, hn::Vec<D>* high,
+                              hn::Vec<D>* low) {
+  const hn::RepartitionToWide<D> d64;
+  const auto factor = hn::Set(d, constant);
+  const auto even = hn::MulEven(x, factor);
+  const auto odd = hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(d64, x))), factor);
+  *high = hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
+  *low = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
+}
+
+/// heed::philox() of (seed, stream, row << 32 | group) for one row a lane: words for four keys.
+template <class D>
+HWY_INLINE void philox_lanes(D d, RandomKey key, uint32_t group, hn::Vec<D> row,
+                             hn::Vec<D> word[4]) {
+  auto c0 = hn::Set(d, group);
+  auto c1 = row;
+  auto c2 = hn::Set(d, static_cast<uint32_t>(key.stream));
+  auto c3 = hn::Set(d, static_cast<uint32_t>(key.stream >> 32));
+  auto k0 = static_cast<uint32_t>(key.seed);
+  auto k1 = static_cast<uint32_t>(key.seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    hn::Vec<D> high0, low0, high1, low1;
+    multiply_wide(d, c0, 0xD2511F53u, &high0, &low0);
+    multiply_wide(d, c2, 0xCD9E8D57u, &high1, &low1);
+    c0 = hn::Xor(hn::Xor(high1, c1), hn::Set(d, k0));
+    c1 = low1;
+    c2 = hn::Xor(hn::Xor(high0, c3), hn::Set(d, k1));
+    c3 = low0;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  word[0] = c0;
+  word[1] = c1;
+  word[2] = c2;
+  word[3] = c3;
+}
+
+/// factors[j][lane] of dropout for a tile: 0 or 1/(1-p). The same whatever surrounds the tile.
+template <class T, class C>
+void dropout_tile(const QueryTile<T>& queries, const KeyTile& tile, C* factors) {
+  const AttentionProblem<T>& p = queries.problem;
+  const hn::ScalableTag<uint32_t> d;
+  RandomKey key = p.random;
+  key.stream += static_cast<uint64_t>(queries.b * p.heads + queries.h) << 40;
+  const auto threshold = hn::Set(d, static_cast<uint32_t>(p.dropout * 4294967296.0));
+  const C factor = static_cast<C>(1.0 / (1.0 - p.dropout));
+  HWY_ALIGN uint32_t kept[hn::MaxLanes(d)];
+  for (int64_t j = 0; j < tile.count; j += 4) {
+    for (size_t i = 0; i < kQueryTile; i += hn::Lanes(d)) {
+      hn::Vec<decltype(d)> word[4];
+      const auto row = hn::Iota(d, static_cast<uint32_t>(queries.row) + static_cast<uint32_t>(i));
+      philox_lanes(d, key, static_cast<uint32_t>((tile.key + j) / 4), row, word);
+      for (int64_t n = 0; n < std::min(int64_t{4}, tile.count - j); ++n) {
+        hn::Store(hn::VecFromMask(d, hn::Eq(hn::Max(word[n], threshold), word[n])), d, kept);
+        C* line = factors + (j + n) * kQueryTile + static_cast<int64_t>(i);
+        for (size_t lane = 0; lane < hn::Lanes(d); ++lane) {
+          line[lane] = kept[lane] != 0 ? factor : C{0};
+        }
+      }
+    }
+  }
+}
+
+}  // namespace heed::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEED_KERNELS_ATTENTION_TILE_INL_H_

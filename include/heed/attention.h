@@ -35,16 +35,16 @@ struct AttentionOptions {
   Tensor bias;         ///< floating, added to the scaled scores, has a gradient; broadcastable
   Tensor key_padding;  ///< bool or u8 [B, Tk], true = real
   std::optional<double> scale;  ///< default 1/sqrt(D)
-  double softcap = 0.0;         ///< s -> softcap * tanh(s / softcap) where > 0, before masks and bias
-  double dropout = 0.0;         ///< on the weights
+  double softcap = 0.0;  ///< s -> softcap * tanh(s / softcap) where > 0, before masks and bias
+  double dropout = 0.0;  ///< on the weights
   bool training = false;
   AttentionKernel kernel = AttentionKernel::automatic;
   int64_t chunk = 128;  ///< queries at a time of the chunked kernel
 };
 
-/// q [B, Hq, Tq, D], k [B, Hkv, Tk, D], v [B, Hkv, Tk, Dv] -> [B, Hq, Tq, Dv]; Hq a multiple of Hkv.
-/// A row that may see no key gives zeros, in the output and in the gradient. Keys that a row may
-/// not see are never read into its result, so NaN there does not leak.
+/// q [B, Hq, Tq, D], k [B, Hkv, Tk, D], v [B, Hkv, Tk, Dv] -> [B, Hq, Tq, Dv]; Hq a multiple of
+/// Hkv. A row that may see no key gives zeros, in the output and in the gradient. Keys that a row
+/// may not see are never read into its result, so NaN there does not leak.
 HEED_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                           const AttentionOptions& options = {});
 
@@ -55,7 +55,7 @@ struct AttentionSteps {
   Tensor masked;   ///< + bias, -inf where masked
   Tensor weights;  ///< softmax; zeros in a fully masked row
   Tensor output;
-  Tensor lse;      ///< [B, Hq, Tq]: log of the sum of exponentials; -inf in a fully masked row
+  Tensor lse;  ///< [B, Hq, Tq]: log of the sum of exponentials; -inf in a fully masked row
 };
 /// The steps of the formula without a gradient; dropout is not applied.
 HEED_API AttentionSteps attention_steps(const Tensor& q, const Tensor& k, const Tensor& v,
@@ -64,20 +64,25 @@ HEED_API AttentionSteps attention_steps(const Tensor& q, const Tensor& k, const 
 /// One attention call as the fast path saw it: enough to recompute any part of its weights exactly.
 struct AttentionRecord {
   Tensor q, k, v;
-  Tensor lse;  ///< [B, Hq, Tq]
   Tensor output;
   AttentionOptions options;
+  Tensor row_max;      ///< [B, Hq, Tq]: largest score in units of log2; 0 in a fully masked row
+  Tensor row_inverse;  ///< [B, Hq, Tq]: 1 / Σ 2^(score - row_max); 0 in a fully masked row
 
-  /// Weights of rows [row_begin, row_end) and keys [key_begin, key_end) of one head, before dropout.
-  HEED_API Tensor weights(int64_t batch, int64_t head, int64_t row_begin, int64_t row_end, int64_t key_begin,
-                 int64_t key_end) const;
+  /// [B, Hq, Tq]: log of the sum of exponentials; -inf in a fully masked row.
+  HEED_API Tensor lse() const;
+
+  /// Weights of rows [row_begin, row_end) and keys [key_begin, key_end) of one head, before
+  /// dropout.
+  HEED_API Tensor weights(int64_t batch, int64_t head, int64_t row_begin, int64_t row_end,
+                          int64_t key_begin, int64_t key_end) const;
   /// All weights of one head [Tq, Tk], or of all [B, Hq, Tq, Tk].
   HEED_API Tensor weights(int64_t batch, int64_t head) const;
   HEED_API Tensor all_weights() const;
 };
 
-/// Receives what models compute while it is in scope. Nothing is kept, and nothing slows down, where
-/// none is.
+/// Receives what models compute while it is in scope. Nothing is kept, and nothing slows down,
+/// where none is.
 class HEED_API Observer {
  public:
   Observer();

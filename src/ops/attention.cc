@@ -1,0 +1,139 @@
+#include "heed/attention.h"
+
+#include "autograd/node.h"
+#include "base/check.h"
+#include "heed/ops.h"
+#include "ops/attention_problem.h"
+#include "tensor/dispatch.h"
+
+namespace heed {
+namespace {
+
+/// Everything the flash kernel's gradient reads.
+struct FlashSaved {
+  AttentionShape shape;
+  AttentionOptions options;
+  RandomKey random;
+  bool wants_bias;
+  Saved q, k, v, bias, output, row_max, row_inverse;
+};
+
+template <class T>
+std::vector<Tensor> flash_gradient(const FlashSaved& saved, const Tensor& dy) {
+  const AttentionShape& shape = saved.shape;
+  const Tensor q = saved.q.get();
+  const Tensor k = saved.k.get();
+  const Tensor v = saved.v.get();
+  const Tensor bias = saved.bias.get();
+  const DType type = DTypeOf<T>::value;
+  const Tensor dout = with_contiguous_columns(dy);
+  const Tensor compute = compute_bias(bias, type);
+  auto problem = attention_problem<T>(shape, q, k, v, compute, saved.options);
+  problem.dropout = saved.options.dropout;
+  problem.random = saved.random;
+  const Tensor dq = empty_heads(q.shape(), type);
+  const Tensor dk = empty_heads(k.shape(), type);
+  const Tensor dv = empty_heads(v.shape(), type);
+  const Tensor dbias = saved.wants_bias ? Tensor::zeros(bias.shape(), type) : Tensor();
+  kernels::attention_backward<T>(
+      problem, heads_view<const T>(saved.output.get()), heads_view<const T>(dout),
+      {saved.row_max.get().data<T>(), saved.row_inverse.get().data<T>()},
+      {heads_view<T>(dq), heads_view<T>(dk), heads_view<T>(dv), score_view<T>(dbias)});
+  return {dq, dk, dv, dbias.defined() ? dbias.to(bias.dtype()) : dbias};
+}
+
+Tensor flash_with_gradient(const AttentionShape& shape, const Tensor& q, const Tensor& k,
+                           const Tensor& v, const AttentionOptions& options, RandomKey random,
+                           FlashResult* result) {
+  const Tensor columns_q = with_contiguous_columns(q);
+  const Tensor columns_k = with_contiguous_columns(k);
+  const Tensor columns_v = with_contiguous_columns(v);
+  *result = flash_attention(shape, columns_q, columns_k, columns_v, options, random);
+  if (!needs_grad({q, k, v, options.bias})) {
+    return result->output;
+  }
+  FlashSaved saved{shape,
+                   options,
+                   random,
+                   options.bias.requires_grad(),
+                   Saved(columns_q),
+                   Saved(columns_k),
+                   Saved(columns_v),
+                   Saved(options.bias),
+                   Saved(result->output),
+                   Saved(result->row_max),
+                   Saved(result->row_inverse)};
+  saved.options.bias = Tensor();  // no history in the closure
+  return record("attention", result->output, {q, k, v, options.bias},
+                [saved = std::move(saved)](const Tensor& dy) {
+                  return saved.q.get().dtype() == DType::f64 ? flash_gradient<double>(saved, dy)
+                                                             : flash_gradient<float>(saved, dy);
+                });
+}
+
+}  // namespace
+
+FlashResult flash_attention(const AttentionShape& shape, const Tensor& q, const Tensor& k,
+                            const Tensor& v, const AttentionOptions& options, RandomKey random) {
+  return dispatch_float(q.dtype(), "attention", [&](auto zero) {
+    using T = decltype(zero);
+    using C = kernels::Compute<T>;
+    FlashResult result{empty_heads(shape.output(), q.dtype()),
+                       Tensor::empty(shape.rows(), DTypeOf<C>::value),
+                       Tensor::empty(shape.rows(), DTypeOf<C>::value)};
+    const Tensor bias = compute_bias(options.bias, q.dtype());
+    auto problem = attention_problem<T>(shape, q, k, v, bias, options);
+    problem.dropout = options.training ? options.dropout : 0.0;
+    problem.random = random;
+    kernels::attention_forward<T>(problem, heads_view<T>(result.output),
+                                  {result.row_max.data<C>(), result.row_inverse.data<C>()});
+    return result;
+  });
+}
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                 const AttentionOptions& wanted) {
+  const bool half = q.defined() && (q.dtype() == DType::f16 || q.dtype() == DType::bf16);
+  if (half && needs_grad({q, k, v, wanted.bias})) {
+    check_attention(q, k, v, wanted);
+    return cast(attention(cast(q, DType::f32), cast(k, DType::f32), cast(v, DType::f32), wanted),
+                q.dtype());
+  }
+  Observer* observer = Observer::current();
+  AttentionOptions options = wanted;
+  std::string place;
+  if (observer != nullptr) {
+    place = Place::path();
+    observer->adjust(place, options);
+  }
+  const AttentionShape shape = check_attention(q, k, v, options);
+  if (!options.training) {
+    options.dropout = 0.0;
+  }
+  const RandomKey random = options.dropout > 0 ? next_random_key() : RandomKey{};
+  FlashResult flash;
+  Tensor output;
+  switch (options.kernel) {
+    case AttentionKernel::reference:
+      output = reference_attention(shape, q, k, v, options, random);
+      break;
+    case AttentionKernel::chunked:
+      output = chunked_attention(shape, q, k, v, options, random);
+      break;
+    default:
+      output = flash_with_gradient(shape, q, k, v, options, random, &flash);
+      break;
+  }
+  if (observer != nullptr) {
+    if (!flash.row_max.defined()) {
+      flash = flash_attention(shape, with_contiguous_columns(q), with_contiguous_columns(k),
+                              with_contiguous_columns(v), options, random);
+    }
+    AttentionRecord record{q.detach(), k.detach(),    v.detach(),       output.detach(),
+                           options,    flash.row_max, flash.row_inverse};
+    observer->attention(place, record);
+  }
+  return output;
+}
+
+}  // namespace heed

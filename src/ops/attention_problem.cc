@@ -1,0 +1,120 @@
+#include "ops/attention_problem.h"
+
+#include <cmath>
+
+#include "base/check.h"
+
+namespace heed {
+namespace {
+
+constexpr const char* kOp = "attention";
+
+void check_broadcast(const Tensor& x, const Shape& scores, const char* name) {
+  bool fits = x.rank() <= 4;
+  for (int axis = 0; fits && axis < x.rank(); ++axis) {
+    const int64_t extent = x.size(axis);
+    fits = extent == 1 || extent == scores[4 - x.rank() + axis];
+  }
+  check(fits, kOp, "{} of shape {} does not broadcast to the scores {}", name,
+        x.shape().to_string(), scores.to_string());
+}
+
+void check_mask_type(const Tensor& x, const char* name) {
+  check(x.dtype() == DType::boolean || x.dtype() == DType::u8, kOp,
+        "{} is {}; give bool or u8, true = attend", name, name_of(x.dtype()));
+}
+
+void check_options(const AttentionShape& shape, const AttentionOptions& options) {
+  if (options.keep.defined()) {
+    check_mask_type(options.keep, "keep");
+    check_broadcast(options.keep, shape.scores(), "keep");
+  }
+  if (options.bias.defined()) {
+    check(is_floating(options.bias.dtype()), kOp, "bias is {}; give a floating tensor",
+          name_of(options.bias.dtype()));
+    check_broadcast(options.bias, shape.scores(), "bias");
+  }
+  if (options.key_padding.defined()) {
+    check_mask_type(options.key_padding, "key_padding");
+    check(options.key_padding.shape() == Shape({shape.batch, shape.keys}), kOp,
+          "key_padding has shape {}, wanted [batch, keys] = [{}, {}]",
+          options.key_padding.shape().to_string(), shape.batch, shape.keys);
+  }
+  check(!options.scale.has_value() || std::isfinite(*options.scale), kOp, "scale {} is not finite",
+        options.scale.value_or(0));
+  check(std::isfinite(options.softcap) && options.softcap >= 0, kOp,
+        "softcap {} must be 0 (off) or positive", options.softcap);
+  check(options.dropout >= 0 && options.dropout < 1, kOp, "dropout {} is outside [0, 1)",
+        options.dropout);
+  check(options.chunk > 0, kOp, "chunk {} must be positive", options.chunk);
+  if (const auto* window = std::get_if<Window>(&options.position)) {
+    check(window->left >= -1 && window->right >= -1, kOp,
+          "window {}, {} must be -1 (no limit) or more", window->left, window->right);
+  }
+}
+
+}  // namespace
+
+AttentionShape check_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                               const AttentionOptions& options) {
+  check(q.defined() && k.defined() && v.defined(), kOp, "q, k and v must be given");
+  check(q.rank() == 4 && k.rank() == 4 && v.rank() == 4, kOp,
+        "q {}, k {} and v {} must be [batch, heads, length, depth]", q.shape().to_string(),
+        k.shape().to_string(), v.shape().to_string());
+  AttentionShape shape{q.size(0), q.size(1), k.size(1), q.size(2), k.size(2), q.size(3), v.size(3)};
+  check(k.size(0) == shape.batch && v.size(0) == shape.batch, kOp,
+        "batches differ: q {}, k {}, v {}", q.shape().to_string(), k.shape().to_string(),
+        v.shape().to_string());
+  check(k.size(3) == shape.depth && shape.depth > 0, kOp,
+        "q {} and k {} must agree in their last axis, which must not be empty",
+        q.shape().to_string(), k.shape().to_string());
+  check(v.size(1) == shape.kv_heads && v.size(2) == shape.keys, kOp,
+        "k {} and v {} must agree in heads and length", k.shape().to_string(),
+        v.shape().to_string());
+  check(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0, kOp,
+        "{} query heads are no multiple of {} key heads", shape.heads, shape.kv_heads);
+  check(is_floating(q.dtype()) && q.dtype() == k.dtype() && q.dtype() == v.dtype(), kOp,
+        "q {}, k {} and v {} must have one floating type", name_of(q.dtype()), name_of(k.dtype()),
+        name_of(v.dtype()));
+  check_options(shape, options);
+  return shape;
+}
+
+VisibleRange visible_range(const PositionMask& position) {
+  constexpr int64_t kFar = kernels::kUnlimited / 2;
+  const auto bounded = [](int64_t value) { return std::clamp(value, -kFar, kFar); };
+  VisibleRange range;
+  if (const auto* causal = std::get_if<Causal>(&position)) {
+    range.last = bounded(causal->offset);
+  } else if (const auto* window = std::get_if<Window>(&position)) {
+    const int64_t offset = bounded(window->offset);
+    if (window->left >= 0) {
+      range.first = offset - bounded(window->left);
+    }
+    if (window->right >= 0) {
+      range.last = offset + bounded(window->right);
+    }
+  }
+  return range;
+}
+
+double attention_scale(const AttentionShape& shape, const AttentionOptions& options) {
+  return options.scale.value_or(1.0 / std::sqrt(static_cast<double>(shape.depth)));
+}
+
+Tensor with_contiguous_columns(const Tensor& x) {
+  const int last = x.rank() - 1;
+  return x.size(last) <= 1 || x.strides()[last] == 1 ? x : x.contiguous();
+}
+
+Tensor empty_heads(const Shape& shape, DType type) {
+  const Tensor memory = Tensor::empty({shape[0], shape[2], shape[1], shape[3]}, type);
+  const Shape strides{shape[2] * shape[1] * shape[3], shape[3], shape[1] * shape[3], 1};
+  return memory.alias(shape, strides, 0);
+}
+
+Tensor compute_bias(const Tensor& bias, DType type) {
+  return bias.defined() ? bias.to(type == DType::f64 ? DType::f64 : DType::f32) : bias;
+}
+
+}  // namespace heed

@@ -1,0 +1,112 @@
+#pragma once
+
+#include "heed/attention.h"
+#include "kernels/attention.h"
+
+namespace heed {
+
+/// Shapes of one attention call, checked.
+struct AttentionShape {
+  int64_t batch = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t queries = 0;
+  int64_t keys = 0;
+  int64_t depth = 0;
+  int64_t value_depth = 0;
+
+  Shape scores() const { return {batch, heads, queries, keys}; }
+  Shape rows() const { return {batch, heads, queries}; }
+  Shape output() const { return {batch, heads, queries, value_depth}; }
+};
+
+/// Checks everything a caller can get wrong; throws Error naming the shapes.
+AttentionShape check_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                               const AttentionOptions& options);
+
+/// Query i sees the keys i + first … i + last.
+struct VisibleRange {
+  int64_t first = -kernels::kUnlimited;
+  int64_t last = kernels::kUnlimited;
+};
+VisibleRange visible_range(const PositionMask& position);
+
+double attention_scale(const AttentionShape& shape, const AttentionOptions& options);
+
+/// The tensor with contiguous columns: itself where its last axis has stride 1.
+Tensor with_contiguous_columns(const Tensor& x);
+
+/// A fresh [B, H, T, D] tensor laid out in memory as [B, T, H, D], so that merging the heads is
+/// free.
+Tensor empty_heads(const Shape& shape, DType type);
+
+template <class T>
+kernels::HeadsView<T> heads_view(const Tensor& x) {
+  const Shape& strides = x.strides();
+  return {static_cast<T*>(x.raw()), strides[0], strides[1], strides[2]};
+}
+
+/// A tensor broadcast over scores, aligned at the last axis.
+template <class T>
+kernels::ScoreView<T> score_view(const Tensor& x) {
+  if (!x.defined()) {
+    return {};
+  }
+  int64_t stride[4] = {0, 0, 0, 0};
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    stride[4 - x.rank() + axis] = x.size(axis) == 1 ? 0 : x.strides()[axis];
+  }
+  return {static_cast<T*>(x.raw()), stride[0], stride[1], stride[2], stride[3]};
+}
+
+/// The call on raw memory. q, k and v must have contiguous columns; `bias` the compute type. The
+/// tensors must outlive the problem.
+template <class T>
+kernels::AttentionProblem<T> attention_problem(const AttentionShape& shape, const Tensor& q,
+                                               const Tensor& k, const Tensor& v, const Tensor& bias,
+                                               const AttentionOptions& options) {
+  kernels::AttentionProblem<T> problem;
+  problem.batch = shape.batch;
+  problem.heads = shape.heads;
+  problem.kv_heads = shape.kv_heads;
+  problem.queries = shape.queries;
+  problem.keys = shape.keys;
+  problem.depth = shape.depth;
+  problem.value_depth = shape.value_depth;
+  problem.q = heads_view<const T>(q);
+  problem.k = heads_view<const T>(k);
+  problem.v = heads_view<const T>(v);
+  problem.keep = score_view<const uint8_t>(options.keep);
+  if (options.key_padding.defined()) {
+    const Shape& strides = options.key_padding.strides();
+    problem.key_padding = {static_cast<const uint8_t*>(options.key_padding.raw()), strides[0], 0, 0,
+                           strides[1]};
+  }
+  problem.bias = score_view<const kernels::Compute<T>>(bias);
+  problem.scale = attention_scale(shape, options);
+  problem.softcap = options.softcap;
+  const VisibleRange range = visible_range(options.position);
+  problem.first = range.first;
+  problem.last = range.last;
+  return problem;
+}
+
+/// The bias in the type in which scores are computed; undefined where there is none.
+Tensor compute_bias(const Tensor& bias, DType type);
+
+/// The flash kernel without history: output and each row's statistics.
+struct FlashResult {
+  Tensor output;
+  Tensor row_max;
+  Tensor row_inverse;
+};
+FlashResult flash_attention(const AttentionShape& shape, const Tensor& q, const Tensor& k,
+                            const Tensor& v, const AttentionOptions& options, RandomKey random);
+
+/// The other two kernels, with their gradients from the ops they consist of.
+Tensor reference_attention(const AttentionShape& shape, const Tensor& q, const Tensor& k,
+                           const Tensor& v, const AttentionOptions& options, RandomKey random);
+Tensor chunked_attention(const AttentionShape& shape, const Tensor& q, const Tensor& k,
+                         const Tensor& v, const AttentionOptions& options, RandomKey random);
+
+}  // namespace heed

@@ -1,0 +1,111 @@
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "heed/attention.h"
+#include "ops/attention_problem.h"
+#include "tensor/dispatch.h"
+
+namespace heed {
+namespace {
+thread_local Observer* t_observer = nullptr;
+thread_local std::string t_place;
+}  // namespace
+
+Tensor AttentionRecord::lse() const {
+  constexpr double kLn2 = 0.69314718055994530942;
+  const Tensor result = Tensor::empty(row_max.shape(), row_max.dtype());
+  dispatch_float(row_max.dtype(), "attention", [&](auto zero) {
+    using T = decltype(zero);
+    const T* max = row_max.data<T>();
+    const T* inverse = row_inverse.data<T>();
+    T* out = result.data<T>();
+    for (int64_t i = 0; i < result.numel(); ++i) {
+      const double sum = load_double(inverse[i]);
+      out[i] = from_double<T>(sum == 0 ? -std::numeric_limits<double>::infinity()
+                                       : load_double(max[i]) * kLn2 - std::log(sum));
+    }
+  });
+  return result;
+}
+
+Tensor AttentionRecord::weights(int64_t batch, int64_t head, int64_t row_begin, int64_t row_end,
+                                int64_t key_begin, int64_t key_end) const {
+  const AttentionShape shape = check_attention(q, k, v, options);
+  const bool inside = batch >= 0 && batch < shape.batch && head >= 0 && head < shape.heads &&
+                      row_begin >= 0 && row_begin <= row_end && row_end <= shape.queries &&
+                      key_begin >= 0 && key_begin <= key_end && key_end <= shape.keys;
+  check(inside, "weights",
+        "batch {}, head {}, rows {} to {} and keys {} to {} do not lie inside [{}, {}, {}, {}]",
+        batch, head, row_begin, row_end, key_begin, key_end, shape.batch, shape.heads,
+        shape.queries, shape.keys);
+  const Tensor columns_q = with_contiguous_columns(q);
+  const Tensor columns_k = with_contiguous_columns(k);
+  return dispatch_float(q.dtype(), "weights", [&](auto zero) {
+    using T = decltype(zero);
+    using C = kernels::Compute<T>;
+    const Tensor result =
+        Tensor::empty({row_end - row_begin, key_end - key_begin}, DTypeOf<C>::value);
+    const Tensor bias = compute_bias(options.bias, q.dtype());
+    const auto problem =
+        attention_problem<T>(shape, columns_q, columns_k, columns_k, bias, options);
+    kernels::attention_weights<T>(problem, {row_max.data<C>(), row_inverse.data<C>()}, batch, head,
+                                  row_begin, row_end, key_begin, key_end, result.data<C>());
+    return result;
+  });
+}
+
+Tensor AttentionRecord::weights(int64_t batch, int64_t head) const {
+  return weights(batch, head, 0, q.size(2), 0, k.size(2));
+}
+
+Tensor AttentionRecord::all_weights() const {
+  const Shape shape{q.size(0), q.size(1), q.size(2), k.size(2)};
+  const Tensor result = Tensor::empty(shape, row_max.dtype());
+  const int64_t matrix = shape[2] * shape[3];
+  for (int64_t b = 0; b < shape[0]; ++b) {
+    for (int64_t h = 0; h < shape[1]; ++h) {
+      result.alias({shape[2], shape[3]}, {shape[3], 1}, (b * shape[1] + h) * matrix)
+          .copy_from(weights(b, h));
+    }
+  }
+  return result;
+}
+
+Observer::Observer() : outer_(t_observer) { t_observer = this; }
+Observer::~Observer() { t_observer = outer_; }
+Observer* Observer::current() { return t_observer; }
+Tensor Observer::activation(const std::string& /*name*/, const Tensor& value) { return value; }
+bool Observer::wants(const std::string& /*name*/) { return false; }
+void Observer::attention(const std::string& /*name*/, const AttentionRecord& /*record*/) {}
+void Observer::adjust(const std::string& /*name*/, AttentionOptions& /*options*/) {}
+
+Place::Place(const char* name, int64_t index) : active_(t_observer != nullptr) {
+  if (!active_) {
+    return;
+  }
+  length_ = t_place.size();
+  if (!t_place.empty()) {
+    t_place += '.';
+  }
+  t_place += name;
+  if (index >= 0) {
+    t_place += '.';
+    t_place += std::to_string(index);
+  }
+}
+
+Place::~Place() {
+  if (active_) {
+    t_place.resize(length_);
+  }
+}
+
+std::string Place::path(const char* name) {
+  if (*name == '\0') {
+    return t_place;
+  }
+  return t_place.empty() ? name : t_place + "." + name;
+}
+
+}  // namespace heed

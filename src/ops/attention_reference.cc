@@ -1,0 +1,215 @@
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "base/parallel.h"
+#include "heed/attention.h"
+#include "heed/ops.h"
+#include "ops/attention_problem.h"
+#include "tensor/dispatch.h"
+
+namespace heed {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+bool is_masked(const AttentionOptions& options) {
+  return options.keep.defined() || options.key_padding.defined() ||
+         !std::holds_alternative<NoMask>(options.position);
+}
+
+/// True where a score must not be read; broadcastable to the scores. Undefined: nowhere.
+Tensor hidden_mask(const AttentionShape& shape, const AttentionOptions& options) {
+  if (!is_masked(options)) {
+    return Tensor();
+  }
+  const auto keep = score_view<const uint8_t>(options.keep);
+  const auto* padding = options.key_padding.defined()
+                            ? static_cast<const uint8_t*>(options.key_padding.raw())
+                            : nullptr;
+  const VisibleRange range = visible_range(options.position);
+  const int64_t batch = padding != nullptr || keep.batch != 0 ? shape.batch : 1;
+  const int64_t heads = keep.head != 0 ? shape.heads : 1;
+  const Tensor hidden = Tensor::empty({batch, heads, shape.queries, shape.keys}, DType::boolean);
+  bool* out = hidden.data<bool>();
+  parallel_ranges(batch * heads * shape.queries, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t i = row % shape.queries;
+      const int64_t h = row / shape.queries % heads;
+      const int64_t b = row / shape.queries / heads;
+      for (int64_t j = 0; j < shape.keys; ++j) {
+        bool visible = j >= i + range.first && j <= i + range.last;
+        visible = visible && (keep.data == nullptr || *keep.at(b, h, i, j) != 0);
+        visible =
+            visible &&
+            (padding == nullptr ||
+             padding[b * options.key_padding.strides()[0] + j * options.key_padding.strides()[1]] !=
+                 0);
+        out[row * shape.keys + j] = !visible;
+      }
+    }
+  });
+  return hidden;
+}
+
+/// [B, Hq, Tq, Tk] factors of dropout, the same that the flash kernel applies. `row` is the number
+/// of the first query.
+Tensor dropout_factors(const AttentionShape& shape, double p, RandomKey random, int64_t first_row,
+                       DType type) {
+  const Tensor factors = Tensor::empty(shape.scores(), DType::f64);
+  double* out = factors.data<double>();
+  parallel_ranges(shape.batch * shape.heads * shape.queries, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      kernels::attention_dropout_row(random, p, row / shape.queries,
+                                     first_row + row % shape.queries, shape.keys,
+                                     out + row * shape.keys);
+    }
+  });
+  return factors.to(type);
+}
+
+/// [B, H, T, D] as [B, Hkv, group, T, D], for products that share keys among a group's heads.
+Tensor grouped(const AttentionShape& shape, const Tensor& x) {
+  return reshape(x,
+                 {shape.batch, shape.kv_heads, x.size(1) / shape.kv_heads, x.size(2), x.size(3)});
+}
+
+/// The formula, step by step; every step is an op with its own gradient.
+AttentionSteps formula(const AttentionShape& shape, const Tensor& q, const Tensor& k,
+                       const Tensor& v, const AttentionOptions& options, RandomKey random,
+                       int64_t first_row) {
+  AttentionSteps steps;
+  steps.scores = matmul(grouped(shape, q), transpose(grouped(shape, k)));
+  steps.scores = reshape(steps.scores, shape.scores());
+  steps.scaled = steps.scores * attention_scale(shape, options);
+  if (options.softcap > 0) {
+    steps.scaled = tanh(steps.scaled * (1.0 / options.softcap)) * options.softcap;
+  }
+  steps.masked = steps.scaled;
+  if (options.bias.defined()) {
+    steps.masked = steps.masked + cast(options.bias, steps.scaled.dtype());
+  }
+  const Tensor hidden = hidden_mask(shape, options);
+  if (hidden.defined()) {
+    steps.masked = masked_fill(steps.masked, hidden, -kInfinity);
+  }
+  steps.weights = softmax(steps.masked);
+  Tensor used = steps.weights;
+  if (options.dropout > 0) {
+    used = used * dropout_factors(shape, options.dropout, random, first_row, used.dtype());
+  }
+  steps.output = matmul(grouped(shape, used), grouped(shape, v));
+  steps.output = reshape(steps.output, shape.output());
+  return steps;
+}
+
+bool all_finite(const Tensor& x) {
+  return dispatch_float(x.dtype(), "attention", [&](auto zero) {
+    using T = decltype(zero);
+    const Tensor flat = x.contiguous();
+    const T* values = flat.data<T>();
+    const int64_t count = flat.numel();
+    for (int64_t i = 0; i < count; ++i) {
+      if (!std::isfinite(load_double(values[i]))) {
+        return false;
+      }
+    }
+    return true;
+  });
+}
+
+/// Whether the plain product would carry NaN or infinity from hidden keys into rows that do not see
+/// them (0 · NaN is NaN).
+bool would_leak(const Tensor& k, const Tensor& v, const AttentionOptions& options) {
+  return is_masked(options) && !(all_finite(k) && all_finite(v));
+}
+
+AttentionOptions with_flash(AttentionOptions options) {
+  options.kernel = AttentionKernel::flash;
+  return options;
+}
+
+/// Rows [begin, end) of what is broadcast over the queries.
+Tensor query_rows(const Tensor& x, int64_t begin, int64_t end) {
+  const bool whole = !x.defined() || x.rank() < 2 || x.size(-2) == 1;
+  return whole ? x : slice(x, -2, begin, end);
+}
+
+AttentionOptions for_rows(const AttentionOptions& options, int64_t begin, int64_t end) {
+  AttentionOptions part = options;
+  part.keep = query_rows(options.keep, begin, end);
+  if (auto* causal = std::get_if<Causal>(&part.position)) {
+    causal->offset += begin;
+  } else if (auto* window = std::get_if<Window>(&part.position)) {
+    window->offset += begin;
+  }
+  return part;
+}
+
+}  // namespace
+
+Tensor reference_attention(const AttentionShape& shape, const Tensor& q, const Tensor& k,
+                           const Tensor& v, const AttentionOptions& options, RandomKey random) {
+  if (would_leak(k, v, options)) {
+    return attention(q, k, v, with_flash(options));
+  }
+  return formula(shape, q, k, v, options, random, 0).output;
+}
+
+Tensor chunked_attention(const AttentionShape& shape, const Tensor& q, const Tensor& k,
+                         const Tensor& v, const AttentionOptions& options, RandomKey random) {
+  if (would_leak(k, v, options)) {
+    return attention(q, k, v, with_flash(options));
+  }
+  std::vector<Tensor> parts;
+  for (int64_t begin = 0; begin < shape.queries; begin += options.chunk) {
+    const int64_t end = std::min(shape.queries, begin + options.chunk);
+    AttentionShape part_shape = shape;
+    part_shape.queries = end - begin;
+    const AttentionOptions part = for_rows(options, begin, end);
+    const auto compute = [part_shape, part, random, begin](const std::vector<Tensor>& inputs) {
+      AttentionOptions mine = part;
+      mine.bias = inputs.size() > 3 ? inputs[3] : Tensor();
+      return formula(part_shape, inputs[0], inputs[1], inputs[2], mine, random, begin).output;
+    };
+    std::vector<Tensor> inputs{slice(q, 2, begin, end), k, v};
+    if (options.bias.defined()) {
+      inputs.push_back(query_rows(options.bias, begin, end));
+    }
+    // A chunk's weights are computed again on the way back: no more than one chunk's exist at once.
+    parts.push_back(needs_grad(inputs) ? checkpoint(compute, inputs) : compute(inputs));
+  }
+  return parts.empty() ? Tensor::zeros(shape.output(), q.dtype()) : concat(parts, 2);
+}
+
+AttentionSteps attention_steps(const Tensor& q, const Tensor& k, const Tensor& v,
+                               const AttentionOptions& wanted) {
+  const NoGrad no_grad;
+  AttentionOptions options = wanted;
+  options.dropout = 0.0;
+  const AttentionShape shape = check_attention(q, k, v, options);
+  AttentionSteps steps = formula(shape, q, k, v, options, RandomKey{}, 0);
+  if (would_leak(k, v, options)) {
+    steps.output = attention(q, k, v, with_flash(options));
+  }
+  const Tensor masked = steps.masked.to(DType::f64).contiguous();
+  const Tensor lse = Tensor::empty(shape.rows(), DType::f64);
+  parallel_ranges(lse.numel(), 64, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const double* scores = masked.data<double>() + row * shape.keys;
+      double max = -kInfinity;
+      for (int64_t j = 0; j < shape.keys; ++j) {
+        max = std::max(max, scores[j]);
+      }
+      double sum = 0;
+      for (int64_t j = 0; j < shape.keys; ++j) {
+        sum += max == -kInfinity ? 0.0 : std::exp(scores[j] - max);
+      }
+      lse.data<double>()[row] = sum == 0 ? -kInfinity : max + std::log(sum);
+    }
+  });
+  steps.lse = lse.to(steps.masked.dtype());
+  return steps;
+}
+
+}  // namespace heed

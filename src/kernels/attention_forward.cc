@@ -1,5 +1,6 @@
 #include "base/parallel.h"
 #include "kernels/attention.h"
+#include "kernels/attention_rows.h"
 #include "kernels/scratch.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -213,6 +214,12 @@ HWY_EXPORT(forward_bf16);
 template <class T>
 void attention_forward(const AttentionProblem<T>& problem, HeadsView<T> out,
                        RowStats<Compute<T>> stats) {
+  if (problem.queries * (problem.heads / problem.kv_heads) <= kFewRows && problem.dropout == 0) {
+    parallel_for(problem.batch * problem.kv_heads, [&](int64_t task) {
+      attention_rows(problem, task / problem.kv_heads, task % problem.kv_heads, out, stats);
+    });
+    return;
+  }
   constexpr int64_t kTile = 64;
   const int64_t tiles = (problem.queries + kTile - 1) / kTile;
   parallel_for(problem.batch * problem.heads * tiles, [&](int64_t task) {

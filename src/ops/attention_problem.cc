@@ -1,5 +1,6 @@
 #include "ops/attention_problem.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -81,8 +82,8 @@ AttentionShape check_attention(const Tensor& q, const Tensor& k, const Tensor& v
 }
 
 VisibleRange visible_range(const PositionMask& position) {
-  constexpr int64_t kFar = kernels::kUnlimited / 2;
-  const auto bounded = [](int64_t value) { return std::clamp(value, -kFar, kFar); };
+  const int64_t kFar = kernels::kUnlimited / 2;
+  const auto bounded = [kFar](int64_t value) { return std::clamp(value, -kFar, kFar); };
   VisibleRange range;
   if (const auto* causal = std::get_if<Causal>(&position)) {
     range.last = bounded(causal->offset);

@@ -1,0 +1,282 @@
+// Few queries against many keys: a token that is being generated and its cache, or short sentences.
+// Keys lie along the lanes here, for with one query 63 lanes of a tile would be idle. Scores, sums
+// and products are added up in the order of attention_forward.cc, so both give the same bits.
+#include "kernels/attention_rows.h"
+
+#include "kernels/scratch.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/attention_rows.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/attention_tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels::HWY_NAMESPACE {
+
+/// The queries of all heads that share the keys of one head: row r is query r % queries of head
+/// r / queries of the group.
+template <class C>
+struct RowBuffers {
+  size_t value_stride;  // value depth, whole vectors
+  C* q;                 // [rows, depth]: times scale·log2(e)
+  C* keys;              // [depth, 64]: a tile of keys, transposed
+  C* s;                 // [rows, 64]: scores, then weights
+  C* out;               // [rows, value_stride]
+  C* k;                 // [64, depth]: converted keys
+  C* v;                 // [64, value_stride]: converted, cleaned or padded values
+  C* max;               // [rows]
+  C* sum;               // [rows]
+
+  template <class T>
+  RowBuffers(const AttentionProblem<T>& p, int64_t rows) {
+    thread_local Scratch scratch;
+    const auto n = static_cast<size_t>(rows);
+    const auto depth = static_cast<size_t>(p.depth);
+    value_stride = (static_cast<size_t>(p.value_depth) + 15) / 16 * 16;
+    const size_t line = (n + 15) / 16 * 16;
+    C* next = scratch.reserve<C>(line * (depth + 64 + value_stride + 2) + 2 * 64 * depth +
+                                 64 * value_stride);
+    const auto take = [&next](size_t count) {
+      C* taken = next;
+      next += count;
+      return taken;
+    };
+    keys = take(depth * 64);
+    k = take(depth * 64);
+    v = take(value_stride * 64);
+    s = take(line * 64);
+    out = take(line * value_stride);
+    q = take(line * depth);
+    max = take(line);
+    sum = take(line);
+  }
+};
+
+/// Bias and masks of one row's scores, in the order of score_tile().
+template <class T, class C>
+void mask_row(const QueryTile<T>& query, const KeyTile& tile, C* s) {
+  const AttentionProblem<T>& p = query.problem;
+  constexpr C kHidden = -std::numeric_limits<C>::infinity();
+  if (p.bias.data != nullptr) {
+    const C* bias = p.bias.at(query.b, query.h, query.row, tile.key);
+    for (int64_t j = 0; j < tile.count; ++j) {
+      const C value = bias[j * p.bias.key] * static_cast<C>(kLog2e);
+      s[j] = value == kHidden ? kHidden : s[j] + value;
+    }
+  }
+  if (p.keep.data != nullptr && p.keep.query != 0) {
+    const uint8_t* keep = p.keep.at(query.b, query.h, query.row, tile.key);
+    for (int64_t j = 0; j < tile.count; ++j) {
+      s[j] = keep[j * p.keep.key] == 0 ? kHidden : s[j];
+    }
+  }
+  for (int64_t j = 0; j < tile.count; ++j) {
+    const int64_t key = tile.key + j;
+    const bool visible =
+        tile.hidden[j] == 0 && key >= query.row + p.first && key <= query.row + p.last;
+    s[j] = visible ? s[j] : kHidden;
+  }
+}
+
+/// One step of the online softmax for one row; s is padded with -inf to whole vectors.
+template <class C>
+void softmax_row(C* s, size_t padded_count, C* max, C* sum, C* out, size_t value_stride) {
+  const hn::ScalableTag<C> d;
+  C new_max = *max;
+  for (size_t j = 0; j < padded_count; ++j) {
+    new_max = s[j] > new_max ? s[j] : new_max;
+  }
+  const C base = new_max == -std::numeric_limits<C>::infinity() ? C{0} : new_max;
+  const C rescale = hn::GetLane(exp2_nonpositive(d, hn::Set(d, *max - base)));
+  *max = new_max;
+  for (size_t j = 0; j < padded_count; j += hn::Lanes(d)) {
+    hn::Store(exp2_nonpositive(d, hn::Sub(hn::Load(d, s + j), hn::Set(d, base))), d, s + j);
+  }
+  C part[4] = {};
+  for (size_t j = 0; j + 4 <= padded_count; j += 4) {
+    for (size_t n = 0; n < 4; ++n) {
+      part[n] += s[j + n];
+    }
+  }
+  const C added = (part[0] + part[1]) + (part[2] + part[3]);
+  *sum = hn::GetLane(hn::MulAdd(hn::Set(d, *sum), hn::Set(d, rescale), hn::Set(d, added)));
+  for (size_t c = 0; c < value_stride; c += hn::Lanes(d)) {
+    hn::Store(hn::Mul(hn::Load(d, out + c), hn::Set(d, rescale)), d, out + c);
+  }
+}
+
+/// out [rows, value depth] += s [rows, 64] · V.
+template <class T, class C>
+void add_values_to_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int64_t rows,
+                        const KeyTile& tile, const uint8_t* visible, RowBuffers<C>& work) {
+  size_t stride = 0;
+  const C* v = compute_rows(p.v, b, kv, tile.key, tile.count, p.value_depth, work.v, &stride);
+  const auto depth = static_cast<size_t>(p.value_depth);
+  PoisonedRows<C> poisoned;
+  const bool pad = depth % hn::Lanes(hn::ScalableTag<C>()) != 0;
+  if (tile.some_hidden || pad) {
+    size_t clean_stride = stride;
+    const C* clean = v;
+    if (tile.some_hidden) {
+      clean = poisoned.clean(v, &clean_stride, tile.count, p.value_depth, work.v);
+    }
+    if (pad) {  // from the last row on, for the copy may be wider than what it is made from
+      for (int64_t j = tile.count - 1; j >= 0; --j) {
+        C* line = work.v + static_cast<size_t>(j) * work.value_stride;
+        std::memmove(line, clean + static_cast<size_t>(j) * clean_stride, depth * sizeof(C));
+        std::fill(line + depth, line + work.value_stride, C{0});
+      }
+      clean = work.v;
+      clean_stride = work.value_stride;
+    }
+    v = clean;
+    stride = clean_stride;
+  }
+  const size_t columns = pad ? work.value_stride : depth;
+  product<Start::add, false>(work.s, size_t{kKeyTile}, v, stride, work.out, work.value_stride,
+                             static_cast<size_t>(rows), columns, static_cast<size_t>(tile.count));
+  for (int64_t i = 0; i < poisoned.count; ++i) {
+    const int64_t j = poisoned.row[i];
+    const T* value = p.v.at(b, kv, tile.key + j);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < p.value_depth && visible[r * kKeyTile + j] != 0; ++c) {
+        work.out[static_cast<size_t>(r) * work.value_stride + static_cast<size_t>(c)] +=
+            work.s[r * kKeyTile + j] * widen(value[c]);
+      }
+    }
+  }
+}
+
+template <class T, class C>
+void finish_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int64_t rows,
+                 const RowBuffers<C>& work, HeadsView<T> out, RowStats<C> stats) {
+  const int64_t group = p.heads / p.kv_heads;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t h = kv * group + r / p.queries;
+    const int64_t row = r % p.queries;
+    const bool empty = work.sum[r] == 0;
+    const C inverse = empty ? C{0} : C{1} / work.sum[r];
+    const int64_t at = (b * p.heads + h) * p.queries + row;
+    stats.max[at] = empty ? C{0} : work.max[r];
+    stats.inverse_sum[at] = inverse;
+    map(
+        out.at(b, h, row), static_cast<size_t>(p.value_depth),
+        [inverse](auto d, auto x) HWY_ATTR { return hn::Mul(x, hn::Set(d, inverse)); },
+        work.out + static_cast<size_t>(r) * work.value_stride);
+  }
+}
+
+/// Scores of one tile of keys for all rows, masked; then their weights.
+template <class T, class C>
+void weigh_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int64_t rows,
+                const KeyTile& shared, bool by_head, uint8_t* visible, RowBuffers<C>& work) {
+  const hn::ScalableTag<C> d;
+  const auto count = static_cast<size_t>(shared.count);
+  const size_t padded_count = (count + hn::Lanes(d) - 1) / hn::Lanes(d) * hn::Lanes(d);
+  size_t stride = 0;
+  const C* k = compute_rows(p.k, b, kv, shared.key, shared.count, p.depth, work.k, &stride);
+  transpose_scaled(k, stride, count, static_cast<size_t>(p.depth), C{1}, work.keys,
+                   size_t{kKeyTile});
+  for (size_t c = 0; c < static_cast<size_t>(p.depth); ++c) {
+    std::fill(work.keys + c * kKeyTile + count, work.keys + c * kKeyTile + padded_count, C{0});
+  }
+  product<Start::zero, false>(work.q, static_cast<size_t>(p.depth), work.keys, size_t{kKeyTile},
+                              work.s, size_t{kKeyTile}, static_cast<size_t>(rows), padded_count,
+                              static_cast<size_t>(p.depth));
+  if (p.softcap > 0) {
+    soft_cap(p.softcap, rows, work.s, static_cast<C*>(nullptr));
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    C* s = work.s + r * kKeyTile;
+    QueryTile<T> query(p, b, kv * (p.heads / p.kv_heads) + r / p.queries, 0);
+    query.row = r % p.queries;
+    query.rows = 1;
+    if (shared.some_hidden) {
+      // Heads of a group may have masks of their own.
+      mask_row(query, by_head ? key_tile(query, shared.key, shared.key + shared.count) : shared, s);
+      for (size_t j = 0; j < count; ++j) {
+        visible[r * kKeyTile + static_cast<int64_t>(j)] =
+            s[j] == -std::numeric_limits<C>::infinity() ? 0 : 1;
+      }
+    }
+    std::fill(s + count, s + padded_count, -std::numeric_limits<C>::infinity());
+    softmax_row(s, padded_count, work.max + r, work.sum + r,
+                work.out + static_cast<size_t>(r) * work.value_stride, work.value_stride);
+  }
+}
+
+template <class T>
+void forward_group(const AttentionProblem<T>& p, int64_t b, int64_t kv, HeadsView<T> out,
+                   RowStats<Compute<T>> stats) {
+  using C = Compute<T>;
+  const int64_t group = p.heads / p.kv_heads;
+  const int64_t rows = group * p.queries;
+  RowBuffers<C> work(p, rows);
+  const C factor = static_cast<C>(p.scale * kLog2e);
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* q = p.q.at(b, kv * group + r / p.queries, r % p.queries);
+    for (int64_t c = 0; c < p.depth; ++c) {
+      work.q[r * p.depth + c] = widen(q[c]) * factor;
+    }
+  }
+  std::fill_n(work.out, static_cast<size_t>(rows) * work.value_stride, C{0});
+  std::fill_n(work.max, rows, -std::numeric_limits<C>::infinity());
+  std::fill_n(work.sum, rows, C{0});
+  uint8_t visible[kFewRows * kKeyTile];
+  const QueryTile<T> queries(p, b, kv * group, 0);
+  const int64_t end = queries.end_key();
+  const bool by_head = p.keep.data != nullptr && p.keep.query == 0 && p.keep.head != 0 && group > 1;
+  for (int64_t key = queries.first_key(); key < end; key += kKeyTile) {
+    KeyTile tile = key_tile(queries, key, end);
+    tile.some_hidden = tile.some_hidden || by_head;
+    if (by_head || !tile.all_hidden) {
+      weigh_rows(p, b, kv, rows, tile, by_head, visible, work);
+      add_values_to_rows(p, b, kv, rows, tile, visible, work);
+    }
+  }
+  finish_rows(p, b, kv, rows, work, out, stats);
+}
+
+#define HEED_ROWS(NAME, TYPE)                                                            \
+  void NAME(const AttentionProblem<TYPE>& p, int64_t b, int64_t kv, HeadsView<TYPE> out, \
+            RowStats<Compute<TYPE>> stats) {                                             \
+    forward_group(p, b, kv, out, stats);                                                 \
+  }
+HEED_ROWS(rows_f32, float)
+HEED_ROWS(rows_f64, double)
+HEED_ROWS(rows_f16, Half)
+HEED_ROWS(rows_bf16, BFloat16)
+#undef HEED_ROWS
+
+}  // namespace heed::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heed::kernels {
+
+HWY_EXPORT(rows_f32);
+HWY_EXPORT(rows_f64);
+HWY_EXPORT(rows_f16);
+HWY_EXPORT(rows_bf16);
+
+void attention_rows(const AttentionProblem<float>& p, int64_t b, int64_t kv, HeadsView<float> out,
+                    RowStats<float> stats) {
+  HWY_DYNAMIC_DISPATCH(rows_f32)(p, b, kv, out, stats);
+}
+void attention_rows(const AttentionProblem<double>& p, int64_t b, int64_t kv, HeadsView<double> out,
+                    RowStats<double> stats) {
+  HWY_DYNAMIC_DISPATCH(rows_f64)(p, b, kv, out, stats);
+}
+void attention_rows(const AttentionProblem<Half>& p, int64_t b, int64_t kv, HeadsView<Half> out,
+                    RowStats<float> stats) {
+  HWY_DYNAMIC_DISPATCH(rows_f16)(p, b, kv, out, stats);
+}
+void attention_rows(const AttentionProblem<BFloat16>& p, int64_t b, int64_t kv,
+                    HeadsView<BFloat16> out, RowStats<float> stats) {
+  HWY_DYNAMIC_DISPATCH(rows_bf16)(p, b, kv, out, stats);
+}
+
+}  // namespace heed::kernels
+#endif

@@ -69,7 +69,7 @@ AttentionOptions attention_options(const Options& given, const TensorMap& tensor
   const bool causal = given.causal != "none";
   const int64_t offset = given.causal == "bottom-right" ? keys - queries : 0;
   if (!given.window.empty()) {
-    Window window{given.window[0], given.window[1], offset};
+    Window window{given.window[0], given.window[1], offset, 0};
     if (causal) {
       window.right = 0;
     }

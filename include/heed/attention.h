@@ -14,11 +14,13 @@ struct NoMask {};
 struct Causal {
   int64_t offset = 0;  ///< 0: top-left (PyTorch's is_causal); T_k - T_q: bottom-right (a cache)
 };
-/// i + offset - left <= j <= i + offset + right; -1: no limit on that side.
+/// i + offset - left <= j <= i + offset + right; -1: no limit on that side. The first `prefix` keys
+/// are visible to all queries (global tokens, attention sinks).
 struct Window {
   int64_t left = -1;
   int64_t right = -1;
   int64_t offset = 0;
+  int64_t prefix = 0;
 };
 using PositionMask = std::variant<NoMask, Causal, Window>;
 

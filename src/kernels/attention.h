@@ -36,7 +36,8 @@ struct ScoreView {
 /// No limit on a side of the visible range; adding any position to it cannot overflow.
 inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max() / 4;
 
-/// One attention call on raw memory. Query i may see the keys i + first … i + last.
+/// One attention call on raw memory. Query i may see the keys i + first … i + last, and the keys
+/// before `prefix`.
 template <class T>
 struct AttentionProblem {
   int64_t batch = 0;
@@ -56,6 +57,7 @@ struct AttentionProblem {
   double softcap = 0.0;
   int64_t first = -kUnlimited;
   int64_t last = kUnlimited;
+  int64_t prefix = 0;
   double dropout = 0.0;
   RandomKey random;
 

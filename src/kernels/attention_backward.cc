@@ -219,7 +219,7 @@ void backward_query_tile(const BackwardPass<T>& pass, int64_t b, int64_t h, int6
   BackwardBuffers<T> work(p);
   load_queries(pass, queries, work);
   const int64_t end = queries.end_key();
-  for (int64_t key = queries.first_key(); key < end; key += kKeyTile) {
+  for (int64_t key = queries.first_key(); key < end; key = queries.next_key(key)) {
     const KeyTile tile = key_tile(queries, key, end);
     if (!tile.all_hidden) {
       backward_key_tile(pass, queries, tile, work);

@@ -29,7 +29,7 @@ HWY_INLINE void unroll(Fn&& fn) {
 }
 #define HEED_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
 
-/// 2^x for x <= 0, within 1 ulp; below the normal numbers 0, and exactly 1 at 0.
+/// 2^x for x <= 0, within 1 ulp; 0 below the normal numbers, exactly 1 at 0, NaN for NaN.
 template <class D>
 HWY_INLINE hn::Vec<D> exp2_nonpositive(D d, hn::Vec<D> x) {
   using T = hn::TFromD<D>;
@@ -37,8 +37,8 @@ HWY_INLINE hn::Vec<D> exp2_nonpositive(D d, hn::Vec<D> x) {
   // Adding 1.5·2^mantissa rounds x to an integer n, which the low bits then hold.
   const auto magic = hn::Set(d, static_cast<T>(kSingle ? 12582912.0 : 6755399441055744.0));
   const auto lowest = hn::Set(d, static_cast<T>(kSingle ? -126.0 : -1022.0));
-  const auto normal = hn::Ge(x, lowest);
-  const auto clamped = hn::Max(x, lowest);
+  const auto tiny = hn::Lt(x, lowest);
+  const auto clamped = hn::Max(lowest, x);  // in this order NaN stays NaN
   const auto rounded = hn::Add(clamped, magic);
   const auto f = hn::Sub(clamped, hn::Sub(rounded, magic));
   hn::Vec<D> y;
@@ -61,7 +61,7 @@ HWY_INLINE hn::Vec<D> exp2_nonpositive(D d, hn::Vec<D> x) {
   const hn::RebindToSigned<D> di;
   const auto exponent = hn::ShiftLeft < kSingle ? 23 : 52 > (hn::BitCast(di, rounded));
   const auto scaled = hn::BitCast(d, hn::Add(hn::BitCast(di, y), exponent));
-  return hn::IfThenElseZero(normal, scaled);
+  return hn::IfThenZeroElse(tiny, scaled);
 }
 
 /// How a block of the product starts.

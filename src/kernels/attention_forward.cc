@@ -165,7 +165,7 @@ void forward_tile(const AttentionProblem<T>& p, int64_t b, int64_t h, int64_t qu
   std::fill_n(work.max, kQueryTile, -std::numeric_limits<C>::infinity());
   std::fill_n(work.sum, kQueryTile, C{0});
   const int64_t end = queries.end_key();
-  for (int64_t key = queries.first_key(); key < end; key += kKeyTile) {
+  for (int64_t key = queries.first_key(); key < end; key = queries.next_key(key)) {
     const KeyTile tile = key_tile(queries, key, end);
     if (tile.all_hidden) {
       continue;

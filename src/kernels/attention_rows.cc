@@ -74,8 +74,8 @@ void mask_row(const QueryTile<T>& query, const KeyTile& tile, C* s) {
   }
   for (int64_t j = 0; j < tile.count; ++j) {
     const int64_t key = tile.key + j;
-    const bool visible =
-        tile.hidden[j] == 0 && key >= query.row + p.first && key <= query.row + p.last;
+    const bool in_window = key >= query.row + p.first && key <= query.row + p.last;
+    const bool visible = tile.hidden[j] == 0 && (in_window || key < p.prefix);
     s[j] = visible ? s[j] : kHidden;
   }
 }
@@ -228,7 +228,7 @@ void forward_group(const AttentionProblem<T>& p, int64_t b, int64_t kv, HeadsVie
   const QueryTile<T> queries(p, b, kv * group, 0);
   const int64_t end = queries.end_key();
   const bool by_head = p.keep.data != nullptr && p.keep.query == 0 && p.keep.head != 0 && group > 1;
-  for (int64_t key = queries.first_key(); key < end; key += kKeyTile) {
+  for (int64_t key = queries.first_key(); key < end; key = queries.next_key(key)) {
     KeyTile tile = key_tile(queries, key, end);
     tile.some_hidden = tile.some_hidden || by_head;
     if (by_head || !tile.all_hidden) {

@@ -45,17 +45,27 @@ struct QueryTile {
         row(tile * kQueryTile),
         rows(std::min(kQueryTile, of.queries - row)) {}
 
-  /// Keys that some row may see by position: [first_key, end_key), first_key on a tile's edge.
-  int64_t first_key() const {
-    const int64_t first = std::clamp(row + problem.first, int64_t{0}, problem.keys);
-    return first / kKeyTile * kKeyTile;
+  /// Tiles of keys that some row may see by position: for (key = first_key(); key < end_key();
+  /// key = next_key(key)). They start at multiples of the tile, whatever the row.
+  int64_t first_key() const { return problem.prefix > 0 ? 0 : window_key(); }
+  int64_t next_key(int64_t key) const {
+    const int64_t next = key + kKeyTile;
+    return next >= problem.prefix ? std::max(next, window_key()) : next;
   }
   int64_t end_key() const {
-    return std::clamp(row + rows + problem.last, int64_t{0}, problem.keys);
+    return std::clamp(std::max(row + rows + problem.last, problem.prefix), int64_t{0},
+                      problem.keys);
   }
   /// Whether all rows see all keys [key, key + count) by position.
   bool sees_all(int64_t key, int64_t count) const {
-    return key >= row + rows - 1 + problem.first && key + count - 1 <= row + problem.last;
+    return key + count <= problem.prefix ||
+           (key >= row + rows - 1 + problem.first && key + count - 1 <= row + problem.last);
+  }
+
+ private:
+  int64_t window_key() const {
+    const int64_t first = std::clamp(row + problem.first, int64_t{0}, problem.keys);
+    return first / kKeyTile * kKeyTile;
   }
 };
 
@@ -146,7 +156,7 @@ void soft_cap(double softcap, int64_t count, C* s, C* slope) {
   }
 }
 
-/// Masks by position: lane i sees key j where i + first <= j <= i + last.
+/// Masks by position: lane i sees key j where i + first <= j <= i + last, or j < prefix.
 template <class T, class C>
 void hide_by_position(const QueryTile<T>& queries, const KeyTile& tile, C* s) {
   const hn::ScalableTag<C> d;
@@ -154,7 +164,7 @@ void hide_by_position(const QueryTile<T>& queries, const KeyTile& tile, C* s) {
   const auto lane_limit = [](int64_t lane) {
     return static_cast<C>(std::clamp(lane, int64_t{-1}, kQueryTile));
   };
-  for (int64_t j = 0; j < tile.count; ++j) {
+  for (int64_t j = std::max(int64_t{0}, queries.problem.prefix - tile.key); j < tile.count; ++j) {
     const int64_t place = tile.key + j - queries.row;
     const auto upper = hn::Set(d, lane_limit(place - queries.problem.first));
     const auto lower = hn::Set(d, lane_limit(place - queries.problem.last));

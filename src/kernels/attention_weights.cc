@@ -26,11 +26,13 @@ void weights_tile(const AttentionProblem<T>& p, RowStats<const C> stats, int64_t
   pack_transposed(p.q.at(b, h, queries.row), p.q.row, queries.rows, p.depth, p.scale * kLog2e,
                   packed);
   const int64_t end = std::min(queries.end_key(), key_end);
-  const int64_t first = std::max(queries.first_key(), key_begin / kKeyTile * kKeyTile);
   const int64_t from = std::max(row_begin, queries.row);
   const int64_t to = std::min(row_end, queries.row + queries.rows);
   const hn::ScalableTag<C> d;
-  for (int64_t key = first; key < end; key += kKeyTile) {
+  for (int64_t key = queries.first_key(); key < end; key = queries.next_key(key)) {
+    if (key + kKeyTile <= key_begin) {
+      continue;
+    }
     const KeyTile tile = key_tile(queries, key, end);
     if (tile.all_hidden) {
       continue;

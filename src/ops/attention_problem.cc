@@ -51,6 +51,7 @@ void check_options(const AttentionShape& shape, const AttentionOptions& options)
   if (const auto* window = std::get_if<Window>(&options.position)) {
     check(window->left >= -1 && window->right >= -1, kOp,
           "window {}, {} must be -1 (no limit) or more", window->left, window->right);
+    check(window->prefix >= 0, kOp, "window prefix {} must not be negative", window->prefix);
   }
 }
 
@@ -95,6 +96,7 @@ VisibleRange visible_range(const PositionMask& position) {
     if (window->right >= 0) {
       range.last = offset + bounded(window->right);
     }
+    range.prefix = window->prefix;
   }
   return range;
 }

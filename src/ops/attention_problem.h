@@ -24,10 +24,11 @@ struct AttentionShape {
 AttentionShape check_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                const AttentionOptions& options);
 
-/// Query i sees the keys i + first … i + last.
+/// Query i sees the keys i + first … i + last, and those before prefix.
 struct VisibleRange {
   int64_t first = -kernels::kUnlimited;
   int64_t last = kernels::kUnlimited;
+  int64_t prefix = 0;
 };
 VisibleRange visible_range(const PositionMask& position);
 
@@ -88,8 +89,12 @@ kernels::AttentionProblem<T> attention_problem(const AttentionShape& shape, cons
   const VisibleRange range = visible_range(options.position);
   problem.first = range.first;
   problem.last = range.last;
+  problem.prefix = range.prefix;
   return problem;
 }
+
+/// True where a score must not be read; broadcastable to the scores. Undefined: nowhere.
+Tensor hidden_mask(const AttentionShape& shape, const AttentionOptions& options);
 
 /// The bias in the type in which scores are computed; undefined where there is none.
 Tensor compute_bias(const Tensor& bias, DType type);

@@ -18,40 +18,6 @@ bool is_masked(const AttentionOptions& options) {
          !std::holds_alternative<NoMask>(options.position);
 }
 
-/// True where a score must not be read; broadcastable to the scores. Undefined: nowhere.
-Tensor hidden_mask(const AttentionShape& shape, const AttentionOptions& options) {
-  if (!is_masked(options)) {
-    return Tensor();
-  }
-  const auto keep = score_view<const uint8_t>(options.keep);
-  const auto* padding = options.key_padding.defined()
-                            ? static_cast<const uint8_t*>(options.key_padding.raw())
-                            : nullptr;
-  const VisibleRange range = visible_range(options.position);
-  const int64_t batch = padding != nullptr || keep.batch != 0 ? shape.batch : 1;
-  const int64_t heads = keep.head != 0 ? shape.heads : 1;
-  const Tensor hidden = Tensor::empty({batch, heads, shape.queries, shape.keys}, DType::boolean);
-  bool* out = hidden.data<bool>();
-  parallel_ranges(batch * heads * shape.queries, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t i = row % shape.queries;
-      const int64_t h = row / shape.queries % heads;
-      const int64_t b = row / shape.queries / heads;
-      for (int64_t j = 0; j < shape.keys; ++j) {
-        bool visible = j >= i + range.first && j <= i + range.last;
-        visible = visible && (keep.data == nullptr || *keep.at(b, h, i, j) != 0);
-        visible =
-            visible &&
-            (padding == nullptr ||
-             padding[b * options.key_padding.strides()[0] + j * options.key_padding.strides()[1]] !=
-                 0);
-        out[row * shape.keys + j] = !visible;
-      }
-    }
-  });
-  return hidden;
-}
-
 /// [B, Hq, Tq, Tk] factors of dropout, the same that the flash kernel applies. `row` is the number
 /// of the first query.
 Tensor dropout_factors(const AttentionShape& shape, double p, RandomKey random, int64_t first_row,
@@ -147,6 +113,39 @@ AttentionOptions for_rows(const AttentionOptions& options, int64_t begin, int64_
 }
 
 }  // namespace
+
+Tensor hidden_mask(const AttentionShape& shape, const AttentionOptions& options) {
+  if (!is_masked(options)) {
+    return Tensor();
+  }
+  const auto keep = score_view<const uint8_t>(options.keep);
+  const auto* padding = options.key_padding.defined()
+                            ? static_cast<const uint8_t*>(options.key_padding.raw())
+                            : nullptr;
+  const VisibleRange range = visible_range(options.position);
+  const int64_t batch = padding != nullptr || keep.batch != 0 ? shape.batch : 1;
+  const int64_t heads = keep.head != 0 ? shape.heads : 1;
+  const Tensor hidden = Tensor::empty({batch, heads, shape.queries, shape.keys}, DType::boolean);
+  bool* out = hidden.data<bool>();
+  parallel_ranges(batch * heads * shape.queries, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t i = row % shape.queries;
+      const int64_t h = row / shape.queries % heads;
+      const int64_t b = row / shape.queries / heads;
+      for (int64_t j = 0; j < shape.keys; ++j) {
+        bool visible = (j >= i + range.first && j <= i + range.last) || j < range.prefix;
+        visible = visible && (keep.data == nullptr || *keep.at(b, h, i, j) != 0);
+        visible =
+            visible &&
+            (padding == nullptr ||
+             padding[b * options.key_padding.strides()[0] + j * options.key_padding.strides()[1]] !=
+                 0);
+        out[row * shape.keys + j] = !visible;
+      }
+    }
+  });
+  return hidden;
+}
 
 Tensor reference_attention(const AttentionShape& shape, const Tensor& q, const Tensor& k,
                            const Tensor& v, const AttentionOptions& options, RandomKey random) {

@@ -68,7 +68,8 @@ std::vector<std::pair<std::string, AttentionOptions>> option_grid(int64_t batch,
   add("plain", [](auto&) {});
   add("causal", [](auto& o) { o.position = Causal{}; });
   add("bottom-right", [&](auto& o) { o.position = Causal{keys - queries}; });
-  add("window", [](auto& o) { o.position = Window{5, 3, 1}; });
+  add("window", [](auto& o) { o.position = Window{5, 3, 1, 0}; });
+  add("window with prefix", [](auto& o) { o.position = Window{3, 0, 0, 2}; });
   add("keep", [&](auto& o) { o.keep = random_keep({batch, heads, queries, keys}, 4); });
   add("keep per key", [&](auto& o) { o.keep = random_keep({batch, 1, 1, keys}, 5); });
   add("padding", [&](auto& o) { o.key_padding = random_keep({batch, keys}, 6); });
@@ -83,7 +84,7 @@ std::vector<std::pair<std::string, AttentionOptions>> option_grid(int64_t batch,
     o.training = true;
   });
   add("everything", [&](auto& o) {
-    o.position = Window{40, 2, keys - queries};
+    o.position = Window{40, 2, keys - queries, 0};
     o.keep = random_keep({batch, 1, queries, keys}, 4);
     o.key_padding = random_keep({batch, keys}, 6);
     o.bias = random_normal({heads, queries, keys}, type, 8);
@@ -378,7 +379,8 @@ TEST(Attention, RefusesWhatMakesNoSense) {
   refuses(x, with([](auto& o) { o.softcap = -1; }), "softcap");
   refuses(x, with([](auto& o) { o.scale = kNan; }), "scale");
   refuses(x, with([](auto& o) { o.chunk = 0; }), "chunk");
-  refuses(x, with([](auto& o) { o.position = Window{-2, 0, 0}; }), "window");
+  refuses(x, with([](auto& o) { o.position = Window{-2, 0, 0, 0}; }), "window");
+  refuses(x, with([](auto& o) { o.position = Window{1, 0, 0, -1}; }), "prefix");
 }
 
 }  // namespace

@@ -44,8 +44,8 @@ AttentionCase load_attention_case(const std::filesystem::path& path, DType type)
   const std::string window = option("window");
   if (!window.empty()) {
     const size_t comma = window.find(',');
-    Window limits{std::stoll(window.substr(0, comma)), std::stoll(window.substr(comma + 1)),
-                  offset};
+    Window limits{std::stoll(window.substr(0, comma)), std::stoll(window.substr(comma + 1)), offset,
+                  0};
     if (!causal.empty() && causal != "none" && (limits.right < 0 || limits.right > 0)) {
       limits.right = 0;
     }

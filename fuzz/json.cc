@@ -1,0 +1,48 @@
+#include "io/json.h"
+
+#include <cstdlib>
+
+#include "fuzz/target-inl.h"
+#include "io/json_writer.h"
+
+namespace {
+
+/// Writes a value again with the streaming writer.
+void rewrite(const heed::Json& value, heed::JsonWriter& writer) {
+  if (value.is_object()) {
+    writer.begin_object();
+    value.for_each([&](const std::string& key, const heed::Json& member) {
+      writer.key(key);
+      rewrite(member, writer);
+    });
+    writer.end_object();
+  } else if (value.is_array()) {
+    writer.begin_array();
+    for (const heed::Json& element : value.elements()) {
+      rewrite(element, writer);
+    }
+    writer.end_array();
+  } else if (value.is_string()) {
+    writer.value(value.string());
+  } else {
+    writer.raw(value.dump());
+  }
+}
+
+}  // namespace
+
+/// Any bytes as JSON: parsed, refused, or written again and parsed to the same value.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace heed;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  fuzz::expect_error_or_success([&] {
+    const Json value = Json::parse(text, "input");
+    JsonWriter writer(2);
+    rewrite(value, writer);
+    if (Json::parse(writer.text(), "again").dump() != value.dump()) {
+      std::abort();
+    }
+    value.at("key").integer(0, 10);
+  });
+  return 0;
+}

@@ -1,29 +1,15 @@
-#include "heed/attention.h"
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
 #include "base/check.h"
+#include "heed/attention_call.h"
 #include "heed/autograd.h"
 #include "heed/command.h"
-#include "heed/io.h"
+#include "heed/inspect.h"
 
 namespace heed::app {
 namespace {
-
-struct Options {
-  std::string input;
-  std::string output;
-  std::string variant = "scaled-dot";
-  std::string kernel = "automatic";
-  std::string causal = "none";
-  std::vector<int64_t> window;
-  int64_t chunk = 128;
-  std::optional<double> scale;
-  double softcap = 0.0;
-  bool no_weights = false;
-};
 
 /// Keeps what the fast path hands out, to recompute its weights.
 struct KeepRecord : Observer {
@@ -33,92 +19,76 @@ struct KeepRecord : Observer {
   }
 };
 
-Tensor find(const TensorMap& tensors, const std::string& name) {
-  const auto found = tensors.find(name);
-  return found == tensors.end() ? Tensor() : found->second;
-}
-
-Tensor require(const TensorMap& tensors, const std::string& name, const std::string& file) {
-  const Tensor tensor = find(tensors, name);
-  check_data(tensor.defined(), file, "has no tensor '{}'", name);
-  return tensor;
-}
-
-Tensor leaf(const Tensor& tensor) { return tensor.detach().set_requires_grad(true); }
-
-AttentionOptions attention_options(const Options& given, const TensorMap& tensors, int64_t queries,
-                                   int64_t keys) {
-  AttentionOptions options;
-  options.scale = given.scale;
-  options.softcap = given.softcap;
-  options.chunk = given.chunk;
-  options.key_padding = find(tensors, "key_padding");
-  if (given.kernel == "reference") {
-    options.kernel = AttentionKernel::reference;
-  } else if (given.kernel == "chunked") {
-    options.kernel = AttentionKernel::chunked;
-  } else if (given.kernel == "flash") {
-    options.kernel = AttentionKernel::flash;
-  }
-  const Tensor mask = find(tensors, "mask");
-  if (mask.defined() && is_floating(mask.dtype())) {
-    options.bias = leaf(mask);
-  } else {
-    options.keep = mask;
-  }
-  const bool causal = given.causal != "none";
-  const int64_t offset = given.causal == "bottom-right" ? keys - queries : 0;
-  if (!given.window.empty()) {
-    Window window{given.window[0], given.window[1], offset, 0};
-    if (causal) {
-      window.right = 0;
+const AttentionVariant& variant_of(const AttentionCall& call) {
+  for (const AttentionVariant& variant : attention_variants()) {
+    if (variant.name == call.variant) {
+      return variant;
     }
-    options.position = window;
-  } else if (causal) {
-    options.position = Causal{offset};
   }
-  return options;
+  fail(ErrorKind::usage, "attention", "unknown variant '{}'", call.variant);
 }
 
-TensorMap scaled_dot(const Options& given, const TensorMap& tensors) {
-  const Tensor q = leaf(require(tensors, "q", given.input));
-  const Tensor k = leaf(require(tensors, "k", given.input));
-  const Tensor v = leaf(require(tensors, "v", given.input));
-  check_data(q.rank() == 4 && k.rank() == 4, given.input,
-             "q {} and k {} must be [batch, heads, length, depth]", q.shape().to_string(),
-             k.shape().to_string());
-  const AttentionOptions options = attention_options(given, tensors, q.size(2), k.size(2));
-  const Tensor grad_output = find(tensors, "grad_output");
+TensorMap compute(const AttentionCall& call) {
+  AttentionTensors tensors(load_safetensors(call.input), call.input);
+  const AttentionVariant& variant = variant_of(call);
+  const Tensor grad_output = tensors.find("grad_output");
   TensorMap results;
-  KeepRecord keep;
-  const Tensor output = attention(q, k, v, options);
-  results["output"] = output;
-  results["lse"] = keep.record->lse();
-  if (!given.no_weights) {
-    results["weights"] = keep.record->all_weights();
+  Tensor output;
+  if (variant.forms_weights) {
+    KeepRecord keep;
+    output = variant.run(call, tensors);
+    results["lse"] = keep.record->lse();
+    if (!call.no_weights) {
+      results["weights"] = keep.record->all_weights();
+    }
+  } else {
+    output = variant.run(call, tensors);
   }
+  results["output"] = output;
   if (grad_output.defined()) {
-    check_data(grad_output.shape() == output.shape(), given.input,
+    check_data(grad_output.shape() == output.shape(), call.input,
                "grad_output {} must have the output's shape {}", grad_output.shape().to_string(),
                output.shape().to_string());
     backward(output, grad_output.to(output.dtype()));
-    results["grad_q"] = q.grad();
-    results["grad_k"] = k.grad();
-    results["grad_v"] = v.grad();
-    if (options.bias.defined()) {
-      results["grad_mask"] = options.bias.grad();
+    for (const auto& [name, leaf] : tensors.leaves()) {
+      if (leaf.grad().defined()) {
+        results["grad_" + name] = leaf.grad();
+      }
     }
+  }
+  for (auto& [name, tensor] : results) {
+    tensor = tensor.detach().contiguous();
   }
   return results;
 }
 
-int run(const Options& given, const Common& common) {
-  const TensorMap tensors = load_safetensors(given.input);
-  TensorMap results = scaled_dot(given, tensors);
-  for (auto& [name, tensor] : results) {
-    tensor = tensor.detach().contiguous();
+/// Prints what --validate found; false where something is wrong.
+bool report(const AttentionCall& call, const TensorMap& results) {
+  const auto weights = results.find("weights");
+  if (weights == results.end()) {
+    fail(ErrorKind::usage, "attention", "--validate wants weights, which this call does not give");
   }
-  save_safetensors(given.output, results);
+  const bool causal = call.causal != "none";
+  const Tensor& all = weights->second;
+  const int64_t offset = call.causal == "bottom-right" ? all.size(3) - all.size(2) : 0;
+  const WeightsReport found = validate_weights(all, causal, offset);
+  std::fprintf(stderr,
+               "%s rows %lld, without keys %lld, worst sum 1 ± %.2g, range %.3g … %.3g, "
+               "not finite %lld, future %.3g\n",
+               found.ok() ? "weights are valid:" : "weights are NOT valid:",
+               static_cast<long long>(found.rows), static_cast<long long>(found.empty_rows),
+               found.worst_sum_error, found.smallest, found.largest,
+               static_cast<long long>(found.not_finite), found.future);
+  for (const std::string& problem : found.problems) {
+    std::fprintf(stderr, "  %s\n", problem.c_str());
+  }
+  return found.ok();
+}
+
+int run(const AttentionCall& call, const Common& common) {
+  const TensorMap results = compute(call);
+  save_safetensors(call.output, results);
+  const bool valid = !call.validate || report(call, results);
   if (common.json) {
     std::string shapes;
     for (const auto& [name, tensor] : results) {
@@ -128,43 +98,90 @@ int run(const Options& given, const Common& common) {
     std::printf("{%s}\n", shapes.c_str());
   } else if (!common.quiet) {
     for (const auto& [name, tensor] : results) {
-      std::printf("%-12s %s\n", name.c_str(), tensor.shape().to_string().c_str());
+      std::printf("%-28s %s\n", name.c_str(), tensor.shape().to_string().c_str());
     }
   }
-  return 0;
+  return valid ? 0 : 1;
+}
+
+void add_variant_options(CLI::App& app, AttentionCall& call) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  const CLI::Range positive(int64_t{1}, kMost);
+  const auto add = [&](const char* name, auto& value, const char* text) {
+    return app.add_option(name, value, text)->group("Variants")->capture_default_str();
+  };
+  add("--attention-window", call.attention_window, "longformer: keys on both sides together (512)")
+      ->check(positive);
+  add("--block-size", call.block_size, "bigbird: length of a block")->check(positive);
+  add("--random-blocks", call.random_blocks, "bigbird: random blocks a row, where none are given")
+      ->check(CLI::Range(int64_t{0}, kMost));
+  app.add_flag("--hf-compat", call.hf_compat, "bigbird: random blocks as Hugging Face's eval mode")
+      ->group("Variants");
+  add("--features", call.features, "performer: random features, where no projection is given")
+      ->check(positive);
+  add("--height", call.height, "swin: rows of the grid")->check(positive);
+  add("--width", call.width, "swin: columns of the grid")->check(positive);
+  add("--window-size", call.window_size, "swin: side of a window")->check(positive);
+  add("--shift", call.shift, "swin: how far windows are shifted")
+      ->check(CLI::Range(int64_t{0}, kMost));
+  add("--seed", call.seed, "bigbird, performer: of what is drawn");
+}
+
+std::string variant_help() {
+  std::string text = "What is computed; tensors read beside q, k, v:";
+  for (const AttentionVariant& variant : attention_variants()) {
+    text += "\n  " + variant.name + (variant.tensors.empty() ? "" : ": " + variant.tensors);
+  }
+  return text + "\n ";
 }
 
 std::function<int()> setup(CLI::App& app, const Common& common) {
-  auto given = std::make_shared<Options>();
-  app.add_option("--input", given->input, "safetensors with q, k, v and what else the call takes")
+  auto call = std::make_shared<AttentionCall>();
+  app.add_option(
+         "--input", call->input,
+         "safetensors: q [B,Hq,Tq,D], k, v [B,Hkv,Tk,D]; mask (u8, bool: 1 = attend; float: "
+         "added), key_padding u8 [B,Tk], grad_output where wanted")
       ->required();
-  app.add_option("--output", given->output, "safetensors to write")->required();
-  app.add_option("--kernel", given->kernel, "How to compute it")
+  app.add_option("--output", call->output,
+                 "safetensors to write: output, weights, lse, and gradients where grad_output came "
+                 "in")
+      ->required();
+  std::vector<std::string> names;
+  for (const AttentionVariant& variant : attention_variants()) {
+    names.push_back(variant.name);
+  }
+  app.add_option("--variant", call->variant, variant_help())
+      ->check(CLI::IsMember(names))
+      ->capture_default_str();
+  app.add_option("--kernel", call->kernel, "How to compute it")
       ->check(CLI::IsMember({"automatic", "reference", "chunked", "flash"}))
       ->capture_default_str();
-  app.add_option("--chunk", given->chunk, "Queries at a time of the chunked kernel")
+  app.add_option("--chunk", call->chunk, "Queries at a time of the chunked kernel")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
       ->capture_default_str();
-  app.add_option("--causal", given->causal, "Hide later keys, counted from which corner")
+  app.add_option("--causal", call->causal, "Hide later keys, counted from which corner")
       ->check(CLI::IsMember({"none", "top-left", "bottom-right"}))
       ->capture_default_str();
-  app.add_option("--scale", given->scale, "Factor of the scores (default: 1/sqrt(depth))");
-  app.add_option("--softcap", given->softcap, "Limit scores to ±S by S·tanh(s/S); 0: off")
+  app.add_option("--scale", call->scale, "Factor of the scores (default: 1/sqrt(depth))");
+  app.add_option("--softcap", call->softcap, "Limit scores to ±S by S·tanh(s/S); 0: off")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--window", given->window, "Keys visible to the left and right: L,R; -1: no limit")
+  app.add_option("--window", call->window, "Keys visible to the left and right: L,R; -1: no limit")
       ->delimiter(',')
       ->expected(2)
       ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40));
-  app.add_flag("--no-weights", given->no_weights, "Leave the weights out (long sequences)");
-  return [given, &common] { return run(*given, common); };
+  app.add_flag("--no-weights", call->no_weights, "Leave the weights out (long sequences)");
+  app.add_flag("--validate", call->validate,
+               "Check that weights sum to 1, lie in 0 … 1 and see no later key; report on stderr");
+  add_variant_options(app, *call);
+  return [call, &common] { return run(*call, common); };
 }
 
 const Registration registration{
     {"attention",
      "Run one attention call on given tensors, with weights and gradients",
      {"heed attention --input in.safetensors --output out.safetensors --causal top-left",
-      "heed attention --input in.safetensors --output out.safetensors --kernel flash --window "
-      "128,0"},
+      "heed attention --input in.safetensors --output out.safetensors --variant swin --height 8 "
+      "--width 8 --window-size 4"},
      setup}};
 
 }  // namespace

@@ -1,0 +1,141 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "heed/attention_layers.h"
+#include "heed/ops.h"
+
+namespace heed {
+namespace {
+
+constexpr const char* kOp = "longformer_attention";
+
+/// Where each sequence's global tokens are. Sequences with fewer than `count` are filled up with
+/// position 0, marked as not real.
+struct GlobalTokens {
+  int64_t count = 0;  // the most in one sequence
+  Tensor position;    // i64 [B, count]
+  Tensor real;        // u8 [B, count]
+};
+
+GlobalTokens find_global_tokens(const Tensor& mask, int64_t batch, int64_t length) {
+  GlobalTokens tokens;
+  if (!mask.defined()) {
+    return tokens;
+  }
+  const Tensor flags = mask.to(DType::u8).contiguous();
+  const uint8_t* flag = flags.data<uint8_t>();
+  for (int64_t b = 0; b < batch; ++b) {
+    const auto in_row = std::count_if(flag + b * length, flag + (b + 1) * length,
+                                      [](uint8_t value) { return value != 0; });
+    tokens.count = std::max<int64_t>(tokens.count, in_row);
+  }
+  tokens.position = Tensor::zeros({batch, tokens.count}, DType::i64);
+  tokens.real = Tensor::zeros({batch, tokens.count}, DType::u8);
+  for (int64_t b = 0; b < batch; ++b) {
+    int64_t next = b * tokens.count;
+    for (int64_t t = 0; t < length; ++t) {
+      if (flag[b * length + t] != 0) {
+        tokens.position.data<int64_t>()[next] = t;
+        tokens.real.data<uint8_t>()[next++] = 1;
+      }
+    }
+  }
+  return tokens;
+}
+
+/// Rows of x [B, H, T, D] by position [B, N] -> [B, H, N, D].
+Tensor take_rows(const Tensor& x, const Tensor& position) {
+  const Shape shape{x.size(0), x.size(1), position.size(1), x.size(3)};
+  return gather(x, 2, contiguous(expand(reshape(position, {shape[0], 1, shape[2], 1}), shape)));
+}
+
+void check_inputs(const LongformerInputs& in) {
+  check(in.window > 0 && in.window % 2 == 0, kOp, "window {} must be even and positive", in.window);
+  check(in.q.rank() == 4 && in.q.shape() == in.k.shape() && in.q.size(2) == in.v.size(2), kOp,
+        "q {}, k {} and v {} must be [batch, heads, length, depth] of one length",
+        in.q.shape().to_string(), in.k.shape().to_string(), in.v.shape().to_string());
+  const Shape positions{in.q.size(0), in.q.size(2)};
+  for (const Tensor& mask : {in.global_mask, in.key_padding}) {
+    check(!mask.defined() || (mask.shape() == positions && !is_floating(mask.dtype())), kOp,
+          "masks must be bool or u8 {}", positions.to_string());
+  }
+}
+
+/// Key j is real, and not global: u8 [B, T].
+Tensor local_keys(const LongformerInputs& in) {
+  const Tensor keep = Tensor::full({in.q.size(0), in.q.size(2)}, 1, DType::u8);
+  const auto clear = [&](const Tensor& mask, bool where) {
+    const Tensor flags = mask.to(DType::u8).contiguous();
+    for (int64_t i = 0; i < keep.numel(); ++i) {
+      if ((flags.data<uint8_t>()[i] != 0) == where) {
+        keep.data<uint8_t>()[i] = 0;
+      }
+    }
+  };
+  if (in.key_padding.defined()) {
+    clear(in.key_padding, false);
+  }
+  if (in.global_mask.defined()) {
+    clear(in.global_mask, true);
+  }
+  return keep;
+}
+
+/// out with the rows of global tokens replaced by `rows` [B, H, count, D].
+Tensor put_rows(const Tensor& out, const Tensor& rows, const GlobalTokens& tokens) {
+  const int64_t length = out.size(2);
+  const Tensor source = Tensor::empty({out.size(0), length}, DType::i64);
+  for (int64_t b = 0; b < out.size(0); ++b) {
+    int64_t* from = source.data<int64_t>() + b * length;
+    for (int64_t t = 0; t < length; ++t) {
+      from[t] = t;
+    }
+    for (int64_t n = 0; n < tokens.count; ++n) {
+      const int64_t at = b * tokens.count + n;
+      if (tokens.real.data<uint8_t>()[at] != 0) {
+        from[tokens.position.data<int64_t>()[at]] = length + n;
+      }
+    }
+  }
+  return take_rows(concat({out, rows}, 2), source);
+}
+
+}  // namespace
+
+Tensor longformer_attention(const LongformerInputs& in) {
+  check_inputs(in);
+  const GlobalTokens tokens = find_global_tokens(in.global_mask, in.q.size(0), in.q.size(2));
+  AttentionOptions options;
+  options.dropout = in.dropout;
+  options.training = in.training;
+  // Global keys stand in front, visible to all; they are hidden in the window, so that nothing
+  // counts twice.
+  options.position = Window{in.window / 2, in.window / 2, tokens.count, tokens.count};
+  options.key_padding = local_keys(in);
+  Tensor k = in.k;
+  Tensor v = in.v;
+  if (tokens.count > 0) {
+    k = concat({take_rows(in.k, tokens.position), in.k}, 2);
+    v = concat({take_rows(in.v, tokens.position), in.v}, 2);
+    options.key_padding = concat({tokens.real, options.key_padding}, 1);
+  }
+  Tensor out = attention(in.q, k, v, options);
+  if (tokens.count > 0) {
+    check(in.q_global.defined() && in.k_global.defined() && in.v_global.defined(), kOp,
+          "global tokens want q_global, k_global and v_global");
+    AttentionOptions everywhere;
+    everywhere.dropout = in.dropout;
+    everywhere.training = in.training;
+    everywhere.key_padding = in.key_padding;
+    const Tensor rows =
+        attention(take_rows(in.q_global, tokens.position), in.k_global, in.v_global, everywhere);
+    out = put_rows(out, rows, tokens);
+  }
+  if (in.key_padding.defined()) {
+    const Tensor padded = reshape(in.key_padding.to(out.dtype()), {out.size(0), 1, out.size(2), 1});
+    out = out * padded;
+  }
+  return out;
+}
+
+}  // namespace heed

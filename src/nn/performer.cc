@@ -1,0 +1,203 @@
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/check.h"
+#include "heed/attention_layers.h"
+#include "heed/ops.h"
+
+namespace heed {
+namespace {
+
+constexpr const char* kOp = "performer_attention";
+constexpr double kEpsilon = 1e-4;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kHidden = -1e30;  // finite, so that a sequence of nothing but padding gives no NaN
+constexpr double kNothing = 1e-30;  // added to sums of at least 1e-4, or of no key at all
+constexpr int64_t kChunk = 16;      // rows of the causal form that are computed together
+
+/// ω·x' - |x'|²/2 with x' = x·D^(-1/4): [B, H, T, m]. The m^(-1/2) of both feature maps cancels.
+Tensor exponents(const Tensor& x, const Tensor& projection) {
+  const Tensor scaled = x * std::pow(static_cast<double>(x.size(3)), -0.25);
+  return linear(scaled, projection, Tensor()) - sum(scaled * scaled, -1, true) * 0.5;
+}
+
+Tensor query_features(const Tensor& q, const Tensor& projection) {
+  const Tensor e = exponents(q, projection);
+  return exp(e - max(e, -1, true)) + kEpsilon;
+}
+
+/// [B, 1, T, 1] of 1 and 0, or undefined.
+Tensor real_keys(const Tensor& key_padding, DType type) {
+  return key_padding.defined()
+             ? reshape(key_padding.to(type), {key_padding.size(0), 1, key_padding.size(1), 1})
+             : Tensor();
+}
+
+Tensor hidden_keys(const Tensor& real) { return add(real * -1.0, 1.0).to(DType::boolean); }
+
+Tensor full(const Tensor& queries, Tensor keys, const Tensor& v, const Tensor& real) {
+  Tensor features;
+  if (real.defined()) {
+    keys = masked_fill(keys, expand(hidden_keys(real), keys.shape()), kHidden);
+    // One maximum over sequence and features: only so does it cancel.
+    features = (exp(keys - max(max(keys, -1, true), -2, true)) + kEpsilon) * real;
+  } else {
+    features = exp(keys - max(max(keys, -1, true), -2, true)) + kEpsilon;
+  }
+  const Tensor context = matmul(transpose(features), v);    // [B, H, m, Dv]
+  const Tensor total = transpose(sum(features, -2, true));  // [B, H, m, 1]
+  return matmul(queries, context) / (matmul(queries, total) + kNothing);
+}
+
+/// What the keys before a chunk leave behind.
+struct State {
+  Tensor max;      // [B, H, 1, 1]: of all exponents so far
+  Tensor context;  // [B, H, m, Dv]: Σ exp(e - max) vᵀ
+  Tensor total;    // [B, H, m, 1]: Σ exp(e - max)
+  Tensor values;   // [B, H, 1, Dv]: Σ v
+  Tensor count;    // [B, H, 1, 1]
+};
+
+/// One chunk of rows. Every row has the maximum over the keys it sees, so no later key touches it.
+Tensor causal_chunk(const Tensor& queries, const Tensor& keys, const Tensor& v, const Tensor& real,
+                    State* state) {
+  const int64_t rows = queries.size(2);
+  const DType type = v.dtype();
+  const Tensor later = Tensor::zeros({rows, rows}, DType::boolean);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = i + 1; j < rows; ++j) {
+      later.data<bool>()[i * rows + j] = true;
+    }
+  }
+  const Shape pairs{v.size(0), v.size(1), rows, rows};
+  const Tensor hidden = contiguous(expand(reshape(later, {1, 1, rows, rows}), pairs));
+  // max_i over keys j <= i and over what came before.
+  const Tensor row_max = expand(transpose(max(keys, -1, true)), pairs);  // [.., i, j]: of key j
+  const Tensor seen = masked_fill(contiguous(row_max), hidden, -kInfinity);
+  Tensor top = max(seen, -1, true);  // [B, H, rows, 1]
+  if (state->max.defined()) {
+    top = max(concat({top, contiguous(expand(state->max, top.shape()))}, -1), -1, true);
+  }
+  // exp(e_j - max_i) for every pair and feature, then q_i · that: [B, H, i, j].
+  const Tensor spread = unsqueeze(keys, 2) - unsqueeze(top, 3);  // [B, H, i, j, m]
+  const Tensor visible =
+      masked_fill(spread, contiguous(expand(unsqueeze(hidden, 4), spread.shape())), -kInfinity);
+  Tensor weights = squeeze(matmul(exp(visible), unsqueeze(queries, 4)), 4);
+  const Tensor allowed = add(hidden.to(type) * -1.0, 1.0);
+  weights = weights + sum(queries, -1, true) * kEpsilon * allowed;
+  if (real.defined()) {
+    weights = weights * transpose(real);
+  }
+  Tensor numerator = matmul(weights, v);
+  Tensor denominator = sum(weights, -1, true);
+  if (state->max.defined()) {
+    const Tensor fade = exp(contiguous(expand(state->max, top.shape())) - top);  // <= 1
+    const Tensor mass = sum(queries, -1, true) * kEpsilon;
+    numerator = numerator + matmul(queries, state->context) * fade + mass * state->values;
+    denominator = denominator + matmul(queries, state->total) * fade + mass * state->count;
+  }
+  const Tensor new_max = slice(top, 2, rows - 1, rows);
+  Tensor features = exp(keys - new_max);
+  Tensor values = v;
+  Tensor ones = Tensor::full({v.size(0), v.size(1), rows, 1}, 1.0, type);
+  if (real.defined()) {
+    features = features * real;
+    values = v * real;
+    ones = ones * real;
+  }
+  State next{new_max, matmul(transpose(features), v), transpose(sum(features, -2, true)),
+             sum(values, -2, true), sum(ones, -2, true)};
+  if (state->max.defined()) {
+    const Tensor fade = exp(state->max - new_max);
+    next.context = next.context + state->context * fade;
+    next.total = next.total + state->total * fade;
+    next.values = next.values + state->values;
+    next.count = next.count + state->count;
+  }
+  *state = next;
+  return numerator / (denominator + kNothing);
+}
+
+}  // namespace
+
+Tensor performer_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                           const Tensor& projection, bool causal, const Tensor& key_padding) {
+  check(q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && q.size(3) == k.size(3) &&
+            k.size(2) == v.size(2) && q.size(1) == k.size(1) && k.size(1) == v.size(1),
+        kOp, "q {}, k {} and v {} must be [batch, heads, length, depth] that agree",
+        q.shape().to_string(), k.shape().to_string(), v.shape().to_string());
+  check(projection.rank() == 2 && projection.size(1) == q.size(3), kOp,
+        "projection {} must be [features, {}]", projection.shape().to_string(), q.size(3));
+  check(!key_padding.defined() || key_padding.shape() == Shape({k.size(0), k.size(2)}), kOp,
+        "key_padding must be [batch, keys]");
+  const Tensor queries = query_features(q, projection);
+  const Tensor real = real_keys(key_padding, v.dtype());
+  const auto without_padding = [&](const Tensor& x) {  // whatever it holds, NaN included
+    return real.defined() ? masked_fill(x, expand(hidden_keys(real), x.shape()), 0.0) : x;
+  };
+  const Tensor keys = exponents(without_padding(k), projection);
+  const Tensor values = without_padding(v);
+  if (!causal) {
+    return full(queries, keys, values, real);
+  }
+  check(q.size(2) == k.size(2), kOp, "the causal form wants as many queries as keys, not {} and {}",
+        q.size(2), k.size(2));
+  State state;
+  std::vector<Tensor> rows;
+  for (int64_t begin = 0; begin < q.size(2); begin += kChunk) {
+    const int64_t end = std::min(begin + kChunk, q.size(2));
+    rows.push_back(causal_chunk(slice(queries, 2, begin, end), slice(keys, 2, begin, end),
+                                slice(values, 2, begin, end),
+                                real.defined() ? slice(real, 2, begin, end) : real, &state));
+  }
+  return concat(rows, 2);
+}
+
+Tensor performer_projection(int64_t features, int64_t depth, RandomKey key) {
+  check(features > 0 && depth > 0, "performer_projection", "{} features of depth {}", features,
+        depth);
+  Random draw(key.seed, key.stream);
+  const Tensor result = Tensor::empty({features, depth});
+  const auto n = static_cast<size_t>(depth);
+  std::vector<std::vector<double>> block;
+  for (int64_t row = 0; row < features; ++row) {
+    if (row % depth == 0) {
+      block.clear();
+    }
+    std::vector<double> direction(n);
+    double length = 0;
+    do {  // Gram-Schmidt; a draw that lies in the span of the others is drawn again
+      for (double& value : direction) {
+        value = draw.normal();
+      }
+      for (const auto& other : block) {
+        double product = 0;
+        for (size_t i = 0; i < n; ++i) {
+          product += direction[i] * other[i];
+        }
+        for (size_t i = 0; i < n; ++i) {
+          direction[i] -= product * other[i];
+        }
+      }
+      length = 0;
+      for (const double value : direction) {
+        length += value * value;
+      }
+    } while (length < 1e-12);
+    double gaussian = 0;
+    for (size_t i = 0; i < n; ++i) {
+      const double value = draw.normal();
+      gaussian += value * value;
+    }
+    for (size_t i = 0; i < n; ++i) {
+      direction[i] /= std::sqrt(length);
+      result.data<float>()[row * depth + static_cast<int64_t>(i)] =
+          static_cast<float>(direction[i] * std::sqrt(gaussian));
+    }
+    block.push_back(std::move(direction));
+  }
+  return result;
+}
+
+}  // namespace heed

@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "heed/attention_layers.h"
+#include "heed/ops.h"
+#include "ops/attention_problem.h"
+#include "ops/relative.h"
+
+namespace heed {
+
+Tensor shaw_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& relative_key,
+                      const Tensor& relative_value, const AttentionOptions& options) {
+  constexpr const char* kOp = "shaw_attention";
+  const AttentionShape shape = check_attention(q, k, v, options);
+  check(!options.bias.defined(), kOp, "takes no bias of its own");
+  for (const Tensor& table : {relative_key, relative_value}) {
+    check(!table.defined() || (table.rank() == 2 && table.size(0) % 2 == 1), kOp,
+          "relative_key and relative_value must be [2·reach + 1, depth], not {}",
+          table.shape().to_string());
+  }
+  AttentionOptions mine = options;
+  if (relative_key.defined()) {
+    const Tensor products = linear(q, relative_key, Tensor());  // [B, H, Tq, 2m+1]
+    mine.bias = spread_distances(products, shape.keys, 0) * attention_scale(shape, options);
+  }
+  if (!relative_value.defined()) {
+    return attention(q, k, v, mine);
+  }
+  // The values' part needs the weights themselves, so this is the formula in plain steps.
+  check(shape.heads == shape.kv_heads, kOp,
+        "relative values want as many key heads as query heads");
+  Tensor scores = matmul(q, transpose(k)) * attention_scale(shape, options);
+  if (mine.bias.defined()) {
+    scores = scores + mine.bias;
+  }
+  const Tensor hidden = hidden_mask(shape, options);
+  if (hidden.defined()) {
+    scores = masked_fill(scores, hidden, -std::numeric_limits<double>::infinity());
+  }
+  const Tensor weights = dropout(softmax(scores), options.dropout, options.training);
+  const Tensor by_distance = collect_distances(weights, relative_value.size(0) / 2, 0);
+  return matmul(weights, v) + matmul(by_distance, relative_value);
+}
+
+int64_t t5_bucket(int64_t distance, bool bidirectional, int64_t buckets, int64_t max_distance) {
+  int64_t first = 0;
+  int64_t away = -distance;  // keys in the past count up
+  if (bidirectional) {
+    buckets /= 2;
+    first = distance > 0 ? buckets : 0;
+    away = std::abs(distance);
+  }
+  away = std::max<int64_t>(away, 0);
+  const int64_t exact = buckets / 2;
+  if (away < exact) {
+    return first + away;
+  }
+  // In f32 like the models that were trained with it: the buckets' edges are where f32 puts them.
+  const float share =
+      std::log(static_cast<float>(away) / static_cast<float>(exact)) /
+      static_cast<float>(std::log(static_cast<double>(max_distance) / static_cast<double>(exact)));
+  const auto step = static_cast<int64_t>(share * static_cast<float>(buckets - exact));
+  return first + std::min(exact + step, buckets - 1);
+}
+
+Tensor t5_buckets(int64_t queries, int64_t keys, int64_t offset, bool bidirectional,
+                  int64_t buckets, int64_t max_distance) {
+  check(buckets >= 4 && max_distance > buckets / 2, "t5_buckets",
+        "{} buckets up to distance {}: give at least 4 buckets and a greater distance", buckets,
+        max_distance);
+  const Tensor result = Tensor::empty({queries, keys}, DType::i64);
+  for (int64_t i = 0; i < queries; ++i) {
+    for (int64_t j = 0; j < keys; ++j) {
+      result.data<int64_t>()[i * keys + j] =
+          t5_bucket(j - i - offset, bidirectional, buckets, max_distance);
+    }
+  }
+  return result;
+}
+
+Tensor t5_bias(const Tensor& table, int64_t queries, int64_t keys, int64_t offset,
+               bool bidirectional, int64_t max_distance) {
+  check(table.rank() == 2, "t5_bias", "the table {} must be [buckets, heads]",
+        table.shape().to_string());
+  const Tensor buckets =
+      t5_buckets(queries, keys, offset, bidirectional, table.size(0), max_distance);
+  return unsqueeze(permute(embedding(table, buckets), {2, 0, 1}), 0);
+}
+
+Tensor alibi_slopes(int64_t heads) {
+  check(heads > 0, "alibi_slopes", "{} heads", heads);
+  int64_t power = 1;
+  while (power * 2 <= heads) {
+    power *= 2;
+  }
+  const Tensor slopes = Tensor::empty({heads});
+  for (int64_t h = 0; h < heads; ++h) {
+    // Heads beyond a power of two take every other slope of twice as many heads.
+    const double exponent =
+        h < power ? static_cast<double>(h + 1) / static_cast<double>(power)
+                  : (static_cast<double>(h - power) + 0.5) / static_cast<double>(power);
+    slopes.data<float>()[h] = static_cast<float>(std::exp2(-8.0 * exponent));
+  }
+  return slopes;
+}
+
+Tensor alibi_bias(int64_t heads, int64_t queries, int64_t keys, int64_t offset) {
+  const Tensor slopes = alibi_slopes(heads);
+  const Tensor bias = Tensor::empty({1, heads, queries, keys});
+  float* out = bias.data<float>();
+  for (int64_t h = 0; h < heads; ++h) {
+    for (int64_t i = 0; i < queries; ++i) {
+      for (int64_t j = 0; j < keys; ++j) {
+        *out++ = -slopes.data<float>()[h] * static_cast<float>(std::abs(i + offset - j));
+      }
+    }
+  }
+  return bias;
+}
+
+}  // namespace heed

@@ -1,0 +1,128 @@
+#include "base/check.h"
+#include "heed/attention_layers.h"
+#include "heed/ops.h"
+
+namespace heed {
+namespace {
+
+constexpr const char* kOp = "swin_attention";
+
+/// x moved up and to the left by `shift` around the grid's edges; axes 2 and 3.
+Tensor roll(const Tensor& x, int64_t shift) {
+  Tensor result = x;
+  for (const int axis : {2, 3}) {
+    const int64_t extent = x.size(axis);
+    const int64_t by = ((shift % extent) + extent) % extent;
+    if (by != 0) {
+      result = concat({slice(result, axis, by, extent), slice(result, axis, 0, by)}, axis);
+    }
+  }
+  return result;
+}
+
+struct Grid {
+  int64_t batch, heads, height, width, window, shift;
+
+  int64_t windows() const { return (height / window) * (width / window); }
+  int64_t places() const { return window * window; }
+};
+
+/// [B, H, T, D] -> [B·windows, H, window², D]
+Tensor to_windows(const Tensor& x, const Grid& grid) {
+  const int64_t depth = x.size(3);
+  const Tensor rolled =
+      roll(reshape(x, {grid.batch, grid.heads, grid.height, grid.width, depth}), grid.shift);
+  const Tensor cut = reshape(rolled, {grid.batch, grid.heads, grid.height / grid.window,
+                                      grid.window, grid.width / grid.window, grid.window, depth});
+  return reshape(permute(cut, {0, 2, 4, 1, 3, 5, 6}),
+                 {grid.batch * grid.windows(), grid.heads, grid.places(), depth});
+}
+
+Tensor from_windows(const Tensor& x, const Grid& grid) {
+  const int64_t depth = x.size(3);
+  const Tensor cut = reshape(x, {grid.batch, grid.height / grid.window, grid.width / grid.window,
+                                 grid.heads, grid.window, grid.window, depth});
+  const Tensor rolled = reshape(permute(cut, {0, 3, 1, 4, 2, 5, 6}),
+                                {grid.batch, grid.heads, grid.height, grid.width, depth});
+  return reshape(roll(rolled, -grid.shift),
+                 {grid.batch, grid.heads, grid.height * grid.width, depth});
+}
+
+/// Which of the three stripes a row or column of the shifted grid belongs to: places that were not
+/// neighbours before the shift are in different ones.
+int64_t stripe(int64_t place, int64_t extent, int64_t window, int64_t shift) {
+  if (place < extent - window) {
+    return 0;
+  }
+  return place < extent - shift ? 1 : 2;
+}
+
+/// u8 [B·windows, 1, window², window²]: 1 where two places of a window were neighbours.
+Tensor neighbours(const Grid& grid) {
+  const int64_t columns = grid.width / grid.window;
+  const Tensor keep =
+      Tensor::empty({grid.batch * grid.windows(), 1, grid.places(), grid.places()}, DType::u8);
+  uint8_t* out = keep.data<uint8_t>();
+  const auto region = [&](int64_t window, int64_t place) {
+    const int64_t row = window / columns * grid.window + place / grid.window;
+    const int64_t column = window % columns * grid.window + place % grid.window;
+    return stripe(row, grid.height, grid.window, grid.shift) * 3 +
+           stripe(column, grid.width, grid.window, grid.shift);
+  };
+  for (int64_t n = 0; n < grid.batch * grid.windows(); ++n) {
+    const int64_t window = n % grid.windows();
+    for (int64_t i = 0; i < grid.places(); ++i) {
+      for (int64_t j = 0; j < grid.places(); ++j) {
+        *out++ = region(window, i) == region(window, j) ? 1 : 0;
+      }
+    }
+  }
+  return keep;
+}
+
+/// [1, H, window², window²] of a table [(2·window - 1)², H].
+Tensor table_bias(const Tensor& table, const Grid& grid) {
+  const Tensor index = Tensor::empty({grid.places(), grid.places()}, DType::i64);
+  const int64_t span = 2 * grid.window - 1;
+  for (int64_t i = 0; i < grid.places(); ++i) {
+    for (int64_t j = 0; j < grid.places(); ++j) {
+      const int64_t rows = i / grid.window - j / grid.window + grid.window - 1;
+      const int64_t columns = i % grid.window - j % grid.window + grid.window - 1;
+      index.data<int64_t>()[i * grid.places() + j] = rows * span + columns;
+    }
+  }
+  return unsqueeze(permute(embedding(table, index), {2, 0, 1}), 0);
+}
+
+}  // namespace
+
+Tensor swin_attention(const SwinInputs& in) {
+  check(in.q.rank() == 4 && in.q.shape() == in.k.shape() && in.v.rank() == 4 &&
+            in.v.size(1) == in.q.size(1) && in.v.size(2) == in.q.size(2),
+        kOp, "q {}, k {} and v {} must be [batch, heads, places, depth] that agree",
+        in.q.shape().to_string(), in.k.shape().to_string(), in.v.shape().to_string());
+  check(in.height > 0 && in.width > 0 && in.q.size(2) == in.height * in.width, kOp,
+        "{} places are no grid of {} × {}", in.q.size(2), in.height, in.width);
+  check(in.window > 0 && in.height % in.window == 0 && in.width % in.window == 0, kOp,
+        "windows of {} do not divide a grid of {} × {}; pad it", in.window, in.height, in.width);
+  check(in.shift >= 0 && in.shift < in.window, kOp, "shift {} must lie in 0 … {}", in.shift,
+        in.window - 1);
+  const Grid grid{in.q.size(0), in.q.size(1), in.height, in.width, in.window, in.shift};
+  AttentionOptions options;
+  options.dropout = in.dropout;
+  options.training = in.training;
+  if (in.bias_table.defined()) {
+    const Shape wanted{(2 * in.window - 1) * (2 * in.window - 1), grid.heads};
+    check(in.bias_table.shape() == wanted, kOp, "bias table has shape {}, wanted {}",
+          in.bias_table.shape().to_string(), wanted.to_string());
+    options.bias = table_bias(in.bias_table, grid);
+  }
+  if (in.shift > 0) {
+    options.keep = neighbours(grid);
+  }
+  const Tensor out =
+      attention(to_windows(in.q, grid), to_windows(in.k, grid), to_windows(in.v, grid), options);
+  return from_windows(out, grid);
+}
+
+}  // namespace heed

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heed/nn.h"
+#include "heed/tensor.h"
+
+namespace heed {
+
+/// Inputs of a full pass, by Hugging Face's names. A model takes those it knows; others are an
+/// error.
+struct ModelInput {
+  Tensor input_ids;               ///< i64 [B, T]
+  Tensor attention_mask;          ///< i64 or u8 [B, T], 1 = real
+  Tensor token_type_ids;          ///< i64 [B, T]
+  Tensor decoder_input_ids;       ///< i64 [B, T]
+  Tensor decoder_attention_mask;  ///< i64 or u8 [B, T]
+  Tensor pixel_values;            ///< f32 [B, C, H, W]
+  Tensor features;                ///< f32 [B, N, F]: image regions, or a sequence to regress on
+  Tensor decoder_features;        ///< f32 [B, T, F]: the regressor's shifted targets
+  Tensor labels;                  ///< i64 (classes or tokens, -100 = ignore) or f32 (regression)
+  bool training = false;          ///< dropout on
+  bool want_logits = true;        ///< false: only the loss, without the logits of a whole batch
+  bool skip_padding = false;      ///< true: padded positions are not computed (their results are 0)
+  double label_smoothing = 0.0;
+};
+
+/// Results of a full pass; what a model does not have is undefined.
+struct ModelOutput {
+  Tensor loss;
+  Tensor logits;
+  Tensor last_hidden_state;
+  Tensor pooler_output;
+  Tensor encoder_last_hidden_state;
+};
+
+/// The encoder's result, for a decoder to look at.
+struct Memory {
+  Tensor rows;    ///< [N, width]
+  Layout layout;  ///< of its sequences
+};
+
+/// What kind of work a model does.
+enum class ModelKind {
+  decoder,          ///< continues tokens: gpt2, llama
+  encoder,          ///< reads tokens: bert, distilbert
+  encoder_decoder,  ///< tokens to tokens: t5, marian
+  vision,           ///< reads images: vit
+  vision_decoder,   ///< images (or regions) to tokens: captioning
+  regressor,        ///< numbers to numbers
+};
+
+/// A model and its parameters. Made by load_model() or create_model().
+class HEED_API Model {
+ public:
+  virtual ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  virtual ModelKind kind() const = 0;
+  virtual ModelOutput forward(const ModelInput& input) const = 0;
+
+  // Step by step, for generation. Models that cannot throw an Error that says so.
+  /// The encoder's part for a batch of inputs; padding is not computed.
+  virtual Memory encode(const ModelInput& input) const;
+  /// An empty cache with room for `capacity` positions.
+  virtual SequenceCache new_cache(int64_t capacity) const;
+  /// Hidden rows of the decoder for new tokens: ids i64 [N], cut by pass.layout, with pass.caches
+  /// (and pass.memory on the first call of an encoder-decoder). Adds to the caches.
+  virtual Tensor decode(const Tensor& ids, Pass& pass) const;
+  /// Logits [N, vocabulary] of hidden rows.
+  virtual Tensor logits(const Tensor& rows) const;
+
+  virtual int64_t vocabulary() const { return 0; }
+  virtual int64_t context() const { return 0; }  ///< most positions; 0: no limit
+  virtual int64_t width() const { return 0; }
+  virtual int64_t layers() const { return 0; }
+  virtual int64_t heads() const { return 0; }
+
+  const std::string& model_type() const { return model_type_; }
+  /// config.json as text.
+  const std::string& config() const { return config_; }
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  int64_t parameter_count() const;
+  /// Gradient checkpointing on every stack.
+  void set_recompute(bool on) { recompute_ = on; }
+
+ protected:
+  Model() = default;
+  bool recompute_ = false;
+
+ private:
+  friend struct ModelAccess;
+  std::string model_type_;
+  std::string config_;
+  std::vector<Parameter> parameters_;
+};
+
+struct LoadOptions {
+  bool trainable = false;  ///< f32 copies that require gradients, instead of mapped weights
+};
+/// A Hugging Face folder, a run folder (its model/), a .gguf file or llama2.c's .bin.
+HEED_API std::unique_ptr<Model> load_model(const std::filesystem::path& path,
+                                           const LoadOptions& options = {});
+/// A model with fresh parameters from the text of a config.json.
+HEED_API std::unique_ptr<Model> create_model(std::string_view config, uint64_t seed);
+/// A model from the text of a config.json and tensors by the checkpoint's names.
+HEED_API std::unique_ptr<Model> build_model(std::string_view config, TensorMap tensors,
+                                            const std::string& file,
+                                            const LoadOptions& options = {});
+/// Writes config.json, generation_config.json and model.safetensors with the names that Hugging
+/// Face expects; floating parameters in `type`.
+HEED_API void save_model(const Model& model, const std::filesystem::path& folder,
+                         DType type = DType::f32);
+/// The model_types that load_model() knows.
+HEED_API std::vector<std::string> known_model_types();
+
+}  // namespace heed

@@ -1,0 +1,303 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heed/attention.h"
+#include "heed/io.h"
+#include "heed/ops.h"
+#include "heed/random.h"
+#include "heed/tensor.h"
+
+// Layers and the Scope that gives them their parameters.
+
+namespace heed {
+
+/// How a fresh parameter starts.
+struct Init {
+  enum class Kind { constant, normal, uniform } kind = Kind::constant;
+  double value = 0.0;  ///< the constant, the standard deviation, or the bound of [-value, value]
+
+  static Init zeros() { return {Kind::constant, 0.0}; }
+  static Init ones() { return {Kind::constant, 1.0}; }
+  static Init normal(double deviation) { return {Kind::normal, deviation}; }
+  static Init uniform(double bound) { return {Kind::uniform, bound}; }
+  /// PyTorch's default for Linear: uniform in ±1/sqrt(in).
+  static Init fan_in(int64_t in);
+};
+
+struct Parameter {
+  std::string name;  ///< as in the checkpoint
+  Tensor tensor;
+};
+
+/// Hands out parameters by the checkpoint's own names: from an initialiser, or from a file's
+/// tensors. A fresh value depends on the seed and the name only. Copies share what they collected.
+class HEED_API Scope {
+ public:
+  /// Fresh parameters that require gradients.
+  static Scope fresh(uint64_t seed);
+  /// Parameters from a file's tensors; `file` appears in errors. Where `trainable`, they are copied
+  /// to f32 and require gradients; else matrices stay as they are stored, mapped and maybe
+  /// quantised.
+  static Scope loaded(TensorMap tensors, std::string file, bool trainable);
+
+  /// The scope below: names get "name." in front.
+  Scope operator/(std::string_view name) const;
+  Scope operator/(int64_t index) const;
+  std::string path(std::string_view name) const;
+
+  /// A parameter in f32 (norms, biases, positions).
+  Tensor parameter(std::string_view name, const Shape& shape, const Init& init) const;
+  /// A matrix that linear() or an embedding reads: kept in its stored type where not trainable.
+  Tensor weight(std::string_view name, const Shape& shape, const Init& init) const;
+
+  bool is_fresh() const;
+  /// Whether the file has this tensor (false for a fresh scope).
+  bool has(std::string_view name) const;
+  /// Shape of a tensor of the file, if it is there.
+  std::optional<Shape> shape_of(std::string_view name) const;
+  /// Names may come with or without this prefix ("transformer.").
+  void allow_prefix(std::string_view prefix) const;
+  /// Tensors that are there and not wanted: whole names, or endings that start with "*".
+  void ignore(std::initializer_list<std::string_view> names) const;
+  /// Marks a tensor as used under another name (tied weights that a file stores twice).
+  void alias(std::string_view name) const;
+  /// One error that lists every missing, extra and misshapen tensor.
+  void finish() const;
+  /// Everything handed out, in order.
+  const std::vector<Parameter>& parameters() const;
+
+ private:
+  struct State;
+  Scope(std::shared_ptr<State> state, std::string prefix);
+  Tensor take(std::string_view name, const Shape& shape, const Init& init, bool keep_type) const;
+
+  std::shared_ptr<State> state_;
+  std::string prefix_;
+};
+
+class HEED_API Linear {
+ public:
+  struct Options {
+    bool bias = true;
+    WeightLayout layout = WeightLayout::out_in;
+    std::optional<Init> init = {};  ///< of the weight; default Init::fan_in
+    std::optional<Init> bias_init =
+        {};  ///< default: zeros where `init` is given, else Init::fan_in
+  };
+  Linear() = default;
+  Linear(const Scope& scope, int64_t in, int64_t out, const Options& options);
+  Linear(const Scope& scope, int64_t in, int64_t out) : Linear(scope, in, out, Options()) {}
+  /// A layer over weights that exist already (tied heads).
+  Linear(Tensor weight, Tensor bias, WeightLayout layout = WeightLayout::out_in);
+
+  Tensor operator()(const Tensor& x, Activation activation = Activation::none,
+                    const Tensor& residual = {}) const;
+  bool defined() const { return weight_.defined(); }
+  const Tensor& weight() const { return weight_; }
+  const Tensor& bias() const { return bias_; }
+  WeightLayout layout() const { return layout_; }
+
+ private:
+  Tensor weight_, bias_;
+  WeightLayout layout_ = WeightLayout::out_in;
+};
+
+/// LayerNorm or RMSNorm over the last axis.
+class HEED_API Norm {
+ public:
+  enum class Kind { layer, rms };
+  Norm() = default;
+  Norm(const Scope& scope, int64_t width, double eps, Kind kind = Kind::layer, bool bias = true);
+  Tensor operator()(const Tensor& x) const;
+  bool defined() const { return weight_.defined(); }
+
+ private:
+  Tensor weight_, bias_;
+  double eps_ = 1e-5;
+  Kind kind_ = Kind::layer;
+};
+
+/// Rows of a table by id, as f32 whatever the table's type.
+class HEED_API Embedding {
+ public:
+  Embedding() = default;
+  Embedding(const Scope& scope, int64_t count, int64_t width, const Init& init);
+  explicit Embedding(Tensor weight) : weight_(std::move(weight)) {}
+  Tensor operator()(const Tensor& ids) const;
+  const Tensor& weight() const { return weight_; }
+  bool defined() const { return weight_.defined(); }
+
+ private:
+  Tensor weight_;
+};
+
+/// How rows [N, width] are cut into sequences. Layers work on rows, so that padding need not be
+/// computed and sequences of any length, each with a cache of its own, go through together.
+struct HEED_API Layout {
+  int64_t batch = 0;
+  int64_t length = 0;           ///< of every sequence where `starts` is empty
+  std::vector<int64_t> starts;  ///< first row of each sequence, and N
+  Tensor key_padding;           ///< [batch, length] u8, 1 = real; for equal lengths only
+
+  static Layout equal(int64_t batch, int64_t length, Tensor key_padding = {});
+  static Layout ragged(const std::vector<int64_t>& lengths);
+  int64_t rows() const { return starts.empty() ? batch * length : starts.back(); }
+  bool is_ragged() const { return !starts.empty(); }
+  int64_t start(int64_t sequence) const {
+    return starts.empty() ? sequence * length : starts[static_cast<size_t>(sequence)];
+  }
+  int64_t length_of(int64_t sequence) const { return start(sequence + 1) - start(sequence); }
+};
+
+/// Keys and values of one sequence in one layer. Room for `capacity` positions is reserved at once
+/// and touched as it fills, so growing copies nothing.
+class HEED_API KvCache {
+ public:
+  KvCache() = default;
+  KvCache(int64_t heads, int64_t capacity, int64_t key_width, int64_t value_width);
+  /// Adds keys and values [heads, count, width]; an error where the capacity is exceeded.
+  void append(const Tensor& k, const Tensor& v);
+  Tensor keys() const;  ///< [1, heads, length, width], a view
+  Tensor values() const;
+  int64_t length() const { return length_; }
+  void truncate(int64_t length);
+  KvCache copy() const;
+  bool defined() const { return k_.defined(); }
+
+ private:
+  Tensor k_, v_;
+  int64_t length_ = 0;
+};
+
+/// Caches of one sequence in all layers: self-attention, and for a decoder the encoder's keys and
+/// values, computed once.
+struct HEED_API SequenceCache {
+  std::vector<KvCache> self;
+  std::vector<KvCache> cross;
+  int64_t length = 0;  ///< positions seen so far
+  SequenceCache copy() const;
+};
+
+/// What a layer needs to know about the pass it is part of.
+struct Pass {
+  Layout layout;
+  bool training = false;
+  std::vector<SequenceCache*> caches;  ///< one a sequence, or empty
+  const Tensor* memory = nullptr;      ///< rows of the encoder's result
+  const Layout* memory_layout = nullptr;
+  Tensor bias;        ///< added to the scores of self-attention (T5), [1, H, Tq, Tk]
+  Tensor cross_bias;  ///< likewise of cross-attention
+
+  /// Position of each row in its sequence (cached length included), i64 [rows].
+  Tensor positions() const;
+};
+
+/// cos and sin tables [positions, width/2] of rotary embeddings and their application.
+class HEED_API Rotary {
+ public:
+  Rotary() = default;
+  Rotary(int64_t width, int64_t positions, double theta, bool interleaved = false);
+  /// x [N, heads, width], position of each row.
+  Tensor operator()(const Tensor& x, const Tensor& positions) const;
+  bool defined() const { return cos_.defined(); }
+
+ private:
+  Tensor cos_, sin_;
+  bool interleaved_ = false;
+};
+
+/// Self- or cross-attention with its projections. All layers call heed::attention().
+class HEED_API MultiHeadAttention {
+ public:
+  struct Options {
+    int64_t heads = 1;
+    int64_t kv_heads = 0;  ///< 0: as heads
+    int64_t head_width = 0;
+    bool causal = false;
+    int64_t window = 0;  ///< > 0: only that many last positions (sliding window), with causal
+    std::optional<double> scale;
+    double dropout = 0.0;
+    Rotary rotary;
+  };
+  MultiHeadAttention() = default;
+  /// Three projections.
+  MultiHeadAttention(Linear q, Linear k, Linear v, Linear out, const Options& options);
+  /// One projection to q | k | v.
+  MultiHeadAttention(Linear qkv, Linear out, const Options& options);
+
+  /// Rows in, rows out; `residual` is added to the result. Keys and values come from the rows
+  /// themselves and the caches.
+  Tensor operator()(const Tensor& rows, const Pass& pass, int64_t layer,
+                    const Tensor& residual = {}) const;
+  /// Keys and values come from pass.memory.
+  Tensor cross(const Tensor& rows, const Pass& pass, int64_t layer,
+               const Tensor& residual = {}) const;
+  const Options& options() const { return options_; }
+
+ private:
+  Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Layout& queries,
+                const Layout& keys, const Tensor& bias, bool training) const;
+  Tensor attend_cached(const Tensor& q, const Pass& pass, int64_t layer, bool cross) const;
+  AttentionOptions attention_options(int64_t queries, int64_t keys, bool training) const;
+
+  Linear q_, k_, v_, qkv_, out_;
+  Options options_;
+};
+
+class HEED_API FeedForward {
+ public:
+  FeedForward() = default;
+  FeedForward(Linear up, Linear down, Activation activation, double inner_dropout = 0.0);
+  /// activate(gate(x)) * up(x), then down.
+  FeedForward(Linear gate, Linear up, Linear down, Activation activation,
+              double inner_dropout = 0.0);
+  Tensor operator()(const Tensor& x, bool training, const Tensor& residual = {}) const;
+
+ private:
+  Linear gate_, up_, down_;
+  Activation activation_ = Activation::relu;
+  double inner_dropout_ = 0.0;
+};
+
+/// One Transformer block: self-attention, cross-attention where there is one, feed-forward, each
+/// with its residual and norm.
+class HEED_API Block {
+ public:
+  struct Parts {
+    Norm attention_norm;
+    MultiHeadAttention attention;
+    Norm cross_norm;
+    MultiHeadAttention cross;
+    bool has_cross = false;
+    Norm feed_forward_norm;
+    FeedForward feed_forward;
+    bool pre_norm = true;  ///< norm before each part (GPT-2) or after its residual (BERT)
+    double dropout = 0.0;  ///< on each part's result, before the residual is added
+  };
+  Block() = default;
+  explicit Block(Parts parts) : parts_(std::move(parts)) {}
+  Tensor operator()(const Tensor& rows, const Pass& pass, int64_t layer) const;
+
+ private:
+  Parts parts_;
+};
+
+/// Runs blocks one after the other, each inside Place "blocks.N"; where `recompute` and a gradient
+/// is wanted, only the blocks' inputs are kept and backward() runs each block again. `after` is
+/// called with each block's result.
+HEED_API Tensor run_blocks(const std::vector<Block>& blocks, Tensor rows, const Pass& pass,
+                           bool recompute,
+                           const std::function<void(int64_t, const Tensor&)>& after = nullptr);
+
+enum class SinusoidLayout { interleaved, concatenated };
+/// [positions, width] of sines and cosines, base 10,000.
+HEED_API Tensor sinusoidal_positions(int64_t positions, int64_t width, SinusoidLayout layout);
+
+}  // namespace heed

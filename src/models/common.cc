@@ -1,0 +1,208 @@
+#include "models/common.h"
+
+#include <unistd.h>
+
+#include "base/check.h"
+
+namespace heed {
+namespace {
+constexpr int64_t kMaxExtent = int64_t{1} << 24;
+}
+
+int64_t extent(const Json& config, std::string_view key) {
+  return config.integer(key, 1, kMaxExtent);
+}
+
+int64_t extent_or(const Json& config, std::string_view key, int64_t otherwise) {
+  return config.integer_or(key, otherwise, 1, kMaxExtent);
+}
+
+double positive_or(const Json& config, std::string_view key, double otherwise) {
+  const double value = config.number_or(key, otherwise, 0.0, 1e12);
+  check_data(value > 0.0, config.file(), "{} is {}; it must be above 0", key, value);
+  return value;
+}
+
+double rate_or(const Json& config, std::string_view key, double otherwise) {
+  const double value = config.number_or(key, otherwise, 0.0, 1.0);
+  check_data(value < 1.0, config.file(), "{} is {}; it must be below 1", key, value);
+  return value;
+}
+
+Activation activation_of(const Json& config, std::string_view key, std::string_view otherwise) {
+  const std::string name = config.string_or(key, otherwise);
+  if (name == "gelu") {
+    return Activation::gelu;
+  }
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") {
+    return Activation::gelu_tanh;
+  }
+  if (name == "relu") {
+    return Activation::relu;
+  }
+  if (name == "silu" || name == "swish") {
+    return Activation::silu;
+  }
+  if (name == "tanh") {
+    return Activation::tanh;
+  }
+  fail(ErrorKind::data, config.file(),
+       "{} '{}' is not supported; use gelu, gelu_new, relu, silu or tanh", key, name);
+}
+
+int64_t head_width(const Json& config, std::string_view width_key, int64_t width,
+                   std::string_view heads_key, int64_t heads) {
+  check_data(width % heads == 0, config.file(), "{} {} is not divisible by {} {}", width_key, width,
+             heads_key, heads);
+  return width / heads;
+}
+
+std::string architecture(const Json& config) {
+  const auto found = config.find("architectures");
+  return found && found->is_array() && found->size() > 0 ? (*found)[0].string() : std::string();
+}
+
+void check_size(const Json& config, double parameters) {
+  const double memory =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  check_data(
+      parameters * 4 <= memory, config.file(),
+      "describes a model of {:.3g} parameters ({:.3g} GB in f32); this machine has {:.3g} GB",
+      parameters, parameters * 4e-9, memory * 1e-9);
+}
+
+Tensor padding_mask(const Tensor& mask, int64_t batch, int64_t length, const char* name) {
+  if (!mask.defined()) {
+    return {};
+  }
+  check(mask.shape() == Shape({batch, length}), "forward", "{} {} does not fit {} x {} tokens",
+        name, mask.shape().to_string(), batch, length);
+  Tensor result = Tensor::empty({batch, length}, DType::u8);
+  const std::vector<double> values = mask.to_doubles();
+  bool masks = false;
+  for (size_t i = 0; i < values.size(); ++i) {
+    check(values[i] == 0.0 || values[i] == 1.0, "forward", "{} holds {}; 0 or 1 is wanted", name,
+          values[i]);
+    result.data<uint8_t>()[i] = values[i] != 0.0;
+    masks = masks || values[i] == 0.0;
+  }
+  return masks ? result : Tensor();
+}
+
+TokenRows token_rows(const Tensor& ids_in, const Tensor& mask, int64_t vocabulary,
+                     bool skip_padding, const char* name) {
+  check(ids_in.defined(), "forward", "{} is missing", name);
+  check(ids_in.rank() == 2 && (ids_in.dtype() == DType::i64 || ids_in.dtype() == DType::i32),
+        "forward", "{} must be whole numbers [batch, length], not {} {}", name,
+        name_of(ids_in.dtype()), ids_in.shape().to_string());
+  TokenRows tokens;
+  tokens.batch = ids_in.size(0);
+  tokens.length = ids_in.size(1);
+  check(ids_in.numel() > 0, "forward", "{} {} is empty", name, ids_in.shape().to_string());
+  const Tensor ids = ids_in.to(DType::i64).contiguous();
+  const Tensor padding = padding_mask(mask, tokens.batch, tokens.length, "attention_mask");
+  const bool drop = skip_padding && padding.defined();
+  std::vector<int64_t> kept, positions, places, lengths;
+  for (int64_t b = 0; b < tokens.batch; ++b) {
+    int64_t count = 0;
+    for (int64_t t = 0; t < tokens.length; ++t) {
+      const int64_t place = b * tokens.length + t;
+      const int64_t id = ids.data<int64_t>()[place];
+      check_data(id >= 0 && id < vocabulary, name,
+                 "id {} at [{}, {}] is outside the vocabulary of {}", id, b, t, vocabulary);
+      if (!drop || padding.data<uint8_t>()[place] != 0) {
+        kept.push_back(id);
+        positions.push_back(t);
+        places.push_back(place);
+        ++count;
+      }
+    }
+    lengths.push_back(count);
+  }
+  const auto rows = static_cast<int64_t>(kept.size());
+  tokens.ids = Tensor::from(kept, {rows});
+  tokens.positions = Tensor::from(positions, {rows});
+  if (drop) {
+    tokens.places = Tensor::from(places, {rows});
+    tokens.layout = Layout::ragged(lengths);
+  } else {
+    tokens.layout = Layout::equal(tokens.batch, tokens.length, padding);
+  }
+  return tokens;
+}
+
+Tensor TokenRows::to_batch(const Tensor& rows) const {
+  const int64_t width = rows.size(1);
+  if (!places.defined()) {
+    return reshape(rows, {batch, length, width});
+  }
+  // Each padded place reads row N, a row of zeros.
+  std::vector<int64_t> source(static_cast<size_t>(batch * length), rows.size(0));
+  for (int64_t i = 0; i < places.numel(); ++i) {
+    source[static_cast<size_t>(places.data<int64_t>()[i])] = i;
+  }
+  const Tensor padded = concat({rows, Tensor::zeros({1, width}, rows.dtype())}, 0);
+  return reshape(index_rows(padded, Tensor::from(source, {batch * length})),
+                 {batch, length, width});
+}
+
+Tensor TokenRows::pick(const Tensor& values) const {
+  check(values.shape() == Shape({batch, length}), "forward",
+        "{} per-token values for {} x {} tokens", values.shape().to_string(), batch, length);
+  const Tensor flat = reshape(values.to(DType::i64).contiguous(), {batch * length});
+  if (!places.defined()) {
+    return flat;
+  }
+  Tensor result = Tensor::empty({places.numel()}, DType::i64);
+  for (int64_t i = 0; i < places.numel(); ++i) {
+    result.data<int64_t>()[i] = flat.data<int64_t>()[places.data<int64_t>()[i]];
+  }
+  return result;
+}
+
+void observe_hidden(const std::string& stack, int64_t index, const TokenRows& tokens,
+                    const Tensor& rows) {
+  Observer* observer = Observer::current();
+  if (observer == nullptr) {
+    return;
+  }
+  const std::string name = fmt::format("{}.{}", stack, index);
+  if (observer->wants(name)) {
+    observer->activation(name, tokens.to_batch(rows));
+  }
+}
+
+namespace {
+
+Tensor head_loss(const Tensor& rows, const Tensor& targets, const Linear& head,
+                 const ModelInput& input) {
+  check(head.layout() == WeightLayout::out_in, "loss", "the head's weight must be [out, in]");
+  CrossEntropyOptions options;
+  options.label_smoothing = input.label_smoothing;
+  return linear_cross_entropy(rows, head.weight(), head.bias(), targets, options);
+}
+
+}  // namespace
+
+Tensor shifted_loss(const Tensor& rows, const TokenRows& tokens, const Linear& head,
+                    const ModelInput& input) {
+  check(input.labels.shape() == Shape({tokens.batch, tokens.length}), "loss",
+        "labels {} do not fit {} x {} tokens", input.labels.shape().to_string(), tokens.batch,
+        tokens.length);
+  const Tensor labels = input.labels.to(DType::i64).contiguous();
+  Tensor shifted = Tensor::full({tokens.batch, tokens.length}, -100, DType::i64);
+  for (int64_t b = 0; b < tokens.batch; ++b) {
+    for (int64_t t = 0; t + 1 < tokens.length; ++t) {
+      const int64_t place = b * tokens.length + t;
+      shifted.data<int64_t>()[place] = labels.data<int64_t>()[place + 1];
+    }
+  }
+  return head_loss(rows, tokens.pick(shifted), head, input);
+}
+
+Tensor token_loss(const Tensor& rows, const TokenRows& tokens, const Linear& head,
+                  const ModelInput& input) {
+  return head_loss(rows, tokens.pick(input.labels), head, input);
+}
+
+}  // namespace heed

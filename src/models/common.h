@@ -1,0 +1,62 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heed/models.h"
+#include "io/json.h"
+
+namespace heed {
+
+/// A whole number of a configuration that sizes something: 1 … 2^24.
+int64_t extent(const Json& config, std::string_view key);
+int64_t extent_or(const Json& config, std::string_view key, int64_t otherwise);
+/// A norm's eps or a rotary base: above 0.
+double positive_or(const Json& config, std::string_view key, double otherwise);
+/// A rate in [0, 1).
+double rate_or(const Json& config, std::string_view key, double otherwise);
+/// "gelu", "gelu_new", "relu", "silu" … as Hugging Face names them.
+Activation activation_of(const Json& config, std::string_view key, std::string_view otherwise);
+/// width / heads, refused where it does not divide.
+int64_t head_width(const Json& config, std::string_view width_key, int64_t width,
+                   std::string_view heads_key, int64_t heads);
+/// The head that config.json's `architectures` asks for, e.g. "BertForMaskedLM"; empty where null.
+std::string architecture(const Json& config);
+/// Refuses a configuration whose parameters would not fit this machine's memory, before anything is
+/// allocated. `parameters` counts elements.
+void check_size(const Json& config, double parameters);
+
+/// Tokens of a padded batch as rows.
+struct TokenRows {
+  Tensor ids;        ///< i64 [N]
+  Tensor positions;  ///< i64 [N]: place in the sequence
+  Layout layout;
+  int64_t batch = 0;
+  int64_t length = 0;
+  Tensor places;  ///< i64 [N]: row in the padded batch; undefined where nothing was left out
+
+  /// rows [N, w] -> [batch, length, w]; left-out places are 0.
+  Tensor to_batch(const Tensor& rows) const;
+  /// A per-token input [batch, length] -> [N].
+  Tensor pick(const Tensor& values) const;
+};
+/// Checks ids (against the vocabulary) and mask, and leaves padding out where asked.
+TokenRows token_rows(const Tensor& ids, const Tensor& mask, int64_t vocabulary, bool skip_padding,
+                     const char* name = "input_ids");
+
+/// Mask as u8 [B, T], or undefined where it masks nothing.
+Tensor padding_mask(const Tensor& mask, int64_t batch, int64_t length, const char* name);
+
+/// Hands rows to the observer under Hugging Face's name, e.g. "hidden_states.3", as [B, T, w].
+void observe_hidden(const std::string& stack, int64_t index, const TokenRows& tokens,
+                    const Tensor& rows);
+
+/// Causal language-model loss: position t predicts labels[t + 1].
+Tensor shifted_loss(const Tensor& rows, const TokenRows& tokens, const Linear& head,
+                    const ModelInput& input);
+/// Loss of labels at the same positions (MLM, token classes, decoders with given inputs).
+Tensor token_loss(const Tensor& rows, const TokenRows& tokens, const Linear& head,
+                  const ModelInput& input);
+
+}  // namespace heed

@@ -1,0 +1,28 @@
+#include "models/files.h"
+
+#include "base/check.h"
+#include "base/file.h"
+
+namespace heed {
+namespace {
+constexpr uint64_t kMaxConfig = uint64_t{16} << 20;
+}
+
+ModelFiles find_model_files(const std::filesystem::path& path) {
+  check_data(std::filesystem::exists(path), path.native(), "there is no such file or folder");
+  check_data(std::filesystem::is_directory(path), path.native(), "is no model folder");
+  std::filesystem::path folder = path;
+  if (!std::filesystem::exists(folder / "config.json") &&
+      std::filesystem::exists(folder / "model" / "config.json")) {
+    folder /= "model";  // a run folder
+  }
+  check_data(std::filesystem::exists(folder / "config.json"), path.native(),
+             "holds no config.json; give a Hugging Face folder or a run folder");
+  ModelFiles files;
+  files.config = read_file(folder / "config.json", kMaxConfig);
+  files.weights_name = (folder / "model.safetensors").native();
+  files.tensors = [folder] { return load_weights(folder); };
+  return files;
+}
+
+}  // namespace heed

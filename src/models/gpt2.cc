@@ -1,0 +1,167 @@
+#include <cmath>
+
+#include "models/common.h"
+#include "models/registry.h"
+
+namespace heed {
+namespace {
+
+/// GPT-2: learned positions, pre-LN blocks with one projection to q | k | v, a tied head. With
+/// add_cross_attention (captioning) each block also looks at an encoder's result.
+class Gpt2 final : public Model {
+ public:
+  Gpt2(const Json& config, const Scope& root) {
+    width_ = extent(config, "n_embd");
+    layers_ = extent(config, "n_layer");
+    heads_ = extent(config, "n_head");
+    context_ = extent(config, "n_positions");
+    vocabulary_ = extent(config, "vocab_size");
+    const int64_t inner = extent_or(config, "n_inner", 4 * width_);
+    check_size(config, static_cast<double>(vocabulary_ + context_) * static_cast<double>(width_) +
+                           static_cast<double>(layers_) * static_cast<double>(width_) *
+                               static_cast<double>(4 * width_ + 2 * inner));
+    root.allow_prefix("transformer.");
+    root.ignore({"*.attn.bias", "*.attn.masked_bias", "*.crossattention.bias",
+                 "*.crossattention.masked_bias"});
+    const std::string head = architecture(config);
+    has_head_ = head.empty() ? root.is_fresh() || root.has("lm_head.weight") ||
+                                   root.has("transformer.wte.weight")
+                             : head != "GPT2Model";
+    const Scope base = has_head_ ? root / "transformer" : root;
+    const double deviation = positive_or(config, "initializer_range", 0.02);
+    tokens_ = Embedding(base / "wte", vocabulary_, width_, Init::normal(deviation));
+    positions_ = Embedding(base / "wpe", context_, width_, Init::normal(deviation));
+    embedding_dropout_ = rate_or(config, "embd_pdrop", 0.1);
+    for (int64_t i = 0; i < layers_; ++i) {
+      blocks_.push_back(make_block(config, base / "h" / i, i, inner, deviation));
+    }
+    norm_ = Norm(base / "ln_f", width_, positive_or(config, "layer_norm_epsilon", 1e-5));
+    if (has_head_ && config.boolean_or("tie_word_embeddings", true)) {
+      root.alias("lm_head.weight");
+      head_ = Linear(tokens_.weight(), {});
+    } else if (has_head_) {
+      head_ = Linear(root / "lm_head", width_, vocabulary_,
+                     {.bias = false, .init = Init::normal(deviation)});
+    }
+  }
+
+  ModelKind kind() const override { return ModelKind::decoder; }
+  int64_t vocabulary() const override { return vocabulary_; }
+  int64_t context() const override { return context_; }
+  int64_t width() const override { return width_; }
+  int64_t layers() const override { return layers_; }
+  int64_t heads() const override { return heads_; }
+
+  ModelOutput forward(const ModelInput& input) const override {
+    const TokenRows tokens =
+        token_rows(input.input_ids, input.attention_mask, vocabulary_, input.skip_padding);
+    Pass pass;
+    pass.layout = tokens.layout;
+    pass.training = input.training;
+    const Tensor rows = run(tokens.ids, tokens.positions, pass, &tokens);
+    ModelOutput output;
+    if (!has_head_) {
+      output.last_hidden_state = tokens.to_batch(rows);
+      return output;
+    }
+    if (input.want_logits) {
+      output.logits = tokens.to_batch(observe("hook_logits", head_(rows)));
+    }
+    if (input.labels.defined()) {
+      output.loss = shifted_loss(rows, tokens, head_, input);
+    }
+    return output;
+  }
+
+  SequenceCache new_cache(int64_t capacity) const override {
+    SequenceCache cache;
+    const int64_t head = width_ / heads_;
+    for (int64_t i = 0; i < layers_; ++i) {
+      cache.self.emplace_back(heads_, std::min(capacity, context_), head, head);
+    }
+    return cache;
+  }
+
+  Tensor decode(const Tensor& ids, Pass& pass) const override {
+    const Tensor rows = run(ids, pass.positions(), pass, nullptr);
+    for (size_t i = 0; i < pass.caches.size(); ++i) {
+      pass.caches[i]->length += pass.layout.length_of(static_cast<int64_t>(i));
+    }
+    return rows;
+  }
+
+  Tensor logits(const Tensor& rows) const override { return head_(rows); }
+
+ private:
+  Block make_block(const Json& config, const Scope& scope, int64_t layer, int64_t inner,
+                   double deviation) const {
+    const double eps = positive_or(config, "layer_norm_epsilon", 1e-5);
+    const auto in_out = WeightLayout::in_out;
+    const Init init = Init::normal(deviation);
+    const Init residual = Init::normal(deviation / std::sqrt(2.0 * static_cast<double>(layers_)));
+    MultiHeadAttention::Options options;
+    options.heads = heads_;
+    options.head_width = head_width(config, "n_embd", width_, "n_head", heads_);
+    options.causal = true;
+    options.dropout = rate_or(config, "attn_pdrop", 0.1);
+    double scale = config.boolean_or("scale_attn_weights", true)
+                       ? 1.0 / std::sqrt(static_cast<double>(options.head_width))
+                       : 1.0;
+    if (config.boolean_or("scale_attn_by_inverse_layer_idx", false)) {
+      scale /= static_cast<double>(layer + 1);
+    }
+    options.scale = scale;
+    Block::Parts parts;
+    parts.attention_norm = Norm(scope / "ln_1", width_, eps);
+    parts.attention = MultiHeadAttention(
+        Linear(scope / "attn" / "c_attn", width_, 3 * width_, {.layout = in_out, .init = init}),
+        Linear(scope / "attn" / "c_proj", width_, width_, {.layout = in_out, .init = residual}),
+        options);
+    parts.feed_forward_norm = Norm(scope / "ln_2", width_, eps);
+    parts.feed_forward = FeedForward(
+        Linear(scope / "mlp" / "c_fc", width_, inner, {.layout = in_out, .init = init}),
+        Linear(scope / "mlp" / "c_proj", inner, width_, {.layout = in_out, .init = residual}),
+        activation_of(config, "activation_function", "gelu_new"));
+    parts.pre_norm = true;
+    parts.dropout = rate_or(config, "resid_pdrop", 0.1);
+    return Block(std::move(parts));
+  }
+
+  /// Hidden rows after the final norm.
+  Tensor run(const Tensor& ids, const Tensor& positions, const Pass& pass,
+             const TokenRows* tokens) const {
+    const Tensor embedded = observe("hook_embed", tokens_(ids));
+    Tensor rows = add(embedded, observe("hook_pos_embed", positions_(positions)));
+    rows = dropout(rows, embedding_dropout_, pass.training);
+    auto hidden = [&](int64_t index, const Tensor& value) {
+      if (tokens != nullptr) {
+        observe_hidden("hidden_states", index, *tokens, value);
+      }
+    };
+    hidden(0, rows);
+    rows = run_blocks(blocks_, rows, pass, recompute_, [&](int64_t layer, const Tensor& value) {
+      if (layer + 1 < layers_) {
+        hidden(layer + 1, value);
+      }
+    });
+    rows = observe("ln_final.hook_normalized", norm_(rows));
+    hidden(layers_, rows);
+    return rows;
+  }
+
+  int64_t width_ = 0, layers_ = 0, heads_ = 0, context_ = 0, vocabulary_ = 0;
+  bool has_head_ = true;
+  double embedding_dropout_ = 0.0;
+  Embedding tokens_, positions_;
+  std::vector<Block> blocks_;
+  Norm norm_;
+  Linear head_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_gpt2(const Json& config, const Scope& scope) {
+  return std::make_unique<Gpt2>(config, scope);
+}
+
+}  // namespace heed

@@ -1,0 +1,35 @@
+#include "models/registry.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace heed {
+
+const std::vector<ModelEntry>& model_entries() {
+  static const std::vector<ModelEntry> entries = {
+      {"gpt2", make_gpt2},
+  };
+  return entries;
+}
+
+std::vector<std::string> known_model_types() {
+  std::vector<std::string> types;
+  for (const ModelEntry& entry : model_entries()) {
+    types.emplace_back(entry.type);
+  }
+  return types;
+}
+
+std::unique_ptr<Model> make_model(const Json& config, const Scope& scope) {
+  const std::string type = config.string("model_type");
+  for (const ModelEntry& entry : model_entries()) {
+    if (type == entry.type) {
+      return entry.make(config, scope);
+    }
+  }
+  fail(ErrorKind::data, config.file(), "model_type '{}' is not supported; heed knows {}", type,
+       fmt::join(known_model_types(), ", "));
+}
+
+}  // namespace heed

@@ -1,0 +1,83 @@
+#include "base/check.h"
+#include "heed/nn.h"
+
+namespace heed {
+namespace {
+
+/// part(x, residual) with the residual fused into the last product where nothing comes between.
+template <class Part>
+Tensor with_residual(const Tensor& residual, double dropout_rate, bool training, const char* hook,
+                     const Part& part) {
+  const bool fuse = (dropout_rate == 0.0 || !training) && Observer::current() == nullptr;
+  if (fuse) {
+    return part(residual);
+  }
+  return add(residual, dropout(observe(hook, part(Tensor())), dropout_rate, training));
+}
+
+}  // namespace
+
+Tensor Block::operator()(const Tensor& rows, const Pass& pass, int64_t layer) const {
+  const Parts& p = parts_;
+  Tensor x = observe("hook_resid_pre", rows);
+  auto step = [&](const Norm& norm, const char* norm_hook, const char* out_hook, auto&& part) {
+    const Tensor input = p.pre_norm ? observe(norm_hook, norm(x)) : x;
+    Tensor y = with_residual(x, p.dropout, pass.training, out_hook,
+                             [&](const Tensor& residual) { return part(input, residual); });
+    x = p.pre_norm ? y : observe(norm_hook, norm(y));
+  };
+  step(p.attention_norm, "ln1.hook_normalized", "hook_attn_out",
+       [&](const Tensor& input, const Tensor& residual) {
+         return p.attention(input, pass, layer, residual);
+       });
+  x = observe("hook_resid_mid", x);
+  if (p.has_cross) {
+    step(p.cross_norm, "ln_cross.hook_normalized", "hook_cross_attn_out",
+         [&](const Tensor& input, const Tensor& residual) {
+           return p.cross.cross(input, pass, layer, residual);
+         });
+  }
+  step(p.feed_forward_norm, "ln2.hook_normalized", "hook_mlp_out",
+       [&](const Tensor& input, const Tensor& residual) {
+         return p.feed_forward(input, pass.training, residual);
+       });
+  return observe("hook_resid_post", x);
+}
+
+Tensor run_blocks(const std::vector<Block>& blocks, Tensor rows, const Pass& pass, bool recompute,
+                  const std::function<void(int64_t, const Tensor&)>& after) {
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const auto layer = static_cast<int64_t>(i);
+    const Place place("blocks", layer);
+    if (recompute && grad_enabled()) {
+      std::vector<Tensor> inputs{rows};
+      if (pass.memory != nullptr) {
+        inputs.push_back(*pass.memory);
+      }
+      if (pass.bias.defined()) {
+        inputs.push_back(pass.bias);
+      }
+      rows = checkpoint(
+          [&block = blocks[i], pass, layer](const std::vector<Tensor>& again) {
+            Pass inner = pass;
+            size_t next = 1;
+            if (pass.memory != nullptr) {
+              inner.memory = &again[next++];
+            }
+            if (pass.bias.defined()) {
+              inner.bias = again[next++];
+            }
+            return block(again[0], inner, layer);
+          },
+          std::move(inputs));
+    } else {
+      rows = blocks[i](rows, pass, layer);
+    }
+    if (after) {
+      after(layer, rows);
+    }
+  }
+  return rows;
+}
+
+}  // namespace heed

@@ -1,0 +1,70 @@
+#include "base/check.h"
+#include "heed/nn.h"
+
+namespace heed {
+
+Linear::Linear(const Scope& scope, int64_t in, int64_t out, const Options& options)
+    : layout_(options.layout) {
+  const Shape shape = layout_ == WeightLayout::out_in ? Shape{out, in} : Shape{in, out};
+  weight_ = scope.weight("weight", shape, options.init.value_or(Init::fan_in(in)));
+  if (options.bias) {
+    const Init fallback = options.init ? Init::zeros() : Init::fan_in(in);
+    bias_ = scope.parameter("bias", {out}, options.bias_init.value_or(fallback));
+  }
+}
+
+Linear::Linear(Tensor weight, Tensor bias, WeightLayout layout)
+    : weight_(std::move(weight)), bias_(std::move(bias)), layout_(layout) {}
+
+Tensor Linear::operator()(const Tensor& x, Activation activation, const Tensor& residual) const {
+  return linear(x, weight_, bias_, {layout_, activation, residual});
+}
+
+Norm::Norm(const Scope& scope, int64_t width, double eps, Kind kind, bool bias)
+    : eps_(eps), kind_(kind) {
+  weight_ = scope.parameter("weight", {width}, Init::ones());
+  if (bias && kind == Kind::layer) {
+    bias_ = scope.parameter("bias", {width}, Init::zeros());
+  }
+}
+
+Tensor Norm::operator()(const Tensor& x) const {
+  return kind_ == Kind::layer ? layer_norm(x, weight_, bias_, eps_) : rms_norm(x, weight_, eps_);
+}
+
+Embedding::Embedding(const Scope& scope, int64_t count, int64_t width, const Init& init)
+    : weight_(scope.weight("weight", {count, width}, init)) {}
+
+Tensor Embedding::operator()(const Tensor& ids) const {
+  Tensor rows = embedding(weight_, ids);
+  const bool wide = rows.dtype() == DType::f32 || rows.dtype() == DType::f64;
+  return wide || weight_.requires_grad() ? rows : cast(rows, DType::f32);
+}
+
+FeedForward::FeedForward(Linear up, Linear down, Activation activation, double inner_dropout)
+    : up_(std::move(up)),
+      down_(std::move(down)),
+      activation_(activation),
+      inner_dropout_(inner_dropout) {}
+
+FeedForward::FeedForward(Linear gate, Linear up, Linear down, Activation activation,
+                         double inner_dropout)
+    : gate_(std::move(gate)),
+      up_(std::move(up)),
+      down_(std::move(down)),
+      activation_(activation),
+      inner_dropout_(inner_dropout) {}
+
+Tensor FeedForward::operator()(const Tensor& x, bool training, const Tensor& residual) const {
+  const Place place("mlp");
+  Tensor inner;
+  if (gate_.defined()) {
+    inner = gated(observe("hook_pre", gate_(x)), observe("hook_pre_linear", up_(x)), activation_);
+  } else {
+    inner = up_(x, activation_);
+  }
+  inner = dropout(observe("hook_post", inner), inner_dropout_, training);
+  return down_(inner, Activation::none, residual);
+}
+
+}  // namespace heed

@@ -1,0 +1,189 @@
+#include "base/check.h"
+#include "base/parallel.h"
+#include "heed/nn.h"
+
+namespace heed {
+namespace {
+
+/// rows [N, heads * width] -> [N, heads, width]
+Tensor split_heads(const Tensor& rows, int64_t heads, int64_t width) {
+  return reshape(rows, {rows.size(0), heads, width});
+}
+
+/// [N, heads, width] of equal sequences -> [B, heads, T, width], a view.
+Tensor as_batch(const Tensor& x, const Layout& layout) {
+  return transpose(reshape(x, {layout.batch, layout.length, x.size(1), x.size(2)}), 1, 2);
+}
+
+/// One sequence of [N, heads, width] -> [1, heads, T, width], a view.
+Tensor as_sequence(const Tensor& x, const Layout& layout, int64_t sequence) {
+  return unsqueeze(transpose(slice(x, 0, layout.start(sequence), layout.start(sequence + 1)), 0, 1),
+                   0);
+}
+
+/// [B, heads, T, width] -> [B * T, heads * width]
+Tensor merge_heads(const Tensor& x) {
+  return reshape(transpose(x, 1, 2), {x.size(0) * x.size(2), x.size(1) * x.size(3)});
+}
+
+}  // namespace
+
+MultiHeadAttention::MultiHeadAttention(Linear q, Linear k, Linear v, Linear out,
+                                       const Options& options)
+    : q_(std::move(q)),
+      k_(std::move(k)),
+      v_(std::move(v)),
+      out_(std::move(out)),
+      options_(options) {
+  if (options_.kv_heads == 0) {
+    options_.kv_heads = options_.heads;
+  }
+}
+
+MultiHeadAttention::MultiHeadAttention(Linear qkv, Linear out, const Options& options)
+    : MultiHeadAttention({}, {}, {}, std::move(out), options) {
+  qkv_ = std::move(qkv);
+}
+
+AttentionOptions MultiHeadAttention::attention_options(int64_t queries, int64_t keys,
+                                                       bool training) const {
+  AttentionOptions options;
+  if (options_.causal && options_.window > 0) {
+    options.position = Window{options_.window - 1, 0, keys - queries};
+  } else if (options_.causal) {
+    options.position = Causal{keys - queries};
+  }
+  options.scale = options_.scale;
+  options.dropout = options_.dropout;
+  options.training = training;
+  return options;
+}
+
+Tensor MultiHeadAttention::attend(const Tensor& q, const Tensor& k, const Tensor& v,
+                                  const Layout& queries, const Layout& keys, const Tensor& bias,
+                                  bool training) const {
+  if (!queries.is_ragged() && !keys.is_ragged()) {
+    AttentionOptions options = attention_options(queries.length, keys.length, training);
+    options.key_padding = keys.key_padding;
+    options.bias = bias;
+    return merge_heads(
+        attention(as_batch(q, queries), as_batch(k, keys), as_batch(v, keys), options));
+  }
+  std::vector<Tensor> parts(static_cast<size_t>(queries.batch));
+  for (int64_t i = 0; i < queries.batch; ++i) {
+    AttentionOptions options = attention_options(queries.length_of(i), keys.length_of(i), training);
+    if (bias.defined()) {
+      options.bias = slice(slice(bias, 2, 0, queries.length_of(i)), 3, 0, keys.length_of(i));
+    }
+    parts[static_cast<size_t>(i)] = merge_heads(attention(
+        as_sequence(q, queries, i), as_sequence(k, keys, i), as_sequence(v, keys, i), options));
+  }
+  return concat(parts, 0);
+}
+
+Tensor MultiHeadAttention::attend_cached(const Tensor& q, const Pass& pass, int64_t layer,
+                                         bool cross) const {
+  const Layout& layout = pass.layout;
+  std::vector<Tensor> parts(static_cast<size_t>(layout.batch));
+  auto one = [&](int64_t i) {
+    const NoGrad no_grad;
+    SequenceCache& caches = *pass.caches[static_cast<size_t>(i)];
+    const KvCache& cache = (cross ? caches.cross : caches.self)[static_cast<size_t>(layer)];
+    AttentionOptions options = attention_options(layout.length_of(i), cache.length(), false);
+    const Tensor& bias = cross ? pass.cross_bias : pass.bias;
+    if (bias.defined()) {
+      // The last rows of the bias are this pass's queries.
+      const int64_t rows = bias.size(2);
+      options.bias = slice(slice(bias, 2, rows - layout.length_of(i), rows), 3, 0, cache.length());
+    }
+    parts[static_cast<size_t>(i)] =
+        merge_heads(attention(as_sequence(q, layout, i), cache.keys(), cache.values(), options));
+  };
+  if (Observer::current() == nullptr && layout.batch > 1) {
+    parallel_for(layout.batch, one);
+  } else {
+    for (int64_t i = 0; i < layout.batch; ++i) {
+      one(i);
+    }
+  }
+  return layout.batch == 1 ? parts.front() : concat(parts, 0);
+}
+
+Tensor MultiHeadAttention::operator()(const Tensor& rows, const Pass& pass, int64_t layer,
+                                      const Tensor& residual) const {
+  const Place place("attn");
+  const Options& o = options_;
+  Tensor q;
+  Tensor k;
+  Tensor v;
+  if (qkv_.defined()) {
+    const int64_t q_width = o.heads * o.head_width;
+    const int64_t kv_width = o.kv_heads * o.head_width;
+    const std::vector<Tensor> parts = split(qkv_(rows), {q_width, kv_width, kv_width}, 1);
+    q = parts[0];
+    k = parts[1];
+    v = parts[2];
+  } else {
+    q = q_(rows);
+    k = k_(rows);
+    v = v_(rows);
+  }
+  q = split_heads(q, o.heads, o.head_width);
+  k = split_heads(k, o.kv_heads, o.head_width);
+  v = split_heads(v, o.kv_heads, o.head_width);
+  if (o.rotary.defined()) {
+    const Tensor positions = pass.positions();
+    q = o.rotary(q, positions);
+    k = o.rotary(k, positions);
+  }
+  q = observe("hook_q", q);
+  k = observe("hook_k", k);
+  v = observe("hook_v", v);
+  Tensor z;
+  if (pass.caches.empty()) {
+    z = attend(q, k, v, pass.layout, pass.layout, pass.bias, pass.training);
+  } else {
+    for (int64_t i = 0; i < pass.layout.batch; ++i) {
+      pass.caches[static_cast<size_t>(i)]->self[static_cast<size_t>(layer)].append(
+          as_sequence(k, pass.layout, i), as_sequence(v, pass.layout, i));
+    }
+    z = attend_cached(q, pass, layer, false);
+  }
+  z = observe("hook_z", z);
+  return out_(z, Activation::none, residual);
+}
+
+Tensor MultiHeadAttention::cross(const Tensor& rows, const Pass& pass, int64_t layer,
+                                 const Tensor& residual) const {
+  const Place place("cross_attn");
+  const Options& o = options_;
+  check(pass.memory != nullptr || !pass.caches.empty(), "attention",
+        "cross-attention needs the encoder's result");
+  const Tensor q = observe("hook_q", split_heads(q_(rows), o.heads, o.head_width));
+  bool cached = !pass.caches.empty();
+  if (cached) {
+    for (SequenceCache* cache : pass.caches) {
+      cached = cached && cache->cross[static_cast<size_t>(layer)].length() > 0;
+    }
+  }
+  Tensor z;
+  if (cached) {
+    z = attend_cached(q, pass, layer, true);
+  } else {
+    const Tensor k = observe("hook_k", split_heads(k_(*pass.memory), o.kv_heads, o.head_width));
+    const Tensor v = observe("hook_v", split_heads(v_(*pass.memory), o.kv_heads, o.head_width));
+    for (size_t i = 0; i < pass.caches.size(); ++i) {
+      const auto sequence = static_cast<int64_t>(i);
+      pass.caches[i]->cross[static_cast<size_t>(layer)].append(
+          as_sequence(k, *pass.memory_layout, sequence),
+          as_sequence(v, *pass.memory_layout, sequence));
+    }
+    z = pass.caches.empty()
+            ? attend(q, k, v, pass.layout, *pass.memory_layout, pass.cross_bias, pass.training)
+            : attend_cached(q, pass, layer, true);
+  }
+  z = observe("hook_z", z);
+  return out_(z, Activation::none, residual);
+}
+
+}  // namespace heed

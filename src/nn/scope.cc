@@ -1,0 +1,203 @@
+#include <cmath>
+#include <set>
+
+#include "base/check.h"
+#include "base/parallel.h"
+#include "heed/nn.h"
+
+namespace heed {
+
+Init Init::fan_in(int64_t in) { return uniform(1.0 / std::sqrt(static_cast<double>(in))); }
+
+struct Scope::State {
+  bool fresh = true;
+  bool trainable = true;
+  uint64_t seed = 0;
+  TensorMap tensors;
+  std::string file;
+  std::string prefix;  // optional in front of names
+  std::vector<std::string> ignored;
+  std::set<std::string, std::less<>> used;
+  std::vector<std::string> missing;
+  std::vector<std::string> misshapen;
+  std::vector<Parameter> parameters;
+
+  const TensorMap::value_type* find(const std::string& name) const {
+    if (auto found = tensors.find(name); found != tensors.end()) {
+      return &*found;
+    }
+    if (prefix.empty()) {
+      return nullptr;
+    }
+    const std::string other = name.starts_with(prefix) ? name.substr(prefix.size()) : prefix + name;
+    auto found = tensors.find(other);
+    return found == tensors.end() ? nullptr : &*found;
+  }
+
+  bool is_ignored(std::string_view name) const {
+    for (const std::string& pattern : ignored) {
+      if (pattern.starts_with('*') ? name.ends_with(std::string_view(pattern).substr(1))
+                                   : name == pattern) {
+        return true;
+      }
+    }
+    return false;
+  }
+};
+
+namespace {
+
+/// FNV-1a: a fresh value depends on its name, not on the order of construction.
+uint64_t hash_name(std::string_view name) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : name) {
+    hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+Tensor initial(const Shape& shape, const Init& init, uint64_t seed, std::string_view name) {
+  Tensor x = Tensor::empty(shape);
+  if (init.kind == Init::Kind::constant) {
+    x.fill(init.value);
+    return x;
+  }
+  float* out = x.data<float>();
+  constexpr int64_t kTile = 4096;
+  parallel_ranges(x.numel(), kTile, [&](int64_t begin, int64_t end) {
+    Random random(seed, hash_name(name));
+    for (int64_t i = begin; i < end; ++i) {
+      random.seek(static_cast<uint64_t>(i) * 4);
+      out[i] = static_cast<float>(init.kind == Init::Kind::normal
+                                      ? init.value * random.normal()
+                                      : init.value * (2.0 * random.uniform() - 1.0));
+    }
+  });
+  return x;
+}
+
+std::string join(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 20;
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kShown; ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  return names.size() > kShown ? fmt::format("{} and {} more", text, names.size() - kShown) : text;
+}
+
+}  // namespace
+
+Scope::Scope(std::shared_ptr<State> state, std::string prefix)
+    : state_(std::move(state)), prefix_(std::move(prefix)) {}
+
+Scope Scope::fresh(uint64_t seed) {
+  auto state = std::make_shared<State>();
+  state->seed = seed;
+  return Scope(std::move(state), "");
+}
+
+Scope Scope::loaded(TensorMap tensors, std::string file, bool trainable) {
+  auto state = std::make_shared<State>();
+  state->fresh = false;
+  state->trainable = trainable;
+  state->tensors = std::move(tensors);
+  state->file = std::move(file);
+  return Scope(std::move(state), "");
+}
+
+std::string Scope::path(std::string_view name) const {
+  return prefix_.empty() ? std::string(name) : fmt::format("{}.{}", prefix_, name);
+}
+
+Scope Scope::operator/(std::string_view name) const { return Scope(state_, path(name)); }
+Scope Scope::operator/(int64_t index) const { return *this / std::to_string(index); }
+
+bool Scope::is_fresh() const { return state_->fresh; }
+bool Scope::has(std::string_view name) const { return state_->find(path(name)) != nullptr; }
+
+std::optional<Shape> Scope::shape_of(std::string_view name) const {
+  const auto* found = state_->find(path(name));
+  return found == nullptr ? std::nullopt : std::optional(found->second.shape());
+}
+
+void Scope::allow_prefix(std::string_view prefix) const { state_->prefix = prefix; }
+
+void Scope::ignore(std::initializer_list<std::string_view> names) const {
+  state_->ignored.insert(state_->ignored.end(), names.begin(), names.end());
+}
+
+void Scope::alias(std::string_view name) const {
+  if (const auto* found = state_->find(path(name))) {
+    state_->used.insert(found->first);
+  }
+}
+
+Tensor Scope::parameter(std::string_view name, const Shape& shape, const Init& init) const {
+  return take(name, shape, init, false);
+}
+
+Tensor Scope::weight(std::string_view name, const Shape& shape, const Init& init) const {
+  return take(name, shape, init, true);
+}
+
+Tensor Scope::take(std::string_view name, const Shape& shape, const Init& init,
+                   bool keep_type) const {
+  State& state = *state_;
+  const std::string full = path(name);
+  Tensor tensor;
+  if (state.fresh) {
+    tensor = initial(shape, init, state.seed, full);
+  } else {
+    const auto* found = state.find(full);
+    if (found == nullptr) {
+      state.missing.push_back(fmt::format("{} {}", full, shape.to_string()));
+      return Tensor::zeros(shape);  // finish() throws; until then construction goes on
+    }
+    state.used.insert(found->first);
+    if (!(found->second.shape() == shape)) {
+      state.misshapen.push_back(fmt::format("'{}' is {}, the configuration needs {}", full,
+                                            found->second.shape().to_string(), shape.to_string()));
+      return Tensor::zeros(shape);
+    }
+    tensor = found->second;
+    if (state.trainable) {
+      tensor = tensor.dtype() == DType::f32 ? tensor.clone() : dequantize(tensor);
+    } else if (!keep_type) {
+      tensor = dequantize(tensor);
+    }
+    check_data(is_floating(tensor.dtype()) || is_quantized(tensor.dtype()), state.file,
+               "tensor '{}' is {}; a floating type is wanted", full, name_of(tensor.dtype()));
+  }
+  if (state.fresh || state.trainable) {
+    tensor.set_requires_grad(true);
+  }
+  state.parameters.push_back({full, tensor});
+  return tensor;
+}
+
+void Scope::finish() const {
+  const State& state = *state_;
+  if (state.fresh) {
+    return;
+  }
+  std::vector<std::string> extra;
+  for (const auto& [name, tensor] : state.tensors) {
+    if (!state.used.contains(name) && !state.is_ignored(name)) {
+      extra.push_back(fmt::format("{} {}", name, tensor.shape().to_string()));
+    }
+  }
+  std::string text;
+  auto add = [&text](std::string_view what, const std::vector<std::string>& names) {
+    if (!names.empty()) {
+      text += fmt::format("{}{} {}: {}", text.empty() ? "" : "; ", names.size(), what, join(names));
+    }
+  };
+  add("missing", state.missing);
+  add("of the wrong shape", state.misshapen);
+  add("that the model does not have", extra);
+  check_data(text.empty(), state.file, "tensors do not fit config.json: {}", text);
+}
+
+const std::vector<Parameter>& Scope::parameters() const { return state_->parameters; }
+
+}  // namespace heed

@@ -4,6 +4,7 @@
 
 #include "heed/error.h"
 #include "heed/ops.h"
+#include "heed/random.h"
 #include "support/check.h"
 
 namespace heed::test {
@@ -98,6 +99,28 @@ TEST(Backward, AVeryLongHistoryNeedsNoStack) {
   Tensor z = x;
   for (int i = 0; i < 200000; ++i) {
     z = add(z, 0.0);
+  }
+}
+
+TEST(Checkpoint, GradientsAreIdenticalWithDropout) {
+  const Tensor weight = random_normal({8, 8});
+  auto run = [&](bool recompute) {
+    manual_seed(5);
+    Tensor x = random_normal({4, 8}, DType::f32, 3).set_requires_grad(true);
+    Tensor w = weight.clone().set_requires_grad(true);
+    auto block = [w](const std::vector<Tensor>& in) {
+      return dropout(tanh(matmul(in[0], w)), 0.5, true);
+    };
+    Tensor y = recompute ? checkpoint(block, {x}) : block({x});
+    y = recompute ? checkpoint(block, {y}) : block({y});
+    y = dropout(y, 0.3, true);
+    backward(sum(mul(y, y)));
+    return std::vector<Tensor>{y.detach(), x.grad(), w.grad()};
+  };
+  const auto plain = run(false);
+  const auto again = run(true);
+  for (size_t i = 0; i < plain.size(); ++i) {
+    expect_same_bits(again[i], plain[i], "checkpoint");
   }
 }
 

@@ -1,0 +1,164 @@
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "kernels/gemm.h"
+#include "kernels/loss.h"
+#include "kernels/reduce.h"
+#include "ops/common.h"
+#include "ops/loss.h"
+#include "ops/matrix.h"
+
+namespace heed {
+namespace {
+
+constexpr const char* kOp = "linear_cross_entropy";
+constexpr int64_t kLogits = int64_t{16} << 20;  // elements of logits at a time
+
+/// The rows of x whose target counts, in the type in which the loss is computed.
+Tensor counted_rows(const Tensor& x, const Targets& targets, int64_t ignore_index, int64_t width) {
+  const Tensor wide = x.to(x.dtype() == DType::f64 ? DType::f64 : DType::f32).contiguous();
+  const Tensor rows = wide.alias({targets.ids.numel(), width}, {width, 1}, 0);
+  if (targets.counted == targets.ids.numel()) {
+    return rows;
+  }
+  Tensor picked = Tensor::empty({targets.counted, width}, rows.dtype());
+  const int64_t bytes = bytes_of(rows.dtype(), width);
+  const char* from = static_cast<const char*>(rows.raw());
+  char* to = static_cast<char*>(picked.raw());
+  for (int64_t i = 0; i < targets.ids.numel(); ++i) {
+    if (targets.ids.data<int64_t>()[i] != ignore_index) {
+      std::memcpy(to, from + i * bytes, static_cast<size_t>(bytes));
+      to += bytes;
+    }
+  }
+  return picked;
+}
+
+Tensor counted_targets(const Targets& targets, int64_t ignore_index) {
+  Tensor picked = Tensor::empty({targets.counted}, DType::i64);
+  std::copy_if(targets.ids.data<int64_t>(), targets.ids.data<int64_t>() + targets.ids.numel(),
+               picked.data<int64_t>(), [&](int64_t id) { return id != ignore_index; });
+  return picked;
+}
+
+/// Gradients of the counted rows back in their places; zeros elsewhere.
+Tensor spread_rows(const Tensor& picked, const Targets& targets, int64_t ignore_index,
+                   const Shape& shape) {
+  if (targets.counted == targets.ids.numel()) {
+    return picked.alias(shape, contiguous_strides(shape), 0);
+  }
+  Tensor all = Tensor::zeros(shape, picked.dtype());
+  const int64_t bytes = bytes_of(picked.dtype(), picked.size(1));
+  const char* from = static_cast<const char*>(picked.raw());
+  for (int64_t i = 0; i < targets.ids.numel(); ++i) {
+    if (targets.ids.data<int64_t>()[i] != ignore_index) {
+      std::memcpy(static_cast<char*>(all.raw()) + i * bytes, from, static_cast<size_t>(bytes));
+      from += bytes;
+    }
+  }
+  return all;
+}
+
+/// What the passes over the rows leave behind; gradients of the mean loss.
+struct Result {
+  double loss = 0.0;
+  Tensor dx, dw, db;
+};
+
+struct Wanted {
+  bool x, w, b;
+};
+
+template <class T>
+Result run(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& targets,
+           const kernels::CrossEntropy& settings, Wanted wanted) {
+  const NoGrad no_grad;
+  const int64_t rows = x.size(0);
+  const int64_t width = x.size(1);
+  const int64_t classes = weight.size(0);
+  const int64_t chunk = std::clamp<int64_t>(kLogits / classes / 64 * 64, 64, 4096);
+  const kernels::Element type = element_of(x.dtype(), kOp);
+  Result result;
+  if (wanted.x) {
+    result.dx = Tensor::empty(x.shape(), x.dtype());
+  }
+  if (wanted.w) {
+    result.dw = Tensor::empty(weight.shape(), x.dtype());
+  }
+  for (int64_t begin = 0; begin < rows; begin += chunk) {
+    const int64_t count = std::min(chunk, rows - begin);
+    const Tensor part = slice(x, 0, begin, begin + count);
+    Tensor logits = linear(part, weight, bias);
+    std::vector<double> losses(static_cast<size_t>(count));
+    const Tensor lse = Tensor::empty({count}, x.dtype());
+    const int64_t* ids = targets.data<int64_t>() + begin;
+    kernels::cross_entropy(losses.data(), lse.data<T>(), logits.data<T>(), ids, settings, count,
+                           classes);
+    result.loss += kernels::sum_all(losses.data(), count) / static_cast<double>(rows);
+    if (!wanted.x && !wanted.w && !wanted.b) {
+      continue;
+    }
+    kernels::cross_entropy_grad(logits.data<T>(), logits.data<T>(), lse.data<T>(), ids, settings,
+                                1.0 / static_cast<double>(rows), count, classes);
+    const kernels::Matrix dlogits = matrix_of(logits, kOp);
+    if (wanted.x) {
+      kernels::gemm(count, width, classes, dlogits, matrix_of(weight, kOp),
+                    result.dx.data<T>() + begin * width, type, width);
+    }
+    if (wanted.w) {
+      kernels::gemm(classes, width, count, transposed(dlogits), matrix_of(part, kOp),
+                    result.dw.raw(), type, width, begin > 0);
+    }
+    if (wanted.b) {
+      const Tensor sums = sum(logits, 0);
+      result.db = begin == 0 ? sums : add(result.db, sums);
+    }
+  }
+  return result;
+}
+
+Tensor scaled(const Tensor& gradient, double factor, DType type) {
+  if (!gradient.defined()) {
+    return gradient;
+  }
+  return (factor == 1.0 ? gradient : mul(gradient, factor)).to(type);
+}
+
+}  // namespace
+
+Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                            const Tensor& targets, const CrossEntropyOptions& options) {
+  check_floating(x, kOp, "x");
+  check(weight.defined() && weight.rank() == 2 && x.rank() >= 1 && x.size(-1) == weight.size(1),
+        kOp, "x {} does not fit weight {} ([classes, in])", x.shape().to_string(),
+        weight.defined() ? weight.shape().to_string() : "undefined");
+  Shape wanted_shape = x.shape();
+  wanted_shape.erase(wanted_shape.rank() - 1);
+  const Targets target = checked_targets(kOp, targets, wanted_shape, weight.size(0), options);
+  const Tensor rows = counted_rows(x, target, options.ignore_index, weight.size(1));
+  const Tensor ids = counted_targets(target, options.ignore_index);
+  const kernels::CrossEntropy settings{options.ignore_index, options.label_smoothing};
+  Wanted wanted{};
+  if (grad_enabled()) {
+    wanted = {x.requires_grad(), weight.requires_grad(), bias.requires_grad()};
+  }
+  Result result = rows.dtype() == DType::f64
+                      ? run<double>(rows, weight, bias, ids, settings, wanted)
+                      : run<float>(rows, weight, bias, ids, settings, wanted);
+  if (result.dx.defined()) {
+    result.dx = spread_rows(result.dx, target, options.ignore_index, x.shape());
+  }
+  Tensor loss = Tensor::scalar(result.loss, rows.dtype());
+  return record(kOp, loss, {x, weight, bias},
+                [dx = result.dx, dw = result.dw, db = result.db, x_type = x.dtype(),
+                 w_type = weight.dtype(),
+                 b_type = bias.defined() ? bias.dtype() : DType::f32](const Tensor& dy) {
+                  const double factor = dy.item();
+                  return std::vector<Tensor>{scaled(dx, factor, x_type),
+                                             scaled(dw, factor, w_type),
+                                             scaled(db, factor, b_type)};
+                });
+}
+
+}  // namespace heed

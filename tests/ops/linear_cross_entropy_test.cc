@@ -1,0 +1,79 @@
+#include <gtest/gtest.h>
+
+#include "heed/error.h"
+#include "heed/ops.h"
+#include "support/check.h"
+
+namespace heed::test {
+namespace {
+
+Tensor targets_with_holes(int64_t rows, int64_t classes) {
+  Tensor targets = random_indices({rows}, classes, 7);
+  for (int64_t i = 0; i < rows; i += 3) {
+    targets.data<int64_t>()[i] = -100;
+  }
+  return targets;
+}
+
+TEST(LinearCrossEntropy, EqualsItsTwoParts) {
+  const Tensor x = random_normal({300, 16}, DType::f64, 1);
+  const Tensor w = random_normal({70, 16}, DType::f64, 2);
+  const Tensor b = random_normal({70}, DType::f64, 3);
+  for (const Tensor& targets : {random_indices({300}, 70, 4), targets_with_holes(300, 70)}) {
+    for (const double smoothing : {0.0, 0.1}) {
+      const CrossEntropyOptions options{-100, smoothing};
+      auto run = [&](bool fused) {
+        Tensor xs = x.clone().set_requires_grad(true);
+        Tensor ws = w.clone().set_requires_grad(true);
+        Tensor bs = b.clone().set_requires_grad(true);
+        const Tensor loss = fused ? linear_cross_entropy(xs, ws, bs, targets, options)
+                                  : cross_entropy(linear(xs, ws, bs), targets, options);
+        backward(mul(loss, 3.0));
+        return std::vector<Tensor>{loss.detach(), xs.grad(), ws.grad(), bs.grad()};
+      };
+      const auto fused = run(true);
+      const auto composed = run(false);
+      for (size_t i = 0; i < fused.size(); ++i) {
+        expect_close(fused[i], composed[i], {1e-12, 1e-12});
+      }
+    }
+  }
+}
+
+TEST(LinearCrossEntropy, ManyChunksGiveTheBitsOfOne) {
+  // 60,000 classes force chunks of 256 rows.
+  const Tensor x = random_normal({300, 4}, DType::f32, 1);
+  const Tensor w = random_normal({60000, 4}, DType::f32, 2);
+  const Tensor targets = random_indices({300}, 60000, 4);
+  Tensor xs = x.clone().set_requires_grad(true);
+  Tensor ws = w.clone().set_requires_grad(true);
+  backward(linear_cross_entropy(xs, ws, {}, targets));
+  Tensor xs2 = x.clone().set_requires_grad(true);
+  Tensor ws2 = w.clone().set_requires_grad(true);
+  backward(cross_entropy(linear(xs2, ws2, {}), targets));
+  expect_close(xs.grad(), xs2.grad(), {1e-5, 1e-9});
+  expect_close(ws.grad(), ws2.grad(), {1e-5, 1e-9});
+}
+
+TEST(LinearCrossEntropy, Gradients) {
+  const Tensor targets = Tensor::from<int64_t>({1, -100, 0, 2}, {2, 2});
+  check_gradient(
+      [&](const std::vector<Tensor>& in) {
+        return linear_cross_entropy(in[0], in[1], in[2], targets, {-100, 0.2});
+      },
+      {random_normal({2, 2, 5}, DType::f64, 1), random_normal({3, 5}, DType::f64, 2),
+       random_normal({3}, DType::f64, 3)});
+}
+
+TEST(LinearCrossEntropy, BadArgumentsAreNamed) {
+  const Tensor x = random_normal({2, 5});
+  const Tensor w = random_normal({3, 5});
+  EXPECT_THROW(linear_cross_entropy(x, w, {}, Tensor::from<int64_t>({0, 3}, {2})), Error);
+  EXPECT_THROW(linear_cross_entropy(x, w, {}, Tensor::from<int64_t>({0}, {1})), Error);
+  EXPECT_THROW(linear_cross_entropy(x, w, {}, Tensor::from<int64_t>({-100, -100}, {2})), Error);
+  EXPECT_THROW(linear_cross_entropy(x, random_normal({3, 4}), {}, Tensor::from<int64_t>({0, 1}, {2})),
+               Error);
+}
+
+}  // namespace
+}  // namespace heed::test

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace heed::bench {
+
+inline double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// One contestant: its name and what it does once.
+struct Contestant {
+  std::string name;
+  std::function<void()> run;
+  std::vector<double> times = {};
+
+  double median() {
+    std::sort(times.begin(), times.end());
+    return times[times.size() / 2];
+  }
+  double best() { return *std::min_element(times.begin(), times.end()); }
+};
+
+/// Runs all of them in turn (A B C A B C …), so that a noisy minute hits everybody alike.
+inline void alternate(std::vector<Contestant>& all, int rounds, int repeats = 1) {
+  for (Contestant& one : all) {
+    one.run();  // warm-up
+    one.times.clear();
+  }
+  for (int round = 0; round < rounds; ++round) {
+    for (Contestant& one : all) {
+      const double start = seconds();
+      for (int i = 0; i < repeats; ++i) {
+        one.run();
+      }
+      one.times.push_back((seconds() - start) / repeats);
+    }
+  }
+}
+
+}  // namespace heed::bench

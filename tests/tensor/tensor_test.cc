@@ -1,0 +1,113 @@
+#include "heed/tensor.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cmath>
+
+#include "heed/error.h"
+#include "heed/ops.h"
+
+namespace heed {
+namespace {
+
+TEST(Shape, RefusesWhatCannotBeAddressed) {
+  EXPECT_THROW(Tensor::empty({int64_t{1} << 62, 4}), Error);
+  EXPECT_THROW(Tensor::empty({-1}), Error);
+  EXPECT_THROW(Tensor::empty({int64_t{1} << 32, int64_t{1} << 31}), Error);
+  EXPECT_THROW(Shape({1, 1, 1, 1, 1, 1, 1, 1, 1}), Error);
+}
+
+TEST(Shape, BroadcastNamesBothShapes) {
+  EXPECT_EQ(broadcast_shapes({2, 1, 3}, {4, 1}, "add"), Shape({2, 4, 3}));
+  try {
+    broadcast_shapes({2, 3}, {4}, "add");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "add: shapes [2, 3] and [4] do not broadcast");
+  }
+}
+
+TEST(Tensor, ViewsShareStorage) {
+  const Tensor x = Tensor::from<float>({0, 1, 2, 3, 4, 5}, {2, 3});
+  const Tensor t = transpose(x);
+  EXPECT_TRUE(t.shares_storage_with(x));
+  EXPECT_FALSE(t.is_contiguous());
+  EXPECT_EQ(t.to_doubles(), (std::vector<double>{0, 3, 1, 4, 2, 5}));
+  const Tensor s = slice(x, 1, 1, 3);
+  EXPECT_TRUE(s.shares_storage_with(x));
+  EXPECT_EQ(s.to_doubles(), (std::vector<double>{1, 2, 4, 5}));
+  EXPECT_TRUE(expand(slice(x, 0, 0, 1), {4, 3}).shares_storage_with(x));
+  EXPECT_TRUE(reshape(x, {3, 2}).shares_storage_with(x));
+}
+
+TEST(Tensor, TypeMismatchIsAnError) {
+  const Tensor x = Tensor::zeros({2});
+  EXPECT_THROW(x.data<double>(), Error);
+  EXPECT_THROW(x.item(), Error);
+  EXPECT_THROW(Tensor().shape(), Error);
+  EXPECT_THROW(Tensor::from<float>({1, 2, 3}, {2}), Error);
+  Tensor ids = Tensor::zeros({2}, DType::i64);
+  EXPECT_THROW(ids.set_requires_grad(true), Error);
+}
+
+TEST(Tensor, ConversionsRoundToNearestEven) {
+  const Tensor x = Tensor::from<float>({1.0f, 65504.0f, 65520.0f, 1e-8f, 1.00048828125f, -0.0f}, {6});
+  const auto half = x.to(DType::f16).to_doubles();
+  EXPECT_EQ(half[0], 1.0);
+  EXPECT_EQ(half[1], 65504.0);
+  EXPECT_TRUE(std::isinf(half[2]));
+  EXPECT_EQ(half[3], 0.0);
+  EXPECT_EQ(half[4], 1.0);  // halfway between 1 and the next half
+  EXPECT_TRUE(std::signbit(half[5]));
+  EXPECT_TRUE(std::isnan(Tensor::scalar(NAN).to(DType::bf16).item()));
+  // Every half survives the way to f32 and back.
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const Half h{static_cast<uint16_t>(bits)};
+    if (!std::isnan(to_float(h))) {
+      ASSERT_EQ(to_half(to_float(h)).bits, h.bits);
+    }
+  }
+}
+
+TEST(Tensor, PrintsLikeNumPy) {
+  EXPECT_EQ(Tensor::from<float>({1, 2.5f, -3}, {3}).to_string(), "[ 1.   2.5 -3. ]");
+  EXPECT_EQ(Tensor::from<int64_t>({1, 20, 300, 4}, {2, 2}).to_string(), "[[  1  20]\n [300   4]]");
+  EXPECT_EQ(Tensor::from<bool>({true, false}, {2}).to_string(), "[ True False]");
+  EXPECT_EQ(Tensor::zeros({2, 0}).to_string(), "[]");
+  const std::string long_one = Tensor::arange(2000).to_string();
+  EXPECT_EQ(long_one, "[   0    1    2 ... 1997 1998 1999]");
+}
+
+int64_t page_faults() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+TEST(Allocator, ASecondStepTouchesNoNewPages) {
+  auto step = [] {
+    std::vector<Tensor> live;
+    for (int i = 0; i < 20; ++i) {
+      live.push_back(Tensor::full({int64_t{1} << 20}, 1.0));  // 4 MiB each
+    }
+  };
+  step();
+  const int64_t before = page_faults();
+  step();
+  EXPECT_LT(page_faults() - before, 100);
+}
+
+TEST(Allocator, CountsWhatIsInUse) {
+  const int64_t before = memory_stats().in_use;
+  {
+    const Tensor x = Tensor::empty({int64_t{1} << 20});
+    EXPECT_GE(memory_stats().in_use - before, int64_t{4} << 20);
+  }
+  EXPECT_EQ(memory_stats().in_use, before);
+  release_cached_memory();
+  EXPECT_GE(memory_stats().reserved, 0);
+}
+
+}  // namespace
+}  // namespace heed

@@ -73,8 +73,11 @@ class Format {
     if (scientific_) {
       return fmt::format("{:.{}e}", x, std::max<size_t>(digits_, 1));
     }
-    std::string s = fmt::format("{:.{}f}", x, digits_);
-    return digits_ == 0 ? s + "." : s;
+    // NumPy leaves trailing zeros out and fills up with spaces: " 1.   2.5".
+    std::string s = fmt::format("{:#.{}f}", x, digits_);
+    const size_t width = s.size();
+    s.erase(s.find_last_not_of('0') + 1);
+    return s + std::string(width - s.size(), ' ');
   }
 
   DType type_;
@@ -146,6 +149,9 @@ std::string Tensor::to_string() const {
   }
   if (is_quantized(dtype())) {
     return fmt::format("{}{}", name_of(dtype()), shape().to_string());
+  }
+  if (numel() == 0) {
+    return "[]";
   }
   Printer printer{*this, numel() > kSummaryThreshold, {}};
   std::vector<double> values;

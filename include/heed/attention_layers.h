@@ -1,6 +1,7 @@
 #pragma once
 
 #include "heed/attention.h"
+#include "heed/ops.h"
 #include "heed/random.h"
 
 // The other attentions, as functions of their weights. q, k and v are [B, H, T, D]; masks, padding
@@ -90,10 +91,6 @@ HEED_API Tensor performer_attention(const Tensor& q, const Tensor& k, const Tens
                                     const Tensor& key_padding = {});
 /// Rows orthogonal in blocks of D, with the lengths of Gaussian vectors: f32 [features, depth].
 HEED_API Tensor performer_projection(int64_t features, int64_t depth, RandomKey key);
-
-/// FNet: the real part of the Fourier transform over sequence and hidden, x [B, T, E]. There is no
-/// mask: padding changes results.
-HEED_API Tensor fnet_mixing(const Tensor& x);
 
 /// Swin: attention inside windows of a grid that may be shifted by half a window. q, k, v
 /// [B, H, height·width, D] row by row; bias_table [(2·window - 1)², H] or undefined.

@@ -6,9 +6,9 @@
 #include "heed/autograd.h"
 #include "heed/tensor.h"
 
-// Differentiable operations. Every function checks its arguments, throws Error naming the op and the
-// shapes, and records its gradient. Axes may be negative. Floating results have the inputs' dtype;
-// f16 and bf16 are computed in f32.
+// Differentiable operations. Every function checks its arguments, throws Error naming the op and
+// the shapes, and records its gradient. Axes may be negative. Floating results have the inputs'
+// dtype; f16 and bf16 are computed in f32.
 
 namespace heed {
 
@@ -126,14 +126,19 @@ HEED_API Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
 /// cross_entropy(linear(x, weight, bias), targets) in chunks of rows: the logits of a whole batch
 /// never exist in memory.
 HEED_API Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                                     const Tensor& targets, const CrossEntropyOptions& options = {});
+                                     const Tensor& targets,
+                                     const CrossEntropyOptions& options = {});
 HEED_API Tensor mse(const Tensor& prediction, const Tensor& target);
 
 /// Rotates pairs of x [N, heads, width] by the angles of each row's position: cos and sin
 /// [positions, width/2] f32, position i64 [N]. Pairs are (i, i + width/2) or, interleaved,
 /// (2i, 2i + 1).
-HEED_API Tensor rotary(const Tensor& x, const Tensor& position, const Tensor& cos, const Tensor& sin,
-                       bool interleaved);
+HEED_API Tensor rotary(const Tensor& x, const Tensor& position, const Tensor& cos,
+                       const Tensor& sin, bool interleaved);
+
+/// FNet: the real part of the Fourier transform over sequence and hidden, x [B, T, E]. There is no
+/// mask: padding changes results.
+HEED_API Tensor fnet_mixing(const Tensor& x);
 
 // Recurrent cells. Gate order i, f, g, o (LSTM) and r, z, n (GRU), PyTorch's.
 struct LstmState {

@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "base/parallel.h"
-#include "heed/attention_layers.h"
 #include "heed/autograd.h"
+#include "heed/ops.h"
 #include "tensor/dispatch.h"
 
 namespace heed {

@@ -4,12 +4,14 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/check.h"
+#include "base/file.h"
 #include "base/parallel.h"
 #include "heed/command.h"
 #include "heed/text.h"
@@ -19,6 +21,9 @@ namespace {
 
 struct Options {
   std::string source;
+  std::string train;
+  std::vector<std::string> data;
+  std::string output;
   bool decode = false;
   bool no_special = false;
 };
@@ -123,7 +128,38 @@ std::string decode_line(const Tokenizer& tokenizer, const std::string& line, boo
   return json ? dump({{"text", text}}) : text;
 }
 
+/// Trains a tokenizer on files and writes it.
+int train(const Options& options, const Common& common) {
+  if (options.data.empty() || options.output.empty()) {
+    fail(ErrorKind::usage, "tokenize", "--train needs --data FILE… and -o FILE");
+  }
+  const TokenizerTraining training = parse_tokenizer_kind(options.train);
+  const std::filesystem::path output(options.output);
+  const std::filesystem::path folder =
+      output.extension() == ".json" ? output.parent_path() : output;
+  if (!folder.empty()) {
+    make_folder(folder);
+  }
+  AtomicFile probe(folder / "tokenizer.json");  // an unwritable place is told before the work
+  const std::vector<std::filesystem::path> files(options.data.begin(), options.data.end());
+  const Tokenizer tokenizer = train_tokenizer(files, training);
+  tokenizer.save(options.output);
+  if (common.json) {
+    std::puts(dump({{"vocab_size", tokenizer.vocab_size()}, {"file", options.output}}).c_str());
+  } else if (!common.quiet) {
+    std::fprintf(stderr, "%s: %lld tokens\n", options.output.c_str(),
+                 static_cast<long long>(tokenizer.vocab_size()));
+  }
+  return 0;
+}
+
 int run(const Options& options, const Common& common) {
+  if (!options.train.empty()) {
+    return train(options, common);
+  }
+  if (options.source.empty()) {
+    fail(ErrorKind::usage, "tokenize", "a model folder or tokenizer file is wanted");
+  }
   const Tokenizer tokenizer = Tokenizer::load(options.source);
   LineReader reader;
   std::vector<std::string> lines;
@@ -153,16 +189,23 @@ const Registration kTokenize{{
     "tokenize",
     "Turn lines of text into token ids, or ids back into text",
     {"echo 'Hello world' | heed tokenize model/",
-     "heed tokenize gpt2/vocab.json --json < text.txt"},
+     "heed tokenize --train bpe:8192 --data books/ -o tokenizer.json"},
     [](CLI::App& app, const Common& common) -> std::function<int()> {
       auto options = std::make_shared<Options>();
       app.add_option("model", options->source,
                      "Model folder, tokenizer.json, vocab.json, vocab.txt, .model, .gguf or "
-                     "llama2.c's tokenizer .bin")
-          ->required();
+                     "llama2.c's tokenizer .bin");
       app.add_flag("--decode", options->decode, "Read lines of ids and print their text");
       app.add_flag("--no-special-tokens", options->no_special,
                    "Leave out tokens such as [CLS] and [SEP] around a text");
+      app.add_option("--train", options->train,
+                     "Train a tokenizer instead: char, bpe:N, wordpiece:N or unigram:N")
+          ->group("Training");
+      app.add_option("--data", options->data, "Text files or folders to train on")
+          ->group("Training");
+      app.add_option("-o,--output", options->output,
+                     "Where the trained tokenizer goes: a folder or tokenizer.json")
+          ->group("Training");
       return [options, &common] { return run(*options, common); };
     },
 }};

@@ -41,10 +41,9 @@ nlohmann::json special_entry(int64_t id, const std::string& content) {
           {"rstrip", false}, {"normalized", false}, {"special", true}};
 }
 
-}  // namespace
-
-nlohmann::json byte_bpe_document(nlohmann::json vocabulary, nlohmann::json merges,
-                                 const std::vector<std::string>& special) {
+/// Those of the tokens that the vocabulary has, as "added_tokens".
+nlohmann::json special_entries(const nlohmann::json& vocabulary,
+                               const std::vector<std::string>& special) {
   nlohmann::json added = nlohmann::json::array();
   for (const std::string& token : special) {
     const auto it = vocabulary.find(token);
@@ -52,6 +51,14 @@ nlohmann::json byte_bpe_document(nlohmann::json vocabulary, nlohmann::json merge
       added.push_back(special_entry(it->get<int64_t>(), token));
     }
   }
+  return added;
+}
+
+}  // namespace
+
+nlohmann::json byte_bpe_document(nlohmann::json vocabulary, nlohmann::json merges,
+                                 const std::vector<std::string>& special) {
+  nlohmann::json added = special_entries(vocabulary, special);
   const nlohmann::json byte_level = {{"type", "ByteLevel"},
                                      {"add_prefix_space", false},
                                      {"trim_offsets", false},
@@ -91,13 +98,8 @@ nlohmann::json document_from_merges(const std::filesystem::path& vocabulary,
 }
 
 nlohmann::json wordpiece_document(nlohmann::json vocabulary, bool lowercase) {
-  nlohmann::json added = nlohmann::json::array();
-  for (const std::string token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}) {
-    const auto it = vocabulary.find(token);
-    if (it != vocabulary.end()) {
-      added.push_back(special_entry(it->get<int64_t>(), token));
-    }
-  }
+  nlohmann::json added =
+      special_entries(vocabulary, {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"});
   nlohmann::json post = nullptr;
   if (vocabulary.contains("[CLS]") && vocabulary.contains("[SEP]")) {
     const auto item = [](const char* kind, const char* id, int type) {
@@ -135,6 +137,30 @@ nlohmann::json wordpiece_document(nlohmann::json vocabulary, bool lowercase) {
             {"continuing_subword_prefix", "##"},
             {"max_input_chars_per_word", 100},
             {"vocab", std::move(vocabulary)}}}};
+}
+
+nlohmann::json character_document(nlohmann::json vocabulary,
+                                  const std::vector<std::string>& special) {
+  nlohmann::json added = special_entries(vocabulary, special);
+  const bool unk = vocabulary.contains("<unk>");
+  return {{"version", "1.0"},
+          {"truncation", nullptr},
+          {"padding", nullptr},
+          {"added_tokens", std::move(added)},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", nullptr},
+          {"post_processor", nullptr},
+          {"decoder", {{"type", "Fuse"}}},
+          {"model",
+           {{"type", "BPE"},
+            {"dropout", nullptr},
+            {"unk_token", unk ? nlohmann::json("<unk>") : nlohmann::json()},
+            {"continuing_subword_prefix", nullptr},
+            {"end_of_word_suffix", nullptr},
+            {"fuse_unk", false},
+            {"byte_fallback", false},
+            {"vocab", std::move(vocabulary)},
+            {"merges", nlohmann::json::array()}}}};
 }
 
 nlohmann::json document_from_vocab_txt(const std::filesystem::path& path,

@@ -20,5 +20,8 @@ nlohmann::json byte_bpe_document(nlohmann::json vocabulary, nlohmann::json merge
                                  const std::vector<std::string>& special);
 /// A BERT tokenizer: [CLS] … [SEP] around, ## continues a word.
 nlohmann::json wordpiece_document(nlohmann::json vocabulary, bool lowercase);
+/// A token a character: BPE without merges, "<unk>" for the rest where the vocabulary has it.
+nlohmann::json character_document(nlohmann::json vocabulary,
+                                  const std::vector<std::string>& special);
 
 }  // namespace heed::text

@@ -32,11 +32,10 @@ nlohmann::json config_of(const TokenizerImpl& impl) {
 
 void Tokenizer::save(const std::filesystem::path& path) const {
   const TokenizerImpl& the = impl();
-  const bool folder = path.extension() != ".json";
-  if (folder) {
-    make_folder(path);
+  const std::filesystem::path file = path.extension() == ".json" ? path : path / "tokenizer.json";
+  if (file.has_parent_path()) {
+    make_folder(file.parent_path());
   }
-  const std::filesystem::path file = folder ? path / "tokenizer.json" : path;
   write_file_atomically(file, the.document() + "\n");
   write_file_atomically(file.parent_path() / "tokenizer_config.json",
                         config_of(the).dump(2, ' ') + "\n");

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heed/tensor.h"
+
+// Pictures of numbers: heat maps and line plots, for a terminal, as SVG, as PNG and as one HTML
+// file that needs no server. Labels may be any UTF-8: markup and control codes in them are shown as
+// text.
+
+namespace heed {
+
+struct Color {
+  uint8_t red = 0;
+  uint8_t green = 0;
+  uint8_t blue = 0;
+  bool operator==(const Color&) const = default;
+};
+
+/// Every map runs evenly in perceived lightness, so that it reads the same to the colour-blind and
+/// on a grey printer.
+enum class ColorMap {
+  dusk,       ///< dark blue to light yellow
+  ink,        ///< white to dark blue
+  diverging,  ///< blue over white to orange, for signed values
+};
+/// Colour at `share` of the range, 0 … 1; outside values are clamped.
+HEED_API Color color_at(ColorMap map, double share);
+/// Black or white, whichever reads better on `background`.
+HEED_API Color readable_on(const Color& background);
+
+/// Columns that `text` takes in a terminal: two for Korean, Chinese and emoji, none for combining
+/// marks.
+HEED_API int display_width(std::string_view text);
+
+struct HeatmapPanel {
+  std::string title;
+  Tensor values;  ///< [rows, columns]; -inf is drawn as masked
+};
+
+/// A heat map, or a grid of several with the same axes. Row 0 is at the top.
+struct Heatmap {
+  std::string title;
+  std::vector<HeatmapPanel> panels;
+  std::vector<std::string> row_labels;     ///< one a row, or none
+  std::vector<std::string> column_labels;  ///< one a column, or none
+  std::string row_title = "Query";
+  std::string column_title = "Key";
+  std::string value_title = "Weight";
+  /// Ends of the colour range; default: 0 to the largest value, or both ways as far as the largest
+  /// magnitude where a value is negative.
+  std::optional<double> low;
+  std::optional<double> high;
+  std::optional<ColorMap> colors;  ///< default: diverging where a value is negative, else dusk
+  int64_t panels_across = 0;       ///< 0: as square as it goes
+  /// How many tokens the axes stand for where the values were pooled before; 0: as many as cells.
+  int64_t row_extent = 0;
+  int64_t column_extent = 0;
+};
+
+/// [rows, columns] -> at most [max_rows, max_columns], each cell the largest of those it covers, so
+/// that a single spike survives.
+HEED_API Tensor max_pool_map(const Tensor& values, int64_t max_rows, int64_t max_columns);
+
+enum class TerminalColor { none, palette, full };  ///< no codes, 256 colours, 24 bits
+
+struct TerminalOptions {
+  TerminalColor color = TerminalColor::none;
+  int width = 80;      ///< columns of the terminal
+  int height = 48;     ///< rows a map may take
+  bool ascii = false;  ///< shades of plain ASCII characters where there is no colour
+  bool values = true;  ///< numbers in the cells where they fit
+};
+HEED_API std::string to_terminal(const Heatmap& map, const TerminalOptions& options = {});
+
+struct PictureOptions {
+  bool values = true;      ///< numbers in the cells where they fit
+  double png_scale = 2.0;  ///< pixels a unit of the picture
+};
+HEED_API std::string to_svg(const Heatmap& map, const PictureOptions& options = {});
+/// The same picture as the bytes of a PNG file. Latin and Korean text is drawn; a label in another
+/// script is shown as its number.
+HEED_API std::string to_png(const Heatmap& map, const PictureOptions& options = {});
+/// {"title", "row_labels", "column_labels", …, "maps": [{"title", "values": [[…]]}]}
+HEED_API std::string to_json(const Heatmap& map);
+/// All panels as one f32 tensor: [rows, columns], or [panels, rows, columns] where there are
+/// several.
+HEED_API Tensor to_tensor(const Heatmap& map);
+
+struct Series {
+  std::string name;
+  std::vector<double> x;
+  std::vector<double> y;  ///< NaN leaves a gap
+};
+
+struct LinePlot {
+  std::string title;
+  std::string x_title;
+  std::string y_title;
+  std::vector<Series> series;
+  bool log_x = false;
+  bool log_y = false;
+  bool markers = false;
+  double width = 720;
+  double height = 420;
+};
+HEED_API std::string to_svg(const LinePlot& plot);
+HEED_API std::string to_png(const LinePlot& plot, double scale = 2.0);
+
+/// Attention of one place (a layer's head) in a page.
+struct PageMap {
+  int64_t layer = 0;
+  int64_t head = 0;
+  Tensor values;      ///< [rows, columns] or pooled
+  Tensor top_index;   ///< i64 [queries, k]: each query's strongest keys, where values are pooled
+  Tensor top_weight;  ///< f32 [queries, k]
+};
+
+/// Maps with common axes: "self", "encoder", "decoder" or "cross".
+struct PageGroup {
+  std::string kind;
+  std::vector<std::string> row_labels;
+  std::vector<std::string> column_labels;
+  std::vector<PageMap> maps;
+  /// Where the keys are patches of an image: u8 [H, W, 3], and how the patches lie.
+  Tensor image;
+  int64_t patch_rows = 0;
+  int64_t patch_columns = 0;
+  int64_t first_patch = 0;  ///< columns before the first patch (a class token)
+};
+
+struct AttentionPage {
+  std::string title;
+  std::string language = "en";  ///< "en" or "ko": what the page starts in; it can be switched
+  std::vector<PageGroup> groups;
+};
+/// One HTML file that needs nothing else: selectors for layer and head, values on hover and by
+/// keyboard, a table beside the picture, English and Korean, light and dark.
+HEED_API std::string to_html(const AttentionPage& page);
+
+}  // namespace heed

@@ -1,0 +1,204 @@
+#include "inspect/heatmap.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+#include "base/parallel.h"
+#include "io/json_writer.h"
+
+namespace heed {
+namespace {
+
+/// Smallest and largest of the finite values; low > high where there is none.
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+};
+
+Range finite_range(const std::vector<Tensor>& panels) {
+  Range range;
+  for (const Tensor& values : panels) {
+    const float* data = values.data<float>();
+    for (int64_t i = 0; i < values.numel(); ++i) {
+      if (std::isfinite(data[i])) {
+        range.low = std::min<double>(range.low, data[i]);
+        range.high = std::max<double>(range.high, data[i]);
+      }
+    }
+  }
+  return range;
+}
+
+void settle_range(PreparedMap& map) {
+  const Range range = finite_range(map.values);
+  const bool any = range.low <= range.high;
+  const bool signed_values = any && range.low < 0;
+  const double magnitude = any ? std::max(std::abs(range.low), std::abs(range.high)) : 1.0;
+  map.low = map.source->low.value_or(signed_values ? -magnitude : 0.0);
+  map.high = map.source->high.value_or(magnitude);
+  if (!(map.high > map.low)) {
+    map.high = map.low + 1.0;
+  }
+  map.colors = map.source->colors.value_or(signed_values ? ColorMap::diverging : ColorMap::dusk);
+}
+
+void check_labels(const std::vector<std::string>& labels, int64_t extent, const char* op,
+                  const char* axis) {
+  check(labels.empty() || std::cmp_equal(labels.size(), extent), op, "{} {} labels for {} {}s",
+        labels.size(), axis, extent, axis);
+}
+
+/// "cat" where a cell is one token; "128–143" where it stands for several.
+std::string label_of(const std::vector<std::string>& labels, int64_t index, int64_t cells,
+                     int64_t extent) {
+  if (cells == extent) {
+    return labels.empty() ? std::to_string(index) : labels[static_cast<size_t>(index)];
+  }
+  const int64_t begin = index * extent / cells;
+  const int64_t end = (index + 1) * extent / cells;
+  return end - begin <= 1 ? std::to_string(begin) : fmt::format("{}–{}", begin, end - 1);
+}
+
+}  // namespace
+
+Color PreparedMap::color(float value) const {
+  return std::isnan(value) || value == -std::numeric_limits<float>::infinity()
+             ? kMaskedColor
+             : color_at(colors, share(value));
+}
+
+std::string PreparedMap::row_label(int64_t row) const {
+  return label_of(source->row_labels, row, rows, row_extent);
+}
+
+std::string PreparedMap::column_label(int64_t column) const {
+  return label_of(source->column_labels, column, columns, column_extent);
+}
+
+PreparedMap prepare(const Heatmap& map, const char* op) {
+  check(!map.panels.empty(), op, "the heat map has no panel");
+  PreparedMap prepared;
+  prepared.source = &map;
+  for (const HeatmapPanel& panel : map.panels) {
+    check(panel.values.defined() && panel.values.rank() == 2, op,
+          "values must be [rows, columns], got {}",
+          panel.values.defined() ? panel.values.shape().to_string() : "nothing");
+    check(panel.values.shape() == map.panels[0].values.shape(), op,
+          "panels of different shapes: {} and {}", map.panels[0].values.shape().to_string(),
+          panel.values.shape().to_string());
+    prepared.values.push_back(panel.values.detach().to(DType::f32).contiguous());
+  }
+  prepared.rows = prepared.values[0].size(0);
+  prepared.columns = prepared.values[0].size(1);
+  check(prepared.rows > 0 && prepared.columns > 0, op, "the heat map is empty: {}",
+        prepared.values[0].shape().to_string());
+  prepared.row_extent = std::max(map.row_extent, prepared.rows);
+  prepared.column_extent = std::max(map.column_extent, prepared.columns);
+  check_labels(map.row_labels, prepared.row_extent, op, "row");
+  check_labels(map.column_labels, prepared.column_extent, op, "column");
+  check(!map.low || std::isfinite(*map.low), op, "the range must be finite");
+  check(!map.high || std::isfinite(*map.high), op, "the range must be finite");
+  settle_range(prepared);
+  return prepared;
+}
+
+PreparedMap pooled(const PreparedMap& map, int64_t max_rows, int64_t max_columns) {
+  PreparedMap small = map;
+  for (Tensor& values : small.values) {
+    values = max_pool_map(values, max_rows, max_columns);
+  }
+  small.rows = small.values[0].size(0);
+  small.columns = small.values[0].size(1);
+  return small;
+}
+
+Tensor max_pool_map(const Tensor& values, int64_t max_rows, int64_t max_columns) {
+  check(values.defined() && values.rank() == 2, "max_pool_map", "values must be [rows, columns]");
+  check(max_rows > 0 && max_columns > 0, "max_pool_map", "{} x {} cells asked for", max_rows,
+        max_columns);
+  const Tensor full = values.detach().to(DType::f32).contiguous();
+  const int64_t rows = full.size(0), columns = full.size(1);
+  const int64_t out_rows = std::min(rows, max_rows), out_columns = std::min(columns, max_columns);
+  if (out_rows == rows && out_columns == columns) {
+    return full;
+  }
+  const Tensor result = Tensor::empty({out_rows, out_columns});
+  const float* in = full.data<float>();
+  float* out = result.data<float>();
+  parallel_for(out_rows, [&](int64_t r) {
+    float* best = out + r * out_columns;
+    std::fill(best, best + out_columns, -std::numeric_limits<float>::infinity());
+    for (int64_t i = r * rows / out_rows; i < (r + 1) * rows / out_rows; ++i) {
+      for (int64_t c = 0; c < out_columns; ++c) {
+        const int64_t end = (c + 1) * columns / out_columns;
+        for (int64_t j = c * columns / out_columns; j < end; ++j) {
+          best[c] =
+              std::isnan(in[i * columns + j]) ? best[c] : std::max(best[c], in[i * columns + j]);
+        }
+      }
+    }
+  });
+  return result;
+}
+
+std::string short_number(float value) {
+  if (std::isnan(value)) {
+    return "NaN";
+  }
+  if (std::isinf(value)) {
+    return value > 0 ? "∞" : "−∞";
+  }
+  const double size = std::abs(value);
+  if (size >= 1e4) {
+    return fmt::format("{:.0e}", value);
+  }
+  return fmt::format("{:.{}f}", value, size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
+}
+
+std::string to_json(const Heatmap& map) {
+  const PreparedMap prepared = prepare(map, "to_json");
+  JsonWriter json;
+  json.begin_object().field("title", map.title);
+  json.field("row_title", map.row_title).field("column_title", map.column_title);
+  json.field("value_title", map.value_title);
+  json.field("row_labels", map.row_labels).field("column_labels", map.column_labels);
+  json.field("rows", prepared.row_extent).field("columns", prepared.column_extent);
+  json.key("maps").begin_array();
+  for (size_t p = 0; p < map.panels.size(); ++p) {
+    json.begin_object().field("title", map.panels[p].title).key("values").begin_array();
+    for (int64_t r = 0; r < prepared.rows; ++r) {
+      json.begin_array();
+      for (int64_t c = 0; c < prepared.columns; ++c) {
+        // The shortest text that gives the same float: "0.1", not "0.10000000149011612".
+        const float value = prepared.at(p, r, c);
+        json.raw(std::isfinite(value) ? fmt::format("{}", value) : "null");
+      }
+      json.end_array();
+    }
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
+  return json.take();
+}
+
+Tensor to_tensor(const Heatmap& map) {
+  const PreparedMap prepared = prepare(map, "to_tensor");
+  if (prepared.values.size() == 1) {
+    return prepared.values[0].clone();
+  }
+  const auto count = static_cast<int64_t>(prepared.values.size());
+  const Tensor all = Tensor::empty({count, prepared.rows, prepared.columns});
+  for (int64_t p = 0; p < count; ++p) {
+    const float* from = prepared.values[static_cast<size_t>(p)].data<float>();
+    std::copy(from, from + prepared.rows * prepared.columns,
+              all.data<float>() + p * prepared.rows * prepared.columns);
+  }
+  return all;
+}
+
+}  // namespace heed

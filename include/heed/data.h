@@ -206,14 +206,15 @@ class HEED_API Loader {
   void restore(const LoaderState& state);
 
  protected:
-  /// To be called by the constructor: the size of the whole set, before it is split.
-  void set_examples(int64_t count, uint64_t fingerprint);
-  /// Rows of examples [begin, end) of the list of a step; all of them shape the padding.
+  /// To be called by the constructor: the size of the whole set, before it is split. `bucketed`:
+  /// examples of like length come together where shuffled.
+  void set_examples(int64_t count, uint64_t fingerprint, bool bucketed);
+  /// Rows [begin, end) of a batch of the given examples; all of them shape the padding.
   virtual Batch collate(const std::vector<int64_t>& examples, int64_t begin, int64_t end,
                         int64_t step) const = 0;
-  /// Length to put examples of a kind together by; 0 for all: no bucketing.
   virtual int64_t length_of(int64_t example) const;
   const LoaderOptions& options() const { return options_; }
+  int64_t epoch_of(int64_t step) const { return step / steps_per_epoch(); }
 
  private:
   struct Window;
@@ -226,6 +227,7 @@ class HEED_API Loader {
   int64_t first_ = 0;     ///< of this part, in the order of the split
   int64_t examples_ = 0;  ///< of this part
   uint64_t fingerprint_ = 0;
+  bool bucketed_ = false;
   int64_t step_ = 0;
   mutable std::unique_ptr<Window> window_;
 };
@@ -253,14 +255,15 @@ HEED_API std::unique_ptr<Loader> make_mlm_loader(const TokenShard& text, int64_t
 struct SequenceTokens {
   int32_t padding = 0;
   int32_t start = 0;  ///< what a decoder reads first
-  int32_t end = -1;   ///< put after a target that lacks it; -1: nothing
+  int32_t end = -1;   ///< put after a target that lacks it and kept when one is cut; -1: nothing
 };
 /// Pairs of like length together. labels are the target, decoder_input_ids the target one later.
 HEED_API std::unique_ptr<Loader> make_pair_loader(const PairData& data,
                                                   const SequenceTokens& tokens,
                                                   const LoaderOptions& options);
-/// labels i64 [B].
-HEED_API std::unique_ptr<Loader> make_class_loader(const LabelledData& data, int32_t padding,
+/// Texts of like length together; labels i64 [B].
+HEED_API std::unique_ptr<Loader> make_class_loader(const LabelledData& data,
+                                                   const SequenceTokens& tokens,
                                                    const LoaderOptions& options);
 
 /// How pixels become pixel_values.

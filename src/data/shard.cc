@@ -1,0 +1,151 @@
+#include "data/shard.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/checksum.h"
+
+namespace heed {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "shards are little-endian");
+
+template <class Id>
+int64_t first_at_least(const ShardData& data, int64_t vocabulary) {
+  const Id* ids = static_cast<const Id*>(data.ids);
+  const Id* end = ids + data.trailer.tokens;
+  return std::find_if(ids, end, [&](Id id) { return id >= vocabulary; }) - ids;
+}
+
+void check_ends(const ShardData& data, const std::string& file) {
+  uint64_t last = 0;
+  for (uint64_t i = 0; i < data.trailer.sequences; ++i) {
+    check_data(data.ends[i] >= last && data.ends[i] <= data.trailer.tokens, file,
+               "sequence {} ends at token {}, which cannot be", i, data.ends[i]);
+    last = data.ends[i];
+  }
+  check_data(last == data.trailer.tokens, file, "{} of {} tokens belong to no sequence",
+             data.trailer.tokens - last, data.trailer.tokens);
+}
+
+}  // namespace
+
+ShardWriter::ShardWriter(const std::filesystem::path& path, int64_t vocabulary)
+    : file_(path), name_(path.string()) {
+  trailer_.width = vocabulary <= 65536 ? 2 : 4;
+}
+
+void ShardWriter::append(std::span<const int32_t> ids) {
+  for (const int32_t id : ids) {
+    check(id >= 0 && (trailer_.width == 4 || id < 65536), name_, "id {} at token {} has no room",
+          id, trailer_.tokens);
+    trailer_.largest = std::max(trailer_.largest, static_cast<uint32_t>(id));
+  }
+  if (trailer_.width == 2) {
+    narrow_.assign(ids.begin(), ids.end());
+    file_.write(narrow_.data(), narrow_.size() * sizeof(uint16_t));
+  } else {
+    file_.write(ids.data(), ids.size_bytes());
+  }
+  trailer_.tokens += ids.size();
+}
+
+void ShardWriter::finish(uint64_t fingerprint) {
+  if (trailer_.tokens > (ends_.empty() ? 0 : ends_.back())) {
+    end_sequence();
+  }
+  const char zeros[8] = {};
+  file_.write(zeros, (8 - trailer_.tokens * trailer_.width % 8) % 8);
+  file_.write(ends_.data(), ends_.size() * sizeof(uint64_t));
+  trailer_.sequences = ends_.size();
+  trailer_.fingerprint = fingerprint;
+  file_.write(&trailer_, sizeof(trailer_));
+  file_.commit();
+}
+
+TokenShard TokenShard::open(const std::filesystem::path& path) {
+  auto data = std::make_shared<ShardData>();
+  data->file = std::make_unique<MappedFile>(path);
+  const std::span<const std::byte> bytes = data->file->bytes();
+  ShardTrailer& trailer = data->trailer;
+  const std::string file = path.string();
+  check_data(bytes.size() >= sizeof(trailer), file, "is too short for a token shard");
+  std::memcpy(&trailer, bytes.data() + bytes.size() - sizeof(trailer), sizeof(trailer));
+  check_data(std::memcmp(trailer.magic, ShardTrailer().magic, sizeof(trailer.magic)) == 0, file,
+             "is no token shard, or was cut");
+  check_data(trailer.width == 2 || trailer.width == 4, file, "has ids of {} bytes", trailer.width);
+  const uint64_t room = bytes.size() - sizeof(trailer);
+  check_data(trailer.tokens <= room / trailer.width && trailer.sequences <= room / 8, file,
+             "claims {} tokens in {} sequences, more than it has bytes for", trailer.tokens,
+             trailer.sequences);
+  const uint64_t ids_bytes = (trailer.tokens * trailer.width + 7) / 8 * 8;
+  check_data(ids_bytes + trailer.sequences * 8 == room, file, "has {} bytes; {} are wanted", room,
+             ids_bytes + trailer.sequences * 8);
+  data->ids = bytes.data();
+  data->ends = reinterpret_cast<const uint64_t*>(bytes.data() + ids_bytes);
+  check_ends(*data, file);
+  return TokenShard(std::move(data));
+}
+
+TokenShard TokenShard::from(const std::vector<std::vector<int32_t>>& sequences) {
+  auto data = std::make_shared<ShardData>();
+  for (const std::vector<int32_t>& sequence : sequences) {
+    for (const int32_t id : sequence) {
+      check(id >= 0, "tokens", "id {} at token {} is negative", id, data->own_ids.size());
+      data->own_ids.push_back(static_cast<uint32_t>(id));
+      data->trailer.largest = std::max(data->trailer.largest, data->own_ids.back());
+    }
+    data->own_ends.push_back(data->own_ids.size());
+  }
+  data->ids = data->own_ids.data();
+  data->ends = data->own_ends.data();
+  data->trailer.width = 4;
+  data->trailer.tokens = data->own_ids.size();
+  data->trailer.sequences = data->own_ends.size();
+  const uint64_t ends = fingerprint_of(data->own_ends.data(), data->own_ends.size() * 8, 0);
+  data->trailer.fingerprint = fingerprint_of(data->own_ids.data(), data->own_ids.size() * 4, ends);
+  return TokenShard(std::move(data));
+}
+
+int64_t TokenShard::tokens() const { return static_cast<int64_t>(data_->trailer.tokens); }
+int64_t TokenShard::sequences() const { return static_cast<int64_t>(data_->trailer.sequences); }
+uint64_t TokenShard::fingerprint() const { return data_->trailer.fingerprint; }
+
+int64_t TokenShard::begin(int64_t sequence) const {
+  return sequence == 0 ? 0 : static_cast<int64_t>(data_->ends[sequence - 1]);
+}
+
+int64_t TokenShard::length(int64_t sequence) const {
+  return static_cast<int64_t>(data_->ends[sequence]) - begin(sequence);
+}
+
+int32_t TokenShard::token(int64_t place) const {
+  int64_t id = 0;
+  copy(place, 1, &id);
+  return static_cast<int32_t>(id);
+}
+
+void TokenShard::copy(int64_t place, int64_t count, int64_t* out) const {
+  check(place >= 0 && count >= 0 && count <= tokens() - place, "tokens",
+        "{} ids from {} on do not lie within {}", count, place, tokens());
+  if (data_->trailer.width == 2) {
+    std::copy_n(static_cast<const uint16_t*>(data_->ids) + place, count, out);
+  } else {
+    std::copy_n(static_cast<const uint32_t*>(data_->ids) + place, count, out);
+  }
+}
+
+void TokenShard::check_vocabulary(int64_t vocabulary, std::string_view what) const {
+  if (tokens() == 0 || data_->trailer.largest < vocabulary) {
+    return;
+  }
+  const int64_t place = data_->trailer.width == 2 ? first_at_least<uint16_t>(*data_, vocabulary)
+                                                  : first_at_least<uint32_t>(*data_, vocabulary);
+  check_data(place < tokens(), what, "its ids are not below {}; make the shard again", vocabulary);
+  fail(ErrorKind::data, what, "id {} at token {} is not below the vocabulary's size {}",
+       token(place), place, vocabulary);
+}
+
+}  // namespace heed

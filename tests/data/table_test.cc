@@ -1,0 +1,126 @@
+#include "data/table.h"
+
+#include <gtest/gtest.h>
+
+#include "data/stream.h"
+#include "support.h"
+
+namespace heed {
+namespace {
+
+using test::error_of;
+using test::put;
+using Rows = std::vector<std::vector<std::string>>;
+
+Rows rows_of(const std::filesystem::path& path, const std::vector<std::string>& columns) {
+  const auto table = open_table(path, columns);
+  Rows rows;
+  std::vector<std::string> row;
+  while (table->next(row)) {
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+TEST(Table, CsvHasQuotesCommasAndLineEnds) {
+  test::TemporaryFolder folder;
+  put(folder / "a.csv",
+      "id,text,label\r\n1,\"one, \"\"two\"\"\",x\r\n2,\"line\nline\",\r\n\r\n3,,\"\"\r\n");
+  EXPECT_EQ(rows_of(folder / "a.csv", {"label", "text"}),
+            (Rows{{"x", "one, \"two\""}, {"", "line\nline"}, {"", ""}}));
+}
+
+TEST(Table, TsvTakesQuotesAsTheyAre) {
+  test::TemporaryFolder folder;
+  put(folder / "a.tsv", "\xef\xbb\xbf\"a\tb\"\tc\nd\te\r\n");
+  EXPECT_EQ(rows_of(folder / "a.tsv", {"source", "target"}), (Rows{{"\"a", "b\""}, {"d", "e"}}));
+}
+
+TEST(Table, JsonLinesHaveNamesInAnyOrder) {
+  test::TemporaryFolder folder;
+  put(folder / "a.jsonl", "{\"label\": 3, \"text\": \"가\"}\n\n{\"text\":\"b\",\"label\":true}");
+  EXPECT_EQ(rows_of(folder / "a.jsonl", {"text", "label"}), (Rows{{"가", "3"}, {"b", "true"}}));
+}
+
+TEST(Table, ErrorsNameTheLine) {
+  test::TemporaryFolder folder;
+  const auto message = [&](const std::string& name, std::string_view text) {
+    put(folder / name, text);
+    return error_of([&] { rows_of(folder / name, {"label", "text"}); });
+  };
+  EXPECT_NE(message("a.tsv", "a\tb\nc\n").find("a.tsv:2: the row has 1 column"), std::string::npos);
+  EXPECT_NE(message("b.tsv", "a\tb\nc\t\xff\n").find("b.tsv:2: byte 3 is not UTF-8"),
+            std::string::npos);
+  EXPECT_NE(message("a.csv", "a,b\nc,\"d\ne\n").find("a.csv:2: a quoted field does not end"),
+            std::string::npos);
+  EXPECT_NE(message("b.csv", "a,b\"c\n").find("b.csv:1: a quote"), std::string::npos);
+  EXPECT_NE(message("c.csv", "a,b\n\"a\"x,b\n").find("c.csv:2: something"), std::string::npos);
+  EXPECT_NE(message("a.jsonl", "{\"label\":1,\"text\":\"\"}\n{\"label\":1}\n").find("a.jsonl:2"),
+            std::string::npos);
+  EXPECT_NE(message("b.jsonl", "{\n").find("b.jsonl:1"), std::string::npos);
+  EXPECT_NE(error_of([&] { open_table(folder.path() / "none.tsv", {"a"}); }), "");
+  EXPECT_NE(error_of([&] { LineReader reader(folder.path()); }), "");
+  EXPECT_NE(error_of([&] { LineReader reader("/dev/zero"); }), "");
+}
+
+TEST(Stream, PiecesAddUpAndCutAtSafePlacesOnly) {
+  test::TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; text.size() < 3'000'000; ++i) {
+    text += "line " + std::to_string(i) +
+            (i % 7 == 0   ? "\n\n"
+             : i % 5 == 0 ? " \n"
+                          : "\n") +
+            (i % 3 == 0 ? " 들여쓰기" : "x");
+  }
+  PieceReader reader(put(folder / "a.txt", text));
+  std::string all;
+  std::string piece;
+  int pieces = 0;
+  while (reader.next(piece)) {
+    if (!all.empty()) {
+      EXPECT_EQ(all.back(), '\n');
+      EXPECT_TRUE(isgraph(all[all.size() - 2]) != 0 && isgraph(piece[0]) != 0);
+    }
+    EXPECT_LT(piece.size(), 70'000u);
+    all += piece;
+    ++pieces;
+  }
+  EXPECT_EQ(all, text);
+  EXPECT_GT(pieces, 40);
+}
+
+TEST(Stream, LongRunsAreCutBetweenCharacters) {
+  test::TemporaryFolder folder;
+  std::string text = "a";
+  while (text.size() < 5'000'000) {
+    text += "한";
+  }
+  PieceReader reader(put(folder / "a.txt", text));
+  std::string all;
+  std::string piece;
+  while (reader.next(piece)) {
+    EXPECT_LE(piece.size(), size_t{1} << 20);
+    all += piece;
+  }
+  EXPECT_EQ(all, text);
+}
+
+TEST(Stream, BadBytesHaveTheirLine) {
+  test::TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) {
+    text += "line\n";
+  }
+  const std::string name = put(folder / "a.txt", text + "ab\xc3(\n");
+  PieceReader reader(name);
+  std::string piece;
+  EXPECT_NE(error_of([&] {
+              while (reader.next(piece)) {
+              }
+            }).find("a.txt: line 100001 is not UTF-8"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace heed

@@ -64,14 +64,14 @@ void load_queries(const BackwardPass<T>& pass, const QueryTile<T>& queries,
                   BackwardBuffers<T>& work) {
   const AttentionProblem<T>& p = pass.problem;
   const T* q = p.q.at(queries.b, queries.h, queries.row);
-  pack_transposed(q, p.q.row, queries.rows, p.depth, p.scale * kLog2e, work.packed);
+  pack_transposed(q, p.q.row, queries.rows, queries.width, p.depth, p.scale * kLog2e, work.packed);
   const size_t depth = padded(p.depth);
   const size_t value_depth = padded(p.value_depth);
-  std::fill_n(work.rows, depth * kQueryTile, T{0});
-  std::fill_n(work.rows_dout, value_depth * kQueryTile, T{0});
+  std::fill_n(work.rows, depth * static_cast<size_t>(queries.width), T{0});
+  std::fill_n(work.rows_dout, value_depth * static_cast<size_t>(queries.width), T{0});
   const int64_t at = (queries.b * p.heads + queries.h) * p.queries + queries.row;
   const T scale = static_cast<T>(p.scale);
-  for (int64_t i = 0; i < kQueryTile; ++i) {
+  for (int64_t i = 0; i < queries.width; ++i) {
     work.max[i] = 0;
     work.delta[i] = 0;
     if (i >= queries.rows || pass.stats.inverse_sum[at + i] == 0) {
@@ -102,8 +102,8 @@ void load_queries(const BackwardPass<T>& pass, const QueryTile<T>& queries,
     work.max[i] = pass.stats.max[at + i];
     work.delta[i] = total * inverse;
   }
-  pack_transposed(work.rows_dout, static_cast<int64_t>(value_depth), kQueryTile, p.value_depth, 1.0,
-                  work.packed_dout);
+  pack_transposed(work.rows_dout, static_cast<int64_t>(value_depth), queries.width, queries.width,
+                  p.value_depth, 1.0, work.packed_dout);
   std::fill_n(work.dq, static_cast<size_t>(p.depth * kQueryTile), T{0});
 }
 
@@ -115,7 +115,7 @@ void softmax_gradient(const QueryTile<T>& queries, const KeyTile& tile, Backward
   const bool drop = p.dropout > 0;
   const bool capped = p.softcap > 0;
   for (int64_t j = 0; j < tile.count; ++j) {
-    for (size_t i = 0; i < kQueryTile; i += hn::Lanes(d)) {
+    for (size_t i = 0; i < static_cast<size_t>(queries.width); i += hn::Lanes(d)) {
       const size_t at = static_cast<size_t>(j) * kQueryTile + i;
       const auto score = hn::Load(d, work.s + at);
       // Recomputed scores are the forward pass' own, so none lies above the maximum.
@@ -183,12 +183,14 @@ void backward_key_tile(const BackwardPass<T>& pass, const QueryTile<T>& queries,
   const auto k_stride = static_cast<size_t>(p.k.row);
   const auto count = static_cast<size_t>(tile.count);
   constexpr size_t kLine = kQueryTile;
+  const auto width = static_cast<size_t>(queries.width);
+  const auto rows = static_cast<size_t>(queries.rows);
   score_tile(queries, tile, work.packed, k, k_stride, work.s, work.slope);
   if (tile.some_hidden) {
-    note_visible(work.s, tile.count, work.visible);
+    note_visible(work.s, tile.count, queries.width, work.visible);
   }
   product<Start::zero, false>(v, static_cast<size_t>(p.v.row), work.packed_dout, kLine, work.ds,
-                              kLine, count, kLine, static_cast<size_t>(p.value_depth));
+                              kLine, count, width, static_cast<size_t>(p.value_depth));
   if (p.dropout > 0) {
     dropout_tile(queries, tile, work.extra);
   }
@@ -200,16 +202,16 @@ void backward_key_tile(const BackwardPass<T>& pass, const QueryTile<T>& queries,
   add_rows(work.s, work.rows_dout, padded(p.value_depth),
            pass.gradients.dv.at(queries.b, kv_head, tile.key),
            static_cast<size_t>(pass.gradients.dv.row), count, static_cast<size_t>(p.value_depth),
-           kLine);
+           rows);
   add_rows(ds, work.rows, padded(p.depth), pass.gradients.dk.at(queries.b, kv_head, tile.key),
-           static_cast<size_t>(pass.gradients.dk.row), count, static_cast<size_t>(p.depth), kLine);
+           static_cast<size_t>(pass.gradients.dk.row), count, static_cast<size_t>(p.depth), rows);
   PoisonedRows<T> poisoned;
   size_t clean_stride = k_stride;
   const T* clean =
       tile.some_hidden ? poisoned.clean(k, &clean_stride, tile.count, p.depth, work.clean) : k;
   product<Start::add, true>(clean, clean_stride, ds, kLine, work.dq, kLine,
-                            static_cast<size_t>(p.depth), kLine, count);
-  poisoned.add(k, k_stride, p.depth, ds, work.visible, work.dq);
+                            static_cast<size_t>(p.depth), width, count);
+  poisoned.add(k, k_stride, p.depth, ds, work.visible, queries.rows, work.dq);
 }
 
 template <class T>

@@ -54,10 +54,10 @@ struct ForwardBuffers {
 /// One step of the online softmax: s becomes exp2(s - max), the sum is brought up to date, and
 /// rescale holds what earlier results must be multiplied by.
 template <class C>
-void softmax_step(int64_t count, ForwardBuffers<C>& work) {
+void softmax_step(int64_t count, int64_t width, ForwardBuffers<C>& work) {
   const hn::ScalableTag<C> d;
   const auto minus_infinity = hn::Set(d, -std::numeric_limits<C>::infinity());
-  for (size_t i = 0; i < kQueryTile; i += hn::Lanes(d)) {
+  for (size_t i = 0; i < static_cast<size_t>(width); i += hn::Lanes(d)) {
     C* s = work.s + i;
     const auto before = hn::Load(d, work.max + i);
     auto max = before;
@@ -91,6 +91,17 @@ void softmax_step(int64_t count, ForwardBuffers<C>& work) {
   }
 }
 
+template <class C>
+void apply_dropout(int64_t count, int64_t width, ForwardBuffers<C>& work) {
+  const hn::ScalableTag<C> d;
+  for (int64_t j = 0; j < count; ++j) {
+    for (int64_t i = j * kQueryTile; i < j * kQueryTile + width;
+         i += static_cast<int64_t>(hn::Lanes(d))) {
+      hn::Store(hn::Mul(hn::Load(d, work.s + i), hn::Load(d, work.factors + i)), d, work.s + i);
+    }
+  }
+}
+
 /// out = out * rescale + weights · V for one tile of keys.
 template <class T, class C>
 void add_values(const QueryTile<T>& queries, const KeyTile& tile, ForwardBuffers<C>& work) {
@@ -106,12 +117,13 @@ void add_values(const QueryTile<T>& queries, const KeyTile& tile, ForwardBuffers
   }
   product<Start::rescale, true>(clean, clean_stride, work.s, size_t{kQueryTile}, work.out,
                                 size_t{kQueryTile}, static_cast<size_t>(p.value_depth),
-                                size_t{kQueryTile}, static_cast<size_t>(tile.count), work.rescale);
+                                static_cast<size_t>(queries.width), static_cast<size_t>(tile.count),
+                                work.rescale);
   if (poisoned.count > 0) {
     // Converted values were cleaned in place: read them again.
     v = compute_rows(p.v, queries.b, p.kv_head(queries.h), tile.key, tile.count, p.value_depth,
                      work.v, &stride);
-    poisoned.add(v, stride, p.value_depth, work.s, work.visible, work.out);
+    poisoned.add(v, stride, p.value_depth, work.s, work.visible, queries.rows, work.out);
   }
 }
 
@@ -121,7 +133,7 @@ void finish_rows(const QueryTile<T>& queries, ForwardBuffers<C>& work, HeadsView
                  RowStats<C> stats) {
   const AttentionProblem<T>& p = queries.problem;
   const int64_t at = (queries.b * p.heads + queries.h) * p.queries + queries.row;
-  for (int64_t i = 0; i < kQueryTile; ++i) {
+  for (int64_t i = 0; i < queries.width; ++i) {
     const bool empty = work.sum[i] == 0;
     work.sum[i] = empty ? C{0} : C{1} / work.sum[i];
     if (i < queries.rows) {
@@ -132,7 +144,7 @@ void finish_rows(const QueryTile<T>& queries, ForwardBuffers<C>& work, HeadsView
   const hn::ScalableTag<C> d;
   for (int64_t c = 0; c < p.value_depth; ++c) {
     C* line = work.out + c * kQueryTile;
-    for (size_t i = 0; i < kQueryTile; i += hn::Lanes(d)) {
+    for (size_t i = 0; i < static_cast<size_t>(queries.width); i += hn::Lanes(d)) {
       hn::Store(hn::Mul(hn::Load(d, line + i), hn::Load(d, work.sum + i)), d, line + i);
     }
   }
@@ -159,8 +171,8 @@ void forward_tile(const AttentionProblem<T>& p, int64_t b, int64_t h, int64_t qu
   using C = Compute<T>;
   const QueryTile<T> queries(p, b, h, query_tile);
   ForwardBuffers<C> work(p);
-  pack_transposed(p.q.at(b, h, queries.row), p.q.row, queries.rows, p.depth, p.scale * kLog2e,
-                  work.packed);
+  pack_transposed(p.q.at(b, h, queries.row), p.q.row, queries.rows, queries.width, p.depth,
+                  p.scale * kLog2e, work.packed);
   std::fill_n(work.out, p.value_depth * kQueryTile, C{0});
   std::fill_n(work.max, kQueryTile, -std::numeric_limits<C>::infinity());
   std::fill_n(work.sum, kQueryTile, C{0});
@@ -174,15 +186,12 @@ void forward_tile(const AttentionProblem<T>& p, int64_t b, int64_t h, int64_t qu
     const C* k = compute_rows(p.k, b, p.kv_head(h), key, tile.count, p.depth, work.k, &stride);
     score_tile(queries, tile, work.packed, k, stride, work.s, static_cast<C*>(nullptr));
     if (tile.some_hidden) {
-      note_visible(work.s, tile.count, work.visible);
+      note_visible(work.s, tile.count, queries.width, work.visible);
     }
-    softmax_step(tile.count, work);
+    softmax_step(tile.count, queries.width, work);
     if (p.dropout > 0) {
       dropout_tile(queries, tile, work.factors);
-      const hn::ScalableTag<C> d;
-      for (size_t i = 0; i < static_cast<size_t>(tile.count * kQueryTile); i += hn::Lanes(d)) {
-        hn::Store(hn::Mul(hn::Load(d, work.s + i), hn::Load(d, work.factors + i)), d, work.s + i);
-      }
+      apply_dropout(tile.count, queries.width, work);
     }
     add_values(queries, tile, work);
   }

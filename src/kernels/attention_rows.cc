@@ -186,7 +186,7 @@ void weigh_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int64_t row
                               work.s, size_t{kKeyTile}, static_cast<size_t>(rows), padded_count,
                               static_cast<size_t>(p.depth));
   if (p.softcap > 0) {
-    soft_cap(p.softcap, rows, work.s, static_cast<C*>(nullptr));
+    soft_cap(p.softcap, rows, static_cast<int64_t>(padded_count), work.s, static_cast<C*>(nullptr));
   }
   for (int64_t r = 0; r < rows; ++r) {
     C* s = work.s + r * kKeyTile;

@@ -37,13 +37,17 @@ struct QueryTile {
   int64_t h;
   int64_t row;  // the first query
   int64_t rows;
+  int64_t width;  // lanes in use: rows in whole vectors
 
   QueryTile(const AttentionProblem<T>& of, int64_t batch, int64_t head, int64_t tile)
       : problem(of),
         b(batch),
         h(head),
         row(tile * kQueryTile),
-        rows(std::min(kQueryTile, of.queries - row)) {}
+        rows(std::min(kQueryTile, of.queries - row)) {
+    const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<Compute<T>>()));
+    width = (rows + lanes - 1) / lanes * lanes;
+  }
 
   /// Tiles of keys that some row may see by position: for (key = first_key(); key < end_key();
   /// key = next_key(key)). They start at multiples of the tile, whatever the row.
@@ -129,12 +133,13 @@ HWY_INLINE const C* compute_rows(const HeadsView<const T>& view, int64_t b, int6
   }
 }
 
-/// rows × columns of a head transposed to out [columns, 64], times factor; zero beyond `rows`.
+/// rows × columns of a head transposed to out [columns, 64], times factor; zero from there to
+/// `width`.
 template <class T, class C>
-void pack_transposed(const T* in, int64_t stride, int64_t rows, int64_t columns, double factor,
-                     C* out) {
-  if (rows < kQueryTile) {
-    std::memset(out, 0, static_cast<size_t>(columns * kQueryTile) * sizeof(C));
+void pack_transposed(const T* in, int64_t stride, int64_t rows, int64_t width, int64_t columns,
+                     double factor, C* out) {
+  for (int64_t c = 0; c < columns && rows < width; ++c) {
+    std::fill(out + c * kQueryTile + rows, out + c * kQueryTile + width, C{0});
   }
   transpose_scaled(in, static_cast<size_t>(stride), static_cast<size_t>(rows),
                    static_cast<size_t>(columns), static_cast<C>(factor), out, kQueryTile);
@@ -143,15 +148,18 @@ void pack_transposed(const T* in, int64_t stride, int64_t rows, int64_t columns,
 /// s -> softcap · tanh(s / softcap), in units of log2; where `slope` is given it gets the
 /// derivative.
 template <class C>
-void soft_cap(double softcap, int64_t count, C* s, C* slope) {
+void soft_cap(double softcap, int64_t lines, int64_t width, C* s, C* slope) {
   const hn::ScalableTag<C> d;
   const auto inward = hn::Set(d, static_cast<C>(kLn2 / softcap));
   const auto outward = hn::Set(d, static_cast<C>(kLog2e * softcap));
-  for (size_t i = 0; i < static_cast<size_t>(count * kQueryTile); i += hn::Lanes(d)) {
-    const auto t = hn::Tanh(d, hn::Mul(hn::Load(d, s + i), inward));
-    hn::Store(hn::Mul(t, outward), d, s + i);
-    if (slope != nullptr) {
-      hn::Store(hn::NegMulAdd(t, t, hn::Set(d, C{1})), d, slope + i);
+  for (int64_t j = 0; j < lines; ++j) {
+    for (int64_t i = j * kQueryTile; i < j * kQueryTile + width;
+         i += static_cast<int64_t>(hn::Lanes(d))) {
+      const auto t = hn::Tanh(d, hn::Mul(hn::Load(d, s + i), inward));
+      hn::Store(hn::Mul(t, outward), d, s + i);
+      if (slope != nullptr) {
+        hn::Store(hn::NegMulAdd(t, t, hn::Set(d, C{1})), d, slope + i);
+      }
     }
   }
 }
@@ -169,7 +177,7 @@ void hide_by_position(const QueryTile<T>& queries, const KeyTile& tile, C* s) {
     const auto upper = hn::Set(d, lane_limit(place - queries.problem.first));
     const auto lower = hn::Set(d, lane_limit(place - queries.problem.last));
     C* line = s + j * kQueryTile;
-    for (size_t i = 0; i < kQueryTile; i += hn::Lanes(d)) {
+    for (size_t i = 0; i < static_cast<size_t>(queries.width); i += hn::Lanes(d)) {
       const auto lane = hn::Iota(d, static_cast<C>(i));
       const auto visible = hn::And(hn::Le(lane, upper), hn::Ge(lane, lower));
       hn::Store(hn::IfThenElse(visible, hn::Load(d, line + i), minus_infinity), d, line + i);
@@ -209,10 +217,10 @@ void score_tile(const QueryTile<T>& queries, const KeyTile& tile, const C* packe
                 size_t k_stride, C* s, C* slope) {
   const AttentionProblem<T>& p = queries.problem;
   product<Start::zero, false>(k, k_stride, packed, size_t{kQueryTile}, s, size_t{kQueryTile},
-                              static_cast<size_t>(tile.count), size_t{kQueryTile},
+                              static_cast<size_t>(tile.count), static_cast<size_t>(queries.width),
                               static_cast<size_t>(p.depth));
   if (p.softcap > 0) {
-    soft_cap(p.softcap, tile.count, s, slope);
+    soft_cap(p.softcap, tile.count, queries.width, s, slope);
   }
   if (!tile.some_hidden) {
     return;
@@ -274,9 +282,9 @@ struct PoisonedRows {
   /// out[column][lane] += weight[j][lane] · in[j][column] for the poisoned j, in the lanes where
   /// visible[j][lane] is set.
   void add(const C* in, size_t stride, int64_t columns, const C* weights, const uint8_t* visible,
-           C* out) const {
+           int64_t lanes, C* out) const {
     for (int64_t i = 0; i < count; ++i) {
-      for (int64_t lane = 0; lane < kQueryTile; ++lane) {
+      for (int64_t lane = 0; lane < lanes; ++lane) {
         const size_t at = static_cast<size_t>(row[i]) * kQueryTile + static_cast<size_t>(lane);
         if (visible[at] == 0) {
           continue;
@@ -291,9 +299,11 @@ struct PoisonedRows {
 
 /// visible[j][lane] = the score is not -inf.
 template <class C>
-void note_visible(const C* s, int64_t count, uint8_t* visible) {
-  for (int64_t i = 0; i < count * kQueryTile; ++i) {
-    visible[i] = s[i] == -std::numeric_limits<C>::infinity() ? 0 : 1;
+void note_visible(const C* s, int64_t count, int64_t width, uint8_t* visible) {
+  for (int64_t j = 0; j < count; ++j) {
+    for (int64_t i = j * kQueryTile; i < j * kQueryTile + width; ++i) {
+      visible[i] = s[i] == -std::numeric_limits<C>::infinity() ? 0 : 1;
+    }
   }
 }
 
@@ -347,7 +357,7 @@ void dropout_tile(const QueryTile<T>& queries, const KeyTile& tile, C* factors) 
   const C factor = static_cast<C>(1.0 / (1.0 - p.dropout));
   HWY_ALIGN uint32_t kept[hn::MaxLanes(d)];
   for (int64_t j = 0; j < tile.count; j += 4) {
-    for (size_t i = 0; i < kQueryTile; i += hn::Lanes(d)) {
+    for (size_t i = 0; i < static_cast<size_t>(queries.width); i += hn::Lanes(d)) {
       hn::Vec<decltype(d)> word[4];
       const auto row = hn::Iota(d, static_cast<uint32_t>(queries.row) + static_cast<uint32_t>(i));
       philox_lanes(d, key, static_cast<uint32_t>((tile.key + j) / 4), row, word);

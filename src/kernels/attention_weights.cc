@@ -23,8 +23,8 @@ void weights_tile(const AttentionProblem<T>& p, RowStats<const C> stats, int64_t
   C* packed = scratch.reserve<C>(2 * depth + kQueryTile * kKeyTile);
   C* buffer = packed + depth;
   C* s = buffer + depth;
-  pack_transposed(p.q.at(b, h, queries.row), p.q.row, queries.rows, p.depth, p.scale * kLog2e,
-                  packed);
+  pack_transposed(p.q.at(b, h, queries.row), p.q.row, queries.rows, queries.width, p.depth,
+                  p.scale * kLog2e, packed);
   const int64_t end = std::min(queries.end_key(), key_end);
   const int64_t from = std::max(row_begin, queries.row);
   const int64_t to = std::min(row_end, queries.row + queries.rows);

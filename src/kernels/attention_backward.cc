@@ -26,10 +26,10 @@ struct BackwardBuffers {
   C* ds;           // [64, 64]: gradient of the weights, then of the scores
   C* extra;        // [64, 64]: dropout's factors
   C* slope;        // [64, 64]: the soft-cap's derivative
+  C* scores;       // [64, 64]: kept where some pair is hidden
   C* clean;        // [64, max depth]: keys without poisoned rows
   C* max;          // [64]
   C* delta;        // [64]: Σ out · dout, times inverse_sum
-  uint8_t visible[kKeyTile * kQueryTile];
 
   template <class T>
   explicit BackwardBuffers(const AttentionProblem<T>& p) {
@@ -37,7 +37,7 @@ struct BackwardBuffers {
     const size_t square = kQueryTile * kKeyTile;
     const size_t depth = padded(p.depth) * kQueryTile;
     const size_t value_depth = padded(p.value_depth) * kQueryTile;
-    C* next = scratch.reserve<C>(4 * depth + 2 * value_depth + 4 * square + 2 * kQueryTile);
+    C* next = scratch.reserve<C>(4 * depth + 2 * value_depth + 5 * square + 2 * kQueryTile);
     const auto take = [&next](size_t count) {
       C* taken = next;
       next += count;
@@ -53,6 +53,7 @@ struct BackwardBuffers {
     ds = take(square);
     extra = take(square);
     slope = take(square);
+    scores = take(square);
     max = take(kQueryTile);
     delta = take(kQueryTile);
   }
@@ -125,15 +126,20 @@ void softmax_gradient(const QueryTile<T>& queries, const KeyTile& tile, Backward
         gradient = hn::Mul(gradient, hn::Load(d, work.extra + at));
       }
       gradient = hn::Mul(weight, hn::Sub(gradient, hn::Load(d, work.delta + i)));
-      if (tile.some_hidden) {  // 0 · NaN of a hidden key
-        gradient = hn::IfThenZeroElse(
-            hn::Eq(score, hn::Set(d, -std::numeric_limits<T>::infinity())), gradient);
-      }
       if (drop) {
         weight = hn::Mul(weight, hn::Load(d, work.extra + at));
       }
+      auto capped_gradient = gradient;
       if (capped) {
-        hn::Store(hn::Mul(gradient, hn::Load(d, work.slope + at)), d, work.slope + at);
+        capped_gradient = hn::Mul(gradient, hn::Load(d, work.slope + at));
+      }
+      if (tile.some_hidden) {  // a hidden pair's product may be anything, NaN included
+        const auto hidden = hn::Eq(score, hn::Set(d, -std::numeric_limits<T>::infinity()));
+        gradient = hn::IfThenZeroElse(hidden, gradient);
+        capped_gradient = hn::IfThenZeroElse(hidden, capped_gradient);
+      }
+      if (capped) {
+        hn::Store(capped_gradient, d, work.slope + at);
       }
       hn::Store(weight, d, work.s + at);
       hn::Store(gradient, d, work.ds + at);
@@ -162,6 +168,27 @@ void add_rows(const T* a, const T* b, size_t ldb, T* c, size_t ldc, size_t rows,
   }
 }
 
+/// gradient[j] += Σ_i s[j][i] · rows[i] for the keys of a tile. The first keys are seen by more
+/// rows than the last under a causal mask, so a quarter at a time.
+template <class T>
+void add_to_keys(const QueryTile<T>& queries, const KeyTile& tile, const T* s, const T* rows,
+                 int64_t columns, T* gradient, int64_t stride) {
+  constexpr int64_t kKeys = 18;  // three blocks of the product
+  const auto line = static_cast<int64_t>(padded(columns));
+  for (int64_t j = 0; j < tile.count; j += kKeys) {
+    const int64_t first = queries.first_row(tile.key + j);
+    const int64_t count = first == 0 && queries.first_row(tile.key + tile.count - 1) == 0
+                              ? tile.count
+                              : std::min(kKeys, tile.count - j);
+    add_rows(s + j * kQueryTile + first, rows + first * line, padded(columns),
+             gradient + j * stride, static_cast<size_t>(stride), static_cast<size_t>(count),
+             static_cast<size_t>(columns), static_cast<size_t>(queries.rows - first));
+    if (count == tile.count) {
+      return;
+    }
+  }
+}
+
 template <class T>
 void add_bias_gradient(const QueryTile<T>& queries, const KeyTile& tile, const ScoreView<T>& dbias,
                        const T* ds) {
@@ -181,16 +208,12 @@ void backward_key_tile(const BackwardPass<T>& pass, const QueryTile<T>& queries,
   const T* k = p.k.at(queries.b, kv_head, tile.key);
   const T* v = p.v.at(queries.b, kv_head, tile.key);
   const auto k_stride = static_cast<size_t>(p.k.row);
-  const auto count = static_cast<size_t>(tile.count);
-  constexpr size_t kLine = kQueryTile;
-  const auto width = static_cast<size_t>(queries.width);
-  const auto rows = static_cast<size_t>(queries.rows);
   score_tile(queries, tile, work.packed, k, k_stride, work.s, work.slope);
   if (tile.some_hidden) {
-    note_visible(work.s, tile.count, queries.width, work.visible);
+    keep_scores(work.s, tile.count, work.scores);
   }
-  product<Start::zero, false>(v, static_cast<size_t>(p.v.row), work.packed_dout, kLine, work.ds,
-                              kLine, count, width, static_cast<size_t>(p.value_depth));
+  pair_products(queries, tile, v, static_cast<size_t>(p.v.row), work.packed_dout, p.value_depth,
+                work.ds);
   if (p.dropout > 0) {
     dropout_tile(queries, tile, work.extra);
   }
@@ -199,19 +222,17 @@ void backward_key_tile(const BackwardPass<T>& pass, const QueryTile<T>& queries,
     add_bias_gradient(queries, tile, pass.gradients.dbias, work.ds);
   }
   const T* ds = p.softcap > 0 ? work.slope : work.ds;
-  add_rows(work.s, work.rows_dout, padded(p.value_depth),
-           pass.gradients.dv.at(queries.b, kv_head, tile.key),
-           static_cast<size_t>(pass.gradients.dv.row), count, static_cast<size_t>(p.value_depth),
-           rows);
-  add_rows(ds, work.rows, padded(p.depth), pass.gradients.dk.at(queries.b, kv_head, tile.key),
-           static_cast<size_t>(pass.gradients.dk.row), count, static_cast<size_t>(p.depth), rows);
+  add_to_keys(queries, tile, work.s, work.rows_dout, p.value_depth,
+              pass.gradients.dv.at(queries.b, kv_head, tile.key), pass.gradients.dv.row);
+  add_to_keys(queries, tile, ds, work.rows, p.depth,
+              pass.gradients.dk.at(queries.b, kv_head, tile.key), pass.gradients.dk.row);
   PoisonedRows<T> poisoned;
   size_t clean_stride = k_stride;
   const T* clean =
       tile.some_hidden ? poisoned.clean(k, &clean_stride, tile.count, p.depth, work.clean) : k;
-  product<Start::add, true>(clean, clean_stride, ds, kLine, work.dq, kLine,
-                            static_cast<size_t>(p.depth), width, count);
-  poisoned.add(k, k_stride, p.depth, ds, work.visible, queries.rows, work.dq);
+  add_weighted<Start::add>(queries, tile, clean, clean_stride, ds, p.depth,
+                           static_cast<const T*>(nullptr), work.dq);
+  poisoned.add(k, k_stride, p.depth, ds, work.scores, queries.rows, work.dq);
 }
 
 template <class T>

@@ -163,6 +163,30 @@ HWY_NOINLINE void product(const T* a, size_t lda, const T* b, size_t ldb, T* c, 
   }
 }
 
+/// The product with less work where a triangle of b or c is not wanted: limit(end) says how much of
+/// the sum (or where Rows, how many rows) the columns up to `end` want.
+template <Start S, bool ATransposed, bool Rows, class T, class Limit>
+HWY_INLINE void product_of_triangle(const T* a, size_t lda, const T* b, size_t ldb, T* c,
+                                    size_t ldc, size_t rows, size_t columns, size_t depth,
+                                    const T* factor, Limit&& limit) {
+  constexpr size_t kPanel = kVectors == 4 ? 1 : kVectors;  // about 16 columns
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto panel = [&](auto vectors, size_t n) HWY_ATTR {
+    const size_t most = limit(n + decltype(vectors)::value * lanes);
+    product_panel<decltype(vectors)::value, S, ATransposed>(
+        d, a, lda, b + n, ldb, c + n, ldc, Rows ? HWY_MIN(rows, most) : rows,
+        Rows ? depth : HWY_MIN(depth, most), S == Start::rescale ? factor + n : nullptr);
+  };
+  size_t n = 0;
+  for (; n + kPanel * lanes <= columns; n += kPanel * lanes) {
+    panel(std::integral_constant<size_t, kPanel>{}, n);
+  }
+  for (; n < columns; n += lanes) {
+    panel(std::integral_constant<size_t, 1>{}, n);
+  }
+}
+
 /// out[column][row] = in[row][column] * factor for rows × columns; reads the stored type.
 template <class T, class C>
 HWY_INLINE void transpose_scaled(const T* in, size_t in_stride, size_t rows, size_t columns,

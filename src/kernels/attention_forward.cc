@@ -20,12 +20,12 @@ struct ForwardBuffers {
   C* out;      // [value depth, 64]: the output so far, not yet divided by the sum
   C* s;        // [64, 64]: scores, then weights
   C* factors;  // [64, 64]: dropout
+  C* scores;   // [64, 64]: kept where some pair is hidden
   C* k;        // [64, depth]: converted keys
   C* v;        // [64, value depth]: converted or cleaned values
   C* max;      // [64]
   C* sum;      // [64]
   C* rescale;  // [64]
-  uint8_t visible[kKeyTile * kQueryTile];
 
   template <class T>
   explicit ForwardBuffers(const AttentionProblem<T>& p) {
@@ -33,7 +33,7 @@ struct ForwardBuffers {
     const size_t square = kQueryTile * kKeyTile;
     const size_t depth = static_cast<size_t>(p.depth) * kQueryTile;
     const size_t value_depth = static_cast<size_t>(p.value_depth) * kQueryTile;
-    C* next = scratch.reserve<C>(2 * (depth + value_depth + square) + 3 * kQueryTile);
+    C* next = scratch.reserve<C>(2 * (depth + value_depth) + 3 * square + 3 * kQueryTile);
     const auto take = [&next](size_t count) {
       C* taken = next;
       next += count;
@@ -43,6 +43,7 @@ struct ForwardBuffers {
     out = take(value_depth);
     s = take(square);
     factors = take(square);
+    scores = take(square);
     k = take(depth);
     v = take(value_depth);
     max = take(kQueryTile);
@@ -115,15 +116,13 @@ void add_values(const QueryTile<T>& queries, const KeyTile& tile, ForwardBuffers
   if (tile.some_hidden) {
     clean = poisoned.clean(v, &clean_stride, tile.count, p.value_depth, work.v);
   }
-  product<Start::rescale, true>(clean, clean_stride, work.s, size_t{kQueryTile}, work.out,
-                                size_t{kQueryTile}, static_cast<size_t>(p.value_depth),
-                                static_cast<size_t>(queries.width), static_cast<size_t>(tile.count),
-                                work.rescale);
+  add_weighted<Start::rescale>(queries, tile, clean, clean_stride, work.s, p.value_depth,
+                               work.rescale, work.out);
   if (poisoned.count > 0) {
     // Converted values were cleaned in place: read them again.
     v = compute_rows(p.v, queries.b, p.kv_head(queries.h), tile.key, tile.count, p.value_depth,
                      work.v, &stride);
-    poisoned.add(v, stride, p.value_depth, work.s, work.visible, queries.rows, work.out);
+    poisoned.add(v, stride, p.value_depth, work.s, work.scores, queries.rows, work.out);
   }
 }
 
@@ -186,7 +185,7 @@ void forward_tile(const AttentionProblem<T>& p, int64_t b, int64_t h, int64_t qu
     const C* k = compute_rows(p.k, b, p.kv_head(h), key, tile.count, p.depth, work.k, &stride);
     score_tile(queries, tile, work.packed, k, stride, work.s, static_cast<C*>(nullptr));
     if (tile.some_hidden) {
-      note_visible(work.s, tile.count, queries.width, work.visible);
+      keep_scores(work.s, tile.count, work.scores);
     }
     softmax_step(tile.count, queries.width, work);
     if (p.dropout > 0) {

@@ -65,6 +65,15 @@ struct QueryTile {
     return key + count <= problem.prefix ||
            (key >= row + rows - 1 + problem.first && key + count - 1 <= row + problem.last);
   }
+  /// How many of the keys [key, key + count), from the first on, the rows before `end` may see.
+  int64_t seen(int64_t key, int64_t count, int64_t end) const {
+    const int64_t last = row + std::min(end, rows) - 1 + problem.last;
+    return std::clamp(std::max(last + 1, problem.prefix) - key, int64_t{0}, count);
+  }
+  /// The first row that may see `key` or a later one.
+  int64_t first_row(int64_t key) const {
+    return key < problem.prefix ? 0 : std::clamp(key - problem.last - row, int64_t{0}, rows);
+  }
 
  private:
   int64_t window_key() const {
@@ -145,6 +154,44 @@ void pack_transposed(const T* in, int64_t stride, int64_t rows, int64_t width, i
                    static_cast<size_t>(columns), static_cast<C>(factor), out, kQueryTile);
 }
 
+/// s[j][i] = keys[j] · packed[.][i] for the pairs that may see each other; the others may hold
+/// anything.
+template <class T, class C>
+HWY_NOINLINE void pair_products(const QueryTile<T>& queries, const KeyTile& tile, const C* keys,
+                                size_t stride, const C* packed, int64_t depth, C* s) {
+  const auto count = static_cast<size_t>(tile.count);
+  const auto width = static_cast<size_t>(queries.width);
+  if (queries.seen(tile.key, tile.count, 1) == tile.count) {
+    product<Start::zero, false>(keys, stride, packed, size_t{kQueryTile}, s, size_t{kQueryTile},
+                                count, width, static_cast<size_t>(depth));
+    return;
+  }
+  product_of_triangle<Start::zero, false, true>(
+      keys, stride, packed, size_t{kQueryTile}, s, size_t{kQueryTile}, count, width,
+      static_cast<size_t>(depth), static_cast<const C*>(nullptr), [&](size_t end) {
+        return static_cast<size_t>(queries.seen(tile.key, tile.count, static_cast<int64_t>(end)));
+      });
+}
+
+/// out[c][i] (+)= Σ_j rows[j][c] · s[j][i], where s is 0 for pairs that may not see each other.
+template <Start S, class T, class C>
+HWY_NOINLINE void add_weighted(const QueryTile<T>& queries, const KeyTile& tile, const C* rows,
+                               size_t stride, const C* s, int64_t columns, const C* factor,
+                               C* out) {
+  const auto count = static_cast<size_t>(tile.count);
+  const auto width = static_cast<size_t>(queries.width);
+  if (queries.seen(tile.key, tile.count, 1) == tile.count) {
+    product<S, true>(rows, stride, s, size_t{kQueryTile}, out, size_t{kQueryTile},
+                     static_cast<size_t>(columns), width, count, factor);
+    return;
+  }
+  product_of_triangle<S, true, false>(
+      rows, stride, s, size_t{kQueryTile}, out, size_t{kQueryTile}, static_cast<size_t>(columns),
+      width, count, factor, [&](size_t end) {
+        return static_cast<size_t>(queries.seen(tile.key, tile.count, static_cast<int64_t>(end)));
+      });
+}
+
 /// s -> softcap · tanh(s / softcap), in units of log2; where `slope` is given it gets the
 /// derivative.
 template <class C>
@@ -216,9 +263,7 @@ template <class T, class C>
 void score_tile(const QueryTile<T>& queries, const KeyTile& tile, const C* packed, const C* k,
                 size_t k_stride, C* s, C* slope) {
   const AttentionProblem<T>& p = queries.problem;
-  product<Start::zero, false>(k, k_stride, packed, size_t{kQueryTile}, s, size_t{kQueryTile},
-                              static_cast<size_t>(tile.count), static_cast<size_t>(queries.width),
-                              static_cast<size_t>(p.depth));
+  pair_products(queries, tile, k, k_stride, packed, p.depth, s);
   if (p.softcap > 0) {
     soft_cap(p.softcap, tile.count, queries.width, s, slope);
   }
@@ -279,14 +324,14 @@ struct PoisonedRows {
     return copy;
   }
 
-  /// out[column][lane] += weight[j][lane] · in[j][column] for the poisoned j, in the lanes where
-  /// visible[j][lane] is set.
-  void add(const C* in, size_t stride, int64_t columns, const C* weights, const uint8_t* visible,
+  /// out[column][lane] += weight[j][lane] · in[j][column] for the poisoned j, in the lanes whose
+  /// score is not -inf.
+  void add(const C* in, size_t stride, int64_t columns, const C* weights, const C* scores,
            int64_t lanes, C* out) const {
     for (int64_t i = 0; i < count; ++i) {
       for (int64_t lane = 0; lane < lanes; ++lane) {
         const size_t at = static_cast<size_t>(row[i]) * kQueryTile + static_cast<size_t>(lane);
-        if (visible[at] == 0) {
+        if (scores[at] == -std::numeric_limits<C>::infinity()) {
           continue;
         }
         for (int64_t c = 0; c < columns; ++c) {
@@ -297,14 +342,10 @@ struct PoisonedRows {
   }
 };
 
-/// visible[j][lane] = the score is not -inf.
+/// Keeps the scores of a tile, from which PoisonedRows tells who sees whom.
 template <class C>
-void note_visible(const C* s, int64_t count, int64_t width, uint8_t* visible) {
-  for (int64_t j = 0; j < count; ++j) {
-    for (int64_t i = j * kQueryTile; i < j * kQueryTile + width; ++i) {
-      visible[i] = s[i] == -std::numeric_limits<C>::infinity() ? 0 : 1;
-    }
-  }
+void keep_scores(const C* s, int64_t count, C* scores) {
+  std::memcpy(scores, s, static_cast<size_t>(count * kQueryTile) * sizeof(C));
 }
 
 /// The high and low halves of the 64-bit products of u32 lanes with a constant.

@@ -105,7 +105,8 @@ void norm_grad_rows(T* dx, Compute<T>* dweight, Compute<T>* dbias, const T* dy, 
         dx, n,
         [=](auto, auto gradient, auto value, auto w) HWY_ATTR {
           const auto z = hn::Mul(hn::Sub(value, centre), factor);
-          const auto g = hn::MulSub(gradient, w, mean_g);
+          const auto g =
+              hn::Sub(hn::Mul(gradient, w), mean_g);  // rounded as in the mean: n = 1 gives 0
           return hn::Mul(hn::NegMulAdd(z, mean_gz, g), factor);
         },
         dy, x, weight);

@@ -122,9 +122,8 @@ void* Tensor::data_checked(DType type) const {
 double Tensor::item() const {
   check(numel() == 1, "item", "shape {} has {} elements; exactly one is wanted",
         shape().to_string(), numel());
-  return dispatch_dtype(dtype(), "item", [&](auto tag) {
-    return load_double(*static_cast<decltype(tag)*>(raw()));
-  });
+  return dispatch_dtype(dtype(), "item",
+                        [&](auto tag) { return load_double(*static_cast<decltype(tag)*>(raw())); });
 }
 
 std::vector<double> Tensor::to_doubles() const {
@@ -155,11 +154,7 @@ Tensor Tensor::detach() const { return alias(shape(), strides(), 0); }
 
 Tensor Tensor::clone() const {
   Tensor result = empty(shape(), dtype());
-  if (is_contiguous()) {
-    std::memcpy(result.raw(), raw(), static_cast<size_t>(bytes()));
-  } else {
-    result.copy_from(*this);
-  }
+  result.copy_from(*this);
   return result;
 }
 
@@ -174,49 +169,18 @@ Tensor Tensor::to(DType type) const {
   return result;
 }
 
-void Tensor::copy_from(const Tensor& source) {
-  check(shape() == source.shape(), "copy_from", "shape {} cannot take shape {}",
-        shape().to_string(), source.shape().to_string());
-  bump_version();
-  if (dtype() == source.dtype() && is_contiguous() && source.is_contiguous()) {
-    std::memmove(raw(), source.raw(), static_cast<size_t>(bytes()));
-    return;
-  }
-  dispatch_dtype(dtype(), "copy_from", [&](auto to_tag) {
-    using To = decltype(to_tag);
-    dispatch_dtype(source.dtype(), "copy_from", [&](auto from_tag) {
-      using From = decltype(from_tag);
-      walk_rows<2>(
-          shape(), {&strides(), &source.strides()},
-          [&](std::array<int64_t, 2> at, std::array<int64_t, 2> step, int64_t count) {
-            To* out = static_cast<To*>(raw()) + at[0];
-            const From* in = static_cast<const From*>(source.raw()) + at[1];
-            for (int64_t i = 0; i < count; ++i) {
-              if constexpr (std::is_same_v<To, From>) {
-                out[i * step[0]] = in[i * step[1]];
-              } else if constexpr (std::is_integral_v<To> && std::is_integral_v<From>) {
-                out[i * step[0]] = static_cast<To>(in[i * step[1]]);
-              } else {
-                out[i * step[0]] = from_double<To>(load_double(in[i * step[1]]));
-              }
-            }
-          });
-    });
-  });
-}
-
 void Tensor::fill(double value) {
   bump_version();
   dispatch_dtype(dtype(), "fill", [&](auto tag) {
     using T = decltype(tag);
     const T element = from_double<T>(value);
     walk_rows<1>(shape(), {&strides()},
-              [&](std::array<int64_t, 1> at, std::array<int64_t, 1> step, int64_t count) {
-                T* out = static_cast<T*>(raw()) + at[0];
-                for (int64_t i = 0; i < count; ++i) {
-                  out[i * step[0]] = element;
-                }
-              });
+                 [&](std::array<int64_t, 1> at, std::array<int64_t, 1> step, int64_t count) {
+                   T* out = static_cast<T*>(raw()) + at[0];
+                   for (int64_t i = 0; i < count; ++i) {
+                     out[i * step[0]] = element;
+                   }
+                 });
   });
 }
 
@@ -237,8 +201,8 @@ Tensor Tensor::grad() const { return Tensor(checked(impl()).grad); }
 
 void Tensor::set_grad(const Tensor& gradient) {
   check(!gradient.defined() || gradient.shape() == shape(), "set_grad",
-        "gradient {} for a tensor of shape {}", gradient.defined() ? gradient.shape().to_string() : "",
-        shape().to_string());
+        "gradient {} for a tensor of shape {}",
+        gradient.defined() ? gradient.shape().to_string() : "", shape().to_string());
   checked(impl());
   impl_->grad = gradient.impl_;
 }

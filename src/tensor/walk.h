@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -51,21 +52,39 @@ void walk_rows(const Shape& shape, std::array<const Shape*, N> strides, Fn&& fn)
   }
   const int64_t grain = std::max<int64_t>(1, kRow / length);
   parallel_ranges(rows, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      int64_t rest = row / pieces;
-      const int64_t start = row % pieces * kRow;
-      std::array<int64_t, N> at{};
+    // Places of the first row by division; from there on by counting, which is much cheaper.
+    std::array<int64_t, Shape::kMaxRank + 1> index{};
+    std::array<int64_t, N> at{};
+    int64_t rest = begin / pieces;
+    for (size_t axis = last; axis-- > 0;) {
+      index[axis] = rest % extent[axis];
+      rest /= extent[axis];
       for (size_t n = 0; n < N; ++n) {
-        at[n] = start * step[last][n];
+        at[n] += index[axis] * step[axis][n];
       }
+    }
+    int64_t piece = begin % pieces;
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t start = piece * kRow;
+      std::array<int64_t, N> from = at;
+      for (size_t n = 0; n < N; ++n) {
+        from[n] += start * step[last][n];
+      }
+      fn(from, step[last], std::min(kRow, length - start));
+      if (++piece < pieces) {
+        continue;
+      }
+      piece = 0;
       for (size_t axis = last; axis-- > 0;) {
-        const int64_t index = rest % extent[axis];
-        rest /= extent[axis];
+        const bool carries = ++index[axis] == extent[axis];
         for (size_t n = 0; n < N; ++n) {
-          at[n] += index * step[axis][n];
+          at[n] += carries ? -(extent[axis] - 1) * step[axis][n] : step[axis][n];
         }
+        if (!carries) {
+          break;
+        }
+        index[axis] = 0;
       }
-      fn(at, step[last], std::min(kRow, length - start));
     }
   });
 }

@@ -76,7 +76,13 @@ class Bpe final : public Model {
     if (options_.byte_fallback) {
       fallback_ = byte_tokens(vocabulary_);
     }
+    if (!options_.raw_bytes) {
+      index_characters();
+      find_border(merges);
+    }
   }
+
+  std::string_view border() const override { return border_; }
 
   std::unique_ptr<ModelScratch> make_scratch() const override {
     return std::make_unique<BpeScratch>();
@@ -109,6 +115,37 @@ class Bpe final : public Model {
   }
 
  private:
+  /// Ids of single characters of the basic plane, -1 where there is none.
+  void index_characters() {
+    characters_.assign(0x10000, -1);
+    for (const auto& [token, id] : vocabulary_.ids()) {
+      if (token.empty()) {
+        continue;
+      }
+      const CodePoint one = decode_one(token.data(), token.data() + token.size());
+      if (one.length == token.size() && one.valid && one.code < characters_.size()) {
+        characters_[one.code] = id;
+      }
+    }
+  }
+
+  /// SentencePiece's tokens have ▁ only at their start: words never merge with each other.
+  void find_border(const std::vector<Merge>& merges) {
+    constexpr std::string_view kSpace = "\xE2\x96\x81";
+    const bool crosses = std::any_of(merges.begin(), merges.end(), [&](const Merge& merge) {
+      const std::string_view token = vocabulary_.token(merge.result);
+      size_t start = 0;
+      while (token.substr(start).starts_with(kSpace)) {
+        start += kSpace.size();
+      }
+      return token.find(kSpace, start) != std::string_view::npos;
+    });
+    if (!crosses && vocabulary_.find(kSpace) && !options_.ignore_merges &&
+        options_.prefix.empty() && options_.suffix.empty()) {
+      border_ = kSpace;
+    }
+  }
+
   bool emit_whole(std::string_view piece, std::vector<ModelToken>& out) const {
     std::string written;
     if (options_.raw_bytes) {
@@ -139,9 +176,14 @@ class Bpe final : public Model {
     return front;
   }
 
-  std::optional<int32_t> character_id(std::string_view character, bool first, bool last) const {
+  std::optional<int32_t> character_id(std::string_view character, char32_t code, bool first,
+                                      bool last) const {
     const bool prefixed = !first && !options_.prefix.empty();
     if (!prefixed && (!last || options_.suffix.empty())) {
+      if (code < characters_.size()) {
+        const int32_t id = characters_[code];
+        return id >= 0 ? std::optional(id) : std::nullopt;
+      }
       return vocabulary_.find(character);
     }
     std::string whole = prefixed ? options_.prefix : std::string();
@@ -167,7 +209,7 @@ class Bpe final : public Model {
     for (size_t i = 0; i < piece.size();) {
       const CodePoint one = decode_one(piece.data() + i, piece.data() + piece.size());
       const std::string_view character = piece.substr(i, one.length);
-      const auto id = character_id(character, i == 0, i + one.length == piece.size());
+      const auto id = character_id(character, one.code, i == 0, i + one.length == piece.size());
       bool unk = false;
       if (id) {
         symbols.push_back({*id, one.length});
@@ -188,6 +230,8 @@ class Bpe final : public Model {
   PairTable pairs_;
   std::array<int32_t, 256> bytes_;
   std::vector<int32_t> fallback_;
+  std::vector<int32_t> characters_;
+  std::string_view border_;
 };
 
 /// "a b" or ["a", "b"].

@@ -61,6 +61,23 @@ void around_tokens(std::string_view text, const AddedTokenFinder& finder, OnText
   }
 }
 
+/// Cuts a text before every border that something else comes before.
+void cut_at_borders(std::string_view text, std::string_view border, std::vector<Piece>& pieces) {
+  pieces.clear();
+  size_t begin = 0;
+  size_t after = 0;  // end of the last border
+  for (size_t at = text.find(border); at != std::string_view::npos; at = text.find(border, after)) {
+    if (at > after && at > begin) {
+      pieces.push_back({begin, at});
+      begin = at;
+    }
+    after = at + border.size();
+  }
+  if (begin < text.size()) {
+    pieces.push_back({begin, text.size()});
+  }
+}
+
 }  // namespace
 
 void TokenizerImpl::tokenize(std::string_view text, const TokenList& out) const {
@@ -123,6 +140,8 @@ void TokenizerImpl::tokenize_normalized(AlignedText& whole, Scratch& scratch,
   pieces.assign(1, {0, whole.text().size()});
   if (pretokenizer != nullptr) {
     pretokenizer->apply(whole, pieces);
+  } else if (!model->border().empty()) {
+    cut_at_borders(whole.text(), model->border(), pieces);
   }
   const std::string_view view = whole.text();
   for (const Piece& piece : pieces) {

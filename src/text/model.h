@@ -32,6 +32,9 @@ class Model {
   virtual std::unique_ptr<ModelScratch> make_scratch() const { return nullptr; }
   virtual void tokenize(std::string_view piece, ModelScratch* scratch,
                         std::vector<ModelToken>& out) const = 0;
+  /// A string before which a text may be cut, where something else comes before it, without any
+  /// change of the tokens; empty: there is none.
+  virtual std::string_view border() const { return {}; }
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
  protected:

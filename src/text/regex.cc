@@ -79,10 +79,11 @@ struct Regex::Impl {
 
 namespace {
 
-/// Memory for matching, one a call: a compiled pattern is shared between threads.
+/// Memory for matching, one a thread: a compiled pattern is shared between threads. Only the whole
+/// match is asked for, so it fits every pattern.
 struct Matcher {
-  explicit Matcher(const pcre2_code* code)
-      : data(pcre2_match_data_create_from_pattern(code, nullptr)),
+  Matcher()
+      : data(pcre2_match_data_create(1, nullptr)),
         context(pcre2_match_context_create(nullptr)),
         stack(pcre2_jit_stack_create(32 << 10, 4 << 20, nullptr)) {
     if (data == nullptr || context == nullptr) {
@@ -128,7 +129,7 @@ Regex::Regex(Regex&&) noexcept = default;
 Regex& Regex::operator=(Regex&&) noexcept = default;
 
 void Regex::find_all(std::string_view text, std::vector<Piece>& matches) const {
-  const Matcher matcher(impl_->code);
+  thread_local const Matcher matcher;
   const PCRE2_SIZE* found = pcre2_get_ovector_pointer(matcher.data);
   const auto deadline =
       std::chrono::steady_clock::now() + kPatience + std::chrono::microseconds(text.size());
@@ -139,12 +140,12 @@ void Regex::find_all(std::string_view text, std::vector<Piece>& matches) const {
     pcre2_set_offset_limit(matcher.context, last);
     const int n = pcre2_match(impl_->code, subject, text.size(), start, PCRE2_NOTEMPTY,
                               matcher.data, matcher.context);
-    if (n > 0 && found[1] > found[0]) {
+    if (n >= 0 && found[1] > found[0]) {
       matches.push_back({found[0], found[1]});
       start = found[1];
       continue;
     }
-    check_data(n == PCRE2_ERROR_NOMATCH || n > 0, impl_->file,
+    check_data(n == PCRE2_ERROR_NOMATCH || n >= 0, impl_->file,
                "pattern '{}' gave up on a text of {} bytes: {}", impl_->pattern, text.size(),
                message_of(n));
     check_data(std::chrono::steady_clock::now() < deadline, impl_->file,

@@ -14,13 +14,31 @@ namespace heed::text {
 namespace {
 
 constexpr size_t kLongestSentence = 1 << 14;
+constexpr size_t kEnoughBytes = size_t{16} << 20;  ///< more text teaches it little and takes long
 
-/// Lines of all texts. Longer ones than the trainer takes come in parts.
+/// Lines of all texts, every so many of them where there is very much text. Longer ones than the
+/// trainer takes come in parts.
 class Lines final : public sentencepiece::SentenceIterator {
  public:
-  explicit Lines(std::span<const std::string_view> texts) : texts_(texts) { Next(); }
+  explicit Lines(std::span<const std::string_view> texts) : texts_(texts) {
+    size_t total = 0;
+    for (const std::string_view text : texts) {
+      total += text.size();
+    }
+    stride_ = 1 + total / kEnoughBytes;
+    advance();
+  }
   bool done() const override { return done_; }
   void Next() override {
+    for (size_t i = 0; i < stride_ && !done_; ++i) {
+      advance();
+    }
+  }
+  const std::string& value() const override { return line_; }
+  sentencepiece::util::Status status() const override { return {}; }
+
+ private:
+  void advance() {
     while (rest_.empty() && next_ < texts_.size()) {
       rest_ = texts_[next_++];
     }
@@ -35,12 +53,10 @@ class Lines final : public sentencepiece::SentenceIterator {
     const bool newline = end < rest_.size() && rest_[end] == '\n';
     rest_.remove_prefix(newline ? end + 1 : std::max<size_t>(end, done_ ? 0 : 1));
   }
-  const std::string& value() const override { return line_; }
-  sentencepiece::util::Status status() const override { return {}; }
 
- private:
   std::span<const std::string_view> texts_;
   size_t next_ = 0;
+  size_t stride_ = 1;
   std::string_view rest_;
   std::string line_;
   bool done_ = false;

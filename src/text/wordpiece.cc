@@ -10,7 +10,8 @@ namespace {
 class WordPiece final : public Model {
  public:
   explicit WordPiece(const Json& json)
-      : file_(json.file()), longest_(json.integer_or("max_input_chars_per_word", 100, 0, 1 << 20)) {
+      : file_(json.file()),
+        longest_(json.integer_or("max_input_chars_per_word", 100, 0, int64_t{1} << 40)) {
     vocabulary_ = Vocabulary::from_json(json.at("vocab"));
     unk_ = vocabulary_.find(json.string_or("unk_token", "[UNK]"));
     const std::string prefix = json.string_or("continuing_subword_prefix", "##");

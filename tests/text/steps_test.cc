@@ -1,0 +1,156 @@
+#include <gtest/gtest.h>
+
+#include "heed/error.h"
+#include "io/json.h"
+#include "text/base64.h"
+#include "text/decoder.h"
+#include "text/normalizer.h"
+#include "text/postprocessor.h"
+#include "text/pretokenizer.h"
+
+namespace heed::text {
+namespace {
+
+std::string normalized(const std::string& json, std::string_view text) {
+  const auto normalizer = make_normalizer(Json::parse(json, "test"));
+  AlignedText aligned(text, 0, true);
+  normalizer->apply(aligned);
+  return std::string(aligned.text());
+}
+
+TEST(Normalizer, Forms) {
+  EXPECT_EQ(normalized(R"({"type":"NFC"})", "e\u0301 \u1112\u1161\u11ab x"), "é 한 x");
+  EXPECT_EQ(normalized(R"({"type":"NFD"})", "é 한"), "e\u0301 \u1112\u1161\u11ab");
+  EXPECT_EQ(normalized(R"({"type":"NFKC"})", "ﬁ ① Ⅳ"), "fi 1 IV");
+  EXPECT_EQ(normalized(R"({"type":"NFKD"})", "ﬁ é"), "fi e\u0301");
+  EXPECT_EQ(normalized(R"({"type":"NFD"})", "a\u0323\u0301 a\u0301\u0323"),
+            "a\u0323\u0301 a\u0323\u0301");
+}
+
+TEST(Normalizer, Others) {
+  EXPECT_EQ(normalized(R"({"type":"Lowercase"})", "ÀİΣ"), "ài\u0307σ");
+  EXPECT_EQ(normalized(R"({"type":"StripAccents"})", "e\u0301x"), "ex");
+  EXPECT_EQ(normalized(R"({"type":"Strip"})", " \u3000a b\n"), "a b");
+  EXPECT_EQ(normalized(R"({"type":"Strip","strip_left":false})", " a "), " a");
+  EXPECT_EQ(normalized(R"({"type":"Prepend","prepend":"_"})", "a"), "_a");
+  EXPECT_EQ(normalized(R"({"type":"Prepend","prepend":"_"})", ""), "");
+  EXPECT_EQ(normalized(R"({"type":"Replace","pattern":{"String":"aa"},"content":"b"})", "aaa"),
+            "ba");
+  EXPECT_EQ(normalized(R"({"type":"Replace","pattern":{"Regex":" {2,}"},"content":"_"})", "a   b "),
+            "a_b ");
+  EXPECT_EQ(normalized(R"({"type":"Replace","pattern":{"String":""},"content":"b"})", "aa"), "aa");
+  EXPECT_EQ(normalized(R"({"type":"BertNormalizer","lowercase":true})", "Á\t中\x01x\u200bÿ"),
+            "a  中 xy");
+  EXPECT_EQ(normalized(R"({"type":"BertNormalizer","lowercase":false})", "Áb"), "Áb");
+  EXPECT_EQ(normalized(R"({"type":"Sequence","normalizers":[{"type":"NFD"},{"type":"StripAccents"},
+                          {"type":"Lowercase"}]})",
+                       "ÉA"),
+            "ea");
+}
+
+TEST(Normalizer, KeepsTrackOfBytes) {
+  const auto normalizer =
+      make_normalizer(Json::parse(R"({"type":"BertNormalizer","lowercase":true})", "test"));
+  const std::string text = "É 한 中";
+  AlignedText aligned(text, 100, true);
+  normalizer->apply(aligned);
+  ASSERT_EQ(aligned.text(), "e \u1112\u1161\u11ab  中 ");
+  EXPECT_EQ(aligned.source(0, 1), (TextSpan{100, 102}));
+  EXPECT_EQ(aligned.source(2, 5), (TextSpan{103, 106}));   // the first Jamo is the whole syllable
+  EXPECT_EQ(aligned.source(8, 11), (TextSpan{103, 106}));  // and so is the last
+  EXPECT_EQ(aligned.source(13, 16), (TextSpan{107, 110}));
+}
+
+std::vector<std::string> pieces(const std::string& json, std::string_view text) {
+  const auto pretokenizer = make_pretokenizer(Json::parse(json, "test"), nullptr);
+  AlignedText aligned(text, 0, true);
+  std::vector<Piece> found{{0, text.size()}};
+  pretokenizer->apply(aligned, found);
+  std::vector<std::string> words;
+  for (const Piece& piece : found) {
+    words.emplace_back(aligned.text().substr(piece.begin, piece.end - piece.begin));
+  }
+  return words;
+}
+
+using Words = std::vector<std::string>;
+
+TEST(PreTokenizer, Splits) {
+  const auto split = [](const std::string& behavior) {
+    return R"({"type":"Split","pattern":{"String":"-"},"invert":false,"behavior":")" + behavior +
+           "\"}";
+  };
+  EXPECT_EQ(pieces(split("Removed"), "a--b-c"), (Words{"a", "b", "c"}));
+  EXPECT_EQ(pieces(split("Isolated"), "a--b"), (Words{"a", "-", "-", "b"}));
+  EXPECT_EQ(pieces(split("MergedWithPrevious"), "a--b"), (Words{"a-", "-", "b"}));
+  EXPECT_EQ(pieces(split("MergedWithNext"), "a--b"), (Words{"a", "-", "-b"}));
+  EXPECT_EQ(pieces(split("Contiguous"), "a--b"), (Words{"a", "--", "b"}));
+}
+
+TEST(PreTokenizer, Others) {
+  EXPECT_EQ(pieces(R"({"type":"BertPreTokenizer"})", " Hey, you$ 안녕! "),
+            (Words{"Hey", ",", "you", "$", "안녕", "!"}));
+  EXPECT_EQ(pieces(R"({"type":"Whitespace"})", "Hey, you_2!! e\u0301"),
+            (Words{"Hey", ",", "you_2", "!!", "e\u0301"}));
+  EXPECT_EQ(pieces(R"({"type":"WhitespaceSplit"})", " a,b\u3000c "), (Words{"a,b", "c"}));
+  EXPECT_EQ(pieces(R"({"type":"Digits","individual_digits":true})", "a12b"),
+            (Words{"a", "1", "2", "b"}));
+  EXPECT_EQ(pieces(R"({"type":"Digits","individual_digits":false})", "a12b"),
+            (Words{"a", "12", "b"}));
+  EXPECT_EQ(pieces(R"({"type":"Punctuation"})", "a?!b"), (Words{"a", "?", "!", "b"}));
+  EXPECT_EQ(pieces(R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"always"})", "a  b"),
+            (Words{"▁a", "▁", "▁b"}));
+  EXPECT_EQ(pieces(R"({"type":"Metaspace","prepend_scheme":"never","split":false})", "a b"),
+            (Words{"a▁b"}));
+  EXPECT_EQ(pieces(R"({"type":"CharDelimiterSplit","delimiter":"|"})", "a||b"), (Words{"a", "b"}));
+  EXPECT_EQ(pieces(R"({"type":"ByteLevel","add_prefix_space":true})", "a é"), (Words{"Ġa", "ĠÃ©"}));
+}
+
+std::string decoded(const std::string& json, std::vector<std::string> tokens) {
+  make_decoder(Json::parse(json, "test"))->apply(tokens);
+  std::string text;
+  for (const std::string& token : tokens) {
+    text += token;
+  }
+  return text;
+}
+
+TEST(Decoder, All) {
+  EXPECT_EQ(decoded(R"({"type":"ByteLevel"})", {"Ġa", "Ã", "©"}), " aé");
+  EXPECT_EQ(decoded(R"({"type":"WordPiece","prefix":"##","cleanup":true})",
+                    {"do", "##g", "is", ".", "don", "'", "##t"}),
+            "dog is. don 't");
+  EXPECT_EQ(
+      decoded(R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"always"})", {"▁a", "▁b"}),
+      "a b");
+  EXPECT_EQ(decoded(R"({"type":"BPEDecoder","suffix":"</w>"})", {"a</w>", "b</w>"}), "a b");
+  EXPECT_EQ(decoded(R"({"type":"ByteFallback"})", {"a", "<0xEA>", "<0xB0>", "<0x80>", "<0xFF>"}),
+            "a가\uFFFD");
+  EXPECT_EQ(decoded(R"({"type":"Strip","content":" ","start":1,"stop":0})", {"  a"}), " a");
+  EXPECT_EQ(decoded(R"({"type":"Replace","pattern":{"String":"▁"},"content":" "})", {"▁a"}), " a");
+}
+
+TEST(PostProcessor, RobertaAndSequence) {
+  const PostProcessor roberta = make_postprocessor(
+      Json::parse(R"({"type":"RobertaProcessing","sep":["</s>",2],"cls":["<s>",0]})", "test"));
+  EXPECT_EQ(roberta.count_special(false), 2);
+  EXPECT_EQ(roberta.count_special(true), 4);
+  EXPECT_TRUE(roberta.trim_offsets);
+  const PostProcessor sequence = make_postprocessor(Json::parse(
+      R"({"type":"Sequence","processors":[{"type":"BertProcessing","sep":["x",2],"cls":["y",0]},
+         {"type":"ByteLevel","trim_offsets":true}]})",
+      "test"));
+  EXPECT_EQ(sequence.count_special(false), 2);
+  EXPECT_TRUE(sequence.trim_offsets);
+}
+
+TEST(Base64, BothWays) {
+  for (const std::string text : {"", "a", "ab", "abc", "\xFF\x00\x7F!"}) {
+    EXPECT_EQ(decode_base64(encode_base64(text), "test"), text);
+  }
+  EXPECT_EQ(encode_base64("abcd"), "YWJjZA==");
+  EXPECT_THROW(decode_base64("a*b", "test"), Error);
+}
+
+}  // namespace
+}  // namespace heed::text

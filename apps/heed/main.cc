@@ -46,8 +46,9 @@ std::string footer(const Command& command) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("heed builds, trains, runs and looks inside Transformers on an ordinary CPU machine.",
-               "heed");
+  CLI::App app(
+      "heed builds, trains, runs and looks inside Transformers on an ordinary CPU machine.",
+      "heed");
   app.set_version_flag("--version", "heed " HEED_VERSION);
   app.require_subcommand(1);
   Common common;

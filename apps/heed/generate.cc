@@ -1,0 +1,188 @@
+#include "heed/generate.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/check.h"
+#include "heed/command.h"
+#include "heed/open.h"
+
+namespace heed::app {
+namespace {
+
+struct Options {
+  std::string model, tokenizer, prompt;
+  bool has_prompt = false, echo = false, log_probabilities = false;
+  Sampling sampling;
+  int64_t max_tokens = 128, samples = 1, batch = 1;
+  std::vector<std::string> stops;
+};
+
+/// One text on its way: tokens come in, text goes out.
+struct Running {
+  Running(const Opened& opened, const Options& options, std::string prompt_text)
+      : prompt(std::move(prompt_text)), stream(opened.tokenizer, options.stops) {}
+
+  std::string prompt;
+  TextStream stream;
+  std::string text;
+  std::vector<int64_t> ids;
+  std::vector<double> log_probabilities;
+  FinishReason reason = FinishReason::length;
+};
+
+const char* name_of(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::end_token:
+      return "end";
+    case FinishReason::stopped:
+      return "stop";
+    default:
+      return "length";
+  }
+}
+
+void print_json(const Running& running, const Options& options, int64_t sample) {
+  nlohmann::ordered_json line;
+  line["prompt"] = running.prompt;
+  line["sample"] = sample;
+  line["text"] = running.text;
+  line["ids"] = running.ids;
+  line["finish"] = name_of(running.reason);
+  if (options.log_probabilities) {
+    line["log_probabilities"] = running.log_probabilities;
+  }
+  print_now(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+Request make_request(const Opened& opened, const Options& options, const std::string& prompt,
+                     uint64_t sample) {
+  Request request;
+  for (const int32_t id : opened.tokenizer.encode_ids(prompt, true)) {
+    request.prompt.push_back(id);
+  }
+  if (request.prompt.empty() && opened.tokenizer.special().bos) {
+    request.prompt.push_back(*opened.tokenizer.special().bos);
+  } else if (request.prompt.empty() && opened.tokenizer.special().eos) {
+    request.prompt.push_back(*opened.tokenizer.special().eos);
+  }
+  request.sampling = options.sampling;
+  request.stream = sample;
+  request.max_tokens = options.max_tokens;
+  request.end = generation_ids(*opened.model).end;
+  return request;
+}
+
+/// Runs all prompts, `batch` at a time; results come in order, the first of them streamed.
+void run_prompts(const Opened& opened, const Options& options, const Common& common,
+                 const std::vector<std::string>& prompts) {
+  const bool live = !common.json && prompts.size() == 1 && options.samples == 1;
+  std::vector<std::unique_ptr<Running>> all;
+  Scheduler scheduler(*opened.model, options.batch);
+  for (const std::string& prompt : prompts) {
+    for (int64_t sample = 0; sample < options.samples; ++sample) {
+      all.push_back(std::make_unique<Running>(opened, options, prompt));
+      Running& running = *all.back();
+      Request request = make_request(opened, options, prompt, static_cast<uint64_t>(sample));
+      const std::vector<int64_t> end = request.end;
+      request.on_token = [&running, live, end](const Choice& choice) {
+        running.ids.push_back(choice.id);
+        running.log_probabilities.push_back(choice.log_probability);
+        if (std::find(end.begin(), end.end(), choice.id) == end.end()) {
+          const std::string text = running.stream.push(choice.id);
+          running.text += text;
+          if (live) {
+            print_now(text);
+          }
+        }
+        return !running.stream.stopped();
+      };
+      scheduler.add(std::move(request), [&running, live](FinishReason reason) {
+        running.reason = reason;
+        const std::string text = running.stream.finish();
+        running.text += text;
+        if (live) {
+          print_now(text + "\n");
+        }
+      });
+    }
+  }
+  if (live && options.echo) {
+    print_now(prompts.front());
+  }
+  scheduler.run();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (common.json) {
+      print_json(*all[i], options, static_cast<int64_t>(i) % options.samples);
+    } else if (!live) {
+      print((options.echo ? all[i]->prompt : std::string()) + all[i]->text + "\n");
+    }
+  }
+}
+
+int run(const Options& options, const Common& common) {
+  options.sampling.check();
+  const Opened opened = open_model(options.model, options.tokenizer);
+  std::vector<std::string> prompts;
+  if (options.has_prompt) {
+    prompts.push_back(options.prompt);
+  } else {
+    for_each_line([&](const std::string& line) { prompts.push_back(line); });
+  }
+  run_prompts(opened, options, common, prompts);
+  return 0;
+}
+
+std::function<int()> setup(CLI::App& app, const Common& common) {
+  auto o = std::make_shared<Options>();
+  app.add_option("model", o->model, "Model folder, run folder, .gguf or llama2.c .bin")->required();
+  auto* prompt =
+      app.add_option("--prompt", o->prompt, "Text to go on from (default: lines of stdin)");
+  app.add_option("--tokenizer", o->tokenizer, "Tokenizer file, where none lies with the model");
+  app.add_option("--max-tokens", o->max_tokens, "Tokens to generate")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
+      ->capture_default_str();
+  app.add_option("--n", o->samples, "Samples of each prompt")
+      ->check(CLI::Range(int64_t{1}, int64_t{1024}))
+      ->capture_default_str();
+  app.add_option("--batch", o->batch, "Sequences that decode together")
+      ->check(CLI::Range(int64_t{1}, int64_t{1024}))
+      ->capture_default_str();
+  app.add_option("--stop", o->stops, "Text that ends a sequence; may be given several times");
+  app.add_flag("--echo", o->echo, "Print the prompt in front");
+  app.add_flag("--log-probabilities", o->log_probabilities, "With --json: of each token");
+  auto* group = app.add_option_group("Sampling");
+  group->add_option("--temperature", o->sampling.temperature, "0 is greedy")->capture_default_str();
+  group->add_option("--top-k", o->sampling.top_k, "Only the k best tokens; 0: all")
+      ->capture_default_str();
+  group->add_option("--top-p", o->sampling.top_p, "The best tokens with this probability together")
+      ->capture_default_str();
+  group
+      ->add_option("--min-p", o->sampling.min_p,
+                   "At least this share of the best token's probability")
+      ->capture_default_str();
+  group
+      ->add_option("--repetition-penalty", o->sampling.repetition_penalty,
+                   "Above 1: fewer repetitions")
+      ->capture_default_str();
+  group->add_option("--seed", o->sampling.seed, "The same seed gives the same text")
+      ->capture_default_str();
+  return [o, prompt, &common] {
+    o->has_prompt = prompt->count() > 0;
+    return run(*o, common);
+  };
+}
+
+const Registration kRegistration{
+    {"generate",
+     "Continue a text with a language model",
+     {"heed generate run/ --prompt \"To be, or\" --max-tokens 100",
+      "heed generate model.gguf --temperature 0.8 --top-p 0.9 --seed 1 "
+      "< prompts.txt"},
+     setup}};
+
+}  // namespace
+}  // namespace heed::app

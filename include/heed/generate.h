@@ -1,0 +1,129 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heed/models.h"
+#include "heed/random.h"
+#include "heed/text.h"
+
+namespace heed {
+
+/// How the next token is chosen. Temperature 0 is greedy; the filters apply in the order given
+/// here.
+struct Sampling {
+  double temperature = 0.0;
+  int64_t top_k = 0;   ///< 0: off
+  double top_p = 1.0;  ///< smallest set with at least this probability
+  double min_p = 0.0;  ///< at least this share of the best token's probability
+  double repetition_penalty = 1.0;
+  uint64_t seed = 0;
+
+  /// An error of kind usage that names the option where one makes no sense.
+  HEED_API void check() const;
+};
+
+/// A chosen token and the log of its probability before any filter.
+struct Choice {
+  int64_t id = 0;
+  double log_probability = 0.0;
+};
+
+/// Chooses from logits [vocabulary]. Deterministic: `step` picks the random number. `history` is
+/// what the repetition penalty looks at.
+HEED_API Choice choose_token(const float* logits, int64_t vocabulary, const Sampling& sampling,
+                             uint64_t stream, uint64_t step, const std::vector<int64_t>& history);
+
+/// The ids with a part to play in generation, from config.json and generation_config.json.
+struct GenerationIds {
+  std::vector<int64_t> end;  ///< any of these ends a sequence
+  int64_t decoder_start = -1;
+  int64_t pad = -1;
+};
+HEED_API GenerationIds generation_ids(const Model& model);
+
+/// One sequence to generate.
+struct Request {
+  std::vector<int64_t> prompt;  ///< tokens to go on from; for an encoder-decoder usually empty
+  ModelInput encoder;           ///< an encoder-decoder's input, a batch of one
+  Sampling sampling;
+  uint64_t stream = 0;  ///< random stream: sample number n of a prompt is stream n
+  int64_t max_tokens = 128;
+  std::vector<int64_t> end;  ///< ids that end it
+  /// Called with every new token; returning false ends the sequence (a stop string, a reader that
+  /// went away).
+  std::function<bool(const Choice&)> on_token;
+};
+
+enum class FinishReason { end_token, length, stopped };
+
+/// Many sequences of different lengths decode together; they join and leave at any step. What a
+/// sequence gets is bit-identical to running it alone.
+class HEED_API Scheduler {
+ public:
+  /// At most `max_batch` sequences at a time; further ones wait their turn.
+  explicit Scheduler(const Model& model, int64_t max_batch = 16);
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  /// Takes a request; `on_finish` is called once, from step().
+  void add(Request request, std::function<void(FinishReason)> on_finish = nullptr);
+  /// One token for every active sequence, after waiting ones have joined; false where there is
+  /// nothing left to do.
+  bool step();
+  void run() {
+    while (step()) {
+    }
+  }
+
+ private:
+  struct Sequence;
+  void join();
+  void emit(Sequence& sequence, const Tensor& logits, int64_t row);
+
+  const Model& model_;
+  int64_t max_batch_;
+  std::deque<std::unique_ptr<Sequence>> waiting_;
+  std::vector<std::unique_ptr<Sequence>> active_;
+};
+
+/// Turns a sequence's tokens into text as they come: whole characters only, and nothing that may be
+/// the beginning of a stop string.
+class HEED_API TextStream {
+ public:
+  TextStream(Tokenizer tokenizer, std::vector<std::string> stops);
+  /// Text that is safe to show now. Sets stopped() where a stop string has come.
+  std::string push(int64_t id);
+  std::string finish();
+  bool stopped() const { return stopped_; }
+
+ private:
+  std::string release(bool all);
+
+  StreamDecoder decoder_;
+  std::vector<std::string> stops_;
+  std::string held_;
+  bool stopped_ = false;
+};
+
+struct BeamOptions {
+  int64_t beams = 4;
+  double length_penalty = 1.0;
+  bool early_stopping = false;
+  int64_t n_best = 1;
+  int64_t max_tokens = 128;
+};
+struct Hypothesis {
+  std::vector<int64_t> ids;  ///< new tokens, with the end token where there is one
+  double score = 0.0;        ///< sum of log-probabilities over length ^ length_penalty
+};
+/// The best continuations, best first. Request's sampling is not used.
+HEED_API std::vector<Hypothesis> beam_search(const Model& model, const Request& request,
+                                             const BeamOptions& options);
+
+}  // namespace heed

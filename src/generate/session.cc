@@ -1,0 +1,91 @@
+#include "generate/session.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "io/json.h"
+
+namespace heed {
+namespace {
+constexpr int64_t kPrefillChunk = 512;  // tokens of a prompt at a time: bounds the memory of a pass
+
+bool has_encoder(const Model& model) {
+  return model.kind() == ModelKind::encoder_decoder || model.kind() == ModelKind::vision_decoder;
+}
+}  // namespace
+
+GenerationIds generation_ids(const Model& model) {
+  const Json config = Json::parse(model.config(), "config.json");
+  GenerationIds ids;
+  const int64_t limit = std::max<int64_t>(model.vocabulary(), 1) - 1;
+  // A vision-encoder-decoder keeps its decoder's ids one level down.
+  const Json decoder =
+      config.find("decoder") && config.at("decoder").is_object() ? config.at("decoder") : config;
+  auto find = [&](std::string_view key) {
+    auto found = config.find(key);
+    return found ? found : decoder.find(key);
+  };
+  if (const auto end = find("eos_token_id")) {
+    ids.end = end->is_array() ? end->integers(0, limit) : std::vector{end->integer(0, limit)};
+  }
+  if (const auto start = find("decoder_start_token_id")) {
+    ids.decoder_start = start->integer(0, limit);
+  } else if (const auto begin = find("bos_token_id")) {
+    ids.decoder_start = begin->integer(0, limit);
+  }
+  if (const auto pad = find("pad_token_id")) {
+    ids.pad = pad->integer(-1, limit);
+  }
+  return ids;
+}
+
+std::vector<int64_t> start_tokens(const Model& model, const Request& request) {
+  std::vector<int64_t> tokens = request.prompt;
+  if (has_encoder(model)) {
+    const int64_t start = generation_ids(model).decoder_start;
+    check_data(start >= 0, "config.json", "has no decoder_start_token_id to begin a sequence with");
+    tokens.insert(tokens.begin(), start);
+  }
+  check(!tokens.empty(), "generate", "the prompt is empty");
+  return tokens;
+}
+
+Tensor start_sequence(const Model& model, const Request& request, int64_t capacity,
+                      SequenceCache& cache) {
+  const NoGrad no_grad;
+  const std::vector<int64_t> tokens = start_tokens(model, request);
+  const auto count = static_cast<int64_t>(tokens.size());
+  check(model.context() == 0 || count <= model.context(), "generate",
+        "the prompt has {} tokens; the model's context is {}", count, model.context());
+  cache = model.new_cache(capacity);
+  Memory memory;
+  if (has_encoder(model)) {
+    memory = model.encode(request.encoder);
+  }
+  Tensor rows;
+  for (int64_t begin = 0; begin < count; begin += kPrefillChunk) {
+    const int64_t length = std::min(kPrefillChunk, count - begin);
+    const std::vector<int64_t> chunk(tokens.begin() + begin, tokens.begin() + begin + length);
+    Pass pass;
+    pass.layout = Layout::ragged({length});
+    pass.caches = {&cache};
+    if (memory.rows.defined()) {
+      pass.memory = &memory.rows;
+      pass.memory_layout = &memory.layout;
+    }
+    rows = model.decode(Tensor::from(chunk, {length}), pass);
+  }
+  return model.logits(slice(rows, 0, rows.size(0) - 1, rows.size(0)));
+}
+
+Tensor continue_sequences(const Model& model, const std::vector<int64_t>& tokens,
+                          std::vector<SequenceCache*> caches) {
+  const NoGrad no_grad;
+  const auto count = static_cast<int64_t>(tokens.size());
+  Pass pass;
+  pass.layout = Layout::ragged(std::vector<int64_t>(tokens.size(), 1));
+  pass.caches = std::move(caches);
+  return model.logits(model.decode(Tensor::from(tokens, {count}), pass));
+}
+
+}  // namespace heed

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <vector>
+
+#include "heed/generate.h"
+
+namespace heed {
+
+/// Runs the encoder where the model has one and the tokens to start from, in chunks, through a
+/// fresh cache with room for `capacity` positions. Gives the logits [1, vocabulary] after the last
+/// one.
+Tensor start_sequence(const Model& model, const Request& request, int64_t capacity,
+                      SequenceCache& cache);
+
+/// The tokens that start_sequence() feeds: the prompt, behind the decoder's start token for an
+/// encoder-decoder.
+std::vector<int64_t> start_tokens(const Model& model, const Request& request);
+
+/// One more token for each sequence: logits [sequences, vocabulary].
+Tensor continue_sequences(const Model& model, const std::vector<int64_t>& tokens,
+                          std::vector<SequenceCache*> caches);
+
+}  // namespace heed

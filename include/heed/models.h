@@ -87,7 +87,7 @@ class HEED_API Model {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   int64_t parameter_count() const;
   /// Gradient checkpointing on every stack.
-  void set_recompute(bool on) { recompute_ = on; }
+  virtual void set_recompute(bool on) { recompute_ = on; }
 
  protected:
   Model() = default;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "heed/attention.h"
@@ -199,17 +200,21 @@ struct Pass {
   Tensor positions() const;
 };
 
-/// cos and sin tables [positions, width/2] of rotary embeddings and their application.
+/// Rotary embeddings: tables of cos and sin [positions, width/2], which grow as positions are
+/// reached, and their application.
 class HEED_API Rotary {
  public:
   Rotary() = default;
   Rotary(int64_t width, int64_t positions, double theta, bool interleaved = false);
+  /// The angle a position of each of the width/2 pairs.
+  Rotary(const std::vector<double>& frequencies, int64_t positions, bool interleaved = false);
   /// x [N, heads, width], position of each row.
   Tensor operator()(const Tensor& x, const Tensor& positions) const;
-  bool defined() const { return cos_.defined(); }
+  bool defined() const { return tables_ != nullptr; }
 
  private:
-  Tensor cos_, sin_;
+  struct Tables;
+  std::shared_ptr<Tables> tables_;
   bool interleaved_ = false;
 };
 
@@ -231,6 +236,8 @@ class HEED_API MultiHeadAttention {
   MultiHeadAttention(Linear q, Linear k, Linear v, Linear out, const Options& options);
   /// One projection to q | k | v.
   MultiHeadAttention(Linear qkv, Linear out, const Options& options);
+  /// One to q and one, of the encoder's result, to k | v.
+  MultiHeadAttention(Linear q, Linear kv, Linear out, const Options& options);
 
   /// Rows in, rows out; `residual` is added to the result. Keys and values come from the rows
   /// themselves and the caches.
@@ -242,12 +249,13 @@ class HEED_API MultiHeadAttention {
   const Options& options() const { return options_; }
 
  private:
+  std::pair<Tensor, Tensor> memory_keys_values(const Tensor& memory) const;
   Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Layout& queries,
                 const Layout& keys, const Tensor& bias, bool training) const;
   Tensor attend_cached(const Tensor& q, const Pass& pass, int64_t layer, bool cross) const;
   AttentionOptions attention_options(int64_t queries, int64_t keys, bool training) const;
 
-  Linear q_, k_, v_, qkv_, out_;
+  Linear q_, k_, v_, qkv_, kv_, out_;
   Options options_;
 };
 

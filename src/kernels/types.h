@@ -31,8 +31,9 @@ T narrow(double value) {
   }
 }
 
-/// Floating element types, for kernels that take their operands' types at run time.
-enum class Element { f32, f64, f16, bf16 };
+/// Element types, for kernels that take their operands' types at run time. q8_0 and q4_0 are blocks
+/// of 32 (kernels/quantize.h).
+enum class Element { f32, f64, f16, bf16, q8_0, q4_0 };
 
 template <class T>
 inline constexpr Element kElementOf = std::is_same_v<T, double>     ? Element::f64

@@ -7,7 +7,8 @@
 namespace heed {
 namespace {
 constexpr int64_t kMaxExtent = int64_t{1} << 24;
-}
+constexpr int64_t kMaxLayers = 4096;
+}  // namespace
 
 int64_t extent(const Json& config, std::string_view key) {
   return config.integer(key, 1, kMaxExtent);
@@ -15,6 +16,10 @@ int64_t extent(const Json& config, std::string_view key) {
 
 int64_t extent_or(const Json& config, std::string_view key, int64_t otherwise) {
   return config.integer_or(key, otherwise, 1, kMaxExtent);
+}
+
+int64_t layer_count(const Json& config, std::string_view key) {
+  return config.integer(key, 1, kMaxLayers);
 }
 
 double positive_or(const Json& config, std::string_view key, double otherwise) {
@@ -69,6 +74,11 @@ void check_size(const Json& config, double parameters) {
       parameters * 4 <= memory, config.file(),
       "describes a model of {:.3g} parameters ({:.3g} GB in f32); this machine has {:.3g} GB",
       parameters, parameters * 4e-9, memory * 1e-9);
+}
+
+void check_length(int64_t length, int64_t context) {
+  check(length <= context, "forward", "{} tokens are more than the model's context of {}", length,
+        context);
 }
 
 Tensor padding_mask(const Tensor& mask, int64_t batch, int64_t length, const char* name) {
@@ -166,7 +176,11 @@ void observe_hidden(const std::string& stack, int64_t index, const TokenRows& to
   if (observer == nullptr) {
     return;
   }
-  const std::string name = fmt::format("{}.{}", stack, index);
+  // A model that is one half of another reports under that half's name.
+  std::string half = Place::path();
+  half.resize(std::min(half.find('.'), half.size()));
+  const bool inside = (half == "encoder" || half == "decoder") && !stack.starts_with(half);
+  const std::string name = fmt::format("{}{}.{}", inside ? half + "_" : "", stack, index);
   if (observer->wants(name)) {
     observer->activation(name, tokens.to_batch(rows));
   }

@@ -12,6 +12,8 @@ namespace heed {
 /// A whole number of a configuration that sizes something: 1 … 2^24.
 int64_t extent(const Json& config, std::string_view key);
 int64_t extent_or(const Json& config, std::string_view key, int64_t otherwise);
+/// A number of layers: 1 … 4096.
+int64_t layer_count(const Json& config, std::string_view key);
 /// A norm's eps or a rotary base: above 0.
 double positive_or(const Json& config, std::string_view key, double otherwise);
 /// A rate in [0, 1).
@@ -26,6 +28,9 @@ std::string architecture(const Json& config);
 /// Refuses a configuration whose parameters would not fit this machine's memory, before anything is
 /// allocated. `parameters` counts elements.
 void check_size(const Json& config, double parameters);
+
+/// Refuses an input longer than the model's positions.
+void check_length(int64_t length, int64_t context);
 
 /// Tokens of a padded batch as rows.
 struct TokenRows {

@@ -2,6 +2,8 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "models/gguf/model.h"
+#include "models/llama2c.h"
 
 namespace heed {
 namespace {
@@ -10,7 +12,14 @@ constexpr uint64_t kMaxConfig = uint64_t{16} << 20;
 
 ModelFiles find_model_files(const std::filesystem::path& path) {
   check_data(std::filesystem::exists(path), path.native(), "there is no such file or folder");
-  check_data(std::filesystem::is_directory(path), path.native(), "is no model folder");
+  if (path.extension() == ".gguf") {
+    return gguf::model_files(path);
+  }
+  if (path.extension() == ".bin") {
+    return llama2c_files(path);
+  }
+  check_data(std::filesystem::is_directory(path), path.native(),
+             "is no model; give a folder, a .gguf file or llama2.c's .bin");
   std::filesystem::path folder = path;
   if (!std::filesystem::exists(folder / "config.json") &&
       std::filesystem::exists(folder / "model" / "config.json")) {
@@ -20,6 +29,7 @@ ModelFiles find_model_files(const std::filesystem::path& path) {
              "holds no config.json; give a Hugging Face folder or a run folder");
   ModelFiles files;
   files.config = read_file(folder / "config.json", kMaxConfig);
+  files.config_name = (folder / "config.json").native();
   files.weights_name = (folder / "model.safetensors").native();
   files.tensors = [folder] { return load_weights(folder); };
   return files;

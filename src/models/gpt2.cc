@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "models/common.h"
+#include "models/cross_decoder.h"
 #include "models/registry.h"
 
 namespace heed {
@@ -8,18 +9,19 @@ namespace {
 
 /// GPT-2: learned positions, pre-LN blocks with one projection to q | k | v, a tied head. With
 /// add_cross_attention (captioning) each block also looks at an encoder's result.
-class Gpt2 final : public Model {
+class Gpt2 final : public Model, public CrossDecoder {
  public:
   Gpt2(const Json& config, const Scope& root) {
     width_ = extent(config, "n_embd");
-    layers_ = extent(config, "n_layer");
+    layers_ = layer_count(config, "n_layer");
     heads_ = extent(config, "n_head");
     context_ = extent(config, "n_positions");
     vocabulary_ = extent(config, "vocab_size");
     const int64_t inner = extent_or(config, "n_inner", 4 * width_);
+    has_cross_ = config.boolean_or("add_cross_attention", false);
     check_size(config, static_cast<double>(vocabulary_ + context_) * static_cast<double>(width_) +
                            static_cast<double>(layers_) * static_cast<double>(width_) *
-                               static_cast<double>(4 * width_ + 2 * inner));
+                               static_cast<double>((has_cross_ ? 8 : 4) * width_ + 2 * inner));
     root.allow_prefix("transformer.");
     root.ignore({"*.attn.bias", "*.attn.masked_bias", "*.crossattention.bias",
                  "*.crossattention.masked_bias"});
@@ -56,22 +58,22 @@ class Gpt2 final : public Model {
     const TokenRows tokens =
         token_rows(input.input_ids, input.attention_mask, vocabulary_, input.skip_padding);
     Pass pass;
-    pass.layout = tokens.layout;
-    pass.training = input.training;
-    const Tensor rows = run(tokens.ids, tokens.positions, pass, &tokens);
-    ModelOutput output;
-    if (!has_head_) {
-      output.last_hidden_state = tokens.to_batch(rows);
-      return output;
-    }
-    if (input.want_logits) {
-      output.logits = tokens.to_batch(observe("hook_logits", head_(rows)));
-    }
-    if (input.labels.defined()) {
-      output.loss = shifted_loss(rows, tokens, head_, input);
-    }
-    return output;
+    return results(tokens, pass, input,
+                   [&](const Tensor& rows) { return shifted_loss(rows, tokens, head_, input); });
   }
+
+  ModelOutput forward_with(const ModelInput& input, const Memory& memory) const override {
+    const Place place("decoder");
+    const TokenRows tokens = token_rows(input.decoder_input_ids, input.decoder_attention_mask,
+                                        vocabulary_, input.skip_padding, "decoder_input_ids");
+    Pass pass;
+    pass.memory = &memory.rows;
+    pass.memory_layout = &memory.layout;
+    return results(tokens, pass, input,
+                   [&](const Tensor& rows) { return token_loss(rows, tokens, head_, input); });
+  }
+
+  bool looks_at_memory() const override { return has_cross_; }
 
   SequenceCache new_cache(int64_t capacity) const override {
     SequenceCache cache;
@@ -79,6 +81,7 @@ class Gpt2 final : public Model {
     for (int64_t i = 0; i < layers_; ++i) {
       cache.self.emplace_back(heads_, std::min(capacity, context_), head, head);
     }
+    cache.cross.resize(has_cross_ ? blocks_.size() : 0);
     return cache;
   }
 
@@ -93,6 +96,27 @@ class Gpt2 final : public Model {
   Tensor logits(const Tensor& rows) const override { return head_(rows); }
 
  private:
+  template <class Loss>
+  ModelOutput results(const TokenRows& tokens, Pass& pass, const ModelInput& input,
+                      const Loss& loss) const {
+    check_length(tokens.length, context_);
+    pass.layout = tokens.layout;
+    pass.training = input.training;
+    const Tensor rows = run(tokens.ids, tokens.positions, pass, &tokens);
+    ModelOutput output;
+    if (!has_head_) {
+      output.last_hidden_state = tokens.to_batch(rows);
+      return output;
+    }
+    if (input.want_logits) {
+      output.logits = tokens.to_batch(observe("hook_logits", head_(rows)));
+    }
+    if (input.labels.defined()) {
+      output.loss = loss(rows);
+    }
+    return output;
+  }
+
   Block make_block(const Json& config, const Scope& scope, int64_t layer, int64_t inner,
                    double deviation) const {
     const double eps = positive_or(config, "layer_norm_epsilon", 1e-5);
@@ -117,6 +141,16 @@ class Gpt2 final : public Model {
         Linear(scope / "attn" / "c_attn", width_, 3 * width_, {.layout = in_out, .init = init}),
         Linear(scope / "attn" / "c_proj", width_, width_, {.layout = in_out, .init = residual}),
         options);
+    if (has_cross_) {
+      const Scope cross = scope / "crossattention";
+      options.causal = false;
+      parts.has_cross = true;
+      parts.cross_norm = Norm(scope / "ln_cross_attn", width_, eps);
+      parts.cross = MultiHeadAttention(
+          Linear(cross / "q_attn", width_, width_, {.layout = in_out, .init = init}),
+          Linear(cross / "c_attn", width_, 2 * width_, {.layout = in_out, .init = init}),
+          Linear(cross / "c_proj", width_, width_, {.layout = in_out, .init = residual}), options);
+    }
     parts.feed_forward_norm = Norm(scope / "ln_2", width_, eps);
     parts.feed_forward = FeedForward(
         Linear(scope / "mlp" / "c_fc", width_, inner, {.layout = in_out, .init = init}),
@@ -151,6 +185,7 @@ class Gpt2 final : public Model {
 
   int64_t width_ = 0, layers_ = 0, heads_ = 0, context_ = 0, vocabulary_ = 0;
   bool has_head_ = true;
+  bool has_cross_ = false;
   double embedding_dropout_ = 0.0;
   Embedding tokens_, positions_;
   std::vector<Block> blocks_;

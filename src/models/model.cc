@@ -38,11 +38,21 @@ struct ModelAccess {
   }
 };
 
-std::unique_ptr<Model> build_model(std::string_view config_text, TensorMap tensors,
-                                   const std::string& file, const LoadOptions& options) {
-  const Json config = Json::parse(config_text, "config.json");
+namespace {
+
+std::unique_ptr<Model> build(std::string_view config_text, const std::string& config_name,
+                             TensorMap tensors, const std::string& file,
+                             const LoadOptions& options) {
+  const Json config = Json::parse(config_text, config_name);
   const Scope scope = Scope::loaded(std::move(tensors), file, options.trainable);
   return ModelAccess::finish(make_model(config, scope), config, scope);
+}
+
+}  // namespace
+
+std::unique_ptr<Model> build_model(std::string_view config_text, TensorMap tensors,
+                                   const std::string& file, const LoadOptions& options) {
+  return build(config_text, "config.json", std::move(tensors), file, options);
 }
 
 std::unique_ptr<Model> create_model(std::string_view config_text, uint64_t seed) {
@@ -53,20 +63,7 @@ std::unique_ptr<Model> create_model(std::string_view config_text, uint64_t seed)
 
 std::unique_ptr<Model> load_model(const std::filesystem::path& path, const LoadOptions& options) {
   const ModelFiles files = find_model_files(path);
-  return build_model(files.config, files.tensors(), files.weights_name, options);
-}
-
-void save_model(const Model& model, const std::filesystem::path& folder, DType type) {
-  check(is_floating(type) && type != DType::f64, "save_model",
-        "a folder holds f32, f16 or bf16, not {}; write a .gguf file for quantised weights",
-        name_of(type));
-  make_folder(folder);
-  TensorMap tensors;
-  for (const Parameter& parameter : model.parameters()) {
-    tensors.emplace(parameter.name, dequantize(parameter.tensor.detach()).to(type));
-  }
-  save_safetensors(folder / "model.safetensors", tensors);
-  write_file_atomically(folder / "config.json", model.config() + "\n");
+  return build(files.config, files.config_name, files.tensors(), files.weights_name, options);
 }
 
 }  // namespace heed

@@ -9,6 +9,8 @@ namespace heed {
 const std::vector<ModelEntry>& model_entries() {
   static const std::vector<ModelEntry> entries = {
       {"gpt2", make_gpt2},
+      {"llama", make_llama},
+      {"vision-encoder-decoder", make_vision_encoder_decoder},
   };
   return entries;
 }

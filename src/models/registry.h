@@ -24,5 +24,7 @@ const std::vector<ModelEntry>& model_entries();
 std::unique_ptr<Model> make_model(const Json& config, const Scope& scope);
 
 std::unique_ptr<Model> make_gpt2(const Json& config, const Scope& scope);
+std::unique_ptr<Model> make_llama(const Json& config, const Scope& scope);
+std::unique_ptr<Model> make_vision_encoder_decoder(const Json& config, const Scope& scope);
 
 }  // namespace heed

@@ -45,6 +45,28 @@ MultiHeadAttention::MultiHeadAttention(Linear qkv, Linear out, const Options& op
   qkv_ = std::move(qkv);
 }
 
+MultiHeadAttention::MultiHeadAttention(Linear q, Linear kv, Linear out, const Options& options)
+    : MultiHeadAttention(std::move(q), {}, {}, std::move(out), options) {
+  kv_ = std::move(kv);
+}
+
+/// Keys and values [N, heads, width] of the encoder's rows.
+std::pair<Tensor, Tensor> MultiHeadAttention::memory_keys_values(const Tensor& memory) const {
+  const int64_t width = options_.kv_heads * options_.head_width;
+  Tensor k;
+  Tensor v;
+  if (kv_.defined()) {
+    const std::vector<Tensor> parts = split(kv_(memory), {width, width}, 1);
+    k = parts[0];
+    v = parts[1];
+  } else {
+    k = k_(memory);
+    v = v_(memory);
+  }
+  return {observe("hook_k", split_heads(k, options_.kv_heads, options_.head_width)),
+          observe("hook_v", split_heads(v, options_.kv_heads, options_.head_width))};
+}
+
 AttentionOptions MultiHeadAttention::attention_options(int64_t queries, int64_t keys,
                                                        bool training) const {
   AttentionOptions options;
@@ -170,8 +192,7 @@ Tensor MultiHeadAttention::cross(const Tensor& rows, const Pass& pass, int64_t l
   if (cached) {
     z = attend_cached(q, pass, layer, true);
   } else {
-    const Tensor k = observe("hook_k", split_heads(k_(*pass.memory), o.kv_heads, o.head_width));
-    const Tensor v = observe("hook_v", split_heads(v_(*pass.memory), o.kv_heads, o.head_width));
+    const auto [k, v] = memory_keys_values(*pass.memory);
     for (size_t i = 0; i < pass.caches.size(); ++i) {
       const auto sequence = static_cast<int64_t>(i);
       pass.caches[i]->cross[static_cast<size_t>(layer)].append(

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <mutex>
 
 #include "base/check.h"
 #include "heed/nn.h"
@@ -25,26 +27,69 @@ Tensor sinusoidal_positions(int64_t positions, int64_t width, SinusoidLayout lay
   return table;
 }
 
-Rotary::Rotary(int64_t width, int64_t positions, double theta, bool interleaved)
-    : cos_(Tensor::empty({positions, width / 2})),
-      sin_(Tensor::empty({positions, width / 2})),
-      interleaved_(interleaved) {
-  check(width > 0 && width % 2 == 0, "rotary", "head width {} is not even", width);
-  const int64_t half = width / 2;
-  for (int64_t i = 0; i < half; ++i) {
-    const double frequency =
-        1.0 / std::pow(theta, 2.0 * static_cast<double>(i) / static_cast<double>(width));
-    for (int64_t p = 0; p < positions; ++p) {
-      // The product in f32, as the reference computes it: at position 2,000 it matters.
-      const float angle = static_cast<float>(p) * static_cast<float>(frequency);
-      cos_.data<float>()[p * half + i] = std::cos(angle);
-      sin_.data<float>()[p * half + i] = std::sin(angle);
+struct Rotary::Tables {
+  std::vector<float> frequencies;
+  int64_t limit = 0;  // positions
+  std::mutex mutex;
+  Tensor cos, sin;  // of the positions reached so far
+
+  /// The tables with room for position `last`; those handed out before stay as they are.
+  std::pair<Tensor, Tensor> reaching(int64_t last) {
+    const std::lock_guard lock(mutex);
+    constexpr int64_t kFewest = 256;
+    int64_t count = cos.defined() ? cos.size(0) : std::min(kFewest, limit);
+    while (count <= last && count < limit) {
+      count = std::min(2 * count, limit);
+    }
+    if (!cos.defined() || count > cos.size(0)) {
+      compute(count);
+    }
+    return {cos, sin};
+  }
+
+  void compute(int64_t count) {
+    const auto half = static_cast<int64_t>(frequencies.size());
+    cos = Tensor::empty({count, half});
+    sin = Tensor::empty({count, half});
+    for (int64_t p = 0; p < count; ++p) {
+      for (int64_t i = 0; i < half; ++i) {
+        // The product in f32, as the reference computes it: at position 2,000 it matters.
+        const float angle = static_cast<float>(p) * frequencies[static_cast<size_t>(i)];
+        cos.data<float>()[p * half + i] = std::cos(angle);
+        sin.data<float>()[p * half + i] = std::sin(angle);
+      }
     }
   }
+};
+
+namespace {
+
+std::vector<double> plain_frequencies(int64_t width, double theta) {
+  check(width > 0 && width % 2 == 0, "rotary", "head width {} is not even", width);
+  std::vector<double> frequencies;
+  for (int64_t i = 0; i < width; i += 2) {
+    frequencies.push_back(1.0 /
+                          std::pow(theta, static_cast<double>(i) / static_cast<double>(width)));
+  }
+  return frequencies;
+}
+
+}  // namespace
+
+Rotary::Rotary(int64_t width, int64_t positions, double theta, bool interleaved)
+    : Rotary(plain_frequencies(width, theta), positions, interleaved) {}
+
+Rotary::Rotary(const std::vector<double>& frequencies, int64_t positions, bool interleaved)
+    : tables_(std::make_shared<Tables>()), interleaved_(interleaved) {
+  tables_->frequencies.assign(frequencies.begin(), frequencies.end());
+  tables_->limit = positions;
 }
 
 Tensor Rotary::operator()(const Tensor& x, const Tensor& positions) const {
-  return rotary(x, positions, cos_, sin_, interleaved_);
+  const std::vector<int64_t> reached = positions.to_vector<int64_t>();
+  const int64_t last = reached.empty() ? 0 : *std::max_element(reached.begin(), reached.end());
+  const auto [cos, sin] = tables_->reaching(last);
+  return rotary(x, positions, cos, sin, interleaved_);
 }
 
 }  // namespace heed

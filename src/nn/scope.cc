@@ -76,6 +76,16 @@ Tensor initial(const Shape& shape, const Init& init, uint64_t seed, std::string_
   return x;
 }
 
+/// Zeros that take no room, in place of a tensor that does not fit: construction goes on until
+/// finish() lists them all.
+Tensor placeholder(const Shape& shape) {
+  Shape strides = shape;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    strides[axis] = 0;
+  }
+  return Tensor::zeros({1}).alias(shape, strides, 0);
+}
+
 std::string join(const std::vector<std::string>& names) {
   constexpr size_t kShown = 20;
   std::string text;
@@ -151,13 +161,13 @@ Tensor Scope::take(std::string_view name, const Shape& shape, const Init& init,
     const auto* found = state.find(full);
     if (found == nullptr) {
       state.missing.push_back(fmt::format("{} {}", full, shape.to_string()));
-      return Tensor::zeros(shape);  // finish() throws; until then construction goes on
+      return placeholder(shape);
     }
     state.used.insert(found->first);
     if (!(found->second.shape() == shape)) {
       state.misshapen.push_back(fmt::format("'{}' is {}, the configuration needs {}", full,
                                             found->second.shape().to_string(), shape.to_string()));
-      return Tensor::zeros(shape);
+      return placeholder(shape);
     }
     tensor = found->second;
     if (state.trainable) {

@@ -37,6 +37,9 @@ Tensor rows_of(const Tensor& x, int64_t begin, int64_t end) {
 
 void KvCache::append(const Tensor& k, const Tensor& v) {
   const int64_t count = k.size(-2);
+  if (!defined()) {  // the encoder's keys and values come all at once: room for just them
+    *this = KvCache(k.size(-3), count, k.size(-1), v.size(-1));
+  }
   check(
       length_ + count <= k_.size(1), "cache",
       "{} positions do not fit: {} of {} are taken; the prompt is longer than the model's context",

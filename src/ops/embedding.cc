@@ -6,7 +6,6 @@ namespace {
 
 /// Rows of x along axis 0 by indices of any shape.
 Tensor rows_of(const char* op, const Tensor& input, const Tensor& index) {
-  check(!is_quantized(input.dtype()), op, "does not take {} tensors", name_of(input.dtype()));
   const int64_t rows = input.size(0);
   const Tensor ids = checked_indices(index, rows, op);
   const Tensor x = input.contiguous();
@@ -33,15 +32,20 @@ Tensor rows_of(const char* op, const Tensor& input, const Tensor& index) {
 }  // namespace
 
 Tensor embedding(const Tensor& weight, const Tensor& ids) {
-  check_floating(weight, "embedding", "weight");
+  const bool quantized = weight.defined() && is_quantized(weight.dtype());
+  if (!quantized) {
+    check_floating(weight, "embedding", "weight");
+  }
   check(weight.rank() == 2, "embedding", "weight {}; [rows, width] is wanted",
         weight.shape().to_string());
-  return rows_of("embedding", weight, ids);
+  const Tensor rows = rows_of("embedding", weight, ids);
+  return quantized ? dequantize(rows) : rows;
 }
 
 Tensor index_rows(const Tensor& x, const Tensor& index) {
   check_defined(x, "index_rows");
   check(x.rank() > 0, "index_rows", "a scalar has no rows");
+  check(!is_quantized(x.dtype()), "index_rows", "does not take {} tensors", name_of(x.dtype()));
   return rows_of("index_rows", x, index);
 }
 

@@ -1,6 +1,7 @@
 #include "base/check.h"
 #include "heed/ops.h"
 #include "kernels/activation.h"
+#include "kernels/quantize.h"
 #include "ops/activation.h"
 #include "ops/matrix.h"
 #include "tensor/dispatch.h"
@@ -31,8 +32,23 @@ Extents check_arguments(const Tensor& x, const Tensor& weight, const Tensor& bia
   return {rows.numel(), in, out};
 }
 
+/// Quantised weights lie [out, in]; as [in, out] they are a transposed view of such.
+kernels::Matrix quantized_matrix(const Tensor& weight, WeightLayout layout) {
+  const bool out_in = layout == WeightLayout::out_in;
+  const int64_t in = weight.size(out_in ? 1 : 0);
+  const Shape wanted = out_in ? Shape{in, 1} : Shape{1, in};
+  check(weight.strides() == wanted && in % kernels::kBlock == 0, kOp,
+        "{} weight {} does not lie in rows of whole blocks", name_of(weight.dtype()),
+        weight.shape().to_string());
+  const auto type = weight.dtype() == DType::q8_0 ? kernels::Element::q8_0 : kernels::Element::q4_0;
+  return {weight.raw(), type, 1, in};
+}
+
 /// The weight as the [in, out] matrix of the product.
 kernels::Matrix weight_matrix(const Tensor& weight, WeightLayout layout) {
+  if (is_quantized(weight.dtype())) {
+    return quantized_matrix(weight, layout);
+  }
   const kernels::Matrix matrix = matrix_of(weight, kOp);
   return layout == WeightLayout::out_in ? transposed(matrix) : matrix;
 }
@@ -42,8 +58,9 @@ kernels::Matrix rows_of(const Tensor& x, int64_t width) {
 }
 
 /// dx [rows, in] = dz · Wᵀ
-Tensor input_gradient(const Tensor& dz, const Tensor& weight, const Shape& shape,
-                      const Extents& e, WeightLayout layout) {
+Tensor input_gradient(const Tensor& dz, const Tensor& stored, const Shape& shape, const Extents& e,
+                      WeightLayout layout) {
+  const Tensor weight = is_quantized(stored.dtype()) ? dequantize(stored) : stored;
   Tensor dx = Tensor::empty(shape, dz.dtype());
   kernels::gemm(e.rows, e.in, e.out, rows_of(dz, e.out), transposed(weight_matrix(weight, layout)),
                 dx.raw(), element_of(dx.dtype(), kOp), e.in);
@@ -104,7 +121,8 @@ Tensor linear(const Tensor& x_in, const Tensor& weight, const Tensor& bias_in,
   if (activates) {
     epilogue.activation = kernel_of(options.activation);
     // The gradient reads the activation's input, or its result where no residual covers it.
-    if (recording && (options.residual.defined() || !kernels::grad_reads_result(epilogue.activation))) {
+    if (recording &&
+        (options.residual.defined() || !kernels::grad_reads_result(epilogue.activation))) {
       before = Tensor::empty(shape, y.dtype());
       epilogue.before = before.raw();
     }
@@ -123,8 +141,8 @@ Tensor linear(const Tensor& x_in, const Tensor& weight, const Tensor& bias_in,
   return record(
       kOp, y, {x_in, weight, bias_in, options.residual},
       [x = Saved(x), weight = Saved(weight), before = Saved(before),
-       y = Saved(activates ? y : Tensor()), e, layout = options.layout,
-       kind = options.activation, want_x = x_in.requires_grad(), want_w = weight.requires_grad(),
+       y = Saved(activates ? y : Tensor()), e, layout = options.layout, kind = options.activation,
+       want_x = x_in.requires_grad(), want_w = weight.requires_grad(),
        want_b = bias_in.requires_grad(),
        want_r = options.residual.requires_grad()](const Tensor& dy_in) -> std::vector<Tensor> {
         const Tensor dy = dy_in.contiguous();

@@ -49,6 +49,11 @@ Tensor dequantize(const Tensor& x) {
   if (!is_quantized(x.dtype())) {
     return is_floating(x.dtype()) ? x.to(DType::f32) : x;
   }
+  if (x.rank() == 2 && !x.is_contiguous() &&
+      x.strides()[0] == 1) {  // a transposed view: blocks lie along the first axis
+    const NoGrad no_grad;
+    return transpose(dequantize(transpose(x)));
+  }
   const Tensor flat = x.contiguous();
   Tensor result = Tensor::empty(x.shape());
   float* out = result.data<float>();

@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "heed/command.h"
+#include "io/json_writer.h"
+#include "models/architectures.h"
+#include "models/memory.h"
+
+namespace heed::app {
+namespace {
+
+std::string size_text(double bytes) {
+  const char* units[] = {"B", "kB", "MB", "GB", "TB"};
+  size_t unit = 0;
+  while (bytes >= 1000.0 && unit + 1 < std::size(units)) {
+    bytes /= 1000.0;
+    ++unit;
+  }
+  return fmt::format("{:.{}f} {}", bytes,
+                     unit == 0     ? 0
+                     : bytes < 10  ? 2
+                     : bytes < 100 ? 1
+                                   : 0,
+                     units[unit]);
+}
+
+void print_json(const Model& model, const MemoryEstimate& memory) {
+  JsonWriter json(2);
+  json.begin_object()
+      .field("model_type", model.model_type())
+      .field("architecture", hugging_face_architecture(model))
+      .field("parameters", model.parameter_count())
+      .field("layers", model.layers())
+      .field("heads", model.heads())
+      .field("width", model.width())
+      .field("vocabulary", model.vocabulary())
+      .field("context", model.context());
+  json.key("weights").begin_object();
+  for (const auto& [type, bytes] : memory.weights_by_type) {
+    json.field(type, bytes);
+  }
+  json.end_object();
+  json.key("memory")
+      .begin_object()
+      .field("weights_bytes", memory.weights)
+      .field("run_bytes", memory.run)
+      .field("train_bytes", memory.train)
+      .end_object();
+  json.key("attention_memory").begin_array();
+  for (const AttentionMemory& row : memory.attention) {
+    json.begin_object()
+        .field("length", row.length)
+        .field("matrix_bytes", row.matrix)
+        .field("flash_bytes", row.flash)
+        .field("kv_cache_bytes", row.cache)
+        .end_object();
+  }
+  json.end_array().end_object();
+  std::puts(json.text().c_str());
+}
+
+void print_text(const Model& model, const MemoryEstimate& memory) {
+  const std::string name = hugging_face_architecture(model);
+  fmt::print("architecture  {}{}\n", model.model_type(), name.empty() ? "" : " (" + name + ")");
+  fmt::print("parameters    {}\n", model.parameter_count());
+  fmt::print("shape         {} layers, {} heads, width {}", model.layers(), model.heads(),
+             model.width());
+  if (model.vocabulary() > 0) {
+    fmt::print(", vocabulary {}", model.vocabulary());
+  }
+  if (model.context() > 0) {
+    fmt::print(", context {}", model.context());
+  }
+  fmt::print("\nweights       {}", size_text(static_cast<double>(memory.weights)));
+  for (const auto& [type, bytes] : memory.weights_by_type) {
+    fmt::print(", {} {}", size_text(static_cast<double>(bytes)), type);
+  }
+  fmt::print("\nto run        about {} (one sequence of {} positions)\n",
+             size_text(static_cast<double>(memory.run)), memory.length);
+  fmt::print("to train      about {} (AdamW in f32, the same sequence)\n",
+             size_text(static_cast<double>(memory.train)));
+  fmt::print("\nattention memory of one layer, one sequence, f32\n");
+  fmt::print("{:>8}  {:>14}  {:>12}  {:>20}\n", "length", "whole matrix", "heed",
+             "cache, all layers");
+  for (const AttentionMemory& row : memory.attention) {
+    fmt::print("{:>8}  {:>14}  {:>12}  {:>20}\n", row.length,
+               size_text(static_cast<double>(row.matrix)),
+               size_text(static_cast<double>(row.flash)),
+               row.cache > 0 ? size_text(static_cast<double>(row.cache)) : "-");
+  }
+}
+
+int run(const std::string& path, const Common& common) {
+  const auto model = load_model(path);
+  const MemoryEstimate memory = estimate_memory(*model);
+  if (common.json) {
+    print_json(*model, memory);
+  } else {
+    print_text(*model, memory);
+  }
+  return 0;
+}
+
+const Registration registration{
+    {"info",
+     "Show a model's architecture, size and memory needs",
+     {"heed info gpt2/", "heed info stories260K.bin --json"},
+     [](CLI::App& app, const Common& common) -> std::function<int()> {
+       auto model = std::make_shared<std::string>();
+       app.add_option("MODEL", *model, "Model folder, run folder, .gguf or llama2.c .bin")
+           ->required();
+       return [model, &common] { return run(*model, common); };
+     }}};
+
+}  // namespace
+}  // namespace heed::app

@@ -1,0 +1,132 @@
+#include "models/forward.h"
+
+#include "base/check.h"
+#include "base/text.h"
+
+namespace heed {
+namespace {
+
+/// "encoder.blocks.2.attn" -> "encoder_attentions.2"; empty for a place that is no block's.
+std::string attention_name(std::string_view place) {
+  std::string stack;
+  for (const std::string_view name : {"encoder", "decoder"}) {
+    if (place.starts_with(name) && place.substr(name.size()).starts_with('.')) {
+      stack = fmt::format("{}_", name);
+      place.remove_prefix(name.size() + 1);
+    }
+  }
+  constexpr std::string_view kBlocks = "blocks.";
+  const size_t dot = place.rfind('.');
+  if (!place.starts_with(kBlocks) || dot < kBlocks.size()) {
+    return {};
+  }
+  const std::string_view index = place.substr(kBlocks.size(), dot - kBlocks.size());
+  const std::string_view part = place.substr(dot + 1);
+  if (part == "cross_attn") {
+    return fmt::format("cross_attentions.{}", index);
+  }
+  return part == "attn" ? fmt::format("{}attentions.{}", stack, index) : std::string();
+}
+
+bool is_hidden_state(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  return dot != std::string_view::npos && name.substr(0, dot).ends_with("hidden_states");
+}
+
+class Collector final : public Observer {
+ public:
+  Collector(const ForwardWanted& wanted, TensorMap& tensors) : wanted_(wanted), tensors_(tensors) {}
+
+  bool wants(const std::string& name) override {
+    return wanted_.hidden_states && is_hidden_state(name);
+  }
+  Tensor activation(const std::string& name, const Tensor& value) override {
+    tensors_.insert_or_assign(name, value.detach());
+    return value;
+  }
+  void attention(const std::string& place, const AttentionRecord& record) override {
+    const std::string name = wanted_.attentions ? attention_name(place) : std::string();
+    if (!name.empty()) {
+      tensors_.insert_or_assign(name, record.all_weights());
+    }
+  }
+
+ private:
+  ForwardWanted wanted_;
+  TensorMap& tensors_;
+};
+
+void add_gradients(const Model& model, const Tensor& loss, TensorMap& tensors) {
+  backward(loss);
+  for (const Parameter& parameter : model.parameters()) {
+    if (parameter.tensor.requires_grad()) {
+      const Tensor gradient = parameter.tensor.grad();
+      tensors.emplace("grad." + parameter.name,
+                      gradient.defined() ? gradient : Tensor::zeros(parameter.tensor.shape()));
+    }
+  }
+}
+
+}  // namespace
+
+ModelInput model_input(const TensorMap& tensors, const std::string& file) {
+  ModelInput input;
+  const std::map<std::string_view, Tensor*> places = {
+      {"input_ids", &input.input_ids},
+      {"attention_mask", &input.attention_mask},
+      {"token_type_ids", &input.token_type_ids},
+      {"decoder_input_ids", &input.decoder_input_ids},
+      {"decoder_attention_mask", &input.decoder_attention_mask},
+      {"pixel_values", &input.pixel_values},
+      {"features", &input.features},
+      {"decoder_features", &input.decoder_features},
+      {"labels", &input.labels},
+  };
+  for (const auto& [name, tensor] : tensors) {
+    const auto place = places.find(name);
+    if (place == places.end()) {
+      std::vector<std::string_view> known;
+      for (const auto& [each, unused] : places) {
+        known.push_back(each);
+      }
+      fail(ErrorKind::data, file, "tensor {} is no input; inputs are {}", quote(name),
+           fmt::join(known, ", "));
+    }
+    *place->second = tensor;
+  }
+  return input;
+}
+
+TensorMap run_forward(const Model& model, const ModelInput& input, const ForwardWanted& wanted) {
+  check(!wanted.grads || input.labels.defined(), "forward", "gradients need labels");
+  TensorMap tensors;
+  ModelOutput output;
+  {
+    Collector collector(wanted, tensors);
+    std::optional<NoGrad> no_grad;
+    if (!wanted.grads) {
+      no_grad.emplace();
+    }
+    output = model.forward(input);
+  }
+  const std::pair<const char*, const Tensor&> results[] = {
+      {"loss", output.loss},
+      {"logits", output.logits},
+      {"last_hidden_state", output.last_hidden_state},
+      {"pooler_output", output.pooler_output},
+      {"encoder_last_hidden_state", output.encoder_last_hidden_state},
+  };
+  for (const auto& [name, tensor] : results) {
+    if (tensor.defined()) {
+      tensors.emplace(name, tensor.detach());
+    }
+  }
+  if (wanted.grads) {
+    check(output.loss.defined() && output.loss.requires_grad(), "forward",
+          "this model computes no loss from these inputs");
+    add_gradients(model, output.loss, tensors);
+  }
+  return tensors;
+}
+
+}  // namespace heed

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "heed/io.h"
+#include "heed/models.h"
+
+namespace heed {
+
+/// A model's input from tensors by Hugging Face's names; `file` appears in errors, which name every
+/// tensor that no model takes.
+ModelInput model_input(const TensorMap& tensors, const std::string& file);
+
+/// What a pass gives besides its results.
+struct ForwardWanted {
+  bool hidden_states = false;
+  bool attentions = false;
+  bool grads = false;  ///< needs labels and trainable parameters
+};
+
+/// One pass, its results by Hugging Face's names: logits, hidden_states.N, attentions.N
+/// [B, H, Tq, Tk] (with encoder_, decoder_ or cross_ in front for two stacks), loss, and
+/// grad.<parameter>.
+TensorMap run_forward(const Model& model, const ModelInput& input, const ForwardWanted& wanted);
+
+}  // namespace heed

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "heed/models.h"
+#include "io/gguf.h"
+#include "models/files.h"
+
+namespace heed::gguf {
+
+/// A GGUF file as a Hugging Face model: a config.json made from its metadata, tensors by the
+/// checkpoint's names.
+ModelFiles model_files(const std::filesystem::path& path);
+
+/// Adds a model's metadata and tensors: matrices in `type`, the rest in f32.
+void add_model(GgufWriter& writer, const Model& model, DType type);
+
+/// Rows of each head from halves (i, i + width/2) to pairs (2i, 2i + 1), or back. Any dtype.
+Tensor rows_in_pairs(const Tensor& x, int64_t heads);
+Tensor rows_in_halves(const Tensor& x, int64_t heads);
+
+}  // namespace heed::gguf

@@ -1,0 +1,171 @@
+#include "base/check.h"
+#include "models/common.h"
+#include "models/registry.h"
+#include "models/rope.h"
+
+namespace heed {
+namespace {
+
+/// Llama: rotary positions, RMSNorm before each part, grouped keys and values, SwiGLU.
+class Llama final : public Model {
+ public:
+  Llama(const Json& config, const Scope& root) {
+    width_ = extent(config, "hidden_size");
+    layers_ = layer_count(config, "num_hidden_layers");
+    heads_ = extent(config, "num_attention_heads");
+    kv_heads_ = extent_or(config, "num_key_value_heads", heads_);
+    check_data(heads_ % kv_heads_ == 0, config.file(),
+               "num_attention_heads {} is not divisible by num_key_value_heads {}", heads_,
+               kv_heads_);
+    head_width_ = config.has("head_dim")
+                      ? extent(config, "head_dim")
+                      : head_width(config, "hidden_size", width_, "num_attention_heads", heads_);
+    context_ = extent_or(config, "max_position_embeddings", 2048);
+    vocabulary_ = extent(config, "vocab_size");
+    const int64_t inner = extent(config, "intermediate_size");
+    const bool tied = config.boolean_or("tie_word_embeddings", false);
+    check_size(
+        config,
+        static_cast<double>(tied ? vocabulary_ : 2 * vocabulary_) * static_cast<double>(width_) +
+            static_cast<double>(layers_) * static_cast<double>(width_) *
+                (static_cast<double>(2 * (heads_ + kv_heads_)) * static_cast<double>(head_width_) +
+                 static_cast<double>(3 * inner)));
+    root.allow_prefix("model.");
+    root.ignore({"*.rotary_emb.inv_freq"});
+    const std::string head = architecture(config);
+    has_head_ = head.empty() ? root.is_fresh() || root.has("lm_head.weight") ||
+                                   root.has("model.embed_tokens.weight")
+                             : head != "LlamaModel";
+    const Scope base = has_head_ ? root / "model" : root;
+    const Init init = Init::normal(positive_or(config, "initializer_range", 0.02));
+    tokens_ = Embedding(base / "embed_tokens", vocabulary_, width_, init);
+    const Rotary rotary = rotary_of(config, head_width_, context_);
+    for (int64_t i = 0; i < layers_; ++i) {
+      blocks_.push_back(make_block(config, base / "layers" / i, inner, rotary, init));
+    }
+    norm_ = Norm(base / "norm", width_, positive_or(config, "rms_norm_eps", 1e-6), Norm::Kind::rms);
+    if (has_head_ && tied) {
+      root.alias("lm_head.weight");
+      head_ = Linear(tokens_.weight(), {});
+    } else if (has_head_) {
+      head_ = Linear(root / "lm_head", width_, vocabulary_, {.bias = false, .init = init});
+    }
+  }
+
+  ModelKind kind() const override { return ModelKind::decoder; }
+  int64_t vocabulary() const override { return vocabulary_; }
+  int64_t context() const override { return context_; }
+  int64_t width() const override { return width_; }
+  int64_t layers() const override { return layers_; }
+  int64_t heads() const override { return heads_; }
+
+  ModelOutput forward(const ModelInput& input) const override {
+    const TokenRows tokens =
+        token_rows(input.input_ids, input.attention_mask, vocabulary_, input.skip_padding);
+    check_length(tokens.length, context_);
+    Pass pass;
+    pass.layout = tokens.layout;
+    pass.training = input.training;
+    const Tensor rows = run(tokens.ids, pass, &tokens);
+    ModelOutput output;
+    if (!has_head_) {
+      output.last_hidden_state = tokens.to_batch(rows);
+      return output;
+    }
+    if (input.want_logits) {
+      output.logits = tokens.to_batch(observe("hook_logits", head_(rows)));
+    }
+    if (input.labels.defined()) {
+      output.loss = shifted_loss(rows, tokens, head_, input);
+    }
+    return output;
+  }
+
+  SequenceCache new_cache(int64_t capacity) const override {
+    SequenceCache cache;
+    for (int64_t i = 0; i < layers_; ++i) {
+      cache.self.emplace_back(kv_heads_, std::min(capacity, context_), head_width_, head_width_);
+    }
+    return cache;
+  }
+
+  Tensor decode(const Tensor& ids, Pass& pass) const override {
+    const Tensor rows = run(ids, pass, nullptr);
+    for (size_t i = 0; i < pass.caches.size(); ++i) {
+      pass.caches[i]->length += pass.layout.length_of(static_cast<int64_t>(i));
+    }
+    return rows;
+  }
+
+  Tensor logits(const Tensor& rows) const override { return head_(rows); }
+
+ private:
+  Block make_block(const Json& config, const Scope& scope, int64_t inner, const Rotary& rotary,
+                   const Init& init) const {
+    const double eps = positive_or(config, "rms_norm_eps", 1e-6);
+    const Linear::Options attention_linear = {.bias = config.boolean_or("attention_bias", false),
+                                              .init = init};
+    const Linear::Options mlp_linear = {.bias = config.boolean_or("mlp_bias", false), .init = init};
+    MultiHeadAttention::Options options;
+    options.heads = heads_;
+    options.kv_heads = kv_heads_;
+    options.head_width = head_width_;
+    options.causal = true;
+    options.dropout = rate_or(config, "attention_dropout", 0.0);
+    options.rotary = rotary;
+    const Scope attention = scope / "self_attn";
+    const int64_t q_width = heads_ * head_width_;
+    const int64_t kv_width = kv_heads_ * head_width_;
+    Block::Parts parts;
+    parts.attention_norm = Norm(scope / "input_layernorm", width_, eps, Norm::Kind::rms);
+    parts.attention = MultiHeadAttention(
+        Linear(attention / "q_proj", width_, q_width, attention_linear),
+        Linear(attention / "k_proj", width_, kv_width, attention_linear),
+        Linear(attention / "v_proj", width_, kv_width, attention_linear),
+        Linear(attention / "o_proj", q_width, width_, attention_linear), options);
+    parts.feed_forward_norm =
+        Norm(scope / "post_attention_layernorm", width_, eps, Norm::Kind::rms);
+    const Scope mlp = scope / "mlp";
+    parts.feed_forward = FeedForward(Linear(mlp / "gate_proj", width_, inner, mlp_linear),
+                                     Linear(mlp / "up_proj", width_, inner, mlp_linear),
+                                     Linear(mlp / "down_proj", inner, width_, mlp_linear),
+                                     activation_of(config, "hidden_act", "silu"));
+    parts.pre_norm = true;
+    return Block(std::move(parts));
+  }
+
+  /// Hidden rows after the final norm.
+  Tensor run(const Tensor& ids, const Pass& pass, const TokenRows* tokens) const {
+    Tensor rows = observe("hook_embed", tokens_(ids));
+    auto hidden = [&](int64_t index, const Tensor& value) {
+      if (tokens != nullptr) {
+        observe_hidden("hidden_states", index, *tokens, value);
+      }
+    };
+    hidden(0, rows);
+    rows = run_blocks(blocks_, rows, pass, recompute_, [&](int64_t layer, const Tensor& value) {
+      if (layer + 1 < layers_) {
+        hidden(layer + 1, value);
+      }
+    });
+    rows = observe("ln_final.hook_normalized", norm_(rows));
+    hidden(layers_, rows);
+    return rows;
+  }
+
+  int64_t width_ = 0, layers_ = 0, heads_ = 0, kv_heads_ = 0, head_width_ = 0;
+  int64_t context_ = 0, vocabulary_ = 0;
+  bool has_head_ = true;
+  Embedding tokens_;
+  std::vector<Block> blocks_;
+  Norm norm_;
+  Linear head_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_llama(const Json& config, const Scope& scope) {
+  return std::make_unique<Llama>(config, scope);
+}
+
+}  // namespace heed

@@ -1,0 +1,57 @@
+#include "models/memory.h"
+
+#include <algorithm>
+
+namespace heed {
+namespace {
+
+constexpr int64_t kFloat = 4;
+constexpr int64_t kShown = 1024;  // positions where a model has no limit
+
+/// Bytes of keys and values of one position in all layers.
+int64_t cache_a_position(const Model& model) {
+  const ModelKind kind = model.kind();
+  if (kind != ModelKind::decoder && kind != ModelKind::encoder_decoder &&
+      kind != ModelKind::vision_decoder) {
+    return 0;
+  }
+  int64_t bytes = 0;
+  for (const KvCache& cache : model.new_cache(1).self) {
+    bytes += cache.defined()
+                 ? cache.keys().size(1) * (cache.keys().size(3) + cache.values().size(3)) * kFloat
+                 : 0;
+  }
+  return bytes;
+}
+
+/// Activations that the gradient of one block reads, in floats a position: norms, q, k, v, the
+/// attention's result, and the feed-forward part (about four widths in, activated and out).
+int64_t kept_a_block(int64_t width) { return 16 * width; }
+
+}  // namespace
+
+MemoryEstimate estimate_memory(const Model& model) {
+  MemoryEstimate estimate;
+  for (const Parameter& parameter : model.parameters()) {
+    const int64_t bytes = parameter.tensor.bytes();
+    estimate.weights += bytes;
+    estimate.weights_by_type[std::string(name_of(parameter.tensor.dtype()))] += bytes;
+  }
+  const int64_t context = model.context();
+  estimate.length = context > 0 ? std::min(context, kShown) : kShown;
+  const int64_t cache = cache_a_position(model);
+  const int64_t step = estimate.length * (6 * model.width()) * kFloat + model.vocabulary() * kFloat;
+  estimate.run = estimate.weights + cache * estimate.length + step;
+  const int64_t kept =
+      estimate.length * (model.layers() * kept_a_block(model.width()) + 2 * model.width());
+  constexpr int64_t kCopies = 4;  // weight, gradient, two moments
+  estimate.train = (kCopies * model.parameter_count() + kept) * kFloat + step;
+  for (const int64_t length : {128, 512, 1024, 2048, 4096, 16384, 65536}) {
+    estimate.attention.push_back({length, model.heads() * length * length * kFloat,
+                                  length * (model.width() + model.heads()) * kFloat,
+                                  cache * length});
+  }
+  return estimate;
+}
+
+}  // namespace heed

@@ -1,0 +1,68 @@
+#include <nlohmann/json.hpp>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "heed/models.h"
+#include "io/json.h"
+#include "models/architectures.h"
+
+namespace heed {
+namespace {
+
+using nlohmann::json;
+
+const char* torch_name(DType type) {
+  return type == DType::f16 ? "float16" : type == DType::bf16 ? "bfloat16" : "float32";
+}
+
+/// The model's configuration with what transformers looks for when it opens a folder.
+json config_for(const Model& model, DType type) {
+  json config = Json::parse(model.config(), "config.json").raw();
+  const std::string architecture = hugging_face_architecture(model);
+  if (!architecture.empty() &&
+      (!config.contains("architectures") || !config["architectures"].is_array())) {
+    config["architectures"] = json::array({architecture});
+  }
+  config[config.contains("dtype") ? "dtype" : "torch_dtype"] = torch_name(type);
+  return config;
+}
+
+/// The token ids that generate() starts and stops with; nothing for a model that does not generate.
+json generation_config(const json& config, ModelKind kind) {
+  const bool generates = kind == ModelKind::decoder || kind == ModelKind::encoder_decoder ||
+                         kind == ModelKind::vision_decoder;
+  json result;
+  for (const char* key : {"bos_token_id", "decoder_start_token_id", "eos_token_id",
+                          "forced_eos_token_id", "pad_token_id"}) {
+    if (generates && config.contains(key) && !config[key].is_null()) {
+      result[key] = config[key];
+    }
+  }
+  if (generates) {
+    result["_from_model_config"] = true;
+  }
+  return result;
+}
+
+}  // namespace
+
+void save_model(const Model& model, const std::filesystem::path& folder, DType type) {
+  check(is_floating(type) && type != DType::f64, "save_model",
+        "a folder holds f32, f16 or bf16, not {}; write a .gguf file for quantised weights",
+        name_of(type));
+  make_folder(folder);
+  TensorMap tensors;
+  for (const Parameter& parameter : model.parameters()) {
+    const Tensor tensor = parameter.tensor.detach();
+    tensors.emplace(parameter.name, tensor.dtype() == type ? tensor : dequantize(tensor).to(type));
+  }
+  const json config = config_for(model, type);
+  const json generation = generation_config(config, model.kind());
+  save_safetensors(folder / "model.safetensors", tensors);
+  if (!generation.is_null()) {
+    write_file_atomically(folder / "generation_config.json", generation.dump(2) + "\n");
+  }
+  write_file_atomically(folder / "config.json", config.dump(2) + "\n");
+}
+
+}  // namespace heed

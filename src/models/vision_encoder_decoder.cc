@@ -1,0 +1,101 @@
+#include "base/check.h"
+#include "models/common.h"
+#include "models/cross_decoder.h"
+#include "models/registry.h"
+
+namespace heed {
+namespace {
+
+/// An image encoder and a text decoder that looks at it, made by their own configurations: ViT and
+/// GPT-2 for captions.
+class VisionEncoderDecoder final : public Model {
+ public:
+  VisionEncoderDecoder(const Json& config, const Scope& root)
+      : encoder_(make_model(config.at("encoder"), root / "encoder")),
+        decoder_(make_model(config.at("decoder"), root / "decoder")),
+        cross_(dynamic_cast<const CrossDecoder*>(decoder_.get())) {
+    check_data(encoder_->kind() == ModelKind::vision, config.file(),
+               "encoder.model_type '{}' is no image encoder; use vit",
+               config.at("encoder").string("model_type"));
+    check_data(cross_ != nullptr && cross_->looks_at_memory(), config.file(),
+               "decoder.model_type '{}' has no cross-attention; use gpt2 with add_cross_attention",
+               config.at("decoder").string("model_type"));
+    if (encoder_->width() != decoder_->width()) {
+      projection_ = Linear(root / "enc_to_dec_proj", encoder_->width(), decoder_->width());
+    }
+    start_ = token(config, "decoder_start_token_id");
+    padding_ = token(config, "pad_token_id");
+  }
+
+  ModelKind kind() const override { return ModelKind::vision_decoder; }
+  int64_t vocabulary() const override { return decoder_->vocabulary(); }
+  int64_t context() const override { return decoder_->context(); }
+  int64_t width() const override { return decoder_->width(); }
+  int64_t layers() const override { return decoder_->layers(); }
+  int64_t heads() const override { return decoder_->heads(); }
+  void set_recompute(bool on) override {
+    encoder_->set_recompute(on);
+    decoder_->set_recompute(on);
+  }
+
+  ModelOutput forward(const ModelInput& input) const override {
+    const Memory encoded = encoder_->encode(input);
+    ModelInput decoding = input;
+    if (!input.decoder_input_ids.defined()) {
+      check(input.labels.defined(), "forward", "decoder_input_ids are missing");
+      decoding.decoder_input_ids = shifted_right(input.labels);
+    }
+    ModelOutput output = cross_->forward_with(decoding, projected(encoded));
+    output.encoder_last_hidden_state =
+        reshape(encoded.rows, {encoded.layout.batch, encoded.layout.length, encoder_->width()});
+    return output;
+  }
+
+  Memory encode(const ModelInput& input) const override {
+    return projected(encoder_->encode(input));
+  }
+  SequenceCache new_cache(int64_t capacity) const override { return decoder_->new_cache(capacity); }
+  Tensor decode(const Tensor& ids, Pass& pass) const override {
+    const Place place("decoder");
+    return decoder_->decode(ids, pass);
+  }
+  Tensor logits(const Tensor& rows) const override { return decoder_->logits(rows); }
+
+ private:
+  int64_t token(const Json& config, std::string_view key) const {
+    return config.integer_or(key, -1, -1, decoder_->vocabulary() - 1);
+  }
+
+  Memory projected(const Memory& memory) const {
+    return projection_.defined() ? Memory{projection_(memory.rows), memory.layout} : memory;
+  }
+
+  /// The labels moved right by one behind the start token; what is ignored becomes padding.
+  Tensor shifted_right(const Tensor& labels_in) const {
+    check(labels_in.rank() == 2, "forward", "labels {} are not [batch, length]",
+          labels_in.shape().to_string());
+    check(start_ >= 0 && padding_ >= 0, "forward",
+          "config.json has no decoder_start_token_id or no pad_token_id: give decoder_input_ids");
+    const Tensor labels = labels_in.to(DType::i64).contiguous();
+    Tensor shifted = Tensor::empty(labels.shape(), DType::i64);
+    const int64_t length = labels.size(1);
+    for (int64_t i = 0; i < labels.numel(); ++i) {
+      const int64_t before = i % length == 0 ? start_ : labels.data<int64_t>()[i - 1];
+      shifted.data<int64_t>()[i] = before == -100 ? padding_ : before;
+    }
+    return shifted;
+  }
+
+  std::unique_ptr<Model> encoder_, decoder_;
+  const CrossDecoder* cross_ = nullptr;
+  Linear projection_;
+  int64_t start_ = -1, padding_ = -1;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_vision_encoder_decoder(const Json& config, const Scope& scope) {
+  return std::make_unique<VisionEncoderDecoder>(config, scope);
+}
+
+}  // namespace heed

@@ -1,0 +1,220 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "heed/error.h"
+#include "models/gguf/model.h"
+#include "models/gguf/names.h"
+#include "models/known.h"
+#include "support/check.h"
+#include "support/data.h"
+
+namespace heed::test {
+namespace {
+
+void write_gguf(const Model& model, const std::filesystem::path& path, DType type) {
+  GgufWriter writer;
+  gguf::add_model(writer, model, type);
+  writer.write(path);
+}
+
+Tensor results(const Model& model, const Tensor& ids) {
+  ModelInput input;
+  input.input_ids = ids;
+  const ModelOutput output = model.forward(input);
+  return output.logits.defined() ? output.logits : output.last_hidden_state;
+}
+
+class GgufModel : public testing::TestWithParam<const char*> {};
+
+TEST_P(GgufModel, FolderToGgufToFolderKeepsEveryBit) {
+  const auto folder = golden(std::string("models/") + GetParam());
+  HEED_NEEDS_TYPE_OF(folder)
+  const auto model = load_model(folder);
+  const TemporaryFolder out;
+  write_gguf(*model, out / "model.gguf", DType::f32);
+  const auto read = load_model(out / "model.gguf");
+  const Tensor ids = random_indices({2, 7}, model->vocabulary(), 5);
+  expect_same_bits(results(*read, ids), results(*model, ids), "results");
+  save_model(*read, out / "folder");
+  const TensorMap before = load_safetensors(folder / "model.safetensors");
+  const TensorMap after = load_safetensors(out / "folder/model.safetensors");
+  ASSERT_EQ(before.size(), after.size());
+  for (const auto& [name, tensor] : before) {
+    ASSERT_TRUE(after.contains(name)) << name;
+    expect_same_bits(after.at(name), tensor, name);
+  }
+}
+
+TEST_P(GgufModel, TrainsFromGguf) {
+  const auto folder = golden(std::string("models/") + GetParam());
+  HEED_NEEDS_TYPE_OF(folder)
+  const auto model = load_model(folder);
+  const TemporaryFolder out;
+  write_gguf(*model, out / "model.gguf", DType::f32);
+  const auto read = load_model(out / "model.gguf", {.trainable = true});
+  const Tensor ids = random_indices({1, 5}, model->vocabulary(), 5);
+  backward(sum(results(*read, ids)));
+  for (const Parameter& parameter : read->parameters()) {
+    EXPECT_TRUE(parameter.tensor.is_contiguous()) << parameter.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GgufModel,
+                         testing::Values("gpt2_lm", "gpt2_untied", "llama_gqa", "llama_tied",
+                                         "llama_theta", "bert_base", "bert_mlm", "bert_tag",
+                                         "bert_classify"),
+                         [](const auto& each) { return each.param; });
+
+constexpr const char* kGpt2 = R"({"model_type":"gpt2","n_embd":64,"n_layer":2,"n_head":4,
+    "n_positions":16,"vocab_size":37})";
+constexpr const char* kLlama = R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,
+    "num_attention_heads":4,"num_key_value_heads":2,"intermediate_size":96,
+    "max_position_embeddings":32,"vocab_size":37})";
+
+class Quantised : public testing::TestWithParam<std::tuple<const char*, DType>> {};
+
+/// A quantised model gives what its dequantised weights give, to the bit.
+TEST_P(Quantised, GivesWhatItsWeightsGive) {
+  const auto& [config, type] = GetParam();
+  const auto model = create_model(config, 3);
+  const TemporaryFolder out;
+  write_gguf(*model, out / "model.gguf", type);
+  const auto read = load_model(out / "model.gguf");
+  bool any = false;
+  TensorMap weights;
+  for (const Parameter& parameter : read->parameters()) {
+    any = any || parameter.tensor.dtype() == type;
+    weights.emplace(parameter.name, dequantize(parameter.tensor).contiguous());
+  }
+  EXPECT_TRUE(any);
+  const Tensor ids = random_indices({2, 9}, model->vocabulary(), 5);
+  const Tensor actual = results(*read, ids);
+  expect_same_bits(actual, results(*build_model(config, weights, "weights"), ids), "logits");
+  const double allowed = type == DType::q4_0 ? 0.3 : type == DType::f32 ? 1e-6 : 0.02;
+  expect_norm_close(actual, results(*model, ids), allowed, "against the exact model");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, Quantised,
+    testing::Combine(testing::Values(kGpt2, kLlama),
+                     testing::Values(DType::f16, DType::bf16, DType::q8_0, DType::q4_0)),
+    [](const auto& each) {
+      const bool llama =
+          std::string_view(std::get<0>(each.param)).find("llama") != std::string::npos;
+      return (llama ? "llama_" : "gpt2_") + std::string(name_of(std::get<1>(each.param)));
+    });
+
+/// The file of a small Llama with one thing changed before it is written.
+class Broken {
+ public:
+  Broken() { write_gguf(*create_model(kLlama, 3), folder_ / "good.gguf", DType::f32); }
+
+  /// Copies the good file with other metadata or tensors.
+  void write(const std::function<bool(GgufWriter&, const std::string&)>& metadata,
+             const std::function<bool(GgufWriter&, const std::string&)>& tensors) {
+    const GgufFile good(folder_ / "good.gguf");
+    GgufWriter writer;
+    for (const auto& [key, value] : good.values()) {
+      if (key != "general.alignment" && (!metadata || !metadata(writer, key))) {
+        writer.value(key, value);
+      }
+    }
+    for (const auto& [name, tensor] : good.tensors()) {
+      if (!tensors || !tensors(writer, name)) {
+        writer.tensor(name, tensor);
+      }
+    }
+    writer.write(folder_ / "bad.gguf");
+  }
+  void expect_refused(const std::vector<std::string>& words) {
+    try {
+      load_model(folder_ / "bad.gguf");
+      ADD_FAILURE() << "accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::data) << error.what();
+      for (const std::string& word : words) {
+        EXPECT_NE(std::string(error.what()).find(word), std::string::npos)
+            << "'" << word << "' is not in: " << error.what();
+      }
+    }
+  }
+  void change_count(const std::string& key, uint32_t value) {
+    write(
+        [&](GgufWriter& writer, const std::string& each) {
+          if (each == key) {
+            writer.u32(key, value);
+          }
+          return each == key;
+        },
+        nullptr);
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+TEST(GgufFaults, Fault30BlockCount) {
+  Broken broken;
+  for (const uint32_t count : {1000000000u, 0u, 4096u, 3u}) {
+    broken.change_count("llama.block_count", count);
+    broken.expect_refused({"bad.gguf"});
+  }
+}
+
+TEST(GgufFaults, Fault31MissingOrMisshapenTensorIsNamed) {
+  Broken broken;
+  broken.write(nullptr,
+               [](GgufWriter&, const std::string& name) { return name == "blk.1.ffn_up.weight"; });
+  broken.expect_refused({"bad.gguf", "mlp.up_proj", "[96, 64]"});
+  broken.write(nullptr, [](GgufWriter& writer, const std::string& name) {
+    if (name == "blk.0.attn_q.weight") {
+      writer.tensor(name, Tensor::zeros({62, 64}));
+    }
+    return name == "blk.0.attn_q.weight";
+  });
+  broken.expect_refused({"bad.gguf", "attn_q"});
+  broken.write(nullptr,
+               [](GgufWriter&, const std::string& name) { return name == "token_embd.weight"; });
+  broken.expect_refused({"bad.gguf", "token_embd.weight"});
+}
+
+TEST(GgufFaults, HeadsThatDoNotFit) {
+  Broken broken;
+  broken.change_count("llama.attention.head_count", 0);
+  broken.expect_refused({"bad.gguf", "head_count"});
+  broken.change_count("llama.attention.head_count", 5);
+  broken.expect_refused({"bad.gguf"});
+  broken.change_count("llama.attention.head_count_kv", 3);
+  broken.expect_refused({"bad.gguf"});
+}
+
+TEST(GgufFaults, Fault44UnknownArchitecture) {
+  Broken broken;
+  broken.write(
+      [](GgufWriter& writer, const std::string& key) {
+        if (key == "general.architecture") {
+          writer.string(key, "mamba");
+        }
+        return key == "general.architecture";
+      },
+      nullptr);
+  broken.expect_refused({"bad.gguf", "mamba", "gpt2", "llama", "bert"});
+}
+
+TEST(GgufNames, TranslateBothWays) {
+  for (const auto& [architecture, name] :
+       {std::pair{"gpt2", "blk.11.attn_qkv.bias"}, std::pair{"llama", "blk.0.ffn_gate.weight"},
+        std::pair{"bert", "blk.3.layer_output_norm.weight"},
+        std::pair{"bert", "cls.output.bias"}}) {
+    const auto there = gguf::checkpoint_name(architecture, name);
+    ASSERT_TRUE(there) << name;
+    EXPECT_EQ(gguf::gguf_name(architecture, there->text)->text, name);
+  }
+  EXPECT_FALSE(gguf::checkpoint_name("llama", "blk.x.attn_q.weight"));
+  EXPECT_FALSE(gguf::checkpoint_name("llama", "blk.1"));
+}
+
+}  // namespace
+}  // namespace heed::test

@@ -1,0 +1,96 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <sstream>
+
+#include "base/file.h"
+#include "heed/models.h"
+#include "io/json_writer.h"
+#include "support/data.h"
+
+namespace heed::test {
+namespace {
+
+/// Name and shape of every tensor of GPT-2's smallest model, 124 million weights.
+std::vector<std::pair<std::string, std::vector<int64_t>>> gpt2_tensors() {
+  std::vector<std::pair<std::string, std::vector<int64_t>>> all = {
+      {"transformer.wte.weight", {50257, 768}},
+      {"transformer.wpe.weight", {1024, 768}},
+      {"transformer.ln_f.weight", {768}},
+      {"transformer.ln_f.bias", {768}}};
+  for (int layer = 0; layer < 12; ++layer) {
+    const std::string block = "transformer.h." + std::to_string(layer) + ".";
+    for (const auto& [name, in, out] :
+         {std::tuple{"attn.c_attn", 768, 2304}, std::tuple{"attn.c_proj", 768, 768},
+          std::tuple{"mlp.c_fc", 768, 3072}, std::tuple{"mlp.c_proj", 3072, 768}}) {
+      all.push_back({block + name + ".weight", {in, out}});
+      all.push_back({block + name + ".bias", {out}});
+    }
+    for (const char* name : {"ln_1", "ln_2"}) {
+      all.push_back({block + name + ".weight", {768}});
+      all.push_back({block + name + ".bias", {768}});
+    }
+  }
+  return all;
+}
+
+/// A folder of that shape whose weights are a hole in the file: it takes no room on disk.
+void write_sparse_model(const TemporaryFolder& folder) {
+  JsonWriter json;
+  json.begin_object();
+  int64_t at = 0;
+  for (const auto& [name, shape] : gpt2_tensors()) {
+    int64_t bytes = 4;
+    for (const int64_t extent : shape) {
+      bytes *= extent;
+    }
+    json.key(name).begin_object().field("dtype", "F32").field("shape", shape);
+    json.field("data_offsets", std::vector<int64_t>{at, at + bytes}).end_object();
+    at += bytes;
+  }
+  std::string head = json.end_object().take();
+  head.resize((head.size() + 7) / 8 * 8, ' ');
+  const uint64_t length = head.size();
+  const std::filesystem::path path = folder / "model.safetensors";
+  {
+    std::ofstream file(path, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(&length), sizeof length);
+    file << head;
+  }
+  std::filesystem::resize_file(path, sizeof length + head.size() + static_cast<uint64_t>(at));
+  write_file_atomically(folder / "config.json",
+                        R"({"model_type":"gpt2","n_embd":768,"n_layer":12,"n_head":12,
+                            "n_positions":1024,"vocab_size":50257})");
+}
+
+/// Memory that belongs to this process alone, in bytes.
+int64_t private_memory() {
+  std::ifstream file("/proc/self/smaps_rollup");
+  int64_t sum = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("Private_")) {
+      std::istringstream words(line.substr(line.find(':') + 1));
+      int64_t kilobytes = 0;
+      words >> kilobytes;
+      sum += kilobytes * 1024;
+    }
+  }
+  return sum;
+}
+
+TEST(OpenModel, HalfAGigabyteOpensAtOnceAndTouchesNoWeight) {
+  const TemporaryFolder folder;
+  write_sparse_model(folder);
+  const int64_t before = private_memory();
+  const auto start = std::chrono::steady_clock::now();
+  const auto model = load_model(folder.path());
+  const double milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  EXPECT_EQ(model->parameter_count(), 124439808);
+  EXPECT_LT(milliseconds, 50.0);
+  EXPECT_LT(private_memory() - before, int64_t{30} << 20);
+}
+
+}  // namespace
+}  // namespace heed::test

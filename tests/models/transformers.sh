@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# A folder that heed has written opens in Hugging Face transformers and gives heed's own logits, and
+# a GGUF file that heed has written opens in llama.cpp. Skips where Python lacks the packages.
+set -euo pipefail
+heed=$1
+source_folder=$2
+python=python3
+for candidate in "${HEED_PYTHON:-}" "$source_folder/../.venv-peers/bin/python" /work/.venv-peers/bin/python python3; do
+  if [ -n "$candidate" ] && "$candidate" -c 'import torch, transformers, safetensors' 2>/dev/null; then
+    python=$candidate
+    found=1
+    break
+  fi
+done
+if [ -z "${found:-}" ]; then
+  echo "skipped: needs Python with torch, transformers and safetensors"
+  exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+for case in "$source_folder"/tests/golden/models/*/; do
+  name=$(basename "$case")
+  "$heed" convert "$case" "$work/$name" --quiet
+  "$heed" forward "$work/$name" --input "$case/inputs.safetensors" --output "$work/$name.out" --quiet
+done
+"$python" - "$work" "$source_folder/tests/golden/models" <<'PYTHON'
+import json
+import sys
+from pathlib import Path
+
+import torch
+import transformers
+from safetensors.torch import load_file
+
+transformers.utils.logging.disable_progress_bar()
+work, golden = Path(sys.argv[1]), Path(sys.argv[2])
+failed = 0
+for case in sorted(golden.iterdir()):
+    folder = work / case.name
+    name = json.loads((folder / "config.json").read_text())["architectures"][0]
+    model, report = getattr(transformers, name).from_pretrained(
+        folder, attn_implementation="eager", output_loading_info=True)
+    wrong = {kind: names for kind, names in report.items() if names and kind != "error_msgs"}
+    if case.name == "vit_base":  # transformers adds a fresh pooler
+        wrong.pop("missing_keys", None)
+    inputs = load_file(case / "inputs.safetensors")
+    extra = {"interpolate_pos_encoding": True} if case.name == "vit_resized" else {}
+    with torch.no_grad():
+        result = model.eval()(**inputs, **extra)
+    mine = load_file(f"{folder}.out")
+    key = "logits" if "logits" in mine else "last_hidden_state"
+    theirs = result[key]
+    real = inputs.get("decoder_attention_mask", inputs.get("attention_mask"))
+    if "decoder_input_ids" in inputs and "decoder_attention_mask" not in inputs:
+        real = (inputs["labels"] != -100).long()
+    if real is not None and theirs.dim() == 3:
+        theirs, mine[key] = theirs * real[..., None], mine[key] * real[..., None]
+    error = ((theirs - mine[key]).norm() / theirs.norm()).item()
+    good = error < 1e-4 and not wrong
+    failed += not good
+    print(f"{'ok' if good else 'FAILED'} {case.name}: {name}, error {error:.2e} {wrong or ''}")
+sys.exit(1 if failed else 0)
+PYTHON

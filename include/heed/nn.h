@@ -58,6 +58,9 @@ class HEED_API Scope {
   /// A matrix that linear() or an embedding reads: kept in its stored type where not trainable.
   Tensor weight(std::string_view name, const Shape& shape, const Init& init) const;
 
+  /// A tensor that is stored with the parameters and takes no gradient.
+  Tensor buffer(std::string_view name, const Shape& shape, const Init& init) const;
+
   bool is_fresh() const;
   /// Whether the file has this tensor (false for a fresh scope).
   bool has(std::string_view name) const;
@@ -65,6 +68,8 @@ class HEED_API Scope {
   std::optional<Shape> shape_of(std::string_view name) const;
   /// Names may come with or without this prefix ("transformer.").
   void allow_prefix(std::string_view prefix) const;
+  /// Names that end in `ending` may come with another ending (old files: LayerNorm's gamma).
+  void allow_ending(std::string_view ending, std::string_view other) const;
   /// Tensors that are there and not wanted: whole names, or endings that start with "*".
   void ignore(std::initializer_list<std::string_view> names) const;
   /// Marks a tensor as used under another name (tied weights that a file stores twice).
@@ -77,7 +82,8 @@ class HEED_API Scope {
  private:
   struct State;
   Scope(std::shared_ptr<State> state, std::string prefix);
-  Tensor take(std::string_view name, const Shape& shape, const Init& init, bool keep_type) const;
+  enum class Use { parameter, weight, buffer };
+  Tensor take(std::string_view name, const Shape& shape, const Init& init, Use use) const;
 
   std::shared_ptr<State> state_;
   std::string prefix_;
@@ -130,6 +136,9 @@ class HEED_API Embedding {
  public:
   Embedding() = default;
   Embedding(const Scope& scope, int64_t count, int64_t width, const Init& init);
+  /// Looking up `padding` gives no gradient, as with PyTorch's padding_idx.
+  Embedding(const Scope& scope, int64_t count, int64_t width, const Init& init,
+            std::optional<int64_t> padding);
   explicit Embedding(Tensor weight) : weight_(std::move(weight)) {}
   Tensor operator()(const Tensor& ids) const;
   const Tensor& weight() const { return weight_; }
@@ -137,6 +146,7 @@ class HEED_API Embedding {
 
  private:
   Tensor weight_;
+  std::optional<int64_t> padding_;
 };
 
 /// How rows [N, width] are cut into sequences. Layers work on rows, so that padding need not be
@@ -182,7 +192,8 @@ class HEED_API KvCache {
 struct HEED_API SequenceCache {
   std::vector<KvCache> self;
   std::vector<KvCache> cross;
-  int64_t length = 0;  ///< positions seen so far
+  std::vector<Tensor> state;  ///< of a recurrent decoder, [1, hidden] each; replaced, never written
+  int64_t length = 0;         ///< positions seen so far
   SequenceCache copy() const;
 };
 
@@ -193,8 +204,8 @@ struct Pass {
   std::vector<SequenceCache*> caches;  ///< one a sequence, or empty
   const Tensor* memory = nullptr;      ///< rows of the encoder's result
   const Layout* memory_layout = nullptr;
-  Tensor bias;        ///< added to the scores of self-attention (T5), [1, H, Tq, Tk]
-  Tensor cross_bias;  ///< likewise of cross-attention
+  Tensor bias;  ///< added to the scores of self-attention without caches (T5), [1, H, T, T]
+  std::vector<Tensor> cached_bias;  ///< likewise with caches, one a sequence: [1, H, Tq, Tk]
 
   /// Position of each row in its sequence (cached length included), i64 [rows].
   Tensor positions() const;
@@ -288,6 +299,7 @@ class HEED_API Block {
     FeedForward feed_forward;
     bool pre_norm = true;  ///< norm before each part (GPT-2) or after its residual (BERT)
     double dropout = 0.0;  ///< on each part's result, before the residual is added
+    std::optional<double> attention_dropout;  ///< on self-attention's result, where it differs
   };
   Block() = default;
   explicit Block(Parts parts) : parts_(std::move(parts)) {}

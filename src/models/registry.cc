@@ -8,9 +8,14 @@ namespace heed {
 
 const std::vector<ModelEntry>& model_entries() {
   static const std::vector<ModelEntry> entries = {
+      {"bert", make_bert},
+      {"distilbert", make_distilbert},
       {"gpt2", make_gpt2},
       {"llama", make_llama},
+      {"marian", make_marian},
+      {"t5", make_t5},
       {"vision-encoder-decoder", make_vision_encoder_decoder},
+      {"vit", make_vit},
   };
   return entries;
 }

@@ -23,8 +23,13 @@ const std::vector<ModelEntry>& model_entries();
 /// vision-encoder-decoder are made like this too.
 std::unique_ptr<Model> make_model(const Json& config, const Scope& scope);
 
+std::unique_ptr<Model> make_bert(const Json& config, const Scope& scope);
 std::unique_ptr<Model> make_gpt2(const Json& config, const Scope& scope);
 std::unique_ptr<Model> make_llama(const Json& config, const Scope& scope);
 std::unique_ptr<Model> make_vision_encoder_decoder(const Json& config, const Scope& scope);
+std::unique_ptr<Model> make_distilbert(const Json& config, const Scope& scope);
+std::unique_ptr<Model> make_marian(const Json& config, const Scope& scope);
+std::unique_ptr<Model> make_t5(const Json& config, const Scope& scope);
+std::unique_ptr<Model> make_vit(const Json& config, const Scope& scope);
 
 }  // namespace heed

@@ -20,24 +20,25 @@ Tensor with_residual(const Tensor& residual, double dropout_rate, bool training,
 Tensor Block::operator()(const Tensor& rows, const Pass& pass, int64_t layer) const {
   const Parts& p = parts_;
   Tensor x = observe("hook_resid_pre", rows);
-  auto step = [&](const Norm& norm, const char* norm_hook, const char* out_hook, auto&& part) {
+  auto step = [&](const Norm& norm, double rate, const char* norm_hook, const char* out_hook,
+                  auto&& part) {
     const Tensor input = p.pre_norm ? observe(norm_hook, norm(x)) : x;
-    Tensor y = with_residual(x, p.dropout, pass.training, out_hook,
+    Tensor y = with_residual(x, rate, pass.training, out_hook,
                              [&](const Tensor& residual) { return part(input, residual); });
     x = p.pre_norm ? y : observe(norm_hook, norm(y));
   };
-  step(p.attention_norm, "ln1.hook_normalized", "hook_attn_out",
-       [&](const Tensor& input, const Tensor& residual) {
+  step(p.attention_norm, p.attention_dropout.value_or(p.dropout), "ln1.hook_normalized",
+       "hook_attn_out", [&](const Tensor& input, const Tensor& residual) {
          return p.attention(input, pass, layer, residual);
        });
   x = observe("hook_resid_mid", x);
   if (p.has_cross) {
-    step(p.cross_norm, "ln_cross.hook_normalized", "hook_cross_attn_out",
+    step(p.cross_norm, p.dropout, "ln_cross.hook_normalized", "hook_cross_attn_out",
          [&](const Tensor& input, const Tensor& residual) {
            return p.cross.cross(input, pass, layer, residual);
          });
   }
-  step(p.feed_forward_norm, "ln2.hook_normalized", "hook_mlp_out",
+  step(p.feed_forward_norm, p.dropout, "ln2.hook_normalized", "hook_mlp_out",
        [&](const Tensor& input, const Tensor& residual) {
          return p.feed_forward(input, pass.training, residual);
        });
@@ -58,11 +59,15 @@ Tensor run_blocks(const std::vector<Block>& blocks, Tensor rows, const Pass& pas
         inputs.push_back(pass.bias);
       }
       rows = checkpoint(
-          [&block = blocks[i], pass, layer](const std::vector<Tensor>& again) {
+          // backward() runs this after forward() is gone: it holds a memory layout of its own.
+          [&block = blocks[i], pass, layer,
+           memory_layout = pass.memory_layout != nullptr ? *pass.memory_layout : Layout()](
+              const std::vector<Tensor>& again) {
             Pass inner = pass;
             size_t next = 1;
             if (pass.memory != nullptr) {
               inner.memory = &again[next++];
+              inner.memory_layout = &memory_layout;
             }
             if (pass.bias.defined()) {
               inner.bias = again[next++];

@@ -35,8 +35,38 @@ Tensor Norm::operator()(const Tensor& x) const {
 Embedding::Embedding(const Scope& scope, int64_t count, int64_t width, const Init& init)
     : weight_(scope.weight("weight", {count, width}, init)) {}
 
+Embedding::Embedding(const Scope& scope, int64_t count, int64_t width, const Init& init,
+                     std::optional<int64_t> padding)
+    : Embedding(scope, count, width, init) {
+  padding_ = padding;
+}
+
+namespace {
+
+/// 1 where an id is `padding`, [..., 1]; undefined where none is.
+Tensor padding_places(const Tensor& ids, int64_t padding) {
+  const std::vector<int64_t> values = ids.to_vector<int64_t>();
+  Shape shape = ids.shape();
+  shape.push_back(1);
+  Tensor places = Tensor::zeros(shape, DType::u8);
+  bool any = false;
+  for (size_t i = 0; i < values.size(); ++i) {
+    places.data<uint8_t>()[i] = values[i] == padding;
+    any = any || values[i] == padding;
+  }
+  return any ? places : Tensor();
+}
+
+}  // namespace
+
 Tensor Embedding::operator()(const Tensor& ids) const {
   Tensor rows = embedding(weight_, ids);
+  if (padding_ && needs_grad({weight_})) {
+    const Tensor places = padding_places(ids, *padding_);
+    if (places.defined()) {
+      rows = where(places, rows.detach(), rows);
+    }
+  }
   const bool wide = rows.dtype() == DType::f32 || rows.dtype() == DType::f64;
   return wide || weight_.requires_grad() ? rows : cast(rows, DType::f32);
 }

@@ -112,11 +112,8 @@ Tensor MultiHeadAttention::attend_cached(const Tensor& q, const Pass& pass, int6
     SequenceCache& caches = *pass.caches[static_cast<size_t>(i)];
     const KvCache& cache = (cross ? caches.cross : caches.self)[static_cast<size_t>(layer)];
     AttentionOptions options = attention_options(layout.length_of(i), cache.length(), false);
-    const Tensor& bias = cross ? pass.cross_bias : pass.bias;
-    if (bias.defined()) {
-      // The last rows of the bias are this pass's queries.
-      const int64_t rows = bias.size(2);
-      options.bias = slice(slice(bias, 2, rows - layout.length_of(i), rows), 3, 0, cache.length());
+    if (!cross && !pass.cached_bias.empty()) {
+      options.bias = pass.cached_bias[static_cast<size_t>(i)];
     }
     parts[static_cast<size_t>(i)] =
         merge_heads(attention(as_sequence(q, layout, i), cache.keys(), cache.values(), options));
@@ -192,16 +189,19 @@ Tensor MultiHeadAttention::cross(const Tensor& rows, const Pass& pass, int64_t l
   if (cached) {
     z = attend_cached(q, pass, layer, true);
   } else {
+    check(pass.memory != nullptr && pass.memory_layout->batch == pass.layout.batch, "attention",
+          "the first pass of a sequence needs the encoder's result");
     const auto [k, v] = memory_keys_values(*pass.memory);
     for (size_t i = 0; i < pass.caches.size(); ++i) {
       const auto sequence = static_cast<int64_t>(i);
-      pass.caches[i]->cross[static_cast<size_t>(layer)].append(
-          as_sequence(k, *pass.memory_layout, sequence),
-          as_sequence(v, *pass.memory_layout, sequence));
+      KvCache& cache = pass.caches[i]->cross[static_cast<size_t>(layer)];
+      cache =
+          KvCache(o.kv_heads, pass.memory_layout->length_of(sequence), o.head_width, o.head_width);
+      cache.append(as_sequence(k, *pass.memory_layout, sequence),
+                   as_sequence(v, *pass.memory_layout, sequence));
     }
-    z = pass.caches.empty()
-            ? attend(q, k, v, pass.layout, *pass.memory_layout, pass.cross_bias, pass.training)
-            : attend_cached(q, pass, layer, true);
+    z = pass.caches.empty() ? attend(q, k, v, pass.layout, *pass.memory_layout, {}, pass.training)
+                            : attend_cached(q, pass, layer, true);
   }
   z = observe("hook_z", z);
   return out_(z, Activation::none, residual);

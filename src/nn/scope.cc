@@ -15,7 +15,8 @@ struct Scope::State {
   uint64_t seed = 0;
   TensorMap tensors;
   std::string file;
-  std::string prefix;  // optional in front of names
+  std::string prefix;                                        // optional in front of names
+  std::vector<std::pair<std::string, std::string>> endings;  // ending, other ending
   std::vector<std::string> ignored;
   std::set<std::string, std::less<>> used;
   std::vector<std::string> missing;
@@ -23,6 +24,16 @@ struct Scope::State {
   std::vector<Parameter> parameters;
 
   const TensorMap::value_type* find(const std::string& name) const {
+    const auto* found = find_prefixed(name);
+    for (const auto& [ending, other] : endings) {
+      if (found == nullptr && name.ends_with(ending)) {
+        found = find_prefixed(name.substr(0, name.size() - ending.size()) + other);
+      }
+    }
+    return found;
+  }
+
+  const TensorMap::value_type* find_prefixed(const std::string& name) const {
     if (auto found = tensors.find(name); found != tensors.end()) {
       return &*found;
     }
@@ -132,6 +143,10 @@ std::optional<Shape> Scope::shape_of(std::string_view name) const {
 
 void Scope::allow_prefix(std::string_view prefix) const { state_->prefix = prefix; }
 
+void Scope::allow_ending(std::string_view ending, std::string_view other) const {
+  state_->endings.emplace_back(ending, other);
+}
+
 void Scope::ignore(std::initializer_list<std::string_view> names) const {
   state_->ignored.insert(state_->ignored.end(), names.begin(), names.end());
 }
@@ -143,15 +158,18 @@ void Scope::alias(std::string_view name) const {
 }
 
 Tensor Scope::parameter(std::string_view name, const Shape& shape, const Init& init) const {
-  return take(name, shape, init, false);
+  return take(name, shape, init, Use::parameter);
 }
 
 Tensor Scope::weight(std::string_view name, const Shape& shape, const Init& init) const {
-  return take(name, shape, init, true);
+  return take(name, shape, init, Use::weight);
 }
 
-Tensor Scope::take(std::string_view name, const Shape& shape, const Init& init,
-                   bool keep_type) const {
+Tensor Scope::buffer(std::string_view name, const Shape& shape, const Init& init) const {
+  return take(name, shape, init, Use::buffer);
+}
+
+Tensor Scope::take(std::string_view name, const Shape& shape, const Init& init, Use use) const {
   State& state = *state_;
   const std::string full = path(name);
   Tensor tensor;
@@ -172,13 +190,13 @@ Tensor Scope::take(std::string_view name, const Shape& shape, const Init& init,
     tensor = found->second;
     if (state.trainable) {
       tensor = tensor.dtype() == DType::f32 ? tensor.clone() : dequantize(tensor);
-    } else if (!keep_type) {
+    } else if (use != Use::weight) {
       tensor = dequantize(tensor);
     }
     check_data(is_floating(tensor.dtype()) || is_quantized(tensor.dtype()), state.file,
                "tensor '{}' is {}; a floating type is wanted", full, name_of(tensor.dtype()));
   }
-  if (state.fresh || state.trainable) {
+  if ((state.fresh || state.trainable) && use != Use::buffer) {
     tensor.set_requires_grad(true);
   }
   state.parameters.push_back({full, tensor});

@@ -70,6 +70,7 @@ SequenceCache SequenceCache::copy() const {
     other.self.push_back(cache.copy());
   }
   other.cross = cross;  // never written again: shared
+  other.state = state;  // replaced, never written: shared
   other.length = length;
   return other;
 }

@@ -1,0 +1,180 @@
+#include "base/check.h"
+#include "models/common.h"
+#include "models/heads.h"
+#include "models/registry.h"
+
+namespace heed {
+namespace {
+
+enum class Head { none, masked, sequence };
+
+Head head_of(const Json& config, const Scope& root) {
+  const std::string name = architecture(config);
+  if (name.empty()) {
+    if (root.has("pre_classifier.weight")) {
+      return Head::sequence;
+    }
+    return root.is_fresh() || root.has("vocab_transform.weight") ? Head::masked : Head::none;
+  }
+  if (name == "DistilBertModel") {
+    return Head::none;
+  }
+  if (name == "DistilBertForMaskedLM") {
+    return Head::masked;
+  }
+  if (name == "DistilBertForSequenceClassification") {
+    return Head::sequence;
+  }
+  fail(ErrorKind::data, config.file(),
+       "architecture '{}' is not supported; use DistilBertModel, DistilBertForMaskedLM or "
+       "DistilBertForSequenceClassification",
+       name);
+}
+
+/// DistilBERT: BERT's blocks without segments and without a pooler.
+class DistilBert final : public Model {
+ public:
+  DistilBert(const Json& config, const Scope& root) : head_(head_of(config, root)) {
+    width_ = extent(config, "dim");
+    layers_ = extent(config, "n_layers");
+    heads_ = extent(config, "n_heads");
+    inner_ = extent(config, "hidden_dim");
+    context_ = extent(config, "max_position_embeddings");
+    vocabulary_ = extent(config, "vocab_size");
+    check_size(config, static_cast<double>(vocabulary_ + context_) * static_cast<double>(width_) +
+                           static_cast<double>(layers_) * static_cast<double>(width_) *
+                               static_cast<double>(4 * width_ + 2 * inner_));
+    init_ = Init::normal(positive_or(config, "initializer_range", 0.02));
+    dropout_ = rate_or(config, "dropout", 0.1);
+    activation_ = activation_of(config, "activation", "gelu");
+    root.allow_prefix("distilbert.");
+    root.ignore({"*embeddings.position_ids"});
+    const Scope base = head_ == Head::none ? root : root / "distilbert";
+    const Scope embeddings = base / "embeddings";
+    const int64_t padding = config.integer_or("pad_token_id", 0, 0, vocabulary_ - 1);
+    words_ = Embedding(embeddings / "word_embeddings", vocabulary_, width_, init_, padding);
+    positions_ = Embedding(embeddings / "position_embeddings", context_, width_, init_);
+    norm_ = Norm(embeddings / "LayerNorm", width_, kEps);
+    for (int64_t i = 0; i < layers_; ++i) {
+      blocks_.push_back(make_block(config, base / "transformer" / "layer" / i));
+    }
+    if (head_ == Head::sequence) {
+      before_ = Linear(root / "pre_classifier", width_, width_, {.init = init_});
+      out_ = Linear(root / "classifier", width_, label_count(config), {.init = init_});
+      classifier_dropout_ = rate_or(config, "seq_classif_dropout", 0.2);
+    } else if (head_ == Head::masked) {
+      before_ = Linear(root / "vocab_transform", width_, width_, {.init = init_});
+      before_norm_ = Norm(root / "vocab_layer_norm", width_, kEps);
+      const Scope projector = root / "vocab_projector";
+      const Tensor bias = projector.parameter("bias", {vocabulary_}, Init::zeros());
+      if (config.boolean_or("tie_word_embeddings", true)) {
+        projector.alias("weight");
+        out_ = Linear(words_.weight(), bias);
+      } else {
+        out_ = Linear(projector.weight("weight", {vocabulary_, width_}, init_), bias);
+      }
+    }
+  }
+
+  ModelKind kind() const override { return ModelKind::encoder; }
+  int64_t vocabulary() const override { return vocabulary_; }
+  int64_t context() const override { return context_; }
+  int64_t width() const override { return width_; }
+  int64_t layers() const override { return layers_; }
+  int64_t heads() const override { return heads_; }
+
+  ModelOutput forward(const ModelInput& input) const override {
+    const TokenRows tokens = read(input, input.skip_padding);
+    const Tensor rows = run(tokens, input);
+    ModelOutput output;
+    if (head_ == Head::none) {
+      output.last_hidden_state = tokens.to_batch(rows);
+    } else if (head_ == Head::sequence) {
+      const Tensor first = before_(first_rows(rows, tokens.layout), Activation::relu);
+      output.logits =
+          observe("hook_logits", out_(dropout(first, classifier_dropout_, input.training)));
+      if (input.labels.defined()) {
+        output.loss = sequence_loss(output.logits, input);
+      }
+    } else {
+      const Tensor read = before_norm_(before_(rows, activation_));
+      if (input.want_logits) {
+        output.logits = tokens.to_batch(observe("hook_logits", out_(read)));
+      }
+      if (input.labels.defined()) {
+        output.loss = token_loss(read, tokens, out_, input);
+      }
+    }
+    return output;
+  }
+
+  Memory encode(const ModelInput& input) const override {
+    const TokenRows tokens = read(input, true);
+    return {run(tokens, input), tokens.layout};
+  }
+
+ private:
+  static constexpr double kEps = 1e-12;
+
+  Block make_block(const Json& config, const Scope& scope) const {
+    MultiHeadAttention::Options options;
+    options.heads = heads_;
+    options.head_width = head_width(config, "dim", width_, "n_heads", heads_);
+    options.dropout = rate_or(config, "attention_dropout", 0.1);
+    auto dense = [&](const Scope& at, int64_t in, int64_t out) {
+      return Linear(at, in, out, {.init = init_});
+    };
+    const Scope attention = scope / "attention";
+    Block::Parts parts;
+    parts.pre_norm = false;
+    parts.attention = MultiHeadAttention(dense(attention / "q_lin", width_, width_),
+                                         dense(attention / "k_lin", width_, width_),
+                                         dense(attention / "v_lin", width_, width_),
+                                         dense(attention / "out_lin", width_, width_), options);
+    parts.attention_norm = Norm(scope / "sa_layer_norm", width_, kEps);
+    parts.feed_forward = FeedForward(dense(scope / "ffn" / "lin1", width_, inner_),
+                                     dense(scope / "ffn" / "lin2", inner_, width_), activation_);
+    parts.feed_forward_norm = Norm(scope / "output_layer_norm", width_, kEps);
+    parts.dropout = dropout_;
+    parts.attention_dropout = 0.0;
+    return Block(std::move(parts));
+  }
+
+  TokenRows read(const ModelInput& input, bool skip_padding) const {
+    check_inputs(input, {}, "DistilBERT");
+    TokenRows tokens = token_rows(input.input_ids, input.attention_mask, vocabulary_, skip_padding);
+    check_context(tokens.length, context_, "input_ids");
+    return tokens;
+  }
+
+  Tensor run(const TokenRows& tokens, const ModelInput& input) const {
+    Pass pass;
+    pass.layout = tokens.layout;
+    pass.training = input.training;
+    Tensor rows = add(observe("hook_embed", words_(tokens.ids)),
+                      observe("hook_pos_embed", positions_(tokens.positions)));
+    rows = dropout(norm_(rows), dropout_, input.training);
+    observe_hidden("hidden_states", 0, tokens, rows);
+    return run_blocks(blocks_, rows, pass, recompute_, [&](int64_t layer, const Tensor& value) {
+      observe_hidden("hidden_states", layer + 1, tokens, value);
+    });
+  }
+
+  Head head_;
+  int64_t width_ = 0, layers_ = 0, heads_ = 0, context_ = 0, vocabulary_ = 0, inner_ = 0;
+  double dropout_ = 0.0, classifier_dropout_ = 0.0;
+  Init init_;
+  Activation activation_ = Activation::gelu;
+  Embedding words_, positions_;
+  Norm norm_, before_norm_;
+  std::vector<Block> blocks_;
+  Linear before_, out_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_distilbert(const Json& config, const Scope& scope) {
+  return std::make_unique<DistilBert>(config, scope);
+}
+
+}  // namespace heed

@@ -1,0 +1,54 @@
+#pragma once
+
+#include "models/common.h"
+#include "models/heads.h"
+
+namespace heed {
+
+/// What models that read one sequence and write tokens have in common: the full pass, and the steps
+/// of generation with the encoder's keys and values cached once.
+class EncoderDecoder : public Model {
+ public:
+  ModelKind kind() const override { return ModelKind::encoder_decoder; }
+  int64_t vocabulary() const override { return target_.vocabulary; }
+  int64_t width() const override { return width_; }
+
+  ModelOutput forward(const ModelInput& input) const override;
+  Memory encode(const ModelInput& input) const override;
+  SequenceCache new_cache(int64_t capacity) const override;
+  Tensor decode(const Tensor& ids, Pass& pass) const override;
+  Tensor logits(const Tensor& rows) const override;
+
+ protected:
+  /// The decoder's side, as generation sees it.
+  struct Target {
+    int64_t vocabulary = 0;
+    int64_t layers = 0;
+    int64_t heads = 0;
+    int64_t head_width = 0;
+    int64_t start = 0;    ///< decoder_start_token_id
+    int64_t padding = 0;  ///< what stands for ignored labels in the decoder's input
+  };
+
+  /// The input's places and sequences.
+  virtual TokenRows read_source(const ModelInput& input, bool skip_padding) const = 0;
+  virtual Tensor run_encoder(const TokenRows& source, const ModelInput& input,
+                             Pass& pass) const = 0;
+  /// `tokens` is null while generating.
+  virtual Tensor run_decoder(const Tensor& ids, const Tensor& positions, Pass& pass,
+                             const TokenRows* tokens) const = 0;
+
+  int64_t width_ = 0;
+  Target target_;
+  Linear head_;
+  double head_scale_ = 1.0;  ///< of the rows that the head reads
+
+ private:
+  Memory encode_source(const ModelInput& input, const TokenRows& source) const;
+  Tensor target_ids(const ModelInput& input) const;
+};
+
+/// The target's start and padding tokens of a configuration.
+int64_t token_or(const Json& config, std::string_view key, int64_t otherwise, int64_t vocabulary);
+
+}  // namespace heed

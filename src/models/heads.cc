@@ -1,0 +1,81 @@
+#include "models/heads.h"
+
+#include "base/check.h"
+
+namespace heed {
+
+int64_t label_count(const Json& config, int64_t otherwise) {
+  if (config.has("num_labels")) {
+    return extent(config, "num_labels");
+  }
+  const auto names = config.find("id2label");
+  if (!names) {
+    return otherwise;
+  }
+  check_data(names->is_object() && names->size() > 0, config.file(),
+             "id2label must name at least one class");
+  return static_cast<int64_t>(names->size());
+}
+
+Tensor sequence_loss(const Tensor& logits, const ModelInput& input) {
+  const Tensor& labels = input.labels;
+  const int64_t batch = logits.size(0);
+  check(labels.numel() == batch, "loss", "labels {} do not fit a batch of {}",
+        labels.shape().to_string(), batch);
+  if (logits.size(1) == 1) {
+    return mse(reshape(logits, {batch}), reshape(labels.to(DType::f32), {batch}));
+  }
+  check(labels.dtype() == DType::i64 || labels.dtype() == DType::i32, "loss",
+        "labels of {} classes must be whole numbers, not {}", logits.size(1),
+        name_of(labels.dtype()));
+  CrossEntropyOptions options;
+  options.label_smoothing = input.label_smoothing;
+  return cross_entropy(logits, reshape(labels.to(DType::i64), {batch}), options);
+}
+
+Tensor first_rows(const Tensor& rows, const Layout& layout) {
+  std::vector<int64_t> starts(static_cast<size_t>(layout.batch));
+  for (int64_t b = 0; b < layout.batch; ++b) {
+    check(layout.length_of(b) > 0, "forward", "sequence {} of the batch has no real token", b);
+    starts[static_cast<size_t>(b)] = layout.start(b);
+  }
+  return index_rows(rows, Tensor::from(starts, {layout.batch}));
+}
+
+Tensor mean_rows(const Tensor& rows, const Layout& layout) {
+  std::vector<Tensor> means;
+  for (int64_t b = 0; b < layout.batch; ++b) {
+    // One sequence at a time, real rows only: the sum is the same however the batch is padded.
+    std::vector<int64_t> real;
+    for (int64_t t = 0; t < layout.length_of(b); ++t) {
+      const bool padded = layout.key_padding.defined() &&
+                          layout.key_padding.data<uint8_t>()[b * layout.length + t] == 0;
+      if (!padded) {
+        real.push_back(layout.start(b) + t);
+      }
+    }
+    const auto count = static_cast<int64_t>(real.size());
+    check(count > 0, "forward", "sequence {} of the batch has no real token", b);
+    means.push_back(mean(index_rows(rows, Tensor::from(real, {count})), 0, true));
+  }
+  return concat(means, 0);
+}
+
+void check_context(int64_t length, int64_t context, const char* name) {
+  check(length <= context, "forward", "{} has {} positions; this model has {}", name, length,
+        context);
+}
+
+void check_inputs(const ModelInput& input, const InputUse& use, const std::string& model) {
+  auto refuse = [&](const Tensor& tensor, bool used, const char* name) {
+    check(used || !tensor.defined(), "forward", "{} takes no {}", model, name);
+  };
+  refuse(input.token_type_ids, use.token_types, "token_type_ids");
+  refuse(input.decoder_input_ids, use.decoder, "decoder_input_ids");
+  refuse(input.decoder_attention_mask, use.decoder, "decoder_attention_mask");
+  refuse(input.pixel_values, use.pixels, "pixel_values");
+  refuse(input.features, use.features, "features");
+  refuse(input.decoder_features, use.features && use.decoder, "decoder_features");
+}
+
+}  // namespace heed

@@ -1,0 +1,109 @@
+#include "models/layers.h"
+
+#include <cmath>
+
+namespace heed {
+
+StackSizes stack_sizes(const Json& config, const std::string& side) {
+  StackSizes sizes;
+  sizes.width = extent(config, "d_model");
+  sizes.layers = extent(config, side + "_layers");
+  sizes.heads = extent(config, side + "_attention_heads");
+  sizes.inner = extent(config, side + "_ffn_dim");
+  head_width(config, "d_model", sizes.width, side + "_attention_heads", sizes.heads);
+  sizes.activation = activation_of(config, "activation_function", "relu");
+  sizes.eps = positive_or(config, "layer_norm_eps", 1e-5);
+  sizes.dropout = rate_or(config, "dropout", 0.1);
+  sizes.attention_dropout = rate_or(config, "attention_dropout", 0.0);
+  sizes.inner_dropout = rate_or(config, "activation_dropout", 0.0);
+  return sizes;
+}
+
+double stack_parameters(const StackSizes& sizes, bool cross) {
+  const auto width = static_cast<double>(sizes.width);
+  return static_cast<double>(sizes.layers) * width *
+         ((cross ? 8.0 : 4.0) * width + 2.0 * static_cast<double>(sizes.inner));
+}
+
+namespace {
+
+MultiHeadAttention make_attention(const Scope& scope, const StackSizes& sizes, bool causal) {
+  MultiHeadAttention::Options options;
+  options.heads = sizes.heads;
+  options.head_width = sizes.head_width();
+  options.causal = causal;
+  options.dropout = sizes.attention_dropout;
+  auto project = [&](const char* name) {
+    return Linear(scope / name, sizes.width, sizes.width, {.init = sizes.init});
+  };
+  return MultiHeadAttention(project("q_proj"), project("k_proj"), project("v_proj"),
+                            project("out_proj"), options);
+}
+
+}  // namespace
+
+std::vector<Block> post_norm_blocks(const Scope& scope, const StackSizes& sizes, bool causal,
+                                    bool cross) {
+  std::vector<Block> blocks;
+  for (int64_t i = 0; i < sizes.layers; ++i) {
+    const Scope layer = scope / "layers" / i;
+    Block::Parts parts;
+    parts.pre_norm = false;
+    parts.dropout = sizes.dropout;
+    parts.attention = make_attention(layer / "self_attn", sizes, causal);
+    parts.attention_norm = Norm(layer / "self_attn_layer_norm", sizes.width, sizes.eps);
+    parts.has_cross = cross;
+    if (cross) {
+      parts.cross = make_attention(layer / "encoder_attn", sizes, false);
+      parts.cross_norm = Norm(layer / "encoder_attn_layer_norm", sizes.width, sizes.eps);
+    }
+    parts.feed_forward =
+        FeedForward(Linear(layer / "fc1", sizes.width, sizes.inner, {.init = sizes.init}),
+                    Linear(layer / "fc2", sizes.inner, sizes.width, {.init = sizes.init}),
+                    sizes.activation, sizes.inner_dropout);
+    parts.feed_forward_norm = Norm(layer / "final_layer_norm", sizes.width, sizes.eps);
+    blocks.emplace_back(std::move(parts));
+  }
+  return blocks;
+}
+
+TokenStack::TokenStack(const Scope& scope, Embedding tokens, const Options& options)
+    : options_(options),
+      tokens_(std::move(tokens)),
+      sinusoids_(sinusoidal_positions(options.context, options.sizes.width, options.sinusoids)),
+      blocks_(post_norm_blocks(scope, options.sizes, options.causal, options.cross)) {
+  if (options.final_norm) {
+    norm_ = Norm(scope / "layer_norm", options.sizes.width, options.sizes.eps);
+  }
+}
+
+Tensor TokenStack::operator()(const Tensor& ids, const Tensor& positions, const Pass& pass,
+                              bool recompute, const TokenRows* tokens) const {
+  return run(observe("hook_embed", tokens_(ids)), positions, pass, recompute, tokens);
+}
+
+Tensor TokenStack::run(const Tensor& embedded, const Tensor& positions, const Pass& pass,
+                       bool recompute, const TokenRows* tokens) const {
+  auto hidden = [&](int64_t index, const Tensor& value) {
+    if (tokens != nullptr) {
+      observe_hidden(options_.hidden_name, index, *tokens, value);
+    }
+  };
+  Tensor rows = options_.scale == 1.0 ? embedded : mul(embedded, options_.scale);
+  rows = add(rows, observe("hook_pos_embed", embedding(sinusoids_, positions)));
+  rows = dropout(rows, options_.sizes.dropout, pass.training);
+  hidden(0, rows);
+  const auto last = static_cast<int64_t>(blocks_.size()) - 1;
+  rows = run_blocks(blocks_, rows, pass, recompute, [&](int64_t layer, const Tensor& value) {
+    if (layer < last || !norm_.defined()) {
+      hidden(layer + 1, value);
+    }
+  });
+  if (norm_.defined()) {
+    rows = observe("ln_final.hook_normalized", norm_(rows));
+    hidden(last + 1, rows);
+  }
+  return rows;
+}
+
+}  // namespace heed

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "models/common.h"
+
+namespace heed {
+
+/// The sizes of one stack of post-LN layers, named as Marian names them.
+struct StackSizes {
+  int64_t width = 0;
+  int64_t layers = 0;
+  int64_t heads = 0;
+  int64_t inner = 0;
+  Activation activation = Activation::relu;
+  double eps = 1e-5;
+  double dropout = 0.0;
+  double attention_dropout = 0.0;
+  double inner_dropout = 0.0;
+  std::optional<Init> init = {};  ///< of the matrices; default PyTorch's
+
+  int64_t head_width() const { return width / heads; }
+};
+
+/// d_model, SIDE_layers, SIDE_attention_heads, SIDE_ffn_dim, activation_function, dropout … of a
+/// configuration; `side` is "encoder" or "decoder".
+StackSizes stack_sizes(const Json& config, const std::string& side);
+/// Elements of the stack's matrices, for check_size().
+double stack_parameters(const StackSizes& sizes, bool cross);
+
+/// layers.N.{self_attn, encoder_attn, fc1, fc2} with their norms.
+std::vector<Block> post_norm_blocks(const Scope& scope, const StackSizes& sizes, bool causal,
+                                    bool cross);
+
+/// Embedded tokens times a factor plus sinusoids, post-LN blocks, and a final norm where there is
+/// one: one side of Marian, of the tutorials' translator and of the captioner.
+class TokenStack {
+ public:
+  struct Options {
+    StackSizes sizes;
+    int64_t context = 0;
+    double scale = 1.0;  ///< of the embeddings
+    SinusoidLayout sinusoids = SinusoidLayout::interleaved;
+    bool causal = false;
+    bool cross = false;
+    bool final_norm = false;
+    const char* hidden_name = "hidden_states";
+  };
+  TokenStack() = default;
+  /// Blocks and norm come from the scope.
+  TokenStack(const Scope& scope, Embedding tokens, const Options& options);
+
+  Tensor operator()(const Tensor& ids, const Tensor& positions, const Pass& pass, bool recompute,
+                    const TokenRows* tokens) const;
+  /// The same for rows that are embedded already: adds positions and runs the blocks.
+  Tensor run(const Tensor& embedded, const Tensor& positions, const Pass& pass, bool recompute,
+             const TokenRows* tokens) const;
+
+ private:
+  Options options_;
+  Embedding tokens_;
+  Tensor sinusoids_;
+  std::vector<Block> blocks_;
+  Norm norm_;
+};
+
+}  // namespace heed

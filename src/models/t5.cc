@@ -1,0 +1,209 @@
+#include <cmath>
+
+#include "base/check.h"
+#include "models/encoder_decoder.h"
+#include "models/registry.h"
+
+namespace heed {
+namespace {
+
+/// T5: pre-RMSNorm encoder-decoder without biases; relative positions as a bias on the scores, from
+/// one table a stack that lives in its first block.
+class T5 final : public EncoderDecoder {
+ public:
+  T5(const Json& config, const Scope& root) {
+    width_ = extent(config, "d_model");
+    inner_ = extent(config, "d_ff");
+    layers_ = extent(config, "num_layers");
+    vocabulary_ = extent(config, "vocab_size");
+    target_.vocabulary = vocabulary_;
+    target_.layers = extent_or(config, "num_decoder_layers", layers_);
+    target_.heads = extent(config, "num_heads");
+    target_.head_width = extent(config, "d_kv");
+    target_.padding = token_or(config, "pad_token_id", 0, vocabulary_);
+    target_.start = token_or(config, "decoder_start_token_id", target_.padding, vocabulary_);
+    buckets_ = extent_or(config, "relative_attention_num_buckets", 32);
+    max_distance_ = extent_or(config, "relative_attention_max_distance", 128);
+    check_data(buckets_ % 4 == 0 && max_distance_ > buckets_ / 2, config.file(),
+               "relative_attention_num_buckets {} must be a multiple of 4, and "
+               "relative_attention_max_distance {} more than half of it",
+               buckets_, max_distance_);
+    const double inside =
+        static_cast<double>(target_.heads) * static_cast<double>(target_.head_width);
+    check_size(config,
+               static_cast<double>(width_) * (static_cast<double>(vocabulary_) +
+                                              static_cast<double>(layers_ + target_.layers) *
+                                                  (4 * inside + 2 * static_cast<double>(inner_))));
+    eps_ = positive_or(config, "layer_norm_epsilon", 1e-6);
+    dropout_ = rate_or(config, "dropout_rate", 0.1);
+    factor_ = positive_or(config, "initializer_factor", 1.0);
+    read_feed_forward(config);
+    tokens_ = Embedding(root / "shared", vocabulary_, width_, Init::normal(factor_));
+    root.alias("encoder.embed_tokens.weight");
+    root.alias("decoder.embed_tokens.weight");
+    root.ignore({"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"});
+    encoder_ = make_stack(root / "encoder", layers_, false);
+    decoder_ = make_stack(root / "decoder", target_.layers, true);
+    const bool tied = config.boolean_or("tie_word_embeddings", true);
+    if (tied) {
+      root.alias("lm_head.weight");
+      head_ = Linear(tokens_.weight(), {});
+    } else {
+      head_ = Linear(root / "lm_head", width_, vocabulary_,
+                     {.bias = false, .init = Init::normal(factor_)});
+    }
+    if (config.boolean_or("scale_decoder_outputs", tied)) {
+      head_scale_ = 1.0 / std::sqrt(static_cast<double>(width_));
+    }
+  }
+
+  int64_t layers() const override { return layers_; }
+  int64_t heads() const override { return target_.heads; }
+
+ protected:
+  TokenRows read_source(const ModelInput& input, bool skip_padding) const override {
+    check_inputs(input, {.decoder = true}, "T5");
+    return token_rows(input.input_ids, input.attention_mask, vocabulary_, skip_padding);
+  }
+
+  Tensor run_encoder(const TokenRows& source, const ModelInput&, Pass& pass) const override {
+    pass.bias = t5_bias(encoder_.bias_table, source.length, source.length, 0, true, max_distance_);
+    return run(encoder_, source.ids, pass, "encoder_hidden_states", &source);
+  }
+
+  Tensor run_decoder(const Tensor& ids, const Tensor&, Pass& pass,
+                     const TokenRows* tokens) const override {
+    if (pass.caches.empty()) {
+      int64_t length = 0;
+      for (int64_t i = 0; i < pass.layout.batch; ++i) {
+        length = std::max(length, pass.layout.length_of(i));
+      }
+      pass.bias = t5_bias(decoder_.bias_table, length, length, 0, false, max_distance_);
+    }
+    pass.cached_bias.clear();
+    for (size_t i = 0; i < pass.caches.size(); ++i) {
+      const int64_t past = pass.caches[i]->length;
+      const int64_t queries = pass.layout.length_of(static_cast<int64_t>(i));
+      pass.cached_bias.push_back(
+          t5_bias(decoder_.bias_table, queries, past + queries, past, false, max_distance_));
+    }
+    return run(decoder_, ids, pass, "decoder_hidden_states", tokens);
+  }
+
+ private:
+  struct Stack {
+    Tensor bias_table;  ///< [buckets, heads]
+    std::vector<Block> blocks;
+    Norm norm;
+  };
+
+  void read_feed_forward(const Json& config) {
+    const std::string kind = config.string_or("feed_forward_proj", "relu");
+    gated_ = kind.starts_with("gated-");
+    const std::string name = gated_ ? kind.substr(6) : kind;
+    if (kind == "gated-gelu") {
+      activation_ = Activation::gelu_tanh;
+    } else if (name == "relu") {
+      activation_ = Activation::relu;
+    } else if (name == "gelu") {
+      activation_ = Activation::gelu;
+    } else if (name == "silu") {
+      activation_ = Activation::silu;
+    } else {
+      fail(ErrorKind::data, config.file(),
+           "feed_forward_proj '{}' is not supported; use relu, gelu, silu or gated-gelu", kind);
+    }
+  }
+
+  Stack make_stack(const Scope& scope, int64_t layers, bool decoder) const {
+    Stack stack;
+    const double inside =
+        static_cast<double>(target_.heads) * static_cast<double>(target_.head_width);
+    const double width = factor_ / std::sqrt(static_cast<double>(width_));
+    const Scope first = scope / "block" / 0 / "layer" / 0 / "SelfAttention";
+    stack.bias_table = (first / "relative_attention_bias")
+                           .parameter("weight", {buckets_, target_.heads}, Init::normal(width));
+    auto dense = [&](const Scope& at, int64_t in, int64_t out, double deviation) {
+      return Linear(at, in, out, {.bias = false, .init = Init::normal(deviation)});
+    };
+    auto attention = [&](const Scope& at, bool causal) {
+      MultiHeadAttention::Options options;
+      options.heads = target_.heads;
+      options.head_width = target_.head_width;
+      options.causal = causal;
+      options.scale = 1.0;
+      options.dropout = dropout_;
+      const int64_t all = target_.heads * target_.head_width;
+      return MultiHeadAttention(
+          dense(at / "q", width_, all, width / std::sqrt(static_cast<double>(target_.head_width))),
+          dense(at / "k", width_, all, width), dense(at / "v", width_, all, width),
+          dense(at / "o", all, width_, factor_ / std::sqrt(inside)), options);
+    };
+    auto norm = [&](const Scope& at) {
+      return Norm(at / "layer_norm", width_, eps_, Norm::Kind::rms);
+    };
+    for (int64_t i = 0; i < layers; ++i) {
+      const Scope block = scope / "block" / i / "layer";
+      Block::Parts parts;
+      parts.dropout = dropout_;
+      parts.attention_norm = norm(block / 0);
+      parts.attention = attention(block / 0 / "SelfAttention", decoder);
+      parts.has_cross = decoder;
+      if (decoder) {
+        parts.cross_norm = norm(block / 1);
+        parts.cross = attention(block / 1 / "EncDecAttention", false);
+      }
+      const Scope last = block / (decoder ? 2 : 1);
+      parts.feed_forward_norm = norm(last);
+      const Scope inner = last / "DenseReluDense";
+      const double back = factor_ / std::sqrt(static_cast<double>(inner_));
+      parts.feed_forward =
+          gated_ ? FeedForward(dense(inner / "wi_0", width_, inner_, width),
+                               dense(inner / "wi_1", width_, inner_, width),
+                               dense(inner / "wo", inner_, width_, back), activation_, dropout_)
+                 : FeedForward(dense(inner / "wi", width_, inner_, width),
+                               dense(inner / "wo", inner_, width_, back), activation_, dropout_);
+      stack.blocks.emplace_back(std::move(parts));
+    }
+    stack.norm = Norm(scope / "final_layer_norm", width_, eps_, Norm::Kind::rms);
+    return stack;
+  }
+
+  /// Hidden rows after the final norm, which Hugging Face counts as the last hidden state.
+  Tensor run(const Stack& stack, const Tensor& ids, const Pass& pass, const char* name,
+             const TokenRows* tokens) const {
+    auto hidden = [&](int64_t index, const Tensor& value) {
+      if (tokens != nullptr) {
+        observe_hidden(name, index, *tokens, value);
+      }
+    };
+    Tensor rows = dropout(observe("hook_embed", tokens_(ids)), dropout_, pass.training);
+    hidden(0, rows);
+    const auto last = static_cast<int64_t>(stack.blocks.size()) - 1;
+    rows =
+        run_blocks(stack.blocks, rows, pass, recompute_, [&](int64_t layer, const Tensor& value) {
+          if (layer < last) {
+            hidden(layer + 1, value);
+          }
+        });
+    rows = observe("ln_final.hook_normalized", stack.norm(rows));
+    rows = dropout(rows, dropout_, pass.training);
+    hidden(last + 1, rows);
+    return rows;
+  }
+
+  int64_t inner_ = 0, layers_ = 0, vocabulary_ = 0, buckets_ = 0, max_distance_ = 0;
+  double eps_ = 1e-6, dropout_ = 0.0, factor_ = 1.0;
+  bool gated_ = false;
+  Activation activation_ = Activation::relu;
+  Embedding tokens_;
+  Stack encoder_, decoder_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_t5(const Json& config, const Scope& scope) {
+  return std::make_unique<T5>(config, scope);
+}
+
+}  // namespace heed

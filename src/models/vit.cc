@@ -1,0 +1,242 @@
+#include <cmath>
+
+#include "base/check.h"
+#include "models/common.h"
+#include "models/heads.h"
+#include "models/registry.h"
+
+namespace heed {
+namespace {
+
+struct Grid {
+  int64_t height = 0, width = 0;
+  int64_t count() const { return height * width; }
+  bool operator==(const Grid&) const = default;
+};
+
+/// image_size and patch_size: one number, or [height, width].
+Grid sides(const Json& config, std::string_view key) {
+  const Json value = config.at(key);
+  if (!value.is_array()) {
+    const int64_t side = extent(config, key);
+    return {side, side};
+  }
+  constexpr int64_t kMaxSide = 1 << 16;
+  const std::vector<int64_t> both = value.integers(1, kMaxSide);
+  check_data(both.size() == 2, config.file(), "{} must be a number or [height, width]", key);
+  return {both[0], both[1]};
+}
+
+/// Cubic convolution with a = -0.75 at distance x, as PyTorch's bicubic.
+double cubic(double x) {
+  constexpr double kA = -0.75;
+  x = std::abs(x);
+  if (x <= 1.0) {
+    return ((kA + 2.0) * x - (kA + 3.0)) * x * x + 1.0;
+  }
+  return x < 2.0 ? ((x - 5.0) * x + 8.0) * x * kA - 4.0 * kA : 0.0;
+}
+
+/// [to, from] weights that resize a line by bicubic interpolation, align_corners = false; places
+/// outside read the border.
+std::vector<double> resize_weights(int64_t from, int64_t to) {
+  std::vector<double> weights(static_cast<size_t>(from * to), 0.0);
+  const double scale = static_cast<double>(from) / static_cast<double>(to);
+  for (int64_t i = 0; i < to; ++i) {
+    const double place = (static_cast<double>(i) + 0.5) * scale - 0.5;
+    const auto first = static_cast<int64_t>(std::floor(place)) - 1;
+    for (int64_t j = first; j < first + 4; ++j) {
+      const int64_t source = std::clamp<int64_t>(j, 0, from - 1);
+      weights[static_cast<size_t>(i * from + source)] += cubic(place - static_cast<double>(j));
+    }
+  }
+  return weights;
+}
+
+/// [to.count, from.count]: the resize of a grid as one matrix, so that it has a gradient.
+Tensor resize_matrix(Grid from, Grid to) {
+  const std::vector<double> rows = resize_weights(from.height, to.height);
+  const std::vector<double> columns = resize_weights(from.width, to.width);
+  Tensor matrix = Tensor::empty({to.count(), from.count()});
+  float* out = matrix.data<float>();
+  for (int64_t i = 0; i < to.count(); ++i) {
+    for (int64_t j = 0; j < from.count(); ++j) {
+      const double row = rows[static_cast<size_t>(i / to.width * from.height + j / from.width)];
+      const double column =
+          columns[static_cast<size_t>(i % to.width * from.width + j % from.width)];
+      *out++ = static_cast<float>(row * column);
+    }
+  }
+  return matrix;
+}
+
+/// ViT: patches through one projection, a class token, learned positions, pre-LN blocks, a norm;
+/// the classifier reads the class token.
+class Vit final : public Model {
+ public:
+  Vit(const Json& config, const Scope& root) {
+    width_ = extent(config, "hidden_size");
+    layers_ = extent(config, "num_hidden_layers");
+    heads_ = extent(config, "num_attention_heads");
+    channels_ = extent_or(config, "num_channels", 3);
+    inner_ = extent(config, "intermediate_size");
+    patch_ = sides(config, "patch_size");
+    const Grid image = sides(config, "image_size");
+    check_data(image.height % patch_.height == 0 && image.width % patch_.width == 0, config.file(),
+               "image_size {} x {} is no multiple of patch_size {} x {}", image.height, image.width,
+               patch_.height, patch_.width);
+    grid_ = {image.height / patch_.height, image.width / patch_.width};
+    check_size(config,
+               static_cast<double>(grid_.count()) * static_cast<double>(width_) +
+                   static_cast<double>(patch_.count() * channels_) * static_cast<double>(width_) +
+                   static_cast<double>(layers_) * static_cast<double>(width_) *
+                       static_cast<double>(4 * width_ + 2 * inner_));
+    eps_ = positive_or(config, "layer_norm_eps", 1e-12);
+    init_ = Init::normal(positive_or(config, "initializer_range", 0.02));
+    dropout_ = rate_or(config, "hidden_dropout_prob", 0.0);
+    root.allow_prefix("vit.");
+    const std::string head = architecture(config);
+    classifies_ = head.empty() ? root.is_fresh() || root.has("classifier.weight")
+                               : head == "ViTForImageClassification";
+    const Scope base = classifies_ ? root / "vit" : root;
+    const Scope embeddings = base / "embeddings";
+    cls_ = embeddings.parameter("cls_token", {1, 1, width_}, init_);
+    positions_ = embeddings.parameter("position_embeddings", {1, 1 + grid_.count(), width_}, init_);
+    const Scope projection = embeddings / "patch_embeddings" / "projection";
+    patch_weight_ =
+        projection.parameter("weight", {width_, channels_, patch_.height, patch_.width}, init_);
+    patch_bias_ = projection.parameter("bias", {width_}, Init::zeros());
+    for (int64_t i = 0; i < layers_; ++i) {
+      blocks_.push_back(make_block(config, base / "encoder" / "layer" / i));
+    }
+    norm_ = Norm(base / "layernorm", width_, eps_);
+    if (base.has("pooler.dense.weight")) {
+      pooler_ = Linear(base / "pooler" / "dense", width_, width_);
+    }
+    if (classifies_) {
+      classifier_ = Linear(root / "classifier", width_, label_count(config), {.init = init_});
+    }
+  }
+
+  ModelKind kind() const override { return ModelKind::vision; }
+  int64_t context() const override { return 1 + grid_.count(); }
+  int64_t width() const override { return width_; }
+  int64_t layers() const override { return layers_; }
+  int64_t heads() const override { return heads_; }
+
+  ModelOutput forward(const ModelInput& input) const override {
+    check(!input.input_ids.defined(), "forward", "ViT takes no input_ids");
+    check_inputs(input, {.pixels = true}, "ViT");
+    TokenRows tokens;
+    const Tensor rows = run(input, tokens);
+    const Tensor first = first_rows(rows, tokens.layout);
+    ModelOutput output;
+    if (classifies_) {
+      output.logits = observe("hook_logits", classifier_(first));
+      if (input.labels.defined()) {
+        output.loss = sequence_loss(output.logits, input);
+      }
+      return output;
+    }
+    output.last_hidden_state = tokens.to_batch(rows);
+    if (pooler_.defined()) {
+      output.pooler_output = pooler_(first, Activation::tanh);
+    }
+    return output;
+  }
+
+  Memory encode(const ModelInput& input) const override {
+    TokenRows tokens;
+    Tensor rows = run(input, tokens);
+    return {std::move(rows), tokens.layout};
+  }
+
+ private:
+  Block make_block(const Json& config, const Scope& scope) const {
+    MultiHeadAttention::Options options;
+    options.heads = heads_;
+    options.head_width = head_width(config, "hidden_size", width_, "num_attention_heads", heads_);
+    options.dropout = rate_or(config, "attention_probs_dropout_prob", 0.0);
+    const bool bias = config.boolean_or("qkv_bias", true);
+    const Scope attention = scope / "attention" / "attention";
+    auto project = [&](const char* name) {
+      return Linear(attention / name, width_, width_, {.bias = bias, .init = init_});
+    };
+    auto dense = [&](const Scope& at, int64_t in, int64_t out) {
+      return Linear(at / "dense", in, out, {.init = init_});
+    };
+    Block::Parts parts;
+    parts.pre_norm = true;
+    parts.dropout = dropout_;
+    parts.attention_norm = Norm(scope / "layernorm_before", width_, eps_);
+    parts.attention =
+        MultiHeadAttention(project("query"), project("key"), project("value"),
+                           dense(scope / "attention" / "output", width_, width_), options);
+    parts.feed_forward_norm = Norm(scope / "layernorm_after", width_, eps_);
+    parts.feed_forward = FeedForward(dense(scope / "intermediate", width_, inner_),
+                                     dense(scope / "output", inner_, width_),
+                                     activation_of(config, "hidden_act", "gelu"));
+    return Block(std::move(parts));
+  }
+
+  /// Positions of the class token and of a grid of patches, [1 + count, width].
+  Tensor positions_for(Grid grid) const {
+    const Tensor all = reshape(positions_, {1 + grid_.count(), width_});
+    if (grid == grid_) {
+      return all;
+    }
+    return concat({slice(all, 0, 0, 1),
+                   matmul(resize_matrix(grid_, grid), slice(all, 0, 1, 1 + grid_.count()))},
+                  0);
+  }
+
+  /// Hidden rows after the final norm. As in Hugging Face, the last hidden state is before it.
+  Tensor run(const ModelInput& input, TokenRows& tokens) const {
+    const Tensor& pixels = input.pixel_values;
+    check(pixels.defined(), "forward", "pixel_values is missing");
+    check(pixels.rank() == 4 && is_floating(pixels.dtype()) && pixels.size(1) == channels_ &&
+              pixels.numel() > 0,
+          "forward", "pixel_values must be floating [batch, {}, height, width], not {} {}",
+          channels_, name_of(pixels.dtype()), pixels.shape().to_string());
+    check(pixels.size(2) % patch_.height == 0 && pixels.size(3) % patch_.width == 0, "forward",
+          "pixel_values {} x {} is no multiple of the patches, {} x {}", pixels.size(2),
+          pixels.size(3), patch_.height, patch_.width);
+    const Grid grid{pixels.size(2) / patch_.height, pixels.size(3) / patch_.width};
+    tokens.batch = pixels.size(0);
+    tokens.length = 1 + grid.count();
+    tokens.layout = Layout::equal(tokens.batch, tokens.length);
+    const Tensor patches =
+        linear(unfold_patches(pixels.to(DType::f32), patch_.height, patch_.width),
+               reshape(patch_weight_, {width_, channels_ * patch_.count()}), patch_bias_);
+    const Tensor cls = expand(cls_, {tokens.batch, 1, width_});
+    Tensor rows = add(observe("hook_embed", concat({cls, patches}, 1)),
+                      observe("hook_pos_embed", positions_for(grid)));
+    rows = dropout(reshape(rows, {tokens.layout.rows(), width_}), dropout_, input.training);
+    Pass pass;
+    pass.layout = tokens.layout;
+    pass.training = input.training;
+    observe_hidden("hidden_states", 0, tokens, rows);
+    rows = run_blocks(blocks_, rows, pass, recompute_, [&](int64_t layer, const Tensor& value) {
+      observe_hidden("hidden_states", layer + 1, tokens, value);
+    });
+    return observe("ln_final.hook_normalized", norm_(rows));
+  }
+
+  int64_t width_ = 0, layers_ = 0, heads_ = 0, channels_ = 3, inner_ = 0;
+  Grid patch_, grid_;
+  bool classifies_ = false;
+  double eps_ = 1e-12, dropout_ = 0.0;
+  Init init_;
+  Tensor cls_, positions_, patch_weight_, patch_bias_;
+  std::vector<Block> blocks_;
+  Norm norm_;
+  Linear pooler_, classifier_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_vit(const Json& config, const Scope& scope) {
+  return std::make_unique<Vit>(config, scope);
+}
+
+}  // namespace heed

@@ -20,8 +20,7 @@ Memory EncoderDecoder::encode(const ModelInput& input) const {
   return encode_source(input, read_source(input, true));
 }
 
-/// decoder_input_ids, or the labels moved on by one place behind the start token.
-Tensor EncoderDecoder::target_ids(const ModelInput& input) const {
+Tensor target_ids(const ModelInput& input, int64_t start, int64_t padding) {
   if (input.decoder_input_ids.defined()) {
     return input.decoder_input_ids;
   }
@@ -32,8 +31,8 @@ Tensor EncoderDecoder::target_ids(const ModelInput& input) const {
   for (int64_t b = 0; b < labels.size(0); ++b) {
     for (int64_t t = 0; t < labels.size(1); ++t) {
       const int64_t place = b * labels.size(1) + t;
-      const int64_t before = t == 0 ? target_.start : labels.data<int64_t>()[place - 1];
-      ids.data<int64_t>()[place] = before == -100 ? target_.padding : before;
+      const int64_t before = t == 0 ? start : labels.data<int64_t>()[place - 1];
+      ids.data<int64_t>()[place] = before == -100 ? padding : before;
     }
   }
   return ids;
@@ -41,8 +40,9 @@ Tensor EncoderDecoder::target_ids(const ModelInput& input) const {
 
 ModelOutput EncoderDecoder::forward(const ModelInput& input) const {
   const TokenRows source = read_source(input, input.skip_padding);
-  const TokenRows target = token_rows(target_ids(input), input.decoder_attention_mask,
-                                      target_.vocabulary, input.skip_padding, "decoder_input_ids");
+  const TokenRows target =
+      token_rows(target_ids(input, target_.start, target_.padding), input.decoder_attention_mask,
+                 target_.vocabulary, input.skip_padding, "decoder_input_ids");
   check(source.batch == target.batch, "forward", "{} inputs and {} decoder inputs", source.batch,
         target.batch);
   const Memory memory = encode_source(input, source);

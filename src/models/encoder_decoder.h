@@ -45,10 +45,12 @@ class EncoderDecoder : public Model {
 
  private:
   Memory encode_source(const ModelInput& input, const TokenRows& source) const;
-  Tensor target_ids(const ModelInput& input) const;
 };
 
-/// The target's start and padding tokens of a configuration.
+/// decoder_input_ids, or the labels moved on by one place behind the start token.
+Tensor target_ids(const ModelInput& input, int64_t start, int64_t padding);
+
+/// A token of a configuration, e.g. decoder_start_token_id.
 int64_t token_or(const Json& config, std::string_view key, int64_t otherwise, int64_t vocabulary);
 
 }  // namespace heed

@@ -2,7 +2,13 @@
 
 #include <cmath>
 
+#include "base/check.h"
+
 namespace heed {
+
+Init glorot(int64_t in, int64_t out) {
+  return Init::uniform(std::sqrt(6.0 / static_cast<double>(in + out)));
+}
 
 StackSizes stack_sizes(const Json& config, const std::string& side) {
   StackSizes sizes;
@@ -27,6 +33,10 @@ double stack_parameters(const StackSizes& sizes, bool cross) {
 
 namespace {
 
+Linear dense(const Scope& scope, const StackSizes& sizes, int64_t in, int64_t out) {
+  return Linear(scope, in, out, {.init = sizes.init.value_or(glorot(in, out))});
+}
+
 MultiHeadAttention make_attention(const Scope& scope, const StackSizes& sizes, bool causal) {
   MultiHeadAttention::Options options;
   options.heads = sizes.heads;
@@ -34,7 +44,7 @@ MultiHeadAttention make_attention(const Scope& scope, const StackSizes& sizes, b
   options.causal = causal;
   options.dropout = sizes.attention_dropout;
   auto project = [&](const char* name) {
-    return Linear(scope / name, sizes.width, sizes.width, {.init = sizes.init});
+    return dense(scope / name, sizes, sizes.width, sizes.width);
   };
   return MultiHeadAttention(project("q_proj"), project("k_proj"), project("v_proj"),
                             project("out_proj"), options);
@@ -57,10 +67,9 @@ std::vector<Block> post_norm_blocks(const Scope& scope, const StackSizes& sizes,
       parts.cross = make_attention(layer / "encoder_attn", sizes, false);
       parts.cross_norm = Norm(layer / "encoder_attn_layer_norm", sizes.width, sizes.eps);
     }
-    parts.feed_forward =
-        FeedForward(Linear(layer / "fc1", sizes.width, sizes.inner, {.init = sizes.init}),
-                    Linear(layer / "fc2", sizes.inner, sizes.width, {.init = sizes.init}),
-                    sizes.activation, sizes.inner_dropout);
+    parts.feed_forward = FeedForward(dense(layer / "fc1", sizes, sizes.width, sizes.inner),
+                                     dense(layer / "fc2", sizes, sizes.inner, sizes.width),
+                                     sizes.activation, sizes.inner_dropout);
     parts.feed_forward_norm = Norm(layer / "final_layer_norm", sizes.width, sizes.eps);
     blocks.emplace_back(std::move(parts));
   }
@@ -70,7 +79,11 @@ std::vector<Block> post_norm_blocks(const Scope& scope, const StackSizes& sizes,
 TokenStack::TokenStack(const Scope& scope, Embedding tokens, const Options& options)
     : options_(options),
       tokens_(std::move(tokens)),
-      sinusoids_(sinusoidal_positions(options.context, options.sizes.width, options.sinusoids)),
+      positions_(
+          options.learned_positions
+              ? (scope / "embed_positions")
+                    .parameter("weight", {options.context, options.sizes.width}, Init::normal(0.02))
+              : sinusoidal_positions(options.context, options.sizes.width, options.sinusoids)),
       blocks_(post_norm_blocks(scope, options.sizes, options.causal, options.cross)) {
   if (options.final_norm) {
     norm_ = Norm(scope / "layer_norm", options.sizes.width, options.sizes.eps);
@@ -90,7 +103,7 @@ Tensor TokenStack::run(const Tensor& embedded, const Tensor& positions, const Pa
     }
   };
   Tensor rows = options_.scale == 1.0 ? embedded : mul(embedded, options_.scale);
-  rows = add(rows, observe("hook_pos_embed", embedding(sinusoids_, positions)));
+  rows = add(rows, observe("hook_pos_embed", embedding(positions_, positions)));
   rows = dropout(rows, options_.sizes.dropout, pass.training);
   hidden(0, rows);
   const auto last = static_cast<int64_t>(blocks_.size()) - 1;
@@ -104,6 +117,37 @@ Tensor TokenStack::run(const Tensor& embedded, const Tensor& positions, const Pa
     hidden(last + 1, rows);
   }
   return rows;
+}
+
+TokenStack simple_encoder(const Json& config, const Scope& scope, bool causal) {
+  TokenStack::Options options;
+  options.sizes = stack_sizes(config, "encoder");
+  options.context = extent(config, "max_position_embeddings");
+  options.learned_positions = true;
+  options.causal = causal;
+  const int64_t vocabulary = extent(config, "vocab_size");
+  const int64_t width = options.sizes.width;
+  check_size(config,
+             static_cast<double>(vocabulary + options.context) * static_cast<double>(width) +
+                 stack_parameters(options.sizes, false));
+  return TokenStack(scope, Embedding(scope / "embed_tokens", vocabulary, width, Init::normal(0.02)),
+                    options);
+}
+
+TokenRows feature_places(const Tensor& features, const Tensor& mask, int64_t size,
+                         bool skip_padding, const char* name) {
+  check(features.defined(), "forward", "{} is missing", name);
+  check(features.rank() == 3 && is_floating(features.dtype()) && features.size(2) == size,
+        "forward", "{} must be floating [batch, length, {}], not {} {}", name, size,
+        name_of(features.dtype()), features.shape().to_string());
+  const Tensor ids = Tensor::zeros({features.size(0), features.size(1)}, DType::i64);
+  return token_rows(ids, mask, 1, skip_padding, name);
+}
+
+Tensor feature_rows(const Tensor& features, const TokenRows& places) {
+  const Tensor rows =
+      reshape(cast(features, DType::f32), {places.batch * places.length, features.size(2)});
+  return places.places.defined() ? index_rows(rows, places.places) : rows;
 }
 
 }  // namespace heed

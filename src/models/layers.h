@@ -15,7 +15,7 @@ struct StackSizes {
   double dropout = 0.0;
   double attention_dropout = 0.0;
   double inner_dropout = 0.0;
-  std::optional<Init> init = {};  ///< of the matrices; default PyTorch's
+  std::optional<Init> init = {};  ///< of the matrices; default Glorot's
 
   int64_t head_width() const { return width / heads; }
 };
@@ -30,8 +30,8 @@ double stack_parameters(const StackSizes& sizes, bool cross);
 std::vector<Block> post_norm_blocks(const Scope& scope, const StackSizes& sizes, bool causal,
                                     bool cross);
 
-/// Embedded tokens times a factor plus sinusoids, post-LN blocks, and a final norm where there is
-/// one: one side of Marian, of the tutorials' translator and of the captioner.
+/// Embedded tokens times a factor plus positions, post-LN blocks, and a final norm where there is
+/// one: one side of Marian and of most of the tutorials' models.
 class TokenStack {
  public:
   struct Options {
@@ -39,13 +39,14 @@ class TokenStack {
     int64_t context = 0;
     double scale = 1.0;  ///< of the embeddings
     SinusoidLayout sinusoids = SinusoidLayout::interleaved;
+    bool learned_positions = false;  ///< embed_positions.weight instead of sinusoids
     bool causal = false;
     bool cross = false;
     bool final_norm = false;
     const char* hidden_name = "hidden_states";
   };
   TokenStack() = default;
-  /// Blocks and norm come from the scope.
+  /// Learned positions, blocks and norm come from the scope.
   TokenStack(const Scope& scope, Embedding tokens, const Options& options);
 
   Tensor operator()(const Tensor& ids, const Tensor& positions, const Pass& pass, bool recompute,
@@ -53,13 +54,27 @@ class TokenStack {
   /// The same for rows that are embedded already: adds positions and runs the blocks.
   Tensor run(const Tensor& embedded, const Tensor& positions, const Pass& pass, bool recompute,
              const TokenRows* tokens) const;
+  const Embedding& tokens() const { return tokens_; }
 
  private:
   Options options_;
   Embedding tokens_;
-  Tensor sinusoids_;
+  Tensor positions_;  ///< [context, width]
   std::vector<Block> blocks_;
   Norm norm_;
 };
+
+/// Glorot's uniform initialiser, which nn.Transformer uses.
+Init glorot(int64_t in, int64_t out);
+
+/// The simple encoder of the tutorials: embed_tokens, learned embed_positions, layers.N.
+TokenStack simple_encoder(const Json& config, const Scope& scope, bool causal);
+
+/// Places of a sequence of features [B, N, size] as if they were tokens: layout, positions and
+/// mask, with `ids` all 0.
+TokenRows feature_places(const Tensor& features, const Tensor& mask, int64_t size,
+                         bool skip_padding, const char* name);
+/// The features themselves, [rows, size].
+Tensor feature_rows(const Tensor& features, const TokenRows& places);
 
 }  // namespace heed

@@ -8,14 +8,23 @@ namespace heed {
 
 const std::vector<ModelEntry>& model_entries() {
   static const std::vector<ModelEntry> entries = {
+      // clang-format off
       {"bert", make_bert},
       {"distilbert", make_distilbert},
       {"gpt2", make_gpt2},
+      {"heed-captioner", make_heed_captioner},
+      {"heed-encoder", make_heed_encoder},
+      {"heed-reader", make_heed_reader},
+      {"heed-regressor", make_heed_regressor},
+      {"heed-rnn-seq2seq", make_heed_rnn_seq2seq},
+      {"heed-sentiment", make_heed_sentiment},
+      {"heed-seq2seq", make_heed_seq2seq},
       {"llama", make_llama},
       {"marian", make_marian},
       {"t5", make_t5},
       {"vision-encoder-decoder", make_vision_encoder_decoder},
       {"vit", make_vit},
+      // clang-format on
   };
   return entries;
 }

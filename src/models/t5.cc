@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "heed/attention_layers.h"
 #include "models/encoder_decoder.h"
 #include "models/registry.h"
 

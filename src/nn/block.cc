@@ -45,36 +45,51 @@ Tensor Block::operator()(const Tensor& rows, const Pass& pass, int64_t layer) co
   return observe("hook_resid_post", x);
 }
 
+namespace {
+
+/// The block's result without what it computed on the way; backward() runs it again.
+Tensor run_later_again(const Block& block, const Tensor& rows, const Pass& pass, int64_t layer) {
+  std::vector<Tensor> inputs{rows};
+  if (pass.memory != nullptr) {
+    inputs.push_back(*pass.memory);
+  }
+  if (pass.bias.defined()) {
+    inputs.push_back(pass.bias);
+  }
+  // backward() comes after forward() is gone: the closure holds a memory layout of its own.
+  const Layout memory_layout = pass.memory_layout != nullptr ? *pass.memory_layout : Layout();
+  return checkpoint(
+      [&block, pass, layer, memory_layout](const std::vector<Tensor>& again) {
+        Pass inner = pass;
+        size_t next = 1;
+        if (pass.memory != nullptr) {
+          inner.memory = &again[next++];
+          inner.memory_layout = &memory_layout;
+        }
+        if (pass.bias.defined()) {
+          inner.bias = again[next++];
+        }
+        return block(again[0], inner, layer);
+      },
+      std::move(inputs));
+}
+
+}  // namespace
+
 Tensor run_blocks(const std::vector<Block>& blocks, Tensor rows, const Pass& pass, bool recompute,
                   const std::function<void(int64_t, const Tensor&)>& after) {
   for (size_t i = 0; i < blocks.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
     const Place place("blocks", layer);
     if (recompute && grad_enabled()) {
-      std::vector<Tensor> inputs{rows};
-      if (pass.memory != nullptr) {
-        inputs.push_back(*pass.memory);
-      }
-      if (pass.bias.defined()) {
-        inputs.push_back(pass.bias);
-      }
-      rows = checkpoint(
-          // backward() runs this after forward() is gone: it holds a memory layout of its own.
-          [&block = blocks[i], pass, layer,
-           memory_layout = pass.memory_layout != nullptr ? *pass.memory_layout : Layout()](
-              const std::vector<Tensor>& again) {
-            Pass inner = pass;
-            size_t next = 1;
-            if (pass.memory != nullptr) {
-              inner.memory = &again[next++];
-              inner.memory_layout = &memory_layout;
-            }
-            if (pass.bias.defined()) {
-              inner.bias = again[next++];
-            }
-            return block(again[0], inner, layer);
-          },
-          std::move(inputs));
+      rows = run_later_again(blocks[i], rows, pass, layer);
+    } else if (pass.memory != nullptr && grad_enabled()) {
+      // A view of the memory for each block: its gradients are summed block by block, in the order
+      // in which recomputation sums them.
+      const Tensor memory = reshape(*pass.memory, pass.memory->shape());
+      Pass inner = pass;
+      inner.memory = &memory;
+      rows = blocks[i](rows, inner, layer);
     } else {
       rows = blocks[i](rows, pass, layer);
     }

@@ -1,0 +1,82 @@
+#include <cmath>
+
+#include "models/encoder_decoder.h"
+#include "models/layers.h"
+#include "models/registry.h"
+
+namespace heed {
+namespace {
+
+/// heed-captioner: features of image regions (36 x 2048 by default) through one projection, and
+/// heed-seq2seq's decoder, which looks at them by cross-attention.
+class Captioner final : public EncoderDecoder {
+ public:
+  Captioner(const Json& config, const Scope& root) {
+    const StackSizes decoder = stack_sizes(config, "decoder");
+    width_ = decoder.width;
+    features_ = extent_or(config, "feature_size", 2048);
+    context_ = extent_or(config, "max_position_embeddings", 128);
+    target_.vocabulary = extent(config, "vocab_size");
+    target_.layers = decoder.layers;
+    target_.heads = decoder.heads;
+    target_.head_width = decoder.head_width();
+    target_.padding = token_or(config, "pad_token_id", 0, target_.vocabulary);
+    target_.start = token_or(config, "decoder_start_token_id", 1, target_.vocabulary);
+    check_size(config, static_cast<double>(2 * target_.vocabulary + context_ + features_) *
+                               static_cast<double>(width_) +
+                           stack_parameters(decoder, true));
+    dropout_ = decoder.dropout;
+    regions_ =
+        Linear(root / "encoder" / "input", features_, width_, {.init = glorot(features_, width_)});
+    const double root_width = std::sqrt(static_cast<double>(width_));
+    TokenStack::Options options;
+    options.sizes = decoder;
+    options.context = context_;
+    options.scale = root_width;
+    options.final_norm = options.causal = options.cross = true;
+    options.hidden_name = "decoder_hidden_states";
+    decoder_ = TokenStack(root / "decoder",
+                          Embedding(root / "decoder" / "embed_tokens", target_.vocabulary, width_,
+                                    Init::normal(1.0 / root_width)),
+                          options);
+    head_ = Linear(root / "lm_head", width_, target_.vocabulary,
+                   {.init = glorot(width_, target_.vocabulary)});
+  }
+
+  ModelKind kind() const override { return ModelKind::vision_decoder; }
+  int64_t context() const override { return context_; }
+  int64_t layers() const override { return target_.layers; }
+  int64_t heads() const override { return target_.heads; }
+
+ protected:
+  TokenRows read_source(const ModelInput& input, bool skip_padding) const override {
+    check_inputs(input, {.decoder = true, .features = true}, "heed-captioner");
+    return feature_places(input.features, input.attention_mask, features_, skip_padding,
+                          "features");
+  }
+
+  Tensor run_encoder(const TokenRows& source, const ModelInput& input, Pass& pass) const override {
+    const Tensor rows = regions_(feature_rows(input.features, source));
+    observe_hidden("encoder_hidden_states", 0, source, rows);
+    return dropout(rows, dropout_, pass.training);
+  }
+
+  Tensor run_decoder(const Tensor& ids, const Tensor& positions, Pass& pass,
+                     const TokenRows* tokens) const override {
+    return decoder_(ids, positions, pass, recompute_, tokens);
+  }
+
+ private:
+  int64_t features_ = 0, context_ = 0;
+  double dropout_ = 0.0;
+  Linear regions_;
+  TokenStack decoder_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_heed_captioner(const Json& config, const Scope& scope) {
+  return std::make_unique<Captioner>(config, scope);
+}
+
+}  // namespace heed

@@ -1,0 +1,170 @@
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "models/heads.h"
+#include "models/layers.h"
+#include "models/registry.h"
+
+namespace heed {
+namespace {
+
+/// heed-reader: the simple encoder, read out from one place, the query (its token_type_ids is 1).
+/// `readout` "attention": one attention from the query over the other words; its weights are the
+/// answer, and the loss is -log of the weight on the gold place or places. "classifier": a plain
+/// classifier over the query's row, which need not look where it answers.
+class Reader final : public Model {
+ public:
+  Reader(const Json& config, const Scope& root)
+      : sizes_(stack_sizes(config, "encoder")),
+        context_(extent(config, "max_position_embeddings")),
+        vocabulary_(extent(config, "vocab_size")),
+        stack_(simple_encoder(config, root, false)) {
+    const std::string readout = config.string_or("readout", "attention");
+    check_data(readout == "attention" || readout == "classifier", config.file(),
+               "readout '{}' is not known; use attention or classifier", readout);
+    points_ = readout == "attention";
+    const int64_t width = sizes_.width;
+    if (points_) {
+      const Linear::Options options{.bias = false, .init = glorot(width, width)};
+      query_ = Linear(root / "readout" / "query", width, width, options);
+      key_ = Linear(root / "readout" / "key", width, width, options);
+    } else {
+      const int64_t labels = label_count(config);
+      classifier_ = Linear(root / "classifier", width, labels, {.init = glorot(width, labels)});
+    }
+  }
+
+  ModelKind kind() const override { return ModelKind::encoder; }
+  int64_t vocabulary() const override { return vocabulary_; }
+  int64_t context() const override { return context_; }
+  int64_t width() const override { return sizes_.width; }
+  int64_t layers() const override { return sizes_.layers; }
+  int64_t heads() const override { return sizes_.heads; }
+
+  ModelOutput forward(const ModelInput& input) const override {
+    check_inputs(input, {.token_types = true}, "heed-reader");
+    const TokenRows tokens =
+        token_rows(input.input_ids, input.attention_mask, vocabulary_, input.skip_padding);
+    check_context(tokens.length, context_, "input_ids");
+    const std::vector<int64_t> queries = query_places(input, tokens);
+    Pass pass;
+    pass.layout = tokens.layout;
+    pass.training = input.training;
+    const Tensor rows =
+        tokens.to_batch(stack_(tokens.ids, tokens.positions, pass, recompute_, &tokens));
+    const int64_t length = tokens.length;
+    Tensor asked = Tensor::empty({tokens.batch}, DType::i64);
+    for (int64_t b = 0; b < tokens.batch; ++b) {
+      asked.data<int64_t>()[b] = b * length + queries[static_cast<size_t>(b)];
+    }
+    const Tensor query =
+        index_rows(reshape(rows, {tokens.batch * length, sizes_.width}), asked);  // [B, width]
+    ModelOutput output;
+    if (!points_) {
+      output.logits =
+          observe("hook_logits", classifier_(dropout(query, sizes_.dropout, input.training)));
+      if (input.labels.defined()) {
+        output.loss = sequence_loss(output.logits, input);
+      }
+      return output;
+    }
+    const Tensor hidden = candidates(input, tokens, queries);
+    output.logits = observe("hook_logits", scores(query, rows, hidden));
+    if (input.labels.defined()) {
+      output.loss = pointing_loss(output.logits, input.labels);
+    }
+    return output;
+  }
+
+ private:
+  /// Where each sentence's query stands.
+  std::vector<int64_t> query_places(const ModelInput& input, const TokenRows& tokens) const {
+    check(input.token_type_ids.defined() &&
+              input.token_type_ids.shape() == Shape({tokens.batch, tokens.length}),
+          "forward", "heed-reader needs token_type_ids of the shape of input_ids, 1 at the query");
+    const std::vector<int64_t> types = input.token_type_ids.to_vector<int64_t>();
+    std::vector<int64_t> places(static_cast<size_t>(tokens.batch), -1);
+    for (int64_t i = 0; i < tokens.batch * tokens.length; ++i) {
+      int64_t& place = places[static_cast<size_t>(i / tokens.length)];
+      if (types[static_cast<size_t>(i)] == 1) {
+        check(place < 0, "forward", "token_type_ids marks two queries in sequence {}",
+              i / tokens.length);
+        place = i % tokens.length;
+      }
+    }
+    for (size_t b = 0; b < places.size(); ++b) {
+      check(places[b] >= 0, "forward", "token_type_ids marks no query in sequence {}", b);
+    }
+    return places;
+  }
+
+  /// u8 [B, T]: 1 where the query may look; padding and the query itself are left out.
+  Tensor candidates(const ModelInput& input, const TokenRows& tokens,
+                    const std::vector<int64_t>& queries) const {
+    const Tensor real =
+        padding_mask(input.attention_mask, tokens.batch, tokens.length, "attention_mask");
+    Tensor keep = Tensor::full({tokens.batch, tokens.length}, 1, DType::u8);
+    for (int64_t b = 0; b < tokens.batch; ++b) {
+      for (int64_t t = 0; t < tokens.length; ++t) {
+        const int64_t place = b * tokens.length + t;
+        const bool padded = real.defined() && real.data<uint8_t>()[place] == 0;
+        keep.data<uint8_t>()[place] = !padded && t != queries[static_cast<size_t>(b)];
+      }
+    }
+    return keep;
+  }
+
+  /// Scaled scores [B, T] of the query against every place, -infinity where it may not look.
+  Tensor scores(const Tensor& query, const Tensor& rows, const Tensor& keep) const {
+    const int64_t batch = rows.size(0);
+    const int64_t length = rows.size(1);
+    const int64_t width = sizes_.width;
+    const Place readout("readout");
+    const Place place("attn");
+    const Tensor q = observe("hook_q", reshape(query_(query), {batch, 1, 1, width}));
+    const Tensor k = observe("hook_k", reshape(key_(rows), {batch, 1, length, width}));
+    if (Observer::current() != nullptr) {
+      // The same weights through attention(), where recorders see them.
+      const NoGrad no_grad;
+      AttentionOptions options;
+      options.key_padding = keep;
+      attention(q, k, reshape(rows, {batch, 1, length, width}), options);
+    }
+    const Tensor products = mul(reshape(matmul(q, transpose(k)), {batch, length}),
+                                1.0 / std::sqrt(static_cast<double>(width)));
+    Tensor masked = Tensor::empty(keep.shape(), DType::u8);
+    for (int64_t i = 0; i < keep.numel(); ++i) {
+      masked.data<uint8_t>()[i] = keep.data<uint8_t>()[i] == 0;
+    }
+    return masked_fill(products, masked, -std::numeric_limits<double>::infinity());
+  }
+
+  /// labels [B]: the gold place; or [B, T]: 1 at each gold place, whose weights add up.
+  static Tensor pointing_loss(const Tensor& logits, const Tensor& labels) {
+    const int64_t batch = logits.size(0);
+    if (labels.rank() == 1) {
+      return cross_entropy(logits, labels.to(DType::i64));
+    }
+    check(labels.shape() == logits.shape(), "loss",
+          "labels {} are neither places [{}] nor marks {}", labels.shape().to_string(), batch,
+          logits.shape().to_string());
+    const Tensor mass = sum(mul(softmax(logits), labels.to(DType::f32)), 1);
+    constexpr double kSmallest = 1e-30;  // a gold place without any weight: a large loss, not inf
+    return mul(mean(log(add(mass, kSmallest))), -1.0);
+  }
+
+  StackSizes sizes_;
+  int64_t context_ = 0, vocabulary_ = 0;
+  bool points_ = true;
+  TokenStack stack_;
+  Linear query_, key_, classifier_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_heed_reader(const Json& config, const Scope& scope) {
+  return std::make_unique<Reader>(config, scope);
+}
+
+}  // namespace heed

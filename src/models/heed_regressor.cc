@@ -1,0 +1,161 @@
+#include <cmath>
+
+#include "base/check.h"
+#include "models/heads.h"
+#include "models/layers.h"
+#include "models/registry.h"
+
+namespace heed {
+namespace {
+
+/// heed-regressor: numbers to numbers. Linear input embeddings times sqrt(d) plus sinusoids, an
+/// encoder and a causal decoder with a norm after each, a linear output; the loss is the mean
+/// squared error.
+class Regressor final : public Model {
+ public:
+  Regressor(const Json& config, const Scope& root)
+      : encoder_sizes_(stack_sizes(config, "encoder")),
+        decoder_sizes_(stack_sizes(config, "decoder")),
+        context_(extent_or(config, "max_position_embeddings", 512)),
+        inputs_(extent_or(config, "input_size", 1)),
+        outputs_(extent_or(config, "output_size", 1)),
+        targets_(extent_or(config, "decoder_input_size", outputs_)) {
+    const int64_t width = encoder_sizes_.width;
+    check_size(config, static_cast<double>(width) *
+                               static_cast<double>(inputs_ + targets_ + outputs_ + 2 * context_) +
+                           stack_parameters(encoder_sizes_, false) +
+                           stack_parameters(decoder_sizes_, true));
+    auto project = [&](const Scope& scope, int64_t in, int64_t out) {
+      return Linear(scope, in, out, {.init = glorot(in, out)});
+    };
+    encoder_input_ = project(root / "encoder" / "input", inputs_, width);
+    decoder_input_ = project(root / "decoder" / "input", targets_, width);
+    TokenStack::Options options;
+    options.context = context_;
+    options.scale = std::sqrt(static_cast<double>(width));
+    options.final_norm = true;
+    options.sizes = encoder_sizes_;
+    options.hidden_name = "encoder_hidden_states";
+    encoder_ = TokenStack(root / "encoder", {}, options);
+    options.sizes = decoder_sizes_;
+    options.hidden_name = "decoder_hidden_states";
+    options.causal = options.cross = true;
+    decoder_ = TokenStack(root / "decoder", {}, options);
+    out_ = project(root / "out", width, outputs_);
+  }
+
+  ModelKind kind() const override { return ModelKind::regressor; }
+  int64_t context() const override { return context_; }
+  int64_t width() const override { return encoder_sizes_.width; }
+  int64_t layers() const override { return encoder_sizes_.layers; }
+  int64_t heads() const override { return encoder_sizes_.heads; }
+
+  ModelOutput forward(const ModelInput& input) const override {
+    const TokenRows source = read(input, input.skip_padding);
+    const Tensor given = target_features(input);
+    const TokenRows target = feature_places(given, input.decoder_attention_mask, targets_,
+                                            input.skip_padding, "decoder_features");
+    check_context(target.length, context_, "decoder_features");
+    check(source.batch == target.batch, "forward", "{} inputs and {} decoder inputs", source.batch,
+          target.batch);
+    const Memory memory = run_encoder(input, source);
+    Pass pass;
+    pass.layout = target.layout;
+    pass.training = input.training;
+    pass.memory = &memory.rows;
+    pass.memory_layout = &memory.layout;
+    Tensor rows;
+    {
+      const Place place("decoder");
+      rows = decoder_.run(decoder_input_(feature_rows(given, target)), target.positions, pass,
+                          recompute_, &target);
+    }
+    rows = observe("hook_logits", out_(rows));
+    ModelOutput output;
+    output.logits = target.to_batch(rows);
+    output.encoder_last_hidden_state = source.to_batch(memory.rows);
+    if (input.labels.defined()) {
+      output.loss = loss(output.logits, input);
+    }
+    return output;
+  }
+
+  Memory encode(const ModelInput& input) const override {
+    return run_encoder(input, read(input, true));
+  }
+
+ private:
+  TokenRows read(const ModelInput& input, bool skip_padding) const {
+    check(!input.input_ids.defined() && !input.decoder_input_ids.defined(), "forward",
+          "heed-regressor takes features, not input_ids");
+    check_inputs(input, {.decoder = true, .features = true}, "heed-regressor");
+    TokenRows places =
+        feature_places(input.features, input.attention_mask, inputs_, skip_padding, "features");
+    check_context(places.length, context_, "features");
+    return places;
+  }
+
+  /// decoder_features, or the labels one place later behind zeros.
+  Tensor target_features(const ModelInput& input) const {
+    if (input.decoder_features.defined()) {
+      return input.decoder_features;
+    }
+    check(
+        input.labels.defined() && input.labels.rank() == 3 && outputs_ == targets_, "forward",
+        "decoder_features is missing, and there are no labels [batch, length, {}] to make it from",
+        targets_);
+    const Tensor labels = input.labels.to(DType::f32);
+    const int64_t length = labels.size(1);
+    return concat(
+        {Tensor::zeros({labels.size(0), 1, labels.size(2)}), slice(labels, 1, 0, length - 1)}, 1);
+  }
+
+  Memory run_encoder(const ModelInput& input, const TokenRows& source) const {
+    const Place place("encoder");
+    Pass pass;
+    pass.layout = source.layout;
+    pass.training = input.training;
+    return {encoder_.run(encoder_input_(feature_rows(input.features, source)), source.positions,
+                         pass, recompute_, &source),
+            source.layout};
+  }
+
+  /// Mean squared error over the real places.
+  Tensor loss(const Tensor& predictions, const ModelInput& input) const {
+    const Tensor labels = input.labels.to(DType::f32);
+    check(labels.shape() == predictions.shape(), "loss", "labels {} do not fit predictions {}",
+          labels.shape().to_string(), predictions.shape().to_string());
+    const int64_t batch = predictions.size(0);
+    const int64_t length = predictions.size(1);
+    const Tensor mask =
+        padding_mask(input.decoder_attention_mask, batch, length, "decoder_attention_mask");
+    if (!mask.defined()) {
+      return mse(predictions, labels);
+    }
+    std::vector<int64_t> real;
+    for (int64_t i = 0; i < batch * length; ++i) {
+      if (mask.data<uint8_t>()[i] != 0) {
+        real.push_back(i);
+      }
+    }
+    check(!real.empty(), "loss", "decoder_attention_mask leaves no place");
+    const Tensor index = Tensor::from(real, {static_cast<int64_t>(real.size())});
+    auto pick = [&](const Tensor& x) {
+      return index_rows(reshape(x, {batch * length, outputs_}), index);
+    };
+    return mse(pick(predictions), pick(labels));
+  }
+
+  StackSizes encoder_sizes_, decoder_sizes_;
+  int64_t context_ = 0, inputs_ = 0, outputs_ = 0, targets_ = 0;
+  Linear encoder_input_, decoder_input_, out_;
+  TokenStack encoder_, decoder_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_heed_regressor(const Json& config, const Scope& scope) {
+  return std::make_unique<Regressor>(config, scope);
+}
+
+}  // namespace heed

@@ -5,7 +5,6 @@
 #include "base/file.h"
 #include "heed/error.h"
 #include "heed/models.h"
-#include "models/known.h"
 #include "support/check.h"
 #include "support/data.h"
 
@@ -18,8 +17,6 @@ class Save : public testing::TestWithParam<const char*> {};
 
 TEST_P(Save, RoundTripKeepsEveryBit) {
   const auto folder = golden(std::string("models/") + GetParam());
-  HEED_NEEDS_TYPE_OF(folder)
-  const auto model = load_model(folder);
   const TemporaryFolder out;
   save_model(*model, out.path());
   const TensorMap before = load_safetensors(folder / "model.safetensors");

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "heed/attention_layers.h"
 #include "heed/io.h"
 #include "heed/nn.h"
 #include "support/check.h"
@@ -27,8 +28,8 @@ TEST(Positions, RelativeBucketsAreTheReferences) {
     const bool large = name.ends_with("32_128");
     const std::vector<int64_t> expected = table.to_vector<int64_t>();
     for (size_t i = 0; i < relative.size(); ++i) {
-      EXPECT_EQ(relative_bucket(relative[i], name.starts_with("bidirectional"), large ? 32 : 8,
-                                large ? 128 : 20),
+      EXPECT_EQ(t5_bucket(relative[i], name.starts_with("bidirectional"), large ? 32 : 8,
+                          large ? 128 : 20),
                 expected[i])
           << name << " at " << relative[i];
     }
@@ -39,8 +40,8 @@ TEST(Positions, RelativeBucketsAreTheReferences) {
 TEST(Positions, RelativeBiasOfLaterQueriesIsTheRestOfTheSquare) {
   const Tensor table = random_normal({8, 3});
   for (const bool bidirectional : {true, false}) {
-    const Tensor all = relative_bias(table, 0, 7, 7, bidirectional, 20);
-    const Tensor last = relative_bias(table, 5, 2, 7, bidirectional, 20);
+    const Tensor all = t5_bias(table, 7, 7, 0, bidirectional, 20);
+    const Tensor last = t5_bias(table, 2, 7, 5, bidirectional, 20);
     expect_same_bits(last, slice(all, 2, 5, 7).contiguous());
   }
 }

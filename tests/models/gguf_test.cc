@@ -29,6 +29,7 @@ class GgufModel : public testing::TestWithParam<const char*> {};
 
 TEST_P(GgufModel, FolderToGgufToFolderKeepsEveryBit) {
   const auto folder = golden(std::string("models/") + GetParam());
+  const auto model = load_model(folder);
   const TemporaryFolder out;
   write_gguf(*model, out / "model.gguf", DType::f32);
   const auto read = load_model(out / "model.gguf");
@@ -46,6 +47,7 @@ TEST_P(GgufModel, FolderToGgufToFolderKeepsEveryBit) {
 
 TEST_P(GgufModel, TrainsFromGguf) {
   const auto folder = golden(std::string("models/") + GetParam());
+  const auto model = load_model(folder);
   const TemporaryFolder out;
   write_gguf(*model, out / "model.gguf", DType::f32);
   const auto read = load_model(out / "model.gguf", {.trainable = true});

@@ -96,6 +96,7 @@ class GoldenModel : public testing::TestWithParam<fs::path> {};
 
 TEST_P(GoldenModel, GivesTheReferenceOutputs) {
   const fs::path& folder = GetParam();
+  const auto model = load_model(folder);
   const ModelInput input = model_input(load_safetensors(folder / "inputs.safetensors"), "inputs");
   const TensorMap actual = run_forward(*model, input, {.hidden_states = true, .attentions = true});
   const TensorMap expected = load_safetensors(folder / "outputs.safetensors");
@@ -116,7 +117,7 @@ TEST_P(GoldenModel, GivesTheReferenceOutputs) {
 
 TEST_P(GoldenModel, GivesTheReferenceGradients) {
   const fs::path& folder = GetParam();
-  {
+  if (!fs::exists(folder / "grads.safetensors")) {
     return;  // a model without a loss
   }
   const auto model = load_model(folder, {.trainable = true});

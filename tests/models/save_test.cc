@@ -17,6 +17,7 @@ class Save : public testing::TestWithParam<const char*> {};
 
 TEST_P(Save, RoundTripKeepsEveryBit) {
   const auto folder = golden(std::string("models/") + GetParam());
+  const auto model = load_model(folder);
   const TemporaryFolder out;
   save_model(*model, out.path());
   const TensorMap before = load_safetensors(folder / "model.safetensors");

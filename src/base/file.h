@@ -12,8 +12,8 @@ namespace heed {
 
 struct GuardedRange;
 
-/// A regular file mapped read-only. Directories, FIFOs and devices are refused. Where another process
-/// cuts the file, what is gone reads as zeros and check_not_truncated() throws.
+/// A regular file mapped read-only. Directories, FIFOs and devices are refused. Where another
+/// process cuts the file, what is gone reads as zeros and check_not_truncated() throws.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);

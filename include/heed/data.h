@@ -121,7 +121,8 @@ struct ImageData {
 /// A folder with a folder a class; or an IDX file of images ("train-images-idx3-ubyte.gz", its
 /// labels beside it), or a folder with such files, whose `split` ("train", "t10k") is taken.
 HEED_API ImageData load_image_classes(const std::string& data, std::string_view split = "train");
-/// A folder with captions.tsv (file, caption) or captions.json, or such a file itself.
+/// A folder with captions.tsv (image, caption), .csv, .jsonl or .json (an object of
+/// captions by image, a list, or COCO's form), or such a file itself.
 HEED_API ImageData load_captioned_images(const std::string& data);
 
 /// Region features [N, regions, width] with captions: FILE.safetensors with a tensor `features`

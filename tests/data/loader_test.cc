@@ -5,7 +5,7 @@
 #include <set>
 
 #include "data/permutation.h"
-#include "support.h"
+#include "data/support.h"
 #include "support/check.h"
 
 namespace heed {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "data/stream.h"
-#include "support.h"
+#include "data/support.h"
 
 namespace heed {
 namespace {

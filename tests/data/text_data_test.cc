@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "data/shard.h"
+#include "data/support.h"
 #include "heed/parallel.h"
-#include "support.h"
 
 namespace heed {
 namespace {

@@ -1,5 +1,4 @@
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 
 #include "base/check.h"
@@ -62,8 +61,7 @@ TensorMap compute(const AttentionCall& call) {
   return results;
 }
 
-/// Prints what --validate found; false where something is wrong.
-bool report(const AttentionCall& call, const TensorMap& results) {
+WeightsReport validate(const AttentionCall& call, const TensorMap& results) {
   const auto weights = results.find("weights");
   if (weights == results.end()) {
     fail(ErrorKind::usage, "attention", "--validate wants weights, which this call does not give");
@@ -71,37 +69,57 @@ bool report(const AttentionCall& call, const TensorMap& results) {
   const bool causal = call.causal != "none";
   const Tensor& all = weights->second;
   const int64_t offset = call.causal == "bottom-right" ? all.size(3) - all.size(2) : 0;
-  const WeightsReport found = validate_weights(all, causal, offset);
-  std::fprintf(stderr,
-               "%s rows %lld, without keys %lld, worst sum 1 ± %.2g, range %.3g … %.3g, "
-               "not finite %lld, future %.3g\n",
-               found.ok() ? "weights are valid:" : "weights are NOT valid:",
-               static_cast<long long>(found.rows), static_cast<long long>(found.empty_rows),
-               found.worst_sum_error, found.smallest, found.largest,
-               static_cast<long long>(found.not_finite), found.future);
-  for (const std::string& problem : found.problems) {
-    std::fprintf(stderr, "  %s\n", problem.c_str());
+  return validate_weights(all, causal, offset);
+}
+
+void print_text(const TensorMap& results, const WeightsReport* report) {
+  for (const auto& [name, tensor] : results) {
+    fmt::print("{:<28} {}\n", name, tensor.shape().to_string());
   }
-  return found.ok();
+  if (report == nullptr) {
+    return;
+  }
+  fmt::print(
+      "weights are {}: {} rows, {} without keys, sums within {:.2g} of 1, range {:.3g} … "
+      "{:.3g}, {} not finite, {:.3g} on later keys\n",
+      report->ok() ? "valid" : "NOT valid", report->rows, report->empty_rows,
+      report->worst_sum_error, report->smallest, report->largest, report->not_finite,
+      report->future);
+  for (const std::string& problem : report->problems) {
+    fmt::print("  {}\n", problem);
+  }
+}
+
+void print_json(const TensorMap& results, const WeightsReport* report) {
+  std::string shapes;
+  for (const auto& [name, tensor] : results) {
+    shapes +=
+        fmt::format("{}\"{}\":{}", shapes.empty() ? "" : ",", name, tensor.shape().to_string());
+  }
+  if (report != nullptr) {
+    shapes += fmt::format(
+        ",\"validation\":{{\"valid\":{},\"rows\":{},\"empty_rows\":{},\"worst_sum_error\":{},"
+        "\"smallest\":{},\"largest\":{},\"not_finite\":{},\"future\":{}}}",
+        report->ok(), report->rows, report->empty_rows, report->worst_sum_error, report->smallest,
+        report->largest, report->not_finite, report->future);
+  }
+  fmt::print("{{{}}}\n", shapes);
 }
 
 int run(const AttentionCall& call, const Common& common) {
   const TensorMap results = compute(call);
   save_safetensors(call.output, results);
-  const bool valid = !call.validate || report(call, results);
-  if (common.json) {
-    std::string shapes;
-    for (const auto& [name, tensor] : results) {
-      shapes +=
-          fmt::format("{}\"{}\":{}", shapes.empty() ? "" : ",", name, tensor.shape().to_string());
-    }
-    std::printf("{%s}\n", shapes.c_str());
-  } else if (!common.quiet) {
-    for (const auto& [name, tensor] : results) {
-      std::printf("%-28s %s\n", name.c_str(), tensor.shape().to_string().c_str());
-    }
+  std::optional<WeightsReport> report;
+  if (call.validate) {
+    report = validate(call, results);
   }
-  return valid ? 0 : 1;
+  const WeightsReport* found = report ? &*report : nullptr;
+  if (common.json) {
+    print_json(results, found);
+  } else if (!common.quiet) {
+    print_text(results, found);
+  }
+  return found == nullptr || found->ok() ? 0 : 1;
 }
 
 void add_variant_options(CLI::App& app, AttentionCall& call) {
@@ -171,7 +189,7 @@ std::function<int()> setup(CLI::App& app, const Common& common) {
       ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40));
   app.add_flag("--no-weights", call->no_weights, "Leave the weights out (long sequences)");
   app.add_flag("--validate", call->validate,
-               "Check that weights sum to 1, lie in 0 … 1 and see no later key; report on stderr");
+               "Check that weights sum to 1, lie in 0 … 1 and see no later key; exit 1 where not");
   add_variant_options(app, *call);
   return [call, &common] { return run(*call, common); };
 }

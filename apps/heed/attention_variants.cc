@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "heed/attention_call.h"
 #include "heed/attention_layers.h"
+#include "heed/ops.h"
 
 namespace heed::app {
 

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <vector>
+
 #include "heed/attention.h"
+#include "heed/nn.h"
 #include "heed/ops.h"
 #include "heed/random.h"
 
@@ -105,5 +108,141 @@ struct SwinInputs {
   bool training = false;
 };
 HEED_API Tensor swin_attention(const SwinInputs& inputs);
+
+// Layers with their own weights, on x [B, T, width]. Hugging Face's names where it has the layer.
+
+/// One head with projections and an output matrix of its own: query, key, value, output.
+class HEED_API SingleHeadAttention {
+ public:
+  struct Options {
+    int64_t head_width = 0;  ///< 0: as wide as x
+    bool causal = false;
+    bool bias = true;
+    bool output = true;  ///< whether it has an output matrix
+    double dropout = 0.0;
+  };
+  SingleHeadAttention() = default;
+  SingleHeadAttention(const Scope& scope, int64_t width, const Options& options);
+  /// Keys and values come from `memory` (cross-attention), or from x where it is undefined.
+  Tensor operator()(const Tensor& x, const Tensor& memory = {}, const Tensor& key_padding = {},
+                    bool training = false) const;
+
+ private:
+  friend class HeadList;
+  Linear query_, key_, value_, output_;
+  Options options_;
+};
+
+/// Multi-head attention as a list of single heads, joined and projected: heads.N, output. The fused
+/// MultiHeadAttention gives the same numbers from fused(): it is the same sum, in one product.
+class HEED_API HeadList {
+ public:
+  HeadList() = default;
+  HeadList(const Scope& scope, int64_t width, int64_t heads, bool causal = false,
+           double dropout = 0.0);
+  Tensor operator()(const Tensor& x, const Tensor& memory = {}, const Tensor& key_padding = {},
+                    bool training = false) const;
+  MultiHeadAttention fused() const;
+
+ private:
+  std::vector<SingleHeadAttention> heads_;
+  Linear output_;
+};
+
+/// A decoder's look at an encoder's states as in 2015: query [B, Tq, query_width], memory
+/// [B, Tk, key_width] -> context [B, Tq, key_width]. Weights: w_query, w_key, v_score (additive);
+/// w_general; w_concat, v_score (concat).
+class HEED_API ScoredAttention {
+ public:
+  enum class Kind { additive, dot, general, concat };
+  ScoredAttention() = default;
+  ScoredAttention(const Scope& scope, Kind kind, int64_t query_width, int64_t key_width,
+                  int64_t hidden);
+  Tensor operator()(const Tensor& query, const Tensor& memory,
+                    const Tensor& key_padding = {}) const;
+
+ private:
+  Kind kind_ = Kind::dot;
+  Tensor w_query_, w_key_, w_general_, w_concat_, v_score_;
+};
+
+/// query, key, value and query_global, key_global, value_global; no output matrix.
+class HEED_API LongformerSelfAttention {
+ public:
+  LongformerSelfAttention() = default;
+  LongformerSelfAttention(const Scope& scope, int64_t width, int64_t heads, int64_t window,
+                          double dropout = 0.0);
+  Tensor operator()(const Tensor& x, const Tensor& global_mask = {}, const Tensor& key_padding = {},
+                    bool training = false) const;
+
+ private:
+  Linear query_, key_, value_, query_global_, key_global_, value_global_;
+  int64_t heads_ = 1;
+  int64_t window_ = 512;
+  double dropout_ = 0.0;
+};
+
+/// query, key, value; no output matrix. The random blocks are drawn from `seed` for every length.
+class HEED_API BigBirdSelfAttention {
+ public:
+  struct Options {
+    int64_t heads = 1;
+    int64_t block_size = 64;
+    int64_t random_blocks = 3;
+    bool hf_compat = false;
+    uint64_t seed = 0;
+    double dropout = 0.0;
+  };
+  BigBirdSelfAttention() = default;
+  BigBirdSelfAttention(const Scope& scope, int64_t width, const Options& options);
+  /// Any length: what is missing to whole blocks is padded.
+  Tensor operator()(const Tensor& x, const Tensor& key_padding = {}, bool training = false) const;
+
+ private:
+  Linear query_, key_, value_;
+  Options options_;
+};
+
+/// query, key, value, output; the projection is drawn from `seed` and frozen.
+class HEED_API PerformerSelfAttention {
+ public:
+  PerformerSelfAttention() = default;
+  PerformerSelfAttention(const Scope& scope, int64_t width, int64_t heads, int64_t features,
+                         bool causal, uint64_t seed = 0);
+  Tensor operator()(const Tensor& x, const Tensor& key_padding = {}) const;
+
+ private:
+  Linear query_, key_, value_, output_;
+  Tensor projection_;
+  int64_t heads_ = 1;
+  bool causal_ = false;
+};
+
+/// One Swin layer: layernorm_before, attention.{self.{query,key,value,
+/// relative_position_bias_table}, output.dense}, layernorm_after, intermediate.dense, output.dense.
+class HEED_API SwinLayer {
+ public:
+  struct Options {
+    int64_t heads = 1;
+    int64_t window = 7;
+    int64_t shift = 0;
+    double mlp_ratio = 4.0;
+    double eps = 1e-5;
+    double dropout = 0.0;
+  };
+  SwinLayer() = default;
+  SwinLayer(const Scope& scope, int64_t width, const Options& options);
+  /// x [B, height·width, E], row by row. A grid that windows do not divide is padded after the
+  /// norm; where it is no larger than a window there is no shift.
+  Tensor operator()(const Tensor& x, int64_t height, int64_t width, bool training = false) const;
+
+ private:
+  Tensor attend(const Tensor& x, int64_t height, int64_t width, bool training) const;
+
+  Norm before_, after_;
+  Linear query_, key_, value_, output_, up_, down_;
+  Tensor bias_table_;
+  Options options_;
+};
 
 }  // namespace heed

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "heed/ops.h"
+
+namespace heed {
+
+/// [B, T, heads·D] -> [B, heads, T, D], a view.
+inline Tensor split_heads(const Tensor& x, int64_t heads) {
+  return transpose(reshape(x, {x.size(0), x.size(1), heads, x.size(2) / heads}), 1, 2);
+}
+
+/// [B, heads, T, D] -> [B, T, heads·D]
+inline Tensor join_heads(const Tensor& x) {
+  return reshape(transpose(x, 1, 2), {x.size(0), x.size(2), x.size(1) * x.size(3)});
+}
+
+}  // namespace heed

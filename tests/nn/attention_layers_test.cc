@@ -1,0 +1,143 @@
+#include "heed/attention_layers.h"
+
+#include <gtest/gtest.h>
+
+#include "heed/error.h"
+#include "heed/io.h"
+#include "heed/ops.h"
+#include "support/check.h"
+#include "support/data.h"
+
+namespace heed {
+namespace {
+
+using test::expect_close;
+using test::random_normal;
+
+constexpr test::Tolerance kClose{1.3e-6, 1e-5};
+
+TensorMap golden_tensors(const std::string& name) {
+  return load_safetensors(test::golden("attention_variants/" + name + ".safetensors"));
+}
+
+/// The weights of a golden file as a scope; what it holds beside them is ignored.
+Scope golden_scope(const TensorMap& tensors) { return Scope::loaded(tensors, "golden", true); }
+
+/// [B, H, T, D] -> [B, T, H·D]
+Tensor joined(const Tensor& x) {
+  return reshape(transpose(x, 1, 2), {x.size(0), x.size(2), x.size(1) * x.size(3)});
+}
+
+TEST(HeadLayers, AListOfHeadsEqualsTheFusedLayer) {
+  for (const bool causal : {false, true}) {
+    const HeadList list(Scope::fresh(1), 24, 3, causal);
+    Tensor x = random_normal({2, 7, 24}, DType::f32, 2).set_requires_grad(true);
+    const Tensor from_list = list(x);
+    Pass pass;
+    pass.layout = Layout::equal(2, 7);
+    Tensor rows = reshape(x.detach(), {14, 24}).detach().set_requires_grad(true);
+    const Tensor from_fused = list.fused()(rows, pass, 0);
+    expect_close(from_fused, reshape(from_list, {14, 24}), kClose);
+    const Tensor gradient = random_normal({2, 7, 24}, DType::f32, 3);
+    backward(from_list, gradient);
+    backward(from_fused, reshape(gradient, {14, 24}));
+    expect_close(rows.grad(), reshape(x.grad(), {14, 24}), kClose);
+  }
+  EXPECT_THROW(HeadList(Scope::fresh(1), 24, 5), Error);
+}
+
+TEST(HeadLayers, SingleHeadFollowsTheFormula) {
+  SingleHeadAttention::Options options;
+  options.causal = true;
+  options.head_width = 5;
+  const Scope scope = Scope::fresh(3);
+  const SingleHeadAttention layer(scope, 8, options);
+  const Tensor x = random_normal({2, 6, 8}, DType::f32, 1);
+  const Tensor early = layer(x);
+  EXPECT_EQ(early.shape(), Shape({2, 6, 8}));
+  // A causal layer's first rows do not know the later ones.
+  expect_close(layer(slice(x, 1, 0, 3)), slice(early, 1, 0, 3), kClose);
+  const Tensor memory = random_normal({2, 9, 8}, DType::f32, 2);
+  EXPECT_EQ(layer(x, memory).shape(), Shape({2, 6, 8}));
+  EXPECT_EQ(scope.parameters().size(), 8u);
+  options.dropout = 0.5;
+  const SingleHeadAttention dropping(Scope::fresh(3), 8, options);
+  expect_close(dropping(x), early, kClose, "no dropout outside training");
+  EXPECT_NE(dropping(x, {}, {}, true).to_doubles(), early.to_doubles());
+}
+
+TEST(HeadLayers, ScoredAttentionIsTheFunctions) {
+  const Tensor query = random_normal({2, 4, 6}, DType::f32, 1);
+  const Tensor memory = random_normal({2, 5, 6}, DType::f32, 2);
+  const Tensor padding = Tensor::full({2, 5}, 1, DType::u8);
+  padding.data<uint8_t>()[9] = 0;
+  using Kind = ScoredAttention::Kind;
+  for (const Kind kind : {Kind::additive, Kind::dot, Kind::general, Kind::concat}) {
+    const Scope scope = Scope::fresh(5);
+    const ScoredAttention layer(scope, kind, 6, 6, 3);
+    const Tensor context = layer(query, memory, padding);
+    EXPECT_EQ(context.shape(), Shape({2, 4, 6}));
+    if (kind == Kind::dot) {
+      EXPECT_TRUE(scope.parameters().empty());
+      continue;
+    }
+    backward(context, Tensor::full(context.shape(), 1.0));
+    for (const Parameter& parameter : scope.parameters()) {
+      EXPECT_TRUE(parameter.tensor.grad().defined()) << parameter.name;
+    }
+  }
+  EXPECT_THROW(ScoredAttention(Scope::fresh(5), Kind::dot, 6, 7, 3), Error);
+}
+
+TEST(SparseLayers, LongformerFromHiddenStates) {
+  const TensorMap golden = golden_tensors("longformer");
+  const LongformerSelfAttention layer(golden_scope(golden), 12, 3, 4);
+  const Tensor out =
+      layer(golden.at("hidden_states"), golden.at("global_mask"), golden.at("key_padding"));
+  expect_close(out, joined(golden.at("output")), {1.3e-6, 2e-5});
+}
+
+TEST(SparseLayers, BigBirdFromHiddenStates) {
+  const TensorMap golden = golden_tensors("bigbird_hf_eval");
+  BigBirdSelfAttention::Options options;
+  options.heads = 3;
+  options.block_size = 4;
+  options.random_blocks = 2;
+  options.hf_compat = true;
+  const BigBirdSelfAttention layer(golden_scope(golden), 12, options);
+  const Tensor x = golden.at("hidden_states");
+  expect_close(layer(x, golden.at("key_padding")), joined(golden.at("output")), {1.3e-6, 2e-5});
+  // A length that is no multiple of the block is padded.
+  EXPECT_EQ(layer(slice(x, 1, 0, 43)).shape(), Shape({2, 43, 12}));
+  EXPECT_EQ(layer(slice(x, 1, 0, 5)).shape(), Shape({2, 5, 12}));
+}
+
+TEST(SparseLayers, PerformerTrains) {
+  const Scope scope = Scope::fresh(2);
+  const PerformerSelfAttention layer(scope, 8, 2, 16, true, 7);
+  const Tensor out = layer(random_normal({2, 20, 8}, DType::f32, 1));
+  EXPECT_EQ(out.shape(), Shape({2, 20, 8}));
+  backward(out, Tensor::full(out.shape(), 1.0));
+  EXPECT_EQ(scope.parameters().size(), 8u) << "the projection is no parameter";
+  EXPECT_TRUE(scope.parameters().front().tensor.grad().defined());
+}
+
+TEST(SwinLayer, IsHuggingFaces) {
+  for (const auto& [name, height, width, shift] : {std::tuple{"swin_layer_shift0_8x12", 8, 12, 0},
+                                                   {"swin_layer_shift0_7x6", 7, 6, 0},
+                                                   {"swin_layer_shift2_8x12", 8, 12, 2},
+                                                   {"swin_layer_shift2_7x6", 7, 6, 2}}) {
+    const TensorMap golden = golden_tensors(name);
+    SwinLayer::Options options;
+    options.heads = 3;
+    options.window = 4;
+    options.shift = shift;
+    options.mlp_ratio = 2.0;
+    const SwinLayer layer(golden_scope(golden), 12, options);
+    const Tensor out = layer(golden.at("hidden_states"), height, width);
+    expect_close(out, golden.at("output"), {1e-5, 2e-5}, name);  // the reference is f32 too
+  }
+}
+
+}  // namespace
+}  // namespace heed

@@ -152,7 +152,7 @@ StrokeGlyph hangul_glyph(int32_t code) {
   const bool below = *vowel.below != '\0', beside = *vowel.beside != '\0';
   const double foot = last.left == None ? 1.0 : 0.60;  // where the upper part ends
   const double right = beside ? 0.54 : 0.86;
-  add(glyph, first, {beside ? 0.02 : 0.14, 0.04, right, below ? 0.46 * foot : 0.88 * foot});
+  add(glyph, first, {beside ? 0.02 : 0.14, 0.04, right, below ? 0.40 * foot : 0.88 * foot});
   add(glyph, vowel.below, {0.0, 0.54 * foot, beside ? 0.66 : 1.0, 0.98 * foot});
   add(glyph, vowel.beside, {0.60, 0.0, 1.0, foot});
   add(glyph, last, {0.14, 0.70, 0.9, 1.0});

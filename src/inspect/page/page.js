@@ -39,14 +39,20 @@ for (const group of data.groups) {
   }
 }
 
-const state = {group: 0, map: 0, row: 0, column: 0, language: data.language, ordered: false};
+const state = {group: 0, map: 0, row: 0, column: 0, query: 0, language: data.language, ordered: false};
 const byId = (id) => document.getElementById(id);
 const say = (key) => words[state.language][key];
 const group = () => data.groups[state.group];
 const current = () => group().maps[state.map];
 const pooled = () => current().rows < group().rowCount || current().columns < group().columnCount;
 const first = (cell, cells, extent) => Math.floor(cell * extent / cells);
-const rowToken = () => first(state.row, current().rows, group().rowCount);
+const cellOf = (token, cells, extent) => Math.ceil((token + 1) * cells / extent) - 1;
+/** The chosen query as a token: one of those that the chosen row covers. */
+function rowToken() {
+  const from = first(state.row, current().rows, group().rowCount);
+  const to = first(state.row + 1, current().rows, group().rowCount);
+  return state.query >= from && state.query < to ? state.query : from;
+}
 const shown = (value) => (value >= 0.0001 || value === 0 ? value.toFixed(4) : value.toExponential(2));
 
 function element(tag, attributes, ...children) {
@@ -68,8 +74,7 @@ function label(labels, cell, cells, extent) {
 const rowLabel = (row) => label(group().rows, row, current().rows, group().rowCount);
 const columnLabel = (column) => label(group().columns, column, current().columns, group().columnCount);
 
-function rgb(value) {
-  const map = current();
+function rgb(value, map = current()) {
   if (!Number.isFinite(value)) return [205, 207, 211];
   const share = Math.min(Math.max((value - map.low) / (map.high - map.low), 0), 1);
   const at = 3 * Math.round(share * 255);
@@ -79,16 +84,21 @@ const css = (c) => `rgb(${c[0]} ${c[1]} ${c[2]})`;
 const readable = (c) => (0.2126 * (c[0] / 255) ** 2.2 + 0.7152 * (c[1] / 255) ** 2.2 +
                          0.0722 * (c[2] / 255) ** 2.2 > 0.179 ? '#000' : '#fff');
 
-/** The cells as a bitmap of one pixel a cell. */
+/** The cells as a bitmap of one pixel a cell, made once. */
 function bitmap(map) {
+  if (map.bitmap) return map.bitmap;
   const canvas = element('canvas', {width: map.columns, height: map.rows});
   const context = canvas.getContext('2d');
   const image = context.createImageData(map.columns, map.rows);
   for (let i = 0; i < map.values.length; ++i) {
-    const c = rgb(map.values[i]);
-    image.data.set([c[0], c[1], c[2], 255], 4 * i);
+    const c = rgb(map.values[i], map);
+    image.data[4 * i] = c[0];
+    image.data[4 * i + 1] = c[1];
+    image.data[4 * i + 2] = c[2];
+    image.data[4 * i + 3] = 255;
   }
   context.putImageData(image, 0, 0);
+  map.bitmap = canvas;
   return canvas;
 }
 
@@ -336,8 +346,11 @@ function clampCell() {
 /** Goes to a query and a key given as tokens; null keeps what is. */
 function choose(query, key) {
   const map = current();
-  if (query !== null) state.row = Math.floor((query + 0.5) * map.rows / group().rowCount);
-  if (key !== null) state.column = Math.floor((key + 0.5) * map.columns / group().columnCount);
+  if (query !== null) {
+    state.query = Math.min(Math.max(query, 0), group().rowCount - 1);
+    state.row = cellOf(state.query, map.rows, group().rowCount);
+  }
+  if (key !== null) state.column = cellOf(key, map.columns, group().columnCount);
   clampCell();
   render();
 }

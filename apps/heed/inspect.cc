@@ -1,0 +1,213 @@
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "heed/autograd.h"
+#include "heed/inspect_run.h"
+#include "heed/ops.h"
+
+namespace heed::app {
+namespace {
+
+constexpr int64_t kLong = 1024;  // tokens from which only one layer is kept
+
+/// "3.5" or "3.5=0.25": layer 3, head 5, muted or scaled.
+HeadScale parse_head(const std::string& text, const std::string& kind) {
+  HeadScale scale;
+  scale.kind = kind;
+  const char* end = text.data() + text.size();
+  const auto layer = std::from_chars(text.data(), end, scale.layer);
+  bool ok = layer.ec == std::errc() && layer.ptr != end && *layer.ptr == '.';
+  if (ok) {
+    const auto head = std::from_chars(layer.ptr + 1, end, scale.head);
+    ok = head.ec == std::errc();
+    if (ok && head.ptr != end) {
+      const auto factor = std::from_chars(head.ptr + 1, end, scale.scale);
+      ok = *head.ptr == '=' && factor.ec == std::errc() && factor.ptr == end;
+    }
+  }
+  if (!ok || scale.layer < 0 || scale.head < 0) {
+    fail(ErrorKind::usage, "--mute", "{} is not LAYER.HEAD or LAYER.HEAD=SCALE", quote(text));
+  }
+  return scale;
+}
+
+Tokenizer find_tokenizer(const InspectOptions& options) {
+  namespace fs = std::filesystem;
+  if (!options.tokenizer.empty()) {
+    return Tokenizer::load(options.tokenizer);
+  }
+  fs::path place = options.model;
+  if (fs::is_directory(place / "model")) {
+    place /= "model";  // a run folder
+  }
+  if (!fs::is_directory(place)) {
+    return place.extension() == ".gguf" ? Tokenizer::load(place) : Tokenizer();
+  }
+  for (const char* name : {"tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model"}) {
+    if (fs::exists(place / name)) {
+      return Tokenizer::load(place);
+    }
+  }
+  return {};
+}
+
+/// The scores that stand for the pass's answer: of the class, or of the next token [vocabulary].
+Tensor answer(const Tensor& logits) {
+  const Tensor first = select(logits, 0, 0);
+  return first.rank() == 1 ? first : select(first, 0, first.size(0) - 1);
+}
+
+std::vector<Guess> guesses(const Model& model, const Tensor& logits, const Tokenizer& tokenizer) {
+  std::vector<Guess> list;
+  if (!logits.defined() || logits.rank() < 2 || logits.rank() > 3) {
+    return list;
+  }
+  const std::vector<double> shares = softmax(answer(logits.detach())).to_doubles();
+  std::vector<int64_t> order(shares.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    order[i] = static_cast<int64_t>(i);
+  }
+  const size_t kept = std::min<size_t>(5, order.size());
+  std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(kept), order.end(),
+                    [&](int64_t a, int64_t b) {
+                      return shares[static_cast<size_t>(a)] > shares[static_cast<size_t>(b)];
+                    });
+  const bool tokens = tokenizer && logits.rank() == 3 && model.vocabulary() == logits.size(-1);
+  for (size_t i = 0; i < kept; ++i) {
+    const int64_t id = order[i];
+    const auto token = static_cast<int32_t>(id);
+    const bool known = tokens && id < tokenizer.vocab_size();
+    list.push_back({known ? tokenizer.decode(std::vector<int32_t>{token}, false)
+                          : fmt::format("{} {}", tokens ? "token" : "class", id),
+                    shares[static_cast<size_t>(id)]});
+  }
+  return list;
+}
+
+RecorderOptions recorder_options(const Model& model, const InspectOptions& options,
+                                 int64_t length) {
+  RecorderOptions wanted;
+  wanted.kind = options.kind;
+  wanted.layer = options.rollout || options.heads_table ? -1 : options.layer;
+  if (length > kLong && wanted.layer < 0 && !options.heads_table) {
+    wanted.layer = model.layers() - 1;
+  }
+  for (const std::string& text : options.mute) {
+    wanted.heads.push_back(parse_head(text, options.kind));
+  }
+  wanted.no_causal = options.no_causal;
+  wanted.gradients = options.show == "gradient";
+  return wanted;
+}
+
+void check_heads(const Model& model, const std::vector<HeadScale>& heads) {
+  for (const HeadScale& head : heads) {
+    if (head.layer >= model.layers() && model.layers() > 0) {
+      fail(ErrorKind::usage, "--mute", "layer {} does not exist; the model has {}", head.layer,
+           model.layers());
+    }
+  }
+}
+
+Inspection look(const Model& model, const Tokenizer& tokenizer, const InspectOptions& options) {
+  Inspection inspection;
+  inspection.model_type = model.model_type();
+  inspection.input = inspect_input(model, tokenizer, options);
+  const auto length = static_cast<int64_t>(inspection.input.source.size());
+  const RecorderOptions wanted = recorder_options(model, options, length);
+  check_heads(model, wanted.heads);
+  ModelInput input = inspection.input.input;
+  input.want_logits = length <= kLong || wanted.gradients;
+  if (!wanted.heads.empty() || wanted.no_causal) {
+    const NoGrad no_grad;
+    inspection.undisturbed = guesses(model, model.forward(input).logits, tokenizer);
+  }
+  inspection.recorder = std::make_unique<Recorder>(wanted);
+  std::optional<NoGrad> no_grad;
+  if (!wanted.gradients) {
+    no_grad.emplace();
+  }
+  const ModelOutput output = model.forward(input);
+  inspection.prediction = guesses(model, output.logits, tokenizer);
+  if (wanted.gradients) {
+    if (!output.logits.defined()) {
+      fail(ErrorKind::usage, "--show", "gradient needs a model with logits");
+    }
+    backward(max(answer(output.logits), -1));
+  }
+  return inspection;
+}
+
+int terminal_width() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
+}
+
+void add_options(CLI::App& app, InspectOptions& o) {
+  app.add_option("MODEL", o.model, "Model folder, run folder, .gguf or llama2.c's .bin")
+      ->required();
+  app.add_option("--text", o.text, "Text to read");
+  app.add_option("--text-pair", o.text_pair, "Second text, for models that read pairs");
+  app.add_option("--target", o.target, "What the decoder reads (default: what the model writes)");
+  app.add_option("--image", o.image, "Image to look at");
+  app.add_option("--tokenizer", o.tokenizer, "Tokenizer file, where the model has none beside it");
+  app.add_option("--kind", o.kind, "Which attention")
+      ->check(CLI::IsMember({"self", "encoder", "decoder", "cross", "readout"}));
+  app.add_option("--layer", o.layer, "Layer, from 0 (default: the last; all for html, json, npy)")
+      ->check(CLI::Range(0, 100000));
+  app.add_option("--head", o.head, "Head, from 0 (default: all)")->check(CLI::Range(0, 100000));
+  app.add_option("--top-k", o.top_k, "List this many strongest keys of every query")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--show", o.show,
+                 "weights; values: weights times the values' size; gradient: weights times the "
+                 "gradient of the answer")
+      ->check(CLI::IsMember({"weights", "values", "gradient"}))
+      ->capture_default_str();
+  app.add_flag("--rollout", o.rollout, "Attention through all layers together");
+  app.add_flag("--heads-table", o.heads_table, "What each head does, as a table");
+  app.add_option("--mute", o.mute, "LAYER.HEAD to silence, or LAYER.HEAD=SCALE; may be repeated");
+  app.add_flag("--no-causal", o.no_causal, "Let every token see the later ones");
+  app.add_option("--format", o.format, "term, svg, png, html, json or npy")
+      ->check(CLI::IsMember({"term", "svg", "png", "html", "json", "npy"}))
+      ->capture_default_str();
+  app.add_option("-o,--output", o.output, "File to write (default: stdout)");
+  app.add_option("--lang", o.language, "Language of titles: en or ko")
+      ->check(CLI::IsMember({"en", "ko"}))
+      ->capture_default_str();
+  app.add_option("--width", o.width, "Columns of the terminal")->check(CLI::Range(20, 1000));
+}
+
+std::function<int()> setup(CLI::App& app, const Common& common) {
+  auto options = std::make_shared<InspectOptions>();
+  add_options(app, *options);
+  return [options, &common] {
+    InspectOptions o = *options;
+    o.format = common.json ? "json" : o.format;
+    o.width = o.width > 0 ? o.width : terminal_width();
+    if (o.output.empty() &&
+        (o.format == "npy" || (o.format == "png" && isatty(STDOUT_FILENO) != 0))) {
+      fail(ErrorKind::usage, "inspect", "--format {} needs -o FILE", o.format);
+    }
+    const Tokenizer tokenizer = find_tokenizer(o);
+    const std::unique_ptr<Model> model = load_model(o.model);
+    write_inspection(look(*model, tokenizer, o), o, common);
+    return 0;
+  };
+}
+
+const Registration kInspect{
+    {"inspect",
+     "Show what a model attends to",
+     {"heed inspect models/gpt2 --text \"The cat sat on the mat\"",
+      "heed inspect run --text \"나는 학교에 갔다\" --format html -o attention.html"},
+     setup}};
+
+}  // namespace
+}  // namespace heed::app

@@ -1,0 +1,165 @@
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "base/check.h"
+#include "heed/autograd.h"
+#include "heed/image.h"
+#include "heed/inspect_run.h"
+#include "heed/ops.h"
+#include "io/json.h"
+
+namespace heed::app {
+namespace {
+
+constexpr int64_t kMostGenerated = 64;
+
+Tensor as_row(const std::vector<int32_t>& ids) {
+  const std::vector<int64_t> wide(ids.begin(), ids.end());
+  return Tensor::from(wide, {1, static_cast<int64_t>(wide.size())});
+}
+
+void need_tokenizer(const Tokenizer& tokenizer, const InspectOptions& options) {
+  if (!tokenizer) {
+    fail(ErrorKind::usage, options.model, "has no tokenizer; name one with --tokenizer");
+  }
+}
+
+void read_text(const Model& model, const Tokenizer& tokenizer, const InspectOptions& options,
+               InspectInput& result) {
+  need_tokenizer(tokenizer, options);
+  if (!options.text) {
+    fail(ErrorKind::usage, "inspect", "a {} model needs --text", model.model_type());
+  }
+  const bool pair = !options.text_pair.empty();
+  const Encoding encoding = pair ? tokenizer.encode_pair(*options.text, options.text_pair)
+                                 : tokenizer.encode(*options.text);
+  if (encoding.ids.empty()) {
+    fail(ErrorKind::usage, "inspect", "the text has no tokens");
+  }
+  result.input.input_ids = as_row(encoding.ids);
+  if (pair && model.model_type() == "bert") {
+    result.input.token_type_ids = as_row(encoding.type_ids);
+  }
+  result.source = token_labels(encoding, *options.text);
+}
+
+std::array<double, 3> three(const Json& list, const char* key) {
+  std::array<double, 3> values{0.5, 0.5, 0.5};
+  if (const auto found = list.find(key)) {
+    for (size_t i = 0; i < std::min<size_t>(found->size(), 3); ++i) {
+      values[i] = (*found)[i].number(-1e3, 1e3);
+    }
+  }
+  return values;
+}
+
+/// pixel_values f32 [1, C, size, size], as preprocessor_config.json wants them where it is there.
+Tensor pixels_of(const Tensor& image, int64_t size, const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / "preprocessor_config.json";
+  const Json config =
+      std::filesystem::exists(file) ? Json::read(file) : Json::parse("{}", file.string());
+  const Tensor pixels = normalize_image(resize_image(image, size, size),
+                                        three(config, "image_mean"), three(config, "image_std"),
+                                        config.number_or("rescale_factor", 1.0 / 255, 0, 1e3));
+  return reshape(pixels, {1, pixels.size(0), size, size});
+}
+
+void read_image(const Json& config, const InspectOptions& options, InspectInput& result) {
+  if (options.image.empty()) {
+    fail(ErrorKind::usage, "inspect", "this model needs --image FILE");
+  }
+  const Json vision = config.find("encoder").value_or(config);
+  const int64_t size = vision.integer_or("image_size", 224, 1, 1 << 12);
+  const int64_t channels = vision.integer_or("num_channels", 3, 1, 3);
+  const Tensor image = load_image(options.image, static_cast<int>(channels));
+  result.input.pixel_values = pixels_of(image, size, options.model);
+  const Tensor shown = resize_image(load_image(options.image, 3), size, size);  // [3, H, W]
+  result.image = shown.alias({size, size, 3}, {size, 1, size * size}, 0).contiguous();
+  const int64_t patch = vision.integer_or("patch_size", 16, 1, size);
+  result.patch_rows = result.patch_columns = size / patch;
+  result.first_patch = 1;
+  result.source.push_back("[CLS]");
+  for (int64_t r = 0; r < result.patch_rows; ++r) {
+    for (int64_t c = 0; c < result.patch_columns; ++c) {
+      result.source.push_back(fmt::format("{},{}", r, c));
+    }
+  }
+}
+
+int64_t start_token(const Json& config, const Tokenizer& tokenizer) {
+  if (config.has("decoder_start_token_id")) {
+    return config.integer("decoder_start_token_id", 0, 1 << 24);
+  }
+  if (const auto decoder = config.find("decoder"); decoder && decoder->has("bos_token_id")) {
+    return decoder->integer("bos_token_id", 0, 1 << 24);
+  }
+  const SpecialTokens& special = tokenizer.special();
+  return special.bos.value_or(special.pad.value_or(0));
+}
+
+/// What the model itself would write, the most likely token at each step.
+std::vector<int32_t> most_likely(const Model& model, const ModelInput& input,
+                                 std::vector<int32_t> ids, int64_t end) {
+  const NoGrad no_grad;
+  for (int64_t step = 0; step < kMostGenerated; ++step) {
+    ModelInput next = input;
+    next.decoder_input_ids = as_row(ids);
+    const Tensor logits = model.forward(next).logits;
+    check(logits.defined(), "inspect", "the model has no logits; give --target");
+    const std::vector<double> last =
+        select(logits, 1, static_cast<int64_t>(ids.size()) - 1).to_doubles();
+    const auto best = std::max_element(last.begin(), last.end()) - last.begin();
+    if (best == end) {
+      break;
+    }
+    ids.push_back(static_cast<int32_t>(best));
+  }
+  return ids;
+}
+
+void read_target(const Model& model, const Json& config, const Tokenizer& tokenizer,
+                 const InspectOptions& options, InspectInput& result) {
+  need_tokenizer(tokenizer, options);
+  std::vector<int32_t> ids{static_cast<int32_t>(start_token(config, tokenizer))};
+  const int64_t end =
+      config.integer_or("eos_token_id", tokenizer.special().eos.value_or(-1), -1, 1 << 24);
+  if (options.target.empty()) {
+    ids = most_likely(model, result.input, ids, end);
+  } else {
+    tokenizer.append_ids(options.target, ids);
+  }
+  result.input.decoder_input_ids = as_row(ids);
+  result.target = token_labels(ids, tokenizer);
+}
+
+}  // namespace
+
+InspectInput inspect_input(const Model& model, const Tokenizer& tokenizer,
+                           const InspectOptions& options) {
+  const Json config = Json::parse(model.config(), "config.json");
+  InspectInput result;
+  switch (model.kind()) {
+    case ModelKind::decoder:
+    case ModelKind::encoder:
+      read_text(model, tokenizer, options, result);
+      break;
+    case ModelKind::encoder_decoder:
+      read_text(model, tokenizer, options, result);
+      read_target(model, config, tokenizer, options, result);
+      break;
+    case ModelKind::vision:
+      read_image(config, options, result);
+      break;
+    case ModelKind::vision_decoder:
+      read_image(config, options, result);
+      read_target(model, config, tokenizer, options, result);
+      break;
+    case ModelKind::regressor:
+      fail(ErrorKind::usage, "inspect", "{} reads numbers, not text; use heed forward --attentions",
+           model.model_type());
+  }
+  return result;
+}
+
+}  // namespace heed::app

@@ -1,0 +1,234 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <tuple>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "heed/inspect_view.h"
+#include "heed/io.h"
+#include "inspect/text_width.h"
+
+namespace heed::app {
+namespace {
+
+constexpr int64_t kPageBudget = 24 << 20;           // bytes of maps in a page
+constexpr int64_t kPageStrongest = 16;              // exact keys a query of a pooled map
+constexpr int64_t kMostNumbers = int64_t{1} << 28;  // floats of a .npy file
+
+class Writer {
+ public:
+  Writer(const Inspection& inspection, const InspectOptions& options, const Common& common)
+      : view_(inspection, options), inspection_(inspection), options_(options), common_(common) {}
+
+  void write() const {
+    if (options_.heads_table && options_.format == "term") {
+      put(table_text());
+    } else if (options_.format == "html" && !options_.rollout) {
+      put(page());
+    } else if (options_.format == "json") {
+      put(inspection_json(view_) + "\n");
+    } else if (options_.format == "npy") {
+      write_npy();
+    } else if (options_.format == "term") {
+      put(terminal());
+    } else if (options_.format == "html") {
+      put(rollout_page());
+    } else {
+      const Heatmap map = view_.heatmap(kMostPixels, kMostPixels);
+      put(options_.format == "svg" ? to_svg(map) : to_png(map));
+    }
+  }
+
+ private:
+  std::string guesses_line(const std::vector<Guess>& guesses) const {
+    std::string line;
+    for (const Guess& guess : guesses) {
+      line += fmt::format("{}{} {:.3f}", line.empty() ? "" : " · ", visible_text(guess.token),
+                          guess.probability);
+    }
+    return line;
+  }
+
+  std::string terminal() const {
+    TerminalOptions options;
+    const char* colorterm = std::getenv("COLORTERM");
+    const std::string depth = colorterm == nullptr ? "" : colorterm;
+    if (options_.output.empty() && common_.colors(STDOUT_FILENO)) {
+      options.color =
+          depth == "truecolor" || depth == "24bit" ? TerminalColor::full : TerminalColor::palette;
+    }
+    options.width = options_.width;
+    std::string out = to_terminal(view_.heatmap(options.height, options.width), options);
+    if (options_.top_k > 0 && !options_.rollout) {
+      for (const Chosen& each : view_.chosen()) {
+        out += "\n" + strongest_text(each);
+      }
+    }
+    if (!inspection_.prediction.empty()) {
+      out += fmt::format("\n{}: {}\n", view_.word("Prediction", "예측"),
+                         guesses_line(inspection_.prediction));
+    }
+    if (!inspection_.undisturbed.empty()) {
+      out += fmt::format("{}: {}\n", view_.word("Unchanged model", "바꾸기 전"),
+                         guesses_line(inspection_.undisturbed));
+    }
+    return out;
+  }
+
+  std::string label(const std::vector<std::string>& labels, int64_t index) const {
+    return labels.empty() ? std::to_string(index) : labels[static_cast<size_t>(index)];
+  }
+
+  std::string strongest_text(const Chosen& each) const {
+    const auto [index, weight] = each.attention->strongest(0, each.head, options_.top_k);
+    const std::vector<std::string> rows = inspection_.row_labels(*each.attention);
+    const std::vector<std::string> columns = inspection_.column_labels(*each.attention);
+    const int64_t count = index.size(1);
+    std::string out = fmt::format("{} {}\n", view_.word("Head", "헤드"), each.head);
+    for (int64_t q = 0; q < index.size(0); ++q) {
+      out += fit(label(rows, q), 16, Align::right) + " →";
+      for (int64_t k = 0; k < count; ++k) {
+        const float value = weight.data<float>()[q * count + k];
+        if (value > 0) {
+          out +=
+              fmt::format("  {} {:.3f}",
+                          shorten(label(columns, index.data<int64_t>()[q * count + k]), 16), value);
+        }
+      }
+      out += "\n";
+    }
+    return out;
+  }
+
+  std::string table_text() const {
+    std::string out = fmt::format("{:<8} {:>5} {:>4} {:>8} {:>9} {:>6}  {}\n", "kind", "layer",
+                                  "head", "entropy", "distance", "share", "pattern");
+    for (const HeadSummary& head : head_table(*inspection_.recorder)) {
+      out += fmt::format("{:<8} {:>5} {:>4} {:>8.3f} {:>9.2f} {:>6.3f}  {}\n", head.place.kind,
+                         head.place.layer, head.head, head.patterns.entropy,
+                         head.patterns.mean_distance, head.output_share, head.pattern);
+    }
+    return out;
+  }
+
+  /// Cells a side, so that all maps together stay within the page's budget.
+  int64_t page_side() const {
+    const double cells = static_cast<double>(kPageBudget) / sizeof(float) /
+                         static_cast<double>(std::max<size_t>(view_.chosen().size(), 1));
+    return std::clamp<int64_t>(static_cast<int64_t>(std::sqrt(cells)), 64, kMostPixels);
+  }
+
+  PageMap page_map(const Chosen& each, int64_t side) const {
+    PageMap map;
+    map.layer = each.attention->place.layer;
+    map.head = each.head;
+    map.values = view_.values_of(each, side, side);
+    if (map.values.size(0) < each.attention->queries() ||
+        map.values.size(1) < each.attention->keys()) {
+      std::tie(map.top_index, map.top_weight) =
+          each.attention->strongest(0, each.head, kPageStrongest);
+    }
+    return map;
+  }
+
+  PageGroup page_group(const RecordedAttention& attention) const {
+    PageGroup group;
+    group.kind = attention.place.kind;
+    group.row_labels = inspection_.row_labels(attention);
+    group.column_labels = inspection_.column_labels(attention);
+    const InspectInput& input = inspection_.input;
+    if (input.image.defined() && group.kind != "decoder" &&
+        input.first_patch + input.patch_rows * input.patch_columns <= attention.keys()) {
+      group.image = input.image;
+      group.patch_rows = input.patch_rows;
+      group.patch_columns = input.patch_columns;
+      group.first_patch = input.first_patch;
+    }
+    return group;
+  }
+
+  std::string page() const {
+    AttentionPage page;
+    page.title = view_.title();
+    page.language = options_.language;
+    const int64_t side = page_side();
+    for (const Chosen& each : view_.chosen()) {
+      const std::string& kind = each.attention->place.kind;
+      auto group = std::find_if(page.groups.begin(), page.groups.end(),
+                                [&](const PageGroup& known) { return known.kind == kind; });
+      if (group == page.groups.end()) {
+        group = page.groups.insert(page.groups.end(), page_group(*each.attention));
+      }
+      group->maps.push_back(page_map(each, side));
+    }
+    return to_html(page);
+  }
+
+  std::string rollout_page() const {
+    AttentionPage page;
+    page.title = view_.title();
+    page.language = options_.language;
+    page.groups.push_back(page_group(*view_.chosen().front().attention));
+    PageMap map;
+    map.values = view_.heatmap(kMostPixels, kMostPixels).panels[0].values;
+    page.groups[0].maps.push_back(map);
+    return to_html(page);
+  }
+
+  /// [layers, heads, Tq, Tk], without the axes that an option fixed.
+  void write_npy() const {
+    const RecordedAttention& first = *view_.chosen().front().attention;
+    const int64_t cells = first.queries() * first.keys();
+    const auto maps = options_.rollout ? 1 : static_cast<int64_t>(view_.chosen().size());
+    if (maps * cells > kMostNumbers) {
+      fail(ErrorKind::usage, "inspect",
+           "{} maps of {} x {} are too large; choose with --layer and --head", maps,
+           first.queries(), first.keys());
+    }
+    Shape shape;
+    if (!options_.rollout && options_.layer < 0) {
+      shape.push_back(static_cast<int64_t>(view_.layers().size()));
+    }
+    if (!options_.rollout && options_.head < 0) {
+      shape.push_back(first.heads());
+    }
+    shape.push_back(first.queries());
+    shape.push_back(first.keys());
+    check(shape.numel() == maps * cells, "inspect",
+          "layers of different shapes; choose with --layer");
+    const Tensor all = Tensor::empty(shape);
+    for (int64_t i = 0; i < maps; ++i) {
+      const Tensor one = options_.rollout ? attention_rollout(*inspection_.recorder, view_.kind())
+                                          : view_.values_of(view_.chosen()[static_cast<size_t>(i)],
+                                                            first.queries(), first.keys());
+      all.alias({first.queries(), first.keys()}, {first.keys(), 1}, i * cells).copy_from(one);
+    }
+    save_npy(options_.output, all);
+  }
+
+  void put(const std::string& text) const {
+    if (options_.output.empty()) {
+      std::fwrite(text.data(), 1, text.size(), stdout);
+    } else {
+      write_file_atomically(options_.output, text);
+    }
+  }
+
+  InspectView view_;
+  const Inspection& inspection_;
+  const InspectOptions& options_;
+  const Common& common_;
+};
+
+}  // namespace
+
+void write_inspection(const Inspection& inspection, const InspectOptions& options,
+                      const Common& common) {
+  Writer(inspection, options, common).write();
+}
+
+}  // namespace heed::app

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heed/command.h"
+#include "heed/inspect.h"
+#include "heed/models.h"
+#include "heed/picture.h"
+#include "heed/text.h"
+
+namespace heed::app {
+
+struct InspectOptions {
+  std::string model;
+  std::string tokenizer;  ///< where it does not lie with the model
+  std::optional<std::string> text;
+  std::string text_pair;
+  std::string target;  ///< what the decoder reads; empty: what the model says itself
+  std::string image;
+  std::string kind;
+  int64_t layer = -1;
+  int64_t head = -1;
+  int64_t top_k = 0;
+  std::string format = "term";
+  std::string output;
+  std::vector<std::string> mute;  ///< "L.H" or "L.H=scale"
+  bool no_causal = false;
+  bool rollout = false;
+  bool heads_table = false;
+  std::string show = "weights";
+  std::string language = "en";
+  int width = 0;
+};
+
+/// What a model is given, and what its positions are called.
+struct InspectInput {
+  ModelInput input;
+  std::vector<std::string> source;  ///< of input_ids, or of the patches
+  std::vector<std::string> target;  ///< of decoder_input_ids
+  Tensor image;                     ///< u8 [H, W, 3]
+  int64_t patch_rows = 0, patch_columns = 0, first_patch = 0;
+};
+InspectInput inspect_input(const Model& model, const Tokenizer& tokenizer,
+                           const InspectOptions& options);
+
+struct Guess {
+  std::string token;
+  double probability = 0;
+};
+
+/// What came out of a pass with a recorder over it.
+struct Inspection {
+  std::unique_ptr<Recorder> recorder;
+  InspectInput input;
+  std::string model_type;
+  std::vector<Guess> prediction;   ///< most likely first
+  std::vector<Guess> undisturbed;  ///< the same without --mute and --no-causal
+  std::vector<std::string> row_labels(const RecordedAttention& attention) const;
+  std::vector<std::string> column_labels(const RecordedAttention& attention) const;
+};
+
+/// Writes the result in the format asked for, to the file or to stdout.
+void write_inspection(const Inspection& inspection, const InspectOptions& options,
+                      const Common& common);
+
+}  // namespace heed::app

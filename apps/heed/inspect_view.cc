@@ -1,0 +1,137 @@
+#include "heed/inspect_view.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "inspect/text_width.h"
+
+namespace heed::app {
+namespace {
+
+std::vector<std::string> fitting(const std::vector<std::string>& labels, int64_t extent) {
+  return std::cmp_equal(labels.size(), extent) ? labels : std::vector<std::string>();
+}
+
+}  // namespace
+
+std::vector<std::string> Inspection::row_labels(const RecordedAttention& attention) const {
+  const std::string& kind = attention.place.kind;
+  if (kind == "readout" && attention.queries() == 1) {
+    return {"[answer]"};
+  }
+  return fitting(kind == "decoder" || kind == "cross" ? input.target : input.source,
+                 attention.queries());
+}
+
+std::vector<std::string> Inspection::column_labels(const RecordedAttention& attention) const {
+  return fitting(attention.place.kind == "decoder" ? input.target : input.source, attention.keys());
+}
+
+InspectView::InspectView(const Inspection& inspection, const InspectOptions& options)
+    : inspection_(inspection), options_(options) {
+  if (inspection.recorder->attentions().empty()) {
+    fail(ErrorKind::usage, "inspect", "no attention of the kind and layer asked for");
+  }
+  kind_ = options.kind.empty() ? default_kind() : options.kind;
+  choose();
+}
+
+std::string InspectView::default_kind() const {
+  const auto& all = inspection_.recorder->attentions();
+  for (const char* kind : {"self", "cross"}) {
+    for (const RecordedAttention& each : all) {
+      if (each.place.kind == kind) {
+        return kind;
+      }
+    }
+  }
+  return all.front().place.kind;
+}
+
+/// Every map for files that hold many; the last layer's heads for a single picture.
+void InspectView::choose() {
+  const bool many =
+      options_.format == "html" || options_.format == "json" || options_.format == "npy";
+  int64_t layer = options_.layer;
+  for (const RecordedAttention& each : inspection_.recorder->attentions()) {
+    if (!many && options_.layer < 0 && each.place.kind == kind_) {
+      layer = std::max(layer, each.place.layer);
+    }
+  }
+  const bool all_kinds = options_.format == "html" && options_.kind.empty();
+  for (const RecordedAttention& each : inspection_.recorder->attentions()) {
+    if ((!all_kinds && each.place.kind != kind_) || (layer >= 0 && each.place.layer != layer)) {
+      continue;
+    }
+    for (int64_t head = 0; head < each.heads(); ++head) {
+      if (options_.head < 0 || options_.head == head) {
+        chosen_.push_back({&each, head});
+      }
+    }
+  }
+  if (chosen_.empty() && !options_.heads_table) {
+    fail(ErrorKind::usage, "inspect", "there is no {} layer {} with head {}", kind_, options_.layer,
+         options_.head);
+  }
+}
+
+Tensor InspectView::values_of(const Chosen& each, int64_t rows, int64_t columns) const {
+  const RecordedAttention& attention = *each.attention;
+  if (options_.show == "values") {
+    return max_pool_map(attention.value_weighted(0, each.head), rows, columns);
+  }
+  if (options_.show == "gradient") {
+    return max_pool_map(attention.gradient_map(0, each.head), rows, columns);
+  }
+  return attention.pooled(0, each.head, rows, columns);
+}
+
+std::string InspectView::title() const {
+  std::string text = options_.text.value_or(options_.image);
+  constexpr int kMost = 60;
+  text = shorten(text, kMost);
+  if (options_.rollout) {
+    return fmt::format("{} · {}", text, word("attention rollout", "어텐션 롤아웃"));
+  }
+  const std::set<int64_t> layers = this->layers();
+  return layers.size() == 1 ? fmt::format("{} · {} {}", text, word("layer", "층"), *layers.begin())
+                            : text;
+}
+
+std::set<int64_t> InspectView::layers() const {
+  std::set<int64_t> layers;
+  for (const Chosen& each : chosen_) {
+    layers.insert(each.attention->place.layer);
+  }
+  return layers;
+}
+
+Heatmap InspectView::heatmap(int64_t rows, int64_t columns) const {
+  Heatmap map;
+  const RecordedAttention& first = *chosen_.front().attention;
+  map.title = title();
+  map.row_title = word("Query", "질의");
+  map.column_title = word("Key", "키");
+  map.value_title = options_.show == "weights"  ? word("Weight", "가중치")
+                    : options_.show == "values" ? word("Weight × value", "가중치 × 값")
+                                                : word("Weight × gradient", "가중치 × 기울기");
+  map.row_labels = inspection_.row_labels(first);
+  map.column_labels = inspection_.column_labels(first);
+  map.row_extent = first.queries();
+  map.column_extent = first.keys();
+  if (options_.rollout) {
+    map.panels.push_back(
+        {"", max_pool_map(attention_rollout(*inspection_.recorder, kind_), rows, columns)});
+    return map;
+  }
+  for (const Chosen& each : chosen_) {
+    map.panels.push_back({chosen_.size() == 1 && options_.head < 0
+                              ? ""
+                              : fmt::format("{} {}", word("Head", "헤드"), each.head),
+                          values_of(each, rows, columns)});
+  }
+  return map;
+}
+
+}  // namespace heed::app

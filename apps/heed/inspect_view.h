@@ -1,0 +1,48 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "heed/inspect_run.h"
+
+namespace heed::app {
+
+inline constexpr int64_t kMostPixels = 1024;  ///< a side of a picture's map
+
+struct Chosen {
+  const RecordedAttention* attention;
+  int64_t head;
+};
+
+/// What of an inspection is to be shown.
+class InspectView {
+ public:
+  InspectView(const Inspection& inspection, const InspectOptions& options);
+
+  const Inspection& inspection() const { return inspection_; }
+  const InspectOptions& options() const { return options_; }
+  const std::vector<Chosen>& chosen() const { return chosen_; }
+  const std::string& kind() const { return kind_; }
+  std::string word(const char* english, const char* korean) const {
+    return options_.language == "ko" ? korean : english;
+  }
+  std::string title() const;
+  std::set<int64_t> layers() const;
+  /// The map of a head as the options want it, pooled to at most that many cells.
+  Tensor values_of(const Chosen& each, int64_t rows, int64_t columns) const;
+  Heatmap heatmap(int64_t rows, int64_t columns) const;
+
+ private:
+  std::string default_kind() const;
+  void choose();
+
+  const Inspection& inspection_;
+  const InspectOptions& options_;
+  std::string kind_;
+  std::vector<Chosen> chosen_;
+};
+
+std::string inspection_json(const InspectView& view);
+
+}  // namespace heed::app

@@ -1,0 +1,85 @@
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/text.h"
+#include "heed/inspect.h"
+
+namespace heed {
+namespace {
+
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
+
+/// [begin, end) widened to whole characters, without the spaces before them.
+TextSpan whole_characters(TextSpan span, std::string_view text) {
+  const auto size = static_cast<int64_t>(text.size());
+  while (span.begin > 0 && is_continuation(text[static_cast<size_t>(span.begin)])) {
+    --span.begin;
+  }
+  while (span.end < size && is_continuation(text[static_cast<size_t>(span.end)])) {
+    ++span.end;
+  }
+  while (span.begin + 1 < span.end && text[static_cast<size_t>(span.begin)] == ' ') {
+    ++span.begin;  // the space before a word goes with its first piece
+  }
+  return span;
+}
+
+std::string trimmed(std::string_view text) {
+  const size_t first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos) {
+    return text.empty() ? "" : "␣";
+  }
+  return std::string(text.substr(first, text.find_last_not_of(' ') - first + 1));
+}
+
+bool has_text(const TextSpan& span, std::string_view text) {
+  return span.begin >= 0 && span.begin < span.end && std::cmp_less_equal(span.end, text.size());
+}
+
+}  // namespace
+
+std::vector<std::string> token_labels(const Encoding& encoding, std::string_view text) {
+  std::vector<std::string> labels;
+  const size_t count = encoding.tokens.size();
+  std::vector<TextSpan> whole(count);
+  for (size_t i = 0; i < count; ++i) {
+    const TextSpan span = encoding.offsets[i];
+    whole[i] = has_text(span, text) ? whole_characters(span, text) : TextSpan{};
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const TextSpan span = whole[i];
+    const bool first_text = encoding.type_ids.empty() || encoding.type_ids[i] == 0;
+    if (!first_text || span.begin == span.end || encoding.tokens[i].starts_with("##")) {
+      labels.push_back(encoding.tokens[i]);
+      continue;
+    }
+    const auto at = [&](int64_t from, int64_t to) {
+      return text.substr(static_cast<size_t>(from), static_cast<size_t>(to - from));
+    };
+    std::string label = trimmed(at(span.begin, span.end));
+    size_t first = i, last = i;
+    while (first > 0 && whole[first - 1] == span) {
+      --first;
+    }
+    while (last + 1 < count && whole[last + 1] == span) {
+      ++last;
+    }
+    label += last > first ? fmt::format("({}/{})", i - first + 1, last - first + 1) : "";
+    labels.push_back(std::move(label));
+  }
+  return labels;
+}
+
+std::vector<std::string> token_labels(const std::vector<int32_t>& ids, const Tokenizer& tokenizer) {
+  std::vector<std::string> labels;
+  for (const int32_t id : ids) {
+    const std::string text = tokenizer.decode(std::vector<int32_t>{id}, false);
+    const bool broken =
+        text.empty() || text.find("\xEF\xBF\xBD") != std::string::npos || !is_valid_utf8(text);
+    labels.push_back(broken ? tokenizer.id_to_token(id) : trimmed(text));
+  }
+  return labels;
+}
+
+}  // namespace heed

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# heed inspect in every format on a small GPT-2 with a word list of its own.
+set -euo pipefail
+heed=$1 source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "FAILED: $1"; exit 1; }
+
+cp -r "$source/tests/golden/models/gpt2_lm" "$work/model"
+{ printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\nsat\non\nmat\n나는\n학교에\n갔다\n'
+  for i in $(seq 13 36); do echo "word$i"; done; } > "$work/model/vocab.txt"
+run() { "$heed" inspect "$work/model" --text "the cat sat on the mat" --quiet "$@"; }
+
+run > "$work/term"
+grep -q 'Head 2' "$work/term" || fail "the terminal shows every head"
+! grep -q $'\x1b' "$work/term" || fail "no control codes off a terminal"
+grep -q 'Prediction: ' "$work/term" || fail "the prediction is shown"
+run --color always --layer 0 --head 1 | grep -q $'\x1b\[' || fail "colour where it is asked for"
+run --layer 1 --head 0 --top-k 2 | grep -Eq 'mat → +[^ ]+ 0\.[0-9]{3} +[^ ]+ 0\.[0-9]{3}$' || fail "top-k"
+
+run --format svg -o "$work/a.svg" --layer 0 --head 1
+grep -c 'class="cell"' "$work/a.svg" | grep -qx 64 || fail "one cell a pair of tokens"
+run --format png -o "$work/a.png"
+[ "$(head -c 4 "$work/a.png" | tail -c 3)" = PNG ] || fail "a PNG file"
+run --format html -o "$work/a.html"
+grep -q 'default-src' "$work/a.html" || fail "an HTML page"
+run --format npy -o "$work/a.npy"
+head -c 200 "$work/a.npy" | grep -aq '(2, 3, 8, 8)' || fail ".npy of [layers, heads, queries, keys]"
+run --format npy --layer 0 --head 1 -o "$work/b.npy"
+head -c 200 "$work/b.npy" | grep -aq '(8, 8)' || fail ".npy of one head"
+
+run --json --heads-table --top-k 1 > "$work/a.json"
+grep -q '"tokens":\["\[CLS\]","the","cat","sat","on","the","mat","\[SEP\]"\]' "$work/a.json" || fail "tokens in JSON"
+[ "$(grep -o '"output_share"' "$work/a.json" | wc -l)" -eq 6 ] || fail "a line a head"
+run --heads-table | grep -q '^self .* 1 .* 2 ' || fail "the head table"
+run --rollout --format json | grep -q '"show":"rollout"' || fail "rollout"
+run --show gradient --layer 0 > /dev/null || fail "gradient maps"
+run --show values --layer 0 > /dev/null || fail "value-weighted maps"
+run --mute 0.1 --mute 1.2=0.5 | grep -q 'Unchanged model: ' || fail "muting shows both predictions"
+run --no-causal --json --layer 0 --head 0 | grep -q '"undisturbed"' || fail "causal off"
+"$heed" inspect "$work/model" --text "나는 학교에 갔다" --lang ko | grep -q '질의' || fail "Korean"
+
+code() { set +e; "$@" > /dev/null 2> "$work/error"; echo $?; set -e; }
+[ "$(code run --layer 9)" = 2 ] || fail "no such layer: exit 2"
+[ "$(code run --mute 0)" = 2 ] || fail "a bad --mute: exit 2"
+[ "$(code run --mute 7.0)" = 2 ] || fail "--mute of no layer: exit 2"
+[ "$(code run --format npy)" = 2 ] || fail ".npy needs a file: exit 2"
+[ "$(code run --format nonsense)" = 2 ] || fail "an unknown format: exit 2"
+[ "$(code "$heed" inspect "$work/model")" = 2 ] || fail "no text: exit 2"
+[ "$(code "$heed" inspect "$work/none" --text a)" = 3 ] || fail "no model: exit 3"
+rm "$work/model/vocab.txt"
+[ "$(code run)" = 2 ] || fail "no tokenizer: exit 2"
+grep -q -- '--tokenizer' "$work/error" || fail "the error says what to do"
+echo passed

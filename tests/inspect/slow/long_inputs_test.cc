@@ -1,0 +1,71 @@
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <string>
+
+#include "heed/autograd.h"
+#include "heed/inspect.h"
+#include "heed/models.h"
+#include "heed/picture.h"
+#include "support/check.h"
+
+namespace heed {
+namespace {
+
+/// The most memory this process ever held, in MB.
+double peak_megabytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) {
+      return std::stod(line.substr(6)) / 1024;
+    }
+  }
+  return 0;
+}
+
+// The page of one head on 8,192 tokens: in tiles, as the whole matrix alone would take 256 MB.
+TEST(LongInputs, OpenQuicklyAndInLittleMemory) {
+  constexpr int64_t kTokens = 8192;
+  const NoGrad no_grad;
+  const auto model = create_model(
+      R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 256, "n_layer": 2,
+          "n_head": 4, "n_positions": 8192, "vocab_size": 512})",
+      1);
+  ModelInput input;
+  input.input_ids = test::random_indices({1, kTokens}, 512);
+  input.want_logits = false;
+  RecorderOptions options;
+  options.layer = 1;
+  Recorder recorder(options);
+  const std::clock_t start = std::clock();
+  model->forward(input);
+  const RecordedAttention& attention = recorder.at("self", 1);
+  AttentionPage page;
+  PageGroup group;
+  group.kind = "self";
+  group.row_labels.assign(kTokens, "token");
+  group.column_labels = group.row_labels;
+  PageMap map;
+  map.layer = 1;
+  map.head = 2;
+  map.values = attention.pooled(0, 2, 1024, 1024);
+  std::tie(map.top_index, map.top_weight) = attention.strongest(0, 2, 16);
+  group.maps.push_back(map);
+  page.groups.push_back(group);
+  const std::string html = to_html(page);
+  // Of the processor, as other work on the machine does not count; two cores share it.
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC / 2;
+  std::printf("%.2f s on two cores, %.0f MB\n", seconds, peak_megabytes());
+  EXPECT_LT(peak_megabytes(), 500);
+  EXPECT_LT(seconds, 2.0);
+  EXPECT_GT(html.size(), size_t{4} << 20);
+  // What the tiles show is what the rows hold.
+  const Tensor row = attention.record.weights(0, 2, 5000, 5001, 0, kTokens);
+  EXPECT_EQ(map.top_weight.data<float>()[5000 * 16],
+            row.data<float>()[map.top_index.data<int64_t>()[5000 * 16]]);
+}
+
+}  // namespace
+}  // namespace heed

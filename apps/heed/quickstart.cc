@@ -1,0 +1,175 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "heed/command.h"
+#include "heed/open.h"
+#include "heed/picture.h"
+#include "train/coreference.h"
+
+namespace heed::app {
+namespace {
+
+struct Options {
+  std::string out = "quickstart";
+  std::string language;
+  uint64_t seed = 0;
+};
+
+constexpr int64_t kHeldOut = 1000;
+
+/// What the program says, in both languages.
+struct Phrases {
+  const char* training;
+  const char* held_out;
+  const char* refers;
+  const char* written;
+  const char* next;
+};
+const Phrases& phrases(Language language) {
+  static const Phrases english{
+      "Training a small encoder on sentences like these, to find what \"it\" stands for …",
+      "{} sentences with noun pairs never seen in training: {:.1f} % answered right, the largest "
+      "weight on the referent in {:.1f} %",
+      "\"{}\" stands for: {}", "Pictures, page and model are in {}/",
+      "Next:\n  heed data coreference --count 5\n  heed inspect {0}/model --text \"{1}\" --format "
+      "html "
+      "-o page.html\n  heed info {0}/model\n  heed --help"};
+  static const Phrases korean{
+      "\"그것\"이 무엇을 가리키는지 찾도록, 이런 문장들로 작은 인코더를 학습합니다 …",
+      "학습에서 본 적 없는 명사 쌍으로 된 문장 {}개: 정답 {:.1f} %, 가장 큰 가중치가 지시 대상에 "
+      "놓인 비율 {:.1f} %",
+      "\"{}\"이 가리키는 것: {}", "그림, 웹 페이지, 모델은 {}/ 에 있습니다",
+      "다음에 해 볼 것:\n  heed data coreference --lang ko --count 5\n  heed inspect {0}/model "
+      "--text \"{1}\" "
+      "--format html -o page.html\n  heed info {0}/model\n  heed --help"};
+  return language == Language::korean ? korean : english;
+}
+
+Language chosen_language(const std::string& option) {
+  if (!option.empty()) {
+    return parse_language(option);
+  }
+  for (const char* name : {"LC_ALL", "LC_MESSAGES", "LANG"}) {
+    if (const char* value = std::getenv(name); value != nullptr && *value != '\0') {
+      return std::string_view(value).starts_with("ko") ? Language::korean : Language::english;
+    }
+  }
+  return Language::english;
+}
+
+/// The attention from the query over one sentence, as a map of one row.
+Heatmap sentence_map(const CoreferenceExample& example, const std::vector<double>& weights) {
+  Heatmap map;
+  map.title = example.text();
+  const std::vector<float> values(weights.begin(), weights.end());
+  map.panels.push_back({"", Tensor::from(values, {1, static_cast<int64_t>(values.size())})});
+  map.row_labels = {example.words[static_cast<size_t>(example.query)]};
+  map.column_labels = example.words;
+  map.low = 0.0;
+  map.high = 1.0;
+  return map;
+}
+
+void write_pictures(const std::filesystem::path& folder, const std::vector<Heatmap>& maps,
+                    Language language) {
+  AttentionPage page;
+  page.title = "heed quickstart";
+  page.language = language == Language::korean ? "ko" : "en";
+  for (size_t i = 0; i < maps.size(); ++i) {
+    const std::string name = fmt::format("it-{}", i + 1);
+    write_file_atomically(folder / (name + ".svg"), to_svg(maps[i]));
+    write_file_atomically(folder / (name + ".png"), to_png(maps[i]));
+    PageGroup group;
+    group.kind = "self";
+    group.row_labels = maps[i].row_labels;
+    group.column_labels = maps[i].column_labels;
+    group.maps.push_back({0, 0, maps[i].panels.front().values, {}, {}});
+    page.groups.push_back(std::move(group));
+  }
+  write_file_atomically(folder / "attention.html", to_html(page));
+}
+
+int run(const Options& options, const Common& common) {
+  const auto start = std::chrono::steady_clock::now();
+  const Language language = chosen_language(options.language);
+  const Phrases& say = phrases(language);
+  const std::filesystem::path folder = options.out;
+  make_folder(folder);
+  CoreferenceOptions settings;
+  settings.language = language;
+  settings.seed = options.seed;
+  const bool talk = !common.quiet && !common.json;
+  const std::vector<CoreferenceExample> tutorial = coreference_tutorial(language);
+  if (talk) {
+    print(std::string(say.training) + "\n");
+    for (const CoreferenceExample& example : tutorial) {
+      print("  " + example.text() + "\n");
+    }
+    print_now("\n");
+  }
+  LiveLine line(common.quiet);
+  const CoreferenceReader reader =
+      train_coreference(settings, [&](const Progress& progress) { line.show(progress); });
+  line.finish();
+  const CoreferenceScore score = score_coreference(reader, settings, kHeldOut);
+  std::vector<Heatmap> maps;
+  for (const CoreferenceExample& example : tutorial) {
+    const std::vector<double> weights = reader.weights(example);
+    maps.push_back(sentence_map(example, weights));
+    const auto best = std::max_element(weights.begin(), weights.end()) - weights.begin();
+    if (talk) {
+      TerminalOptions terminal;
+      terminal.color = common.colors(STDOUT_FILENO) ? TerminalColor::full : TerminalColor::none;
+      terminal.width = 100;
+      print("\n" + to_terminal(maps.back(), terminal));
+      print(fmt::format(fmt::runtime(say.refers), example.words[static_cast<size_t>(example.query)],
+                        example.words[static_cast<size_t>(best)]) +
+            "\n");
+    }
+  }
+  write_pictures(folder, maps, language);
+  save_model(*reader.model, folder / "model");
+  reader.tokenizer.save(folder / "model");
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (common.json) {
+    nlohmann::ordered_json result;
+    result["accuracy"] = score.accuracy;
+    result["pointing_accuracy"] = score.pointing;
+    result["seconds"] = seconds;
+    print(result.dump() + "\n");
+  } else {
+    print("\n" +
+          fmt::format(fmt::runtime(say.held_out), kHeldOut, 100 * score.accuracy,
+                      100 * score.pointing) +
+          "\n");
+    print(fmt::format(fmt::runtime(say.written), options.out) + "\n\n");
+    print(fmt::format(fmt::runtime(say.next), options.out, tutorial.front().text()) + "\n");
+  }
+  return 0;
+}
+
+std::function<int()> setup(CLI::App& app, const Common& common) {
+  auto o = std::make_shared<Options>();
+  app.add_option("--out", o->out, "Folder for pictures and model")->capture_default_str();
+  app.add_option("--lang", o->language, "en or ko (default: by the locale)")
+      ->check(CLI::IsMember({"en", "ko"}));
+  app.add_option("--seed", o->seed, "Another seed, another set and another start")
+      ->capture_default_str();
+  return [o, &common] { return run(*o, common); };
+}
+
+const Registration kRegistration{{"quickstart",
+                                  "Train a small Transformer to read \"it\" and see where it looks",
+                                  {"heed quickstart", "heed quickstart --lang ko --out demo"},
+                                  setup}};
+
+}  // namespace
+}  // namespace heed::app

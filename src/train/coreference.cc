@@ -1,0 +1,166 @@
+#include "train/coreference.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/check.h"
+#include "heed/optim.h"
+#include "heed/random.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t kContext = 64;  // words
+constexpr double kPeakRate = 2e-3;
+constexpr double kClip = 1.0;
+
+std::string reader_config(int64_t vocabulary) {
+  nlohmann::ordered_json config;
+  config["model_type"] = "heed-reader";
+  config["readout"] = "attention";
+  config["vocab_size"] = vocabulary;
+  config["max_position_embeddings"] = kContext;
+  config["d_model"] = 64;
+  config["encoder_layers"] = 2;
+  config["encoder_attention_heads"] = 4;
+  config["encoder_ffn_dim"] = 128;
+  config["dropout"] = 0.0;
+  config["activation_function"] = "gelu";
+  config["pad_token_id"] = 0;
+  return config.dump();
+}
+
+Tokenizer word_tokenizer(Language language) {
+  nlohmann::ordered_json vocabulary;
+  vocabulary["[PAD]"] = 0;
+  vocabulary["[UNK]"] = 1;
+  for (const std::string& word : coreference_words(language)) {
+    vocabulary[word] = vocabulary.size();
+  }
+  nlohmann::ordered_json file;
+  file["version"] = "1.0";
+  file["added_tokens"] = nlohmann::json::array();
+  for (const char* name : {"[PAD]", "[UNK]"}) {
+    file["added_tokens"].push_back({{"id", vocabulary[name]},
+                                    {"content", name},
+                                    {"single_word", false},
+                                    {"lstrip", false},
+                                    {"rstrip", false},
+                                    {"normalized", false},
+                                    {"special", true}});
+  }
+  file["pre_tokenizer"] = {{"type", "WhitespaceSplit"}};
+  file["model"] = {{"type", "WordLevel"}, {"vocab", vocabulary}, {"unk_token", "[UNK]"}};
+  return Tokenizer::from_json(file.dump(), "the words of the teaching set");
+}
+
+/// Sentences as one padded batch; labels are the referents' places.
+ModelInput make_batch(const std::vector<CoreferenceExample>& examples, const Tokenizer& tokenizer) {
+  size_t longest = 0;
+  for (const CoreferenceExample& example : examples) {
+    longest = std::max(longest, example.words.size());
+  }
+  const auto batch = static_cast<int64_t>(examples.size());
+  const auto length = static_cast<int64_t>(longest);
+  ModelInput input;
+  input.input_ids = Tensor::zeros({batch, length}, DType::i64);
+  input.attention_mask = Tensor::zeros({batch, length}, DType::i64);
+  input.token_type_ids = Tensor::zeros({batch, length}, DType::i64);
+  input.labels = Tensor::zeros({batch}, DType::i64);
+  for (int64_t b = 0; b < batch; ++b) {
+    const CoreferenceExample& example = examples[static_cast<size_t>(b)];
+    for (size_t t = 0; t < example.words.size(); ++t) {
+      const int64_t place = b * length + static_cast<int64_t>(t);
+      input.input_ids.data<int64_t>()[place] = tokenizer.token_to_id(example.words[t]).value_or(1);
+      input.attention_mask.data<int64_t>()[place] = 1;
+    }
+    input.token_type_ids.data<int64_t>()[b * length + example.query] = 1;
+    input.labels.data<int64_t>()[b] = example.referent;
+  }
+  input.skip_padding = true;
+  input.want_logits = true;
+  return input;
+}
+
+std::vector<CoreferenceExample> examples_from(const TeachingOptions& options, int64_t first,
+                                              int64_t count) {
+  std::vector<CoreferenceExample> examples;
+  for (int64_t i = 0; i < count; ++i) {
+    examples.push_back(coreference_example(options, static_cast<uint64_t>(first + i)));
+  }
+  return examples;
+}
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+CoreferenceReader train_coreference(const CoreferenceOptions& options,
+                                    const std::function<void(const Progress&)>& progress) {
+  CoreferenceReader reader;
+  reader.tokenizer = word_tokenizer(options.language);
+  reader.model = create_model(reader_config(reader.tokenizer.vocab_size()), options.seed);
+  manual_seed(options.seed);
+  std::vector<NamedTensor> parameters;
+  for (const Parameter& parameter : reader.model->parameters()) {
+    parameters.emplace_back(parameter.name, parameter.tensor);
+  }
+  OptimizerOptions settings;
+  settings.beta2 = 0.98;
+  Optimizer optimizer(decay_groups(parameters, 0.01), settings);
+  const Schedule schedule{ScheduleKind::cosine, kPeakRate, options.steps / 10, options.steps, 0.0};
+  const TeachingOptions teaching{options.language, options.seed, false};
+  for (int64_t step = 1; step <= options.steps; ++step) {
+    const double start = seconds_now();
+    ModelInput input = make_batch(
+        examples_from(teaching, (step - 1) * options.batch, options.batch), reader.tokenizer);
+    input.training = true;
+    const Tensor loss = reader.model->forward(input).loss;
+    const double value = loss.item();
+    backward(loss);
+    const double norm = optimizer.grad_norm();
+    optimizer.set_lr(schedule.lr(step));
+    optimizer.step(norm > kClip ? kClip / norm : 1.0);
+    optimizer.zero_grad();
+    const double seconds = seconds_now() - start;
+    const double tokens = sum(input.attention_mask.to(DType::f32)).item();
+    progress({step, options.steps, value, norm, optimizer.lr(), seconds, tokens / seconds});
+  }
+  return reader;
+}
+
+std::vector<double> CoreferenceReader::weights(const CoreferenceExample& example) const {
+  const NoGrad no_grad;
+  ModelInput input = make_batch({example}, tokenizer);
+  input.labels = Tensor();
+  return softmax(model->forward(input).logits).to_doubles();
+}
+
+CoreferenceScore score_coreference(const CoreferenceReader& reader,
+                                   const CoreferenceOptions& options, int64_t count) {
+  const NoGrad no_grad;
+  const TeachingOptions teaching{options.language, options.seed, true};
+  CoreferenceScore score;
+  for (int64_t first = 0; first < count; first += options.batch) {
+    const auto examples = examples_from(teaching, first, std::min(options.batch, count - first));
+    ModelInput input = make_batch(examples, reader.tokenizer);
+    input.labels = Tensor();
+    const std::vector<double> best = argmax(reader.model->forward(input).logits, 1).to_doubles();
+    for (size_t i = 0; i < examples.size(); ++i) {
+      const auto place = static_cast<int>(best[i]);
+      const auto& words = examples[i].words;
+      score.pointing += place == examples[i].referent;
+      score.accuracy +=
+          words[static_cast<size_t>(place)] == words[static_cast<size_t>(examples[i].referent)];
+    }
+  }
+  score.accuracy /= static_cast<double>(count);
+  score.pointing /= static_cast<double>(count);
+  return score;
+}
+
+}  // namespace heed

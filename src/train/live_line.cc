@@ -1,0 +1,68 @@
+#include "train/live_line.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+
+namespace heed {
+namespace {
+
+constexpr double kTerminalEvery = 0.1;  // seconds between two looks
+constexpr double kPlainEvery = 5.0;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string thousands(double value) {
+  return value >= 1e6   ? fmt::format("{:.1f}M", value * 1e-6)
+         : value >= 1e3 ? fmt::format("{:.1f}k", value * 1e-3)
+                        : fmt::format("{:.0f}", value);
+}
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  if (whole >= 3600) {
+    return fmt::format("{}h{:02}m", whole / 3600, whole % 3600 / 60);
+  }
+  return whole >= 60 ? fmt::format("{}m{:02}s", whole / 60, whole % 60) : fmt::format("{}s", whole);
+}
+
+}  // namespace
+
+std::string format_progress(const Progress& p, double remaining_seconds) {
+  return fmt::format(
+      "step {}/{} | loss {:.3f} | norm {:.2f} | lr {:.1e} | {:.0f} ms | {} tok/s | ETA {}", p.step,
+      p.steps, p.loss, p.norm, p.lr, p.seconds * 1e3, thousands(p.tokens_per_second),
+      duration(remaining_seconds));
+}
+
+LiveLine::LiveLine(bool quiet)
+    : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0), started_(now()) {}
+
+void LiveLine::show(const Progress& progress) {
+  const double elapsed = now() - started_;
+  const bool last = progress.step == progress.steps;
+  const double every = terminal_ ? kTerminalEvery : kPlainEvery;
+  if (quiet_ || (!last && last_shown_ >= 0.0 && elapsed - last_shown_ < every)) {
+    return;
+  }
+  last_shown_ = elapsed;
+  const double remaining = elapsed / static_cast<double>(progress.step) *
+                           static_cast<double>(progress.steps - progress.step);
+  const std::string line = format_progress(progress, remaining);
+  std::fprintf(stderr, terminal_ ? "\r\x1b[K%s" : "%s\n", line.c_str());
+  std::fflush(stderr);
+  open_ = terminal_;
+}
+
+void LiveLine::finish() {
+  if (open_) {
+    std::fputc('\n', stderr);
+    open_ = false;
+  }
+}
+
+}  // namespace heed

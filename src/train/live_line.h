@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace heed {
+
+/// One look at a run in progress.
+struct Progress {
+  int64_t step = 0;
+  int64_t steps = 0;
+  double loss = 0.0;
+  double norm = 0.0;  ///< of the gradient
+  double lr = 0.0;
+  double seconds = 0.0;            ///< of the last step
+  double tokens_per_second = 0.0;  ///< of the last step
+};
+
+/// `step 120/5000 | loss 2.31 | norm 0.8 | lr 3.0e-4 | 41 ms | 12.4k tok/s | ETA 3m20s`
+std::string format_progress(const Progress& progress, double remaining_seconds);
+
+/// Shows progress on stderr: one line that is rewritten on a terminal, a plain line every few
+/// seconds elsewhere, nothing where `quiet`.
+class LiveLine {
+ public:
+  explicit LiveLine(bool quiet);
+  void show(const Progress& progress);
+  /// Ends the line on a terminal.
+  void finish();
+
+ private:
+  bool quiet_;
+  bool terminal_;
+  bool open_ = false;
+  double started_ = 0.0;
+  double last_shown_ = -1.0;
+};
+
+}  // namespace heed

@@ -25,7 +25,7 @@ struct CoreferenceReader {
 struct CoreferenceOptions {
   Language language = Language::english;
   uint64_t seed = 0;
-  int64_t steps = 500;
+  int64_t steps = 300;
   int64_t batch = 64;
 };
 /// Trains on generated sentences; `progress` is called after every step.

@@ -109,7 +109,7 @@ struct Gelu {
   static constexpr Unary kKind = Unary::gelu;
   template <class D>
   static HWY_INLINE hn::Vec<D> value(D d, hn::Vec<D> x) {
-    return hn::Mul(x, normal(d, x).cumulative);
+    return times_normal(d, x);
   }
   template <class D>
   static HWY_INLINE hn::Vec<D> slope(D d, hn::Vec<D> x) {

@@ -9,35 +9,44 @@
 namespace heed {
 namespace {
 
-/// The axis along which a strided source lies densely, where that is not the last axis that counts
-/// (extent above 1); -1 otherwise. Such a copy is a transpose.
-int dense_axis(const Tensor& source) {
-  int last = source.rank() - 1;
-  while (last >= 0 && source.shape()[last] == 1) {
-    --last;
+/// A strided source seen from its contiguous copy: `chunk` elements lie together in both; before
+/// them come `last`, the fastest axis of the copy, and `dense`, the fastest axis of the source.
+struct Transpose {
+  int last = -1;
+  int dense = -1;  // -1: not a transpose
+  int64_t chunk = 1;
+};
+
+Transpose find_transpose(const Shape& shape, const Shape& strides) {
+  Transpose found;
+  found.last = shape.rank() - 1;
+  while (found.last >= 0 && (shape[found.last] == 1 || strides[found.last] == found.chunk)) {
+    found.chunk *= shape[found.last--];
   }
-  if (last < 0 || source.strides()[last] <= 1) {
-    return -1;
-  }
-  for (int axis = 0; axis < last; ++axis) {
-    if (source.shape()[axis] > 1 && source.strides()[axis] == 1) {
-      return axis;
+  for (int axis = 0; axis < found.last; ++axis) {
+    const int fastest = found.dense < 0 ? found.last : found.dense;
+    if (shape[axis] > 1 && strides[axis] > 0 && strides[axis] < strides[fastest]) {
+      found.dense = axis;
     }
   }
-  return -1;
+  return found;
 }
 
-/// A transpose in square blocks: both sides of a block stay in the first cache. `to` is contiguous.
+/// Copies in blocks of both axes, so that what one line of a block brings into the cache serves the
+/// next. `to` is contiguous.
 template <class T>
-void copy_transposed(T* to, const T* from, const Shape& shape, const Shape& strides, int dense) {
-  constexpr int64_t kBlock = 32;
-  const int last = shape.rank() - 1;
+void copy_transposed(T* to, const T* from, const Shape& shape, const Shape& strides,
+                     const Transpose& how) {
+  const int64_t block = how.chunk == 1 ? 32 : 16;
+  const auto [last, dense, chunk] = how;
   const Shape out = contiguous_strides(shape);
-  const int64_t rows = (shape[dense] + kBlock - 1) / kBlock;
-  const int64_t columns = (shape[last] + kBlock - 1) / kBlock;
-  const int64_t matrices = shape.numel() / (shape[dense] * shape[last]);
-  parallel_for(matrices * rows, [&](int64_t tile) {
-    int64_t rest = tile / rows;
+  // A tile is a strip of about 16,384 elements: `block` lines along the dense axis.
+  const int64_t strip = std::max<int64_t>(block, 16384 / (block * chunk) / block * block);
+  const int64_t rows = (shape[dense] + block - 1) / block;
+  const int64_t strips = (shape[last] + strip - 1) / strip;
+  const int64_t matrices = shape.numel() / (shape[dense] * shape[last] * chunk);
+  parallel_for(matrices * rows * strips, [&](int64_t tile) {
+    int64_t rest = tile / strips / rows;
     int64_t into = 0;
     int64_t out_of = 0;
     for (int axis = last - 1; axis >= 0; --axis) {
@@ -47,16 +56,21 @@ void copy_transposed(T* to, const T* from, const Shape& shape, const Shape& stri
         rest /= shape[axis];
       }
     }
-    const int64_t row = tile % rows * kBlock;
-    const int64_t row_end = std::min(row + kBlock, shape[dense]);
-    for (int64_t block = 0; block < columns; ++block) {
-      const int64_t column = block * kBlock;
-      const int64_t column_end = std::min(column + kBlock, shape[last]);
+    const int64_t row = tile / strips % rows * block;
+    const int64_t row_end = std::min(row + block, shape[dense]);
+    const int64_t strip_end = std::min((tile % strips + 1) * strip, shape[last]);
+    for (int64_t column = tile % strips * strip; column < strip_end; column += block) {
+      const int64_t column_end = std::min(column + block, strip_end);
       for (int64_t i = row; i < row_end; ++i) {
         T* line = to + into + i * out[dense];
-        const T* source = from + out_of + i;
+        const T* source = from + out_of + i * strides[dense];
         for (int64_t j = column; j < column_end; ++j) {
-          line[j] = source[j * strides[last]];
+          if (chunk == 1) {
+            line[j] = source[j * strides[last]];
+          } else {
+            std::memcpy(static_cast<void*>(line + j * chunk), source + j * strides[last],
+                        static_cast<size_t>(chunk) * sizeof(T));
+          }
         }
       }
     }
@@ -104,14 +118,15 @@ void Tensor::copy_from(const Tensor& source) {
     copy_bytes(static_cast<char*>(raw()), static_cast<const char*>(source.raw()), bytes());
     return;
   }
-  const bool transposes = dtype() == source.dtype() && is_contiguous() && numel() > 0 &&
-                          shape()[rank() - 1] > 1 && dense_axis(source) >= 0;
+  Transpose how;
+  if (dtype() == source.dtype() && is_contiguous() && numel() > 0 && !shares_storage_with(source)) {
+    how = find_transpose(shape(), source.strides());
+  }
   dispatch_dtype(dtype(), "copy_from", [&](auto to_tag) {
     using To = decltype(to_tag);
     To* to = static_cast<To*>(raw());
-    if (transposes) {
-      copy_transposed(to, static_cast<const To*>(source.raw()), shape(), source.strides(),
-                      dense_axis(source));
+    if (how.dense >= 0) {
+      copy_transposed(to, static_cast<const To*>(source.raw()), shape(), source.strides(), how);
       return;
     }
     dispatch_dtype(source.dtype(), "copy_from", [&](auto from_tag) {

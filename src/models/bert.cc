@@ -51,9 +51,10 @@ class Bert final : public Model {
     vocabulary_ = extent(config, "vocab_size");
     types_ = extent_or(config, "type_vocab_size", 2);
     inner_ = extent(config, "intermediate_size");
-    check_size(config, static_cast<double>(vocabulary_ + context_) * static_cast<double>(width_) +
-                           static_cast<double>(layers_) * static_cast<double>(width_) *
-                               static_cast<double>(4 * width_ + 2 * inner_));
+    check_size(config, root,
+               static_cast<double>(vocabulary_ + context_) * static_cast<double>(width_) +
+                   static_cast<double>(layers_) * static_cast<double>(width_) *
+                       static_cast<double>(4 * width_ + 2 * inner_));
     eps_ = positive_or(config, "layer_norm_eps", 1e-12);
     init_ = Init::normal(positive_or(config, "initializer_range", 0.02));
     dropout_ = rate_or(config, "hidden_dropout_prob", 0.1);

@@ -1,6 +1,9 @@
 #include "models/common.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include <fstream>
 
 #include "base/check.h"
 
@@ -67,13 +70,27 @@ std::string architecture(const Json& config) {
   return found && found->is_array() && found->size() > 0 ? (*found)[0].string() : std::string();
 }
 
-void check_size(const Json& config, double parameters) {
-  const double memory =
+double memory_limit() {
+  double limit =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
-  check_data(
-      parameters * 4 <= memory, config.file(),
-      "describes a model of {:.3g} parameters ({:.3g} GB in f32); this machine has {:.3g} GB",
-      parameters, parameters * 4e-9, memory * 1e-9);
+  rlimit address_space{};
+  if (getrlimit(RLIMIT_AS, &address_space) == 0 && address_space.rlim_cur != RLIM_INFINITY) {
+    limit = std::min(limit, static_cast<double>(address_space.rlim_cur));
+  }
+  std::ifstream group("/sys/fs/cgroup/memory.max");
+  double group_limit = 0.0;
+  if (group >> group_limit) {  // "max" is no number
+    limit = std::min(limit, group_limit);
+  }
+  return limit;
+}
+
+void check_size(const Json& config, const Scope& scope, double parameters) {
+  constexpr double kSmallest = 18.0 / 32.0;  // bytes of a q4_0 weight
+  const double bytes = parameters * (scope.is_fresh() ? 4.0 : kSmallest);
+  check_data(bytes <= memory_limit(), config.file(),
+             "describes a model of {:.3g} parameters ({:.3g} GB); {:.3g} GB of memory are there",
+             parameters, bytes * 1e-9, memory_limit() * 1e-9);
 }
 
 void check_length(int64_t length, int64_t context) {

@@ -25,9 +25,11 @@ int64_t head_width(const Json& config, std::string_view width_key, int64_t width
                    std::string_view heads_key, int64_t heads);
 /// The head that config.json's `architectures` asks for, e.g. "BertForMaskedLM"; empty where null.
 std::string architecture(const Json& config);
-/// Refuses a configuration whose parameters would not fit this machine's memory, before anything is
-/// allocated. `parameters` counts elements.
-void check_size(const Json& config, double parameters);
+/// Bytes that this process may use: the machine's memory, or less where a limit is set.
+double memory_limit();
+/// Refuses a configuration whose parameters would not fit that, before anything is allocated.
+/// `parameters` counts elements; those of a file may be quantised.
+void check_size(const Json& config, const Scope& scope, double parameters);
 
 /// Refuses an input longer than the model's positions.
 void check_length(int64_t length, int64_t context);

@@ -41,9 +41,10 @@ class DistilBert final : public Model {
     inner_ = extent(config, "hidden_dim");
     context_ = extent(config, "max_position_embeddings");
     vocabulary_ = extent(config, "vocab_size");
-    check_size(config, static_cast<double>(vocabulary_ + context_) * static_cast<double>(width_) +
-                           static_cast<double>(layers_) * static_cast<double>(width_) *
-                               static_cast<double>(4 * width_ + 2 * inner_));
+    check_size(config, root,
+               static_cast<double>(vocabulary_ + context_) * static_cast<double>(width_) +
+                   static_cast<double>(layers_) * static_cast<double>(width_) *
+                       static_cast<double>(4 * width_ + 2 * inner_));
     init_ = Init::normal(positive_or(config, "initializer_range", 0.02));
     dropout_ = rate_or(config, "dropout", 0.1);
     activation_ = activation_of(config, "activation", "gelu");

@@ -98,7 +98,9 @@ ModelInput model_input(const TensorMap& tensors, const std::string& file) {
 }
 
 TensorMap run_forward(const Model& model, const ModelInput& input, const ForwardWanted& wanted) {
-  check(!wanted.grads || input.labels.defined(), "forward", "gradients need labels");
+  if (wanted.grads && !input.labels.defined()) {
+    fail(ErrorKind::usage, "forward", "gradients need labels among the inputs");
+  }
   TensorMap tensors;
   ModelOutput output;
   {

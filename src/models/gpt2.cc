@@ -19,9 +19,10 @@ class Gpt2 final : public Model, public CrossDecoder {
     vocabulary_ = extent(config, "vocab_size");
     const int64_t inner = extent_or(config, "n_inner", 4 * width_);
     has_cross_ = config.boolean_or("add_cross_attention", false);
-    check_size(config, static_cast<double>(vocabulary_ + context_) * static_cast<double>(width_) +
-                           static_cast<double>(layers_) * static_cast<double>(width_) *
-                               static_cast<double>((has_cross_ ? 8 : 4) * width_ + 2 * inner));
+    check_size(config, root,
+               static_cast<double>(vocabulary_ + context_) * static_cast<double>(width_) +
+                   static_cast<double>(layers_) * static_cast<double>(width_) *
+                       static_cast<double>((has_cross_ ? 8 : 4) * width_ + 2 * inner));
     root.allow_prefix("transformer.");
     root.ignore({"*.attn.bias", "*.attn.masked_bias", "*.crossattention.bias",
                  "*.crossattention.masked_bias"});

@@ -41,7 +41,7 @@ class RnnSeq2Seq final : public Model {
     dropout_ = rate_or(config, "dropout", 0.0);
     const RnnScore score = rnn_score(config, "attention");
     after_ = attends_after(score);
-    check_size(config,
+    check_size(config, root,
                static_cast<double>(source_vocabulary_ + vocabulary_) * static_cast<double>(embed_) +
                    static_cast<double>(hidden_) *
                        static_cast<double>(2 * vocabulary_ + 8 * embed_ + 16 * hidden_ + 4 * size));

@@ -127,7 +127,7 @@ TokenStack simple_encoder(const Json& config, const Scope& scope, bool causal) {
   options.causal = causal;
   const int64_t vocabulary = extent(config, "vocab_size");
   const int64_t width = options.sizes.width;
-  check_size(config,
+  check_size(config, scope,
              static_cast<double>(vocabulary + options.context) * static_cast<double>(width) +
                  stack_parameters(options.sizes, false));
   return TokenStack(scope, Embedding(scope / "embed_tokens", vocabulary, width, Init::normal(0.02)),

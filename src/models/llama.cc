@@ -25,7 +25,7 @@ class Llama final : public Model {
     const int64_t inner = extent(config, "intermediate_size");
     const bool tied = config.boolean_or("tie_word_embeddings", false);
     check_size(
-        config,
+        config, root,
         static_cast<double>(tied ? vocabulary_ : 2 * vocabulary_) * static_cast<double>(width_) +
             static_cast<double>(layers_) * static_cast<double>(width_) *
                 (static_cast<double>(2 * (heads_ + kv_heads_)) * static_cast<double>(head_width_) +

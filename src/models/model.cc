@@ -1,6 +1,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "heed/models.h"
+#include "models/common.h"
 #include "models/files.h"
 #include "models/registry.h"
 
@@ -44,6 +45,14 @@ std::unique_ptr<Model> build(std::string_view config_text, const std::string& co
                              TensorMap tensors, const std::string& file,
                              const LoadOptions& options) {
   const Json config = Json::parse(config_text, config_name);
+  if (options.trainable) {
+    double bytes = 0.0;
+    for (const auto& [name, tensor] : tensors) {
+      bytes += 4.0 * static_cast<double>(tensor.numel());
+    }
+    check_data(bytes <= memory_limit(), file, "is {:.3g} GB in f32; {:.3g} GB of memory are there",
+               bytes * 1e-9, memory_limit() * 1e-9);
+  }
   const Scope scope = Scope::loaded(std::move(tensors), file, options.trainable);
   return ModelAccess::finish(make_model(config, scope), config, scope);
 }

@@ -31,7 +31,7 @@ class T5 final : public EncoderDecoder {
                buckets_, max_distance_);
     const double inside =
         static_cast<double>(target_.heads) * static_cast<double>(target_.head_width);
-    check_size(config,
+    check_size(config, root,
                static_cast<double>(width_) * (static_cast<double>(vocabulary_) +
                                               static_cast<double>(layers_ + target_.layers) *
                                                   (4 * inside + 2 * static_cast<double>(inner_))));

@@ -39,7 +39,7 @@ class VisionEncoderDecoder final : public Model {
   }
 
   ModelOutput forward(const ModelInput& input) const override {
-    const Memory encoded = encoder_->encode(input);
+    const Memory encoded = image(input);
     ModelInput decoding = input;
     if (!input.decoder_input_ids.defined()) {
       check(input.labels.defined(), "forward", "decoder_input_ids are missing");
@@ -51,9 +51,7 @@ class VisionEncoderDecoder final : public Model {
     return output;
   }
 
-  Memory encode(const ModelInput& input) const override {
-    return projected(encoder_->encode(input));
-  }
+  Memory encode(const ModelInput& input) const override { return projected(image(input)); }
   SequenceCache new_cache(int64_t capacity) const override { return decoder_->new_cache(capacity); }
   Tensor decode(const Tensor& ids, Pass& pass) const override {
     const Place place("decoder");
@@ -64,6 +62,11 @@ class VisionEncoderDecoder final : public Model {
  private:
   int64_t token(const Json& config, std::string_view key) const {
     return config.integer_or(key, -1, -1, decoder_->vocabulary() - 1);
+  }
+
+  Memory image(const ModelInput& input) const {
+    const Place place("encoder");
+    return encoder_->encode(input);
   }
 
   Memory projected(const Memory& memory) const {

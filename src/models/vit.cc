@@ -86,7 +86,7 @@ class Vit final : public Model {
                "image_size {} x {} is no multiple of patch_size {} x {}", image.height, image.width,
                patch_.height, patch_.width);
     grid_ = {image.height / patch_.height, image.width / patch_.width};
-    check_size(config,
+    check_size(config, root,
                static_cast<double>(grid_.count()) * static_cast<double>(width_) +
                    static_cast<double>(patch_.count() * channels_) * static_cast<double>(width_) +
                    static_cast<double>(layers_) * static_cast<double>(width_) *

@@ -188,12 +188,32 @@ std::shared_ptr<TokenizerImpl> load_spm(const GgufFile& gguf, const Entries& ent
   return build_spm(v);
 }
 
+constexpr std::string_view kWhole = "tokenizer.huggingface.json";
+
+/// The tokenizer.json that came along says more than the ggml keys, which only name special tokens.
+std::shared_ptr<TokenizerImpl> load_whole(const GgufFile& gguf, size_t tokens) {
+  auto impl = build(Json::parse(gguf.string(kWhole), gguf.file()));
+  const std::pair<const char*, std::optional<int32_t>*> roles[] = {
+      {"bos_token_id", &impl->special.bos},     {"eos_token_id", &impl->special.eos},
+      {"padding_token_id", &impl->special.pad}, {"unknown_token_id", &impl->special.unk},
+      {"cls_token_id", &impl->special.cls},     {"seperator_token_id", &impl->special.sep},
+      {"mask_token_id", &impl->special.mask},
+  };
+  for (const auto& [key, place] : roles) {
+    *place = id_of(gguf, key, tokens);
+  }
+  return impl;
+}
+
 }  // namespace
 
 std::shared_ptr<TokenizerImpl> load_gguf(const std::filesystem::path& path) {
   const GgufFile gguf(path);
   const std::string model = gguf.string("tokenizer.ggml.model");
   Entries entries = read_entries(gguf);
+  if (gguf.has(kWhole)) {
+    return load_whole(gguf, entries.tokens.size());
+  }
   if (model == "gpt2") {
     return load_byte_bpe(gguf, entries);
   }

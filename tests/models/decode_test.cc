@@ -103,6 +103,20 @@ TEST(DecodeOne, Gpt2AndTheSimpleLanguageModel) {
   expect_steps_equal_forward(*simple, given.input, given.input.input_ids);
 }
 
+TEST(DecodeOne, Llama) {
+  for (const char* name : {"models/llama_gqa", "models/llama_tied", "models/llama_theta"}) {
+    Case given = load_case(name);
+    given.input.attention_mask = {};
+    expect_steps_equal_forward(*given.model, given.input, given.input.input_ids);
+  }
+}
+
+TEST(DecodeOne, VisionEncoderDecoder) {
+  Case given = load_case("models/vit_gpt2");
+  given.input.decoder_attention_mask = {};
+  expect_steps_equal_forward(*given.model, given.input, given.input.decoder_input_ids);
+}
+
 TEST(DecodeOne, Captioner) {
   const auto model = create_model(
       R"({"model_type": "heed-captioner", "vocab_size": 23, "d_model": 12, "feature_size": 10,

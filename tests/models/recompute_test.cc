@@ -36,7 +36,7 @@ TEST_P(Recompute, GivesTheSameGradients) {
 INSTANTIATE_TEST_SUITE_P(Models, Recompute,
                          testing::Values("models/bert_mlm", "models/distilbert_classify",
                                          "models/vit_classify", "models/t5_gated", "models/marian",
-                                         "models/gpt2_lm", "training/seq2seq"),
+                                         "models/gpt2_lm", "models/llama_gqa", "training/seq2seq"),
                          case_name);
 
 }  // namespace

@@ -61,3 +61,21 @@ for case in sorted(golden.iterdir()):
     print(f"{'ok' if good else 'FAILED'} {case.name}: {name}, error {error:.2e} {wrong or ''}")
 sys.exit(1 if failed else 0)
 PYTHON
+
+# A GGUF file of heed's tells the same story in llama.cpp.
+stories=$source_folder/../shared/data/stories260k
+if [ -d "$stories" ] && "$python" -c 'import llama_cpp' 2>/dev/null; then
+  "$heed" convert "$stories/stories260K.bin" "$work/stories.gguf" --tokenizer "$stories/tok512.bin" --quiet
+  "$python" - "$work/stories.gguf" "$stories/expected_stdout_t0_n200.txt" <<'PYTHON'
+import sys
+
+import llama_cpp
+
+model = llama_cpp.Llama(sys.argv[1], verbose=False, n_ctx=256)
+told = model("", max_tokens=60, temperature=0.0)["choices"][0]["text"]
+expected = open(sys.argv[2]).read()
+good = len(told) > 100 and expected.startswith(told)
+print("ok llama.cpp" if good else f"FAILED llama.cpp: {told!r}")
+sys.exit(0 if good else 1)
+PYTHON
+fi

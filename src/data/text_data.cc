@@ -77,7 +77,7 @@ bool is_whole_number(std::string_view text, int64_t& value) {
 std::vector<std::string> find_labels(const std::string& data, const DataOptions& options) {
   constexpr size_t kMost = 10000;
   std::set<std::string> found;
-  visit_labelled(data, options, [&](LabelledText example) {
+  visit_labelled(data, options, [&](LabelledText example, const TableReader&) {
     found.insert(std::move(example.label));
     check_data(found.size() <= kMost, data, "has more than {} labels; is it the right column?",
                kMost);
@@ -109,10 +109,10 @@ void make_labelled(const std::string& data, const Tokenizer& tokenizer, const Ca
   BatchTokenizer texts(tokenizer, text, Form::sequence);
   visit_labelled(
       data, options,
-      [&](LabelledText example) {
+      [&](LabelledText example, const TableReader& table) {
         const auto found = id_of.find(example.label);
-        check_data(found != id_of.end(), data, "has the label {}, which the model does not know",
-                   quote(example.label));
+        check_data(found != id_of.end(), table.where(), "the label {} is none of the {} known",
+                   quote(example.label), labels.size());
         label.append({&found->second, 1});
         label.end_sequence();
         texts.add(std::move(example.text));
@@ -237,7 +237,7 @@ std::vector<TextPair> read_pairs(const std::string& data, const DataOptions& opt
 std::vector<LabelledText> read_labelled(const std::string& data, const DataOptions& options,
                                         int64_t limit) {
   std::vector<LabelledText> examples;
-  visit_labelled(data, options, [&](LabelledText example) {
+  visit_labelled(data, options, [&](LabelledText example, const TableReader&) {
     examples.push_back(std::move(example));
     return static_cast<int64_t>(examples.size()) < limit;
   });

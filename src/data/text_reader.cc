@@ -5,7 +5,6 @@
 #include "base/check.h"
 #include "data/sources.h"
 #include "data/stream.h"
-#include "data/table.h"
 
 namespace heed {
 namespace {
@@ -128,7 +127,8 @@ void visit_pairs(const std::string& data, const DataOptions& options,
 }
 
 void visit_labelled(const std::string& data, const DataOptions& options,
-                    const std::function<bool(LabelledText)>& visit, const BytesDone& done) {
+                    const std::function<bool(LabelledText, const TableReader&)>& visit,
+                    const BytesDone& done) {
   const path file = one_table(data, "labels and texts");
   const std::vector<std::string> columns = {options.label_field, options.text_field};
   const bool swapped = label_comes_second(file, columns);
@@ -137,7 +137,7 @@ void visit_labelled(const std::string& data, const DataOptions& options,
   while (table->next(row)) {
     LabelledText example{std::move(row[swapped ? 1 : 0]), std::move(row[swapped ? 0 : 1])};
     check_data(!example.label.empty(), table->where(), "the label is empty");
-    if (!example.text.empty() && !visit(std::move(example))) {
+    if (!example.text.empty() && !visit(std::move(example), *table)) {
       return;
     }
     or_nothing(done)(table->done());

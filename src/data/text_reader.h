@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "data/table.h"
 #include "heed/data.h"
 
 namespace heed {
@@ -22,8 +23,9 @@ void visit_texts(const std::vector<std::filesystem::path>& files, const DataOpti
 /// Pairs of which neither part is empty; `visit` gives false when it has enough.
 void visit_pairs(const std::string& data, const DataOptions& options,
                  const std::function<bool(TextPair)>& visit, const BytesDone& done = {});
-/// Rows of which neither part is empty.
+/// Rows of which neither part is empty; the reader knows where they stand.
 void visit_labelled(const std::string& data, const DataOptions& options,
-                    const std::function<bool(LabelledText)>& visit, const BytesDone& done = {});
+                    const std::function<bool(LabelledText, const TableReader&)>& visit,
+                    const BytesDone& done = {});
 
 }  // namespace heed

@@ -172,6 +172,10 @@ void add_options(CLI::App& app, InspectOptions& o) {
       ->capture_default_str();
   app.add_flag("--rollout", o.rollout, "Attention through all layers together");
   app.add_flag("--heads-table", o.heads_table, "What each head does, as a table");
+  app.add_flag("--patches", o.patches, "For images: the weights over the image (svg, png)");
+  app.add_option("--query", o.query, "With --patches: the query whose weights are shown")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
   app.add_option("--mute", o.mute, "LAYER.HEAD to silence, or LAYER.HEAD=SCALE; may be repeated");
   app.add_flag("--no-causal", o.no_causal, "Let every token see the later ones");
   app.add_option("--format", o.format, "term, svg, png, html, json or npy")

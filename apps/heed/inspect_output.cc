@@ -35,6 +35,9 @@ class Writer {
       write_npy();
     } else if (options_.format == "term") {
       put(terminal());
+    } else if (options_.patches) {
+      const PatchPicture picture = view_.patches();
+      put(options_.format == "svg" ? to_svg(picture) : to_png(picture));
     } else if (options_.format == "html") {
       put(rollout_page());
     } else {

@@ -30,6 +30,8 @@ struct InspectOptions {
   bool no_causal = false;
   bool rollout = false;
   bool heads_table = false;
+  bool patches = false;
+  int64_t query = 0;  ///< whose patches are shown
   std::string show = "weights";
   std::string language = "en";
   int width = 0;

@@ -134,4 +134,44 @@ Heatmap InspectView::heatmap(int64_t rows, int64_t columns) const {
   return map;
 }
 
+Tensor InspectView::patch_weights(const Chosen& each, int64_t query) const {
+  const InspectInput& input = inspection_.input;
+  const int64_t first = input.first_patch;
+  return each.attention->record
+      .weights(0, each.head, query, query + 1, first,
+               first + input.patch_rows * input.patch_columns)
+      .to(DType::f32)
+      .alias({input.patch_rows, input.patch_columns}, {input.patch_columns, 1}, 0);
+}
+
+PatchPicture InspectView::patches() const {
+  const RecordedAttention& first = *chosen_.front().attention;
+  const InspectInput& input = inspection_.input;
+  if (!input.image.defined() || kind_ == "decoder" ||
+      first.keys() < input.first_patch + input.patch_rows * input.patch_columns) {
+    fail(ErrorKind::usage, "--patches", "this attention does not look at an image");
+  }
+  PatchPicture picture;
+  picture.title = title();
+  picture.image = input.image;
+  if (kind_ == "cross" && chosen_.size() == 1) {
+    const std::vector<std::string> words = inspection_.row_labels(first);
+    for (int64_t query = 0; query < first.queries(); ++query) {
+      picture.panels.push_back(
+          {words.empty() ? std::to_string(query) : words[static_cast<size_t>(query)],
+           patch_weights(chosen_.front(), query)});
+    }
+    return picture;
+  }
+  if (options_.query >= first.queries()) {
+    fail(ErrorKind::usage, "--query", "{} is not among the {} queries", options_.query,
+         first.queries());
+  }
+  for (const Chosen& each : chosen_) {
+    picture.panels.push_back({fmt::format("{} {}", word("Head", "헤드"), each.head),
+                              patch_weights(each, options_.query)});
+  }
+  return picture;
+}
+
 }  // namespace heed::app

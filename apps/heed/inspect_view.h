@@ -32,9 +32,12 @@ class InspectView {
   /// The map of a head as the options want it, pooled to at most that many cells.
   Tensor values_of(const Chosen& each, int64_t rows, int64_t columns) const;
   Heatmap heatmap(int64_t rows, int64_t columns) const;
+  /// What a query sees of the image, a panel a head; of a caption, a panel a word.
+  PatchPicture patches() const;
 
  private:
   std::string default_kind() const;
+  Tensor patch_weights(const Chosen& each, int64_t query) const;
   void choose();
 
   const Inspection& inspection_;

@@ -91,6 +91,18 @@ HEED_API std::string to_json(const Heatmap& map);
 /// several.
 HEED_API Tensor to_tensor(const Heatmap& map);
 
+/// An image under the weights of its patches, once a panel.
+struct PatchPicture {
+  std::string title;
+  Tensor image;  ///< u8 [H, W, 3]
+  /// Each [patch rows, patch columns] over the whole image; a panel's largest weight is the most
+  /// opaque.
+  std::vector<HeatmapPanel> panels;
+  int64_t panels_across = 0;  ///< 0: as square as it goes
+};
+HEED_API std::string to_svg(const PatchPicture& picture);
+HEED_API std::string to_png(const PatchPicture& picture, double scale = 2.0);
+
 struct Series {
   std::string name;
   std::vector<double> x;

@@ -133,12 +133,14 @@ std::shared_ptr<TokenizerImpl> build(const Json& json, BuildOptions options) {
   impl->document = [json] { return json.dump(1); };
   const Json model = json.at("model");
   const std::string type = model.string_or("type", model.has("merges") ? "BPE" : "");
+  // With affixes on its symbols the model reads bytes in their written form, not as they are.
+  const bool bytes = type == "BPE" && model.string_or("continuing_subword_prefix", "").empty() &&
+                     model.string_or("end_of_word_suffix", "").empty();
   if (json.has("normalizer")) {
     impl->normalizer = make_normalizer(json.at("normalizer"));
   }
   if (json.has("pre_tokenizer")) {
-    impl->pretokenizer =
-        make_pretokenizer(json.at("pre_tokenizer"), type == "BPE" ? &impl->plan : nullptr);
+    impl->pretokenizer = make_pretokenizer(json.at("pre_tokenizer"), bytes ? &impl->plan : nullptr);
   }
   impl->model =
       options.model != nullptr ? std::move(options.model) : make_model(model, impl->plan.raw_bytes);

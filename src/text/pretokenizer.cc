@@ -136,8 +136,13 @@ class WhitespaceSplit final : public PreTokenizer {
 };
 
 class Whitespace final : public PreTokenizer {
+  /// \w+|[^\w\s]+ with Unicode's own definition of a word character.
+  static constexpr std::string_view kWords =
+      R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200c}\x{200d}]+|)"
+      R"([^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200c}\x{200d}\s]+)";
+
  public:
-  explicit Whitespace(const Json& json) : words_(R"(\w+|[^\w\s]+)", json.file()) {}
+  explicit Whitespace(const Json& json) : words_(kWords, json.file()) {}
   void apply(AlignedText& text, std::vector<Piece>& pieces) const override {
     split(text, pieces, Behavior::removed, true,
           [&](std::string_view part, std::vector<Piece>& matches) {

@@ -25,10 +25,11 @@ std::string message_of(int code) {
   return reinterpret_cast<const char*>(buffer);
 }
 
-/// The reference engines' \s and \w differ from PCRE2's: \s is White_Space, \w is Unicode's word.
+/// Oniguruma, which tokenizer.json's patterns are written for, has another idea of \s and \w than
+/// PCRE2: White_Space; and letters, marks, numbers and connectors.
 std::string translate(std::string_view pattern) {
   constexpr std::string_view kSpace = R"(\t-\r\x{85}\p{Z})";
-  constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200c}\x{200d})";
+  constexpr std::string_view kWord = R"(\p{L}\p{M}\p{N}\p{Pc})";
   std::string out;
   bool in_class = false;
   for (size_t i = 0; i < pattern.size(); ++i) {

@@ -42,6 +42,24 @@ const std::array<CharClass, kPlane>& plane_classes() {
   return table;
 }
 
+/// Whether a character, once decomposed, may compose with or move before what precedes it.
+bool joins_backward(char32_t code) {
+  if (code < 0x300) {
+    return false;
+  }
+  std::array<utf8proc_int32_t, 32> parts{};
+  int state = 0;
+  const auto n = utf8proc_decompose_char(
+      static_cast<utf8proc_int32_t>(code), parts.data(), parts.size(),
+      static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT), &state);
+  if (n < 1) {
+    return false;
+  }
+  const bool vowel_or_final =
+      (parts[0] >= 0x1161 && parts[0] <= 0x1175) || (parts[0] >= 0x11A8 && parts[0] <= 0x11C2);
+  return vowel_or_final || utf8proc_get_property(parts[0])->combining_class != 0;
+}
+
 }  // namespace
 
 CharClasses::CharClasses() : plane_(plane_classes().data()) {}
@@ -84,7 +102,6 @@ bool is_other(char32_t code) {
   switch (category(code)) {
     case UTF8PROC_CATEGORY_CC:
     case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_CN:
     case UTF8PROC_CATEGORY_CO:
     case UTF8PROC_CATEGORY_CS:
       return true;
@@ -179,14 +196,14 @@ void append_lower(std::string& out, char32_t code) {
   append_code(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))));
 }
 
-void append_normalized(std::string& out, std::string_view cluster, NormalForm form) {
+void append_normalized(std::string& out, std::string_view segment, NormalForm form) {
   int options = UTF8PROC_STABLE;
   options |=
       form == NormalForm::nfc || form == NormalForm::nfkc ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE;
   options |= form == NormalForm::nfkc || form == NormalForm::nfkd ? UTF8PROC_COMPAT : 0;
   const auto option = static_cast<utf8proc_option_t>(options);
-  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(cluster.data());
-  const auto size = static_cast<utf8proc_ssize_t>(cluster.size());
+  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(segment.data());
+  const auto size = static_cast<utf8proc_ssize_t>(segment.size());
   std::array<utf8proc_int32_t, 64> small;
   std::vector<utf8proc_int32_t> large;
   utf8proc_int32_t* buffer = small.data();
@@ -198,13 +215,23 @@ void append_normalized(std::string& out, std::string_view cluster, NormalForm fo
     n = utf8proc_decompose(bytes, size, buffer, n, option);
   }
   if (n < 0) {  // bytes that are not UTF-8 stay as they are
-    out.append(cluster);
+    out.append(segment);
     return;
   }
   n = utf8proc_normalize_utf32(buffer, n, option);
   for (utf8proc_ssize_t i = 0; i < n; ++i) {
     append_code(out, static_cast<char32_t>(buffer[i]));
   }
+}
+
+size_t segment_end(std::string_view text, size_t begin) {
+  constexpr size_t kLongest = 4096;  // no more than a cluster of its own needs
+  size_t end = cluster_end(text, begin);
+  while (end < text.size() && end - begin < kLongest &&
+         joins_backward(decode_one(text.data() + end, text.data() + text.size()).code)) {
+    end = cluster_end(text, end);
+  }
+  return end;
 }
 
 size_t cluster_end(std::string_view text, size_t begin) {

@@ -79,7 +79,7 @@ inline bool is_bert_punctuation(char32_t c) {
   return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) ||
          (c >= 123 && c <= 126) || (c >= 128 && is_punctuation(c));
 }
-/// Categories C*: control, format, unassigned, private use, surrogate.
+/// Control, format, private use and surrogate; what is not assigned yet does not count.
 bool is_other(char32_t code);
 inline bool is_nonspacing_mark(char32_t code) { return category(code) == UTF8PROC_CATEGORY_MN; }
 /// \w of the reference regex engines: alphabetic, mark, decimal digit, connector, joiner.
@@ -96,9 +96,12 @@ size_t count_characters(std::string_view text);
 void append_lower(std::string& out, char32_t code);
 
 enum class NormalForm { nfc, nfd, nfkc, nfkd };
-/// Appends one grapheme cluster in the given form. Normalising cluster by cluster equals
-/// normalising the whole, as nothing composes or reorders across their borders.
-void append_normalized(std::string& out, std::string_view cluster, NormalForm form);
+/// Appends one segment (see below) in the given form.
+void append_normalized(std::string& out, std::string_view segment, NormalForm form);
+/// End of the segment that begins at `begin`: grapheme clusters, joined where the next one starts,
+/// when decomposed, with something that may compose with what is before it, as ㅉ and ㅏ do.
+/// Normalising segment by segment equals normalising the whole.
+size_t segment_end(std::string_view text, size_t begin);
 /// End of the grapheme cluster that begins at `begin`.
 size_t cluster_end(std::string_view text, size_t begin);
 

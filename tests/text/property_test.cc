@@ -10,7 +10,8 @@ namespace {
 
 const std::string kText =
     "The animal didn't cross the street because it was too tired. 동물은 너무 피곤해서 길을 건너지 "
-    "않았다. 안녕하세요! L'été 2024, 12,345.67 — naïve café; 日本語もある。 🦙🚀\r\n\ttabs "
+    "않았다. 안녕하세요! L'été 2024, 12,345.67 — naïve café; 日本語もある。 "
+    "🦙🚀\r\n\ttabs "
     " "
     "and "
     "spaces, tired animals, the street, the streets, crossing.\n";
@@ -176,6 +177,15 @@ TEST(Property, PairsAndTheirTypes) {
   Tokenizer::BatchOptions options;
   options.truncation = Truncation{.max_length = 8};
   EXPECT_EQ(tokenizer.encode_batch(pairs, options)[0].ids.size(), 8u);
+}
+
+/// Affixes go on the written form of the bytes, as Hugging Face has it.
+TEST(Property, ByteLevelWithAffixes) {
+  const Tokenizer tokenizer = Tokenizer::from_json(R"({
+    "pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},
+    "model":{"type":"BPE","continuing_subword_prefix":"##","end_of_word_suffix":"/",
+             "vocab":{"a":0,"##b/":1,"ab/":2,"Ġ":3,"##a/":4},"merges":[["a","##b/"]]}})");
+  EXPECT_EQ(tokenizer.encode_ids("ab a"), (std::vector<int32_t>{2, 3, 4}));
 }
 
 TEST(Property, AddedTokensAreFoundInText) {

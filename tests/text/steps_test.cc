@@ -22,6 +22,8 @@ TEST(Normalizer, Forms) {
   EXPECT_EQ(normalized(R"({"type":"NFC"})", "e\u0301 \u1112\u1161\u11ab x"), "é 한 x");
   EXPECT_EQ(normalized(R"({"type":"NFD"})", "é 한"), "e\u0301 \u1112\u1161\u11ab");
   EXPECT_EQ(normalized(R"({"type":"NFKC"})", "ﬁ ① Ⅳ"), "fi 1 IV");
+  EXPECT_EQ(normalized(R"({"type":"NFKC"})", "\u3149\u314f \u314e\u314f \uff76\uff9e"),
+            "\uc9dc \ud558 \u30ac");
   EXPECT_EQ(normalized(R"({"type":"NFKD"})", "ﬁ é"), "fi e\u0301");
   EXPECT_EQ(normalized(R"({"type":"NFD"})", "a\u0323\u0301 a\u0301\u0323"),
             "a\u0323\u0301 a\u0323\u0301");
@@ -92,6 +94,10 @@ TEST(PreTokenizer, Others) {
             (Words{"Hey", ",", "you", "$", "안녕", "!"}));
   EXPECT_EQ(pieces(R"({"type":"Whitespace"})", "Hey, you_2!! e\u0301"),
             (Words{"Hey", ",", "you_2", "!!", "e\u0301"}));
+  EXPECT_EQ(
+      pieces(R"({"type":"Split","pattern":{"Regex":"\\w+"},"behavior":"Removed"})", "a½\u200d ㄱ_"),
+      (Words{"\u200d "}));
+  EXPECT_EQ(pieces(R"({"type":"Whitespace"})", "x\u200dy ½"), (Words{"x\u200dy", "½"}));
   EXPECT_EQ(pieces(R"({"type":"WhitespaceSplit"})", " a,b\u3000c "), (Words{"a,b", "c"}));
   EXPECT_EQ(pieces(R"({"type":"Digits","individual_digits":true})", "a12b"),
             (Words{"a", "1", "2", "b"}));

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "heed/export.h"
+
+namespace heed {
+
+/// A training run. What is 0 or empty is chosen by the task and the data.
+struct TrainOptions {
+  std::string task;  ///< lm, mlm, translate, classify, image-classify, caption, regress
+  std::string data;
+  std::string validation;  ///< a set of its own; empty: a share of the data
+  double validation_share = 0.05;
+  std::filesystem::path out;
+  std::string arch;                 ///< model_type; empty: the task's usual one
+  std::string tokenizer;            ///< char, bpe:N, wordpiece:N, unigram:N or a file
+  std::string from;                 ///< fine-tune this model folder
+  std::vector<std::string> freeze;  ///< beginnings of parameter names that stay as they are
+
+  int64_t layers = 4, heads = 4, width = 128, ff = 0, context = 128, vocab = 0;
+  double dropout = 0.1;
+
+  int64_t batch = 32;       ///< examples of a step
+  int64_t micro_batch = 0;  ///< examples at a time; 0: all of them
+  int64_t steps = 0;        ///< 0: by epochs
+  int64_t epochs = 1;
+  double lr = 1e-3;
+  int64_t warmup = 100;
+  std::string schedule = "cosine";
+  double weight_decay = 0.01;
+  double clip = 1.0;
+  double label_smoothing = 0.0;
+  uint64_t seed = 0;
+  bool recompute = false;
+
+  int64_t eval_every = 0;        ///< steps; 0: a tenth of the run
+  int64_t checkpoint_every = 0;  ///< steps; 0: a tenth of the run
+  int64_t keep = 2;              ///< checkpoints
+  bool resume = false;
+  bool quiet = false;
+};
+
+struct TrainResult {
+  int64_t steps = 0;
+  double loss = 0.0;         ///< of the last step
+  double val_loss = 0.0;     ///< the best; 0 without validation
+  bool interrupted = false;  ///< SIGINT or SIGTERM: saved, go on with `resume`
+};
+
+/// Trains and leaves a run folder: config.toml, metrics.jsonl, checkpoints/, model/. The same
+/// options give bit-identical weights for any thread count, and a resumed run those of an unbroken
+/// one.
+HEED_API TrainResult train(const TrainOptions& options);
+
+/// The options as TOML, as the run folder keeps them; and back, over the values that are there.
+HEED_API std::string dump_train_options(const TrainOptions& options);
+HEED_API void read_train_options(const std::filesystem::path& path, TrainOptions& options);
+
+}  // namespace heed

@@ -1,0 +1,79 @@
+#include "base/check.h"
+#include "heed/train.h"
+#include "io/toml.h"
+
+namespace heed {
+namespace {
+
+/// Calls fn(name, field) for every option that a file may hold: one table for reading and writing.
+template <class Options, class Fn>
+void each_option(Options& o, Fn&& fn) {
+  fn("task", o.task);
+  fn("data", o.data);
+  fn("validation", o.validation);
+  fn("validation_share", o.validation_share);
+  fn("arch", o.arch);
+  fn("tokenizer", o.tokenizer);
+  fn("from", o.from);
+  fn("layers", o.layers);
+  fn("heads", o.heads);
+  fn("width", o.width);
+  fn("ff", o.ff);
+  fn("context", o.context);
+  fn("vocab", o.vocab);
+  fn("dropout", o.dropout);
+  fn("batch", o.batch);
+  fn("micro_batch", o.micro_batch);
+  fn("steps", o.steps);
+  fn("epochs", o.epochs);
+  fn("lr", o.lr);
+  fn("warmup", o.warmup);
+  fn("schedule", o.schedule);
+  fn("weight_decay", o.weight_decay);
+  fn("clip", o.clip);
+  fn("label_smoothing", o.label_smoothing);
+  fn("seed", o.seed);
+  fn("recompute", o.recompute);
+  fn("eval_every", o.eval_every);
+  fn("checkpoint_every", o.checkpoint_every);
+  fn("keep", o.keep);
+}
+
+struct Reader {
+  const Json& file;
+  void operator()(const char* name, std::string& value) const {
+    value = file.string_or(name, value);
+  }
+  void operator()(const char* name, int64_t& value) const {
+    value = file.integer_or(name, value, 0, int64_t{1} << 40);
+  }
+  void operator()(const char* name, uint64_t& value) const {
+    value = static_cast<uint64_t>(file.integer_or(name, static_cast<int64_t>(value), 0, INT64_MAX));
+  }
+  void operator()(const char* name, double& value) const {
+    value = file.number_or(name, value, 0.0, 1e12);
+  }
+  void operator()(const char* name, bool& value) const { value = file.boolean_or(name, value); }
+};
+
+}  // namespace
+
+std::string dump_train_options(const TrainOptions& options) {
+  TomlWriter writer;
+  writer.comment("heed train: the options of this run");
+  each_option(options, [&](const char* name, const auto& value) { writer.field(name, value); });
+  return writer.text();
+}
+
+void read_train_options(const std::filesystem::path& path, TrainOptions& options) {
+  const Json file = read_toml(path);
+  std::vector<std::string> known;
+  each_option(options, [&](const char* name, const auto&) { known.emplace_back(name); });
+  file.for_each([&](const std::string& key, const Json&) {
+    check_data(std::find(known.begin(), known.end(), key) != known.end(), path.native(),
+               "'{}' is no option of heed train; known are {}", key, fmt::join(known, ", "));
+  });
+  each_option(options, Reader{file});
+}
+
+}  // namespace heed

@@ -1,0 +1,176 @@
+#include "train/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <sstream>
+
+#include "base/check.h"
+#include "base/checksum.h"
+#include "base/file.h"
+#include "heed/io.h"
+#include "io/json.h"
+#include "io/json_writer.h"
+
+namespace heed {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string checksum_of(const fs::path& file) {
+  const MappedFile mapped(file);
+  return fmt::format("{:08x}", crc32_of(mapped.text()));
+}
+
+std::vector<fs::path> checkpoints_of(const fs::path& folder) {
+  std::vector<fs::path> found;
+  if (fs::is_directory(folder)) {
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (entry.path().filename().string().starts_with("step-")) {
+        found.push_back(entry.path());
+      }
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::string state_json(const RunState& state, const fs::path& folder) {
+  JsonWriter json(2);
+  json.begin_object();
+  json.field("step", state.step).field("best", state.best);
+  json.field("random_seed", std::to_string(state.random.seed));
+  json.field("random_stream", std::to_string(state.random.next_stream));
+  json.key("loader").begin_object();
+  json.field("step", state.loader.step).field("seed", std::to_string(state.loader.seed));
+  json.field("batch", state.loader.batch);
+  json.field("fingerprint", std::to_string(state.loader.fingerprint)).end_object();
+  json.field("options", state.options);
+  json.key("checksums").begin_object();
+  for (const char* name : {"model.safetensors", "optimizer.safetensors"}) {
+    json.field(name, checksum_of(folder / name));
+  }
+  json.end_object().end_object();
+  return json.text();
+}
+
+RunState read_state(const fs::path& folder) {
+  const Json json = Json::read(folder / "state.json");
+  json.at("checksums").for_each([&](const std::string& name, const Json& sum) {
+    check_data(checksum_of(folder / name) == sum.string(), (folder / name).native(),
+               "does not match its checksum");
+  });
+  auto whole = [](const Json& object, const char* key) {
+    return static_cast<uint64_t>(std::stoull(object.string(key)));
+  };
+  RunState state;
+  state.step = json.integer("step", 0, INT64_MAX);
+  state.best = json.number("best", 0.0, 1e300);
+  state.random = {whole(json, "random_seed"), whole(json, "random_stream")};
+  const Json loader = json.at("loader");
+  state.loader = {loader.integer("step", 0, INT64_MAX), whole(loader, "seed"),
+                  loader.integer("batch", 0, INT64_MAX), whole(loader, "fingerprint")};
+  state.options = json.string("options");
+  return state;
+}
+
+}  // namespace
+
+RunFolder::RunFolder(const fs::path& path, bool resume) : path_(path) {
+  const bool used = fs::exists(path / "metrics.jsonl") || fs::exists(path / "checkpoints");
+  if (used && !resume) {
+    fail(ErrorKind::usage, path.native(),
+         "holds a run already; go on with --resume, or give another --out");
+  }
+  make_folder(path / "checkpoints");
+  lock_ = open((path / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock_ < 0) {
+    fail(ErrorKind::runtime, path.native(), "cannot be written; the run would be lost");
+  }
+  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    close(lock_);
+    fail(ErrorKind::runtime, path.native(), "another process trains in this folder");
+  }
+}
+
+RunFolder::~RunFolder() {
+  if (lock_ >= 0) {
+    close(lock_);
+  }
+}
+
+void RunFolder::add_metrics(const std::string& json) const {
+  std::FILE* file = std::fopen((path_ / "metrics.jsonl").c_str(), "a");
+  const std::string line = json + "\n";
+  const bool written =
+      file != nullptr && std::fwrite(line.data(), 1, line.size(), file) == line.size();
+  const bool closed = file != nullptr && std::fclose(file) == 0;
+  if (!written || !closed) {
+    fail(ErrorKind::runtime, (path_ / "metrics.jsonl").native(), "cannot be written");
+  }
+}
+
+void RunFolder::cut_metrics(int64_t step) const {
+  const fs::path file = path_ / "metrics.jsonl";
+  if (!fs::exists(file)) {
+    return;
+  }
+  std::istringstream lines(read_file(file));
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    if (Json::parse(line, file.native()).integer("step", 0, INT64_MAX) <= step) {
+      kept += line + "\n";
+    }
+  }
+  write_file_atomically(file, kept);
+}
+
+void RunFolder::save(const Model& model, const Optimizer& optimizer, const RunState& state,
+                     int64_t keep) const {
+  const fs::path folder = path_ / "checkpoints";
+  const fs::path temporary = folder / fmt::format("tmp.{}", getpid());
+  const fs::path final_name = folder / fmt::format("step-{:06}", state.step);
+  fs::remove_all(temporary);
+  make_folder(temporary);
+  TensorMap weights;
+  for (const Parameter& parameter : model.parameters()) {
+    weights.emplace(parameter.name, parameter.tensor.detach());
+  }
+  save_safetensors(temporary / "model.safetensors", weights);
+  save_safetensors(temporary / "optimizer.safetensors", optimizer.state());
+  write_file_atomically(temporary / "state.json", state_json(state, temporary));
+  sync_folder(temporary);
+  fs::remove_all(final_name);
+  fs::rename(temporary, final_name);
+  sync_folder(folder);
+  std::vector<fs::path> all = checkpoints_of(folder);
+  for (size_t i = 0; i + static_cast<size_t>(std::max<int64_t>(keep, 1)) < all.size(); ++i) {
+    fs::remove_all(all[i]);
+  }
+}
+
+std::optional<RunState> RunFolder::restore(const Model& model, Optimizer& optimizer) const {
+  std::vector<fs::path> all = checkpoints_of(path_ / "checkpoints");
+  for (auto folder = all.rbegin(); folder != all.rend(); ++folder) {
+    try {
+      const RunState state = read_state(*folder);
+      const TensorMap weights = load_safetensors(*folder / "model.safetensors");
+      for (const Parameter& parameter : model.parameters()) {
+        const auto found = weights.find(parameter.name);
+        check_data(found != weights.end(), folder->native(), "lacks '{}'", parameter.name);
+        Tensor tensor = parameter.tensor;
+        tensor.copy_from(found->second);
+      }
+      optimizer.load_state(load_safetensors(*folder / "optimizer.safetensors"));
+      return state;
+    } catch (const Error& error) {
+      std::fprintf(stderr, "heed: %s; the checkpoint before it is used\n", error.what());
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace heed

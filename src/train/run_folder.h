@@ -1,0 +1,48 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "heed/data.h"
+#include "heed/models.h"
+#include "heed/optim.h"
+#include "heed/random.h"
+
+namespace heed {
+
+/// Where a run is, beside weights and moments.
+struct RunState {
+  int64_t step = 0;
+  double best = 0.0;  ///< validation loss; 0: none yet
+  RandomState random;
+  LoaderState loader;
+  std::string options;  ///< as TOML: a resumed run must have the same
+};
+
+/// The folder of a run. Only one process at a time may hold it.
+class RunFolder {
+ public:
+  /// Makes the folder (or opens it, to resume) and proves that it can be written.
+  RunFolder(const std::filesystem::path& path, bool resume);
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  /// Adds a line to metrics.jsonl.
+  void add_metrics(const std::string& json) const;
+  /// Drops the lines of steps after `step`: what a broken run did beyond its last checkpoint.
+  void cut_metrics(int64_t step) const;
+  /// Writes checkpoints/step-NNNNNN in one step, then removes all but the last `keep`.
+  void save(const Model& model, const Optimizer& optimizer, const RunState& state,
+            int64_t keep) const;
+  /// The newest checkpoint whose checksums hold, into model and optimizer; warns of broken ones.
+  std::optional<RunState> restore(const Model& model, Optimizer& optimizer) const;
+
+ private:
+  std::filesystem::path path_;
+  int lock_ = -1;
+};
+
+}  // namespace heed

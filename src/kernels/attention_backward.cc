@@ -304,6 +304,13 @@ Plan make_plan(const AttentionProblem<T>& p, const ScoreView<T>& dbias) {
   if (tasks < kEnough && tiles >= 8 && (dbias.data == nullptr || dbias.query != 0)) {
     plan.splits = 4;
   }
+  // Each further split has arrays of its own: no more than this for all of them.
+  constexpr int64_t kMostBytes = 48 << 20;
+  const int64_t array =
+      p.batch * p.kv_heads * p.keys * (p.depth + p.value_depth) * static_cast<int64_t>(sizeof(T));
+  while (plan.splits > 1 && (plan.splits - 1) * array > kMostBytes) {
+    plan.splits /= 2;
+  }
   return plan;
 }
 

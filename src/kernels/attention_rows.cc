@@ -174,7 +174,8 @@ void weigh_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int64_t row
                 const KeyTile& shared, bool by_head, uint8_t* visible, RowBuffers<C>& work) {
   const hn::ScalableTag<C> d;
   const auto count = static_cast<size_t>(shared.count);
-  const size_t padded_count = (count + hn::Lanes(d) - 1) / hn::Lanes(d) * hn::Lanes(d);
+  const size_t step = HWY_MAX(hn::Lanes(d), size_t{4});  // whole vectors, whole turns of the sum
+  const size_t padded_count = (count + step - 1) / step * step;
   size_t stride = 0;
   const C* k = compute_rows(p.k, b, kv, shared.key, shared.count, p.depth, work.k, &stride);
   transpose_scaled(k, stride, count, static_cast<size_t>(p.depth), C{1}, work.keys,

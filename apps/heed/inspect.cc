@@ -11,6 +11,7 @@
 #include "heed/autograd.h"
 #include "heed/inspect_run.h"
 #include "heed/ops.h"
+#include "io/json.h"
 
 namespace heed::app {
 namespace {
@@ -64,6 +65,14 @@ Tensor answer(const Tensor& logits) {
   return first.rank() == 1 ? first : select(first, 0, first.size(0) - 1);
 }
 
+/// What the configuration calls a class.
+std::string class_name(const Model& model, int64_t index) {
+  const Json config = Json::parse(model.config(), "config.json");
+  const auto names = config.find("id2label");
+  return names ? names->string_or(std::to_string(index), fmt::format("class {}", index))
+               : fmt::format("class {}", index);
+}
+
 std::vector<Guess> guesses(const Model& model, const Tensor& logits, const Tokenizer& tokenizer) {
   std::vector<Guess> list;
   if (!logits.defined() || logits.rank() < 2 || logits.rank() > 3) {
@@ -84,9 +93,10 @@ std::vector<Guess> guesses(const Model& model, const Tensor& logits, const Token
     const int64_t id = order[i];
     const auto token = static_cast<int32_t>(id);
     const bool known = tokens && id < tokenizer.vocab_size();
-    list.push_back({known ? tokenizer.decode(std::vector<int32_t>{token}, false)
-                          : fmt::format("{} {}", tokens ? "token" : "class", id),
-                    shares[static_cast<size_t>(id)]});
+    const std::string name = known    ? tokenizer.decode(std::vector<int32_t>{token}, false)
+                             : tokens ? fmt::format("token {}", id)
+                                      : class_name(model, id);
+    list.push_back({name, shares[static_cast<size_t>(id)]});
   }
   return list;
 }

@@ -54,15 +54,30 @@ std::array<double, 3> three(const Json& list, const char* key) {
   return values;
 }
 
-/// pixel_values f32 [1, C, size, size], as preprocessor_config.json wants them where it is there.
-Tensor pixels_of(const Tensor& image, int64_t size, const std::filesystem::path& folder) {
+struct Extent {
+  int64_t height = 0, width = 0;
+};
+
+/// A size as one number or as [height, width].
+Extent extent_of(const Json& config, const char* key, int64_t otherwise) {
+  constexpr int64_t kMost = 1 << 12;
+  const auto found = config.find(key);
+  if (found && found->is_array() && found->size() == 2) {
+    return {(*found)[0].integer(1, kMost), (*found)[1].integer(1, kMost)};
+  }
+  const int64_t side = config.integer_or(key, otherwise, 1, kMost);
+  return {side, side};
+}
+
+/// pixel_values f32 [1, C, H, W], as preprocessor_config.json wants them where it is there.
+Tensor pixels_of(const Tensor& image, const Extent& size, const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "preprocessor_config.json";
   const Json config =
       std::filesystem::exists(file) ? Json::read(file) : Json::parse("{}", file.string());
-  const Tensor pixels = normalize_image(resize_image(image, size, size),
+  const Tensor pixels = normalize_image(resize_image(image, size.height, size.width),
                                         three(config, "image_mean"), three(config, "image_std"),
                                         config.number_or("rescale_factor", 1.0 / 255, 0, 1e3));
-  return reshape(pixels, {1, pixels.size(0), size, size});
+  return reshape(pixels, {1, pixels.size(0), size.height, size.width});
 }
 
 void read_image(const Json& config, const InspectOptions& options, InspectInput& result) {
@@ -70,14 +85,17 @@ void read_image(const Json& config, const InspectOptions& options, InspectInput&
     fail(ErrorKind::usage, "inspect", "this model needs --image FILE");
   }
   const Json vision = config.find("encoder").value_or(config);
-  const int64_t size = vision.integer_or("image_size", 224, 1, 1 << 12);
+  const Extent size = extent_of(vision, "image_size", 224);
+  const Extent patch = extent_of(vision, "patch_size", 16);
   const int64_t channels = vision.integer_or("num_channels", 3, 1, 3);
   const Tensor image = load_image(options.image, static_cast<int>(channels));
   result.input.pixel_values = pixels_of(image, size, options.model);
-  const Tensor shown = resize_image(load_image(options.image, 3), size, size);  // [3, H, W]
-  result.image = shown.alias({size, size, 3}, {size, 1, size * size}, 0).contiguous();
-  const int64_t patch = vision.integer_or("patch_size", 16, 1, size);
-  result.patch_rows = result.patch_columns = size / patch;
+  const Tensor shown = resize_image(load_image(options.image, 3), size.height, size.width);
+  result.image =
+      shown.alias({size.height, size.width, 3}, {size.width, 1, size.height * size.width}, 0)
+          .contiguous();
+  result.patch_rows = size.height / patch.height;
+  result.patch_columns = size.width / patch.width;
   result.first_patch = 1;
   result.source.push_back("[CLS]");
   for (int64_t r = 0; r < result.patch_rows; ++r) {

@@ -40,6 +40,25 @@ run --mute 0.1 --mute 1.2=0.5 | grep -q 'Unchanged model: ' || fail "muting show
 run --no-causal --json --layer 0 --head 0 | grep -q '"undisturbed"' || fail "causal off"
 "$heed" inspect "$work/model" --text "나는 학교에 갔다" --lang ko | grep -q '질의' || fail "Korean"
 
+# An encoder-decoder, an image and an encoder.
+words() { printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n'; for i in $(seq 5 "$1"); do echo "w$i"; done; }
+cp -r "$source/tests/golden/models/t5_relu" "$work/t5"
+words 40 > "$work/t5/vocab.txt"
+t5() { "$heed" inspect "$work/t5" --text "w5 w6 w7" --target "w8 w9" "$@"; }
+t5 --kind encoder --json --layer 0 --head 0 | grep -q '"rows":5,"columns":5' || fail "encoder"
+t5 --kind decoder --json --layer 0 --head 0 | grep -q '"rows":3,"columns":3' || fail "decoder"
+t5 --json --layer 0 --head 0 | grep -q '"kind":"cross".*"rows":3,"columns":5' || fail "cross"
+t5 --format html -o "$work/t5.html"
+[ "$(grep -o '"kind":"[a-z]*"' "$work/t5.html" | sort -u | wc -l)" -eq 3 ] || fail "all kinds in one page"
+"$heed" inspect "$work/t5" --text "w5 w6" --json | grep -q '"target":\[' || fail "the model's own words"
+{ printf 'P6 12 16 255\n'; head -c 576 /dev/zero | tr '\0' 'q'; } > "$work/image.ppm"
+vit() { "$heed" inspect "$source/tests/golden/models/vit_classify" --image "$work/image.ppm" "$@"; }
+vit --json --layer 0 --head 0 | grep -q '"rows":7,"columns":7' || fail "patches of an image"
+vit --patches --format svg -o "$work/patches.svg"
+grep -c 'class="patches" data-rows="3" data-columns="2"' "$work/patches.svg" | grep -qx 3 || fail "a panel a head"
+vit --format html -o "$work/vit.html"
+grep -q '"patch":{"rows":3,"columns":2,"first":1}' "$work/vit.html" || fail "the image in the page"
+
 code() { set +e; "$@" > /dev/null 2> "$work/error"; echo $?; set -e; }
 [ "$(code run --layer 9)" = 2 ] || fail "no such layer: exit 2"
 [ "$(code run --mute 0)" = 2 ] || fail "a bad --mute: exit 2"

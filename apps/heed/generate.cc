@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "heed/command.h"
+#include "heed/io.h"
 #include "heed/open.h"
 
 namespace heed::app {
@@ -133,6 +134,7 @@ int run(const Options& options, const Common& common) {
     for_each_line([&](const std::string& line) { prompts.push_back(line); });
   }
   run_prompts(opened, options, common, prompts);
+  check_files_intact();
   return 0;
 }
 

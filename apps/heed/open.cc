@@ -1,5 +1,6 @@
 #include "heed/open.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 
@@ -22,6 +23,52 @@ Opened open_model(const std::string& path, const std::string& tokenizer) {
          opened.tokenizer.vocab_size(), rows);
   }
   return opened;
+}
+
+TextBatch encode_texts(const Opened& opened, const std::vector<std::string>& texts) {
+  std::vector<std::vector<int32_t>> all;
+  TextBatch batch;
+  int64_t longest = 1;
+  const int64_t context = opened.model->context();
+  for (const std::string& text : texts) {
+    all.push_back(opened.tokenizer.encode_ids(text, true));
+    const auto length = static_cast<int64_t>(all.back().size());
+    check(length > 0, "text", "'{}' has no tokens", text);
+    check(context == 0 || length <= context, "text", "has {} tokens; the model's context is {}",
+          length, context);
+    batch.lengths.push_back(length);
+    longest = std::max(longest, length);
+  }
+  const auto rows = static_cast<int64_t>(texts.size());
+  batch.input.input_ids = Tensor::zeros({rows, longest}, DType::i64);
+  batch.input.attention_mask = Tensor::zeros({rows, longest}, DType::i64);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const int64_t start = static_cast<int64_t>(i) * longest;
+    std::copy(all[i].begin(), all[i].end(), batch.input.input_ids.data<int64_t>() + start);
+    std::fill_n(batch.input.attention_mask.data<int64_t>() + start, all[i].size(), 1);
+  }
+  batch.input.skip_padding = true;
+  return batch;
+}
+
+void for_each_batch(const std::vector<std::string>& texts, int64_t batch,
+                    const std::function<void(const std::vector<std::string>&)>& fn) {
+  std::vector<std::string> waiting;
+  auto add = [&](const std::string& text) {
+    waiting.push_back(text);
+    if (static_cast<int64_t>(waiting.size()) == batch) {
+      fn(waiting);
+      waiting.clear();
+    }
+  };
+  if (texts.empty()) {
+    for_each_line(add);
+  } else {
+    std::for_each(texts.begin(), texts.end(), add);
+  }
+  if (!waiting.empty()) {
+    fn(waiting);
+  }
 }
 
 void for_each_line(const std::function<void(const std::string&)>& fn) {

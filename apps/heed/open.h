@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "heed/models.h"
 #include "heed/text.h"
@@ -19,6 +20,18 @@ struct Opened {
 /// Opens a model folder, run folder, .gguf or .bin; `tokenizer` (may be empty) overrides the one
 /// that lies with it. Refuses a tokenizer whose ids do not fit the model's vocabulary.
 Opened open_model(const std::string& path, const std::string& tokenizer);
+
+/// Texts as one padded batch, with the tokens the model expects around them; padding is not
+/// computed.
+struct TextBatch {
+  ModelInput input;
+  std::vector<int64_t> lengths;  ///< tokens of each text
+};
+TextBatch encode_texts(const Opened& opened, const std::vector<std::string>& texts);
+
+/// Calls fn with the texts, or else with the lines of stdin, at most `batch` at a time, in order.
+void for_each_batch(const std::vector<std::string>& texts, int64_t batch,
+                    const std::function<void(const std::vector<std::string>&)>& fn);
 
 /// Calls fn with every line of stdin, without its end.
 void for_each_line(const std::function<void(const std::string&)>& fn);

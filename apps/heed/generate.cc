@@ -1,6 +1,7 @@
 #include "heed/generate.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -106,7 +107,8 @@ void run_prompts(const Opened& opened, const Options& options, const Common& com
         const std::string text = running.stream.finish();
         running.text += text;
         if (live) {
-          print_now(text + "\n");
+          // The text itself, byte for byte; a terminal gets its line ended.
+          print_now(isatty(STDOUT_FILENO) != 0 ? text + "\n" : text);
         }
       });
     }

@@ -45,7 +45,7 @@ class Bert final : public Model {
     check_data(config.string_or("position_embedding_type", "absolute") == "absolute", config.file(),
                "position_embedding_type must be absolute");
     width_ = extent(config, "hidden_size");
-    layers_ = extent(config, "num_hidden_layers");
+    layers_ = layer_count(config, "num_hidden_layers");
     heads_ = extent(config, "num_attention_heads");
     context_ = extent(config, "max_position_embeddings");
     vocabulary_ = extent(config, "vocab_size");
@@ -178,7 +178,7 @@ class Bert final : public Model {
   TokenRows read(const ModelInput& input, bool skip_padding) const {
     check_inputs(input, {.token_types = true}, "BERT");
     TokenRows tokens = token_rows(input.input_ids, input.attention_mask, vocabulary_, skip_padding);
-    check_context(tokens.length, context_, "input_ids");
+    check_length(tokens.length, context_);
     return tokens;
   }
 

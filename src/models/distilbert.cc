@@ -36,7 +36,7 @@ class DistilBert final : public Model {
  public:
   DistilBert(const Json& config, const Scope& root) : head_(head_of(config, root)) {
     width_ = extent(config, "dim");
-    layers_ = extent(config, "n_layers");
+    layers_ = layer_count(config, "n_layers");
     heads_ = extent(config, "n_heads");
     inner_ = extent(config, "hidden_dim");
     context_ = extent(config, "max_position_embeddings");
@@ -144,7 +144,7 @@ class DistilBert final : public Model {
   TokenRows read(const ModelInput& input, bool skip_padding) const {
     check_inputs(input, {}, "DistilBERT");
     TokenRows tokens = token_rows(input.input_ids, input.attention_mask, vocabulary_, skip_padding);
-    check_context(tokens.length, context_, "input_ids");
+    check_length(tokens.length, context_);
     return tokens;
   }
 

@@ -61,11 +61,6 @@ Tensor mean_rows(const Tensor& rows, const Layout& layout) {
   return concat(means, 0);
 }
 
-void check_context(int64_t length, int64_t context, const char* name) {
-  check(length <= context, "forward", "{} has {} positions; this model has {}", name, length,
-        context);
-}
-
 void check_inputs(const ModelInput& input, const InputUse& use, const std::string& model) {
   auto refuse = [&](const Tensor& tensor, bool used, const char* name) {
     check(used || !tensor.defined(), "forward", "{} takes no {}", model, name);

@@ -19,9 +19,6 @@ Tensor first_rows(const Tensor& rows, const Layout& layout);
 /// Mean over the real positions of each sequence, [B, width].
 Tensor mean_rows(const Tensor& rows, const Layout& layout);
 
-/// Refuses more positions than the model has.
-void check_context(int64_t length, int64_t context, const char* name);
-
 /// Refuses inputs that the model does not read, naming them.
 struct InputUse {
   bool token_types = false;

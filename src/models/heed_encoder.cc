@@ -90,7 +90,7 @@ class SimpleEncoder final : public Model {
   TokenRows read(const ModelInput& input, bool skip_padding) const {
     check_inputs(input, {}, "heed-encoder");
     TokenRows tokens = token_rows(input.input_ids, input.attention_mask, vocabulary_, skip_padding);
-    check_context(tokens.length, context_, "input_ids");
+    check_length(tokens.length, context_);
     return tokens;
   }
 

@@ -46,7 +46,7 @@ class Reader final : public Model {
     check_inputs(input, {.token_types = true}, "heed-reader");
     const TokenRows tokens =
         token_rows(input.input_ids, input.attention_mask, vocabulary_, input.skip_padding);
-    check_context(tokens.length, context_, "input_ids");
+    check_length(tokens.length, context_);
     const std::vector<int64_t> queries = query_places(input, tokens);
     Pass pass;
     pass.layout = tokens.layout;

@@ -56,7 +56,7 @@ class Regressor final : public Model {
     const Tensor given = target_features(input);
     const TokenRows target = feature_places(given, input.decoder_attention_mask, targets_,
                                             input.skip_padding, "decoder_features");
-    check_context(target.length, context_, "decoder_features");
+    check_length(target.length, context_);
     check(source.batch == target.batch, "forward", "{} inputs and {} decoder inputs", source.batch,
           target.batch);
     const Memory memory = run_encoder(input, source);
@@ -92,7 +92,7 @@ class Regressor final : public Model {
     check_inputs(input, {.decoder = true, .features = true}, "heed-regressor");
     TokenRows places =
         feature_places(input.features, input.attention_mask, inputs_, skip_padding, "features");
-    check_context(places.length, context_, "features");
+    check_length(places.length, context_);
     return places;
   }
 

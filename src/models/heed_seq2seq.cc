@@ -62,7 +62,7 @@ class Seq2Seq final : public EncoderDecoder {
   TokenRows read_source(const ModelInput& input, bool skip_padding) const override {
     check_inputs(input, {.decoder = true}, "heed-seq2seq");
     TokenRows tokens = token_rows(input.input_ids, input.attention_mask, vocabulary_, skip_padding);
-    check_context(tokens.length, context_, "input_ids");
+    check_length(tokens.length, context_);
     return tokens;
   }
 

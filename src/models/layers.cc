@@ -13,7 +13,7 @@ Init glorot(int64_t in, int64_t out) {
 StackSizes stack_sizes(const Json& config, const std::string& side) {
   StackSizes sizes;
   sizes.width = extent(config, "d_model");
-  sizes.layers = extent(config, side + "_layers");
+  sizes.layers = layer_count(config, side + "_layers");
   sizes.heads = extent(config, side + "_attention_heads");
   sizes.inner = extent(config, side + "_ffn_dim");
   head_width(config, "d_model", sizes.width, side + "_attention_heads", sizes.heads);

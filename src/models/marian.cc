@@ -79,7 +79,7 @@ class Marian final : public EncoderDecoder {
   TokenRows read_source(const ModelInput& input, bool skip_padding) const override {
     check_inputs(input, {.decoder = true}, "Marian");
     TokenRows tokens = token_rows(input.input_ids, input.attention_mask, vocabulary_, skip_padding);
-    check_context(tokens.length, context_, "input_ids");
+    check_length(tokens.length, context_);
     return tokens;
   }
 

@@ -15,10 +15,11 @@ class T5 final : public EncoderDecoder {
   T5(const Json& config, const Scope& root) {
     width_ = extent(config, "d_model");
     inner_ = extent(config, "d_ff");
-    layers_ = extent(config, "num_layers");
+    layers_ = layer_count(config, "num_layers");
     vocabulary_ = extent(config, "vocab_size");
     target_.vocabulary = vocabulary_;
-    target_.layers = extent_or(config, "num_decoder_layers", layers_);
+    target_.layers =
+        config.has("num_decoder_layers") ? layer_count(config, "num_decoder_layers") : layers_;
     target_.heads = extent(config, "num_heads");
     target_.head_width = extent(config, "d_kv");
     target_.padding = token_or(config, "pad_token_id", 0, vocabulary_);

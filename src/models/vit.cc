@@ -76,7 +76,7 @@ class Vit final : public Model {
  public:
   Vit(const Json& config, const Scope& root) {
     width_ = extent(config, "hidden_size");
-    layers_ = extent(config, "num_hidden_layers");
+    layers_ = layer_count(config, "num_hidden_layers");
     heads_ = extent(config, "num_attention_heads");
     channels_ = extent_or(config, "num_channels", 3);
     inner_ = extent(config, "intermediate_size");

@@ -46,14 +46,21 @@ int run(const Options& options, const Common& common) {
     list_sets(common.json);
     return 0;
   }
-  if (options.name.empty() || options.output.empty()) {
-    throw Error(ErrorKind::usage,
-                "data: give the name of a set and -o PATH; `heed data --list` shows the sets");
+  if (options.name.empty()) {
+    throw Error(ErrorKind::usage, "data: which set? `heed data --list` shows them");
   }
   TeachingOptions teaching;
   teaching.language = parse_language(options.language);
   teaching.seed = options.seed;
   teaching.held_out = options.held_out;
+  if (options.output.empty()) {
+    for (int64_t index = 0; index < options.count && std::ferror(stdout) == 0; ++index) {
+      const auto line =
+          teaching_line(options.name, teaching, static_cast<uint64_t>(index), common.json) + "\n";
+      std::fwrite(line.data(), 1, line.size(), stdout);
+    }
+    return 0;
+  }
   write_teaching_set(options.name, teaching, options.count, options.output);
   if (common.json) {
     fmt::print("{}\n", JsonWriter()
@@ -73,7 +80,7 @@ const Registration registration{{
     "data",
     "Make a teaching set",
     {"heed data coreference --count 20000 -o coreference.jsonl",
-     "heed data shapes --lang ko --count 2000 -o shapes/"},
+     "heed data dates --lang ko --count 5"},
     [](CLI::App& app, const Common& common) -> std::function<int()> {
       auto options = std::make_shared<Options>();
       app.add_option("name", options->name, "The set; see --list");
@@ -88,7 +95,8 @@ const Registration registration{{
           ->capture_default_str();
       app.add_flag("--held-out", options->held_out,
                    "Examples to judge with: coreference with pairs of nouns that training lacks");
-      app.add_option("-o,--output", options->output, "File (.jsonl, .tsv) or folder to write");
+      app.add_option("-o,--output", options->output,
+                     "File (.jsonl, .tsv) or folder to write; none: standard output");
       return [options, &common] { return run(*options, common); };
     },
 }};

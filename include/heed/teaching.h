@@ -85,6 +85,9 @@ struct TeachingSet {
   std::string format;   ///< what write_teaching_set() makes
 };
 HEED_API const std::vector<TeachingSet>& teaching_sets();
+/// One example of a set of text or numbers as a line without its end: JSON, or with tabs.
+HEED_API std::string teaching_line(std::string_view name, const TeachingOptions& options,
+                                   uint64_t index, bool json);
 /// Writes `count` examples of the set of that name: JSON lines or tab-separated text by the ending
 /// of `path` (.jsonl, .tsv), and for shapes a folder of images with captions.tsv.
 HEED_API void write_teaching_set(std::string_view name, const TeachingOptions& options,

@@ -111,6 +111,33 @@ const std::vector<TeachingSet>& teaching_sets() {
   return sets;
 }
 
+std::string teaching_line(std::string_view name, const TeachingOptions& options, uint64_t index,
+                          bool json) {
+  if (name == "coreference") {
+    return coreference_line(coreference_example(options, index), json);
+  }
+  if (name == "dates") {
+    return pair_line(date_example(options, index), json);
+  }
+  if (name == "reverse") {
+    return pair_line(reverse_example(options, index), json);
+  }
+  if (name == "copy") {
+    return pair_line(copy_example(options, index), json);
+  }
+  if (name == "addition") {
+    return pair_line(addition_example(options, index), json);
+  }
+  if (name == "plus-two") {
+    return number_line(plus_two_example(options, index), json);
+  }
+  if (name == "shapes") {
+    fail(ErrorKind::usage, "data", "shapes are images; give a folder to write them to");
+  }
+  fail(ErrorKind::usage, "data", "there is no teaching set {}; `heed data --list` shows them",
+       quote(name));
+}
+
 void write_teaching_set(std::string_view name, const TeachingOptions& options, int64_t count,
                         const path& path) {
   if (name == "shapes") {
@@ -121,28 +148,7 @@ void write_teaching_set(std::string_view name, const TeachingOptions& options, i
   if (!json && !ends_in(path, ".tsv")) {
     fail(ErrorKind::usage, path.string(), "the name must end in .jsonl or .tsv");
   }
-  const auto pairs = [&](TextPair (*make)(const TeachingOptions&, uint64_t)) {
-    write_lines(path, count, [&](uint64_t i) { return pair_line(make(options, i), json); });
-  };
-  if (name == "coreference") {
-    write_lines(path, count, [&](uint64_t i) {
-      return coreference_line(coreference_example(options, i), json);
-    });
-  } else if (name == "dates") {
-    pairs(date_example);
-  } else if (name == "reverse") {
-    pairs(reverse_example);
-  } else if (name == "copy") {
-    pairs(copy_example);
-  } else if (name == "addition") {
-    pairs(addition_example);
-  } else if (name == "plus-two") {
-    write_lines(path, count,
-                [&](uint64_t i) { return number_line(plus_two_example(options, i), json); });
-  } else {
-    fail(ErrorKind::usage, "data", "there is no teaching set {}; `heed data --list` shows them",
-         quote(name));
-  }
+  write_lines(path, count, [&](uint64_t i) { return teaching_line(name, options, i, json); });
 }
 
 }  // namespace heed

@@ -86,18 +86,28 @@ void norm_grad_rows(T* dx, Compute<T>* dweight, Compute<T>* dbias, const T* dy, 
     const auto factor = hn::Set(d, scale[row]);
     auto sum_g = hn::Zero(d);
     auto sum_gz = hn::Zero(d);
-    for (size_t i = 0; i < n; i += lanes) {
-      const size_t rest = HWY_MIN(lanes, n - i);
-      const auto gradient = load_upto(d, dy + i, rest);
-      const auto z = hn::Mul(hn::Sub(load_upto(d, x + i, rest), centre), factor);
-      const auto g = hn::Mul(gradient, load_upto(d, weight + i, rest));  // zero beyond the row
+    const auto visit = [&](size_t i, auto get, auto put) HWY_ATTR {
+      const auto gradient = get(dy + i);
+      const auto z = hn::Mul(hn::Sub(get(x + i), centre), factor);
+      const auto g = hn::Mul(gradient, get(weight + i));  // zero beyond the row
       sum_g = hn::Add(sum_g, g);
       sum_gz = hn::MulAdd(g, z, sum_gz);
-      const auto dw = hn::MulAdd(gradient, z, load_upto(d, dweight + i, rest));
-      store_upto(dw, d, dweight + i, rest);
+      put(hn::MulAdd(gradient, z, get(dweight + i)), dweight + i);
       if (dbias != nullptr) {
-        store_upto(hn::Add(gradient, load_upto(d, dbias + i, rest)), d, dbias + i, rest);
+        put(hn::Add(gradient, get(dbias + i)), dbias + i);
       }
+    };
+    size_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+      visit(
+          i, [d](const auto* p) HWY_ATTR { return load(d, p); },
+          [d](auto v, C* p) HWY_ATTR { store(v, d, p); });
+    }
+    if (i < n) {
+      const size_t rest = n - i;
+      visit(
+          i, [d, rest](const auto* p) HWY_ATTR { return load_some(d, p, rest); },
+          [d, rest](auto v, C* p) HWY_ATTR { store_some(v, d, p, rest); });
     }
     const auto mean_g = hn::Set(d, mean == nullptr ? C{0} : share * sum_lanes(d, sum_g));
     const auto mean_gz = hn::Set(d, share * sum_lanes(d, sum_gz));

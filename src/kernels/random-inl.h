@@ -24,7 +24,16 @@ HWY_INLINE void philox_blocks(uint32_t* words, RandomKey key, uint64_t first, si
   const auto m0 = hn::Set(d32, 0xD2511F53u);
   const auto m1 = hn::Set(d32, 0xCD9E8D57u);
   const auto low = hn::Set(d, 0xffffffffu);
+  constexpr int kRounds = 10;
+  HWY_ALIGN uint64_t keys0[kRounds * hn::MaxLanes(d)];
+  HWY_ALIGN uint64_t keys1[kRounds * hn::MaxLanes(d)];
   const size_t lanes = hn::Lanes(d);
+  for (size_t round = 0; round < kRounds; ++round) {
+    const auto k0 = static_cast<uint32_t>(key.seed + round * 0x9E3779B9u);
+    const auto k1 = static_cast<uint32_t>((key.seed >> 32) + round * 0xBB67AE85u);
+    hn::Store(hn::Set(d, uint64_t{k0}), d, keys0 + round * lanes);
+    hn::Store(hn::Set(d, uint64_t{k1}), d, keys1 + round * lanes);
+  }
   HWY_ALIGN uint64_t buffer[2 * hn::MaxLanes(d)];
   for (size_t block = 0; block < blocks; block += lanes) {
     const auto position = hn::Iota(d, first + block);
@@ -32,17 +41,13 @@ HWY_INLINE void philox_blocks(uint32_t* words, RandomKey key, uint64_t first, si
     auto c1 = hn::ShiftRight<32>(position);
     auto c2 = hn::Set(d, key.stream & 0xffffffffu);
     auto c3 = hn::Set(d, key.stream >> 32);
-    auto k0 = static_cast<uint32_t>(key.seed);
-    auto k1 = static_cast<uint32_t>(key.seed >> 32);
-    for (int round = 0; round < 10; ++round) {
+    for (size_t round = 0; round < kRounds; ++round) {
       const auto p0 = multiply(c0, m0);
       const auto p1 = multiply(c2, m1);
-      c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), c1), hn::Set(d, uint64_t{k0}));
+      c0 = hn::Xor3(hn::ShiftRight<32>(p1), c1, hn::Load(d, keys0 + round * lanes));
       c1 = p1;
-      c2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), c3), hn::Set(d, uint64_t{k1}));
+      c2 = hn::Xor3(hn::ShiftRight<32>(p0), c3, hn::Load(d, keys1 + round * lanes));
       c3 = p0;
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
     }
     const auto first_half = hn::Or(hn::And(c0, low), hn::ShiftLeft<32>(c1));
     const auto second_half = hn::Or(hn::And(c2, low), hn::ShiftLeft<32>(c3));

@@ -31,7 +31,12 @@ done
 expect 0 "$heed" data shapes --count 5 -o "$folder/shapes"
 [ "$(ls "$folder"/shapes/*.png | wc -l)" = 5 ] || { echo "shapes: not 5 images"; failed=1; }
 
+expect 0 "$heed" data dates --count 4
+[ "$(wc -l <"$folder/out")" = 4 ] || { echo "dates: not 4 lines on stdout"; failed=1; }
+
 expect 2 "$heed" data
+expect 2 "$heed" data shapes
+expect 2 "$heed" data nothing
 expect 2 "$heed" data nothing -o "$folder/x.tsv"
 expect 2 "$heed" data copy -o "$folder/x.doc"
 expect 2 "$heed" data copy --count -1 -o "$folder/x.tsv"

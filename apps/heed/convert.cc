@@ -84,7 +84,7 @@ void write_gguf(const Options& options, const Model& model, DType type) {
   if (is_gguf(vocabulary)) {
     const GgufFile file(vocabulary);
     for (const auto& [key, value] : file.values()) {
-      if (key.starts_with("tokenizer.")) {
+      if (key.starts_with("tokenizer.") && key != gguf::kTokenTypes) {
         writer.value(key, value);
       }
     }

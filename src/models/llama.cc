@@ -38,7 +38,9 @@ class Llama final : public Model {
                              : head != "LlamaModel";
     const Scope base = has_head_ ? root / "model" : root;
     const Init init = Init::normal(positive_or(config, "initializer_range", 0.02));
-    tokens_ = Embedding(base / "embed_tokens", vocabulary_, width_, init);
+    const int64_t padding = config.integer_or("pad_token_id", -1, -1, vocabulary_ - 1);
+    tokens_ = Embedding(base / "embed_tokens", vocabulary_, width_, init,
+                        padding >= 0 ? std::optional(padding) : std::nullopt);
     const Rotary rotary = rotary_of(config, head_width_, context_);
     for (int64_t i = 0; i < layers_; ++i) {
       blocks_.push_back(make_block(config, base / "layers" / i, inner, rotary, init));

@@ -54,6 +54,7 @@ class MetadataWriter {
     number("attention.layer_norm_epsilon", positive_or(config_, "layer_norm_eps", 1e-12));
     writer_.boolean(key("attention.causal"), false);
     count("pooling_type", 1);
+    writer_.u32(kTokenTypes, static_cast<uint32_t>(extent_or(config_, "type_vocab_size", 2)));
   }
   void llama() {
     const int64_t width = head_width_of_llama();

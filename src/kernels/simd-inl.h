@@ -42,8 +42,21 @@ HWY_INLINE hn::Vec<D> load(D d, const BFloat16* p) {
 }
 template <class D>
 HWY_INLINE hn::Vec<D> load(D d, const Half* p) {
+#if HWY_TARGET <= HWY_AVX2
   const hn::Rebind<hwy::float16_t, D> d16;
   return hn::PromoteTo(d, hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(p)));
+#else
+  // Without F16C. Moved to f32's place, the exponent is 112 too small, subnormals included.
+  const hn::Rebind<uint16_t, D> d16;
+  const hn::Rebind<uint32_t, D> d32;
+  const auto bits = hn::PromoteTo(d32, hn::LoadU(d16, reinterpret_cast<const uint16_t*>(p)));
+  const auto size = hn::And(bits, hn::Set(d32, 0x7fffu));
+  const auto sign = hn::ShiftLeft<16>(hn::Sub(bits, size));
+  const auto value = hn::Mul(hn::BitCast(d, hn::ShiftLeft<13>(size)), hn::Set(d, 0x1.0p112f));
+  const auto special = hn::IfThenElseZero(hn::Gt(size, hn::Set(d32, 0x7bffu)),
+                                          hn::Set(d32, 0x7f800000u));  // infinity and NaN
+  return hn::BitCast(d, hn::Or(hn::Or(hn::BitCast(d32, value), special), sign));
+#endif
 }
 
 /// Stores the compute type as T, rounding to nearest even.
@@ -67,9 +80,30 @@ HWY_INLINE void store(hn::Vec<D> v, D /*d*/, BFloat16* p) {
   hn::StoreU(hn::TruncateTo(d16, chosen), d16, reinterpret_cast<uint16_t*>(p));
 }
 template <class D>
-HWY_INLINE void store(hn::Vec<D> v, D /*d*/, Half* p) {
+HWY_INLINE void store(hn::Vec<D> v, [[maybe_unused]] D d, Half* p) {
+#if HWY_TARGET <= HWY_AVX2
   const hn::Rebind<hwy::float16_t, D> d16;
   hn::StoreU(hn::DemoteTo(d16, v), d16, reinterpret_cast<hwy::float16_t*>(p));
+#else
+  const hn::Rebind<uint16_t, D> d16;
+  const hn::Rebind<uint32_t, D> d32;
+  const auto bits = hn::BitCast(d32, v);
+  const auto size = hn::And(bits, hn::Set(d32, 0x7fffffffu));
+  const auto sign = hn::ShiftRight<16>(hn::Sub(bits, size));
+  // Normal results: to nearest even at bit 13, then the exponent's new bias; a carry to infinity is
+  // right. Subnormal ones: adding 1/2 leaves a whole number of 2^-24 in the low bits.
+  const auto even = hn::And(hn::ShiftRight<13>(size), hn::Set(d32, 1u));
+  const auto nearest = hn::Add(size, hn::Add(even, hn::Set(d32, 0xfffu)));
+  const auto normal = hn::ShiftRight<13>(hn::Sub(nearest, hn::Set(d32, 112u << 23)));
+  const auto half = hn::Set(d, 0.5f);
+  const auto small =
+      hn::Sub(hn::BitCast(d32, hn::Add(hn::BitCast(d, size), half)), hn::BitCast(d32, half));
+  auto result = hn::IfThenElse(hn::Lt(size, hn::Set(d32, 0x38800000u)), small, normal);
+  const auto infinity = hn::Set(d32, 0x7c00u);
+  result = hn::IfThenElse(hn::Gt(size, hn::Set(d32, 0x477fffffu)), infinity, result);
+  result = hn::IfThenElse(hn::Gt(size, hn::Set(d32, 0x7f800000u)), hn::Set(d32, 0x7e00u), result);
+  hn::StoreU(hn::TruncateTo(d16, hn::Or(result, sign)), d16, reinterpret_cast<uint16_t*>(p));
+#endif
 }
 
 /// Whether masked loads and stores of T leave the memory behind a masked lane alone.

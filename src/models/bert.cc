@@ -52,7 +52,7 @@ class Bert final : public Model {
     types_ = extent_or(config, "type_vocab_size", 2);
     inner_ = extent(config, "intermediate_size");
     check_size(config, root,
-               static_cast<double>(vocabulary_ + context_) * static_cast<double>(width_) +
+               static_cast<double>(vocabulary_ + context_ + types_) * static_cast<double>(width_) +
                    static_cast<double>(layers_) * static_cast<double>(width_) *
                        static_cast<double>(4 * width_ + 2 * inner_));
     eps_ = positive_or(config, "layer_norm_eps", 1e-12);
@@ -171,7 +171,7 @@ class Bert final : public Model {
       }
     } else if (head_ != Head::none) {
       classifier_dropout_ = rate_or(config, "classifier_dropout", dropout_);
-      out_ = Linear(root / "classifier", width_, label_count(config), {.init = init_});
+      out_ = make_classifier(config, root, width_, label_count(config), init_);
     }
   }
 

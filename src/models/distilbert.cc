@@ -61,7 +61,7 @@ class DistilBert final : public Model {
     }
     if (head_ == Head::sequence) {
       before_ = Linear(root / "pre_classifier", width_, width_, {.init = init_});
-      out_ = Linear(root / "classifier", width_, label_count(config), {.init = init_});
+      out_ = make_classifier(config, root, width_, label_count(config), init_);
       classifier_dropout_ = rate_or(config, "seq_classif_dropout", 0.2);
     } else if (head_ == Head::masked) {
       before_ = Linear(root / "vocab_transform", width_, width_, {.init = init_});

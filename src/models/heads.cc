@@ -17,6 +17,12 @@ int64_t label_count(const Json& config, int64_t otherwise) {
   return static_cast<int64_t>(names->size());
 }
 
+Linear make_classifier(const Json& config, const Scope& root, int64_t width, int64_t labels,
+                       const Init& init) {
+  check_size(config, root, static_cast<double>(width) * static_cast<double>(labels));
+  return Linear(root / "classifier", width, labels, {.init = init});
+}
+
 Tensor sequence_loss(const Tensor& logits, const ModelInput& input) {
   const Tensor& labels = input.labels;
   const int64_t batch = logits.size(0);

@@ -9,6 +9,10 @@ namespace heed {
 /// Classes of a classifier: num_labels, or as many as id2label names, or `otherwise`.
 int64_t label_count(const Json& config, int64_t otherwise = 2);
 
+/// The layer "classifier", refused where it would not fit in memory.
+Linear make_classifier(const Json& config, const Scope& root, int64_t width, int64_t labels,
+                       const Init& init);
+
 /// Loss of one label a sequence, logits [B, classes]: cross entropy, or the mean squared error
 /// where there is one output.
 Tensor sequence_loss(const Tensor& logits, const ModelInput& input);

@@ -22,10 +22,10 @@ class Captioner final : public EncoderDecoder {
     target_.head_width = decoder.head_width();
     target_.padding = token_or(config, "pad_token_id", 0, target_.vocabulary);
     target_.start = token_or(config, "decoder_start_token_id", 1, target_.vocabulary);
-    check_size(config, root,
-               static_cast<double>(2 * target_.vocabulary + context_ + features_) *
-                       static_cast<double>(width_) +
-                   stack_parameters(decoder, true));
+    check_size(
+        config, root,
+        static_cast<double>(2 * target_.vocabulary + features_) * static_cast<double>(width_) +
+            stack_parameters(decoder, true));
     dropout_ = decoder.dropout;
     regions_ =
         Linear(root / "encoder" / "input", features_, width_, {.init = glorot(features_, width_)});

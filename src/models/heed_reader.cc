@@ -31,7 +31,7 @@ class Reader final : public Model {
       key_ = Linear(root / "readout" / "key", width, width, options);
     } else {
       const int64_t labels = label_count(config);
-      classifier_ = Linear(root / "classifier", width, labels, {.init = glorot(width, labels)});
+      classifier_ = make_classifier(config, root, width, labels, glorot(width, labels));
     }
   }
 

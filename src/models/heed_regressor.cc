@@ -22,8 +22,7 @@ class Regressor final : public Model {
         targets_(extent_or(config, "decoder_input_size", outputs_)) {
     const int64_t width = encoder_sizes_.width;
     check_size(config, root,
-               static_cast<double>(width) *
-                       static_cast<double>(inputs_ + targets_ + outputs_ + 2 * context_) +
+               static_cast<double>(width) * static_cast<double>(inputs_ + targets_ + outputs_) +
                    stack_parameters(encoder_sizes_, false) +
                    stack_parameters(decoder_sizes_, true));
     auto project = [&](const Scope& scope, int64_t in, int64_t out) {

@@ -15,8 +15,7 @@ class Sentiment final : public Model {
         vocabulary_(extent(config, "vocab_size")),
         stack_(simple_encoder(config, root, false)) {
     const int64_t labels = label_count(config, 3);
-    classifier_ =
-        Linear(root / "classifier", sizes_.width, labels, {.init = glorot(sizes_.width, labels)});
+    classifier_ = make_classifier(config, root, sizes_.width, labels, glorot(sizes_.width, labels));
   }
 
   ModelKind kind() const override { return ModelKind::encoder; }

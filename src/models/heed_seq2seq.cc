@@ -25,10 +25,10 @@ class Seq2Seq final : public EncoderDecoder {
     target_.head_width = decoder.head_width();
     target_.padding = token_or(config, "pad_token_id", 0, target_.vocabulary);
     target_.start = token_or(config, "decoder_start_token_id", 1, target_.vocabulary);
-    check_size(config, root,
-               static_cast<double>(vocabulary_ + 2 * target_.vocabulary + 2 * context_) *
-                       static_cast<double>(width_) +
-                   stack_parameters(encoder, false) + stack_parameters(decoder, true));
+    check_size(
+        config, root,
+        static_cast<double>(vocabulary_ + 2 * target_.vocabulary) * static_cast<double>(width_) +
+            stack_parameters(encoder, false) + stack_parameters(decoder, true));
     const double root_width = std::sqrt(static_cast<double>(width_));
     TokenStack::Options options;
     options.context = context_;

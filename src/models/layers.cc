@@ -1,6 +1,8 @@
 #include "models/layers.h"
 
+#include <algorithm>
 #include <cmath>
+#include <mutex>
 
 #include "base/check.h"
 
@@ -76,18 +78,45 @@ std::vector<Block> post_norm_blocks(const Scope& scope, const StackSizes& sizes,
   return blocks;
 }
 
+/// The table of sinusoids, which grows as positions are reached.
+struct TokenStack::Sinusoids {
+  std::mutex mutex;
+  Tensor table;
+
+  Tensor reaching(int64_t last, const Options& options) {
+    const std::lock_guard lock(mutex);
+    constexpr int64_t kFewest = 64;
+    int64_t count = table.defined() ? table.size(0) : std::min(kFewest, options.context);
+    while (count <= last && count < options.context) {
+      count = std::min(2 * count, options.context);
+    }
+    if (!table.defined() || count > table.size(0)) {
+      table = sinusoidal_positions(count, options.sizes.width, options.sinusoids);
+    }
+    return table;
+  }
+};
+
 TokenStack::TokenStack(const Scope& scope, Embedding tokens, const Options& options)
     : options_(options),
       tokens_(std::move(tokens)),
-      positions_(
-          options.learned_positions
-              ? (scope / "embed_positions")
-                    .parameter("weight", {options.context, options.sizes.width}, Init::normal(0.02))
-              : sinusoidal_positions(options.context, options.sizes.width, options.sinusoids)),
       blocks_(post_norm_blocks(scope, options.sizes, options.causal, options.cross)) {
+  if (options.learned_positions) {
+    learned_ = (scope / "embed_positions")
+                   .parameter("weight", {options.context, options.sizes.width}, Init::normal(0.02));
+  } else {
+    sinusoids_ = std::make_shared<Sinusoids>();
+  }
   if (options.final_norm) {
     norm_ = Norm(scope / "layer_norm", options.sizes.width, options.sizes.eps);
   }
+}
+
+Tensor TokenStack::position_rows(const Tensor& positions) const {
+  const std::vector<int64_t> reached = positions.to_vector<int64_t>();
+  const int64_t last = reached.empty() ? 0 : *std::max_element(reached.begin(), reached.end());
+  check_length(last + 1, options_.context);
+  return embedding(learned_.defined() ? learned_ : sinusoids_->reaching(last, options_), positions);
 }
 
 Tensor TokenStack::operator()(const Tensor& ids, const Tensor& positions, const Pass& pass,
@@ -103,7 +132,7 @@ Tensor TokenStack::run(const Tensor& embedded, const Tensor& positions, const Pa
     }
   };
   Tensor rows = options_.scale == 1.0 ? embedded : mul(embedded, options_.scale);
-  rows = add(rows, observe("hook_pos_embed", embedding(positions_, positions)));
+  rows = add(rows, observe("hook_pos_embed", position_rows(positions)));
   rows = dropout(rows, options_.sizes.dropout, pass.training);
   hidden(0, rows);
   const auto last = static_cast<int64_t>(blocks_.size()) - 1;

@@ -57,9 +57,13 @@ class TokenStack {
   const Embedding& tokens() const { return tokens_; }
 
  private:
+  struct Sinusoids;
+  Tensor position_rows(const Tensor& positions) const;
+
   Options options_;
   Embedding tokens_;
-  Tensor positions_;  ///< [context, width]
+  Tensor learned_;  ///< [context, width]
+  std::shared_ptr<Sinusoids> sinusoids_;
   std::vector<Block> blocks_;
   Norm norm_;
 };

@@ -25,7 +25,7 @@ class Marian final : public EncoderDecoder {
                "decoder_vocab_size {} differs from vocab_size {}, yet the embeddings are shared",
                target_.vocabulary, vocabulary_);
     check_size(config, root,
-               static_cast<double>(vocabulary_ + context_) * static_cast<double>(width_) +
+               static_cast<double>(vocabulary_) * static_cast<double>(width_) +
                    stack_parameters(encoder, false) + stack_parameters(decoder, true));
     target_.layers = decoder.layers;
     target_.heads = decoder.heads;

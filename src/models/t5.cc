@@ -36,6 +36,7 @@ class T5 final : public EncoderDecoder {
                static_cast<double>(width_) * (static_cast<double>(vocabulary_) +
                                               static_cast<double>(layers_ + target_.layers) *
                                                   (4 * inside + 2 * static_cast<double>(inner_))));
+    check_size(config, root, static_cast<double>(buckets_) * static_cast<double>(target_.heads));
     eps_ = positive_or(config, "layer_norm_epsilon", 1e-6);
     dropout_ = rate_or(config, "dropout_rate", 0.1);
     factor_ = positive_or(config, "initializer_factor", 1.0);

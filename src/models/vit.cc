@@ -88,7 +88,8 @@ class Vit final : public Model {
     grid_ = {image.height / patch_.height, image.width / patch_.width};
     check_size(config, root,
                static_cast<double>(grid_.count()) * static_cast<double>(width_) +
-                   static_cast<double>(patch_.count() * channels_) * static_cast<double>(width_) +
+                   static_cast<double>(patch_.count()) * static_cast<double>(channels_) *
+                       static_cast<double>(width_) +
                    static_cast<double>(layers_) * static_cast<double>(width_) *
                        static_cast<double>(4 * width_ + 2 * inner_));
     eps_ = positive_or(config, "layer_norm_eps", 1e-12);
@@ -114,7 +115,7 @@ class Vit final : public Model {
       pooler_ = Linear(base / "pooler" / "dense", width_, width_);
     }
     if (classifies_) {
-      classifier_ = Linear(root / "classifier", width_, label_count(config), {.init = init_});
+      classifier_ = make_classifier(config, root, width_, label_count(config), init_);
     }
   }
 

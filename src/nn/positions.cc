@@ -13,14 +13,17 @@ Tensor sinusoidal_positions(int64_t positions, int64_t width, SinusoidLayout lay
   Tensor table = Tensor::empty({positions, width});
   float* out = table.data<float>();
   const int64_t half = (width + 1) / 2;
+  const bool interleaved = layout == SinusoidLayout::interleaved;
+  std::vector<double> lengths;
+  for (int64_t pair = 0; pair < half; ++pair) {
+    lengths.push_back(
+        std::pow(10000.0, 2.0 * static_cast<double>(pair) / static_cast<double>(width)));
+  }
   for (int64_t p = 0; p < positions; ++p) {
     for (int64_t i = 0; i < width; ++i) {
-      const bool interleaved = layout == SinusoidLayout::interleaved;
       const int64_t pair = interleaved ? i / 2 : i % half;
       const bool sine = interleaved ? i % 2 == 0 : i < half;
-      const double angle =
-          static_cast<double>(p) /
-          std::pow(10000.0, 2.0 * static_cast<double>(pair) / static_cast<double>(width));
+      const double angle = static_cast<double>(p) / lengths[static_cast<size_t>(pair)];
       out[p * width + i] = static_cast<float>(sine ? std::sin(angle) : std::cos(angle));
     }
   }

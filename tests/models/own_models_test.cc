@@ -278,6 +278,45 @@ TEST(OwnModels, RefuseNonsense) {
                  "not divisible");
 }
 
+/// Sizes that no memory holds are refused before anything is allocated.
+TEST(OwnModels, RefuseWhatDoesNotFit) {
+  const std::vector<std::string> configs = {
+      R"("model_type": "vit", "hidden_size": 16777216, "num_hidden_layers": 1,
+         "num_attention_heads": 1, "num_channels": 16777216, "intermediate_size": 4,
+         "patch_size": 16777216, "image_size": 16777216)",
+      R"("model_type": "bert", "hidden_size": 16384, "num_hidden_layers": 1,
+         "num_attention_heads": 1, "intermediate_size": 4, "max_position_embeddings": 4,
+         "vocab_size": 5, "type_vocab_size": 16777216)",
+      R"("model_type": "heed-sentiment", "num_labels": 16777216, "vocab_size": 5,
+         "d_model": 16384, "encoder_layers": 1, "encoder_attention_heads": 2,
+         "encoder_ffn_dim": 4, "max_position_embeddings": 4)",
+      R"("model_type": "t5", "d_model": 4, "d_ff": 4, "num_layers": 1, "vocab_size": 5,
+         "num_heads": 65536, "d_kv": 1, "relative_attention_num_buckets": 16777216,
+         "relative_attention_max_distance": 16777216)",
+  };
+  for (const std::string& config : configs) {
+    try {
+      create_model("{" + config + "}", 1);
+      ADD_FAILURE() << config;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("memory"), std::string::npos) << error.what();
+    }
+  }
+}
+
+/// The tables of positions hold what was reached, not what the configuration allows.
+TEST(OwnModels, AFarContextCostsNothing) {
+  const auto model = create_model(
+      R"({"model_type": "heed-captioner", "vocab_size": 7, "d_model": 1024, "feature_size": 3,
+          "decoder_layers": 1, "decoder_attention_heads": 1, "decoder_ffn_dim": 4,
+          "max_position_embeddings": 16777216})",
+      1);
+  ModelInput input;
+  input.features = random_normal({1, 2, 3});
+  input.decoder_input_ids = random_indices({1, 100}, 7);
+  EXPECT_EQ(model->forward(input).logits.size(1), 100);
+}
+
 TEST(OwnModels, RefuseInputsTheyDoNotRead) {
   const Own& given = own("sentiment");
   const auto model = create_model(given.config, 7);

@@ -10,12 +10,15 @@
 #include "base/text.h"
 #include "heed/autograd.h"
 #include "heed/inspect_run.h"
+#include "heed/open.h"
 #include "heed/ops.h"
 #include "io/json.h"
 
 namespace heed::app {
 namespace {
 
+constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "vocab.json", "vocab.txt",
+                                           "tokenizer.model"};
 constexpr int64_t kLong = 1024;  // tokens from which only one layer is kept
 
 /// "3.5" or "3.5=0.25": layer 3, head 5, muted or scaled.
@@ -39,24 +42,27 @@ HeadScale parse_head(const std::string& text, const std::string& kind) {
   return scale;
 }
 
-Tokenizer find_tokenizer(const InspectOptions& options) {
+/// Whether a tokenizer lies with the model or was named; models of images may have none.
+bool has_tokenizer(const InspectOptions& options) {
   namespace fs = std::filesystem;
-  if (!options.tokenizer.empty()) {
-    return Tokenizer::load(options.tokenizer);
-  }
   fs::path place = options.model;
-  if (fs::is_directory(place / "model")) {
+  if (fs::exists(place / "model" / "config.json")) {
     place /= "model";  // a run folder
   }
-  if (!fs::is_directory(place)) {
-    return place.extension() == ".gguf" ? Tokenizer::load(place) : Tokenizer();
+  if (!options.tokenizer.empty() || place.extension() == ".gguf") {
+    return true;
   }
-  for (const char* name : {"tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model"}) {
-    if (fs::exists(place / name)) {
-      return Tokenizer::load(place);
-    }
+  return std::any_of(std::begin(kTokenizerFiles), std::end(kTokenizerFiles),
+                     [&](const char* name) { return fs::exists(place / name); });
+}
+
+Opened open_for_inspection(const InspectOptions& options) {
+  if (has_tokenizer(options)) {
+    return open_model(options.model, options.tokenizer);
   }
-  return {};
+  Opened opened;
+  opened.model = load_model(options.model);
+  return opened;
 }
 
 /// The scores that stand for the pass's answer: of the class, or of the next token [vocabulary].
@@ -167,6 +173,7 @@ void add_options(CLI::App& app, InspectOptions& o) {
   app.add_option("--text-pair", o.text_pair, "Second text, for models that read pairs");
   app.add_option("--target", o.target, "What the decoder reads (default: what the model writes)");
   app.add_option("--image", o.image, "Image to look at");
+  app.add_option("--ask", o.ask, "For a reader: the word it is asked about (default: \"it\")");
   app.add_option("--tokenizer", o.tokenizer, "Tokenizer file, where the model has none beside it");
   app.add_option("--kind", o.kind, "Which attention")
       ->check(CLI::IsMember({"self", "encoder", "decoder", "cross", "readout"}));
@@ -209,9 +216,8 @@ std::function<int()> setup(CLI::App& app, const Common& common) {
         (o.format == "npy" || (o.format == "png" && isatty(STDOUT_FILENO) != 0))) {
       fail(ErrorKind::usage, "inspect", "--format {} needs -o FILE", o.format);
     }
-    const Tokenizer tokenizer = find_tokenizer(o);
-    const std::unique_ptr<Model> model = load_model(o.model);
-    write_inspection(look(*model, tokenizer, o), o, common);
+    const Opened opened = open_for_inspection(o);
+    write_inspection(look(*opened.model, opened.tokenizer, o), o, common);
     return 0;
   };
 }

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "heed/autograd.h"
 #include "heed/image.h"
 #include "heed/inspect_run.h"
@@ -25,6 +26,25 @@ void need_tokenizer(const Tokenizer& tokenizer, const InspectOptions& options) {
   }
 }
 
+/// Marks the word that a reader is asked about: the last that is the word given, else "it".
+void mark_query(const InspectOptions& options, InspectInput& result) {
+  const std::vector<std::string> wanted =
+      options.ask.empty() ? std::vector<std::string>{"it", "It", "그것은", "그것이"}
+                          : std::vector<std::string>{options.ask};
+  const auto found =
+      std::find_if(result.source.rbegin(), result.source.rend(), [&](const std::string& label) {
+        return std::find(wanted.begin(), wanted.end(), label) != wanted.end();
+      });
+  if (found == result.source.rend()) {
+    fail(ErrorKind::usage, "inspect", "the text has no {}; name the word to ask about with --ask",
+         quote(wanted.front()));
+  }
+  result.asked = *found;
+  const auto length = static_cast<int64_t>(result.source.size());
+  result.input.token_type_ids = Tensor::zeros({1, length}, DType::i64);
+  result.input.token_type_ids.data<int64_t>()[result.source.rend() - found - 1] = 1;
+}
+
 void read_text(const Model& model, const Tokenizer& tokenizer, const InspectOptions& options,
                InspectInput& result) {
   need_tokenizer(tokenizer, options);
@@ -42,6 +62,9 @@ void read_text(const Model& model, const Tokenizer& tokenizer, const InspectOpti
     result.input.token_type_ids = as_row(encoding.type_ids);
   }
   result.source = token_labels(encoding, *options.text);
+  if (model.model_type() == "heed-reader") {
+    mark_query(options, result);
+  }
 }
 
 std::array<double, 3> three(const Json& list, const char* key) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <tuple>
 
@@ -10,6 +9,7 @@
 #include "base/file.h"
 #include "heed/inspect_view.h"
 #include "heed/io.h"
+#include "heed/open.h"
 #include "inspect/text_width.h"
 
 namespace heed::app {
@@ -215,7 +215,7 @@ class Writer {
 
   void put(const std::string& text) const {
     if (options_.output.empty()) {
-      std::fwrite(text.data(), 1, text.size(), stdout);
+      print(text);
     } else {
       write_file_atomically(options_.output, text);
     }

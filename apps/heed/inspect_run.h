@@ -20,6 +20,7 @@ struct InspectOptions {
   std::string text_pair;
   std::string target;  ///< what the decoder reads; empty: what the model says itself
   std::string image;
+  std::string ask;  ///< the word that a reader is asked about
   std::string kind;
   int64_t layer = -1;
   int64_t head = -1;
@@ -42,6 +43,7 @@ struct InspectInput {
   ModelInput input;
   std::vector<std::string> source;  ///< of input_ids, or of the patches
   std::vector<std::string> target;  ///< of decoder_input_ids
+  std::string asked;                ///< the word that a readout starts from
   Tensor image;                     ///< u8 [H, W, 3]
   int64_t patch_rows = 0, patch_columns = 0, first_patch = 0;
 };

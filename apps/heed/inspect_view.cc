@@ -1,6 +1,7 @@
 #include "heed/inspect_view.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "base/check.h"
@@ -18,7 +19,7 @@ std::vector<std::string> fitting(const std::vector<std::string>& labels, int64_t
 std::vector<std::string> Inspection::row_labels(const RecordedAttention& attention) const {
   const std::string& kind = attention.place.kind;
   if (kind == "readout" && attention.queries() == 1) {
-    return {"[answer]"};
+    return {input.asked};
   }
   return fitting(kind == "decoder" || kind == "cross" ? input.target : input.source,
                  attention.queries());
@@ -39,7 +40,7 @@ InspectView::InspectView(const Inspection& inspection, const InspectOptions& opt
 
 std::string InspectView::default_kind() const {
   const auto& all = inspection_.recorder->attentions();
-  for (const char* kind : {"self", "cross"}) {
+  for (const char* kind : {"readout", "self", "cross"}) {
     for (const RecordedAttention& each : all) {
       if (each.place.kind == kind) {
         return kind;
@@ -88,7 +89,8 @@ Tensor InspectView::values_of(const Chosen& each, int64_t rows, int64_t columns)
 }
 
 std::string InspectView::title() const {
-  std::string text = options_.text.value_or(options_.image);
+  std::string text =
+      options_.text.value_or(std::filesystem::path(options_.image).filename().string());
   constexpr int kMost = 60;
   text = shorten(text, kMost);
   if (options_.rollout) {

@@ -172,6 +172,27 @@ struct HeadSummary {
 };
 HEED_API std::vector<HeadSummary> head_table(const Recorder& recorder, int64_t sequence = 0);
 
+/// How often a head's largest weight from the query lies on the target.
+struct HeadPointing {
+  AttentionPlace place;
+  int64_t head = 0;
+  double accuracy = 0;     ///< share of the examples
+  double mean_weight = 0;  ///< on the target
+};
+/// Which heads point where they should, over many examples.
+class HEED_API PointingScore {
+ public:
+  /// One example that was recorded: the query's place and the place it should point to.
+  void add(const Recorder& recorder, int64_t query, int64_t target, int64_t sequence = 0);
+  int64_t examples() const { return examples_; }
+  /// Best first.
+  std::vector<HeadPointing> ranked() const;
+
+ private:
+  int64_t examples_ = 0;
+  std::vector<HeadPointing> heads_;
+};
+
 /// Attention rollout [Tq, Tk] over all recorded layers of a kind: the product of the layers' mean
 /// weights, each mixed half and half with the residual stream.
 HEED_API Tensor attention_rollout(const Recorder& recorder, const std::string& kind,

@@ -1,0 +1,47 @@
+#include <gtest/gtest.h>
+
+#include "heed/error.h"
+#include "heed/inspect.h"
+#include "support/check.h"
+
+namespace heed {
+namespace {
+
+// Head 0 looks everywhere alike; head 1 looks at key 2.
+void attend() {
+  const Tensor q = Tensor::full({1, 2, 4, 1}, 1.0);
+  const Tensor k = Tensor::zeros({1, 2, 4, 1});
+  k.data<float>()[4 + 2] = 5.0F;
+  attention(q, k, test::random_normal({1, 2, 4, 3}));
+}
+
+TEST(Pointing, RanksTheHeadThatPoints) {
+  PointingScore score;
+  for (int64_t i = 0; i < 3; ++i) {
+    Recorder recorder;
+    {
+      const Place place("blocks", 0);
+      const Place inner("attn");
+      attend();
+    }
+    score.add(recorder, 1, i == 2 ? 3 : 2);
+  }
+  const std::vector<HeadPointing> ranked = score.ranked();
+  ASSERT_EQ(ranked.size(), 2U);
+  EXPECT_EQ(score.examples(), 3);
+  EXPECT_EQ(ranked[0].head, 1);
+  EXPECT_NEAR(ranked[0].accuracy, 2.0 / 3, 1e-12);
+  EXPECT_EQ(ranked[1].accuracy, 0.0);
+  EXPECT_NEAR(ranked[1].mean_weight, 0.25, 1e-6);
+}
+
+TEST(Pointing, RefusesPlacesOutside) {
+  PointingScore score;
+  Recorder recorder;
+  attend();
+  EXPECT_THROW(score.add(recorder, 4, 0), Error);
+  EXPECT_THROW(score.add(recorder, 0, 4), Error);
+}
+
+}  // namespace
+}  // namespace heed

@@ -35,14 +35,30 @@ fs::path merges_beside(const fs::path& vocabulary) {
        at != std::string::npos ? name : "*.merges.txt");
 }
 
+/// GPT-2's files are also those of RoBERTa and its kin, which put <s> and </s> around a text.
+nlohmann::json document_of_merges(const fs::path& path, const Json* config) {
+  nlohmann::json document = text::document_from_merges(path, merges_beside(path));
+  const std::string kind = config != nullptr ? config->string_or("tokenizer_class", "") : "";
+  const nlohmann::json& vocabulary = document["model"]["vocab"];
+  for (const std::string_view family : {"Roberta", "Bart", "Longformer", "LED"}) {
+    if (kind.starts_with(family) && vocabulary.contains("<s>") && vocabulary.contains("</s>")) {
+      document["post_processor"] = {{"type", "RobertaProcessing"},
+                                    {"sep", {"</s>", vocabulary["</s>"]}},
+                                    {"cls", {"<s>", vocabulary["<s>"]}},
+                                    {"trim_offsets", true},
+                                    {"add_prefix_space", false}};
+    }
+  }
+  return document;
+}
+
 /// `config`: the tokenizer_config.json of a model folder; null for a bare file.
 std::shared_ptr<TokenizerImpl> load_file(const fs::path& path, const Json* config) {
   const std::string name = path.filename().string();
   if (name.ends_with("vocab.json")) {
     // The two files do not say which tokens are special: a bare vocabulary reads all text as text.
-    return text::build(
-        Json::adopt(text::document_from_merges(path, merges_beside(path)), path.native()),
-        {.special_in_text = config != nullptr, .model = nullptr});
+    return text::build(Json::adopt(document_of_merges(path, config), path.native()),
+                       {.special_in_text = config != nullptr, .model = nullptr});
   }
   if (name.ends_with(".json")) {
     return text::build(Json::read(path));
@@ -72,18 +88,23 @@ std::shared_ptr<TokenizerImpl> load_folder(const fs::path& folder) {
   const auto map = side_file(folder, "special_tokens_map.json");
   const Json config = side_file(folder, "tokenizer_config.json")
                           .value_or(Json::parse("{}", "tokenizer_config.json"));
+  const bool marian = fs::exists(folder / "source.spm") && fs::exists(folder / "target.spm");
   for (const char* name : {"tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model",
                            "spiece.model", "sentencepiece.bpe.model", "spm.model"}) {
     if (!fs::exists(folder / name)) {
       continue;
     }
-    auto impl = load_file(folder / name, &config);
+    const bool two_sides = marian && std::string_view(name) == "vocab.json";
+    auto impl = two_sides ? text::load_marian(folder) : load_file(folder / name, &config);
     if (map) {
       text::apply_config(*impl, *map);
     }
     text::apply_config(*impl, config);
     impl->config = config;
     return impl;
+  }
+  if (fs::is_directory(folder / "model")) {  // a run folder
+    return load_folder(folder / "model");
   }
   fail(ErrorKind::data, folder.native(),
        "has no tokenizer: tokenizer.json, vocab.json with merges.txt, vocab.txt or a .model is "

@@ -39,7 +39,7 @@ void normalize_form(AlignedText& text, NormalForm form) {
       i = end;
       continue;
     }
-    end = segment_end(view, i);
+    end = segment_end(view, i, form);
     const std::string_view cluster = view.substr(i, end - i);
     buffer.clear();
     append_normalized(buffer, cluster, form);

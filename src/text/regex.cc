@@ -26,10 +26,12 @@ std::string message_of(int code) {
 }
 
 /// Oniguruma, which tokenizer.json's patterns are written for, has another idea of \s and \w than
-/// PCRE2: White_Space; and letters, marks, numbers and connectors.
+/// PCRE2: White_Space; and what is alphabetic, marks, digits, connectors and the numbers of
+/// Latin-1.
 std::string translate(std::string_view pattern) {
   constexpr std::string_view kSpace = R"(\t-\r\x{85}\p{Z})";
-  constexpr std::string_view kWord = R"(\p{L}\p{M}\p{N}\p{Pc})";
+  constexpr std::string_view kWord =
+      R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
   std::string out;
   bool in_class = false;
   for (size_t i = 0; i < pattern.size(); ++i) {

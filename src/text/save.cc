@@ -23,7 +23,7 @@ nlohmann::json config_of(const TokenizerImpl& impl) {
   role("cls_token", impl.special.cls);
   role("sep_token", impl.special.sep);
   if (!config.contains("tokenizer_class")) {
-    config["tokenizer_class"] = "PreTrainedTokenizerFast";
+    config["tokenizer_class"] = impl.files.empty() ? "PreTrainedTokenizerFast" : "MarianTokenizer";
   }
   return config;
 }
@@ -36,7 +36,12 @@ void Tokenizer::save(const std::filesystem::path& path) const {
   if (file.has_parent_path()) {
     make_folder(file.parent_path());
   }
-  write_file_atomically(file, the.document() + "\n");
+  for (const auto& [name, content] : the.files) {
+    write_file_atomically(file.parent_path() / name, content);
+  }
+  if (the.files.empty()) {
+    write_file_atomically(file, the.document() + "\n");
+  }
   write_file_atomically(file.parent_path() / "tokenizer_config.json",
                         config_of(the).dump(2, ' ') + "\n");
 }

@@ -230,12 +230,17 @@ SpmVocabulary read_sentencepiece(std::string_view bytes, const std::string& file
   return v;
 }
 
+std::unique_ptr<ForeignTokenizer> make_sentencepiece(std::string_view bytes,
+                                                     const std::string& file) {
+  return std::make_unique<SentencePiece>(bytes, file);
+}
+
 std::shared_ptr<TokenizerImpl> load_sentencepiece(const std::filesystem::path& path,
                                                   const Json* config) {
   const std::string bytes = read_file(path, kLargestFile);
   SpmVocabulary v = read_sentencepiece(bytes, path.native());
   choose_special(v, config);
-  auto foreign = std::make_unique<SentencePiece>(bytes, path.native());
+  auto foreign = make_sentencepiece(bytes, path.native());
   auto impl = build_spm(v);
   impl->foreign = std::move(foreign);
   return impl;

@@ -39,9 +39,16 @@ std::shared_ptr<TokenizerImpl> build_spm(const SpmVocabulary& vocabulary);
 /// The parts of a SentencePiece .model file (protobuf) that matter.
 SpmVocabulary read_sentencepiece(std::string_view bytes, const std::string& file);
 
+class ForeignTokenizer;
+/// A .model file's bytes as libsentencepiece reads them.
+std::unique_ptr<ForeignTokenizer> make_sentencepiece(std::string_view bytes,
+                                                     const std::string& file);
+
 /// A .model file: libsentencepiece does the work. `config`: tokenizer_config.json beside it.
 std::shared_ptr<TokenizerImpl> load_sentencepiece(const std::filesystem::path& path,
                                                   const Json* config);
+/// A translation folder with source.spm, target.spm and vocab.json.
+std::shared_ptr<TokenizerImpl> load_marian(const std::filesystem::path& folder);
 std::shared_ptr<TokenizerImpl> load_llama2c(const std::filesystem::path& path);
 std::shared_ptr<TokenizerImpl> load_gguf(const std::filesystem::path& path);
 

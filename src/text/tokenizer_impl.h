@@ -89,7 +89,9 @@ struct TokenizerImpl {
   std::optional<Padding> padding;
   int64_t vocab_size = 0;
   std::function<std::string()> document;  ///< writes it as tokenizer.json
-  std::optional<Json> config;             ///< as tokenizer_config.json
+  /// What is saved instead, by name, where no tokenizer.json can say it all.
+  std::vector<std::pair<std::string, std::string>> files;
+  std::optional<Json> config;  ///< as tokenizer_config.json
 
   mutable text::ScratchPool pool;
 

@@ -43,7 +43,7 @@ const std::array<CharClass, kPlane>& plane_classes() {
 }
 
 /// Whether a character, once decomposed, may compose with or move before what precedes it.
-bool joins_backward(char32_t code) {
+bool joins_backward(char32_t code, bool compatible) {
   if (code < 0x300) {
     return false;
   }
@@ -51,7 +51,8 @@ bool joins_backward(char32_t code) {
   int state = 0;
   const auto n = utf8proc_decompose_char(
       static_cast<utf8proc_int32_t>(code), parts.data(), parts.size(),
-      static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT), &state);
+      static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | (compatible ? UTF8PROC_COMPAT : 0)),
+      &state);
   if (n < 1) {
     return false;
   }
@@ -224,11 +225,13 @@ void append_normalized(std::string& out, std::string_view segment, NormalForm fo
   }
 }
 
-size_t segment_end(std::string_view text, size_t begin) {
+size_t segment_end(std::string_view text, size_t begin, NormalForm form) {
+  const bool compatible = form == NormalForm::nfkc || form == NormalForm::nfkd;
   constexpr size_t kLongest = 4096;  // no more than a cluster of its own needs
   size_t end = cluster_end(text, begin);
-  while (end < text.size() && end - begin < kLongest &&
-         joins_backward(decode_one(text.data() + end, text.data() + text.size()).code)) {
+  while (
+      end < text.size() && end - begin < kLongest &&
+      joins_backward(decode_one(text.data() + end, text.data() + text.size()).code, compatible)) {
     end = cluster_end(text, end);
   }
   return end;

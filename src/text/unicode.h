@@ -101,7 +101,7 @@ void append_normalized(std::string& out, std::string_view segment, NormalForm fo
 /// End of the segment that begins at `begin`: grapheme clusters, joined where the next one starts,
 /// when decomposed, with something that may compose with what is before it, as ㅉ and ㅏ do.
 /// Normalising segment by segment equals normalising the whole.
-size_t segment_end(std::string_view text, size_t begin);
+size_t segment_end(std::string_view text, size_t begin, NormalForm form);
 /// End of the grapheme cluster that begins at `begin`.
 size_t cluster_end(std::string_view text, size_t begin);
 

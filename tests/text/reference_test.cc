@@ -118,6 +118,37 @@ TEST(Reference, Llama2cBin) {
   EXPECT_EQ(tokenizer.decode(ids), text);
 }
 
+/// A Marian folder: SentencePiece's pieces with ids of vocab.json, here in reverse order.
+TEST(Reference, MarianFolder) {
+  HEED_NEEDS_SHARED("tokenizers/unigram-1k.model");
+  const auto model = shared_data("tokenizers/unigram-1k.model");
+  const Tokenizer plain = Tokenizer::load(model);
+  const auto count = static_cast<int32_t>(plain.vocab_size());
+  nlohmann::json vocabulary;
+  for (int32_t id = 0; id < count; ++id) {
+    vocabulary[plain.id_to_token(id)] = count - 1 - id;
+  }
+  vocabulary["<pad>"] = count;
+  const test::TemporaryFolder folder;
+  std::filesystem::copy_file(model, folder / "source.spm");
+  std::filesystem::copy_file(model, folder / "target.spm");
+  std::ofstream(folder / "vocab.json") << vocabulary;
+  const Tokenizer marian = Tokenizer::load(folder.path());
+  const std::string text = "Hello world, this is a test.";
+  std::vector<int32_t> wanted = plain.encode_ids(text, false);
+  for (int32_t& id : wanted) {
+    id = count - 1 - id;
+  }
+  wanted.push_back(*marian.special().eos);
+  EXPECT_EQ(marian.encode_ids(text), wanted);
+  EXPECT_EQ(marian.encode(text).ids, wanted);
+  EXPECT_EQ(marian.decode(wanted), plain.decode(plain.encode_ids(text)));
+  EXPECT_EQ(marian.special().pad, count);
+  const test::TemporaryFolder copy;
+  marian.save(copy.path());
+  EXPECT_EQ(Tokenizer::load(copy.path()).encode_ids(text), wanted);
+}
+
 TEST(Reference, MiniLmFolder) {
   HEED_NEEDS_SHARED("minilm/tokenizer.json");
   const Tokenizer tokenizer = Tokenizer::load(shared_data("minilm"));

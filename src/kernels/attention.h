@@ -87,15 +87,6 @@ struct AttentionGradients {
   HeadsView<T> dv;
   ScoreView<T> dbias;
 };
-/// One backward pass as its tiles see it.
-template <class T>
-struct BackwardPass {
-  const AttentionProblem<T>& problem;
-  HeadsView<const T> out;
-  HeadsView<const T> dout;
-  RowStats<const T> stats;
-  AttentionGradients<T> gradients;  // dk and dv: those of the task, added to
-};
 template <class T>
 void attention_backward(const AttentionProblem<T>& problem, HeadsView<const T> out,
                         HeadsView<const T> dout, RowStats<const T> stats,

@@ -1,5 +1,5 @@
-#include "base/parallel.h"
-#include "kernels/attention.h"
+#include "kernels/attention_backward.h"
+
 #include "kernels/scratch.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -7,6 +7,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/attention_dropout-inl.h"
 #include "kernels/attention_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -265,129 +266,17 @@ void backward_f64(const BackwardPass<double>& pass, int64_t b, int64_t h, int64_
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <vector>
-
 namespace heed::kernels {
 
 HWY_EXPORT(backward_f32);
 HWY_EXPORT(backward_f64);
 
-namespace {
-
-constexpr int64_t kTile = 64;
-
-template <class T>
-void clear_rows(const HeadsView<T>& view, int64_t b, int64_t h, int64_t rows, int64_t columns) {
-  for (int64_t r = 0; r < rows; ++r) {
-    std::fill_n(view.at(b, h, r), columns, T{0});
-  }
+void attention_backward_tile(const BackwardPass<float>& pass, int64_t b, int64_t h, int64_t tile) {
+  HWY_DYNAMIC_DISPATCH(backward_f32)(pass, b, h, tile);
 }
-
-/// How the work is cut. Every task owns its rows of dk and dv, and its elements of dbias, so
-/// nothing is added from two sides. Depends on shapes only.
-struct Plan {
-  bool join_batches = false;  // one task for all batches: dbias is shared between them
-  bool join_heads = false;
-  int64_t splits = 1;  // query ranges of a head, each with its own dk and dv, added up in order
-};
-
-template <class T>
-Plan make_plan(const AttentionProblem<T>& p, const ScoreView<T>& dbias) {
-  constexpr int64_t kEnough = 8;  // tasks
-  Plan plan;
-  if (dbias.data != nullptr) {
-    plan.join_batches = dbias.batch == 0 && p.batch > 1;
-    plan.join_heads = dbias.head == 0 && p.heads > 1;
-  }
-  const int64_t tasks = (plan.join_batches ? 1 : p.batch) * (plan.join_heads ? 1 : p.kv_heads);
-  const int64_t tiles = (p.queries + kTile - 1) / kTile;
-  if (tasks < kEnough && tiles >= 8 && (dbias.data == nullptr || dbias.query != 0)) {
-    plan.splits = 4;
-  }
-  // Each further split has arrays of its own: no more than this for all of them.
-  constexpr int64_t kMostBytes = 48 << 20;
-  const int64_t array =
-      p.batch * p.kv_heads * p.keys * (p.depth + p.value_depth) * static_cast<int64_t>(sizeof(T));
-  while (plan.splits > 1 && (plan.splits - 1) * array > kMostBytes) {
-    plan.splits /= 2;
-  }
-  return plan;
+void attention_backward_tile(const BackwardPass<double>& pass, int64_t b, int64_t h, int64_t tile) {
+  HWY_DYNAMIC_DISPATCH(backward_f64)(pass, b, h, tile);
 }
-
-}  // namespace
-
-template <class T>
-void attention_backward(const AttentionProblem<T>& p, HeadsView<const T> out,
-                        HeadsView<const T> dout, RowStats<const T> stats,
-                        const AttentionGradients<T>& gradients) {
-  const Plan plan = make_plan(p, gradients.dbias);
-  const int64_t tiles = (p.queries + kTile - 1) / kTile;
-  const int64_t group = p.heads / p.kv_heads;
-  const int64_t batches = plan.join_batches ? p.batch : 1;
-  const int64_t kv_heads = plan.join_heads ? p.kv_heads : 1;
-  const int64_t tasks_a_split = (p.batch / batches) * (p.kv_heads / kv_heads);
-
-  // Split 0 adds into the result; the others have arrays of their own, laid out [B, Hkv, Tk, D].
-  const int64_t dk_size = p.batch * p.kv_heads * p.keys * p.depth;
-  const int64_t dv_size = p.batch * p.kv_heads * p.keys * p.value_depth;
-  std::vector<T> partial(static_cast<size_t>((plan.splits - 1) * (dk_size + dv_size)));
-  const auto gradients_of = [&](int64_t split) {
-    AttentionGradients<T> mine = gradients;
-    if (split > 0) {
-      T* dk = partial.data() + (split - 1) * (dk_size + dv_size);
-      mine.dk = {dk, p.kv_heads * p.keys * p.depth, p.keys * p.depth, p.depth};
-      mine.dv = {dk + dk_size, p.kv_heads * p.keys * p.value_depth, p.keys * p.value_depth,
-                 p.value_depth};
-    }
-    return mine;
-  };
-
-  parallel_for(tasks_a_split * plan.splits, [&](int64_t task) {
-    const int64_t split = plan.splits - 1 - task % plan.splits;  // later queries have more work
-    const int64_t first_kv_head = task / plan.splits % (p.kv_heads / kv_heads) * kv_heads;
-    const int64_t first_batch = task / plan.splits / (p.kv_heads / kv_heads) * batches;
-    const BackwardPass<T> pass{p, out, dout, stats, gradients_of(split)};
-    for (int64_t b = first_batch; b < first_batch + batches; ++b) {
-      for (int64_t kv = first_kv_head; kv < first_kv_head + kv_heads; ++kv) {
-        clear_rows(pass.gradients.dk, b, kv, p.keys, p.depth);
-        clear_rows(pass.gradients.dv, b, kv, p.keys, p.value_depth);
-        for (int64_t h = kv * group; h < (kv + 1) * group; ++h) {
-          for (int64_t tile = tiles * split / plan.splits; tile < tiles * (split + 1) / plan.splits;
-               ++tile) {
-            if constexpr (std::is_same_v<T, float>) {
-              HWY_DYNAMIC_DISPATCH(backward_f32)(pass, b, h, tile);
-            } else {
-              HWY_DYNAMIC_DISPATCH(backward_f64)(pass, b, h, tile);
-            }
-          }
-        }
-      }
-    }
-  });
-  if (plan.splits == 1) {
-    return;
-  }
-  parallel_for(p.batch * p.kv_heads * p.keys, [&](int64_t task) {
-    const int64_t j = task % p.keys;
-    const int64_t kv = task / p.keys % p.kv_heads;
-    const int64_t b = task / p.keys / p.kv_heads;
-    for (int64_t split = 1; split < plan.splits; ++split) {
-      const AttentionGradients<T> part = gradients_of(split);
-      for (int64_t c = 0; c < p.depth; ++c) {
-        gradients.dk.at(b, kv, j)[c] += part.dk.at(b, kv, j)[c];
-      }
-      for (int64_t c = 0; c < p.value_depth; ++c) {
-        gradients.dv.at(b, kv, j)[c] += part.dv.at(b, kv, j)[c];
-      }
-    }
-  });
-}
-template void attention_backward(const AttentionProblem<float>&, HeadsView<const float>,
-                                 HeadsView<const float>, RowStats<const float>,
-                                 const AttentionGradients<float>&);
-template void attention_backward(const AttentionProblem<double>&, HeadsView<const double>,
-                                 HeadsView<const double>, RowStats<const double>,
-                                 const AttentionGradients<double>&);
 
 }  // namespace heed::kernels
 #endif

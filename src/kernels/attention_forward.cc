@@ -8,6 +8,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/attention_dropout-inl.h"
 #include "kernels/attention_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace heed::bench {
@@ -26,7 +27,9 @@ struct Contestant {
   double best() { return *std::min_element(times.begin(), times.end()); }
 };
 
-/// Runs all of them in turn (A B C A B C …), so that a noisy minute hits everybody alike.
+/// Runs all of them in turn (A B C A B C …), so that a noisy minute hits everybody alike. Before
+/// its turn each one gets a pause, in which the others' spinning threads go to sleep, and one run
+/// to wake its own.
 inline void alternate(std::vector<Contestant>& all, int rounds, int repeats = 1) {
   for (Contestant& one : all) {
     one.run();  // warm-up
@@ -34,6 +37,8 @@ inline void alternate(std::vector<Contestant>& all, int rounds, int repeats = 1)
   }
   for (int round = 0; round < rounds; ++round) {
     for (Contestant& one : all) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      one.run();
       const double start = seconds();
       for (int i = 0; i < repeats; ++i) {
         one.run();

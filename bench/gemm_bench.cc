@@ -60,11 +60,12 @@ void compare(int64_t m, int64_t n, int64_t k, const Product& p) {
 #ifdef HEED_HAVE_DNNL
   all.push_back({"oneDNN", [&] {
                    dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', m, n, k, 1.0f,
-                              a.data(), p.transpose_a ? m : k, b.data(), p.transpose_b ? k : n, 0.0f,
-                              c.data(), n);
+                              a.data(), p.transpose_a ? m : k, b.data(), p.transpose_b ? k : n,
+                              0.0f, c.data(), n);
                  }});
 #endif
-  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const double flops =
+      2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   heed::bench::alternate(all, 15, std::max(1, static_cast<int>(2e9 / flops)));
   std::printf("%s %5ld x %5ld x %5ld", p.name, m, n, k);
   const double ours = all.front().median();
@@ -84,7 +85,8 @@ void compare(int64_t m, int64_t n, int64_t k, const Product& p) {
 int main() {
   std::printf("%d threads\n", heed::thread_count());
   for (const Product& product : kProducts) {
-    for (const auto& [n, k] : {std::pair<int64_t, int64_t>{768, 768}, {2304, 768}, {3072, 768}, {768, 3072}}) {
+    for (const auto& [n, k] :
+         {std::pair<int64_t, int64_t>{768, 768}, {2304, 768}, {3072, 768}, {768, 3072}}) {
       compare(1024, n, k, product);
     }
     compare(256, 384, 384, product);

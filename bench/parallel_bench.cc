@@ -1,7 +1,7 @@
 // Hand-over time of a parallel loop: our pool, OpenMP and oneTBB, in turn, in one run.
-#include "base/parallel.h"
-
 #include <cstdio>
+
+#include "base/parallel.h"
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -34,10 +34,11 @@ void compare(int tiles, int work) {
 #endif
 #ifdef HEED_HAVE_TBB
   all.push_back({"oneTBB", [=] {
-                   tbb::parallel_for(0, tiles, [=](int) { spin(work); }, tbb::simple_partitioner());
+                   tbb::parallel_for(
+                       0, tiles, [=](int) { spin(work); }, tbb::simple_partitioner());
                  }});
 #endif
-  heed::bench::alternate(all, 41, 200);
+  heed::bench::alternate(all, 9, 200);
   std::printf("%5d tiles of %5d rounds:", tiles, work);
   for (heed::bench::Contestant& one : all) {
     std::printf("  %s %.2f us (best %.2f)", one.name.c_str(), one.median() * 1e6, one.best() * 1e6);

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# The program from the outside: exit codes and messages for bad input (FAULTS 35, 64, 65, 67, 88).
+set -u
+heed=$1
+source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+expect() { # code, text in stderr, command…
+  local code=$1 text=$2
+  shift 2
+  "$@" >"$work/out" 2>"$work/err" </dev/null
+  local got=$?
+  if [ $got -ne "$code" ] || ! grep -qF -- "$text" "$work/err"; then
+    echo "FAILED: $* gave exit $got, wanted $code with '$text'; it said:"
+    cat "$work/err"
+    failed=1
+  fi
+}
+
+"$heed" tokenize --train char --data "$source/README.md" -o "$work/tokenizer.json" --quiet >/dev/null 2>&1 || {
+  echo "FAILED: training a character tokenizer"
+  failed=1
+}
+model=$source/tests/golden/generation/gpt2
+expect 3 "they do not belong together" "$heed" generate "$model" --tokenizer "$work/tokenizer.json" --prompt x
+expect 2 "" "$heed" generate "$model" --no-such-flag
+expect 2 "threads" "$heed" info "$model" --threads 0
+expect 2 "threads" "$heed" info "$model" --threads 1000000
+expect 3 "no config.json" "$heed" info "$source/src"
+expect 3 "/dev/zero" "$heed" info /dev/zero
+mkfifo "$work/fifo"
+expect 3 "fifo" timeout 5 "$heed" info "$work/fifo"
+expect 3 "no such file" "$heed" info "$work/absent"
+expect 2 "--temperature" "$heed" generate "$model" --tokenizer "$work/tokenizer.json" --prompt x --temperature 1e9
+
+"$heed" info "$model" >/dev/full 2>"$work/err"
+[ $? -eq 1 ] || { echo "FAILED: a full stdout must give exit 1"; failed=1; }
+exit $failed

@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "base/check.h"
@@ -122,26 +121,24 @@ int run(const AttentionCall& call, const Common& common) {
   return found == nullptr || found->ok() ? 0 : 1;
 }
 
-void add_variant_options(CLI::App& app, AttentionCall& call) {
+void add_variant_options(OptionTable& table, AttentionCall& call) {
   constexpr int64_t kMost = int64_t{1} << 30;
-  const CLI::Range positive(int64_t{1}, kMost);
-  const auto add = [&](const char* name, auto& value, const char* text) {
-    return app.add_option(name, value, text)->group("Variants")->capture_default_str();
+  const auto add = [&](const char* name, auto& value, const char* text) -> Option& {
+    return table.add(name, &value, text).group("Variants");
   };
   add("--attention-window", call.attention_window, "longformer: keys on both sides together (512)")
-      ->check(positive);
-  add("--block-size", call.block_size, "bigbird: length of a block")->check(positive);
+      .range(1, kMost);
+  add("--block-size", call.block_size, "bigbird: length of a block").range(1, kMost);
   add("--random-blocks", call.random_blocks, "bigbird: random blocks a row, where none are given")
-      ->check(CLI::Range(int64_t{0}, kMost));
-  app.add_flag("--hf-compat", call.hf_compat, "bigbird: random blocks as Hugging Face's eval mode")
-      ->group("Variants");
+      .range(0, kMost);
+  table.add("--hf-compat", &call.hf_compat, "bigbird: random blocks as Hugging Face's eval mode")
+      .group("Variants");
   add("--features", call.features, "performer: random features, where no projection is given")
-      ->check(positive);
-  add("--height", call.height, "swin: rows of the grid")->check(positive);
-  add("--width", call.width, "swin: columns of the grid")->check(positive);
-  add("--window-size", call.window_size, "swin: side of a window")->check(positive);
-  add("--shift", call.shift, "swin: how far windows are shifted")
-      ->check(CLI::Range(int64_t{0}, kMost));
+      .range(1, kMost);
+  add("--height", call.height, "swin: rows of the grid").range(1, kMost);
+  add("--width", call.width, "swin: columns of the grid").range(1, kMost);
+  add("--window-size", call.window_size, "swin: side of a window").range(1, kMost);
+  add("--shift", call.shift, "swin: how far windows are shifted").range(0, kMost);
   add("--seed", call.seed, "bigbird, performer: of what is drawn");
 }
 
@@ -153,44 +150,38 @@ std::string variant_help() {
   return text + "\n ";
 }
 
-std::function<int()> setup(CLI::App& app, const Common& common) {
+std::function<int()> setup(OptionTable& table, const Common& common) {
   auto call = std::make_shared<AttentionCall>();
-  app.add_option(
-         "--input", call->input,
-         "safetensors: q [B,Hq,Tq,D], k, v [B,Hkv,Tk,D]; mask (u8, bool: 1 = attend; float: "
-         "added), key_padding u8 [B,Tk], grad_output where wanted")
-      ->required();
-  app.add_option("--output", call->output,
-                 "safetensors to write: output, weights, lse, and gradients where grad_output came "
-                 "in")
-      ->required();
+  table
+      .add("--input", &call->input,
+           "safetensors: q [B,Hq,Tq,D], k, v [B,Hkv,Tk,D]; mask (u8, bool: 1 = attend; float: "
+           "added), key_padding u8 [B,Tk], grad_output where wanted")
+      .required();
+  table
+      .add("--output", &call->output,
+           "safetensors to write: output, weights, lse, and gradients where grad_output came "
+           "in")
+      .required();
   std::vector<std::string> names;
   for (const AttentionVariant& variant : attention_variants()) {
     names.push_back(variant.name);
   }
-  app.add_option("--variant", call->variant, variant_help())
-      ->check(CLI::IsMember(names))
-      ->capture_default_str();
-  app.add_option("--kernel", call->kernel, "How to compute it")
-      ->check(CLI::IsMember({"automatic", "reference", "chunked", "flash"}))
-      ->capture_default_str();
-  app.add_option("--chunk", call->chunk, "Queries at a time of the chunked kernel")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
-      ->capture_default_str();
-  app.add_option("--causal", call->causal, "Hide later keys, counted from which corner")
-      ->check(CLI::IsMember({"none", "top-left", "bottom-right"}))
-      ->capture_default_str();
-  app.add_option("--scale", call->scale, "Factor of the scores (default: 1/sqrt(depth))");
-  app.add_option("--softcap", call->softcap, "Limit scores to ±S by S·tanh(s/S); 0: off")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--window", call->window, "Keys visible to the left and right: L,R; -1: no limit")
-      ->delimiter(',')
-      ->expected(2)
-      ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40));
-  app.add_flag("--no-weights", call->no_weights, "Leave the weights out (long sequences)");
-  app.add_flag("--validate", call->validate,
-               "Check that weights sum to 1, lie in 0 … 1 and see no later key; exit 1 where not");
-  add_variant_options(app, *call);
+  table.add("--variant", &call->variant, variant_help()).choices(names);
+  table.add("--kernel", &call->kernel, "How to compute it")
+      .choices({"automatic", "reference", "chunked", "flash"});
+  table.add("--chunk", &call->chunk, "Queries at a time of the chunked kernel").range(1, 1 << 30);
+  table.add("--causal", &call->causal, "Hide later keys, counted from which corner")
+      .choices({"none", "top-left", "bottom-right"});
+  table.add("--scale", &call->scale, "Factor of the scores (default: 1/sqrt(depth))");
+  table.add("--softcap", &call->softcap, "Limit scores to ±S by S·tanh(s/S); 0: off")
+      .range(0, 1e30);
+  table.add("--window", &call->window, "Keys visible to the left and right: L,R; -1: no limit")
+      .count(2)
+      .range(-1, 1e12);
+  table.add("--no-weights", &call->no_weights, "Leave the weights out (long sequences)");
+  table.add("--validate", &call->validate,
+            "Check that weights sum to 1, lie in 0 … 1 and see no later key; exit 1 where not");
+  add_variant_options(table, *call);
   return [call, &common] { return run(*call, common); };
 }
 

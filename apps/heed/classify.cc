@@ -1,14 +1,14 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "heed/command.h"
 #include "heed/io.h"
 #include "heed/open.h"
 #include "heed/ops.h"
+#include "io/json.h"
+#include "io/json_writer.h"
 
 namespace heed::app {
 namespace {
@@ -21,13 +21,14 @@ struct Options {
 
 /// config.json's id2label, or LABEL_N.
 std::vector<std::string> label_names(const Model& model, int64_t count) {
-  const nlohmann::json config = nlohmann::json::parse(model.config());
+  const Json config = Json::parse(model.config(), "config.json");
+  const std::optional<Json> labels = config.find("id2label");
   std::vector<std::string> names;
   for (int64_t i = 0; i < count; ++i) {
     const std::string id = std::to_string(i);
-    const bool named = config.contains("id2label") && config["id2label"].contains(id) &&
-                       config["id2label"][id].is_string();
-    names.push_back(named ? config["id2label"][id].get<std::string>() : "LABEL_" + id);
+    const std::optional<Json> name =
+        labels && labels->is_object() ? labels->find(id) : std::nullopt;
+    names.push_back(name && name->is_string() ? name->string() : "LABEL_" + id);
   }
   return names;
 }
@@ -42,12 +43,13 @@ void print_result(const std::string& text, const std::vector<std::string>& names
     print(fmt::format("{}\t{:.4f}\n", names[best], probabilities[best]));
     return;
   }
-  nlohmann::ordered_json line{
-      {"text", text}, {"label", names[best]}, {"probability", probabilities[best]}};
+  JsonWriter line;
+  line.begin_object().field("text", text).field("label", names[best]);
+  line.field("probability", probabilities[best]).key("probabilities").begin_object();
   for (size_t i = 0; i < names.size(); ++i) {
-    line["probabilities"][names[i]] = probabilities[i];
+    line.field(names[i], probabilities[i]);
   }
-  print(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  print(line.end_object().end_object().take() + "\n");
 }
 
 int run(const Options& options, const Common& common) {
@@ -67,14 +69,12 @@ int run(const Options& options, const Common& common) {
   return 0;
 }
 
-std::function<int()> setup(CLI::App& app, const Common& common) {
+std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
-  app.add_option("model", o->model, "Model folder or run folder of a text classifier")->required();
-  app.add_option("--text", o->texts, "Text; may be given several times (default: lines of stdin)");
-  app.add_option("--tokenizer", o->tokenizer, "Tokenizer file, where none lies with the model");
-  app.add_option("--batch", o->batch, "Texts at a time")
-      ->check(CLI::Range(int64_t{1}, int64_t{4096}))
-      ->capture_default_str();
+  table.add("model", &o->model, "Model folder or run folder of a text classifier").required();
+  table.add("--text", &o->texts, "Text; may be given several times (default: lines of stdin)");
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model");
+  table.add("--batch", &o->batch, "Texts at a time").range(1, 4096);
   return [o, &common] { return run(*o, common); };
 }
 

@@ -4,9 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+#include "heed/options.h"
 
 namespace heed::app {
 
@@ -28,7 +26,7 @@ struct Command {
   std::string name;
   std::string summary;                ///< one line
   std::vector<std::string> examples;  ///< two command lines a user would type
-  std::function<std::function<int()>(CLI::App&, const Common&)> setup;
+  std::function<std::function<int()>(OptionTable&, const Common&)> setup;
 };
 
 /// Registers a subcommand at start-up: `static Registration r{{"info", …}};` in its own file.

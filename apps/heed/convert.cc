@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "base/check.h"
@@ -137,19 +136,19 @@ const Registration registration{
     {"convert",
      "Convert between a model folder and GGUF",
      {"heed convert gpt2/ gpt2.gguf --dtype q8_0", "heed convert stories.gguf stories/"},
-     [](CLI::App& app, const Common& common) -> std::function<int()> {
+     [](OptionTable& table, const Common& common) -> std::function<int()> {
        auto options = std::make_shared<Options>();
-       app.add_option("SRC", options->source, "Model folder, run folder, .gguf or llama2.c .bin")
-           ->required();
-       app.add_option("DST", options->destination,
-                      "A name that ends in .gguf, or a folder to write to")
-           ->required();
-       app.add_option("--dtype", options->type,
-                      "Type of the matrices: f32, f16, bf16, and for GGUF q8_0 and q4_0 (default: "
-                      "as they are)")
-           ->check(CLI::IsMember({"f32", "f16", "bf16", "q8_0", "q4_0"}));
-       app.add_option("--tokenizer", options->tokenizer,
-                      "Tokenizer file or folder (default: the source's own)");
+       table.add("SRC", &options->source, "Model folder, run folder, .gguf or llama2.c .bin")
+           .required();
+       table.add("DST", &options->destination, "A name that ends in .gguf, or a folder to write to")
+           .required();
+       table
+           .add("--dtype", &options->type,
+                "Type of the matrices: f32, f16, bf16, and for GGUF q8_0 and q4_0 (default: "
+                "as they are)")
+           .choices({"f32", "f16", "bf16", "q8_0", "q4_0"});
+       table.add("--tokenizer", &options->tokenizer,
+                 "Tokenizer file or folder (default: the source's own)");
        return [options, &common] { return run(*options, common); };
      }}};
 

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -81,22 +80,17 @@ const Registration registration{{
     "Make a teaching set",
     {"heed data coreference --count 20000 -o coreference.jsonl",
      "heed data dates --lang ko --count 5"},
-    [](CLI::App& app, const Common& common) -> std::function<int()> {
+    [](OptionTable& table, const Common& common) -> std::function<int()> {
       auto options = std::make_shared<Options>();
-      app.add_option("name", options->name, "The set; see --list");
-      app.add_flag("--list", options->list, "Show the sets there are");
-      app.add_option("--count", options->count, "Examples to write")
-          ->check(CLI::Range(int64_t{1}, int64_t{100'000'000}))
-          ->capture_default_str();
-      app.add_option("--seed", options->seed, "Another seed gives other examples")
-          ->capture_default_str();
-      app.add_option("--lang", options->language, "en or ko")
-          ->check(CLI::IsMember({"en", "ko"}))
-          ->capture_default_str();
-      app.add_flag("--held-out", options->held_out,
-                   "Examples to judge with: coreference with pairs of nouns that training lacks");
-      app.add_option("-o,--output", options->output,
-                     "File (.jsonl, .tsv) or folder to write; none: standard output");
+      table.add("name", &options->name, "The set; see --list");
+      table.add("--list", &options->list, "Show the sets there are");
+      table.add("--count", &options->count, "Examples to write").range(1, 100'000'000);
+      table.add("--seed", &options->seed, "Another seed gives other examples");
+      table.add("--lang", &options->language, "en or ko").choices({"en", "ko"});
+      table.add("--held-out", &options->held_out,
+                "Examples to judge with: coreference with pairs of nouns that training lacks");
+      table.add("-o,--output", &options->output,
+                "File (.jsonl, .tsv) or folder to write; none: standard output");
       return [options, &common] { return run(*options, common); };
     },
 }};

@@ -1,14 +1,13 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "heed/command.h"
 #include "heed/io.h"
 #include "heed/open.h"
+#include "io/json_writer.h"
 
 namespace heed::app {
 namespace {
@@ -57,8 +56,9 @@ int run(const Options& options, const Common& common) {
     const auto vectors = embed(opened, options, texts);
     for (size_t i = 0; i < texts.size(); ++i) {
       if (common.json) {
-        nlohmann::ordered_json line{{"text", texts[i]}, {"embedding", vectors[i]}};
-        print(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+        JsonWriter line;
+        line.begin_object().field("text", texts[i]).field("embedding", vectors[i]);
+        print(line.end_object().take() + "\n");
       } else {
         print(fmt::format("{:.7g}\n", fmt::join(vectors[i], " ")));
       }
@@ -68,18 +68,15 @@ int run(const Options& options, const Common& common) {
   return 0;
 }
 
-std::function<int()> setup(CLI::App& app, const Common& common) {
+std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
-  app.add_option("model", o->model, "Model folder, run folder or .gguf of an encoder")->required();
-  app.add_option("--text", o->texts, "Text; may be given several times (default: lines of stdin)");
-  app.add_option("--tokenizer", o->tokenizer, "Tokenizer file, where none lies with the model");
-  app.add_option("--pooling", o->pooling, "mean of all tokens, or cls: the first one")
-      ->check(CLI::IsMember({"mean", "cls"}))
-      ->capture_default_str();
-  app.add_flag("--raw", o->raw, "Do not scale to length 1");
-  app.add_option("--batch", o->batch, "Texts at a time")
-      ->check(CLI::Range(int64_t{1}, int64_t{4096}))
-      ->capture_default_str();
+  table.add("model", &o->model, "Model folder, run folder or .gguf of an encoder").required();
+  table.add("--text", &o->texts, "Text; may be given several times (default: lines of stdin)");
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model");
+  table.add("--pooling", &o->pooling, "mean of all tokens, or cls: the first one")
+      .choices({"mean", "cls"});
+  table.add("--raw", &o->raw, "Do not scale to length 1");
+  table.add("--batch", &o->batch, "Texts at a time").range(1, 4096);
   return [o, &common] { return run(*o, common); };
 }
 

@@ -1,6 +1,5 @@
 #include "models/forward.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "heed/command.h"
@@ -47,22 +46,22 @@ const Registration registration{
      "Run one pass of a model on given tensors",
      {"heed forward gpt2/ --input in.safetensors --output out.safetensors",
       "heed forward bert/ --input in.safetensors --output out.safetensors --attentions --grads"},
-     [](CLI::App& app, const Common& common) -> std::function<int()> {
+     [](OptionTable& table, const Common& common) -> std::function<int()> {
        auto options = std::make_shared<Options>();
-       app.add_option("MODEL", options->model, "Model folder, run folder, .gguf or llama2.c .bin")
-           ->required();
-       app.add_option("--input", options->input,
-                      "Tensors by Hugging Face's names: input_ids, attention_mask, pixel_values, "
-                      "labels, …")
-           ->required();
-       app.add_option("--output", options->output, "Where the results go, as safetensors")
-           ->required();
-       app.add_flag("--attentions", options->wanted.attentions,
-                    "Add attentions.N [B, H, Tq, Tk] of every layer");
-       app.add_flag("--hidden-states", options->wanted.hidden_states,
-                    "Add hidden_states.N of every layer");
-       app.add_flag("--grads", options->wanted.grads,
-                    "Add the loss and grad.<parameter> of every parameter (labels given)");
+       table.add("MODEL", &options->model, "Model folder, run folder, .gguf or llama2.c .bin")
+           .required();
+       table
+           .add("--input", &options->input,
+                "Tensors by Hugging Face's names: input_ids, attention_mask, pixel_values, "
+                "labels, …")
+           .required();
+       table.add("--output", &options->output, "Where the results go, as safetensors").required();
+       table.add("--attentions", &options->wanted.attentions,
+                 "Add attentions.N [B, H, Tq, Tk] of every layer");
+       table.add("--hidden-states", &options->wanted.hidden_states,
+                 "Add hidden_states.N of every layer");
+       table.add("--grads", &options->wanted.grads,
+                 "Add the loss and grad.<parameter> of every parameter (labels given)");
        return [options, &common] { return run(*options, common); };
      }}};
 

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "heed/command.h"
 #include "heed/io.h"
 #include "heed/open.h"
+#include "io/json_writer.h"
 
 namespace heed::app {
 namespace {
@@ -48,16 +47,14 @@ const char* name_of(FinishReason reason) {
 }
 
 void print_json(const Running& running, const Options& options, int64_t sample) {
-  nlohmann::ordered_json line;
-  line["prompt"] = running.prompt;
-  line["sample"] = sample;
-  line["text"] = running.text;
-  line["ids"] = running.ids;
-  line["finish"] = name_of(running.reason);
+  JsonWriter line;
+  line.begin_object().field("prompt", running.prompt).field("sample", sample);
+  line.field("text", running.text).field("ids", running.ids);
+  line.field("finish", std::string_view(name_of(running.reason)));
   if (options.log_probabilities) {
-    line["log_probabilities"] = running.log_probabilities;
+    line.field("log_probabilities", running.log_probabilities);
   }
-  print_now(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  print_now(line.end_object().take() + "\n");
 }
 
 Request make_request(const Opened& opened, const Options& options, const std::string& prompt,
@@ -140,42 +137,27 @@ int run(const Options& options, const Common& common) {
   return 0;
 }
 
-std::function<int()> setup(CLI::App& app, const Common& common) {
+std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
-  app.add_option("model", o->model, "Model folder, run folder, .gguf or llama2.c .bin")->required();
-  auto* prompt =
-      app.add_option("--prompt", o->prompt, "Text to go on from (default: lines of stdin)");
-  app.add_option("--tokenizer", o->tokenizer, "Tokenizer file, where none lies with the model");
-  app.add_option("--max-tokens", o->max_tokens, "Tokens to generate")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
-      ->capture_default_str();
-  app.add_option("--n", o->samples, "Samples of each prompt")
-      ->check(CLI::Range(int64_t{1}, int64_t{1024}))
-      ->capture_default_str();
-  app.add_option("--batch", o->batch, "Sequences that decode together")
-      ->check(CLI::Range(int64_t{1}, int64_t{1024}))
-      ->capture_default_str();
-  app.add_option("--stop", o->stops, "Text that ends a sequence; may be given several times");
-  app.add_flag("--echo", o->echo, "Print the prompt in front");
-  app.add_flag("--log-probabilities", o->log_probabilities, "With --json: of each token");
-  auto* group = app.add_option_group("Sampling");
-  group->add_option("--temperature", o->sampling.temperature, "0 is greedy")->capture_default_str();
-  group->add_option("--top-k", o->sampling.top_k, "Only the k best tokens; 0: all")
-      ->capture_default_str();
-  group->add_option("--top-p", o->sampling.top_p, "The best tokens with this probability together")
-      ->capture_default_str();
-  group
-      ->add_option("--min-p", o->sampling.min_p,
-                   "At least this share of the best token's probability")
-      ->capture_default_str();
-  group
-      ->add_option("--repetition-penalty", o->sampling.repetition_penalty,
-                   "Above 1: fewer repetitions")
-      ->capture_default_str();
-  group->add_option("--seed", o->sampling.seed, "The same seed gives the same text")
-      ->capture_default_str();
-  return [o, prompt, &common] {
-    o->has_prompt = prompt->count() > 0;
+  table.add("model", &o->model, "Model folder, run folder, .gguf or llama2.c .bin").required();
+  Option& prompt =
+      table.add("--prompt", &o->prompt, "Text to go on from (default: lines of stdin)");
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model");
+  table.add("--max-tokens", &o->max_tokens, "Tokens to generate").range(0, 1 << 24);
+  table.add("--n", &o->samples, "Samples of each prompt").range(1, 1024);
+  table.add("--batch", &o->batch, "Sequences that decode together").range(1, 1024);
+  table.add("--stop", &o->stops, "Text that ends a sequence; may be given several times");
+  table.add("--echo", &o->echo, "Print the prompt in front");
+  table.add("--log-probabilities", &o->log_probabilities, "With --json: of each token");
+  table.group("Sampling");
+  table.add("--temperature", &o->sampling.temperature, "0 is greedy");
+  table.add("--top-k", &o->sampling.top_k, "Only the k best tokens; 0: all");
+  table.add("--top-p", &o->sampling.top_p, "The best tokens with this probability together");
+  table.add("--min-p", &o->sampling.min_p, "At least this share of the best token's probability");
+  table.add("--repetition-penalty", &o->sampling.repetition_penalty, "Above 1: fewer repetitions");
+  table.add("--seed", &o->sampling.seed, "The same seed gives the same text");
+  return [o, &prompt, &common] {
+    o->has_prompt = prompt.given();
     return run(*o, common);
   };
 }

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "heed/command.h"
@@ -107,10 +106,9 @@ const Registration registration{
     {"info",
      "Show a model's architecture, size and memory needs",
      {"heed info gpt2/", "heed info stories260K.bin --json"},
-     [](CLI::App& app, const Common& common) -> std::function<int()> {
+     [](OptionTable& table, const Common& common) -> std::function<int()> {
        auto model = std::make_shared<std::string>();
-       app.add_option("MODEL", *model, "Model folder, run folder, .gguf or llama2.c .bin")
-           ->required();
+       table.add("MODEL", &*model, "Model folder, run folder, .gguf or llama2.c .bin").required();
        return [model, &common] { return run(*model, common); };
      }}};
 

@@ -1,7 +1,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -166,48 +165,42 @@ int terminal_width() {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
 }
 
-void add_options(CLI::App& app, InspectOptions& o) {
-  app.add_option("MODEL", o.model, "Model folder, run folder, .gguf or llama2.c's .bin")
-      ->required();
-  app.add_option("--text", o.text, "Text to read");
-  app.add_option("--text-pair", o.text_pair, "Second text, for models that read pairs");
-  app.add_option("--target", o.target, "What the decoder reads (default: what the model writes)");
-  app.add_option("--image", o.image, "Image to look at");
-  app.add_option("--ask", o.ask, "For a reader: the word it is asked about (default: \"it\")");
-  app.add_option("--tokenizer", o.tokenizer, "Tokenizer file, where the model has none beside it");
-  app.add_option("--kind", o.kind, "Which attention")
-      ->check(CLI::IsMember({"self", "encoder", "decoder", "cross", "readout"}));
-  app.add_option("--layer", o.layer, "Layer, from 0 (default: the last; all for html, json, npy)")
-      ->check(CLI::Range(0, 100000));
-  app.add_option("--head", o.head, "Head, from 0 (default: all)")->check(CLI::Range(0, 100000));
-  app.add_option("--top-k", o.top_k, "List this many strongest keys of every query")
-      ->check(CLI::Range(1, 1000));
-  app.add_option("--show", o.show,
-                 "weights; values: weights times the values' size; gradient: weights times the "
-                 "gradient of the answer")
-      ->check(CLI::IsMember({"weights", "values", "gradient"}))
-      ->capture_default_str();
-  app.add_flag("--rollout", o.rollout, "Attention through all layers together");
-  app.add_flag("--heads-table", o.heads_table, "What each head does, as a table");
-  app.add_flag("--patches", o.patches, "For images: the weights over the image (svg, png)");
-  app.add_option("--query", o.query, "With --patches: the query whose weights are shown")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--mute", o.mute, "LAYER.HEAD to silence, or LAYER.HEAD=SCALE; may be repeated");
-  app.add_flag("--no-causal", o.no_causal, "Let every token see the later ones");
-  app.add_option("--format", o.format, "term, svg, png, html, json or npy")
-      ->check(CLI::IsMember({"term", "svg", "png", "html", "json", "npy"}))
-      ->capture_default_str();
-  app.add_option("-o,--output", o.output, "File to write (default: stdout)");
-  app.add_option("--lang", o.language, "Language of titles: en or ko")
-      ->check(CLI::IsMember({"en", "ko"}))
-      ->capture_default_str();
-  app.add_option("--width", o.width, "Columns of the terminal")->check(CLI::Range(20, 1000));
+void add_options(OptionTable& table, InspectOptions& o) {
+  table.add("MODEL", &o.model, "Model folder, run folder, .gguf or llama2.c's .bin").required();
+  table.add("--text", &o.text, "Text to read");
+  table.add("--text-pair", &o.text_pair, "Second text, for models that read pairs");
+  table.add("--target", &o.target, "What the decoder reads (default: what the model writes)");
+  table.add("--image", &o.image, "Image to look at");
+  table.add("--ask", &o.ask, "For a reader: the word it is asked about (default: \"it\")");
+  table.add("--tokenizer", &o.tokenizer, "Tokenizer file, where the model has none beside it");
+  table.add("--kind", &o.kind, "Which attention")
+      .choices({"self", "encoder", "decoder", "cross", "readout"});
+  table.add("--layer", &o.layer, "Layer, from 0 (default: the last; all for html, json, npy)")
+      .range(0, 100000);
+  table.add("--head", &o.head, "Head, from 0 (default: all)").range(0, 100000);
+  table.add("--top-k", &o.top_k, "List this many strongest keys of every query").range(1, 1000);
+  table
+      .add("--show", &o.show,
+           "weights; values: weights times the values' size; gradient: weights times the "
+           "gradient of the answer")
+      .choices({"weights", "values", "gradient"});
+  table.add("--rollout", &o.rollout, "Attention through all layers together");
+  table.add("--heads-table", &o.heads_table, "What each head does, as a table");
+  table.add("--patches", &o.patches, "For images: the weights over the image (svg, png)");
+  table.add("--query", &o.query, "With --patches: the query whose weights are shown")
+      .range(0, 1 << 20);
+  table.add("--mute", &o.mute, "LAYER.HEAD to silence, or LAYER.HEAD=SCALE; may be repeated");
+  table.add("--no-causal", &o.no_causal, "Let every token see the later ones");
+  table.add("--format", &o.format, "term, svg, png, html, json or npy")
+      .choices({"term", "svg", "png", "html", "json", "npy"});
+  table.add("-o,--output", &o.output, "File to write (default: stdout)");
+  table.add("--lang", &o.language, "Language of titles: en or ko").choices({"en", "ko"});
+  table.add("--width", &o.width, "Columns of the terminal").range(20, 1000);
 }
 
-std::function<int()> setup(CLI::App& app, const Common& common) {
+std::function<int()> setup(OptionTable& table, const Common& common) {
   auto options = std::make_shared<InspectOptions>();
-  add_options(app, *options);
+  add_options(table, *options);
   return [options, &common] {
     InspectOptions o = *options;
     o.format = common.json ? "json" : o.format;

@@ -2,11 +2,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <iostream>
+#include <cstdlib>
 #include <new>
 
 #include "heed/command.h"
 #include "heed/error.h"
+#include "heed/help.h"
+#include "heed/open.h"
 #include "heed/parallel.h"
 
 namespace heed::app {
@@ -24,59 +26,160 @@ int exit_code(ErrorKind kind) {
   return 1;
 }
 
-void add_common(CLI::App& app, Common& common) {
-  app.add_option("--threads", common.threads, "Threads to use (default: one a core)")
-      ->envname("HEED_THREADS")
-      ->check(CLI::Range(1, 1024))
-      ->group("Common");
-  app.add_flag("--json", common.json, "Print JSON for programs")->group("Common");
-  app.add_flag("--quiet", common.quiet, "No progress on stderr")->group("Common");
-  app.add_option("--color", common.color, "auto, always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
-      ->capture_default_str()
-      ->group("Common");
+void add_common(OptionTable& options, Common& common) {
+  options.group("Common");
+  options.add("--threads", &common.threads, "Threads to use (default: one a core)").range(1, 1024);
+  options.add("--json", &common.json, "Print JSON for programs");
+  options.add("--quiet", &common.quiet, "No progress on stderr");
+  options.add("--color", &common.color, "Colours").choices({"auto", "always", "never"});
 }
 
-std::string footer(const Command& command) {
-  std::string text = "Examples:\n";
-  for (const std::string& example : command.examples) {
-    text += "  " + example + "\n";
+/// One subcommand as the parser sees it.
+struct Entry {
+  const Command* command = nullptr;
+  OptionTable options;
+  std::function<int()> runner;
+  CLI::App* parser = nullptr;
+};
+
+/// The parser only cuts the command line into values; what they mean is the table's business.
+void add_to_parser(CLI::App& parser, Option& option) {
+  std::string names = option.name();
+  for (const std::string& alias : option.aliases()) {
+    names += "," + alias;
   }
-  return command.examples.empty() ? std::string() : text;
+  if (option.is_flag()) {
+    parser.add_flag_callback(names, [&option] { option.assign({"true"}); });
+    return;
+  }
+  CLI::Option* added = parser.add_option(names, [&option](const std::vector<std::string>& values) {
+    option.assign(values);
+    return true;
+  });
+  if (option.is_list()) {
+    if (option.is_positional()) {
+      added->expected(-1);
+    } else {
+      added->expected(1)->take_all();
+    }
+  } else {
+    added->expected(1)->take_last();
+  }
+}
+
+void assign_environment(OptionTable& options) {
+  for (Option& option : options.all()) {
+    const std::string name = option.given() ? std::string() : option.environment();
+    const char* value = name.empty() ? nullptr : std::getenv(name.c_str());
+    if (value != nullptr && *value != '\0') {
+      option.assign({value});
+    }
+  }
+}
+
+int usage_error(const std::string& message, const std::string& command) {
+  std::fprintf(stderr, "heed: %s\n`heed %s--help` shows what there is\n", message.c_str(),
+               command.empty() ? "" : (command + " ").c_str());
+  return 2;
+}
+
+/// A word that nothing takes: says which one was meant.
+int unknown_word(const std::string& word, Entry* entry, const std::vector<Entry>& entries) {
+  std::vector<std::string> candidates;
+  if (entry == nullptr) {
+    for (const Entry& each : entries) {
+      candidates.push_back(each.command->name);
+    }
+  } else {
+    for (const Option& option : entry->options.all()) {
+      if (!option.is_positional()) {
+        candidates.push_back(option.name());
+      }
+    }
+  }
+  const std::string typed = word.substr(0, word.find('='));
+  const std::string near = nearest(typed, candidates);
+  const char* kind = entry == nullptr ? "command" : typed.starts_with("-") ? "option" : "argument";
+  return usage_error(std::string("there is no ") + kind + " " + typed +
+                         (near.empty() ? "" : "; did you mean " + near + "?"),
+                     entry == nullptr ? "" : entry->command->name);
+}
+
+int missing_argument(Entry& entry) {
+  for (const Option& option : entry.options.all()) {
+    if (option.is_required() && !option.given()) {
+      return usage_error(entry.command->name + " needs " + option.name() + ": " + option.help(),
+                         entry.command->name);
+    }
+  }
+  return 0;
 }
 
 int run(int argc, char** argv) {
-  CLI::App app(
-      "heed builds, trains, runs and looks inside Transformers on an ordinary CPU machine.",
-      "heed");
-  app.set_version_flag("--version", "heed " HEED_VERSION);
-  app.require_subcommand(1);
+  CLI::App app("", "heed");
+  app.set_help_flag();
+  bool help = false, version = false;
+  app.add_flag("-h,--help", help);
+  app.add_flag("--version", version);
+  app.fallthrough(false);
   Common common;
-  std::vector<std::pair<CLI::App*, std::function<int()>>> runners;
-  for (const Command& command : commands()) {
-    CLI::App* sub = app.add_subcommand(command.name, command.summary);
-    sub->footer(footer(command));
-    runners.emplace_back(sub, command.setup(*sub, common));
-    add_common(*sub, common);
-    sub->set_version_flag("--version", "heed " HEED_VERSION);
+  std::vector<Entry> entries(commands().size());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    Entry& entry = entries[i];
+    entry.command = &commands()[i];
+    entry.runner = entry.command->setup(entry.options, common);
+    add_common(entry.options, common);
+    entry.parser = app.add_subcommand(entry.command->name);
+    entry.parser->set_help_flag();
+    entry.parser->add_flag("-h,--help", help);
+    entry.parser->add_flag("--version", version);
+    entry.parser->allow_extras();
+    for (Option& option : entry.options.all()) {
+      add_to_parser(*entry.parser, option);
+    }
   }
+  app.allow_extras();
+  Entry* chosen = nullptr;
+  const auto find_chosen = [&] {
+    for (Entry& entry : entries) {
+      if (entry.parser->parsed()) {
+        chosen = &entry;
+      }
+    }
+  };
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& request) {  // --help, --version
-    return app.exit(request);
+    find_chosen();
   } catch (const CLI::ParseError& error) {
-    app.exit(error, std::cerr, std::cerr);
-    return 2;
+    find_chosen();
+    if (!help) {
+      return usage_error(error.what(), chosen == nullptr ? "" : chosen->command->name);
+    }
+  }
+  if (version) {
+    print("heed " HEED_VERSION "\n");
+    return 0;
+  }
+  if (help) {
+    print(chosen == nullptr ? program_help() : command_help(*chosen->command, chosen->options));
+    return 0;
+  }
+  if (chosen == nullptr) {
+    const std::vector<std::string> rest = app.remaining();
+    return rest.empty() ? usage_error("which command? " + command_list(), "")
+                        : unknown_word(rest.front(), nullptr, entries);
+  }
+  if (const std::vector<std::string> rest = chosen->parser->remaining(); !rest.empty()) {
+    return unknown_word(rest.front(), chosen, entries);
+  }
+  assign_environment(chosen->options);
+  if (const int code = missing_argument(*chosen); code != 0) {
+    return code;
   }
   if (common.threads > 0) {
     set_thread_count(common.threads);
   }
-  for (const auto& [sub, runner] : runners) {
-    if (sub->parsed()) {
-      return runner();
-    }
-  }
-  return 2;
+  return chosen->runner();
 }
 
 }  // namespace

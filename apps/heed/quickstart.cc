@@ -1,16 +1,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "heed/command.h"
 #include "heed/open.h"
 #include "heed/picture.h"
+#include "io/json_writer.h"
 #include "train/coreference.h"
 
 namespace heed::app {
@@ -140,11 +139,10 @@ int run(const Options& options, const Common& common) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (common.json) {
-    nlohmann::ordered_json result;
-    result["accuracy"] = score.accuracy;
-    result["pointing_accuracy"] = score.pointing;
-    result["seconds"] = seconds;
-    print(result.dump() + "\n");
+    JsonWriter result;
+    result.begin_object().field("accuracy", score.accuracy);
+    result.field("pointing_accuracy", score.pointing).field("seconds", seconds);
+    print(result.end_object().take() + "\n");
   } else {
     print("\n" +
           fmt::format(fmt::runtime(say.held_out), kHeldOut, 100 * score.accuracy,
@@ -156,13 +154,11 @@ int run(const Options& options, const Common& common) {
   return 0;
 }
 
-std::function<int()> setup(CLI::App& app, const Common& common) {
+std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
-  app.add_option("--out", o->out, "Folder for pictures and model")->capture_default_str();
-  app.add_option("--lang", o->language, "en or ko (default: by the locale)")
-      ->check(CLI::IsMember({"en", "ko"}));
-  app.add_option("--seed", o->seed, "Another seed, another set and another start")
-      ->capture_default_str();
+  table.add("--out", &o->out, "Folder for pictures and model");
+  table.add("--lang", &o->language, "en or ko (default: by the locale)").choices({"en", "ko"});
+  table.add("--seed", &o->seed, "Another seed, another set and another start");
   return [o, &common] { return run(*o, common); };
 }
 

@@ -1,12 +1,10 @@
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -15,6 +13,7 @@
 #include "base/parallel.h"
 #include "heed/command.h"
 #include "heed/text.h"
+#include "io/json_writer.h"
 
 namespace heed::app {
 namespace {
@@ -77,10 +76,6 @@ class LineReader {
   bool ended_ = false;
 };
 
-std::string dump(const nlohmann::json& value) {
-  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 std::string encode_line(const Tokenizer& tokenizer, const std::string& line, bool special,
                         bool json) {
   if (!json) {
@@ -94,14 +89,13 @@ std::string encode_line(const Tokenizer& tokenizer, const std::string& line, boo
     return out;
   }
   const Encoding encoding = tokenizer.encode(line, special);
-  nlohmann::ordered_json object;
-  object["ids"] = encoding.ids;
-  object["tokens"] = encoding.tokens;
-  object["offsets"] = nlohmann::ordered_json::array();
+  JsonWriter object;
+  object.begin_object().field("ids", encoding.ids).field("tokens", encoding.tokens);
+  object.key("offsets").begin_array();
   for (const TextSpan& span : encoding.offsets) {
-    object["offsets"].push_back({span.begin, span.end});
+    object.begin_array().value(span.begin).value(span.end).end_array();
   }
-  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return object.end_array().end_object().take();
 }
 
 std::vector<int32_t> parse_ids(const std::string& line) {
@@ -125,7 +119,7 @@ std::vector<int32_t> parse_ids(const std::string& line) {
 
 std::string decode_line(const Tokenizer& tokenizer, const std::string& line, bool json) {
   std::string text = tokenizer.decode(parse_ids(line));
-  return json ? dump({{"text", text}}) : text;
+  return json ? JsonWriter().begin_object().field("text", text).end_object().take() : text;
 }
 
 /// Trains a tokenizer on files and writes it.
@@ -145,7 +139,9 @@ int train(const Options& options, const Common& common) {
   const Tokenizer tokenizer = train_tokenizer(files, training);
   tokenizer.save(options.output);
   if (common.json) {
-    std::puts(dump({{"vocab_size", tokenizer.vocab_size()}, {"file", options.output}}).c_str());
+    JsonWriter line;
+    line.begin_object().field("vocab_size", tokenizer.vocab_size()).field("file", options.output);
+    std::puts(line.end_object().take().c_str());
   } else if (!common.quiet) {
     std::fprintf(stderr, "%s: %lld tokens\n", options.output.c_str(),
                  static_cast<long long>(tokenizer.vocab_size()));
@@ -190,22 +186,23 @@ const Registration kTokenize{{
     "Turn lines of text into token ids, or ids back into text",
     {"echo 'Hello world' | heed tokenize model/",
      "heed tokenize --train bpe:8192 --data books/ -o tokenizer.json"},
-    [](CLI::App& app, const Common& common) -> std::function<int()> {
+    [](OptionTable& table, const Common& common) -> std::function<int()> {
       auto options = std::make_shared<Options>();
-      app.add_option("model", options->source,
-                     "Model folder, tokenizer.json, vocab.json, vocab.txt, .model, .gguf or "
-                     "llama2.c's tokenizer .bin");
-      app.add_flag("--decode", options->decode, "Read lines of ids and print their text");
-      app.add_flag("--no-special-tokens", options->no_special,
-                   "Leave out tokens such as [CLS] and [SEP] around a text");
-      app.add_option("--train", options->train,
-                     "Train a tokenizer instead: char, bpe:N, wordpiece:N or unigram:N")
-          ->group("Training");
-      app.add_option("--data", options->data, "Text files or folders to train on")
-          ->group("Training");
-      app.add_option("-o,--output", options->output,
-                     "Where the trained tokenizer goes: a folder or tokenizer.json")
-          ->group("Training");
+      table.add("model", &options->source,
+                "Model folder, tokenizer.json, vocab.json, vocab.txt, .model, .gguf or "
+                "llama2.c's tokenizer .bin");
+      table.add("--decode", &options->decode, "Read lines of ids and print their text");
+      table.add("--no-special-tokens", &options->no_special,
+                "Leave out tokens such as [CLS] and [SEP] around a text");
+      table
+          .add("--train", &options->train,
+               "Train a tokenizer instead: char, bpe:N, wordpiece:N or unigram:N")
+          .group("Training");
+      table.add("--data", &options->data, "Text files or folders to train on").group("Training");
+      table
+          .add("-o,--output", &options->output,
+               "Where the trained tokenizer goes: a folder or tokenizer.json")
+          .group("Training");
       return [options, &common] { return run(*options, common); };
     },
 }};

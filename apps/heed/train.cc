@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "heed/command.h"
 #include "heed/error.h"
 #include "heed/open.h"
+#include "io/json_writer.h"
 
 namespace heed::app {
 namespace {
@@ -30,47 +29,45 @@ void apply_preset(const std::string& name, TrainOptions& o) {
   }
 }
 
-void add_options(CLI::App& app, TrainOptions& o) {
-  app.add_option("--task", o.task, "lm, mlm, translate, classify, image-classify or regress");
-  app.add_option("--data", o.data, "Files or folders, separated by commas");
-  app.add_option("--out", o.out, "Run folder");
-  app.add_option("--validation", o.validation, "A validation set of its own");
-  app.add_option("--validation-share", o.validation_share, "Else this share of the data")
-      ->capture_default_str();
-  app.add_option("--from", o.from, "Fine-tune this model folder");
-  app.add_option("--freeze", o.freeze, "Parameters whose names begin so stay as they are");
-  app.add_flag("--resume", o.resume, "Go on from the last checkpoint, exactly");
-  auto* model = app.add_option_group("Model");
-  model->add_option("--arch", o.arch, "model_type (default: the task's usual one)");
-  model->add_option("--tokenizer", o.tokenizer, "char, bpe:N, wordpiece:N, unigram:N or a file");
-  model->add_option("--layers", o.layers, "Blocks a stack")->capture_default_str();
-  model->add_option("--heads", o.heads, "Attention heads")->capture_default_str();
-  model->add_option("--width", o.width, "Width of a token's row")->capture_default_str();
-  model->add_option("--ff", o.ff, "Feed-forward width (default: 4 x width)");
-  model->add_option("--context", o.context, "Most tokens of a sequence")->capture_default_str();
-  model->add_option("--vocab", o.vocab, "Size of a tokenizer to be trained");
-  model->add_option("--dropout", o.dropout, "Dropout rate")->capture_default_str();
-  auto* run = app.add_option_group("Run");
-  run->add_option("--batch,--global-batch", o.batch, "Examples a step")->capture_default_str();
-  run->add_option("--micro-batch", o.micro_batch, "Examples at a time (default: the batch)");
-  run->add_option("--steps", o.steps, "Steps (default: by epochs)");
-  run->add_option("--epochs", o.epochs, "Times through the data")->capture_default_str();
-  run->add_option("--lr", o.lr, "Peak learning rate")->capture_default_str();
-  run->add_option("--warmup", o.warmup, "Steps of warm-up")->capture_default_str();
-  run->add_option("--schedule", o.schedule, "cosine, linear, constant or inverse-sqrt")
-      ->capture_default_str();
-  run->add_option("--weight-decay", o.weight_decay, "Of matrices")->capture_default_str();
-  run->add_option("--clip", o.clip, "Largest gradient norm; 0: off")->capture_default_str();
-  run->add_option("--label-smoothing", o.label_smoothing, "Of the targets")->capture_default_str();
-  run->add_option("--seed", o.seed, "Seed of weights, order and dropout")->capture_default_str();
-  run->add_flag("--recompute", o.recompute, "Gradient checkpointing: less memory, same gradients");
-  run->add_option("--eval-every", o.eval_every, "Steps (default: a tenth of the run)");
-  run->add_option("--checkpoint-every", o.checkpoint_every, "Steps (default: a tenth of the run)");
-  run->add_option("--keep", o.keep, "Checkpoints to keep")->capture_default_str();
+void add_options(OptionTable& table, TrainOptions& o) {
+  table.add("--task", &o.task, "lm, mlm, translate, classify, image-classify or regress");
+  table.add("--data", &o.data, "Files or folders, separated by commas");
+  table.add("--out", &o.out, "Run folder");
+  table.add("--validation", &o.validation, "A validation set of its own");
+  table.add("--validation-share", &o.validation_share, "Else this share of the data");
+  table.add("--from", &o.from, "Fine-tune this model folder");
+  table.add("--freeze", &o.freeze, "Parameters whose names begin so stay as they are");
+  table.add("--resume", &o.resume, "Go on from the last checkpoint, exactly");
+  table.group("Model");
+  table.add("--arch", &o.arch, "model_type (default: the task's usual one)");
+  table.add("--tokenizer", &o.tokenizer, "char, bpe:N, wordpiece:N, unigram:N or a file");
+  table.add("--layers", &o.layers, "Blocks a stack");
+  table.add("--heads", &o.heads, "Attention heads");
+  table.add("--width", &o.width, "Width of a token's row");
+  table.add("--ff", &o.ff, "Feed-forward width (default: 4 x width)");
+  table.add("--context", &o.context, "Most tokens of a sequence");
+  table.add("--vocab", &o.vocab, "Size of a tokenizer to be trained");
+  table.add("--dropout", &o.dropout, "Dropout rate");
+  table.group("Run");
+  table.add("--batch,--global-batch", &o.batch, "Examples a step");
+  table.add("--micro-batch", &o.micro_batch, "Examples at a time (default: the batch)");
+  table.add("--steps", &o.steps, "Steps (default: by epochs)");
+  table.add("--epochs", &o.epochs, "Times through the data");
+  table.add("--lr", &o.lr, "Peak learning rate");
+  table.add("--warmup", &o.warmup, "Steps of warm-up");
+  table.add("--schedule", &o.schedule, "cosine, linear, constant or inverse-sqrt");
+  table.add("--weight-decay", &o.weight_decay, "Of matrices");
+  table.add("--clip", &o.clip, "Largest gradient norm; 0: off");
+  table.add("--label-smoothing", &o.label_smoothing, "Of the targets");
+  table.add("--seed", &o.seed, "Seed of weights, order and dropout");
+  table.add("--recompute", &o.recompute, "Gradient checkpointing: less memory, same gradients");
+  table.add("--eval-every", &o.eval_every, "Steps (default: a tenth of the run)");
+  table.add("--checkpoint-every", &o.checkpoint_every, "Steps (default: a tenth of the run)");
+  table.add("--keep", &o.keep, "Checkpoints to keep");
 }
 
 /// Defaults, then the preset, then the file, then the flags that were given.
-TrainOptions resolve(const CLI::App& app, const Flags& flags) {
+TrainOptions resolve(const OptionTable& table, const Flags& flags) {
   if (flags.preset.empty() && flags.config.empty()) {
     return flags.options;
   }
@@ -81,31 +78,14 @@ TrainOptions resolve(const CLI::App& app, const Flags& flags) {
   if (!flags.config.empty()) {
     read_train_options(flags.config, resolved);
   }
-  CLI::App parser;  // the same options once more, over the resolved values
-  add_options(parser, resolved);
-  for (const CLI::App* group : app.get_subcommands([](const CLI::App*) { return true; })) {
-    for (const CLI::Option* option : group->get_options()) {
-      if (option->count() > 0) {
-        if (CLI::Option* twin = parser.get_option_no_throw("--" + option->get_lnames().front())) {
-          twin->add_result(option->results());
-          twin->run_callback();
-        }
-      }
-    }
-  }
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->count() > 0 && !option->get_lnames().empty()) {
-      if (CLI::Option* twin = parser.get_option_no_throw("--" + option->get_lnames().front())) {
-        twin->add_result(option->results());
-        twin->run_callback();
-      }
-    }
-  }
+  OptionTable typed;  // the same options once more, over the resolved values
+  add_options(typed, resolved);
+  typed.assign_given(table);
   return resolved;
 }
 
-int run(const CLI::App& app, const Flags& flags, const Common& common) {
-  TrainOptions options = resolve(app, flags);
+int run(const OptionTable& table, const Flags& flags, const Common& common) {
+  TrainOptions options = resolve(table, flags);
   options.quiet = common.quiet;
   if (flags.dump) {
     print(dump_train_options(options));
@@ -113,12 +93,10 @@ int run(const CLI::App& app, const Flags& flags, const Common& common) {
   }
   const TrainResult result = train(options);
   if (common.json) {
-    nlohmann::ordered_json line;
-    line["steps"] = result.steps;
-    line["loss"] = result.loss;
-    line["val_loss"] = result.val_loss;
-    line["model"] = (options.out / "model").string();
-    print(line.dump() + "\n");
+    JsonWriter line;
+    line.begin_object().field("steps", result.steps).field("loss", result.loss);
+    line.field("val_loss", result.val_loss).field("model", (options.out / "model").string());
+    print(line.end_object().take() + "\n");
   } else if (result.interrupted) {
     print(fmt::format("stopped at step {}; go on with the same command and --resume\n",
                       result.steps));
@@ -129,14 +107,14 @@ int run(const CLI::App& app, const Flags& flags, const Common& common) {
   return result.interrupted ? 130 : 0;
 }
 
-std::function<int()> setup(CLI::App& app, const Common& common) {
+std::function<int()> setup(OptionTable& table, const Common& common) {
   auto flags = std::make_shared<Flags>();
-  add_options(app, flags->options);
-  app.add_option("--config", flags->config, "Options from a TOML file; flags go over it");
-  app.add_option("--preset", flags->preset, "tiny, small or base: sizes to start from")
-      ->check(CLI::IsMember({"tiny", "small", "base"}));
-  app.add_flag("--dump-config", flags->dump, "Print the resolved options and stop");
-  return [flags, &app, &common] { return run(app, *flags, common); };
+  add_options(table, flags->options);
+  table.add("--config", &flags->config, "Options from a TOML file; flags go over it");
+  table.add("--preset", &flags->preset, "tiny, small or base: sizes to start from")
+      .choices({"tiny", "small", "base"});
+  table.add("--dump-config", &flags->dump, "Print the resolved options and stop");
+  return [flags, &table, &common] { return run(table, *flags, common); };
 }
 
 const Registration kRegistration{

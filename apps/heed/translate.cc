@@ -1,14 +1,13 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "heed/command.h"
 #include "heed/generate.h"
 #include "heed/io.h"
 #include "heed/open.h"
+#include "io/json_writer.h"
 
 namespace heed::app {
 namespace {
@@ -38,13 +37,13 @@ void translate(const Opened& opened, const Options& options, const std::string& 
     }
     return;
   }
-  nlohmann::ordered_json line{{"text", text}};
+  JsonWriter line;
+  line.begin_object().field("text", text).key("translations").begin_array();
   for (const Hypothesis& hypothesis : found) {
-    line["translations"].push_back({{"text", text_of(opened, hypothesis)},
-                                    {"score", hypothesis.score},
-                                    {"ids", hypothesis.ids}});
+    line.begin_object().field("text", text_of(opened, hypothesis));
+    line.field("score", hypothesis.score).field("ids", hypothesis.ids).end_object();
   }
-  print(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  print(line.end_array().end_object().take() + "\n");
 }
 
 int run(const Options& options, const Common& common) {
@@ -58,22 +57,16 @@ int run(const Options& options, const Common& common) {
   return 0;
 }
 
-std::function<int()> setup(CLI::App& app, const Common& common) {
+std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
-  app.add_option("model", o->model, "Model folder or run folder of an encoder-decoder")->required();
-  app.add_option("--text", o->texts, "Text; may be given several times (default: lines of stdin)");
-  app.add_option("--tokenizer", o->tokenizer, "Tokenizer file, where none lies with the model");
-  app.add_option("--beam-size", o->beam.beams, "Beams; 1 is greedy")
-      ->check(CLI::Range(int64_t{1}, int64_t{64}))
-      ->capture_default_str();
-  app.add_option("--n-best", o->beam.n_best, "Translations of each line, with their scores")
-      ->check(CLI::Range(int64_t{1}, int64_t{64}))
-      ->capture_default_str();
-  app.add_option("--length-penalty", o->beam.length_penalty, "Above 0: longer is better")
-      ->capture_default_str();
-  app.add_option("--max-tokens", o->beam.max_tokens, "Most tokens of a translation")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->capture_default_str();
+  table.add("model", &o->model, "Model folder or run folder of an encoder-decoder").required();
+  table.add("--text", &o->texts, "Text; may be given several times (default: lines of stdin)");
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model");
+  table.add("--beam-size", &o->beam.beams, "Beams; 1 is greedy").range(1, 64);
+  table.add("--n-best", &o->beam.n_best, "Translations of each line, with their scores")
+      .range(1, 64);
+  table.add("--length-penalty", &o->beam.length_penalty, "Above 0: longer is better");
+  table.add("--max-tokens", &o->beam.max_tokens, "Most tokens of a translation").range(1, 1 << 20);
   return [o, &common] { return run(*o, common); };
 }
 

@@ -24,7 +24,21 @@ expect() { # code, text in stderr, command…
 }
 model=$source/tests/golden/generation/gpt2
 expect 3 "they do not belong together" "$heed" generate "$model" --tokenizer "$work/tokenizer.json" --prompt x
-expect 2 "" "$heed" generate "$model" --no-such-flag
+expect 2 "there is no option --no-such-flag" "$heed" generate "$model" --no-such-flag
+expect 2 "did you mean --prompt?" "$heed" generate "$model" --promt x
+expect 2 "did you mean generate?" "$heed" generat "$model"
+expect 2 "did you mean swin?" "$heed" attention --input a --output b --variant swim
+expect 2 "--window: '1' must be 2 numbers" "$heed" attention --input a --output b --window 1
+expect 2 "info needs MODEL" "$heed" info
+HEED_THREADS=0 expect 2 "--threads: 0 is not in 1" "$heed" info "$model"
+[ "$(HEED_LR=0.5 "$heed" train --preset tiny --dump-config | grep '^lr')" = "lr = 0.5" ] || {
+  echo "FAILED: HEED_LR must set --lr"
+  failed=1
+}
+[ "$(HEED_LR=0.5 "$heed" train --preset tiny --lr 0.25 --dump-config | grep '^lr')" = "lr = 0.25" ] || {
+  echo "FAILED: what is typed goes before the environment"
+  failed=1
+}
 expect 2 "threads" "$heed" info "$model" --threads 0
 expect 2 "threads" "$heed" info "$model" --threads 1000000
 expect 3 "no config.json" "$heed" info "$source/src"

@@ -1,0 +1,137 @@
+#include "heed/help.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace heed::app {
+namespace {
+
+constexpr size_t kWidth = 96;
+constexpr size_t kHelpColumn = 30;
+
+/// Appends `text` from `column` on, broken at spaces; a newline in the text stays one.
+void append_wrapped(std::string& out, const std::string& text, size_t column, size_t used) {
+  size_t begin = 0;
+  bool first = true;
+  while (begin < text.size()) {
+    size_t line_end = std::min(text.find('\n', begin), text.size());
+    size_t end = std::min(line_end, begin + (kWidth - column));
+    if (end < line_end) {
+      const size_t space = text.rfind(' ', end);
+      end = space != std::string::npos && space > begin ? space : end;
+    }
+    out.append(first && used < column ? column - used : 0, ' ');
+    if (!first || used >= column) {
+      out += '\n';
+      out.append(column, ' ');
+    }
+    out.append(text, begin, end - begin);
+    first = false;
+    begin = end;
+    while (begin < text.size() && (text[begin] == ' ' || begin == line_end)) {
+      const bool line_ended = text[begin] == '\n';
+      ++begin;
+      if (line_ended) {
+        break;
+      }
+    }
+  }
+  out += '\n';
+}
+
+std::string left_column(const Option& option) {
+  std::string text;
+  for (const std::string& alias : option.aliases()) {
+    text += alias + ", ";
+  }
+  text += option.name();
+  const std::string value = option.value_name();
+  if (!option.is_positional() && !value.empty()) {
+    text += " " + (option.choices().empty() ? value : std::string("NAME"));
+  }
+  return text + (option.is_positional() && option.is_list() ? "…" : "");
+}
+
+std::string right_column(const Option& option) {
+  std::string text = option.help();
+  if (!option.choices().empty() && text.find('\n') == std::string::npos) {
+    text += ": " + option.value_name();
+  }
+  if (option.is_required() && !option.is_positional()) {
+    text += " (required)";
+  } else if (!option.default_text().empty() && text.find("(default") == std::string::npos) {
+    text += " (default: " + option.default_text() + ")";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string command_list() {
+  std::string text;
+  for (const Command& command : commands()) {
+    text += (text.empty() ? "" : ", ") + command.name;
+  }
+  return text;
+}
+
+std::string program_help() {
+  std::string text =
+      "heed builds, trains, runs and looks inside Transformers on an ordinary CPU machine.\n\n"
+      "Usage: heed COMMAND [options]\n\nCommands:\n";
+  for (const Command& command : commands()) {
+    text += fmt::format("  {:<12} {}\n", command.name, command.summary);
+  }
+  return text +
+         "\n`heed COMMAND --help` shows a command's options and examples. Every option can also be "
+         "set\nby the environment: --max-tokens by HEED_MAX_TOKENS; what is typed goes first.\n"
+         "`heed --version` shows the version.\n";
+}
+
+std::string command_help(const Command& command, const OptionTable& options) {
+  std::string text = command.summary + "\n\nUsage: heed " + command.name;
+  std::vector<std::string> groups;
+  for (const Option& option : options.all()) {
+    if (option.is_positional()) {
+      const std::string name = option.name() + (option.is_list() ? "…" : "");
+      text += option.is_required() ? " " + name : " [" + name + "]";
+    } else if (std::find(groups.begin(), groups.end(), option.group()) == groups.end()) {
+      groups.push_back(option.group());
+    }
+    if (option.is_required() && !option.is_positional()) {
+      text += " " + option.name() + " " + option.value_name();
+    }
+  }
+  text += " [options]\n";
+  const auto append_option = [&](const Option& option) {
+    const std::string left = "  " + left_column(option);
+    text += left;
+    append_wrapped(text, right_column(option), kHelpColumn, left.size());
+  };
+  const bool positionals = std::any_of(options.all().begin(), options.all().end(),
+                                       [](const Option& o) { return o.is_positional(); });
+  if (positionals) {
+    text += "\nArguments:\n";
+    for (const Option& option : options.all()) {
+      if (option.is_positional()) {
+        append_option(option);
+      }
+    }
+  }
+  for (const std::string& group : groups) {
+    text += "\n" + group + ":\n";
+    for (const Option& option : options.all()) {
+      if (!option.is_positional() && option.group() == group) {
+        append_option(option);
+      }
+    }
+  }
+  text += "\nExamples:\n";
+  for (const std::string& example : command.examples) {
+    text += "  " + example + "\n";
+  }
+  return text;
+}
+
+}  // namespace heed::app

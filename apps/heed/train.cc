@@ -60,6 +60,8 @@ void add_options(OptionTable& table, TrainOptions& o) {
   table.add("--clip", &o.clip, "Largest gradient norm; 0: off");
   table.add("--label-smoothing", &o.label_smoothing, "Of the targets");
   table.add("--seed", &o.seed, "Seed of weights, order and dropout");
+  table.add("--precision", &o.precision, "Activations in training; weights stay in f32")
+      .choices({"f32", "bf16", "f16"});
   table.add("--recompute", &o.recompute, "Gradient checkpointing: less memory, same gradients");
   table.add("--eval-every", &o.eval_every, "Steps (default: a tenth of the run)");
   table.add("--checkpoint-every", &o.checkpoint_every, "Steps (default: a tenth of the run)");

@@ -35,6 +35,7 @@ struct TrainOptions {
   double clip = 1.0;
   double label_smoothing = 0.0;
   uint64_t seed = 0;
+  std::string precision = "f32";  ///< of activations in training: f32, bf16 or f16
   bool recompute = false;
 
   int64_t eval_every = 0;        ///< steps; 0: a tenth of the run

@@ -1,5 +1,6 @@
 #include "base/check.h"
 #include "heed/nn.h"
+#include "heed/precision.h"
 
 namespace heed {
 namespace {
@@ -76,8 +77,19 @@ Tensor run_later_again(const Block& block, const Tensor& rows, const Pass& pass,
 
 }  // namespace
 
-Tensor run_blocks(const std::vector<Block>& blocks, Tensor rows, const Pass& pass, bool recompute,
+Tensor run_blocks(const std::vector<Block>& blocks, Tensor rows, const Pass& given, bool recompute,
                   const std::function<void(int64_t, const Tensor&)>& after) {
+  const DType outside = rows.dtype();
+  const bool reduced = activation_type() != DType::f32 && outside == DType::f32;
+  Pass pass = given;
+  Tensor memory_inside;
+  if (reduced) {
+    rows = cast(rows, activation_type());
+    if (pass.memory != nullptr) {
+      memory_inside = cast(*pass.memory, activation_type());
+      pass.memory = &memory_inside;
+    }
+  }
   for (size_t i = 0; i < blocks.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
     const Place place("blocks", layer);
@@ -97,7 +109,7 @@ Tensor run_blocks(const std::vector<Block>& blocks, Tensor rows, const Pass& pas
       after(layer, rows);
     }
   }
-  return rows;
+  return reduced ? cast(rows, outside) : rows;
 }
 
 }  // namespace heed

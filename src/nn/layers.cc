@@ -29,7 +29,11 @@ Norm::Norm(const Scope& scope, int64_t width, double eps, Kind kind, bool bias)
 }
 
 Tensor Norm::operator()(const Tensor& x) const {
-  return kind_ == Kind::layer ? layer_norm(x, weight_, bias_, eps_) : rms_norm(x, weight_, eps_);
+  const Tensor weight = cast(weight_, x.dtype());
+  if (kind_ != Kind::layer) {
+    return rms_norm(x, weight, eps_);
+  }
+  return layer_norm(x, weight, bias_.defined() ? cast(bias_, x.dtype()) : bias_, eps_);
 }
 
 Embedding::Embedding(const Scope& scope, int64_t count, int64_t width, const Init& init)

@@ -21,12 +21,14 @@ struct FlashSaved {
 template <class T>
 std::vector<Tensor> flash_gradient(const FlashSaved& saved, const Tensor& dy) {
   const AttentionShape& shape = saved.shape;
-  const Tensor q = saved.q.get();
-  const Tensor k = saved.k.get();
-  const Tensor v = saved.v.get();
+  const DType type = DTypeOf<T>::value;  // f16 and bf16 are kept as they are and widened here
+  const DType stored = saved.q.get().dtype();
+  const Tensor q = cast(saved.q.get(), type);
+  const Tensor k = cast(saved.k.get(), type);
+  const Tensor v = cast(saved.v.get(), type);
+  const Tensor output = cast(saved.output.get(), type);
   const Tensor bias = saved.bias.get();
-  const DType type = DTypeOf<T>::value;
-  const Tensor dout = with_contiguous_columns(dy);
+  const Tensor dout = with_contiguous_columns(cast(dy, type));
   const Tensor compute = compute_bias(bias, type);
   auto problem = attention_problem<T>(shape, q, k, v, compute, saved.options);
   problem.dropout = saved.options.dropout;
@@ -36,10 +38,11 @@ std::vector<Tensor> flash_gradient(const FlashSaved& saved, const Tensor& dy) {
   const Tensor dv = empty_heads(v.shape(), type);
   const Tensor dbias = saved.wants_bias ? Tensor::zeros(bias.shape(), type) : Tensor();
   kernels::attention_backward<T>(
-      problem, heads_view<const T>(saved.output.get()), heads_view<const T>(dout),
+      problem, heads_view<const T>(output), heads_view<const T>(dout),
       {saved.row_max.get().data<T>(), saved.row_inverse.get().data<T>()},
       {heads_view<T>(dq), heads_view<T>(dk), heads_view<T>(dv), score_view<T>(dbias)});
-  return {dq, dk, dv, dbias.defined() ? dbias.to(bias.dtype()) : dbias};
+  return {cast(dq, stored), cast(dk, stored), cast(dv, stored),
+          dbias.defined() ? dbias.to(bias.dtype()) : dbias};
 }
 
 Tensor flash_with_gradient(const AttentionShape& shape, const Tensor& q, const Tensor& k,
@@ -94,7 +97,9 @@ FlashResult flash_attention(const AttentionShape& shape, const Tensor& q, const 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& wanted) {
   const bool half = q.defined() && (q.dtype() == DType::f16 || q.dtype() == DType::bf16);
-  if (half && needs_grad({q, k, v, wanted.bias})) {
+  const bool steps =
+      wanted.kernel == AttentionKernel::reference || wanted.kernel == AttentionKernel::chunked;
+  if (half && steps && needs_grad({q, k, v, wanted.bias})) {
     check_attention(q, k, v, wanted);
     return cast(attention(cast(q, DType::f32), cast(k, DType::f32), cast(v, DType::f32), wanted),
                 q.dtype());

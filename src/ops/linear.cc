@@ -144,6 +144,7 @@ Tensor linear(const Tensor& x_in, const Tensor& weight, const Tensor& bias_in,
        y = Saved(activates ? y : Tensor()), e, layout = options.layout, kind = options.activation,
        want_x = x_in.requires_grad(), want_w = weight.requires_grad(),
        want_b = bias_in.requires_grad(),
+       bias_type = bias_in.defined() ? bias_in.dtype() : x.dtype(),
        want_r = options.residual.requires_grad()](const Tensor& dy_in) -> std::vector<Tensor> {
         const Tensor dy = dy_in.contiguous();
         const Tensor dz = kind == Activation::none ? dy : activation_gradient(kind, before, y, dy);
@@ -155,7 +156,7 @@ Tensor linear(const Tensor& x_in, const Tensor& weight, const Tensor& bias_in,
           gradients[1] = weight_gradient(x.get(), dz, weight.get(), e, layout);
         }
         if (want_b) {
-          gradients[2] = sum(reshape(dz, {e.rows, e.out}), 0);
+          gradients[2] = cast(sum(reshape(dz, {e.rows, e.out}), 0), bias_type);
         }
         if (want_r) {
           gradients[3] = dy;

@@ -33,6 +33,7 @@ void each_option(Options& o, Fn&& fn) {
   fn("clip", o.clip);
   fn("label_smoothing", o.label_smoothing);
   fn("seed", o.seed);
+  fn("precision", o.precision);
   fn("recompute", o.recompute);
   fn("eval_every", o.eval_every);
   fn("checkpoint_every", o.checkpoint_every);

@@ -42,6 +42,7 @@ std::string state_json(const RunState& state, const fs::path& folder) {
   JsonWriter json(2);
   json.begin_object();
   json.field("step", state.step).field("best", state.best);
+  json.field("loss_scale", state.loss_scale.scale).field("good_steps", state.loss_scale.good);
   json.field("random_seed", std::to_string(state.random.seed));
   json.field("random_stream", std::to_string(state.random.next_stream));
   json.key("loader").begin_object();
@@ -69,6 +70,8 @@ RunState read_state(const fs::path& folder) {
   RunState state;
   state.step = json.integer("step", 0, INT64_MAX);
   state.best = json.number("best", 0.0, 1e300);
+  state.loss_scale = {json.number_or("loss_scale", 1.0, 1.0, LossScale::kLargest),
+                      json.integer_or("good_steps", 0, 0, LossScale::kGrowAfter)};
   state.random = {whole(json, "random_seed"), whole(json, "random_stream")};
   const Json loader = json.at("loader");
   state.loader = {loader.integer("step", 0, INT64_MAX), whole(loader, "seed"),

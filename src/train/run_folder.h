@@ -7,6 +7,7 @@
 #include "heed/data.h"
 #include "heed/models.h"
 #include "heed/optim.h"
+#include "heed/precision.h"
 #include "heed/random.h"
 
 namespace heed {
@@ -15,6 +16,7 @@ namespace heed {
 struct RunState {
   int64_t step = 0;
   double best = 0.0;  ///< validation loss; 0: none yet
+  LossScale loss_scale;
   RandomState random;
   LoaderState loader;
   std::string options;  ///< as TOML: a resumed run must have the same

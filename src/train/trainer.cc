@@ -70,7 +70,9 @@ class Trainer {
         task_(make_task(options)),
         optimizer_(decay_groups(trainable(*task_.model, options.freeze), options.weight_decay),
                    {.lr = options.lr, .beta2 = 0.98}),
-        line_(options.quiet) {
+        line_(options.quiet),
+        activations_(dtype_from_name(options.precision)) {
+    state_.loss_scale = LossScale::for_type(activations_);
     steps_ = options.steps > 0 ? options.steps : options.epochs * task_.train->steps_per_epoch();
     check(steps_ > 0, "train", "there is nothing to do: 0 steps");
     eval_every_ = options.eval_every > 0 ? options.eval_every : std::max<int64_t>(1, steps_ / 10);
@@ -89,7 +91,7 @@ class Trainer {
     while (state_.step < steps_ && !g_interrupted) {
       const double begin = seconds_now();
       const StepOutcome outcome = step();
-      skips = outcome.finite ? 0 : skips + 1;
+      skips = outcome.finite || outcome.rescaled ? 0 : skips + 1;
       check(skips < kMaxSkips, "train",
             "{} steps in a row had a loss or gradient that is not finite; try a lower --lr", skips);
       result.loss = outcome.loss;
@@ -118,6 +120,7 @@ class Trainer {
     double norm = 0.0;
     int64_t tokens = 0;
     bool finite = true;
+    bool rescaled = false;  // an overflow of f16 that a smaller loss scale mends
   };
 
   void start() {
@@ -147,18 +150,24 @@ class Trainer {
                              : batch_rows(batch, begin, std::min(begin + micro, batch.rows));
       const double share = static_cast<double>(part.targets) /
                            static_cast<double>(std::max<int64_t>(batch.targets, 1));
+      const ActivationScope precision(activations_);
       const Tensor loss = task_.model->forward(to_input(part, options_, true)).loss;
       outcome.loss += loss.item() * share;
-      backward(share == 1.0 ? loss : mul(loss, share));
+      const double factor = share * state_.loss_scale.scale;
+      backward(factor == 1.0 ? loss : mul(loss, factor));
     }
     outcome.tokens = batch.tokens;
-    outcome.norm = optimizer_.grad_norm();
+    const double scale = state_.loss_scale.scale;
+    outcome.norm = optimizer_.grad_norm() / scale;
     outcome.finite = std::isfinite(outcome.norm) && std::isfinite(outcome.loss);
     ++state_.step;
     optimizer_.set_lr(schedule_.lr(state_.step));
     if (outcome.finite) {
       const bool clips = options_.clip > 0.0 && outcome.norm > options_.clip;
-      optimizer_.step(clips ? options_.clip / outcome.norm : 1.0);
+      optimizer_.step((clips ? options_.clip / outcome.norm : 1.0) / scale);
+    }
+    if (activations_ == DType::f16) {
+      outcome.rescaled = state_.loss_scale.update(outcome.finite);
     }
     optimizer_.zero_grad();
     return outcome;
@@ -249,6 +258,7 @@ class Trainer {
   Task task_;
   Optimizer optimizer_;
   LiveLine line_;
+  DType activations_;
   Schedule schedule_;
   RunState state_;
   int64_t steps_ = 0;

@@ -116,6 +116,25 @@ TEST(Train, ResumesBitIdenticallyEvenFromABrokenCheckpoint) {
   EXPECT_TRUE(weights_of(broken) == weights_of(whole));
 }
 
+TEST(Train, ShortActivationsTrainAsWellAndResumeExactly) {
+  const TemporaryFolder folder;
+  const TrainOptions wide = small_run(folder, "f32");
+  const double expected = train(wide).loss;
+  for (const char* precision : {"bf16", "f16"}) {
+    TrainOptions whole = small_run(folder, precision);
+    whole.precision = precision;
+    EXPECT_NEAR(train(whole).loss, expected, 0.02) << precision;
+    EXPECT_TRUE(weights_of(whole) != weights_of(wide)) << precision << " had no effect";
+    TrainOptions cut = whole;
+    cut.out = folder / (std::string(precision) + "-cut");
+    std::filesystem::copy(whole.out, cut.out, std::filesystem::copy_options::recursive);
+    std::filesystem::remove_all(cut.out / "checkpoints/step-000012");
+    cut.resume = true;
+    train(cut);
+    EXPECT_TRUE(weights_of(cut) == weights_of(whole)) << precision;
+  }
+}
+
 TEST(Train, RefusesWhatMakesNoSense) {
   const TemporaryFolder folder;
   const TrainOptions options = small_run(folder, "run");

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "heed/export.h"
+#include "heed/tensor.h"
+
+namespace heed {
+
+/// While one of these lives, run_blocks() on this thread computes with activations of this type
+/// (f32, bf16 or f16). Parameters, their gradients and every sum inside a product, norm or softmax
+/// stay in f32, so nothing else of a training step changes.
+class HEED_API ActivationScope {
+ public:
+  explicit ActivationScope(DType type);
+  ~ActivationScope();
+  ActivationScope(const ActivationScope&) = delete;
+  ActivationScope& operator=(const ActivationScope&) = delete;
+
+ private:
+  DType before_;
+};
+HEED_API DType activation_type();
+
+/// Keeps gradients of f16 activations away from 0: the loss is multiplied by `scale`, the
+/// optimizer divides. An overflow halves it, `kGrowAfter` good steps double it. 1 for other types.
+struct HEED_API LossScale {
+  static constexpr int64_t kGrowAfter = 2000;
+  static constexpr double kFirst = 65536.0;
+  static constexpr double kLargest = 16777216.0;
+
+  double scale = 1.0;
+  int64_t good = 0;  ///< steps since the last change
+
+  static LossScale for_type(DType type) { return {type == DType::f16 ? kFirst : 1.0, 0}; }
+  /// After a step of f16; returns whether an overflow is explained by the scale.
+  bool update(bool finite);
+};
+
+}  // namespace heed

@@ -1,16 +1,14 @@
 // The fused attention: share of the machine's FMA peak, against the composed reference, memory, and
 // Longformer's growth. Causal, one sequence, 12 heads of 64.
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstdio>
 
 #include "alternate.h"
-#include "base/parallel.h"
 #include "heed/attention_layers.h"
 #include "heed/autograd.h"
 #include "heed/memory.h"
 #include "heed/random.h"
+#include "machine.h"
 
 namespace {
 
@@ -21,50 +19,6 @@ using heed::bench::Contestant;
 
 constexpr int64_t kHeads = 12;
 constexpr int64_t kDepth = 64;
-constexpr int kSums = 12;  // enough to hide the latency of an FMA
-constexpr int64_t kRounds = 4'000'000;
-
-__attribute__((target("avx512f"))) float spin_avx512() {
-  __m512 sum[kSums];
-  std::fill_n(sum, kSums, _mm512_set1_ps(1.0f));
-  const __m512 a = _mm512_set1_ps(0.999f);
-  for (int64_t i = 0; i < kRounds; ++i) {
-#pragma GCC unroll 12
-    for (int n = 0; n < kSums; ++n) {
-      sum[n] = _mm512_fmadd_ps(sum[n], a, a);
-    }
-  }
-  for (int n = 1; n < kSums; ++n) {
-    sum[0] = _mm512_add_ps(sum[0], sum[n]);
-  }
-  return _mm512_cvtss_f32(sum[0]);
-}
-
-__attribute__((target("avx2,fma"))) float spin_avx2() {
-  __m256 sum[kSums];
-  std::fill_n(sum, kSums, _mm256_set1_ps(1.0f));
-  const __m256 a = _mm256_set1_ps(0.999f);
-  for (int64_t i = 0; i < kRounds; ++i) {
-#pragma GCC unroll 12
-    for (int n = 0; n < kSums; ++n) {
-      sum[n] = _mm256_fmadd_ps(sum[n], a, a);
-    }
-  }
-  for (int n = 1; n < kSums; ++n) {
-    sum[0] = _mm256_add_ps(sum[0], sum[n]);
-  }
-  return _mm256_cvtss_f32(sum[0]);
-}
-
-/// Runs the spin loop on every thread and returns the operations it stands for.
-double spin_all() {
-  const bool wide = __builtin_cpu_supports("avx512f");
-  heed::parallel_for(heed::thread_count(), [&](int64_t) {
-    volatile float keep = wide ? spin_avx512() : spin_avx2();
-    static_cast<void>(keep);
-  });
-  return static_cast<double>(heed::thread_count()) * kRounds * kSums * (wide ? 32 : 16);
-}
 
 Tensor random_heads(int64_t length, uint64_t seed) {
   const Tensor x = Tensor::empty({1, kHeads, length, kDepth});
@@ -112,12 +66,11 @@ double operations(int64_t length) {
 void share_of_peak(int64_t length) {
   const Inputs inputs(length);
   std::vector<Contestant> all;
-  all.push_back({"peak", [] { spin_all(); }});
+  double spun = 0;
+  all.push_back({"peak", [&] { spun = heed::bench::spin_all(); }});
   all.push_back({"forward", [&] { inputs.forward(AttentionKernel::flash); }});
   all.push_back({"both", [&] { inputs.forward_backward(AttentionKernel::flash); }});
   heed::bench::alternate(all, length > 4096 ? 3 : 7, 1);
-  const double spun = static_cast<double>(heed::thread_count()) * kRounds * kSums *
-                      (__builtin_cpu_supports("avx512f") ? 32 : 16);
   const double peak = spun / all[0].best();
   std::printf("T %6ld: forward %8.2f ms, %4.1f %% of peak; forward+backward %8.2f ms, %4.1f %%\n",
               static_cast<long>(length), all[1].median() * 1e3,

@@ -1,6 +1,6 @@
 // Tokenizers on one thread: megabytes of text a second, and how time grows on one endless word.
 // bench_text [TEXT] [TOKENIZER…]: TEXT defaults to ../shared/data/wikitext2, tokenizers to those
-// beside it. The last line is JSON for bench/text_peers.py.
+// beside it.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -40,11 +40,9 @@ int main(int argc, char** argv) {
   }
   const std::string text = heed::read_file(file);
   const double megabytes = static_cast<double>(text.size()) / 1e6;
-  double first = 0;
   for (const std::string& name : names) {
     const heed::Tokenizer tokenizer = heed::Tokenizer::load(name);
     const double speed = megabytes / seconds_of(tokenizer, text, 5);
-    first = first == 0 ? speed : first;
     std::printf("%-45s %8.1f MB/s", std::filesystem::path(name).filename().c_str(), speed);
     for (const size_t size : {size_t{1} << 20, size_t{10} << 20}) {
       const double seconds = seconds_of(tokenizer, std::string(size, 'a'), 1);
@@ -52,6 +50,5 @@ int main(int argc, char** argv) {
     }
     std::printf("\n");
   }
-  std::printf("{\"megabytes_per_second\":%.2f}\n", first);
   return 0;
 }

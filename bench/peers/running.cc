@@ -1,0 +1,123 @@
+#include "running.h"
+
+#include "alternate.h"
+#include "base/check.h"
+#include "generate/session.h"
+#include "heed/generate.h"
+#include "heed/models.h"
+
+namespace heed::bench {
+namespace {
+
+constexpr int64_t kMostIds = int64_t{1} << 24;
+
+/// A prompt through an empty cache, then tokens that are given, for one sequence or many at once.
+/// What counts is the prompt where `kind` is prefill, and the tokens after it where it is decode.
+class Continue final : public PeerWork {
+ public:
+  explicit Continue(const Json& command)
+      : model_(load_model(command.string("model"))),
+        prompt_(command.at("prompt").integers(0, kMostIds)),
+        prefill_(command.string("kind") == "prefill"),
+        sequences_(static_cast<size_t>(command.integer("sequences", 1, 1024))) {
+    if (!prefill_) {
+      tokens_ = command.at("tokens").integers(0, kMostIds);
+    }
+  }
+
+  double run() override {
+    const auto capacity = static_cast<int64_t>(prompt_.size() + tokens_.size());
+    Request request;
+    request.prompt = prompt_;
+    std::vector<SequenceCache> caches(sequences_);
+    double start = seconds();
+    for (size_t i = 0; i < sequences_; ++i) {
+      request.prompt.back() = prompt_.back() + static_cast<int64_t>(i);
+      logits_ = start_sequence(*model_, request, capacity, caches[i]);
+    }
+    if (prefill_) {
+      return seconds() - start;
+    }
+    start = seconds();
+    for (const int64_t token : tokens_) {
+      std::vector<SequenceCache*> places;
+      std::vector<int64_t> next;
+      for (size_t i = 0; i < sequences_; ++i) {
+        places.push_back(&caches[i]);
+        next.push_back(token + static_cast<int64_t>(i));
+      }
+      logits_ = continue_sequences(*model_, next, std::move(places));
+    }
+    return seconds() - start;
+  }
+
+  /// Of the last sequence's last logits.
+  std::vector<double> values() const override {
+    const auto width = static_cast<size_t>(model_->vocabulary());
+    std::vector<double> values;
+    const std::vector<float> logits = logits_.to_vector<float>();
+    add_sample(std::span(logits).last(width), values);
+    return values;
+  }
+
+ private:
+  std::unique_ptr<Model> model_;
+  std::vector<int64_t> prompt_, tokens_;
+  bool prefill_;
+  size_t sequences_;
+  Tensor logits_;
+};
+
+/// Beam search over sentences of ids. Values: the score of every best hypothesis.
+class Translate final : public PeerWork {
+ public:
+  explicit Translate(const Json& command) : model_(load_model(command.string("model"))) {
+    const Json sources = command.at("sources");
+    for (size_t i = 0; i < sources.size(); ++i) {
+      const std::vector<int64_t> ids = sources[i].integers(0, kMostIds);
+      Request request;
+      request.encoder.input_ids = Tensor::from(ids, {1, static_cast<int64_t>(ids.size())});
+      request.max_tokens = command.integer("max_tokens", 1, 4096);
+      request.end = generation_ids(*model_).end;
+      requests_.push_back(std::move(request));
+    }
+    options_.beams = command.integer("beams", 1, 64);
+    options_.max_tokens = command.integer("max_tokens", 1, 4096);
+  }
+
+  double run() override {
+    best_.clear();
+    const double start = seconds();
+    for (const Request& request : requests_) {
+      best_.push_back(beam_search(*model_, request, options_).front());
+    }
+    return seconds() - start;
+  }
+
+  std::vector<double> values() const override {
+    std::vector<double> values;
+    for (const Hypothesis& hypothesis : best_) {
+      values.push_back(hypothesis.score);
+    }
+    return values;
+  }
+
+ private:
+  std::unique_ptr<Model> model_;
+  std::vector<Request> requests_;
+  BeamOptions options_;
+  std::vector<Hypothesis> best_;
+};
+
+}  // namespace
+
+std::unique_ptr<PeerWork> make_running_work(const Json& command) {
+  const std::string kind = command.string("kind");
+  if (kind == "translate") {
+    return std::make_unique<Translate>(command);
+  }
+  check(kind == "prefill" || kind == "decode", "worker", "'{}' is no kind of work", kind);
+  return std::make_unique<Continue>(command);
+}
+
+}  // namespace heed::bench

@@ -1,0 +1,181 @@
+"""What is compared: every work, its contestants, what is wanted, and how much arithmetic and memory
+traffic it stands for."""
+from dataclasses import dataclass, field
+import os
+
+
+@dataclass
+class Peer:
+    name: str  # as the table shows it
+    script: str = ""
+    package: str = ""  # the Python package that must be there
+    wanted: float = 0.0  # times as fast as the peer that heed is to be; 0: only shown
+    bound: float = 1e-3  # of the largest difference, as a share of the largest value
+    options: dict = field(default_factory=dict)
+    environment: dict = field(default_factory=dict)
+    command: list = field(default_factory=list)  # a whole process instead of a worker
+
+
+@dataclass
+class Work:
+    name: str
+    title: str
+    kind: str
+    peers: list
+    options: dict = field(default_factory=dict)
+    assets: list = field(default_factory=list)
+    amount: float = 0.0  # of `unit` a run; 0: the time itself is shown
+    unit: str = "tok/s"
+    flops: float = 0.0
+    traffic: str = ""  # a file whose bytes are read once for each of `amount`/`together`
+    together: int = 1
+    busy: bool = False  # once more with a foreign busy loop on one core
+    command: list = field(default_factory=list)
+    reference: Peer = None  # whose values count as right, where heed and peer both round
+
+
+# PyTorch's documentation recommends an allocator that keeps its pages; glibc's does when told to.
+KEEP_PAGES = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "17179869184", "MALLOC_TOP_PAD_": "67108864"}
+
+
+def torch_peers(modes, bound=1e-3, **options):
+    """modes: name -> wanted ratio"""
+    names = {"installed": "PyTorch as installed", "tuned": "PyTorch tuned", "compiled": "PyTorch compiled",
+             "fastpath": "PyTorch nn fast path"}
+    return [Peer(names[mode], "peer_torch.py", "torch", wanted, bound, {"mode": mode, **options},
+                 {} if mode == "installed" else KEEP_PAGES) for mode, wanted in modes.items()]
+
+
+def gpt_flops(tokens, length, vocabulary, width, layers):
+    """A training step: 6 for every weight of a product and token, and the causal half of attention."""
+    return 6 * tokens * (12 * layers * width * width + vocabulary * width) + 3 * 2 * layers * tokens * length * width
+
+
+def encoder_flops(tokens, length, width, layers, inner):
+    return 2 * tokens * layers * (4 * width * width + 2 * width * inner) + 4 * layers * tokens * length * width
+
+
+def all_works(folder, heed, here, shared, threads):
+    at = lambda name: os.path.join(folder, name)
+    works = []
+
+    for length in (1024, 4096):
+        for backward in (False, True):
+            products = 2 * 12 * 64 * length * (length + 1) * (3.5 if backward else 1)
+            works.append(Work(
+                f"attention-{length}" + ("-backward" if backward else ""),
+                f"attention T={length} forward" + ("+backward" if backward else ""), "attention",
+                torch_peers({"installed": 1.5, "tuned": 1.5}, 1e-4),
+                {"inputs": at(f"attention-{length}.safetensors"), "backward": backward},
+                [f"attention-{length}"], flops=products))
+
+    def train(name, title, asset, cls, tokens, flops, wanted, busy=False, modes=("installed", "tuned", "compiled")):
+        works.append(Work(name, title, "train",
+                          torch_peers(dict(zip(modes, wanted)), 1e-3, **{"class": cls}),
+                          {"model": at(asset), "inputs": at(asset + ".safetensors"), "lr": 1e-4},
+                          [asset], tokens, flops=flops, busy=busy))
+
+    train("train-gpt2", "train GPT-2 124M B=4 T=256", "gpt2-124m", "GPT2LMHeadModel", 1024,
+          gpt_flops(1024, 256, 50257, 768, 12), (1.4, 1.1, 1.1))
+    train("train-small", "train GPT 6x384 B=16 T=256", "gpt-small", "GPT2LMHeadModel", 4096,
+          gpt_flops(4096, 256, 65, 384, 6), (1.5, 1.15, 1.15), busy=True)
+    both = encoder_flops(1024, 64, 512, 6, 2048)
+    cross = 2 * 1024 * 6 * 4 * 512 * 512 + 4 * 6 * 1024 * 64 * 512
+    train("train-seq2seq", "train encoder-decoder 512 6+6 B=16 S=T=64", "encoder-decoder", "MarianMTModel", 2048,
+          3 * (2 * both + cross - 2 * 6 * 1024 * 64 * 512 + 2 * 1024 * 8192 * 512), (1.4, 1.1, 1.1))
+    train("train-bert", "train BERT-base MLM B=8 T=128", "bert-mlm", "BertForMaskedLM", 1024,
+          3 * (encoder_flops(1024, 128, 768, 12, 3072) + 2 * 1024 * (768 * 768 + 0.15 * 30522 * 768)),
+          (1.4, 1.1, 1.1))
+    train("train-vit", "train ViT-small B=8 224x224", "vit-small", "ViTForImageClassification", 8,
+          3 * (encoder_flops(8 * 197, 197, 384, 12, 1536) + 2 * 8 * 196 * 768 * 384), (1.4, 1.1, 1.1))
+    works[-1].unit = "img/s"
+
+    works.append(Work(
+        "regressor", "regressor, 500 epochs, whole process", "process",
+        [Peer(f"PyTorch {mode}", package="torch", wanted=15, bound=0.02,
+              environment={} if mode == "installed" else KEEP_PAGES,
+              command=["{python}", os.path.join(here, "regressor_torch.py"), at("regressor"), mode])
+         for mode in ("installed", "tuned")], assets=["regressor"],
+        command=[heed, "train", "--task", "regress", "--data", at("regressor.tsv"), "--out", at("regressor-run"),
+                 "--from", at("regressor"), "--batch", "1", "--epochs", "500", "--lr", "1e-3", "--warmup", "0",
+                 "--schedule", "constant", "--weight-decay", "0", "--clip", "0", "--validation-share", "0",
+                 "--checkpoint-every", "500", "--quiet"]))
+
+    def onnx(mode, wanted, bound=1e-3):
+        return Peer("ONNX Runtime " + mode, "peer_onnx.py", "onnxruntime", wanted, bound,
+                    {"mode": mode, "model": at("bert-base")})
+
+    def encode(name, title, inputs, tokens, peers, flops, **more):
+        works.append(Work(name, title, "encode", peers,
+                          {"model": at("bert-base"), "inputs": at(inputs + ".safetensors")}, ["bert-base"], tokens,
+                          flops=flops, **more))
+
+    bert = {"class": "BertModel"}
+    encode("encode-1", "BERT-base B=1 T=128", "bert-base-1", 128,
+           [onnx("f32", 1.0), *torch_peers({"installed": 1.1, "compiled": 1.1, "fastpath": 1.1}, **bert)],
+           encoder_flops(128, 128, 768, 12, 3072))
+    encode("encode-8", "BERT-base B=8 T=128", "bert-base-8", 1024,
+           [onnx("f32", 1.0), *torch_peers({"installed": 1.1, "compiled": 1.1, "fastpath": 1.1}, **bert)],
+           encoder_flops(1024, 128, 768, 12, 3072), busy=True)
+    encode("encode-8-padded", "BERT-base B=8, half padding", "bert-base-8-padded", 512,
+           [onnx("f32", 1.6), *torch_peers({"installed": 1.1, "compiled": 1.1, "fastpath": 1.1}, **bert)],
+           encoder_flops(512, 64, 768, 12, 3072))
+    encode("encode-8-q8_0", "BERT-base B=8 T=128, 8-bit weights", "bert-base-8", 1024, [onnx("int8", 1.0, 0.1)],
+           encoder_flops(1024, 128, 768, 12, 3072),
+           reference=torch_peers({"installed": 0}, **bert)[0])
+    works[-1].options["model"] = at("bert-base.q8_0.gguf")
+    works[-1].reference.options["model"] = at("bert-base")
+
+    prompt512 = [(7919 * i + 13) % 50000 for i in range(512)]
+    bounds = {"f32": 2e-3, "f16": 2e-2, "q8_0": 5e-2, "q4_0": 1e-1}
+    gpt2_flops = lambda n: 2 * n * 12 * 12 * 768 * 768 + 2 * 12 * n * n * 768 + 2 * 50257 * 768
+
+    def llama(wanted, bound):
+        return [Peer("llama.cpp", "peer_llama.py", "llama_cpp", wanted, bound, {"mode": "flash"})]
+
+    for kind, wanted in {"f32": 1.3, "f16": 1.05, "q8_0": 1.6, "q4_0": 1.4}.items():
+        model = at(f"gpt2-124m.{kind}.gguf")
+        works.append(Work(f"prefill-{kind}", f"GPT-2 prefill 512, {kind}", "prefill", llama(wanted, bounds[kind]),
+                          {"model": model, "prompt": prompt512, "sequences": 1}, ["gpt2-124m"], 512,
+                          flops=gpt2_flops(512)))
+    for kind, wanted in {"f32": 1.0, "f16": 1.3, "q8_0": 1.3, "q4_0": 1.3}.items():
+        model = at(f"gpt2-124m.{kind}.gguf")
+        works.append(Work(f"decode-{kind}", f"GPT-2 decode, {kind}", "decode", llama(wanted, bounds[kind]),
+                          {"model": model, "prompt": prompt512[:16], "tokens": prompt512[100:132], "sequences": 1},
+                          ["gpt2-124m"], 32, traffic=model, busy=kind in ("f32", "q8_0")))
+    for kind, wanted in {"f32": 1.5, "q8_0": 2.0}.items():
+        model = at(f"gpt2-124m.{kind}.gguf")
+        works.append(Work(f"decode16-{kind}", f"GPT-2 decode, 16 sequences together, {kind}", "decode",
+                          llama(wanted, bounds[kind]),
+                          {"model": model, "prompt": prompt512[:16], "tokens": prompt512[100:116], "sequences": 16},
+                          ["gpt2-124m"], 256, traffic=model, together=16))
+
+    sources = [[2 + (7919 * (i + 31 * s)) % 31990 for i in range(16 + s % 9)] + [0] for s in range(16)]
+    for count, name, title in ((1, "translate-1", "one sentence"), (16, "translate-16", "16 sentences")):
+        peers = [Peer("CTranslate2 f32", "peer_ctranslate2.py", "ctranslate2", 1.2, 1e-3, {"mode": "f32"})]
+        works.append(Work(name, f"Marian 512 6+6, beam 4, {title}", "translate", peers,
+                          {"model": at("marian"), "sources": sources[:count], "beams": 4, "max_tokens": 24,
+                           "one_at_a_time": False}, ["marian"], 24 * count))
+
+    text = os.path.join(shared, "wikitext2/wiki.test.raw")
+    vocabulary = os.path.join(shared, "tokenizers/gpt2.vocab.json")
+    for cold in (True, False):
+        size = os.path.getsize(text) / 1e6 if os.path.exists(text) else 0
+        works.append(Work(
+            "tokenize-cold" if cold else "tokenize-warm",
+            "GPT-2 tokens, one thread, " + ("first pass" if cold else "words seen before"), "tokenize",
+            [Peer("Hugging Face tokenizers", "peer_tokenizers.py", "tokenizers", 5, 0, {"mode": "hugging-face"}),
+             Peer("tiktoken", "peer_tokenizers.py", "tiktoken", 3, 0, {"mode": "tiktoken"})],
+            {"tokenizer": vocabulary, "text": text, "cold": cold}, amount=size, unit="MB/s"))
+
+    text16 = "abcdefghijklmnopqrstuvwxyzabcdef"
+    for kind in ("f32", "q8_0"):
+        model = at(f"gpt2-124m.{kind}.gguf")
+        works.append(Work(
+            f"start-{kind}", f"start to first token, GPT-2 {kind}, 16-token prompt", "process",
+            [Peer("llama.cpp (without Python's start)", package="llama_cpp", bound=0,
+                  command=["{python}", os.path.join(here, "peer_llama.py"), model, str(threads), text16])],
+            {"limit": 0.150}, ["gpt2-124m"],
+            command=[heed, "generate", model, "--prompt", text16, "--max-tokens", "1", "--temperature", "0",
+                     "--quiet", "--json"]))
+    return works

@@ -1,11 +1,11 @@
 #include <algorithm>
-#include <array>
 #include <filesystem>
 
 #include "base/check.h"
 #include "base/text.h"
 #include "heed/autograd.h"
 #include "heed/image.h"
+#include "heed/image_input.h"
 #include "heed/inspect_run.h"
 #include "heed/ops.h"
 #include "io/json.h"
@@ -67,52 +67,13 @@ void read_text(const Model& model, const Tokenizer& tokenizer, const InspectOpti
   }
 }
 
-std::array<double, 3> three(const Json& list, const char* key) {
-  std::array<double, 3> values{0.5, 0.5, 0.5};
-  if (const auto found = list.find(key)) {
-    for (size_t i = 0; i < std::min<size_t>(found->size(), 3); ++i) {
-      values[i] = (*found)[i].number(-1e3, 1e3);
-    }
-  }
-  return values;
-}
-
-struct Extent {
-  int64_t height = 0, width = 0;
-};
-
-/// A size as one number or as [height, width].
-Extent extent_of(const Json& config, const char* key, int64_t otherwise) {
-  constexpr int64_t kMost = 1 << 12;
-  const auto found = config.find(key);
-  if (found && found->is_array() && found->size() == 2) {
-    return {(*found)[0].integer(1, kMost), (*found)[1].integer(1, kMost)};
-  }
-  const int64_t side = config.integer_or(key, otherwise, 1, kMost);
-  return {side, side};
-}
-
-/// pixel_values f32 [1, C, H, W], as preprocessor_config.json wants them where it is there.
-Tensor pixels_of(const Tensor& image, const Extent& size, const std::filesystem::path& folder) {
-  const std::filesystem::path file = folder / "preprocessor_config.json";
-  const Json config =
-      std::filesystem::exists(file) ? Json::read(file) : Json::parse("{}", file.string());
-  const Tensor pixels = normalize_image(resize_image(image, size.height, size.width),
-                                        three(config, "image_mean"), three(config, "image_std"),
-                                        config.number_or("rescale_factor", 1.0 / 255, 0, 1e3));
-  return reshape(pixels, {1, pixels.size(0), size.height, size.width});
-}
-
 void read_image(const Json& config, const InspectOptions& options, InspectInput& result) {
   if (options.image.empty()) {
     fail(ErrorKind::usage, "inspect", "this model needs --image FILE");
   }
-  const Json vision = config.find("encoder").value_or(config);
-  const Extent size = extent_of(vision, "image_size", 224);
-  const Extent patch = extent_of(vision, "patch_size", 16);
-  const int64_t channels = vision.integer_or("num_channels", 3, 1, 3);
-  const Tensor image = load_image(options.image, static_cast<int>(channels));
-  result.input.pixel_values = pixels_of(image, size, options.model);
+  const VisionConfig vision = vision_config(config);
+  const auto [size, patch, channels] = vision;
+  result.input.pixel_values = model_pixels(vision, options.model, options.image);
   const Tensor shown = resize_image(load_image(options.image, 3), size.height, size.width);
   result.image =
       shown.alias({size.height, size.width, 3}, {size.width, 1, size.height * size.width}, 0)

@@ -125,5 +125,10 @@ struct Hypothesis {
 /// The best continuations, best first. Request's sampling is not used.
 HEED_API std::vector<Hypothesis> beam_search(const Model& model, const Request& request,
                                              const BeamOptions& options);
+/// The same for several requests, whose beams decode together: a request's result is bit-identical
+/// to searching for it alone.
+HEED_API std::vector<std::vector<Hypothesis>> beam_search(const Model& model,
+                                                          const std::vector<Request>& requests,
+                                                          const BeamOptions& options);
 
 }  // namespace heed

@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <limits>
 
 #include "base/check.h"
 #include "generate/session.h"
 #include "heed/generate.h"
+#include "heed/ops.h"
 
 namespace heed {
 namespace {
@@ -21,36 +22,69 @@ struct Continuation {
   double sum;
 };
 
+/// The `count` largest of a row, largest first, of equals the first: one pass with a short list.
+std::vector<int64_t> best_ids(const float* row, int64_t vocabulary, size_t count) {
+  std::vector<int64_t> best;
+  best.reserve(count + 1);
+  float least = -std::numeric_limits<float>::infinity();
+  for (int64_t i = 0; i < vocabulary; ++i) {
+    if (best.size() == count && !(row[i] > least)) {
+      continue;
+    }
+    auto place = best.end();
+    while (place != best.begin() && row[i] > row[*std::prev(place)]) {
+      --place;
+    }
+    best.insert(place, i);
+    if (best.size() > count) {
+      best.pop_back();
+    }
+    if (best.size() == count) {
+      least = row[best.back()];
+    }
+  }
+  return best;
+}
+
+/// The search of one request. The caller runs the model, for many searches at a time.
 class BeamSearch {
  public:
   BeamSearch(const Model& model, const Request& request, const BeamOptions& options)
-      : model_(model), request_(request), options_(options) {}
-
-  std::vector<Hypothesis> run() {
-    int64_t limit = request_.max_tokens;
-    const auto fed = static_cast<int64_t>(start_tokens(model_, request_).size());
-    if (model_.context() > 0) {
-      limit = std::min(limit, model_.context() + 1 - fed);
+      : request_(request), options_(options) {
+    limit_ = request.max_tokens;
+    const auto fed = static_cast<int64_t>(start_tokens(model, request).size());
+    if (model.context() > 0) {
+      limit_ = std::min(limit_, model.context() + 1 - fed);
     }
     beams_.resize(1);
-    Tensor logits = start_sequence(model_, request_, fed + limit, beams_[0].cache);
-    for (int64_t step = 1; step <= limit; ++step) {
-      advance(logits, step == limit);
-      if (beams_.empty() || done(step)) {
-        break;
-      }
-      std::vector<int64_t> tokens;
-      std::vector<SequenceCache*> caches;
-      for (Beam& beam : beams_) {
-        tokens.push_back(beam.ids.back());
-        caches.push_back(&beam.cache);
-      }
-      logits = continue_sequences(model_, tokens, std::move(caches));
+    take(log_softmax(start_sequence(model, request, fed + limit_, beams_[0].cache)));
+  }
+
+  bool running() const { return running_; }
+  /// Adds each beam's last token and its cache.
+  void feed(std::vector<int64_t>& tokens, std::vector<SequenceCache*>& caches) {
+    for (Beam& beam : beams_) {
+      tokens.push_back(beam.ids.back());
+      caches.push_back(&beam.cache);
     }
+  }
+  int64_t beams() const { return static_cast<int64_t>(beams_.size()); }
+
+  /// Takes log-probabilities [beams, vocabulary] of the tokens after those fed.
+  void take(const Tensor& log_probabilities) {
+    ++step_;
+    advance(log_probabilities, step_ >= limit_);
+    running_ = !beams_.empty() && step_ < limit_ && !done(step_);
+    if (!running_) {
+      beams_.clear();
+    }
+  }
+
+  std::vector<Hypothesis> result() {
     if (static_cast<int64_t>(finished_.size()) > options_.n_best) {
       finished_.resize(static_cast<size_t>(options_.n_best));
     }
-    return finished_;
+    return std::move(finished_);
   }
 
  private:
@@ -63,27 +97,15 @@ class BeamSearch {
   }
 
   /// The 2 × beams best continuations of all beams, best first.
-  std::vector<Continuation> best_continuations(const Tensor& logits) const {
-    const int64_t vocabulary = logits.size(1);
+  std::vector<Continuation> best_continuations(const Tensor& log_probabilities) const {
+    const int64_t vocabulary = log_probabilities.size(1);
     const auto wanted = static_cast<size_t>(2 * options_.beams);
     std::vector<Continuation> all;
     for (size_t b = 0; b < beams_.size(); ++b) {
-      const float* row = logits.data<float>() + static_cast<int64_t>(b) * vocabulary;
-      const double largest = *std::max_element(row, row + vocabulary);
-      double sum = 0.0;
-      for (int64_t i = 0; i < vocabulary; ++i) {
-        sum += std::exp(row[i] - largest);
-      }
-      const double normaliser = largest + std::log(sum);
-      check(std::isfinite(normaliser), "beam_search", "the model's logits are not finite");
-      std::vector<int64_t> order(static_cast<size_t>(vocabulary));
-      std::iota(order.begin(), order.end(), 0);
-      const size_t count = std::min(wanted, order.size());
-      std::partial_sort(
-          order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
-          [row](int64_t a, int64_t c) { return row[a] > row[c] || (row[a] == row[c] && a < c); });
-      for (size_t i = 0; i < count; ++i) {
-        all.push_back({b, order[i], beams_[b].sum + row[order[i]] - normaliser});
+      const float* row = log_probabilities.data<float>() + static_cast<int64_t>(b) * vocabulary;
+      for (const int64_t id : best_ids(row, vocabulary, wanted)) {
+        check(std::isfinite(row[id]), "beam_search", "the model's logits are not finite");
+        all.push_back({b, id, beams_[b].sum + row[id]});
       }
     }
     std::stable_sort(all.begin(), all.end(),
@@ -146,24 +168,62 @@ class BeamSearch {
            score(beams_.front().sum, static_cast<size_t>(step)) <= finished_.back().score;
   }
 
-  const Model& model_;
   const Request& request_;
   const BeamOptions& options_;
+  int64_t limit_ = 0;
+  int64_t step_ = 0;
+  bool running_ = true;
   std::vector<Beam> beams_;
   std::vector<Hypothesis> finished_;
 };
 
 }  // namespace
 
-std::vector<Hypothesis> beam_search(const Model& model, const Request& request,
-                                    const BeamOptions& options) {
+std::vector<std::vector<Hypothesis>> beam_search(const Model& model,
+                                                 const std::vector<Request>& requests,
+                                                 const BeamOptions& options) {
   if (options.beams < 1 || options.beams > 64 || options.n_best < 1 ||
       options.n_best > options.beams) {
     fail(ErrorKind::usage, "--beam-size",
          "{} beams and {} best: give 1 to 64 beams and no more best", options.beams,
          options.n_best);
   }
-  return BeamSearch(model, request, options).run();
+  const NoGrad no_grad;
+  std::vector<BeamSearch> searches;
+  searches.reserve(requests.size());
+  for (const Request& request : requests) {
+    searches.emplace_back(model, request, options);
+  }
+  for (;;) {
+    std::vector<int64_t> tokens;
+    std::vector<SequenceCache*> caches;
+    std::vector<std::pair<BeamSearch*, int64_t>> fed;
+    for (BeamSearch& search : searches) {
+      if (search.running()) {
+        fed.emplace_back(&search, search.beams());
+        search.feed(tokens, caches);
+      }
+    }
+    if (fed.empty()) {
+      break;
+    }
+    const Tensor logits = log_softmax(continue_sequences(model, tokens, std::move(caches)));
+    int64_t row = 0;
+    for (const auto& [search, count] : fed) {
+      search->take(slice(logits, 0, row, row + count));
+      row += count;
+    }
+  }
+  std::vector<std::vector<Hypothesis>> results;
+  for (BeamSearch& search : searches) {
+    results.push_back(search.result());
+  }
+  return results;
+}
+
+std::vector<Hypothesis> beam_search(const Model& model, const Request& request,
+                                    const BeamOptions& options) {
+  return beam_search(model, std::vector{request}, options).front();
 }
 
 }  // namespace heed

@@ -76,6 +76,29 @@ TEST_P(Reference, BeamsEqualHuggingFaceInIdsAndScores) {
   }
 }
 
+TEST_P(Reference, BeamsOfManyRequestsTogetherAreThoseOfEachAlone) {
+  const auto model = load_model(golden("generation/" + std::string(GetParam())));
+  const nlohmann::json expected = expected_of(GetParam());
+  BeamOptions options;
+  options.beams = options.n_best = 3;
+  std::vector<Request> requests;
+  for (const nlohmann::json& input : expected["inputs"]) {
+    for (const int64_t most : {3, 9, 17}) {  // they end at different steps
+      requests.push_back(request_for(*model, input, most));
+    }
+  }
+  const auto together = beam_search(*model, requests, options);
+  ASSERT_EQ(together.size(), requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const auto alone = beam_search(*model, requests[i], options);
+    ASSERT_EQ(together[i].size(), alone.size());
+    for (size_t h = 0; h < alone.size(); ++h) {
+      EXPECT_EQ(together[i][h].ids, alone[h].ids) << i;
+      EXPECT_EQ(together[i][h].score, alone[h].score) << i << ": every bit";
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, Reference, testing::Values("gpt2", "t5", "marian"));
 
 TEST(Scheduler, ThirtyTwoRequestsThatJoinAtRandomStepsGetWhatTheyGetAlone) {

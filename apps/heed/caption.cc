@@ -1,0 +1,131 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/check.h"
+#include "heed/command.h"
+#include "heed/generate.h"
+#include "heed/image_input.h"
+#include "heed/io.h"
+#include "heed/open.h"
+#include "heed/ops.h"
+#include "io/json_writer.h"
+
+namespace heed::app {
+namespace {
+
+struct Options {
+  std::string model, tokenizer;
+  std::vector<std::string> images;
+  int64_t batch = 8;
+  BeamOptions beam{.beams = 1, .max_tokens = 64};
+};
+
+/// Region features f32 [N, F] or [1, N, F] from .npy, or from the tensor `features` of a
+/// .safetensors.
+Tensor load_features(const std::filesystem::path& file) {
+  Tensor features;
+  if (file.extension() == ".npy") {
+    features = load_npy(file);
+  } else {
+    const TensorMap tensors = load_safetensors(file);
+    const auto found = tensors.find("features");
+    check_data(found != tensors.end(), file.native(), "has no tensor 'features'");
+    features = found->second;
+  }
+  check_data(is_floating(features.dtype()) &&
+                 (features.rank() == 2 || (features.rank() == 3 && features.size(0) == 1)),
+             file.native(), "is {} {}; floating [regions, size] is wanted",
+             name_of(features.dtype()), features.shape().to_string());
+  const Tensor wide = cast(features, DType::f32);
+  return features.rank() == 2 ? unsqueeze(wide, 0) : wide;
+}
+
+bool is_features(const std::filesystem::path& file) {
+  return file.extension() == ".npy" || file.extension() == ".safetensors";
+}
+
+Request make_request(const Opened& opened, const Options& options, const std::string& file) {
+  Request request;
+  request.max_tokens = options.beam.max_tokens;
+  request.end = generation_ids(*opened.model).end;
+  const bool regions = opened.model->model_type() == "heed-captioner";
+  if (regions != is_features(file)) {
+    fail(ErrorKind::usage, "caption", "{}: this model reads {}", file,
+         regions ? "region features (.npy or .safetensors), not pictures"
+                 : "pictures (PNG or JPEG), not features");
+  }
+  if (regions) {
+    request.encoder.features = load_features(file);
+  } else {
+    const Json config = Json::parse(opened.model->config(), "config.json");
+    request.encoder.pixel_values = model_pixels(vision_config(config), options.model, file);
+  }
+  return request;
+}
+
+void print_result(const Opened& opened, const Options& options, const std::string& file,
+                  const std::vector<Hypothesis>& found, bool json) {
+  JsonWriter line;
+  line.begin_object().field("image", file).key("captions").begin_array();
+  for (const Hypothesis& hypothesis : found) {
+    const std::string text = opened.tokenizer.decode(
+        std::vector<int32_t>(hypothesis.ids.begin(), hypothesis.ids.end()), true);
+    if (json) {
+      line.begin_object().field("text", text).field("score", hypothesis.score).end_object();
+    } else if (options.beam.n_best > 1) {
+      print(fmt::format("{}\t{:.4f}\t{}\n", file, hypothesis.score, text));
+    } else {
+      print(options.images.size() > 1 ? fmt::format("{}\t{}\n", file, text) : text + "\n");
+    }
+  }
+  if (json) {
+    print(line.end_array().end_object().take() + "\n");
+  }
+}
+
+int run(const Options& options, const Common& common) {
+  const Opened opened = open_model(options.model, options.tokenizer);
+  check(opened.model->kind() == ModelKind::vision_decoder, "caption",
+        "{} does not describe pictures; use one trained with --task caption",
+        opened.model->model_type());
+  const auto count = static_cast<int64_t>(options.images.size());
+  for (int64_t begin = 0; begin < count; begin += options.batch) {
+    const int64_t end = std::min(count, begin + options.batch);
+    std::vector<Request> requests;
+    for (int64_t i = begin; i < end; ++i) {
+      requests.push_back(make_request(opened, options, options.images[static_cast<size_t>(i)]));
+    }
+    const auto found = beam_search(*opened.model, requests, options.beam);
+    for (size_t i = 0; i < found.size(); ++i) {
+      print_result(opened, options, options.images[static_cast<size_t>(begin) + i], found[i],
+                   common.json);
+    }
+  }
+  check_files_intact();
+  return 0;
+}
+
+std::function<int()> setup(OptionTable& table, const Common& common) {
+  auto o = std::make_shared<Options>();
+  table.add("MODEL", &o->model, "Model folder or run folder of a captioner").required().file();
+  table.add("IMAGE", &o->images, "PNG or JPEG; .npy or .safetensors for region features")
+      .required()
+      .file();
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
+  table.add("--beam-size", &o->beam.beams, "Beams; 1 is greedy").range(1, 64);
+  table.add("--n-best", &o->beam.n_best, "Captions of each picture, with scores").range(1, 64);
+  table.add("--length-penalty", &o->beam.length_penalty, "Above 0: longer is better");
+  table.add("--max-tokens", &o->beam.max_tokens, "Most tokens of a caption").range(1, 1 << 20);
+  table.add("--batch", &o->batch, "Pictures at a time").range(1, 1024);
+  return [o, &common] { return run(*o, common); };
+}
+
+const Registration kRegistration{
+    {"caption",
+     "Describe pictures in words",
+     {"heed caption run shapes/0001.png", "heed caption run *.jpg --beam-size 4 --json"},
+     setup}};
+
+}  // namespace
+}  // namespace heed::app

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+
+#include "heed/tensor.h"
+#include "io/json.h"
+
+namespace heed::app {
+
+struct Extent {
+  int64_t height = 0, width = 0;
+};
+
+/// What a model that sees wants to be shown.
+struct VisionConfig {
+  Extent image, patch;
+  int64_t channels = 3;
+};
+/// From config.json, of the encoder where the model has two parts.
+VisionConfig vision_config(const Json& config);
+
+/// An image file as pixel_values f32 [1, C, H, W], by the preprocessor_config.json of the model
+/// (a folder or run folder) where there is one.
+Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& model,
+                    const std::filesystem::path& image);
+
+}  // namespace heed::app

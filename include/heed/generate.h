@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -84,7 +85,8 @@ class HEED_API Scheduler {
  private:
   struct Sequence;
   void join();
-  void emit(Sequence& sequence, const Tensor& logits, int64_t row);
+  std::optional<Choice> choose(const Sequence& sequence, const Tensor& logits, int64_t row) const;
+  void emit(Sequence& sequence, const std::optional<Choice>& choice);
 
   const Model& model_;
   int64_t max_batch_;

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/check.h"
 #include "heed/generate.h"
+#include "kernels/softmax.h"
 
 namespace heed {
 
@@ -30,46 +30,52 @@ void Sampling::check() const {
 
 namespace {
 
-double log_sum_exp(const float* logits, int64_t count) {
-  const double largest = *std::max_element(logits, logits + count);
-  double sum = 0.0;
-  for (int64_t i = 0; i < count; ++i) {
-    sum += std::exp(logits[i] - largest);
-  }
-  return largest + std::log(sum);
-}
-
 struct Candidate {
   int64_t id;
   double logit;
   double probability;
 };
 
-/// Candidates best first, after top-k, top-p and min-p; probabilities add up to 1.
+bool better(const Candidate& a, const Candidate& b) {
+  return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+}
+
+/// Candidates best first, after top-k, top-p and min-p; probabilities add up to 1. Only as many are
+/// put in order as are kept: mostly few of a large vocabulary.
 std::vector<Candidate> filtered(const std::vector<float>& logits, const Sampling& sampling) {
   std::vector<Candidate> all(logits.size());
   for (size_t i = 0; i < all.size(); ++i) {
     all[i] = {static_cast<int64_t>(i), logits[i] / sampling.temperature, 0.0};
   }
-  const auto better = [](const Candidate& a, const Candidate& b) {
-    return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+  size_t sorted = 0;
+  const auto sort_up_to = [&](size_t count) {
+    count = std::min(count, all.size());
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(sorted);
+    const auto end = all.begin() + static_cast<std::ptrdiff_t>(count);
+    std::nth_element(begin, end, all.end(), better);
+    std::sort(begin, end, better);
+    sorted = count;
   };
   if (sampling.top_k > 0 && sampling.top_k < static_cast<int64_t>(all.size())) {
-    std::partial_sort(all.begin(), all.begin() + sampling.top_k, all.end(), better);
-    all.resize(static_cast<size_t>(sampling.top_k));
-  } else {
-    std::sort(all.begin(), all.end(), better);
+    sort_up_to(static_cast<size_t>(sampling.top_k));
+    all.resize(sorted);
   }
+  const double best = std::min_element(all.begin(), all.end(), better)->logit;
   double total = 0.0;
   for (Candidate& c : all) {
-    c.probability = std::exp(c.logit - all.front().logit);
+    c.probability = std::exp(c.logit - best);
     total += c.probability;
   }
-  const double floor = sampling.min_p * all.front().probability;
+  const double floor = sampling.min_p;  // times the best one's, which is 1 here
   double kept = 0.0;
   size_t count = 0;
-  while (count < all.size() &&
-         (count == 0 || (kept < sampling.top_p * total && all[count].probability >= floor))) {
+  while (count < all.size()) {
+    if (count == sorted) {
+      sort_up_to(std::max<size_t>(2 * sorted, 256));
+    }
+    if (count > 0 && (kept >= sampling.top_p * total || all[count].probability < floor)) {
+      break;
+    }
     kept += all[count++].probability;
   }
   all.resize(count);
@@ -83,8 +89,12 @@ std::vector<Candidate> filtered(const std::vector<float>& logits, const Sampling
 
 Choice choose_token(const float* raw, int64_t vocabulary, const Sampling& sampling, uint64_t stream,
                     uint64_t step, const std::vector<int64_t>& history) {
-  const double normaliser = log_sum_exp(raw, vocabulary);
+  const double normaliser = kernels::log_sum_exp(raw, vocabulary);
   check(std::isfinite(normaliser), "generate", "the model's logits are not finite");
+  if (sampling.temperature == 0.0 && sampling.repetition_penalty == 1.0) {
+    const int64_t best = std::max_element(raw, raw + vocabulary) - raw;
+    return {best, raw[best] - normaliser};
+  }
   std::vector<float> logits(raw, raw + vocabulary);
   if (sampling.repetition_penalty != 1.0) {
     std::vector<int64_t> seen(history);

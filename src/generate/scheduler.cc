@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/parallel.h"
 #include "generate/session.h"
 #include "heed/generate.h"
 
@@ -37,22 +38,30 @@ void Scheduler::add(Request request, std::function<void(FinishReason)> on_finish
   waiting_.push_back(std::move(sequence));
 }
 
-/// Chooses a token from a row of logits and hands it out.
-void Scheduler::emit(Sequence& sequence, const Tensor& logits, int64_t row) {
+/// The next token from a row of logits; none where no more are wanted.
+std::optional<Choice> Scheduler::choose(const Sequence& sequence, const Tensor& logits,
+                                        int64_t row) const {
   const Request& request = sequence.request;
   if (sequence.generated >= request.max_tokens) {
+    return std::nullopt;
+  }
+  const int64_t vocabulary = logits.size(1);
+  return choose_token(logits.data<float>() + row * vocabulary, vocabulary, request.sampling,
+                      request.stream, static_cast<uint64_t>(sequence.generated), sequence.tokens);
+}
+
+/// Hands a chosen token out.
+void Scheduler::emit(Sequence& sequence, const std::optional<Choice>& choice) {
+  const Request& request = sequence.request;
+  if (!choice) {
     sequence.finish(FinishReason::length);
     return;
   }
-  const int64_t vocabulary = logits.size(1);
-  const Choice choice =
-      choose_token(logits.data<float>() + row * vocabulary, vocabulary, request.sampling,
-                   request.stream, static_cast<uint64_t>(sequence.generated), sequence.tokens);
   ++sequence.generated;
-  sequence.tokens.push_back(choice.id);
-  const bool goes_on = !request.on_token || request.on_token(choice);
+  sequence.tokens.push_back(choice->id);
+  const bool goes_on = !request.on_token || request.on_token(*choice);
   const bool ends =
-      std::find(request.end.begin(), request.end.end(), choice.id) != request.end.end();
+      std::find(request.end.begin(), request.end.end(), choice->id) != request.end.end();
   const bool full =
       model_.context() > 0 && static_cast<int64_t>(sequence.tokens.size()) > model_.context();
   if (!goes_on) {
@@ -72,7 +81,7 @@ void Scheduler::join() {
     const int64_t capacity =
         static_cast<int64_t>(sequence->tokens.size()) + sequence->request.max_tokens;
     const Tensor logits = start_sequence(model_, sequence->request, capacity, sequence->cache);
-    emit(*sequence, logits, 0);
+    emit(*sequence, choose(*sequence, logits, 0));
     if (!sequence->finished) {
       active_.push_back(std::move(sequence));
     }
@@ -91,8 +100,13 @@ bool Scheduler::step() {
     caches.push_back(&sequence->cache);
   }
   const Tensor logits = continue_sequences(model_, tokens, std::move(caches));
+  std::vector<std::optional<Choice>> choices(active_.size());
+  parallel_for(static_cast<int64_t>(active_.size()), [&](int64_t i) {
+    const auto at = static_cast<size_t>(i);
+    choices[at] = choose(*active_[at], logits, i);
+  });
   for (size_t i = 0; i < active_.size(); ++i) {
-    emit(*active_[i], logits, static_cast<int64_t>(i));
+    emit(*active_[i], choices[i]);
   }
   std::erase_if(active_, [](const auto& sequence) { return sequence->finished; });
   return !active_.empty() || !waiting_.empty();

@@ -12,7 +12,6 @@
 #include <hwy/highway.h>
 
 #include "kernels/gemm.h"
-#include "kernels/quantize.h"
 #include "kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -69,26 +68,6 @@ void pack_transposed(const T* from, int64_t from_stride, int64_t rows, int64_t c
   }
 }
 
-/// The same for columns of blocks: `stride` blocks from one to the next; `rows` is a multiple
-/// of 32.
-template <class Block>
-void pack_blocks(const Block* from, int64_t stride, int64_t rows, int64_t columns, float* to,
-                 int64_t to_stride) {
-  constexpr int64_t kSide = 4;
-  constexpr int64_t kRun = 8 * kBlock;
-  float weights[kSide * kRun];
-  for (int64_t c = 0; c < columns; c += kSide) {
-    const int64_t width = std::min(kSide, columns - c);
-    for (int64_t r = 0; r < rows; r += kRun) {
-      const int64_t count = std::min(kRun, rows - r);
-      for (int64_t i = 0; i < width; ++i) {
-        dequantize(from + (c + i) * stride + r / kBlock, weights + i * kRun, count);
-      }
-      pack_transposed(weights, kRun, count, width, to + r * to_stride + c, to_stride);
-    }
-  }
-}
-
 template <class T>
 void pack_typed(const T* from, int64_t row_stride, int64_t column_stride, int64_t rows,
                 int64_t columns, Compute<T>* to, int64_t to_stride) {
@@ -121,17 +100,7 @@ void pack(const Matrix& matrix, int64_t row, int64_t column, int64_t rows, int64
   if constexpr (std::is_same_v<T, double>) {
     typed(static_cast<const double*>(matrix.data));
   } else {
-    auto blocks = [&](auto* data) {
-      pack_blocks(data + offset / kBlock, matrix.column_stride / kBlock, rows, columns, to,
-                  to_stride);
-    };
     switch (matrix.type) {
-      case Element::q8_0:
-        blocks(static_cast<const BlockQ8*>(matrix.data));
-        break;
-      case Element::q4_0:
-        blocks(static_cast<const BlockQ4*>(matrix.data));
-        break;
       case Element::bf16:
         typed(static_cast<const BFloat16*>(matrix.data));
         break;

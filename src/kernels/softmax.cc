@@ -81,6 +81,16 @@ void log_softmax_grad_rows(T* dx, const T* dy, const T* y, size_t rows, size_t n
   }
 }
 
+double log_sum_exp_row(const float* x, size_t n) {
+  constexpr size_t kRun = 4096;  // terms of one sum in f32; the runs are added in f64
+  const float shift = row_shift(x, n);
+  double sum = 0.0;
+  for (size_t i = 0; i < n; i += kRun) {
+    sum += static_cast<double>(row_sum_exp(x + i, shift, HWY_MIN(kRun, n - i)));
+  }
+  return static_cast<double>(shift) + std::log(sum);
+}
+
 }  // namespace heed::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -91,6 +101,7 @@ HEED_EXPORT(softmax_rows)
 HEED_EXPORT(softmax_grad_rows)
 HEED_EXPORT(log_softmax_rows)
 HEED_EXPORT(log_softmax_grad_rows)
+HWY_EXPORT(log_sum_exp_row);
 
 namespace {
 /// Rows of one tile: about 16,384 elements.
@@ -131,6 +142,10 @@ void log_softmax_grad(T* dx, const T* dy, const T* y, int64_t rows, int64_t n) {
     (dx + begin * n, dy + begin * n, y + begin * n, static_cast<size_t>(end - begin),
      static_cast<size_t>(n));
   });
+}
+
+double log_sum_exp(const float* x, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(log_sum_exp_row)(x, static_cast<size_t>(n));
 }
 
 #define HEED_INSTANTIATE(T)                                             \

@@ -21,4 +21,7 @@ void log_softmax(T* y, const T* x, int64_t rows, int64_t n);
 template <class T>
 void log_softmax_grad(T* dx, const T* dy, const T* y, int64_t rows, int64_t n);
 
+/// log(sum of e^x) of one row, on one thread. NaN where an element is NaN or +infinity.
+double log_sum_exp(const float* x, int64_t n);
+
 }  // namespace heed::kernels

@@ -72,7 +72,9 @@ constexpr const char* kLlama = R"({"model_type":"llama","hidden_size":64,"num_hi
 
 class Quantised : public testing::TestWithParam<std::tuple<const char*, DType>> {};
 
-/// A quantised model gives what its dequantised weights give, to the bit.
+/// A model of short types gives what its weights give in f32, to the bit. With quantised weights
+/// the activations are rounded too, by up to 1/254 of the largest in their block: about half a per
+/// cent of a product's norm, and two products follow one another in each of the two blocks.
 TEST_P(Quantised, GivesWhatItsWeightsGive) {
   const auto& [config, type] = GetParam();
   const auto model = create_model(config, 3);
@@ -88,7 +90,12 @@ TEST_P(Quantised, GivesWhatItsWeightsGive) {
   EXPECT_TRUE(any);
   const Tensor ids = random_indices({2, 9}, model->vocabulary(), 5);
   const Tensor actual = results(*read, ids);
-  expect_same_bits(actual, results(*build_model(config, weights, "weights"), ids), "logits");
+  const Tensor expected = results(*build_model(config, weights, "weights"), ids);
+  if (is_quantized(type)) {
+    expect_norm_close(actual, expected, 0.02, "logits");
+  } else {
+    expect_same_bits(actual, expected, "logits");
+  }
   const double allowed = type == DType::q4_0 ? 0.3 : type == DType::f32 ? 1e-6 : 0.02;
   expect_norm_close(actual, results(*model, ids), allowed, "against the exact model");
 }

@@ -1,0 +1,96 @@
+// What products share: the job, and a finished tile's way into C. Per target: include inside
+// foreach_target files.
+// clang-format off
+#if defined(HEED_KERNELS_GEMM_FINISH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_GEMM_FINISH_INL_H_
+#undef HEED_KERNELS_GEMM_FINISH_INL_H_
+#else
+#define HEED_KERNELS_GEMM_FINISH_INL_H_
+#endif
+// clang-format on
+
+#include "kernels/gemm.h"
+#include "kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels::HWY_NAMESPACE {
+
+/// Everything a tile needs to know. T is the compute type.
+template <class T>
+struct Job {
+  int64_t m, n, k;
+  const Matrix& a;
+  const Matrix& b;
+  void* c;
+  Element c_type;
+  int64_t c_stride;
+  bool accumulate;
+  const Epilogue& epilogue;
+
+  bool direct() const { return c_type == kElementOf<T>; }
+};
+
+template <class T, class C>
+void finish_row(const Job<T>& job, int64_t row, int64_t column, int64_t count, const T* sums,
+                C* c) {
+  const auto n = static_cast<size_t>(count);
+  const Epilogue& e = job.epilogue;
+  if (e.bias != nullptr) {
+    map(
+        c, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Add(x, y); }, sums,
+        static_cast<const C*>(e.bias) + column);
+  } else if (static_cast<const void*>(sums) != static_cast<const void*>(c)) {
+    map(
+        c, n, [](auto, auto x) HWY_ATTR { return x; }, sums);
+  }
+  if (e.before != nullptr) {
+    std::copy_n(c, count, static_cast<C*>(e.before) + row * job.n + column);
+  }
+  if (e.activation != Unary::identity) {
+    unary(e.activation, c, c, count);
+  }
+  if (e.residual != nullptr) {
+    map(
+        c, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Add(x, y); }, c,
+        static_cast<const C*>(e.residual) + row * e.residual_stride + column);
+  }
+}
+
+/// Bias, activation and residual on a finished tile; converts where C is not of the compute type.
+template <class T, class C>
+void finish_tile(const Job<T>& job, int64_t row, int64_t column, int64_t rows, int64_t width,
+                 const T* sums, int64_t sums_stride) {
+  for (int64_t r = 0; r < rows; ++r) {
+    C* c = static_cast<C*>(job.c) + (row + r) * job.c_stride + column;
+    finish_row(job, row + r, column, width, sums + r * sums_stride, c);
+  }
+}
+
+template <class T>
+void finish(const Job<T>& job, int64_t row, int64_t column, int64_t rows, int64_t width,
+            const T* sums, int64_t stride) {
+  const Epilogue& e = job.epilogue;
+  if (job.direct()) {
+    if (e.bias != nullptr || e.before != nullptr || e.activation != Unary::identity ||
+        e.residual != nullptr) {
+      finish_tile<T, T>(job, row, column, rows, width, sums, stride);
+    }
+  } else if constexpr (std::is_same_v<T, float>) {
+    if (job.c_type == Element::bf16) {
+      finish_tile<T, BFloat16>(job, row, column, rows, width, sums, stride);
+    } else {
+      finish_tile<T, Half>(job, row, column, rows, width, sums, stride);
+    }
+  }
+}
+
+/// Where a tile's sums go: C itself, or a buffer where C is of a narrower type.
+template <class T>
+T* sums_of(const Job<T>& job, int64_t row, int64_t column, T* buffer) {
+  return job.direct() ? static_cast<T*>(job.c) + row * job.c_stride + column : buffer;
+}
+
+}  // namespace heed::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEED_KERNELS_GEMM_FINISH_INL_H_

@@ -1,0 +1,191 @@
+// The micro-kernel of the floating product and the panels it reads. Per target: include inside
+// foreach_target files.
+// clang-format off
+#if defined(HEED_KERNELS_GEMM_KERNEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_GEMM_KERNEL_INL_H_
+#undef HEED_KERNELS_GEMM_KERNEL_INL_H_
+#else
+#define HEED_KERNELS_GEMM_KERNEL_INL_H_
+#endif
+// clang-format on
+
+#include <algorithm>
+
+#include "kernels/gemm_finish-inl.h"
+#include "kernels/pack-inl.h"
+#include "kernels/turn-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels::HWY_NAMESPACE {
+
+#if HWY_TARGET <= HWY_AVX3
+constexpr int kRows = 12;  // 24 accumulators of 32 registers
+#else
+constexpr int kRows = 6;  // 12 accumulators of 16
+#endif
+constexpr int kVectors = 2;         // of columns
+constexpr int64_t kDepth = 384;     // k at a time: a panel of A or B streams through L1
+constexpr int64_t kTileRows = 144;  // a tile of C: with its panels about half of L2
+constexpr int64_t kTileColumns = 256;
+constexpr int64_t kPackedElements = int64_t{4} << 20;  // of A or B in panels at a time
+
+template <class T>
+constexpr int64_t columns() {
+  return kVectors * static_cast<int64_t>(hn::MaxLanes(hn::ScalableTag<T>()));
+}
+
+int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
+/// C[rows, vectors] (+)= panel of A · columns of B over `depth` steps. A: [kRows][kDepth],
+/// B: [depth] rows, `b_stride` apart; in the compute type, or converted on the way.
+template <int rows, int vectors, class T, class B>
+HWY_NOINLINE void micro_kernel(const T* HWY_RESTRICT a, const B* HWY_RESTRICT b, int64_t b_stride,
+                               int64_t depth, T* c, int64_t c_stride, bool first) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  hn::Vec<decltype(d)> sum[rows][vectors];
+  HWY_UNROLL(16)
+  for (int r = 0; r < rows; ++r) {
+    for (int v = 0; v < vectors; ++v) {
+      sum[r][v] = first ? hn::Zero(d) : hn::LoadU(d, c + r * c_stride + v * lanes);
+    }
+  }
+  for (int64_t i = 0; i < depth; ++i) {
+    hn::Vec<decltype(d)> value[vectors];
+    for (int v = 0; v < vectors; ++v) {
+      value[v] = load(d, b + v * lanes);
+    }
+    HWY_UNROLL(16)
+    for (int r = 0; r < rows; ++r) {
+      const auto x = hn::Set(d, a[r * kDepth + i]);
+      for (int v = 0; v < vectors; ++v) {
+        sum[r][v] = hn::MulAdd(x, value[v], sum[r][v]);
+      }
+    }
+    b += b_stride;
+  }
+  HWY_UNROLL(16)
+  for (int r = 0; r < rows; ++r) {
+    for (int v = 0; v < vectors; ++v) {
+      hn::StoreU(sum[r][v], d, c + r * c_stride + v * lanes);
+    }
+  }
+}
+
+template <int vectors, int rows = kRows, class T, class B>
+void run_micro_kernel(int64_t wanted, const T* a, const B* b, int64_t b_stride, int64_t depth, T* c,
+                      int64_t c_stride, bool first) {
+  if constexpr (rows > 1) {
+    if (wanted < rows) {
+      run_micro_kernel<vectors, rows - 1>(wanted, a, b, b_stride, depth, c, c_stride, first);
+      return;
+    }
+  }
+  micro_kernel<rows, vectors>(a, b, b_stride, depth, c, c_stride, first);
+}
+
+/// The same with a packed panel of B, where the piece of C may be narrower: through a buffer.
+template <class T>
+void multiply_piece(int64_t rows, int64_t width, const T* a, const T* b, int64_t depth, T* c,
+                    int64_t c_stride, bool first) {
+  constexpr int64_t kWidth = columns<T>();
+  if (width == kWidth) {
+    run_micro_kernel<kVectors>(rows, a, b, kWidth, depth, c, c_stride, first);
+    return;
+  }
+  HWY_ALIGN T buffer[kRows * kWidth];
+  for (int64_t r = 0; r < rows && !first; ++r) {
+    std::copy_n(c + r * c_stride, width, buffer + r * kWidth);
+    std::fill_n(buffer + r * kWidth + width, kWidth - width, T{0});
+  }
+  run_micro_kernel<kVectors>(rows, a, b, kWidth, depth, buffer, kWidth, first);
+  for (int64_t r = 0; r < rows; ++r) {
+    std::copy_n(buffer + r * kWidth, width, c + r * c_stride);
+  }
+}
+
+template <class T>
+int64_t blocks_of(const Job<T>& job) {
+  return std::max<int64_t>(1, (job.k + kDepth - 1) / kDepth);
+}
+template <class T>
+int64_t depth_of(const Job<T>& job, int64_t block) {
+  return std::min(kDepth, job.k - block * kDepth);
+}
+
+/// Panels of A: [panel][block][kRows][kDepth].
+template <class T>
+void pack_a(const Job<T>& job, int64_t row, int64_t rows, T* panel) {
+  for (int64_t block = 0; block < blocks_of(job); ++block) {
+    pack(job.a, row, block * kDepth, rows, depth_of(job, block), panel, kDepth);
+    panel += kRows * kDepth;
+  }
+}
+
+/// to [depth][kStreams] = `depth` elements of kStreams rows, from element k on.
+template <class B>
+void pack_turned(const B* type, const uint8_t* const* row, int64_t k, int64_t depth, float* to,
+                 int64_t to_stride) {
+  const hn::ScalableTag<float> d;
+  constexpr auto kSize = static_cast<int64_t>(sizeof(B));
+  int64_t i = 0;
+  for (; i + kPiece<B> <= depth; i += kPiece<B>) {
+    FloatVec value[kPiece<B>][kStreamVectors];
+    load_turned(type, row, (k + i) * kSize, value);
+    for (int64_t j = 0; j < kPiece<B>; ++j) {
+      for (int64_t v = 0; v < kStreamVectors; ++v) {
+        hn::StoreU(value[j][v], d,
+                   to + (i + j) * to_stride + v * static_cast<int64_t>(hn::Lanes(d)));
+      }
+    }
+  }
+  for (; i < depth; ++i) {
+    for (int64_t j = 0; j < kStreams; ++j) {
+      to[i * to_stride + j] = widen(reinterpret_cast<const B*>(row[j])[k + i]);
+    }
+  }
+}
+
+/// Calls fn with B's data in its own floating type.
+template <class T, class Fn>
+void with_type(const Matrix& b, Fn&& fn) {
+  if constexpr (std::is_same_v<T, double>) {
+    fn(static_cast<const double*>(b.data));
+  } else if (b.type == Element::f16) {
+    fn(static_cast<const Half*>(b.data));
+  } else if (b.type == Element::bf16) {
+    fn(static_cast<const BFloat16*>(b.data));
+  } else {
+    fn(static_cast<const float*>(b.data));
+  }
+}
+
+/// Rows [k, k + depth) of `width` columns of B as a panel [depth][columns()].
+template <class T>
+void pack_b(const Job<T>& job, int64_t column, int64_t width, int64_t k, int64_t depth, T* panel) {
+  constexpr int64_t kWidth = columns<T>();
+  if constexpr (std::is_same_v<T, float> && kWidth % kStreams == 0) {
+    if (job.b.row_stride == 1) {
+      with_type<T>(job.b, [&](const auto* data) {
+        const uint8_t* row[kWidth];
+        for (int64_t j = 0; j < kWidth; ++j) {  // past the end the last column again
+          row[j] = reinterpret_cast<const uint8_t*>(data + (column + std::min(j, width - 1)) *
+                                                               job.b.column_stride);
+        }
+        for (int64_t j = 0; j < kWidth; j += kStreams) {
+          pack_turned(data, row + j, k, depth, panel + j, kWidth);
+        }
+      });
+      return;
+    }
+  }
+  if (width < kWidth) {
+    std::fill_n(panel, depth * kWidth, T{0});
+  }
+  pack(job.b, k, column, depth, width, panel, kWidth);
+}
+
+}  // namespace heed::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEED_KERNELS_GEMM_KERNEL_INL_H_

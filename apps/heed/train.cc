@@ -18,20 +18,9 @@ struct Flags {
   bool dump = false;
 };
 
-/// Sizes by name; flags go over them.
-void apply_preset(const std::string& name, TrainOptions& o) {
-  if (name == "tiny") {
-    o.layers = 2, o.heads = 2, o.width = 64, o.context = 64, o.batch = 16;
-  } else if (name == "small") {
-    o.layers = 6, o.heads = 6, o.width = 384, o.context = 256, o.batch = 16;
-  } else {
-    o.layers = 12, o.heads = 12, o.width = 768, o.context = 512, o.batch = 8, o.lr = 3e-4;
-  }
-}
-
 void add_options(OptionTable& table, TrainOptions& o) {
-  table.add("--task", &o.task, "lm, mlm, translate, classify, image-classify or regress");
-  table.add("--data", &o.data, "Files or folders, separated by commas");
+  table.add("--task", &o.task, "lm, mlm, translate, classify, image-classify, caption or regress");
+  table.add("--data", &o.data, "Files or folders, separated by commas; caption also takes shapes");
   table.add("--out", &o.out, "Run folder");
   table.add("--validation", &o.validation, "A validation set of its own");
   table.add("--validation-share", &o.validation_share, "Else this share of the data");
@@ -63,7 +52,13 @@ void add_options(OptionTable& table, TrainOptions& o) {
   table.add("--precision", &o.precision, "Activations in training; weights stay in f32")
       .choices({"f32", "bf16", "f16"});
   table.add("--recompute", &o.recompute, "Gradient checkpointing: less memory, same gradients");
+  table.add("--ema", &o.ema, "Keep an average of the weights with this decay, such as 0.999")
+      .range(0.0, 0.999999);
+  table.add("--patience", &o.patience, "Stop after so many evaluations without a better one");
+  table.add("--force", &o.force, "Start even where memory will not suffice");
   table.add("--eval-every", &o.eval_every, "Steps (default: a tenth of the run)");
+  table.add("--eval-texts", &o.eval_texts, "Texts generated at an evaluation; all at the end");
+  table.add("--probes", &o.probes, "Examples whose attention is kept at each evaluation");
   table.add("--checkpoint-every", &o.checkpoint_every, "Steps (default: a tenth of the run)");
   table.add("--keep", &o.keep, "Checkpoints to keep");
 }
@@ -75,7 +70,12 @@ TrainOptions resolve(const OptionTable& table, const Flags& flags) {
   }
   TrainOptions resolved;
   if (!flags.preset.empty()) {
-    apply_preset(flags.preset, resolved);
+    TrainOptions file;
+    if (!flags.config.empty()) {
+      read_train_options(flags.config, file);
+    }
+    resolved.task = flags.options.task.empty() ? file.task : flags.options.task;
+    apply_train_preset(flags.preset, resolved);
   }
   if (!flags.config.empty()) {
     read_train_options(flags.config, resolved);
@@ -97,12 +97,30 @@ int run(const OptionTable& table, const Flags& flags, const Common& common) {
   if (common.json) {
     JsonWriter line;
     line.begin_object().field("steps", result.steps).field("loss", result.loss);
-    line.field("val_loss", result.val_loss).field("model", (options.out / "model").string());
+    line.field("val_loss", result.val_loss);
+    for (const auto& [name, value] : result.figures) {
+      line.field(name, value);
+    }
+    line.field("model", (options.out / "model").string());
+    if (options.task == "regress") {
+      line.key("samples").begin_array();
+      for (const TrainSample& sample : result.samples) {
+        line.begin_object().field("input", sample.input).field("target", sample.target);
+        line.field("prediction", sample.output).end_object();
+      }
+      line.end_array();
+    }
     print(line.end_object().take() + "\n");
   } else if (result.interrupted) {
     print(fmt::format("stopped at step {}; go on with the same command and --resume\n",
                       result.steps));
   } else {
+    if (options.task == "regress") {
+      for (const TrainSample& sample : result.samples) {
+        print(fmt::format("input      {}\ntarget     {}\nprediction {}\n", sample.input,
+                          sample.target, sample.output));
+      }
+    }
     print(fmt::format("trained {} steps, loss {:.4f}; the model is in {}\n", result.steps,
                       result.loss, (options.out / "model").string()));
   }
@@ -124,7 +142,8 @@ const Registration kRegistration{
      "Train a model on your own data",
      {"heed train --task lm --data input.txt --tokenizer char --preset small --steps 2000 --out "
       "run",
-      "heed train --task classify --data reviews.tsv --epochs 3 --out run"},
+      "heed train --task classify --data reviews.tsv --epochs 3 --out run",
+      "heed train --task caption --data shapes --preset tiny --epochs 20 --out run"},
      setup}};
 
 }  // namespace

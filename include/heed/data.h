@@ -124,6 +124,8 @@ HEED_API ImageData load_image_classes(const std::string& data, std::string_view 
 /// A folder with captions.tsv (image, caption), .csv, .jsonl or .json (an object of
 /// captions by image, a list, or COCO's form), or such a file itself.
 HEED_API ImageData load_captioned_images(const std::string& data);
+/// The teaching set of drawn shapes, in memory.
+HEED_API ImageData teaching_shapes(const TeachingOptions& options, int64_t count);
 
 /// Region features [N, regions, width] with captions: FILE.safetensors with a tensor `features`
 /// (f32), and FILE.tsv or FILE.txt beside it with one caption a line.
@@ -200,6 +202,8 @@ class HEED_API Loader {
   /// Steps once through: rounded up where in order, down where shuffled (but at least 1).
   int64_t steps_per_epoch() const;
   int64_t examples() const { return examples_; }
+  /// The examples of a step of all ranks, by their place in the whole set.
+  std::vector<int64_t> examples_of(int64_t step) const;
   bool at_end() const { return !options_.shuffle && step_ >= steps_per_epoch(); }
 
   LoaderState state() const;
@@ -219,7 +223,6 @@ class HEED_API Loader {
 
  private:
   struct Window;
-  std::vector<int64_t> examples_of(int64_t step) const;
   const Window& window(int64_t epoch, int64_t index) const;
   int64_t example_at(int64_t epoch, int64_t place) const;
 

@@ -72,7 +72,7 @@ struct NumberExample {
 /// Five whole numbers, 0 to 100, evenly spaced or at random, and each plus two.
 HEED_API NumberExample plus_two_example(const TeachingOptions& options, uint64_t index);
 
-/// A drawn image and what it shows: "a red circle left of a blue square".
+/// A drawn image and what it shows: "a red circle left of a blue square", the larger shape first.
 struct ShapesExample {
   Tensor pixels;  ///< u8 [32, 32, 3]
   std::string caption;

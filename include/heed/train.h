@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heed/export.h"
@@ -38,17 +39,32 @@ struct TrainOptions {
   std::string precision = "f32";  ///< of activations in training: f32, bf16 or f16
   bool recompute = false;
 
+  int64_t patience = 0;      ///< stop after so many evaluations without a better one; 0: never
+  double ema = 0.0;          ///< decay of an average of the weights, which is then judged and kept
+  int64_t eval_texts = 200;  ///< validation texts to generate at an evaluation; all at the end
+  int64_t probes = 2;        ///< examples whose attention is kept at each evaluation
+
   int64_t eval_every = 0;        ///< steps; 0: a tenth of the run
   int64_t checkpoint_every = 0;  ///< steps; 0: a tenth of the run
   int64_t keep = 2;              ///< checkpoints
   bool resume = false;
+  bool force = false;  ///< start even where memory will not suffice
   bool quiet = false;
+};
+
+/// One example and what the model makes of it, in words (or numbers).
+struct TrainSample {
+  std::string input;
+  std::string target;  ///< what it should have been; may be empty
+  std::string output;
 };
 
 struct TrainResult {
   int64_t steps = 0;
-  double loss = 0.0;         ///< of the last step
-  double val_loss = 0.0;     ///< the best; 0 without validation
+  double loss = 0.0;                                    ///< of the last step
+  double val_loss = 0.0;                                ///< the best; 0 without validation
+  std::vector<std::pair<std::string, double>> figures;  ///< of the best model: "val_bleu", …
+  std::vector<TrainSample> samples;                     ///< of the last evaluation
   bool interrupted = false;  ///< SIGINT or SIGTERM: saved, go on with `resume`
 };
 
@@ -57,8 +73,13 @@ struct TrainResult {
 /// one.
 HEED_API TrainResult train(const TrainOptions& options);
 
+/// Sets sizes, batch and rates that go well together for options.task: tiny, small or base.
+HEED_API void apply_train_preset(const std::string& name, TrainOptions& options);
+
 /// The options as TOML, as the run folder keeps them; and back, over the values that are there.
 HEED_API std::string dump_train_options(const TrainOptions& options);
 HEED_API void read_train_options(const std::filesystem::path& path, TrainOptions& options);
+HEED_API void parse_train_options(const std::string& text, const std::string& name,
+                                  TrainOptions& options);
 
 }  // namespace heed

@@ -103,6 +103,14 @@ TomlWriter& TomlWriter::field(std::string_view name, std::string_view text) {
   return line(name, quoted(text));
 }
 
+TomlWriter& TomlWriter::field(std::string_view name, const std::vector<std::string>& texts) {
+  std::string list;
+  for (const std::string& text : texts) {
+    list += (list.empty() ? "" : ", ") + quoted(std::string_view(text));
+  }
+  return line(name, "[" + list + "]");
+}
+
 TomlWriter& TomlWriter::field(std::string_view name, bool flag) {
   return line(name, flag ? "true" : "false");
 }

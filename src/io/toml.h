@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/json.h"
 
@@ -23,6 +24,7 @@ class TomlWriter {
   TomlWriter& field(std::string_view name, const char* text) {
     return field(name, std::string_view(text));
   }
+  TomlWriter& field(std::string_view name, const std::vector<std::string>& texts);
   TomlWriter& field(std::string_view name, bool flag);
   TomlWriter& field(std::string_view name, double number);
   template <std::integral T>

@@ -10,7 +10,8 @@ namespace {
 
 /// heed-regressor: numbers to numbers. Linear input embeddings times sqrt(d) plus sinusoids, an
 /// encoder and a causal decoder with a norm after each, a linear output; the loss is the mean
-/// squared error.
+/// squared error. Numbers far from 0 … 1 are moved there and back by a mean and a scale of the
+/// configuration, which no gradient changes.
 class Regressor final : public Model {
  public:
   Regressor(const Json& config, const Scope& root)
@@ -19,7 +20,9 @@ class Regressor final : public Model {
         context_(extent_or(config, "max_position_embeddings", 512)),
         inputs_(extent_or(config, "input_size", 1)),
         outputs_(extent_or(config, "output_size", 1)),
-        targets_(extent_or(config, "decoder_input_size", outputs_)) {
+        targets_(extent_or(config, "decoder_input_size", outputs_)),
+        input_{number_or(config, "input_mean", 0.0), positive_or(config, "input_scale", 1.0)},
+        output_{number_or(config, "output_mean", 0.0), positive_or(config, "output_scale", 1.0)} {
     const int64_t width = encoder_sizes_.width;
     check_size(config, root,
                static_cast<double>(width) * static_cast<double>(inputs_ + targets_ + outputs_) +
@@ -67,10 +70,10 @@ class Regressor final : public Model {
     Tensor rows;
     {
       const Place place("decoder");
-      rows = decoder_.run(decoder_input_(feature_rows(given, target)), target.positions, pass,
-                          recompute_, &target);
+      rows = decoder_.run(decoder_input_(output_.to_unit(feature_rows(given, target))),
+                          target.positions, pass, recompute_, &target);
     }
-    rows = observe("hook_logits", out_(rows));
+    rows = observe("hook_logits", output_.from_unit(out_(rows)));
     ModelOutput output;
     output.logits = target.to_batch(rows);
     output.encoder_last_hidden_state = source.to_batch(memory.rows);
@@ -85,6 +88,19 @@ class Regressor final : public Model {
   }
 
  private:
+  /// What turns numbers of the data into numbers about as large as 1, and back.
+  struct Unit {
+    double mean = 0.0, scale = 1.0;
+    Tensor to_unit(const Tensor& x) const { return plain() ? x : mul(add(x, -mean), 1.0 / scale); }
+    Tensor from_unit(const Tensor& x) const { return plain() ? x : add(mul(x, scale), mean); }
+    bool plain() const { return mean == 0.0 && scale == 1.0; }
+  };
+
+  static double number_or(const Json& config, const char* key, double otherwise) {
+    constexpr double kMost = 1e30;
+    return config.number_or(key, otherwise, -kMost, kMost);
+  }
+
   TokenRows read(const ModelInput& input, bool skip_padding) const {
     check(!input.input_ids.defined() && !input.decoder_input_ids.defined(), "forward",
           "heed-regressor takes features, not input_ids");
@@ -115,8 +131,8 @@ class Regressor final : public Model {
     Pass pass;
     pass.layout = source.layout;
     pass.training = input.training;
-    return {encoder_.run(encoder_input_(feature_rows(input.features, source)), source.positions,
-                         pass, recompute_, &source),
+    return {encoder_.run(encoder_input_(input_.to_unit(feature_rows(input.features, source))),
+                         source.positions, pass, recompute_, &source),
             source.layout};
   }
 
@@ -148,6 +164,7 @@ class Regressor final : public Model {
 
   StackSizes encoder_sizes_, decoder_sizes_;
   int64_t context_ = 0, inputs_ = 0, outputs_ = 0, targets_ = 0;
+  Unit input_, output_;
   Linear encoder_input_, decoder_input_, out_;
   TokenStack encoder_, decoder_;
 };

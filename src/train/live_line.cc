@@ -34,9 +34,9 @@ std::string duration(double seconds) {
 
 std::string format_progress(const Progress& p, double remaining_seconds) {
   return fmt::format(
-      "step {}/{} | loss {:.3f} | norm {:.2f} | lr {:.1e} | {:.0f} ms | {} tok/s | ETA {}", p.step,
-      p.steps, p.loss, p.norm, p.lr, p.seconds * 1e3, thousands(p.tokens_per_second),
-      duration(remaining_seconds));
+      "step {}/{} | loss {:.3f}{} | norm {:.2f} | lr {:.1e} | {:.0f} ms | {} tok/s | ETA {}",
+      p.step, p.steps, p.loss, p.validation > 0.0 ? fmt::format(" | val {:.3f}", p.validation) : "",
+      p.norm, p.lr, p.seconds * 1e3, thousands(p.tokens_per_second), duration(remaining_seconds));
 }
 
 LiveLine::LiveLine(bool quiet)
@@ -44,13 +44,16 @@ LiveLine::LiveLine(bool quiet)
 
 void LiveLine::show(const Progress& progress) {
   const double elapsed = now() - started_;
+  if (first_ < 0) {
+    first_ = progress.step - 1;
+  }
   const bool last = progress.step == progress.steps;
   const double every = terminal_ ? kTerminalEvery : kPlainEvery;
   if (quiet_ || (!last && last_shown_ >= 0.0 && elapsed - last_shown_ < every)) {
     return;
   }
   last_shown_ = elapsed;
-  const double remaining = elapsed / static_cast<double>(progress.step) *
+  const double remaining = elapsed / static_cast<double>(progress.step - first_) *
                            static_cast<double>(progress.steps - progress.step);
   const std::string line = format_progress(progress, remaining);
   std::fprintf(stderr, terminal_ ? "\r\x1b[K%s" : "%s\n", line.c_str());

@@ -10,13 +10,14 @@ struct Progress {
   int64_t step = 0;
   int64_t steps = 0;
   double loss = 0.0;
-  double norm = 0.0;  ///< of the gradient
+  double validation = 0.0;  ///< the last one's loss; 0: none yet
+  double norm = 0.0;        ///< of the gradient
   double lr = 0.0;
   double seconds = 0.0;            ///< of the last step
   double tokens_per_second = 0.0;  ///< of the last step
 };
 
-/// `step 120/5000 | loss 2.31 | norm 0.8 | lr 3.0e-4 | 41 ms | 12.4k tok/s | ETA 3m20s`
+/// `step 120/5000 | loss 2.31 | val 2.40 | norm 0.8 | lr 3.0e-4 | 41 ms | 12.4k tok/s | ETA 3m20s`
 std::string format_progress(const Progress& progress, double remaining_seconds);
 
 /// Shows progress on stderr: one line that is rewritten on a terminal, a plain line every few
@@ -33,6 +34,7 @@ class LiveLine {
   bool terminal_;
   bool open_ = false;
   double started_ = 0.0;
+  int64_t first_ = -1;  ///< the step before the first one shown: a resumed run's ETA counts from it
   double last_shown_ = -1.0;
 };
 

@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include "base/check.h"
+#include "base/file.h"
 #include "heed/train.h"
 #include "io/toml.h"
 
@@ -15,6 +18,7 @@ void each_option(Options& o, Fn&& fn) {
   fn("arch", o.arch);
   fn("tokenizer", o.tokenizer);
   fn("from", o.from);
+  fn("freeze", o.freeze);
   fn("layers", o.layers);
   fn("heads", o.heads);
   fn("width", o.width);
@@ -35,6 +39,10 @@ void each_option(Options& o, Fn&& fn) {
   fn("seed", o.seed);
   fn("precision", o.precision);
   fn("recompute", o.recompute);
+  fn("patience", o.patience);
+  fn("ema", o.ema);
+  fn("eval_texts", o.eval_texts);
+  fn("probes", o.probes);
   fn("eval_every", o.eval_every);
   fn("checkpoint_every", o.checkpoint_every);
   fn("keep", o.keep);
@@ -44,6 +52,11 @@ struct Reader {
   const Json& file;
   void operator()(const char* name, std::string& value) const {
     value = file.string_or(name, value);
+  }
+  void operator()(const char* name, std::vector<std::string>& value) const {
+    if (const auto found = file.find(name)) {
+      value = found->strings();
+    }
   }
   void operator()(const char* name, int64_t& value) const {
     value = file.integer_or(name, value, 0, int64_t{1} << 40);
@@ -66,15 +79,20 @@ std::string dump_train_options(const TrainOptions& options) {
   return writer.text();
 }
 
-void read_train_options(const std::filesystem::path& path, TrainOptions& options) {
-  const Json file = read_toml(path);
+void parse_train_options(const std::string& text, const std::string& name, TrainOptions& options) {
+  const Json file = parse_toml(text, name);
   std::vector<std::string> known;
-  each_option(options, [&](const char* name, const auto&) { known.emplace_back(name); });
+  each_option(options, [&](const char* key, const auto&) { known.emplace_back(key); });
   file.for_each([&](const std::string& key, const Json&) {
-    check_data(std::find(known.begin(), known.end(), key) != known.end(), path.native(),
+    check_data(std::find(known.begin(), known.end(), key) != known.end(), name,
                "'{}' is no option of heed train; known are {}", key, fmt::join(known, ", "));
   });
   each_option(options, Reader{file});
+}
+
+void read_train_options(const std::filesystem::path& path, TrainOptions& options) {
+  constexpr uint64_t kMost = 1 << 20;
+  parse_train_options(read_file(path, kMost), path.native(), options);
 }
 
 }  // namespace heed

@@ -43,6 +43,8 @@ std::string state_json(const RunState& state, const fs::path& folder) {
   json.begin_object();
   json.field("step", state.step).field("best", state.best);
   json.field("loss_scale", state.loss_scale.scale).field("good_steps", state.loss_scale.good);
+  json.field("best_score", state.best_score).field("best_step", state.best_step);
+  json.field("stale", state.stale);
   json.field("random_seed", std::to_string(state.random.seed));
   json.field("random_stream", std::to_string(state.random.next_stream));
   json.key("loader").begin_object();
@@ -51,8 +53,10 @@ std::string state_json(const RunState& state, const fs::path& folder) {
   json.field("fingerprint", std::to_string(state.loader.fingerprint)).end_object();
   json.field("options", state.options);
   json.key("checksums").begin_object();
-  for (const char* name : {"model.safetensors", "optimizer.safetensors"}) {
-    json.field(name, checksum_of(folder / name));
+  for (const char* name : {"model.safetensors", "optimizer.safetensors", "ema.safetensors"}) {
+    if (fs::exists(folder / name)) {
+      json.field(name, checksum_of(folder / name));
+    }
   }
   json.end_object().end_object();
   return json.text();
@@ -72,6 +76,9 @@ RunState read_state(const fs::path& folder) {
   state.best = json.number("best", 0.0, 1e300);
   state.loss_scale = {json.number_or("loss_scale", 1.0, 1.0, LossScale::kLargest),
                       json.integer_or("good_steps", 0, 0, LossScale::kGrowAfter)};
+  state.best_score = json.number_or("best_score", -state.best, -1e300, 1e300);
+  state.best_step = json.integer_or("best_step", state.best > 0.0 ? state.step : 0, 0, INT64_MAX);
+  state.stale = json.integer_or("stale", 0, 0, INT64_MAX);
   state.random = {whole(json, "random_seed"), whole(json, "random_stream")};
   const Json loader = json.at("loader");
   state.loader = {loader.integer("step", 0, INT64_MAX), whole(loader, "seed"),
@@ -105,34 +112,39 @@ RunFolder::~RunFolder() {
   }
 }
 
-void RunFolder::add_metrics(const std::string& json) const {
-  std::FILE* file = std::fopen((path_ / "metrics.jsonl").c_str(), "a");
+void RunFolder::add_line(const char* name, const std::string& json) const {
+  std::FILE* file = std::fopen((path_ / name).c_str(), "a");
   const std::string line = json + "\n";
   const bool written =
       file != nullptr && std::fwrite(line.data(), 1, line.size(), file) == line.size();
   const bool closed = file != nullptr && std::fclose(file) == 0;
   if (!written || !closed) {
-    fail(ErrorKind::runtime, (path_ / "metrics.jsonl").native(), "cannot be written");
+    fail(ErrorKind::runtime, (path_ / name).native(), "cannot be written");
   }
 }
 
-void RunFolder::cut_metrics(int64_t step) const {
-  const fs::path file = path_ / "metrics.jsonl";
+void RunFolder::cut_lines(const char* name, int64_t step) const {
+  const fs::path file = path_ / name;
   if (!fs::exists(file)) {
     return;
   }
   std::istringstream lines(read_file(file));
   std::string kept;
   for (std::string line; std::getline(lines, line);) {
-    if (Json::parse(line, file.native()).integer("step", 0, INT64_MAX) <= step) {
-      kept += line + "\n";
+    // A line that a full disk or a power cut broke is dropped, too.
+    try {
+      const Json entry = Json::parse(line, file.native());
+      if (entry.integer("step", 0, INT64_MAX) <= step && !entry.boolean_or("final", false)) {
+        kept += line + "\n";
+      }
+    } catch (const Error&) {
     }
   }
   write_file_atomically(file, kept);
 }
 
-void RunFolder::save(const Model& model, const Optimizer& optimizer, const RunState& state,
-                     int64_t keep) const {
+void RunFolder::save(const Model& model, const Optimizer& optimizer, const Ema& ema,
+                     const RunState& state, int64_t keep) const {
   const fs::path folder = path_ / "checkpoints";
   const fs::path temporary = folder / fmt::format("tmp.{}", getpid());
   const fs::path final_name = folder / fmt::format("step-{:06}", state.step);
@@ -144,6 +156,9 @@ void RunFolder::save(const Model& model, const Optimizer& optimizer, const RunSt
   }
   save_safetensors(temporary / "model.safetensors", weights);
   save_safetensors(temporary / "optimizer.safetensors", optimizer.state());
+  if (ema.on()) {
+    save_safetensors(temporary / "ema.safetensors", ema.state());
+  }
   write_file_atomically(temporary / "state.json", state_json(state, temporary));
   sync_folder(temporary);
   fs::remove_all(final_name);
@@ -155,7 +170,8 @@ void RunFolder::save(const Model& model, const Optimizer& optimizer, const RunSt
   }
 }
 
-std::optional<RunState> RunFolder::restore(const Model& model, Optimizer& optimizer) const {
+std::optional<RunState> RunFolder::restore(const Model& model, Optimizer& optimizer,
+                                           Ema& ema) const {
   std::vector<fs::path> all = checkpoints_of(path_ / "checkpoints");
   for (auto folder = all.rbegin(); folder != all.rend(); ++folder) {
     try {
@@ -168,6 +184,9 @@ std::optional<RunState> RunFolder::restore(const Model& model, Optimizer& optimi
         tensor.copy_from(found->second);
       }
       optimizer.load_state(load_safetensors(*folder / "optimizer.safetensors"));
+      if (ema.on()) {
+        ema.load_state(load_safetensors(*folder / "ema.safetensors"));
+      }
       return state;
     } catch (const Error& error) {
       std::fprintf(stderr, "heed: %s; the checkpoint before it is used\n", error.what());

@@ -9,13 +9,17 @@
 #include "heed/optim.h"
 #include "heed/precision.h"
 #include "heed/random.h"
+#include "train/ema.h"
 
 namespace heed {
 
 /// Where a run is, beside weights and moments.
 struct RunState {
   int64_t step = 0;
-  double best = 0.0;  ///< validation loss; 0: none yet
+  double best = 0.0;        ///< validation loss of the best evaluation; 0: none yet
+  double best_score = 0.0;  ///< of the best evaluation
+  int64_t best_step = 0;    ///< 0: none yet
+  int64_t stale = 0;        ///< evaluations since then
   LossScale loss_scale;
   RandomState random;
   LoaderState loader;
@@ -32,15 +36,16 @@ class RunFolder {
   RunFolder& operator=(const RunFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  /// Adds a line to metrics.jsonl.
-  void add_metrics(const std::string& json) const;
-  /// Drops the lines of steps after `step`: what a broken run did beyond its last checkpoint.
-  void cut_metrics(int64_t step) const;
+  /// Adds a line to a file of JSON lines in the folder.
+  void add_line(const char* name, const std::string& json) const;
+  /// Drops the lines of steps after `step` (what a broken run did beyond its last checkpoint) and
+  /// those of the end.
+  void cut_lines(const char* name, int64_t step) const;
   /// Writes checkpoints/step-NNNNNN in one step, then removes all but the last `keep`.
-  void save(const Model& model, const Optimizer& optimizer, const RunState& state,
+  void save(const Model& model, const Optimizer& optimizer, const Ema& ema, const RunState& state,
             int64_t keep) const;
-  /// The newest checkpoint whose checksums hold, into model and optimizer; warns of broken ones.
-  std::optional<RunState> restore(const Model& model, Optimizer& optimizer) const;
+  /// The newest checkpoint whose checksums hold, into all of these; warns of broken ones.
+  std::optional<RunState> restore(const Model& model, Optimizer& optimizer, Ema& ema) const;
 
  private:
   std::filesystem::path path_;

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "heed/data.h"
 #include "heed/models.h"
@@ -10,19 +11,56 @@
 
 namespace heed {
 
+/// How a task's results are judged.
+enum class Judge {
+  perplexity,   ///< language models
+  classes,      ///< accuracy and F1
+  translation,  ///< generated texts: BLEU and chrF
+  captions,     ///< generated texts: exact match
+  numbers,      ///< the loss alone
+};
+
 /// What a run trains: a model, its tokenizer and its data.
 struct Task {
   std::unique_ptr<Model> model;
   Tokenizer tokenizer;  ///< undefined for images' classes and numbers
   std::unique_ptr<Loader> train;
   std::unique_ptr<Loader> validation;  ///< may be null
-  bool classifies = false;             ///< validation reports accuracy
+  Judge judge = Judge::perplexity;
+  std::vector<std::string> labels;  ///< names of the classes
+  /// The validation set's texts by example, where generated ones are compared with them.
+  std::vector<TextPair> texts;
+  std::string preprocessor;  ///< text of preprocessor_config.json, where there are images
 };
 
 /// Reads the data, trains the tokenizer where one is to be trained, and makes or loads the model.
 Task make_task(const TrainOptions& options);
+Task make_caption_task(const TrainOptions& options);
 
 /// A batch as a model takes it.
 ModelInput to_input(const Batch& batch, const TrainOptions& options, bool training);
+
+/// The tokenizer of --from, of a file, or one trained on `texts`.
+Tokenizer choose_tokenizer(const TrainOptions& o, const char* otherwise,
+                           const std::vector<std::string>& texts);
+
+/// How the pixels of a set become pixel_values: as the folder of --from asks for, else at their own
+/// size in memory and at 64 x 64 from files.
+ImageOptions image_options(const TrainOptions& o, const ImageData& data);
+/// preprocessor_config.json, by which others feed the model the same values.
+std::string preprocessor_config(const ImageOptions& images);
+
+/// Options of the two loaders: a share of the data or a set of its own for validation.
+LoaderOptions loader_options(const TrainOptions& o, const Model& model, bool validation);
+
+/// Makes both loaders with make(own set, loader options); `own set` is true for a validation set
+/// that has files of its own.
+template <class Make>
+void add_loaders(Task& task, const TrainOptions& o, const Make& make) {
+  task.train = make(false, loader_options(o, *task.model, false));
+  if (!o.validation.empty() || o.validation_share > 0.0) {
+    task.validation = make(!o.validation.empty(), loader_options(o, *task.model, true));
+  }
+}
 
 }  // namespace heed

@@ -1,15 +1,17 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
-#include <cstdio>
 
 #include "base/check.h"
 #include "base/file.h"
 #include "heed/optim.h"
 #include "heed/train.h"
-#include "io/json_writer.h"
-#include "train/live_line.h"
+#include "train/ema.h"
+#include "train/evaluate.h"
+#include "train/memory_plan.h"
 #include "train/run_folder.h"
+#include "train/run_log.h"
+#include "train/snapshot.h"
 #include "train/task.h"
 
 namespace heed {
@@ -68,9 +70,11 @@ class Trainer {
       : options_(options),
         folder_(options.out, options.resume),
         task_(make_task(options)),
-        optimizer_(decay_groups(trainable(*task_.model, options.freeze), options.weight_decay),
+        parameters_(trainable(*task_.model, options.freeze)),
+        optimizer_(decay_groups(parameters_, options.weight_decay),
                    {.lr = options.lr, .beta2 = 0.98}),
-        line_(options.quiet),
+        ema_(parameters_, options.ema),
+        log_(folder_, options.quiet),
         activations_(dtype_from_name(options.precision)) {
     state_.loss_scale = LossScale::for_type(activations_);
     steps_ = options.steps > 0 ? options.steps : options.epochs * task_.train->steps_per_epoch();
@@ -78,6 +82,9 @@ class Trainer {
     eval_every_ = options.eval_every > 0 ? options.eval_every : std::max<int64_t>(1, steps_ / 10);
     checkpoint_every_ =
         options.checkpoint_every > 0 ? options.checkpoint_every : std::max<int64_t>(1, steps_ / 10);
+    const MemoryPlan plan = plan_memory(task_, options);
+    check_memory(plan, options, available_memory());
+    log_.say(describe(plan));
     schedule_ = {schedule_from_name(options.schedule), options.lr,
                  std::min(options.warmup, steps_ / 2), steps_, 0.1};
   }
@@ -88,7 +95,7 @@ class Trainer {
     start();
     TrainResult result;
     int skips = 0;
-    while (state_.step < steps_ && !g_interrupted) {
+    while (state_.step < steps_ && !stopped() && !g_interrupted) {
       const double begin = seconds_now();
       const StepOutcome outcome = step();
       skips = outcome.finite || outcome.rescaled ? 0 : skips + 1;
@@ -97,20 +104,28 @@ class Trainer {
       result.loss = outcome.loss;
       report(outcome, seconds_now() - begin);
       const bool last = state_.step == steps_;
-      if (task_.validation && (last || state_.step % eval_every_ == 0)) {
-        evaluate();
+      if (last || state_.step % eval_every_ == 0) {
+        judge();
       }
-      if (last || g_interrupted || state_.step % checkpoint_every_ == 0) {
+      if (last || stopped() || g_interrupted || state_.step % checkpoint_every_ == 0) {
         save();
       }
     }
-    line_.finish();
-    if (!task_.validation || state_.best == 0.0) {
+    log_.finish();
+    result.interrupted = g_interrupted && state_.step < steps_ && !stopped();
+    if (stopped() && state_.step < steps_) {
+      log_.say(fmt::format("stopped early at step {}: the best is that of step {}", state_.step,
+                           state_.best_step));
+    }
+    if (state_.best_step == 0) {
+      const EmaScope average(ema_);
       save_best();
+    } else if (!result.interrupted) {
+      judge_best(result);
     }
     result.steps = state_.step;
     result.val_loss = state_.best;
-    result.interrupted = g_interrupted && state_.step < steps_;
+    result.samples = std::move(samples_);
     return result;
   }
 
@@ -126,18 +141,22 @@ class Trainer {
   void start() {
     const std::string text = dump_train_options(options_);
     if (options_.resume) {
-      if (const auto restored = folder_.restore(*task_.model, optimizer_)) {
-        check_data(restored->options == text, options_.out.native(),
+      if (const auto restored = folder_.restore(*task_.model, optimizer_, ema_)) {
+        TrainOptions before;
+        parse_train_options(restored->options, "config.toml", before);
+        check_data(dump_train_options(before) == text, options_.out.native(),
                    "the run was started with other options; resume with the same ones "
                    "(config.toml has them)");
         state_ = *restored;
         task_.train->restore(state_.loader);
         set_random_state(state_.random);
-        folder_.cut_metrics(state_.step);
+        folder_.cut_lines("metrics.jsonl", state_.step);
+        folder_.cut_lines("samples.jsonl", state_.step);
       }
     }
     state_.options = text;
     write_file_atomically(folder_.path() / "config.toml", text);
+    log_.open(state_.step);
   }
 
   StepOutcome step() {
@@ -165,6 +184,7 @@ class Trainer {
     if (outcome.finite) {
       const bool clips = options_.clip > 0.0 && outcome.norm > options_.clip;
       optimizer_.step((clips ? options_.clip / outcome.norm : 1.0) / scale);
+      ema_.update(state_.step);
     }
     if (activations_ == DType::f16) {
       outcome.rescaled = state_.loss_scale.update(outcome.finite);
@@ -174,93 +194,93 @@ class Trainer {
   }
 
   void report(const StepOutcome& outcome, double seconds) {
-    const double rate = static_cast<double>(outcome.tokens) / seconds;
-    line_.show({state_.step, steps_, outcome.loss, outcome.norm, optimizer_.lr(), seconds, rate});
-    JsonWriter json;
-    json.begin_object().field("step", state_.step).field("loss", outcome.loss);
-    json.field("grad_norm", outcome.norm).field("lr", optimizer_.lr());
-    json.field("tokens_per_second", rate).field("seconds", seconds);
-    if (!outcome.finite) {
-      json.field("skipped", true);
-    }
-    folder_.add_metrics(json.end_object().text());
+    Progress progress{state_.step, steps_, outcome.loss};
+    progress.norm = outcome.norm;
+    progress.lr = optimizer_.lr();
+    progress.seconds = seconds;
+    progress.tokens_per_second = static_cast<double>(outcome.tokens) / seconds;
+    log_.step(progress, outcome.finite);
   }
 
-  void evaluate() {
-    const NoGrad no_grad;
-    const double begin = seconds_now();
-    double loss = 0.0;
-    double right = 0.0;
-    int64_t targets = 0;
-    int64_t rows = 0;
-    int64_t tokens = 0;
-    for (int64_t step = 0; step < task_.validation->steps_per_epoch(); ++step) {
-      const Batch batch = task_.validation->batch(step);
-      ModelInput input = to_input(batch, options_, false);
-      input.want_logits = task_.classifies;
-      const ModelOutput output = task_.model->forward(input);
-      loss += output.loss.item() * static_cast<double>(batch.targets);
-      targets += batch.targets;
-      tokens += batch.tokens;
-      if (task_.classifies) {
-        const std::vector<double> best = argmax(output.logits, 1).to_doubles();
-        const std::vector<double> gold = batch.labels.to_doubles();
-        for (size_t i = 0; i < best.size(); ++i) {
-          right += best[i] == gold[i];
-        }
-        rows += batch.rows;
+  /// Judges the weights (their average where there is one), and keeps them where they are the best.
+  void judge() {
+    const EmaScope average(ema_);
+    if (!task_.validation) {
+      samples_ = make_samples(*task_.model, task_, options_, sample_seed());
+      log_.samples(state_.step, samples_);
+    } else {
+      Evaluation found =
+          evaluate(*task_.model, task_, options_, options_.eval_texts, sample_seed());
+      const bool better = state_.best_step == 0 || found.score > state_.best_score ||
+                          (found.score == state_.best_score && found.loss < state_.best);
+      const bool best = std::isfinite(found.loss) && better;
+      ++state_.stale;
+      if (best) {
+        state_.best = found.loss;
+        state_.best_score = found.score;
+        state_.best_step = state_.step;
+        state_.stale = 0;
+        best_ = found;
+        save_best();
       }
+      log_.evaluation(state_.step, found, best, false);
+      samples_ = std::move(found.samples);
     }
-    const double mean_loss = loss / static_cast<double>(std::max<int64_t>(targets, 1));
-    const double seconds = seconds_now() - begin;
-    JsonWriter json;
-    json.begin_object().field("step", state_.step).field("loss", mean_loss);
-    json.field("val_loss", mean_loss);
-    if (task_.classifies) {
-      json.field("val_accuracy", right / static_cast<double>(std::max<int64_t>(rows, 1)));
-    } else if (options_.task == "lm" || options_.task == "mlm") {
-      json.field("val_perplexity", std::exp(mean_loss));
+    if (options_.probes > 0) {
+      save_snapshot(
+          *task_.model, task_, options_, state_.step,
+          folder_.path() / "snapshots" / fmt::format("step-{:06}.safetensors", state_.step));
     }
-    json.field("tokens_per_second", static_cast<double>(tokens) / seconds);
-    json.field("seconds", seconds);
-    folder_.add_metrics(json.end_object().text());
-    if (!options_.quiet) {
-      line_.finish();
-      std::fprintf(
-          stderr, "validation at step %lld: loss %.4f%s\n", static_cast<long long>(state_.step),
-          mean_loss,
-          task_.classifies
-              ? fmt::format(" | accuracy {:.4f}", right / static_cast<double>(rows)).c_str()
-              : "");
+  }
+
+  uint64_t sample_seed() const { return options_.seed + static_cast<uint64_t>(state_.step); }
+
+  /// Whether --patience has run out.
+  bool stopped() const { return options_.patience > 0 && state_.stale >= options_.patience; }
+
+  /// The figures of the model that is kept; over all texts where evaluations looked at some.
+  void judge_best(TrainResult& result) {
+    const bool generates = task_.judge == Judge::translation || task_.judge == Judge::captions;
+    const bool whole = !generates || options_.eval_texts == 0 ||
+                       options_.eval_texts >= task_.validation->examples();
+    if (!whole || best_.loss != state_.best) {  // looked at in part, or before the run went on
+      const std::unique_ptr<Model> best = load_model(folder_.path() / "model");
+      best_ = evaluate(*best, task_, options_, 0, sample_seed());
     }
-    if (state_.best == 0.0 || mean_loss < state_.best) {
-      state_.best = mean_loss;
-      save_best();
-    }
+    result.figures = best_.figures;
+    log_.evaluation(state_.step, best_, true, true);
   }
 
   /// The model folder: the best so far, or the last where nothing was validated.
   void save_best() const {
-    save_model(*task_.model, folder_.path() / "model");
+    const std::filesystem::path folder = folder_.path() / "model";
+    save_model(*task_.model, folder);
     if (task_.tokenizer) {
-      task_.tokenizer.save(folder_.path() / "model");
+      task_.tokenizer.save(folder);
+    }
+    if (!task_.preprocessor.empty()) {
+      write_file_atomically(folder / "preprocessor_config.json", task_.preprocessor);
     }
   }
 
   void save() {
     state_.random = random_state();
     state_.loader = task_.train->state();
-    folder_.save(*task_.model, optimizer_, state_, options_.keep);
+    folder_.save(*task_.model, optimizer_, ema_, state_, options_.keep);
   }
 
   const TrainOptions& options_;
   RunFolder folder_;
   Task task_;
+  std::vector<NamedTensor> parameters_;
   Optimizer optimizer_;
-  LiveLine line_;
+  Ema ema_;
+  RunLog log_;
   DType activations_;
   Schedule schedule_;
   RunState state_;
+  Evaluation best_;
+  std::vector<TrainSample> samples_;
   int64_t steps_ = 0;
   int64_t eval_every_ = 1;
   int64_t checkpoint_every_ = 1;

@@ -1,0 +1,156 @@
+#include "base/check.h"
+#include "io/json.h"
+#include "models/files.h"
+#include "train/task.h"
+#include "train/task_config.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t kShapesTrain = 10000;
+constexpr int64_t kShapesHeldOut = 500;
+constexpr int64_t kDefaultSide = 64;  // pixels of images from files
+
+/// "shapes" or "shapes:ko": the teaching set, unless there is such a file.
+bool is_shapes(const std::string& data) {
+  return (data == "shapes" || data.starts_with("shapes:")) && !std::filesystem::exists(data);
+}
+
+ImageData load_images(const std::string& data, bool held_out) {
+  if (!is_shapes(data)) {
+    return load_captioned_images(data);
+  }
+  TeachingOptions options;
+  options.language = parse_language(data == "shapes" ? "en" : data.substr(data.find(':') + 1));
+  options.held_out = held_out;
+  return teaching_shapes(options, held_out ? kShapesHeldOut : kShapesTrain);
+}
+
+bool is_features(const std::string& data) {
+  return std::filesystem::path(data).extension() == ".safetensors";
+}
+
+/// The model's captions lie in texts[i].target; what they are of has no words.
+void keep_texts(Task& task, const std::vector<std::string>& captions) {
+  for (size_t i = 0; i < captions.size(); ++i) {
+    task.texts.push_back({fmt::format("image {}", i), captions[i]});
+  }
+}
+
+Tokenizer caption_tokenizer(const TrainOptions& o, const std::vector<std::string>& captions) {
+  return choose_tokenizer(o, "bpe:8192", captions);
+}
+
+Task region_task(const TrainOptions& o) {
+  Task task;
+  task.judge = Judge::captions;
+  const FeatureData data = load_features(o.data);
+  task.tokenizer = caption_tokenizer(o, data.captions);
+  Config config = stack_config(o, chosen_arch(o, {"heed-captioner"}), task.tokenizer.vocab_size());
+  config["feature_size"] = data.features.size(2);
+  add_token_ids(config, sequence_tokens(task.tokenizer));
+  task.model = start_model(o, config);
+  const SequenceTokens tokens = sequence_tokens(task.tokenizer, *task.model);
+  add_loaders(task, o, [&](bool own_set, const LoaderOptions& loader) {
+    const FeatureData set = own_set ? load_features(o.validation) : data;
+    const TokenShard captions = tokenize_all(set.captions, task.tokenizer);
+    captions.check_vocabulary(task.model->vocabulary(), own_set ? o.validation : o.data);
+    if (own_set || (o.validation.empty() && task.texts.empty())) {
+      keep_texts(task, set.captions);
+    }
+    return make_caption_loader(set, captions, tokens, loader);
+  });
+  return task;
+}
+
+Task picture_task(TrainOptions o) {
+  if (is_shapes(o.data) && o.validation.empty() && o.validation_share > 0.0) {
+    o.validation = o.data;  // held-out drawings, which are as cheap as others
+  }
+  Task task;
+  task.judge = Judge::captions;
+  const ImageData data = load_images(o.data, false);
+  task.tokenizer = caption_tokenizer(o, data.captions);
+  const ImageOptions images = image_options(o, data);
+  chosen_arch(o, {"vision-encoder-decoder"});
+  Config config = captioner_config(o, images.size, images.channels, task.tokenizer.vocab_size());
+  add_token_ids(config, sequence_tokens(task.tokenizer));
+  task.model = start_model(o, config);
+  task.preprocessor = preprocessor_config(images);
+  const SequenceTokens tokens = sequence_tokens(task.tokenizer, *task.model);
+  add_loaders(task, o, [&](bool own_set, const LoaderOptions& loader) {
+    const ImageData set = own_set ? load_images(o.validation, true) : data;
+    const TokenShard captions = tokenize_all(set.captions, task.tokenizer);
+    captions.check_vocabulary(task.model->vocabulary(), own_set ? o.validation : o.data);
+    if (own_set || (o.validation.empty() && task.texts.empty())) {
+      keep_texts(task, set.captions);
+    }
+    return make_caption_loader(set, images, captions, tokens, loader);
+  });
+  return task;
+}
+
+}  // namespace
+
+Task make_caption_task(const TrainOptions& o) {
+  const bool regions = is_features(o.data);
+  if (regions != (o.arch == "heed-captioner") && !o.arch.empty()) {
+    fail(ErrorKind::usage, "--arch",
+         "heed-captioner reads region features (FILE.safetensors); vision-encoder-decoder reads "
+         "images");
+  }
+  Task task = regions ? region_task(o) : picture_task(o);
+  check_data(task.model->kind() == ModelKind::vision_decoder, o.from,
+             "a {} does not do task caption", task.model->model_type());
+  return task;
+}
+
+ImageOptions image_options(const TrainOptions& o, const ImageData& data) {
+  ImageOptions images;
+  const bool in_memory = data.pixels.defined();
+  images.size = in_memory ? data.pixels.size(2) : kDefaultSide;
+  images.channels = in_memory ? data.pixels.size(1) : 3;
+  if (o.from.empty()) {
+    return images;
+  }
+  const ModelFiles files = find_model_files(o.from);
+  const Json config = Json::parse(files.config, files.config_name);
+  const Json vision = config.find("encoder").value_or(config);
+  constexpr int64_t kMost = 4096;
+  images.size = vision.integer_or("image_size", images.size, 1, kMost);
+  images.channels = vision.integer_or("num_channels", images.channels, 1, 3);
+  for (const std::filesystem::path& folder :
+       {std::filesystem::path(o.from), std::filesystem::path(o.from) / "model"}) {
+    if (!std::filesystem::exists(folder / "preprocessor_config.json")) {
+      continue;
+    }
+    const Json file = Json::read(folder / "preprocessor_config.json");
+    auto three = [&](const char* key, std::array<double, 3>& values) {
+      if (const auto found = file.find(key); found && found->is_array()) {
+        for (size_t i = 0; i < std::min<size_t>(found->size(), 3); ++i) {
+          values[i] = (*found)[i].number();
+        }
+      }
+    };
+    three("image_mean", images.mean);
+    three("image_std", images.deviation);
+  }
+  return images;
+}
+
+std::string preprocessor_config(const ImageOptions& images) {
+  Config config;
+  config["image_processor_type"] = "ViTImageProcessor";
+  config["do_resize"] = config["do_rescale"] = config["do_normalize"] = true;
+  config["size"] = {{"height", images.size}, {"width", images.size}};
+  config["resample"] = 2;  // bilinear
+  config["rescale_factor"] = 1.0 / 255.0;
+  const auto channels = static_cast<size_t>(images.channels);
+  for (size_t i = 0; i < channels; ++i) {
+    config["image_mean"].push_back(images.mean[i]);
+    config["image_std"].push_back(images.deviation[i]);
+  }
+  return config.dump(2) + "\n";
+}
+
+}  // namespace heed

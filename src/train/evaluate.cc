@@ -1,0 +1,331 @@
+#include "train/evaluate.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "base/check.h"
+#include "heed/generate.h"
+#include "heed/metrics.h"
+#include "heed/ops.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t kDecodeTogether = 32;
+constexpr size_t kSamples = 3;
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+const Loader& shown_set(const Task& task) {
+  return task.validation ? *task.validation : *task.train;
+}
+
+std::string text_of(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
+  return tokenizer.decode(ids, true);
+}
+
+/// Row `row` of i64 [B, T] where the mask is not 0, or all of it.
+std::vector<int32_t> ids_of(const Tensor& ids, const Tensor& mask, int64_t row) {
+  std::vector<int32_t> result;
+  const int64_t length = ids.size(1);
+  const Tensor plain = ids.contiguous();
+  const Tensor real = mask.defined() ? mask.contiguous() : Tensor();
+  for (int64_t t = 0; t < length; ++t) {
+    const int64_t id = plain.data<int64_t>()[row * length + t];
+    if (id >= 0 && (!real.defined() || real.data<int64_t>()[row * length + t] != 0)) {
+      result.push_back(static_cast<int32_t>(id));
+    }
+  }
+  return result;
+}
+
+/// What the model writes for the rows of a batch, greedily.
+std::vector<std::string> generate_rows(const Model& model, const Task& task,
+                                       const TrainOptions& options, const Batch& batch,
+                                       int64_t rows) {
+  std::vector<std::vector<int32_t>> written(static_cast<size_t>(rows));
+  const std::vector<int64_t> end = generation_ids(model).end;
+  Scheduler scheduler(model, kDecodeTogether);
+  for (int64_t row = 0; row < rows; ++row) {
+    const Batch one = batch_rows(batch, row, row + 1);
+    Request request;
+    request.encoder = to_input(one, options, false);
+    request.encoder.labels = request.encoder.decoder_input_ids = {};
+    request.encoder.decoder_attention_mask = {};
+    request.end = end;
+    // A model that has learned nothing yet would otherwise write to the end of its context.
+    const int64_t longest = 2 * one.labels.size(1) + 8;
+    request.max_tokens = std::max<int64_t>(
+        1, model.context() > 0 ? std::min(longest, model.context() - 1) : longest);
+    std::vector<int32_t>& ids = written[static_cast<size_t>(row)];
+    request.on_token = [&ids](const Choice& choice) {
+      ids.push_back(static_cast<int32_t>(choice.id));
+      return true;
+    };
+    scheduler.add(std::move(request));
+  }
+  scheduler.run();
+  std::vector<std::string> texts;
+  for (const std::vector<int32_t>& ids : written) {
+    texts.push_back(text_of(task.tokenizer, ids));
+  }
+  return texts;
+}
+
+struct Generated {
+  std::vector<std::string> inputs, references, texts;
+};
+
+Generated generate_set(const Model& model, const Task& task, const TrainOptions& options,
+                       int64_t most) {
+  Generated all;
+  const Loader& set = *task.validation;
+  const int64_t count = most > 0 ? std::min(most, set.examples()) : set.examples();
+  int64_t done = 0;
+  for (int64_t step = 0; step < set.steps_per_epoch() && done < count; ++step) {
+    const Batch batch = set.batch(step);
+    const std::vector<int64_t> examples = set.examples_of(step);
+    const int64_t rows = std::min(batch.rows, count - done);
+    for (std::string& text : generate_rows(model, task, options, batch, rows)) {
+      all.texts.push_back(std::move(text));
+    }
+    for (int64_t row = 0; row < rows; ++row) {
+      const auto example = static_cast<size_t>(examples[static_cast<size_t>(row)]);
+      check(example < task.texts.size(), "evaluate", "example {} of {} texts", example,
+            task.texts.size());
+      all.inputs.push_back(task.texts[example].source);
+      all.references.push_back(task.texts[example].target);
+    }
+    done += rows;
+  }
+  return all;
+}
+
+std::string join_numbers(const std::vector<double>& values) {
+  std::string text = "[";
+  for (const double value : values) {
+    text += fmt::format("{}{:.4g}", text.size() > 1 ? ", " : "", value);
+  }
+  return text + "]";
+}
+
+std::vector<double> row_of(const Tensor& values, int64_t row) {
+  return slice(values, 0, row, row + 1).to_doubles();
+}
+
+/// The beginning of a validation text, and how the model goes on.
+TrainSample continuation(const Model& model, const Task& task, uint64_t seed) {
+  constexpr size_t kPrompt = 16;
+  constexpr int64_t kTokens = 48;
+  const Batch batch = shown_set(task).batch(0);
+  std::vector<int32_t> ids = ids_of(batch.input_ids, {}, 0);
+  const size_t prompt = std::min(kPrompt, std::max<size_t>(ids.size() / 2, 1));
+  TrainSample sample;
+  sample.target = text_of(task.tokenizer, {ids.begin() + static_cast<int64_t>(prompt), ids.end()});
+  ids.resize(prompt);
+  sample.input = text_of(task.tokenizer, ids);
+  Request request;
+  request.prompt.assign(ids.begin(), ids.end());
+  request.sampling.temperature = 0.8;
+  request.sampling.seed = seed;
+  request.max_tokens = kTokens;
+  request.end = generation_ids(model).end;
+  std::vector<int32_t> written;
+  request.on_token = [&written](const Choice& choice) {
+    written.push_back(static_cast<int32_t>(choice.id));
+    return true;
+  };
+  Scheduler scheduler(model, 1);
+  scheduler.add(std::move(request));
+  scheduler.run();
+  sample.output = text_of(task.tokenizer, written);
+  return sample;
+}
+
+/// A masked text, and the model's words for the masks.
+TrainSample filled_masks(const Model& model, const Task& task, const TrainOptions& options) {
+  constexpr int64_t kShown = 40;
+  const Batch batch = batch_rows(shown_set(task).batch(0), 0, 1);
+  ModelInput input = to_input(batch, options, false);
+  input.want_logits = true;
+  const Tensor logits = model.forward(input).logits;
+  const std::vector<double> best =
+      argmax(reshape(logits, {logits.size(1), logits.size(2)}), 1).to_doubles();
+  const Tensor labels = batch.labels.contiguous();
+  std::vector<int32_t> given = ids_of(batch.input_ids, {}, 0);
+  std::vector<int32_t> truth = given;
+  std::vector<int32_t> filled = given;
+  for (size_t t = 0; t < given.size(); ++t) {
+    const int64_t label = labels.data<int64_t>()[t];
+    if (label >= 0) {
+      truth[t] = static_cast<int32_t>(label);
+      filled[t] = static_cast<int32_t>(best[t]);
+    }
+  }
+  const auto shown = [&](std::vector<int32_t> ids, bool skip_special) {
+    ids.resize(std::min<size_t>(ids.size(), kShown));
+    return task.tokenizer.decode(ids, skip_special);
+  };
+  return {shown(given, false), shown(truth, true), shown(filled, true)};
+}
+
+std::vector<TrainSample> class_samples(const Model& model, const Task& task,
+                                       const TrainOptions& options) {
+  const Loader& set = shown_set(task);
+  const Batch first = set.batch(0);
+  const Batch batch = batch_rows(first, 0, std::min<int64_t>(first.rows, kSamples));
+  ModelInput input = to_input(batch, options, false);
+  input.want_logits = true;
+  const std::vector<double> best = argmax(model.forward(input).logits, 1).to_doubles();
+  const std::vector<double> truth = batch.labels.to_doubles();
+  const std::vector<int64_t> examples = set.examples_of(0);
+  std::vector<TrainSample> samples;
+  for (int64_t row = 0; row < batch.rows; ++row) {
+    const auto i = static_cast<size_t>(row);
+    samples.push_back(
+        {batch.input_ids.defined()
+             ? text_of(task.tokenizer, ids_of(batch.input_ids, batch.attention_mask, row))
+             : fmt::format("image {}", examples[i]),
+         task.labels[static_cast<size_t>(truth[i])], task.labels[static_cast<size_t>(best[i])]});
+  }
+  return samples;
+}
+
+std::vector<TrainSample> number_samples(const Model& model, const Task& task) {
+  const Batch batch = shown_set(task).batch(0);
+  std::vector<TrainSample> samples;
+  for (int64_t row = 0; row < std::min<int64_t>(batch.rows, kSamples); ++row) {
+    const Tensor features = slice(batch.features, 0, row, row + 1);
+    samples.push_back({join_numbers(row_of(batch.features, row)),
+                       join_numbers(row_of(batch.labels, row)),
+                       join_numbers(predict_numbers(model, features, batch.labels.size(1)))});
+  }
+  return samples;
+}
+
+/// The loss over the set, and the classes that were true and predicted.
+void run_set(const Model& model, const Task& task, const TrainOptions& options, Evaluation& result,
+             std::vector<int64_t>& truth, std::vector<int64_t>& predicted) {
+  double loss = 0.0;
+  int64_t targets = 0;
+  const bool classes = task.judge == Judge::classes;
+  for (int64_t step = 0; step < task.validation->steps_per_epoch(); ++step) {
+    const Batch batch = task.validation->batch(step);
+    ModelInput input = to_input(batch, options, false);
+    input.want_logits = classes;
+    const ModelOutput output = model.forward(input);
+    loss += output.loss.item() * static_cast<double>(batch.targets);
+    targets += batch.targets;
+    result.tokens += batch.tokens;
+    if (classes) {
+      for (const double best : argmax(output.logits, 1).to_doubles()) {
+        predicted.push_back(static_cast<int64_t>(best));
+      }
+      for (const double gold : batch.labels.to_doubles()) {
+        truth.push_back(static_cast<int64_t>(gold));
+      }
+    }
+  }
+  result.loss = loss / static_cast<double>(std::max<int64_t>(targets, 1));
+}
+
+}  // namespace
+
+std::vector<double> predict_numbers(const Model& model, const Tensor& features, int64_t length) {
+  const NoGrad no_grad;
+  Tensor given = Tensor::zeros({1, length, 1});
+  std::vector<double> result;
+  for (int64_t t = 0; t < length; ++t) {
+    ModelInput input;
+    input.features = features;
+    input.decoder_features = slice(given, 1, 0, t + 1);
+    const std::vector<double> values = model.forward(input).logits.to_doubles();
+    result.push_back(values.back());
+    if (t + 1 < length) {
+      given.data<float>()[t + 1] = static_cast<float>(values.back());
+    }
+  }
+  return result;
+}
+
+std::vector<TrainSample> make_samples(const Model& model, const Task& task,
+                                      const TrainOptions& options, uint64_t seed) {
+  const NoGrad no_grad;
+  switch (task.judge) {
+    case Judge::classes:
+      return class_samples(model, task, options);
+    case Judge::numbers:
+      return number_samples(model, task);
+    case Judge::perplexity:
+      return {options.task == "mlm" ? filled_masks(model, task, options)
+                                    : continuation(model, task, seed)};
+    case Judge::translation:
+    case Judge::captions:
+      break;
+  }
+  const Batch first = shown_set(task).batch(0);
+  const int64_t rows = std::min<int64_t>(first.rows, kSamples);
+  const std::vector<std::string> texts = generate_rows(model, task, options, first, rows);
+  std::vector<TrainSample> samples;
+  for (int64_t row = 0; row < rows; ++row) {
+    TrainSample sample;
+    if (first.input_ids.defined()) {
+      sample.input = text_of(task.tokenizer, ids_of(first.input_ids, first.attention_mask, row));
+    }
+    sample.target = text_of(task.tokenizer, ids_of(first.labels, {}, row));
+    sample.output = texts[static_cast<size_t>(row)];
+    samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+Evaluation evaluate(const Model& model, const Task& task, const TrainOptions& options,
+                    int64_t most_texts, uint64_t seed) {
+  const NoGrad no_grad;
+  const double begin = seconds_now();
+  Evaluation result;
+  std::vector<int64_t> truth, predicted;
+  run_set(model, task, options, result, truth, predicted);
+  result.score = -result.loss;
+  switch (task.judge) {
+    case Judge::perplexity:
+      result.figures.emplace_back("val_perplexity", std::exp(result.loss));
+      break;
+    case Judge::numbers:
+      break;
+    case Judge::classes: {
+      const auto classes = static_cast<int64_t>(task.labels.size());
+      const ClassScores scores = class_scores(truth, predicted, classes);
+      result.figures.emplace_back("val_accuracy", scores.accuracy);
+      result.figures.emplace_back("val_f1", classes == 2 ? scores.binary_f1 : scores.macro_f1);
+      if (classes == 2) {
+        result.figures.emplace_back("val_f1_macro", scores.macro_f1);
+      }
+      result.score = scores.accuracy;
+      break;
+    }
+    case Judge::translation:
+    case Judge::captions: {
+      const Generated all = generate_set(model, task, options, most_texts);
+      if (task.judge == Judge::translation) {
+        result.figures.emplace_back("val_bleu", corpus_bleu(all.texts, all.references).score);
+        result.figures.emplace_back("val_chrf", corpus_chrf(all.texts, all.references));
+      }
+      result.figures.emplace_back("val_exact_match", exact_match(all.texts, all.references));
+      result.score = result.figures.front().second;
+      for (size_t i = 0; i < std::min(kSamples, all.texts.size()); ++i) {
+        result.samples.push_back({all.inputs[i], all.references[i], all.texts[i]});
+      }
+      break;
+    }
+  }
+  if (result.samples.empty()) {
+    result.samples = make_samples(model, task, options, seed);
+  }
+  result.seconds = seconds_now() - begin;
+  return result;
+}
+
+}  // namespace heed

@@ -1,0 +1,181 @@
+#include "train/memory_plan.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "base/check.h"
+#include "heed/memory.h"
+#include "heed/ops.h"
+#include "heed/precision.h"
+#include "heed/random.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t kFloat = 4;
+constexpr int64_t kMoments = 2;         // Adam's
+constexpr int64_t kLookedAt = 64;       // batches among which the largest is sought
+constexpr double kWorking = 0.08;       // share of the activations that backward() works on
+constexpr int64_t kProcess = 48 << 20;  // program, buffers, packed weights
+
+/// Puts the random numbers back.
+class RandomScope {
+ public:
+  RandomScope() : before_(random_state()) {}
+  ~RandomScope() { set_random_state(before_); }
+  RandomScope(const RandomScope&) = delete;
+  RandomScope& operator=(const RandomScope&) = delete;
+
+ private:
+  RandomState before_;
+};
+
+int64_t size_of(const Batch& batch) {
+  return batch.pixel_values.defined() || batch.features.defined() ? batch.rows : batch.tokens;
+}
+
+/// Rows [0, micro) of the largest of the first batches.
+Batch largest_batch(const Task& task, const TrainOptions& options) {
+  Batch largest = task.train->batch(0);
+  const bool cheap = !largest.pixel_values.defined();
+  const int64_t steps = cheap ? std::min(task.train->steps_per_epoch(), kLookedAt) : 1;
+  for (int64_t step = 1; step < steps; ++step) {
+    Batch batch = task.train->batch(step);
+    if (size_of(batch) > size_of(largest)) {
+      largest = std::move(batch);
+    }
+  }
+  return options.micro_batch > 0 && options.micro_batch < largest.rows
+             ? batch_rows(largest, 0, options.micro_batch)
+             : largest;
+}
+
+/// Bytes that a forward pass over the batch keeps for the gradient.
+int64_t kept_by(const Model& model, const Batch& batch, const TrainOptions& options) {
+  const RandomScope random;
+  const ActivationScope precision(dtype_from_name(options.precision));
+  const int64_t before = memory_stats().in_use;
+  const Tensor loss = model.forward(to_input(batch, options, true)).loss;
+  return std::max<int64_t>(memory_stats().in_use - before, 0);
+}
+
+int64_t read_number(const char* file, const char* after = nullptr) {
+  std::ifstream in(file);
+  std::string word;
+  if (after != nullptr) {
+    while (in >> word && word != after) {
+    }
+  }
+  int64_t value = -1;
+  return in >> value ? value : -1;
+}
+
+std::string bytes(int64_t count) {
+  const auto value = static_cast<double>(count);
+  return value >= 1e9 ? fmt::format("{:.1f} GB", value * 1e-9)
+                      : fmt::format("{:.0f} MB", value * 1e-6);
+}
+
+int64_t peak_of(const MemoryPlan& plan, int64_t activations, bool accumulates) {
+  // Gradients come as activations go: the two never stand at their largest together, unless
+  // micro-batches add to gradients that are there.
+  const int64_t both = accumulates ? activations + plan.gradients
+                                   : std::max(activations, plan.gradients) +
+                                         std::min(activations, plan.gradients) / 2;
+  return plan.weights + plan.optimizer + both + kProcess;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const Task& task, const TrainOptions& options) {
+  MemoryPlan plan;
+  int64_t trainable = 0;
+  for (const Parameter& parameter : task.model->parameters()) {
+    plan.weights += parameter.tensor.bytes();
+    trainable += parameter.tensor.requires_grad() ? parameter.tensor.numel() : 0;
+  }
+  plan.gradients = trainable * kFloat;
+  plan.optimizer = (kMoments + (options.ema > 0.0 ? 1 : 0)) * trainable * kFloat;
+  const Batch largest = largest_batch(task, options);
+  plan.rows = largest.rows;
+  const Batch one = batch_rows(largest, 0, 1);
+  // Rows of a batch differ in length; without tokens to count they are alike.
+  const bool counts = one.tokens > 0 && !one.pixel_values.defined() && !one.features.defined();
+  const double rows = counts ? static_cast<double>(largest.tokens) / static_cast<double>(one.tokens)
+                             : static_cast<double>(largest.rows);
+  double kept = static_cast<double>(kept_by(*task.model, one, options)) * rows;
+  if (options.recompute) {
+    // One block at a time is computed again.
+    task.model->set_recompute(false);
+    const double whole = static_cast<double>(kept_by(*task.model, one, options)) * rows;
+    task.model->set_recompute(true);
+    kept += whole / static_cast<double>(std::max<int64_t>(task.model->layers(), 1));
+  }
+  plan.activations = static_cast<int64_t>(kept * (1.0 + kWorking));
+  plan.peak = peak_of(plan, plan.activations, plan.rows < options.batch);
+  return plan;
+}
+
+int64_t available_memory() {
+  constexpr int64_t kKilo = 1024;
+  int64_t available = read_number("/proc/meminfo", "MemAvailable:");
+  available = available < 0 ? INT64_MAX : available * kKilo;
+  const int64_t limit = read_number("/sys/fs/cgroup/memory.max");
+  const int64_t used = read_number("/sys/fs/cgroup/memory.current");
+  if (limit > 0 && used >= 0) {
+    available = std::min(available, std::max<int64_t>(limit - used, 0));
+  }
+  return available;
+}
+
+std::string describe(const MemoryPlan& plan) {
+  return fmt::format(
+      "memory: about {} (weights {}, gradients {}, optimizer {}, activations {} of {} "
+      "examples at a time)",
+      bytes(plan.peak), bytes(plan.weights), bytes(plan.gradients), bytes(plan.optimizer),
+      bytes(plan.activations), plan.rows);
+}
+
+void check_memory(const MemoryPlan& plan, const TrainOptions& options, int64_t available) {
+  // What is in use already, the weights above all, is not asked for again.
+  const int64_t left = available + memory_stats().in_use;
+  if (plan.peak <= left || options.force) {
+    return;
+  }
+  std::string advice;
+  for (int64_t rows = plan.rows / 2; rows >= 1; rows /= 2) {
+    const int64_t peak = peak_of(plan, plan.activations / plan.rows * rows, true);
+    if (peak <= left) {
+      advice += fmt::format("--micro-batch {} (about {}, the same result), ", rows, bytes(peak));
+      break;
+    }
+  }
+  if (!options.recompute && plan.activations > plan.gradients) {
+    advice += "--recompute (a third slower, the same result), ";
+  }
+  const int64_t fixed = plan.weights + plan.gradients + plan.optimizer;
+  advice += fixed > left ? "a smaller --width or fewer --layers, " : "a shorter --context, ";
+  fail(ErrorKind::runtime, "train", "{}; {} are free. Try {}or --force to start all the same",
+       describe(plan), bytes(left), advice);
+}
+
+void check_model_fits(const TrainOptions& o, int64_t vocabulary) {
+  const auto width = static_cast<double>(o.width);
+  const double inner = o.ff > 0 ? static_cast<double>(o.ff) : 4.0 * width;
+  const double block = 4.0 * width * width + 2.0 * width * inner;
+  const double parameters =
+      block * static_cast<double>(o.layers) + width * static_cast<double>(vocabulary);
+  constexpr double kCopies = 2.0 + kMoments;  // weight, gradient, moments
+  const double needed = kCopies * parameters * kFloat;
+  const auto left = static_cast<double>(available_memory());
+  if (needed > left && !o.force) {
+    fail(ErrorKind::runtime, "train",
+         "a model of {:.2g} parameters needs at least {} to train; {} are free. Try a smaller "
+         "--width or fewer --layers, or --force to start all the same",
+         parameters, bytes(static_cast<int64_t>(std::min(needed, 9e18))),
+         bytes(static_cast<int64_t>(left)));
+  }
+}
+
+}  // namespace heed

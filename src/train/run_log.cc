@@ -1,0 +1,126 @@
+#include "train/run_log.h"
+
+#include <fmt/format.h>
+
+#include "heed/memory.h"
+#include "io/json_writer.h"
+
+namespace heed {
+namespace {
+
+/// "val_exact_match" as people read it.
+std::string shown_name(std::string name) {
+  name = name.substr(name.find('_') + 1);
+  for (char& c : name) {
+    c = c == '_' ? ' ' : c;
+  }
+  return name == "bleu" ? "BLEU" : name == "chrf" ? "chrF" : name == "f1" ? "F1" : name;
+}
+
+/// At most `most` bytes on one line, cut between characters.
+std::string shortened(const std::string& text, size_t most = 120) {
+  std::string line;
+  for (const char c : text) {
+    line += c == '\n' || c == '\r' || c == '\t' ? ' ' : c;
+  }
+  if (line.size() <= most) {
+    return line;
+  }
+  size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) {
+    --end;
+  }
+  return line.substr(0, end) + "…";
+}
+
+}  // namespace
+
+void RunLog::open(int64_t step) { events_ = std::make_unique<EventFile>(folder_.path(), step + 1); }
+
+void RunLog::say(const std::string& text) {
+  if (!quiet_) {
+    line_.finish();
+    std::fprintf(stderr, "%s\n", text.c_str());
+  }
+}
+
+void RunLog::step(const Progress& progress, bool finite) {
+  Progress shown = progress;
+  shown.validation = validation_;
+  line_.show(shown);
+  JsonWriter json;
+  json.begin_object().field("step", progress.step).field("loss", progress.loss);
+  json.field("grad_norm", progress.norm).field("lr", progress.lr);
+  json.field("tokens_per_second", progress.tokens_per_second).field("seconds", progress.seconds);
+  json.field("peak_memory", memory_stats().peak);
+  if (!finite) {
+    json.field("skipped", true);
+  }
+  folder_.add_line("metrics.jsonl", json.end_object().text());
+  events_->add_scalar("train/loss", progress.step, progress.loss);
+  events_->add_scalar("train/grad_norm", progress.step, progress.norm);
+  events_->add_scalar("train/lr", progress.step, progress.lr);
+  events_->add_scalar("train/tokens_per_second", progress.step, progress.tokens_per_second);
+}
+
+void RunLog::evaluation(int64_t step, const Evaluation& evaluation, bool best, bool final) {
+  validation_ = evaluation.loss;
+  JsonWriter json;
+  json.begin_object().field("step", step).field("loss", evaluation.loss);
+  json.field("val_loss", evaluation.loss);
+  std::string line = fmt::format("{}: loss {:.4f}",
+                                 final ? "the best model on the whole validation set"
+                                       : fmt::format("validation at step {}", step),
+                                 evaluation.loss);
+  const std::string group = final ? "final/" : "validation/";
+  events_->add_scalar(group + "loss", step, evaluation.loss);
+  for (const auto& [name, value] : evaluation.figures) {
+    json.field(name, value);
+    line += fmt::format(" | {} {:.{}f}", shown_name(name), value, value < 1.5 ? 4 : 2);
+    events_->add_scalar(group + name.substr(name.find('_') + 1), step, value);
+  }
+  json.field("tokens_per_second",
+             static_cast<double>(evaluation.tokens) / std::max(evaluation.seconds, 1e-9));
+  json.field("seconds", evaluation.seconds);
+  if (final) {
+    json.field("final", true);
+  } else {
+    json.field("best", best);
+  }
+  folder_.add_line("metrics.jsonl", json.end_object().text());
+  say(line + (best && !final ? " | best so far" : ""));
+  if (!final) {
+    samples(step, evaluation.samples);
+  }
+  events_->flush();
+}
+
+void RunLog::samples(int64_t step, const std::vector<TrainSample>& samples) {
+  std::string text;
+  for (const TrainSample& sample : samples) {
+    folder_.add_line("samples.jsonl", JsonWriter()
+                                          .begin_object()
+                                          .field("step", step)
+                                          .field("input", sample.input)
+                                          .field("target", sample.target)
+                                          .field("output", sample.output)
+                                          .end_object()
+                                          .text());
+    // Two spaces at a line's end: a line break in TensorBoard's Markdown.
+    text += fmt::format("input: {}  \ntarget: {}  \noutput: {}\n\n", sample.input, sample.target,
+                        sample.output);
+  }
+  if (!samples.empty()) {
+    events_->add_text("samples", step, text);
+    const TrainSample& first = samples.front();
+    if (!first.input.empty()) {
+      say("  input   " + shortened(first.input));
+    }
+    if (!first.target.empty()) {
+      say("  target  " + shortened(first.target));
+    }
+    say("  output  " + shortened(first.output));
+  }
+}
+
+}  // namespace heed

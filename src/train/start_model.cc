@@ -1,0 +1,76 @@
+#include <cstdio>
+#include <map>
+
+#include "base/check.h"
+#include "io/json.h"
+#include "models/files.h"
+#include "train/memory_plan.h"
+#include "train/task_config.h"
+
+namespace heed {
+namespace {
+
+/// The tensor of that name, with or without the prefix of the base model ("bert.").
+const Tensor* find_weight(const TensorMap& weights, const std::string& name) {
+  auto found = weights.find(name);
+  if (found == weights.end() && name.find('.') != std::string::npos) {
+    found = weights.find(name.substr(name.find('.') + 1));
+  }
+  return found == weights.end() ? nullptr : &found->second;
+}
+
+/// The body of the model in `from` under the head that `config` asks for.
+std::unique_ptr<Model> with_new_head(const TrainOptions& o, const Config& config) {
+  const ModelFiles files = find_model_files(o.from);
+  Config own = Config::parse(Json::parse(files.config, files.config_name).dump());
+  const std::map<std::string, std::map<std::string, std::string>> heads = {
+      {"BertForSequenceClassification", {{"distilbert", "DistilBertForSequenceClassification"}}},
+      {"BertForMaskedLM", {{"distilbert", "DistilBertForMaskedLM"}}}};
+  const std::string type = own.value("model_type", "");
+  for (const char* key : {"architectures", "id2label", "label2id", "num_labels"}) {
+    if (config.contains(key)) {
+      own[key] = config[key];
+    }
+  }
+  if (const auto family = config.contains("architectures")
+                              ? heads.find(config["architectures"][0].get<std::string>())
+                              : heads.end();
+      family != heads.end() && family->second.contains(type)) {
+    own["architectures"] = {family->second.at(type)};
+  }
+  std::unique_ptr<Model> model = create_model(own.dump(), o.seed);
+  const TensorMap weights = files.tensors();
+  std::vector<std::string> fresh;
+  for (const Parameter& parameter : model->parameters()) {
+    const Tensor* weight = find_weight(weights, parameter.name);
+    if (weight == nullptr || weight->shape() != parameter.tensor.shape()) {
+      fresh.push_back(parameter.name);
+      continue;
+    }
+    Tensor tensor = parameter.tensor;
+    tensor.copy_from(weight->to(tensor.dtype()));
+  }
+  check_data(fresh.size() < model->parameters().size(), o.from,
+             "has none of the {} weights that task {} needs", fresh.size(), o.task);
+  if (!fresh.empty() && !o.quiet) {
+    std::fprintf(
+        stderr, "%s\n",
+        fmt::format("{} has no {}: they begin fresh", o.from, fmt::join(fresh, ", ")).c_str());
+  }
+  return model;
+}
+
+}  // namespace
+
+std::unique_ptr<Model> start_model(const TrainOptions& o, const Config& config, bool new_head) {
+  if (o.from.empty()) {
+    check_model_fits(o, config.contains("vocab_size") ? config["vocab_size"].get<int64_t>() : 0);
+  }
+  std::unique_ptr<Model> model = o.from.empty() ? create_model(config.dump(), o.seed)
+                                 : new_head     ? with_new_head(o, config)
+                                                : load_model(o.from, {.trainable = true});
+  model->set_recompute(o.recompute);
+  return model;
+}
+
+}  // namespace heed

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# heed train from the outside: every task and architecture for a few steps, settings by flag, environment
+# and file, fine-tuning, frozen weights, and what the run folder holds.
+set -u
+heed=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export XDG_CACHE_HOME=$folder/cache
+failed=0
+expect() { # wanted code, then the command
+  local wanted=$1; shift
+  "$@" >"$folder/out" 2>"$folder/err"
+  local code=$?
+  if [ $code -ne "$wanted" ]; then
+    echo "exit $code instead of $wanted: $*"; tail -5 "$folder/err"; failed=1
+  fi
+}
+says() { # file, words
+  grep -q -- "$2" "$folder/$1" || { echo "$1 does not say: $2"; tail -5 "$folder/$1"; failed=1; }
+}
+small="--layers 1 --heads 2 --width 16 --context 32 --batch 4 --steps 3 --warmup 1 --eval-every 3 --eval-texts 4"
+
+for i in $(seq 1 60); do echo "the $i cats sat on the mat and looked at $((i * 7)) birds ."; done >"$folder/text.txt"
+"$heed" data dates --count 40 -o "$folder/dates.tsv" 2>/dev/null
+"$heed" data coreference --count 40 -o "$folder/classes.tsv" 2>/dev/null
+"$heed" data plus-two --count 40 -o "$folder/numbers.jsonl" 2>/dev/null
+"$heed" data shapes --count 24 -o "$folder/pictures" 2>/dev/null
+
+run() { # name, then options
+  local name=$1; shift
+  expect 0 "$heed" train $small --out "$folder/$name" "$@"
+  [ -f "$folder/$name/model/config.json" ] || { echo "$name: no model"; failed=1; }
+  grep -q '"final":true' "$folder/$name/metrics.jsonl" || { echo "$name: no last evaluation"; failed=1; }
+  [ -s "$folder/$name/samples.jsonl" ] || { echo "$name: no samples"; failed=1; }
+}
+has() { grep -q "\"$2\":" "$folder/$1/metrics.jsonl" || { echo "$1: no $2"; failed=1; }; }
+
+run gpt2 --task lm --data "$folder/text.txt" --tokenizer bpe:300; has gpt2 val_perplexity
+run llama --task lm --arch llama --data "$folder/text.txt" --tokenizer char; has llama val_perplexity
+run mlm --task mlm --data "$folder/text.txt" --tokenizer wordpiece:200; has mlm val_perplexity
+for arch in heed-seq2seq marian t5 heed-rnn-seq2seq; do
+  run "$arch" --task translate --arch $arch --data "$folder/dates.tsv" --tokenizer char
+  has "$arch" val_bleu; has "$arch" val_chrf
+done
+run sentiment --task classify --data "$folder/classes.tsv" --tokenizer bpe:400; has sentiment val_accuracy
+run bert --task classify --arch bert --data "$folder/classes.tsv" --tokenizer wordpiece:300; has bert val_f1
+run caption --task caption --data "$folder/pictures" --tokenizer char; has caption val_exact_match
+[ -f "$folder/caption/model/preprocessor_config.json" ] || { echo "caption: no preprocessor"; failed=1; }
+run regress --task regress --data "$folder/numbers.jsonl"; says out prediction
+
+# A body under another head, a model once more, and weights that stay.
+run head --task classify --arch bert --data "$folder/classes.tsv" --from "$folder/mlm" --tokenizer "$folder/mlm/model/tokenizer.json"
+says err "begin fresh"
+run again --task translate --data "$folder/dates.tsv" --from "$folder/marian"
+run frozen --task lm --data "$folder/text.txt" --from "$folder/gpt2" --freeze transformer.wte --freeze transformer.wpe
+run pictures --task caption --data "$folder/pictures" --from "$folder/caption"
+expect 3 "$heed" train --task lm --data "$folder/text.txt" --from "$folder/mlm" --out "$folder/x1"
+
+# Flags over environment over file over preset.
+printf 'task = "lm"\nlr = 0.25\nseed = 5\nlayers = 3\n' >"$folder/config.toml"
+HEED_LR=0.5 HEED_SEED=6 expect 0 "$heed" train --config "$folder/config.toml" --preset tiny --seed 7 --dump-config
+says out '^lr = 0.5'; says out '^seed = 7'; says out '^layers = 3'; says out '^width = 128'
+expect 2 "$heed" train --preset tiny --out "$folder/x2"
+expect 1 "$heed" train --task lm --data "$folder/text.txt" --layers 9000 --width 20000 --heads 2 --out "$folder/x3"
+says err '--force'
+exit $failed

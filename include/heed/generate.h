@@ -133,4 +133,19 @@ HEED_API std::vector<std::vector<Hypothesis>> beam_search(const Model& model,
                                                           const std::vector<Request>& requests,
                                                           const BeamOptions& options);
 
+/// How well a model foretells a text.
+struct Perplexity {
+  double loss = 0.0;   ///< mean of -log(probability), in nats a token
+  int64_t tokens = 0;  ///< foretold: all but the first
+
+  double value() const;  ///< e^loss
+};
+/// Perplexity of a decoder on a text in windows of `context` tokens (0: the model's own, at most
+/// 1,024), each `stride` tokens on from the one before (0: half a window). Every token counts once,
+/// with at least context - stride tokens before it where the text has them. `progress` (may be
+/// empty) is called with the tokens done so far.
+HEED_API Perplexity perplexity(const Model& model, const std::vector<int64_t>& ids,
+                               int64_t context = 0, int64_t stride = 0,
+                               const std::function<void(int64_t)>& progress = nullptr);
+
 }  // namespace heed

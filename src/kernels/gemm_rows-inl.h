@@ -79,6 +79,7 @@ template <class B>
 void tile_by_streams(const FewRowsA& a, const B* b, const Streams& streams, float* turned) {
   const Job<float>& job = a.job;
   const int64_t stride = streams.places();
+  constexpr int64_t kBytes = kShallow * static_cast<int64_t>(sizeof(B));
   HWY_ALIGN float panel[kShallow * kStreams];
   const uint8_t* row[kStreams];
   for (int64_t turn = 0; turn < streams.turns; ++turn) {
@@ -91,6 +92,11 @@ void tile_by_streams(const FewRowsA& a, const B* b, const Streams& streams, floa
     }
     for (int64_t k = 0; k < job.k; k += kShallow) {
       const int64_t depth = std::min(kShallow, job.k - k);
+      for (int64_t j = 0; j < kStreams; ++j) {
+        for (int64_t byte = 0; byte < kBytes; byte += 64) {
+          fetch_later(row[j] + k / kShallow * kBytes + kBytes + byte);
+        }
+      }
       pack_turned(b, row, k, depth, panel, kStreams);
       for (int64_t p = 0; p < a.count(); ++p) {
         run_micro_kernel<kStreamVectors>(a.rows(p), a.at(p, k), panel, kStreams, depth,
@@ -150,12 +156,19 @@ inline void few_rows_tile(const FewRowsA& a, int64_t begin, int64_t width, float
     const Streams streams(width - whole);
     const int64_t places = straight ? kWidth : streams.places();
     Scratch<float> turned(job.m * places);
-    const auto place = [&](int64_t c) { return straight ? c : streams.place(c); };
+    const auto each = [&](auto&& fn) {
+      if (!straight) {
+        streams.each(fn);
+        return;
+      }
+      for (int64_t c = 0; c < streams.width; ++c) {
+        fn(c, c);
+      }
+    };
     std::fill_n(turned.data(), job.m * places, 0.0f);
     for (int64_t r = 0; r < job.m && job.accumulate; ++r) {
-      for (int64_t c = 0; c < streams.width; ++c) {
-        turned.data()[r * places + place(c)] = sums[r * stride + whole + c];
-      }
+      const float* before = sums + r * stride + whole;
+      each([&](int64_t c, int64_t place) { turned.data()[r * places + place] = before[c]; });
     }
     if (straight) {
       HWY_ALIGN float panel[kShallow * kWidth];
@@ -171,9 +184,8 @@ inline void few_rows_tile(const FewRowsA& a, int64_t begin, int64_t width, float
       tile_by_streams(a, from, streams, turned.data());
     }
     for (int64_t r = 0; r < job.m; ++r) {
-      for (int64_t c = 0; c < streams.width; ++c) {
-        sums[r * stride + whole + c] = turned.data()[r * places + place(c)];
-      }
+      float* to = sums + r * stride + whole;
+      each([&](int64_t c, int64_t place) { to[c] = turned.data()[r * places + place]; });
     }
   });
 }

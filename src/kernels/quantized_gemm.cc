@@ -234,9 +234,8 @@ class QuantizedProduct {
       float* sums = sums_of(job_, 0, begin, buffer.data());
       const int64_t stride = job_.direct() ? job_.c_stride : tile;
       for (int64_t r = 0; r < job_.m; ++r) {
-        for (int64_t c = 0; c < streams.width; ++c) {
-          sums[r * stride + c] = turned.data()[r * streams.places() + streams.place(c)];
-        }
+        const float* from = turned.data() + r * streams.places();
+        streams.each([&](int64_t c, int64_t place) { sums[r * stride + c] = from[place]; });
       }
       finish(job_, 0, begin, job_.m, streams.width, sums, stride);
     });

@@ -203,11 +203,13 @@ void pack_panel(const Block* type, const uint8_t* const* row, int64_t block, int
   constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(Words()));
   constexpr int64_t kWidth = vectors * kLanes;
   constexpr auto kBytes = static_cast<int64_t>(sizeof(Block));
+  constexpr int64_t kAhead = 16;  // blocks: what the next call reads
   // The scales, first as they are, in the second half of their room.
   auto* halves = reinterpret_cast<Half*>(scales + blocks * kWidth) - blocks * kWidth;
   for (int64_t b = 0; b < blocks; ++b) {
     const int64_t offset = (block + b) * kBytes;
     for (int64_t i = 0; i < kWidth; ++i) {
+      fetch_later(row[i] + offset + kAhead * kBytes);
       halves[b * kWidth + i] = reinterpret_cast<const Block*>(row[i] + offset)->scale;
     }
     for (int64_t v = 0; v < vectors; ++v) {

@@ -122,14 +122,22 @@ HWY_INLINE void load_turned(const Half*, const uint8_t* const* row, int64_t offs
 
 /// How the columns of a tile go over the streams: stream j holds columns j * turns … j * turns +
 /// turns - 1, which lie one after the other in memory, and in each turn every stream gives one.
-/// Results of a turn lie side by side: column c of the tile is at place(c).
+/// Results of a turn lie side by side, in order of the streams.
 struct Streams {
   int64_t width;
   int64_t turns;
 
   explicit Streams(int64_t columns) : width(columns), turns((columns + kStreams - 1) / kStreams) {}
   int64_t places() const { return turns * kStreams; }
-  int64_t place(int64_t column) const { return column % turns * kStreams + column / turns; }
+  /// Calls fn(column, place) for every column of the tile.
+  template <class Fn>
+  void each(Fn&& fn) const {
+    for (int64_t j = 0, column = 0; column < width; ++j) {
+      for (int64_t turn = 0; turn < turns && column < width; ++turn, ++column) {
+        fn(column, turn * kStreams + j);
+      }
+    }
+  }
   /// First bytes of the rows of one turn; past the end the last row again.
   void rows(const uint8_t* first, int64_t stride, int64_t turn, const uint8_t** row) const {
     for (int64_t j = 0; j < kStreams; ++j) {
@@ -139,6 +147,15 @@ struct Streams {
 };
 
 constexpr int64_t kLargestTile = 16 * kStreams;
+
+/// Fetches into L2 what a stream comes to later.
+HWY_INLINE void fetch_later(const uint8_t* p) {
+#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
+  __builtin_prefetch(p, 0, 2);
+#else
+  (void)p;
+#endif
+}
 
 /// Columns in a tile: enough tiles for threads to share them evenly, long streams. By n alone.
 inline int64_t streamed_tile(int64_t n) {

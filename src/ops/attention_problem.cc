@@ -16,8 +16,7 @@ void check_broadcast(const Tensor& x, const Shape& scores, const char* name) {
     const int64_t extent = x.size(axis);
     fits = extent == 1 || extent == scores[4 - x.rank() + axis];
   }
-  check(fits, kOp, "{} of shape {} does not broadcast to the scores {}", name,
-        x.shape().to_string(), scores.to_string());
+  check(fits, kOp, "{} of shape {} does not broadcast to the scores {}", name, x.shape(), scores);
 }
 
 void check_mask_type(const Tensor& x, const char* name) {
@@ -38,8 +37,8 @@ void check_options(const AttentionShape& shape, const AttentionOptions& options)
   if (options.key_padding.defined()) {
     check_mask_type(options.key_padding, "key_padding");
     check(options.key_padding.shape() == Shape({shape.batch, shape.keys}), kOp,
-          "key_padding has shape {}, wanted [batch, keys] = [{}, {}]",
-          options.key_padding.shape().to_string(), shape.batch, shape.keys);
+          "key_padding has shape {}, wanted [batch, keys] = [{}, {}]", options.key_padding.shape(),
+          shape.batch, shape.keys);
   }
   check(!options.scale.has_value() || std::isfinite(*options.scale), kOp, "scale {} is not finite",
         options.scale.value_or(0));
@@ -61,18 +60,16 @@ AttentionShape check_attention(const Tensor& q, const Tensor& k, const Tensor& v
                                const AttentionOptions& options) {
   check(q.defined() && k.defined() && v.defined(), kOp, "q, k and v must be given");
   check(q.rank() == 4 && k.rank() == 4 && v.rank() == 4, kOp,
-        "q {}, k {} and v {} must be [batch, heads, length, depth]", q.shape().to_string(),
-        k.shape().to_string(), v.shape().to_string());
+        "q {}, k {} and v {} must be [batch, heads, length, depth]", q.shape(), k.shape(),
+        v.shape());
   AttentionShape shape{q.size(0), q.size(1), k.size(1), q.size(2), k.size(2), q.size(3), v.size(3)};
   check(k.size(0) == shape.batch && v.size(0) == shape.batch, kOp,
-        "batches differ: q {}, k {}, v {}", q.shape().to_string(), k.shape().to_string(),
-        v.shape().to_string());
+        "batches differ: q {}, k {}, v {}", q.shape(), k.shape(), v.shape());
   check(k.size(3) == shape.depth && shape.depth > 0, kOp,
-        "q {} and k {} must agree in their last axis, which must not be empty",
-        q.shape().to_string(), k.shape().to_string());
+        "q {} and k {} must agree in their last axis, which must not be empty", q.shape(),
+        k.shape());
   check(v.size(1) == shape.kv_heads && v.size(2) == shape.keys, kOp,
-        "k {} and v {} must agree in heads and length", k.shape().to_string(),
-        v.shape().to_string());
+        "k {} and v {} must agree in heads and length", k.shape(), v.shape());
   check(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0, kOp,
         "{} query heads are no multiple of {} key heads", shape.heads, shape.kv_heads);
   check(is_floating(q.dtype()) && q.dtype() == k.dtype() && q.dtype() == v.dtype(), kOp,

@@ -63,8 +63,8 @@ Tensor concat(const std::vector<Tensor>& parts, int axis) {
     if (alike.rank() == first.rank()) {
       alike[a] = first[a];
     }
-    check(alike == first, "concat", "shapes {} and {} differ beyond axis {}", first.to_string(),
-          part.shape().to_string(), a);
+    check(alike == first, "concat", "shapes {} and {} differ beyond axis {}", first, part.shape(),
+          a);
     sizes.push_back(part.shape()[a]);
   }
   return record("concat", joined(parts, a), parts,
@@ -77,12 +77,11 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
   int64_t total = 0;
   for (const int64_t size : sizes) {
     check(size >= 0 && size <= x.shape()[a] - total, "split",
-          "sizes [{}] do not add up to axis {} of shape {}", fmt::join(sizes, ", "), a,
-          x.shape().to_string());
+          "sizes [{}] do not add up to axis {} of shape {}", fmt::join(sizes, ", "), a, x.shape());
     total += size;
   }
   check(total == x.shape()[a], "split", "sizes [{}] do not add up to axis {} of shape {}",
-        fmt::join(sizes, ", "), a, x.shape().to_string());
+        fmt::join(sizes, ", "), a, x.shape());
   const std::vector<Tensor> inputs{x};
   return record_multi("split", pieces(x, sizes, a), inputs,
                       [a, sizes, shape = x.shape(), type = x.dtype()](const auto& dys) {
@@ -103,13 +102,12 @@ Tensor stack(const std::vector<Tensor>& parts, int axis) {
   check_defined(parts.front(), "stack");
   const Shape& first = parts.front().shape();
   check(axis >= -first.rank() - 1 && axis <= first.rank(), "stack",
-        "axis {} out of range for shape {}", axis, first.to_string());
+        "axis {} out of range for shape {}", axis, first);
   const int a = axis < 0 ? axis + first.rank() + 1 : axis;
   std::vector<Tensor> widened;
   for (const Tensor& part : parts) {
     check_defined(part, "stack");
-    check(part.shape() == first, "stack", "shapes {} and {} differ", first.to_string(),
-          part.shape().to_string());
+    check(part.shape() == first, "stack", "shapes {} and {} differ", first, part.shape());
     widened.push_back(unsqueeze(part, a));
   }
   return concat(widened, a);
@@ -118,11 +116,10 @@ Tensor stack(const std::vector<Tensor>& parts, int axis) {
 Tensor unfold_patches(const Tensor& images, int64_t patch_height, int64_t patch_width) {
   check_defined(images, "unfold_patches", "images");
   check(images.rank() == 4, "unfold_patches",
-        "images {}; [batch, channels, height, width] is wanted", images.shape().to_string());
+        "images {}; [batch, channels, height, width] is wanted", images.shape());
   const Shape& s = images.shape();
   check(patch_height > 0 && patch_width > 0 && s[2] % patch_height == 0 && s[3] % patch_width == 0,
-        "unfold_patches", "patches of {} x {} do not tile images {}", patch_height, patch_width,
-        s.to_string());
+        "unfold_patches", "patches of {} x {} do not tile images {}", patch_height, patch_width, s);
   const int64_t down = s[2] / patch_height;
   const int64_t across = s[3] / patch_width;
   const Tensor grid = reshape(images, {s[0], s[1], down, patch_height, across, patch_width});

@@ -17,17 +17,17 @@ struct Extents {
 
 Extents check_arguments(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const LinearOptions& options) {
-  check(weight.rank() == 2, kOp, "weight {} is no matrix", weight.shape().to_string());
+  check(weight.rank() == 2, kOp, "weight {} is no matrix", weight.shape());
   const bool out_in = options.layout == WeightLayout::out_in;
   const int64_t in = weight.size(out_in ? 1 : 0);
   const int64_t out = weight.size(out_in ? 0 : 1);
-  check(x.rank() >= 1 && x.size(-1) == in, kOp, "input {} does not fit weight {} ({})",
-        x.shape().to_string(), weight.shape().to_string(), out_in ? "[out, in]" : "[in, out]");
+  check(x.rank() >= 1 && x.size(-1) == in, kOp, "input {} does not fit weight {} ({})", x.shape(),
+        weight.shape(), out_in ? "[out, in]" : "[in, out]");
   check(is_floating(x.dtype()), kOp, "takes floating inputs, not {}", name_of(x.dtype()));
   check((x.dtype() == DType::f64) == (weight.dtype() == DType::f64), kOp,
         "f64 goes only with f64: input {}, weight {}", name_of(x.dtype()), name_of(weight.dtype()));
   check(!bias.defined() || (bias.rank() == 1 && bias.size(0) == out), kOp,
-        "bias {} does not fit {} outputs", bias.defined() ? bias.shape().to_string() : "", out);
+        "bias {} does not fit {} outputs", bias.defined() ? bias.shape() : Shape(), out);
   const Shape rows(x.shape().begin(), static_cast<size_t>(x.rank() - 1));
   return {rows.numel(), in, out};
 }
@@ -39,7 +39,7 @@ kernels::Matrix quantized_matrix(const Tensor& weight, WeightLayout layout) {
   const Shape wanted = out_in ? Shape{in, 1} : Shape{1, in};
   check(weight.strides() == wanted && in % kernels::kBlock == 0, kOp,
         "{} weight {} does not lie in rows of whole blocks", name_of(weight.dtype()),
-        weight.shape().to_string());
+        weight.shape());
   const auto type = weight.dtype() == DType::q8_0 ? kernels::Element::q8_0 : kernels::Element::q4_0;
   return {weight.raw(), type, 1, in};
 }
@@ -129,8 +129,7 @@ Tensor linear(const Tensor& x_in, const Tensor& weight, const Tensor& bias_in,
   }
   if (options.residual.defined()) {
     check(options.residual.shape() == shape && options.residual.dtype() == y.dtype(), kOp,
-          "residual {} does not fit result {}", options.residual.shape().to_string(),
-          shape.to_string());
+          "residual {} does not fit result {}", options.residual.shape(), shape);
     residual = options.residual.contiguous();
     epilogue.residual = residual.raw();
     epilogue.residual_stride = e.out;

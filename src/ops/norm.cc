@@ -10,10 +10,9 @@ void check_norm(const char* op, const Tensor& x, const Tensor& parameter, const 
   check_floating(x, op);
   check_floating(parameter, op, name);
   check_same_dtype(x, parameter, op);
-  check(x.rank() > 0 && x.size(-1) > 0, op, "shape {} has no last axis to normalise",
-        x.shape().to_string());
+  check(x.rank() > 0 && x.size(-1) > 0, op, "shape {} has no last axis to normalise", x.shape());
   check(parameter.rank() == 1 && parameter.size(0) == x.size(-1), op, "{} {} for input {}", name,
-        parameter.shape().to_string(), x.shape().to_string());
+        parameter.shape(), x.shape());
 }
 
 Tensor scratch_for(const Tensor& x) {

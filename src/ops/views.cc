@@ -10,10 +10,10 @@ Shape resolved_shape(const Tensor& x, const Shape& wanted) {
   Shape known;
   for (int i = 0; i < shape.rank(); ++i) {
     if (shape[i] == -1) {
-      check(unknown < 0, "reshape", "{} has more than one unknown extent", wanted.to_string());
+      check(unknown < 0, "reshape", "{} has more than one unknown extent", wanted);
       unknown = i;
     } else {
-      check(shape[i] >= 0, "reshape", "{} has a negative extent", wanted.to_string());
+      check(shape[i] >= 0, "reshape", "{} has a negative extent", wanted);
       known.push_back(shape[i]);
     }
   }
@@ -21,11 +21,11 @@ Shape resolved_shape(const Tensor& x, const Shape& wanted) {
   const int64_t product = known.numel();
   if (unknown >= 0) {
     check(product > 0 && count % product == 0, "reshape", "shape {} does not divide into {}",
-          x.shape().to_string(), wanted.to_string());
+          x.shape(), wanted);
     shape[unknown] = count / product;
   } else {
-    check(product == count, "reshape", "shape {} has {} elements, {} has {}",
-          x.shape().to_string(), count, wanted.to_string(), product);
+    check(product == count, "reshape", "shape {} has {} elements, {} has {}", x.shape(), count,
+          wanted, product);
   }
   return shape;
 }
@@ -100,19 +100,18 @@ Tensor transpose(const Tensor& x, int axis_a, int axis_b) {
 
 Tensor permute(const Tensor& x, const Shape& order) {
   check_defined(x, "permute");
-  check(order.rank() == x.rank(), "permute", "order {} for shape {}", order.to_string(),
-        x.shape().to_string());
+  check(order.rank() == x.rank(), "permute", "order {} for shape {}", order, x.shape());
   Shape forward = order;
   Shape inverse = order;
   unsigned seen = 0;
   for (int i = 0; i < order.rank(); ++i) {
     check(order[i] >= -x.rank() && order[i] < x.rank(), "permute",
-          "axis {} out of range for shape {}", order[i], x.shape().to_string());
+          "axis {} out of range for shape {}", order[i], x.shape());
     forward[i] = order[i] < 0 ? order[i] + x.rank() : order[i];
     inverse[static_cast<int>(forward[i])] = i;
     seen |= 1u << forward[i];
   }
-  check(seen == (1u << x.rank()) - 1, "permute", "order {} names an axis twice", order.to_string());
+  check(seen == (1u << x.rank()) - 1, "permute", "order {} names an axis twice", order);
   return record("permute", permuted(x, forward), {x}, [inverse](const Tensor& dy) {
     return std::vector{permuted(dy, inverse)};
   });
@@ -122,7 +121,7 @@ Tensor slice(const Tensor& x, int axis, int64_t begin, int64_t end) {
   check_defined(x, "slice");
   const int a = x.shape().axis(axis, "slice");
   check(0 <= begin && begin <= end && end <= x.shape()[a], "slice",
-        "[{}, {}) out of range for axis {} of shape {}", begin, end, a, x.shape().to_string());
+        "[{}, {}) out of range for axis {} of shape {}", begin, end, a, x.shape());
   return record("slice", sliced(x, a, begin, end), {x},
                 [shape = x.shape(), a, begin, end](const Tensor& dy) {
                   Tensor dx = Tensor::zeros(shape, dy.dtype());
@@ -135,8 +134,8 @@ Tensor select(const Tensor& x, int axis, int64_t index) {
   check_defined(x, "select");
   const int a = x.shape().axis(axis, "select");
   const int64_t extent = x.shape()[a];
-  check(index >= -extent && index < extent, "select", "index {} out of range for axis {} of shape {}",
-        index, a, x.shape().to_string());
+  check(index >= -extent && index < extent, "select",
+        "index {} out of range for axis {} of shape {}", index, a, x.shape());
   const int64_t at = index < 0 ? index + extent : index;
   return squeeze(slice(x, a, at, at + 1), a);
 }
@@ -144,7 +143,7 @@ Tensor select(const Tensor& x, int axis, int64_t index) {
 Tensor expand(const Tensor& x, const Shape& shape) {
   check_defined(x, "expand");
   check(broadcast_shapes(x.shape(), shape, "expand") == shape, "expand",
-        "shape {} does not expand to {}", x.shape().to_string(), shape.to_string());
+        "shape {} does not expand to {}", x.shape(), shape);
   return record("expand", x.alias(shape, broadcast_strides(x.shape(), x.strides(), shape), 0), {x},
                 [before = x.shape()](const Tensor& dy) { return std::vector{sum_to(dy, before)}; });
 }
@@ -152,7 +151,7 @@ Tensor expand(const Tensor& x, const Shape& shape) {
 Tensor squeeze(const Tensor& x, int axis) {
   check_defined(x, "squeeze");
   const int a = x.shape().axis(axis, "squeeze");
-  check(x.shape()[a] == 1, "squeeze", "axis {} of shape {} is not 1", a, x.shape().to_string());
+  check(x.shape()[a] == 1, "squeeze", "axis {} of shape {} is not 1", a, x.shape());
   Shape shape = x.shape();
   Shape strides = x.strides();
   shape.erase(a);
@@ -164,7 +163,7 @@ Tensor squeeze(const Tensor& x, int axis) {
 Tensor unsqueeze(const Tensor& x, int axis) {
   check_defined(x, "unsqueeze");
   check(axis >= -x.rank() - 1 && axis <= x.rank(), "unsqueeze", "axis {} out of range for shape {}",
-        axis, x.shape().to_string());
+        axis, x.shape());
   const int a = axis < 0 ? axis + x.rank() + 1 : axis;
   Shape shape = x.shape();
   Shape strides = x.strides();

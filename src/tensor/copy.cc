@@ -111,8 +111,8 @@ void copy_row(To* out, int64_t out_step, const From* in, int64_t in_step, int64_
 }  // namespace
 
 void Tensor::copy_from(const Tensor& source) {
-  check(shape() == source.shape(), "copy_from", "shape {} cannot take shape {}",
-        shape().to_string(), source.shape().to_string());
+  check(shape() == source.shape(), "copy_from", "shape {} cannot take shape {}", shape(),
+        source.shape());
   bump_version();
   if (dtype() == source.dtype() && is_contiguous() && source.is_contiguous()) {
     copy_bytes(static_cast<char*>(raw()), static_cast<const char*>(source.raw()), bytes());

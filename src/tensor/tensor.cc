@@ -80,7 +80,7 @@ Tensor Tensor::arange(int64_t count, DType type) {
 
 Tensor Tensor::copy_of(const void* values, size_t count, const Shape& shape, DType type) {
   check(static_cast<int64_t>(count) == shape.numel(), "from", "{} values do not fill shape {}",
-        count, shape.to_string());
+        count, shape);
   Tensor result = empty(shape, type);
   if (count > 0) {
     std::memcpy(result.raw(), values, static_cast<size_t>(result.bytes()));
@@ -120,8 +120,7 @@ void* Tensor::data_checked(DType type) const {
 }
 
 double Tensor::item() const {
-  check(numel() == 1, "item", "shape {} has {} elements; exactly one is wanted",
-        shape().to_string(), numel());
+  check(numel() == 1, "item", "shape {} has {} elements; exactly one is wanted", shape(), numel());
   return dispatch_dtype(dtype(), "item",
                         [&](auto tag) { return load_double(*static_cast<decltype(tag)*>(raw())); });
 }
@@ -201,8 +200,8 @@ Tensor Tensor::grad() const { return Tensor(checked(impl()).grad); }
 
 void Tensor::set_grad(const Tensor& gradient) {
   check(!gradient.defined() || gradient.shape() == shape(), "set_grad",
-        "gradient {} for a tensor of shape {}",
-        gradient.defined() ? gradient.shape().to_string() : "", shape().to_string());
+        "gradient {} for a tensor of shape {}", gradient.defined() ? gradient.shape() : Shape(),
+        shape());
   checked(impl());
   impl_->grad = gradient.impl_;
 }

@@ -202,6 +202,9 @@ class QuantizedProduct {
 
   /// Tiles of columns as they lie.
   void very_few_rows() {
+    for (int64_t row = 0; row < job_.m; ++row) {
+      group_row<Format>(block(0, 0), x_.words + row * blocks_ * Format::kWords, blocks_);
+    }
     const int64_t tile = streamed_tile(job_.n);
     parallel_for((job_.n + tile - 1) / tile, [&](int64_t index) {
       const int64_t begin = index * tile;

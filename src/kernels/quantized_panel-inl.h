@@ -41,6 +41,11 @@ struct Bytes {
   static HWY_INLINE V add_piece(D d, V sum, V weights, const int32_t* x, int64_t piece) {
     return add_products(sum, weights, hn::LoadU(d, x + piece * static_cast<int64_t>(hn::Lanes(d))));
   }
+  /// The same where x lies in groups of blocks; `half` is where the second half begins.
+  template <class D, class V>
+  static HWY_INLINE V add_quarter(D d, V sum, V weights, const int32_t* x, int64_t half) {
+    return add_products(sum, weights, hn::LoadU(d, x + half));
+  }
   template <class D>
   static HWY_INLINE hn::Vec<D> from_signed(D d, hn::Vec<D> weights) {
     return hn::Xor(weights, hn::Set(d, static_cast<int32_t>(0x80808080u)));
@@ -98,6 +103,12 @@ struct Pairs {
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
     sum = add_products(sum, first_word(d, weights), hn::LoadU(d, x + piece * lanes));
     return add_products(sum, second_word(d, weights), hn::LoadU(d, x + kWords / 2 + piece * lanes));
+  }
+  template <class D, class V>
+  static HWY_INLINE V add_quarter(D d, V sum, V weights, const int32_t* x, int64_t half) {
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    sum = add_products(sum, first_word(d, weights), hn::LoadU(d, x + half));
+    return add_products(sum, second_word(d, weights), hn::LoadU(d, x + half + 8 * lanes));
   }
   template <class D>
   static HWY_INLINE hn::Vec<D> from_signed(D, hn::Vec<D> weights) {

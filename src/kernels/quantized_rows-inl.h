@@ -11,6 +11,8 @@
 #endif
 // clang-format on
 
+#include <algorithm>
+
 #include "kernels/quantized_panel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -22,6 +24,9 @@ using BlockVec = hn::Vec<BlockTag>;
 constexpr auto kBlockLanes = static_cast<int64_t>(hn::MaxLanes(BlockTag()));
 constexpr int64_t kBlockPieces = 8 / kBlockLanes;
 
+constexpr int64_t kColumnBlocks = 96;         // of a column at a time
+constexpr int64_t kQuantizedVeryFewRows = 4;  // rows of A that read B in this way
+
 template <class Format>
 HWY_INLINE void load_block(const BlockQ8* block, BlockVec* weights) {
   const BlockTag d;
@@ -29,6 +34,18 @@ HWY_INLINE void load_block(const BlockQ8* block, BlockVec* weights) {
   for (int64_t i = 0; i < kBlockPieces; ++i) {
     weights[i] =
         Format::from_signed(d, hn::BitCast(d, hn::LoadU(d8, block->values + 4 * kBlockLanes * i)));
+  }
+}
+/// The nibbles of `block`, and behind them of the fourth after it where a vector holds both.
+template <class D>
+HWY_INLINE hn::Vec<D> load_pairs(D d, const BlockQ4* block) {
+  const hn::FixedTag<uint8_t, 16> d8;
+  const hn::FixedTag<int32_t, 4> d32;
+  const auto first = hn::BitCast(d32, hn::LoadU(d8, block->pairs));
+  if constexpr (hn::MaxLanes(D()) == 4) {
+    return first;
+  } else {
+    return hn::Combine(d, hn::BitCast(d32, hn::LoadU(d8, block[4].pairs)), first);
   }
 }
 template <class Format, class D = BlockTag>
@@ -48,30 +65,115 @@ HWY_INLINE void load_block(const BlockQ4* block, BlockVec* weights) {
   }
 }
 
-/// Sum of the lanes of each of kBlockLanes vectors, a vector a lane.
-HWY_INLINE BlockVec sum_each(const BlockVec* v) {
+/// Sums of the four words in each 16 bytes of four vectors: those of vector j at place j there.
+HWY_INLINE BlockVec sum_quads(const BlockVec* v) {
   const BlockTag d;
   const hn::Repartition<int64_t, BlockTag> d64;
-  BlockVec quads[2];
-  for (int64_t i = 0; i < kBlockLanes / 4; ++i) {
-    BlockVec pairs[2];
-    for (int64_t j = 0; j < 2; ++j) {
-      const auto a = v[4 * i + 2 * j];
-      const auto b = v[4 * i + 2 * j + 1];
-      pairs[j] = hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
-    }
-    const auto a = hn::BitCast(d64, pairs[0]);
-    const auto b = hn::BitCast(d64, pairs[1]);
-    quads[i] = hn::Add(hn::BitCast(d, hn::InterleaveLower(d64, a, b)),
-                       hn::BitCast(d, hn::InterleaveUpper(d64, a, b)));
+  BlockVec pairs[2];
+  for (int64_t j = 0; j < 2; ++j) {
+    const auto a = v[2 * j];
+    const auto b = v[2 * j + 1];
+    pairs[j] = hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
   }
-  if constexpr (kBlockLanes == 4) {
-    return quads[0];
+  const auto a = hn::BitCast(d64, pairs[0]);
+  const auto b = hn::BitCast(d64, pairs[1]);
+  return hn::Add(hn::BitCast(d, hn::InterleaveLower(d64, a, b)),
+                 hn::BitCast(d, hn::InterleaveUpper(d64, a, b)));
+}
+
+/// Sum of the lanes of each of kBlockLanes vectors, a vector a lane.
+template <class D = BlockTag>
+HWY_INLINE BlockVec sum_each(const BlockVec* v) {
+  const D d;
+  const BlockVec first = sum_quads(v);
+  if constexpr (hn::MaxLanes(D()) == 4) {
+    return first;
   } else {
-    return hn::Add(hn::ConcatLowerLower(d, quads[1], quads[0]),
-                   hn::ConcatUpperUpper(d, quads[1], quads[0]));
+    const BlockVec second = sum_quads(v + 4);
+    return hn::Add(hn::ConcatLowerLower(d, second, first), hn::ConcatUpperUpper(d, second, first));
   }
 }
+
+/// kBlockLanes blocks of a column with every row of x: store(r, sums). A block's products lie along
+/// a vector.
+template <class Format, class Store>
+HWY_INLINE void group_sums(const BlockQ8* block, const QuantizedRows& x, int64_t rows, int64_t at,
+                           const Store& store) {
+  const BlockTag d;
+  BlockVec weights[kBlockLanes][kBlockPieces];
+  HWY_UNROLL(8)
+  for (int64_t i = 0; i < kBlockLanes; ++i) {
+    load_block<Format>(block + i, weights[i]);
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const int32_t* words = x.words + (r * x.blocks + at) * Format::kWords;
+    BlockVec part[kBlockLanes];
+    HWY_UNROLL(8)
+    for (int64_t i = 0; i < kBlockLanes; ++i) {
+      part[i] = hn::Zero(d);
+      for (int64_t piece = 0; piece < kBlockPieces; ++piece) {
+        part[i] =
+            Format::add_piece(d, part[i], weights[i][piece], words + i * Format::kWords, piece);
+      }
+    }
+    store(r, sum_each(part));
+  }
+}
+
+/// The nibbles of a block fill 16 bytes, so that vector j holds the blocks j, 4 + j. x lies in the
+/// same way: see group_words().
+template <class Format, class Store>
+HWY_INLINE void group_sums(const BlockQ4* block, const QuantizedRows& x, int64_t rows, int64_t at,
+                           const Store& store) {
+  const BlockTag d;
+  const auto mask = hn::Set(d, 0x0f0f0f0f);
+  BlockVec weights[4][2];
+  HWY_UNROLL(4)
+  for (int64_t j = 0; j < 4; ++j) {
+    const auto pairs = load_pairs(d, block + j);
+    weights[j][0] = Format::from_nibbles(d, hn::And(pairs, mask));
+    weights[j][1] = Format::from_nibbles(d, hn::And(hn::ShiftRight<4>(pairs), mask));
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const int32_t* words = x.words + (r * x.blocks + at) * Format::kWords;
+    BlockVec part[4];
+    HWY_UNROLL(4)
+    for (int64_t j = 0; j < 4; ++j) {
+      part[j] = hn::Zero(d);
+      for (int64_t half = 0; half < 2; ++half) {
+        part[j] = Format::add_quarter(d, part[j], weights[j][half], words + j * kBlockLanes,
+                                      half * 4 * kBlockLanes);
+      }
+    }
+    store(r, sum_quads(part));
+  }
+}
+
+/// Words of kBlockLanes blocks of x in the order in which group_sums() reads them: [quarter of the
+/// block's words][j][block 4i + j].
+template <class Format>
+void group_words(int32_t* words) {
+  int32_t grouped[kBlockLanes * Format::kWords];
+  for (int64_t block = 0; block < kBlockLanes; ++block) {
+    for (int64_t w = 0; w < Format::kWords; ++w) {
+      grouped[(w / 4 * 4 + block % 4) * kBlockLanes + block / 4 * 4 + w % 4] =
+          words[block * Format::kWords + w];
+    }
+  }
+  std::copy_n(grouped, kBlockLanes * Format::kWords, words);
+}
+/// Whole groups of each column's part; the blocks after them stay as they are.
+template <class Format>
+void group_row(const BlockQ4*, int32_t* words, int64_t blocks) {
+  for (int64_t part = 0; part < blocks; part += kColumnBlocks) {
+    const int64_t end = HWY_MIN(blocks, part + kColumnBlocks);
+    for (int64_t b = part; b + kBlockLanes <= end; b += kBlockLanes) {
+      group_words<Format>(words + b * Format::kWords);
+    }
+  }
+}
+template <class Format>
+void group_row(const BlockQ8*, int32_t*, int64_t) {}
 
 /// Whole sums of a column's blocks, which stand at [block, block + blocks) of k, with each of
 /// `rows` rows of x: sums[r * row_stride + i].
@@ -81,26 +183,10 @@ HWY_INLINE void column_sums(const Block* column, const QuantizedRows& x, int64_t
   const BlockTag d;
   int64_t b = 0;
   for (; b + kBlockLanes <= blocks; b += kBlockLanes) {
-    BlockVec weights[kBlockLanes][kBlockPieces];
-    HWY_UNROLL(8)
-    for (int64_t i = 0; i < kBlockLanes; ++i) {
-      load_block<Format>(column + b + i, weights[i]);
-    }
-    for (int64_t r = 0; r < rows; ++r) {
-      const int64_t at = r * x.blocks + block + b;
-      const int32_t* words = x.words + at * Format::kWords;
-      BlockVec part[kBlockLanes];
-      HWY_UNROLL(8)
-      for (int64_t i = 0; i < kBlockLanes; ++i) {
-        part[i] = hn::Zero(d);
-        for (int64_t piece = 0; piece < kBlockPieces; ++piece) {
-          part[i] =
-              Format::add_piece(d, part[i], weights[i][piece], words + i * Format::kWords, piece);
-        }
-      }
-      hn::StoreU(hn::Add(sum_each(part), hn::LoadU(d, x.starts + at)), d,
-                 sums + r * row_stride + b);
-    }
+    group_sums<Format>(column + b, x, rows, block + b, [&](int64_t r, BlockVec whole) HWY_ATTR {
+      const auto start = hn::LoadU(d, x.starts + r * x.blocks + block + b);
+      hn::StoreU(hn::Add(whole, start), d, sums + r * row_stride + b);
+    });
   }
   for (; b < blocks; ++b) {
     BlockVec weights[kBlockPieces];
@@ -115,9 +201,6 @@ HWY_INLINE void column_sums(const Block* column, const QuantizedRows& x, int64_t
     }
   }
 }
-
-constexpr int64_t kColumnBlocks = 96;         // of a column at a time
-constexpr int64_t kQuantizedVeryFewRows = 4;  // rows of A that read B in this way
 
 /// What kStreams columns give before the chain over their blocks; on the stack of a tile.
 struct ColumnSums {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """heed beside its peers in one run: run.py --heed HEED --worker WORKER --folder FOLDER [--shared DATA]
 [--json FILE] [--prepare] [NAME…]. A NAME is a work or the beginning of some ("train", "decode-q8_0")."""
-import argparse, importlib.metadata, importlib.util, json, os, platform, subprocess, sys, time
+import argparse, importlib.metadata, importlib.util, json, os, platform, signal, subprocess, sys, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -156,10 +156,14 @@ def main():
     rows = []
     limits = {}
     start = time.time()
-    with open(os.path.join(option.folder, "log"), "w") as log:
-        for number, work in enumerate(chosen, 1):
-            say(f"{work.name} ({number} of {len(chosen)}, {time.time() - start:.0f} s)")
-            rows += run_work(option, work, present, threads, limits, log)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with open(os.path.join(option.folder, "log"), "w") as log:
+            for number, work in enumerate(chosen, 1):
+                say(f"{work.name} ({number} of {len(chosen)}, {time.time() - start:.0f} s)")
+                rows += run_work(option, work, present, threads, limits, log)
+    except KeyboardInterrupt:
+        say("stopped; what was measured until now follows")
     if option.prepare:
         return
     print(f"{platform.machine()}, {threads} threads, {time.strftime('%Y-%m-%d %H:%M')} UTC, "

@@ -23,10 +23,11 @@ constexpr int kRows = 12;  // 24 accumulators of 32 registers
 #else
 constexpr int kRows = 6;  // 12 accumulators of 16
 #endif
-constexpr int kVectors = 2;         // of columns
-constexpr int64_t kDepth = 384;     // k at a time: a panel of A or B streams through L1
-constexpr int64_t kTileRows = 144;  // a tile of C: with its panels about half of L2
-constexpr int64_t kTileColumns = 256;
+constexpr int kVectors = 2;           // of columns
+constexpr int64_t kDepth = 384;       // k at a time with few rows
+constexpr int64_t kPanelDepth = 768;  // k at a time with many: fewer trips of C through L1
+constexpr int64_t kTileRows = 144;    // a tile of C: with its panels about 3/4 of L2
+constexpr int64_t kTileColumns = 128;
 constexpr int64_t kPackedElements = int64_t{4} << 20;  // of A or B in panels at a time
 
 template <class T>
@@ -36,11 +37,21 @@ constexpr int64_t columns() {
 
 int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
-/// C[rows, vectors] (+)= panel of A · columns of B over `depth` steps. A: [kRows][kDepth],
-/// B: [depth] rows, `b_stride` apart; in the compute type, or converted on the way.
-template <int rows, int vectors, class T, class B>
+/// How a panel of A lies. As rows, [kRows][kDepth]: cheap to make, for few rows.
+struct AsRows {
+  static constexpr int64_t kRow = kDepth, kStep = 1;
+};
+/// Turned, [depth][kRows]: one stream instead of kRows, and the next panel is fetched meanwhile.
+struct Turned {
+  static constexpr int64_t kRow = 1, kStep = kRows;
+};
+
+/// C[rows, vectors] (+)= panel of A · columns of B over `depth` steps. B: [depth] rows, `b_stride`
+/// apart; in the compute type, or converted on the way. `next`: the panel of A that comes after a
+/// turned one.
+template <class Panel, int rows, int vectors, class T, class B>
 HWY_NOINLINE void micro_kernel(const T* HWY_RESTRICT a, const B* HWY_RESTRICT b, int64_t b_stride,
-                               int64_t depth, T* c, int64_t c_stride, bool first) {
+                               int64_t depth, T* c, int64_t c_stride, bool first, const T* next) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   hn::Vec<decltype(d)> sum[rows][vectors];
@@ -55,9 +66,12 @@ HWY_NOINLINE void micro_kernel(const T* HWY_RESTRICT a, const B* HWY_RESTRICT b,
     for (int v = 0; v < vectors; ++v) {
       value[v] = load(d, b + v * lanes);
     }
+    if constexpr (std::is_same_v<Panel, Turned>) {
+      hwy::Prefetch(next + i * kRows);
+    }
     HWY_UNROLL(16)
     for (int r = 0; r < rows; ++r) {
-      const auto x = hn::Set(d, a[r * kDepth + i]);
+      const auto x = hn::Set(d, a[r * Panel::kRow + i * Panel::kStep]);
       for (int v = 0; v < vectors; ++v) {
         sum[r][v] = hn::MulAdd(x, value[v], sum[r][v]);
       }
@@ -72,25 +86,26 @@ HWY_NOINLINE void micro_kernel(const T* HWY_RESTRICT a, const B* HWY_RESTRICT b,
   }
 }
 
-template <int vectors, int rows = kRows, class T, class B>
+template <class Panel, int vectors, int rows = kRows, class T, class B>
 void run_micro_kernel(int64_t wanted, const T* a, const B* b, int64_t b_stride, int64_t depth, T* c,
-                      int64_t c_stride, bool first) {
+                      int64_t c_stride, bool first, const T* next = nullptr) {
   if constexpr (rows > 1) {
     if (wanted < rows) {
-      run_micro_kernel<vectors, rows - 1>(wanted, a, b, b_stride, depth, c, c_stride, first);
+      run_micro_kernel<Panel, vectors, rows - 1>(wanted, a, b, b_stride, depth, c, c_stride, first,
+                                                 next);
       return;
     }
   }
-  micro_kernel<rows, vectors>(a, b, b_stride, depth, c, c_stride, first);
+  micro_kernel<Panel, rows, vectors>(a, b, b_stride, depth, c, c_stride, first, next);
 }
 
-/// The same with a packed panel of B, where the piece of C may be narrower: through a buffer.
+/// The same with packed panels of both, where the piece of C may be narrower: through a buffer.
 template <class T>
 void multiply_piece(int64_t rows, int64_t width, const T* a, const T* b, int64_t depth, T* c,
-                    int64_t c_stride, bool first) {
+                    int64_t c_stride, bool first, const T* next) {
   constexpr int64_t kWidth = columns<T>();
   if (width == kWidth) {
-    run_micro_kernel<kVectors>(rows, a, b, kWidth, depth, c, c_stride, first);
+    run_micro_kernel<Turned, kVectors>(rows, a, b, kWidth, depth, c, c_stride, first, next);
     return;
   }
   HWY_ALIGN T buffer[kRows * kWidth];
@@ -98,7 +113,7 @@ void multiply_piece(int64_t rows, int64_t width, const T* a, const T* b, int64_t
     std::copy_n(c + r * c_stride, width, buffer + r * kWidth);
     std::fill_n(buffer + r * kWidth + width, kWidth - width, T{0});
   }
-  run_micro_kernel<kVectors>(rows, a, b, kWidth, depth, buffer, kWidth, first);
+  run_micro_kernel<Turned, kVectors>(rows, a, b, kWidth, depth, buffer, kWidth, first, next);
   for (int64_t r = 0; r < rows; ++r) {
     std::copy_n(buffer + r * kWidth, width, c + r * c_stride);
   }
@@ -113,9 +128,9 @@ int64_t depth_of(const Job<T>& job, int64_t block) {
   return std::min(kDepth, job.k - block * kDepth);
 }
 
-/// Panels of A: [panel][block][kRows][kDepth].
+/// A panel of A as rows: [block][kRows][kDepth].
 template <class T>
-void pack_a(const Job<T>& job, int64_t row, int64_t rows, T* panel) {
+void pack_rows(const Job<T>& job, int64_t row, int64_t rows, T* panel) {
   for (int64_t block = 0; block < blocks_of(job); ++block) {
     pack(job.a, row, block * kDepth, rows, depth_of(job, block), panel, kDepth);
     panel += kRows * kDepth;

@@ -99,8 +99,8 @@ void tile_by_streams(const FewRowsA& a, const B* b, const Streams& streams, floa
       }
       pack_turned(b, row, k, depth, panel, kStreams);
       for (int64_t p = 0; p < a.count(); ++p) {
-        run_micro_kernel<kStreamVectors>(a.rows(p), a.at(p, k), panel, kStreams, depth,
-                                         sums + p * kRows * stride, stride, false);
+        run_micro_kernel<AsRows, kStreamVectors>(a.rows(p), a.at(p, k), panel, kStreams, depth,
+                                                 sums + p * kRows * stride, stride, false);
       }
     }
   }
@@ -120,8 +120,8 @@ void tile_by_rows(const FewRowsA& a, const B* b, int64_t width, float* sums, int
         hwy::Prefetch(from + (i + kStraight) * job.b.row_stride);
       }
       for (int64_t p = 0; p < a.count(); ++p) {
-        run_micro_kernel<kVectors>(a.rows(p), a.at(p, k), from, job.b.row_stride, depth,
-                                   sums + p * kRows * stride + column, stride, false);
+        run_micro_kernel<AsRows, kVectors>(a.rows(p), a.at(p, k), from, job.b.row_stride, depth,
+                                           sums + p * kRows * stride + column, stride, false);
       }
     }
   }
@@ -176,8 +176,8 @@ inline void few_rows_tile(const FewRowsA& a, int64_t begin, int64_t width, float
         const int64_t depth = std::min(kShallow, job.k - k);
         pack_b(job, begin + whole, streams.width, k, depth, panel);
         for (int64_t p = 0; p < a.count(); ++p) {
-          run_micro_kernel<kVectors>(a.rows(p), a.at(p, k), panel, kWidth, depth,
-                                     turned.data() + p * kRows * places, places, false);
+          run_micro_kernel<AsRows, kVectors>(a.rows(p), a.at(p, k), panel, kWidth, depth,
+                                             turned.data() + p * kRows * places, places, false);
         }
       }
     } else {
@@ -195,8 +195,8 @@ inline void few_rows(const Job<float>& job) {
   const int64_t a_panel = blocks_of(job) * kRows * kDepth;
   Scratch<float> packed_a(panels * a_panel);
   for (int64_t p = 0; p < panels; ++p) {
-    pack_a(job, p * kRows, std::min<int64_t>(kRows, job.m - p * kRows),
-           packed_a.data() + p * a_panel);
+    pack_rows(job, p * kRows, std::min<int64_t>(kRows, job.m - p * kRows),
+              packed_a.data() + p * a_panel);
   }
   const FewRowsA a{job, packed_a.data()};
   const int64_t tile = streamed_tile(job.n);

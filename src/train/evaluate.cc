@@ -194,9 +194,11 @@ std::vector<TrainSample> class_samples(const Model& model, const Task& task,
 }
 
 std::vector<TrainSample> number_samples(const Model& model, const Task& task) {
-  const Batch batch = shown_set(task).batch(0);
+  const Loader& set = shown_set(task);
+  const Batch batch = set.batch(0);
   std::vector<TrainSample> samples;
-  for (int64_t row = 0; row < std::min<int64_t>(batch.rows, kSamples); ++row) {
+  const int64_t rows = std::min({batch.rows, set.examples(), static_cast<int64_t>(kSamples)});
+  for (int64_t row = 0; row < rows; ++row) {
     const Tensor features = slice(batch.features, 0, row, row + 1);
     samples.push_back({join_numbers(row_of(batch.features, row)),
                        join_numbers(row_of(batch.labels, row)),

@@ -52,12 +52,31 @@ Batch largest_batch(const Task& task, const TrainOptions& options) {
 }
 
 /// Bytes that a forward pass over the batch keeps for the gradient.
-int64_t kept_by(const Model& model, const Batch& batch, const TrainOptions& options) {
+int64_t measured(const Model& model, const Batch& batch, const TrainOptions& options) {
   const RandomScope random;
   const ActivationScope precision(dtype_from_name(options.precision));
   const int64_t before = memory_stats().in_use;
   const Tensor loss = model.forward(to_input(batch, options, true)).loss;
   return std::max<int64_t>(memory_stats().in_use - before, 0);
+}
+
+/// The same by two small passes: what every row adds, and what is there for any number of rows.
+double kept_by(const Model& model, const Batch& batch, const TrainOptions& options) {
+  constexpr int64_t kSmall = 2;
+  constexpr int64_t kLarger = 6;
+  if (batch.rows <= kLarger) {
+    return static_cast<double>(measured(model, batch, options));
+  }
+  const Batch small = batch_rows(batch, 0, kSmall);
+  const Batch larger = batch_rows(batch, 0, kLarger);
+  measured(model, small, options);  // tables that a model makes on first use are not counted
+  const auto few = static_cast<double>(measured(model, small, options));
+  const auto more = static_cast<double>(measured(model, larger, options));
+  // Rows differ in length; without tokens to count they are alike.
+  const auto size = [&](const Batch& part) {
+    return static_cast<double>(larger.tokens > small.tokens ? part.tokens : part.rows);
+  };
+  return few + (more - few) * (size(batch) - size(small)) / (size(larger) - size(small));
 }
 
 int64_t read_number(const char* file, const char* after = nullptr) {
@@ -99,18 +118,13 @@ MemoryPlan plan_memory(const Task& task, const TrainOptions& options) {
   plan.optimizer = (kMoments + (options.ema > 0.0 ? 1 : 0)) * trainable * kFloat;
   const Batch largest = largest_batch(task, options);
   plan.rows = largest.rows;
-  const Batch one = batch_rows(largest, 0, 1);
-  // Rows of a batch differ in length; without tokens to count they are alike.
-  const bool counts = one.tokens > 0 && !one.pixel_values.defined() && !one.features.defined();
-  const double rows = counts ? static_cast<double>(largest.tokens) / static_cast<double>(one.tokens)
-                             : static_cast<double>(largest.rows);
-  double kept = static_cast<double>(kept_by(*task.model, one, options)) * rows;
+  double kept = kept_by(*task.model, largest, options);
   if (options.recompute) {
-    // One block at a time is computed again.
+    // One block at a time is computed again, and its gradients take about as much once more.
     task.model->set_recompute(false);
-    const double whole = static_cast<double>(kept_by(*task.model, one, options)) * rows;
+    const double whole = kept_by(*task.model, largest, options);
     task.model->set_recompute(true);
-    kept += whole / static_cast<double>(std::max<int64_t>(task.model->layers(), 1));
+    kept += 2.0 * whole / static_cast<double>(std::max<int64_t>(task.model->layers(), 1));
   }
   plan.activations = static_cast<int64_t>(kept * (1.0 + kWorking));
   plan.peak = peak_of(plan, plan.activations, plan.rows < options.batch);

@@ -16,9 +16,9 @@ struct MemoryPlan {
   int64_t rows = 0;         ///< examples of that micro-batch
 };
 
-/// Weights, gradients and moments are counted; activations are measured on one row of the largest
-/// of the first batches and scaled to all its tokens. Random numbers and gradients are left as they
-/// were.
+/// Weights, gradients and moments are counted; activations are measured on a few rows of the
+/// largest of the first batches and scaled to all its tokens. Random numbers and gradients are left
+/// as they were.
 MemoryPlan plan_memory(const Task& task, const TrainOptions& options);
 
 /// Bytes that this process may still take: what the machine has left, or its control group.

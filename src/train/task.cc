@@ -148,6 +148,7 @@ Task regress_task(TrainOptions o) {
   if (data.input.size(0) < 2) {
     o.validation_share = 0.0;  // the tutorial's one example: nothing can be held out
   }
+  o.batch = std::min(o.batch, data.input.size(0));  // no example twice in a step
   Config config = stack_config(o, chosen_arch(o, {"heed-regressor"}), 1);
   config["input_size"] = config["output_size"] = 1;
   const auto [input_mean, input_scale] = mean_and_scale(data.input);

@@ -207,10 +207,32 @@ TEST(MemoryPlan, IsWithinAQuarterOfThePeak) {
   weights.width = 256, weights.context = 16, weights.batch = 2;
   weights.out = folder / "weights";
   expect_plan(weights, "weights");
+  TrainOptions pairs = small_translation(folder, "pairs");
+  pairs.width = 64, pairs.batch = 32, pairs.steps = 2, pairs.eval_every = 100, pairs.probes = 0;
+  pairs.arch = "marian", pairs.layers = 3, pairs.validation_share = 0.0;
+  expect_plan(pairs, "translation");
   TrainOptions micro = o;
   micro.micro_batch = 2;
   micro.out = folder / "micro";
   expect_plan(micro, "micro-batches");
+}
+
+TEST(Watch, TheTutorialsRegressionEndsBelowOne) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "one.jsonl",
+                        "{\"input\": [10,20,30,40,50], \"target\": [12,22,32,42,52]}\n");
+  TrainOptions o;
+  o.task = "regress";
+  o.data = (folder / "one.jsonl").string();
+  o.layers = 2, o.heads = 2, o.width = 16, o.ff = 32, o.dropout = 0.0;
+  o.epochs = 500, o.lr = 1e-3, o.warmup = 0, o.schedule = "constant", o.weight_decay = 0.0;
+  o.clip = 0.0, o.eval_every = 500, o.checkpoint_every = 500, o.quiet = true;
+  o.out = folder / "run";
+  const TrainResult result = train(o);
+  EXPECT_EQ(result.steps, 500);
+  EXPECT_LT(result.loss, 1.0);
+  ASSERT_EQ(result.samples.size(), 1u);
+  EXPECT_EQ(result.samples[0].target, "[12, 22, 32, 42, 52]");
 }
 
 TEST(MemoryPlan, RefusesWhatWillNotFitAndSaysWhatToChange) {

@@ -78,7 +78,15 @@ std::string class_name(const Model& model, int64_t index) {
                : fmt::format("class {}", index);
 }
 
-std::vector<Guess> guesses(const Model& model, const Tensor& logits, const Tokenizer& tokenizer) {
+/// Whether the logits are of the places of the text: a reader that points.
+bool points(const Model& model) {
+  return model.model_type() == "heed-reader" &&
+         Json::parse(model.config(), "config.json").string_or("readout", "attention") ==
+             "attention";
+}
+
+std::vector<Guess> guesses(const Model& model, const Tensor& logits, const Tokenizer& tokenizer,
+                           const std::vector<std::string>& words) {
   std::vector<Guess> list;
   if (!logits.defined() || logits.rank() < 2 || logits.rank() > 3) {
     return list;
@@ -94,11 +102,13 @@ std::vector<Guess> guesses(const Model& model, const Tensor& logits, const Token
                       return shares[static_cast<size_t>(a)] > shares[static_cast<size_t>(b)];
                     });
   const bool tokens = tokenizer && logits.rank() == 3 && model.vocabulary() == logits.size(-1);
+  const bool places = points(model) && words.size() == shares.size();
   for (size_t i = 0; i < kept; ++i) {
     const int64_t id = order[i];
     const auto token = static_cast<int32_t>(id);
     const bool known = tokens && id < tokenizer.vocab_size();
-    const std::string name = known    ? tokenizer.decode(std::vector<int32_t>{token}, false)
+    const std::string name = places   ? words[static_cast<size_t>(id)]
+                             : known  ? tokenizer.decode(std::vector<int32_t>{token}, false)
                              : tokens ? fmt::format("token {}", id)
                                       : class_name(model, id);
     list.push_back({name, shares[static_cast<size_t>(id)]});
@@ -142,7 +152,8 @@ Inspection look(const Model& model, const Tokenizer& tokenizer, const InspectOpt
   input.want_logits = length <= kLong || wanted.gradients;
   if (!wanted.heads.empty() || wanted.no_causal) {
     const NoGrad no_grad;
-    inspection.undisturbed = guesses(model, model.forward(input).logits, tokenizer);
+    inspection.undisturbed =
+        guesses(model, model.forward(input).logits, tokenizer, inspection.input.source);
   }
   inspection.recorder = std::make_unique<Recorder>(wanted);
   std::optional<NoGrad> no_grad;
@@ -150,7 +161,7 @@ Inspection look(const Model& model, const Tokenizer& tokenizer, const InspectOpt
     no_grad.emplace();
   }
   const ModelOutput output = model.forward(input);
-  inspection.prediction = guesses(model, output.logits, tokenizer);
+  inspection.prediction = guesses(model, output.logits, tokenizer, inspection.input.source);
   if (wanted.gradients) {
     if (!output.logits.defined()) {
       fail(ErrorKind::usage, "--show", "gradient needs a model with logits");
@@ -186,6 +197,9 @@ void add_options(OptionTable& table, InspectOptions& o) {
       .choices({"weights", "values", "gradient"});
   table.add("--rollout", &o.rollout, "Attention through all layers together");
   table.add("--heads-table", &o.heads_table, "What each head does, as a table");
+  table.add("--points-at", &o.points_at,
+            "With --heads-table: rank the heads by their weight on this word, from the word asked "
+            "about (or the last one)");
   table.add("--patches", &o.patches, "For images: the weights over the image (svg, png)");
   table.add("--query", &o.query, "With --patches: the query whose weights are shown")
       .range(0, 1 << 20);

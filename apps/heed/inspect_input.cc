@@ -42,7 +42,8 @@ void mark_query(const InspectOptions& options, InspectInput& result) {
   result.asked = *found;
   const auto length = static_cast<int64_t>(result.source.size());
   result.input.token_type_ids = Tensor::zeros({1, length}, DType::i64);
-  result.input.token_type_ids.data<int64_t>()[result.source.rend() - found - 1] = 1;
+  result.asked_place = result.source.rend() - found - 1;
+  result.input.token_type_ids.data<int64_t>()[result.asked_place] = 1;
 }
 
 void read_text(const Model& model, const Tokenizer& tokenizer, const InspectOptions& options,

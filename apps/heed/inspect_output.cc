@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "heed/inspect_view.h"
 #include "heed/io.h"
 #include "heed/open.h"
@@ -18,6 +19,11 @@ namespace {
 constexpr int64_t kPageBudget = 24 << 20;           // bytes of maps in a page
 constexpr int64_t kPageStrongest = 16;              // exact keys a query of a pooled map
 constexpr int64_t kMostNumbers = int64_t{1} << 28;  // floats of a .npy file
+
+struct TableLine {
+  HeadSummary head;
+  double weight;  ///< on the word asked for
+};
 
 class Writer {
  public:
@@ -107,13 +113,53 @@ class Writer {
     return out;
   }
 
+  /// The table's lines: by place, or by how much a head looks at the word asked for.
+  std::vector<TableLine> table_lines() const {
+    std::vector<TableLine> lines;
+    for (HeadSummary& head : head_table(*inspection_.recorder)) {
+      lines.push_back({std::move(head), -1});
+    }
+    if (options_.points_at.empty()) {
+      return lines;
+    }
+    const std::vector<std::string>& words = inspection_.input.source;
+    const auto word = std::find(words.begin(), words.end(), options_.points_at);
+    if (word == words.end()) {
+      fail(ErrorKind::usage, "--points-at", "the text has no {}", quote(options_.points_at));
+    }
+    for (TableLine& line : lines) {
+      const RecordedAttention& seen =
+          inspection_.recorder->at(line.head.place.kind, line.head.place.layer);
+      const int64_t last = seen.queries() - 1;
+      const int64_t asked = inspection_.input.asked_place;
+      const int64_t row = asked < 0 ? last : std::min(asked, last);
+      const Tensor weights =
+          seen.record.weights(0, line.head.head, row, row + 1, 0, seen.keys()).to(DType::f32);
+      check(word - words.begin() < seen.keys(), "--points-at", "a {} attention does not see words",
+            line.head.place.kind);
+      line.weight = static_cast<double>(weights.data<float>()[word - words.begin()]);
+    }
+    std::stable_sort(lines.begin(), lines.end(),
+                     [](const TableLine& a, const TableLine& b) { return a.weight > b.weight; });
+    return lines;
+  }
+
   std::string table_text() const {
-    std::string out = fmt::format("{:<8} {:>5} {:>4} {:>8} {:>9} {:>6}  {}\n", "kind", "layer",
-                                  "head", "entropy", "distance", "share", "pattern");
-    for (const HeadSummary& head : head_table(*inspection_.recorder)) {
-      out += fmt::format("{:<8} {:>5} {:>4} {:>8.3f} {:>9.2f} {:>6.3f}  {}\n", head.place.kind,
-                         head.place.layer, head.head, head.patterns.entropy,
-                         head.patterns.mean_distance, head.output_share, head.pattern);
+    const bool pointing = !options_.points_at.empty();
+    const auto heading = [&](const char* english, const char* korean, int width) {
+      return " " + fit(view_.word(english, korean), width, Align::right);
+    };
+    std::string out = fit(view_.word("kind", "종류"), 8, Align::left) + heading("layer", "층", 5) +
+                      heading("head", "헤드", 4) + heading("entropy", "엔트로피", 8) +
+                      heading("distance", "평균거리", 9) + heading("share", "비중", 6) +
+                      (pointing ? heading("points", "가리킴", 6) : "") + "  " +
+                      view_.word("pattern", "패턴") + "\n";
+    for (const TableLine& line : table_lines()) {
+      const HeadSummary& head = line.head;
+      out += fit(view_.kind_name(head.place.kind), 8, Align::left);
+      out += fmt::format(" {:>5} {:>4} {:>8.3f} {:>9.2f} {:>6.3f}", head.place.layer, head.head,
+                         head.patterns.entropy, head.patterns.mean_distance, head.output_share);
+      out += (pointing ? fmt::format(" {:>6.3f}", line.weight) : "") + "  " + head.pattern + "\n";
     }
     return out;
   }
@@ -168,6 +214,9 @@ class Writer {
       }
       group->maps.push_back(page_map(each, side));
     }
+    // What the page opens on.
+    std::stable_partition(page.groups.begin(), page.groups.end(),
+                          [&](const PageGroup& group) { return group.kind == view_.kind(); });
     return to_html(page);
   }
 

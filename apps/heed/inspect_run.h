@@ -20,7 +20,8 @@ struct InspectOptions {
   std::string text_pair;
   std::string target;  ///< what the decoder reads; empty: what the model says itself
   std::string image;
-  std::string ask;  ///< the word that a reader is asked about
+  std::string ask;        ///< the word that a reader is asked about
+  std::string points_at;  ///< the word that heads should look at, for the table
   std::string kind;
   int64_t layer = -1;
   int64_t head = -1;
@@ -44,7 +45,8 @@ struct InspectInput {
   std::vector<std::string> source;  ///< of input_ids, or of the patches
   std::vector<std::string> target;  ///< of decoder_input_ids
   std::string asked;                ///< the word that a readout starts from
-  Tensor image;                     ///< u8 [H, W, 3]
+  int64_t asked_place = -1;
+  Tensor image;  ///< u8 [H, W, 3]
   int64_t patch_rows = 0, patch_columns = 0, first_patch = 0;
 };
 InspectInput inspect_input(const Model& model, const Tokenizer& tokenizer,

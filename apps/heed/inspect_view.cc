@@ -88,6 +88,22 @@ Tensor InspectView::values_of(const Chosen& each, int64_t rows, int64_t columns)
   return attention.pooled(0, each.head, rows, columns);
 }
 
+std::string InspectView::kind_name(const std::string& kind) const {
+  if (options_.language != "ko") {
+    return kind;
+  }
+  for (const auto& [english, korean] : {std::pair{"self", "셀프"},
+                                        {"encoder", "인코더"},
+                                        {"decoder", "디코더"},
+                                        {"cross", "교차"},
+                                        {"readout", "판독"}}) {
+    if (kind == english) {
+      return korean;
+    }
+  }
+  return kind;
+}
+
 std::string InspectView::title() const {
   std::string text =
       options_.text.value_or(std::filesystem::path(options_.image).filename().string());
@@ -95,6 +111,9 @@ std::string InspectView::title() const {
   text = shorten(text, kMost);
   if (options_.rollout) {
     return fmt::format("{} · {}", text, word("attention rollout", "어텐션 롤아웃"));
+  }
+  if (kind_ == "readout" && chosen_.size() == 1) {
+    return fmt::format("{} · {}", text, kind_name(kind_));
   }
   const std::set<int64_t> layers = this->layers();
   return layers.size() == 1 ? fmt::format("{} · {} {}", text, word("layer", "층"), *layers.begin())

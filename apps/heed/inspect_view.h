@@ -27,6 +27,8 @@ class InspectView {
   std::string word(const char* english, const char* korean) const {
     return options_.language == "ko" ? korean : english;
   }
+  /// A kind of attention by its name in the language asked for.
+  std::string kind_name(const std::string& kind) const;
   std::string title() const;
   std::set<int64_t> layers() const;
   /// The map of a head as the options want it, pooled to at most that many cells.

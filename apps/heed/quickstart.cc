@@ -7,10 +7,11 @@
 
 #include "base/file.h"
 #include "heed/command.h"
+#include "heed/coreference.h"
 #include "heed/open.h"
 #include "heed/picture.h"
 #include "io/json_writer.h"
-#include "train/coreference.h"
+#include "train/live_line.h"
 
 namespace heed::app {
 namespace {
@@ -117,7 +118,7 @@ int run(const Options& options, const Common& common) {
   const CoreferenceReader reader =
       train_coreference(settings, [&](const Progress& progress) { line.show(progress); });
   line.finish();
-  const CoreferenceScore score = score_coreference(reader, settings, kHeldOut);
+  const CoreferenceScore score = score_coreference(reader, kHeldOut);
   std::vector<Heatmap> maps;
   for (const CoreferenceExample& example : tutorial) {
     const std::vector<double> weights = reader.weights(example);

@@ -12,7 +12,11 @@
 
 namespace heed {
 
+struct Parameter;
+
 using NamedTensor = std::pair<std::string, Tensor>;
+/// A model's or a scope's parameters as optimizers take them.
+HEED_API std::vector<NamedTensor> named_tensors(const std::vector<Parameter>& parameters);
 
 /// Parameters that share settings. Undefined settings are the optimizer's.
 struct ParameterGroup {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -122,6 +123,11 @@ struct LinePlot {
 };
 HEED_API std::string to_svg(const LinePlot& plot);
 HEED_API std::string to_png(const LinePlot& plot, double scale = 2.0);
+
+/// Writes a picture by the ending of `path`: .svg or .png.
+HEED_API void save_picture(const std::filesystem::path& path, const Heatmap& map);
+HEED_API void save_picture(const std::filesystem::path& path, const PatchPicture& picture);
+HEED_API void save_picture(const std::filesystem::path& path, const LinePlot& plot);
 
 /// Attention of one place (a layer's head) in a page.
 struct PageMap {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <numeric>
 
 #include "base/check.h"
@@ -40,6 +41,12 @@ Tensor seen_part(const RecordedAttention& attention, int64_t sequence, int64_t h
     keys = std::clamp<int64_t>(end + attention.offset(), 0, keys);
   }
   return attention.record.weights(sequence, head, begin, end, 0, keys).to(DType::f32).contiguous();
+}
+
+/// The cell that position `at` of `extent` falls into, where cell c holds [c * extent / cells,
+/// (c + 1) * extent / cells).
+int64_t cell_of(int64_t at, int64_t extent, int64_t cells) {
+  return ((at + 1) * cells - 1) / extent;
 }
 
 /// Largest of each group of columns.
@@ -92,16 +99,24 @@ Tensor RecordedAttention::pooled(int64_t sequence, int64_t head, int64_t max_row
   if (rows == queries() && columns == keys()) {
     return record.weights(sequence, head).to(DType::f32).contiguous();
   }
+  // A tile of the kernel's rows at a time, as it computes them together; what they show is merged,
+  // as one cell may lie in two tiles. The largest does not depend on the order.
   const Tensor result = Tensor::zeros({rows, columns});
-  parallel_for(rows, [&](int64_t r) {
-    const int64_t end = (r + 1) * queries() / rows;
-    for (int64_t begin = r * queries() / rows; begin < end; begin += kRows) {
-      const int64_t stop = std::min(begin + kRows, end);
-      const Tensor tile = seen_part(*this, sequence, head, begin, stop);
-      for (int64_t i = 0; i < stop - begin; ++i) {
-        pool_row(tile.data<float>() + i * tile.size(1), tile.size(1), keys(), columns,
-                 result.data<float>() + r * columns);
-      }
+  std::mutex merging;
+  parallel_for((queries() + kRows - 1) / kRows, [&](int64_t task) {
+    const int64_t begin = task * kRows, end = std::min(begin + kRows, queries());
+    const Tensor tile = seen_part(*this, sequence, head, begin, end);
+    const int64_t first = cell_of(begin, queries(), rows), last = cell_of(end - 1, queries(), rows);
+    std::vector<float> best(static_cast<size_t>((last - first + 1) * columns), 0.0F);
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t cell = cell_of(row, queries(), rows) - first;
+      pool_row(tile.data<float>() + (row - begin) * tile.size(1), tile.size(1), keys(), columns,
+               best.data() + cell * columns);
+    }
+    float* cells = result.data<float>() + first * columns;
+    const std::lock_guard lock(merging);
+    for (size_t i = 0; i < best.size(); ++i) {
+      cells[i] = std::max(cells[i], best[i]);
     }
   });
   return result;

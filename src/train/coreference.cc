@@ -1,13 +1,13 @@
-#include "train/coreference.h"
+#include "heed/coreference.h"
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "heed/optim.h"
 #include "heed/random.h"
+#include "train/live_line.h"
 
 namespace heed {
 namespace {
@@ -16,10 +16,10 @@ constexpr int64_t kContext = 64;  // words
 constexpr double kPeakRate = 2e-3;
 constexpr double kClip = 1.0;
 
-std::string reader_config(int64_t vocabulary) {
+std::string reader_config(const CoreferenceOptions& options, int64_t vocabulary) {
   nlohmann::ordered_json config;
   config["model_type"] = "heed-reader";
-  config["readout"] = "attention";
+  config["readout"] = options.readout == Readout::attention ? "attention" : "classifier";
   config["vocab_size"] = vocabulary;
   config["max_position_embeddings"] = kContext;
   config["d_model"] = 64;
@@ -29,6 +29,12 @@ std::string reader_config(int64_t vocabulary) {
   config["dropout"] = 0.0;
   config["activation_function"] = "gelu";
   config["pad_token_id"] = 0;
+  if (options.readout == Readout::classifier) {
+    const std::vector<std::string> answers = coreference_answers(options.language);
+    for (size_t i = 0; i < answers.size(); ++i) {
+      config["id2label"][std::to_string(i)] = answers[i];
+    }
+  }
   return config.dump();
 }
 
@@ -56,8 +62,10 @@ Tokenizer word_tokenizer(Language language) {
   return Tokenizer::from_json(file.dump(), "the words of the teaching set");
 }
 
-/// Sentences as one padded batch; labels are the referents' places.
-ModelInput make_batch(const std::vector<CoreferenceExample>& examples, const Tokenizer& tokenizer) {
+/// Sentences as one padded batch; labels are the referents' places, or the answers' classes.
+ModelInput make_batch(const CoreferenceReader& reader,
+                      const std::vector<CoreferenceExample>& examples) {
+  const std::vector<std::string> answers = coreference_answers(reader.options.language);
   size_t longest = 0;
   for (const CoreferenceExample& example : examples) {
     longest = std::max(longest, example.words.size());
@@ -73,11 +81,15 @@ ModelInput make_batch(const std::vector<CoreferenceExample>& examples, const Tok
     const CoreferenceExample& example = examples[static_cast<size_t>(b)];
     for (size_t t = 0; t < example.words.size(); ++t) {
       const int64_t place = b * length + static_cast<int64_t>(t);
-      input.input_ids.data<int64_t>()[place] = tokenizer.token_to_id(example.words[t]).value_or(1);
+      input.input_ids.data<int64_t>()[place] =
+          reader.tokenizer.token_to_id(example.words[t]).value_or(1);
       input.attention_mask.data<int64_t>()[place] = 1;
     }
     input.token_type_ids.data<int64_t>()[b * length + example.query] = 1;
-    input.labels.data<int64_t>()[b] = example.referent;
+    input.labels.data<int64_t>()[b] =
+        reader.options.readout == Readout::attention
+            ? example.referent
+            : std::lower_bound(answers.begin(), answers.end(), example.answer) - answers.begin();
   }
   input.skip_padding = true;
   input.want_logits = true;
@@ -102,22 +114,19 @@ double seconds_now() {
 CoreferenceReader train_coreference(const CoreferenceOptions& options,
                                     const std::function<void(const Progress&)>& progress) {
   CoreferenceReader reader;
+  reader.options = options;
   reader.tokenizer = word_tokenizer(options.language);
-  reader.model = create_model(reader_config(reader.tokenizer.vocab_size()), options.seed);
+  reader.model = create_model(reader_config(options, reader.tokenizer.vocab_size()), options.seed);
   manual_seed(options.seed);
-  std::vector<NamedTensor> parameters;
-  for (const Parameter& parameter : reader.model->parameters()) {
-    parameters.emplace_back(parameter.name, parameter.tensor);
-  }
   OptimizerOptions settings;
   settings.beta2 = 0.98;
-  Optimizer optimizer(decay_groups(parameters, 0.01), settings);
+  Optimizer optimizer(decay_groups(named_tensors(reader.model->parameters()), 0.01), settings);
   const Schedule schedule{ScheduleKind::cosine, kPeakRate, options.steps / 10, options.steps, 0.0};
   const TeachingOptions teaching{options.language, options.seed, false};
   for (int64_t step = 1; step <= options.steps; ++step) {
     const double start = seconds_now();
-    ModelInput input = make_batch(
-        examples_from(teaching, (step - 1) * options.batch, options.batch), reader.tokenizer);
+    ModelInput input =
+        make_batch(reader, examples_from(teaching, (step - 1) * options.batch, options.batch));
     input.training = true;
     const Tensor loss = reader.model->forward(input).loss;
     const double value = loss.item();
@@ -126,36 +135,59 @@ CoreferenceReader train_coreference(const CoreferenceOptions& options,
     optimizer.set_lr(schedule.lr(step));
     optimizer.step(norm > kClip ? kClip / norm : 1.0);
     optimizer.zero_grad();
-    const double seconds = seconds_now() - start;
-    const double tokens = sum(input.attention_mask.to(DType::f32)).item();
-    progress({step, options.steps, value, norm, optimizer.lr(), seconds, tokens / seconds});
+    if (progress) {
+      const double seconds = seconds_now() - start;
+      const double tokens = sum(input.attention_mask.to(DType::f32)).item();
+      progress({step, options.steps, value, norm, optimizer.lr(), seconds, tokens / seconds});
+    }
   }
   return reader;
 }
 
 std::vector<double> CoreferenceReader::weights(const CoreferenceExample& example) const {
+  check(options.readout == Readout::attention, "weights", "a classifier has no readout's weights");
   const NoGrad no_grad;
-  ModelInput input = make_batch({example}, tokenizer);
+  ModelInput input = make_batch(*this, {example});
   input.labels = Tensor();
   return softmax(model->forward(input).logits).to_doubles();
 }
 
-CoreferenceScore score_coreference(const CoreferenceReader& reader,
-                                   const CoreferenceOptions& options, int64_t count) {
+namespace {
+
+/// What each sentence's largest logit stands for: a place, or a class.
+std::vector<int64_t> best_of(const CoreferenceReader& reader,
+                             const std::vector<CoreferenceExample>& examples) {
   const NoGrad no_grad;
+  ModelInput input = make_batch(reader, examples);
+  input.labels = Tensor();
+  return argmax(reader.model->forward(input).logits, 1).to_vector<int64_t>();
+}
+
+}  // namespace
+
+std::string CoreferenceReader::answer(const CoreferenceExample& example) const {
+  const auto best = static_cast<size_t>(best_of(*this, {example}).front());
+  return options.readout == Readout::attention ? example.words[best]
+                                               : coreference_answers(options.language)[best];
+}
+
+CoreferenceScore score_coreference(const CoreferenceReader& reader, int64_t count) {
+  const CoreferenceOptions& options = reader.options;
   const TeachingOptions teaching{options.language, options.seed, true};
+  const std::vector<std::string> answers = coreference_answers(options.language);
   CoreferenceScore score;
   for (int64_t first = 0; first < count; first += options.batch) {
     const auto examples = examples_from(teaching, first, std::min(options.batch, count - first));
-    ModelInput input = make_batch(examples, reader.tokenizer);
-    input.labels = Tensor();
-    const std::vector<double> best = argmax(reader.model->forward(input).logits, 1).to_doubles();
+    const std::vector<int64_t> best = best_of(reader, examples);
     for (size_t i = 0; i < examples.size(); ++i) {
-      const auto place = static_cast<int>(best[i]);
       const auto& words = examples[i].words;
-      score.pointing += place == examples[i].referent;
-      score.accuracy +=
-          words[static_cast<size_t>(place)] == words[static_cast<size_t>(examples[i].referent)];
+      const auto chosen = static_cast<size_t>(best[i]);
+      if (options.readout == Readout::classifier) {
+        score.accuracy += answers[chosen] == examples[i].answer;
+        continue;
+      }
+      score.pointing += best[i] == examples[i].referent;
+      score.accuracy += words[chosen] == words[static_cast<size_t>(examples[i].referent)];
     }
   }
   score.accuracy /= static_cast<double>(count);

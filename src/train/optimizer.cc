@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/parallel.h"
+#include "heed/nn.h"
 #include "heed/ops.h"
 #include "heed/optim.h"
 #include "kernels/elementwise.h"
@@ -39,6 +40,15 @@ void check_options(const OptimizerOptions& o) {
 }
 
 }  // namespace
+
+std::vector<NamedTensor> named_tensors(const std::vector<Parameter>& parameters) {
+  std::vector<NamedTensor> named;
+  named.reserve(parameters.size());
+  for (const Parameter& parameter : parameters) {
+    named.emplace_back(parameter.name, parameter.tensor);
+  }
+  return named;
+}
 
 std::vector<ParameterGroup> decay_groups(const std::vector<NamedTensor>& parameters,
                                          double weight_decay) {

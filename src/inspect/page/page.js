@@ -10,7 +10,7 @@ const words = {
     honest: 'A weight says where a head reads from. It does not by itself say what caused the result.',
     keys: 'Arrow keys move, Home and End go to the row’s ends, Page Up and Page Down change the head.',
     sum: 'Sum of the row', image: 'What this query attends to in the image',
-    kinds: {self: 'Self', encoder: 'Encoder', decoder: 'Decoder', cross: 'Cross'},
+    kinds: {self: 'Self', encoder: 'Encoder', decoder: 'Decoder', cross: 'Cross', readout: 'Readout'},
   },
   ko: {
     kind: '어텐션', layer: '층', head: '헤드', language: 'English', theme: '밝게 또는 어둡게',
@@ -22,7 +22,7 @@ const words = {
     honest: '가중치는 헤드가 어디에서 읽는지를 말할 뿐, 그것만으로 결과의 원인을 말하지는 않습니다.',
     keys: '화살표 키로 움직이고, Home과 End는 행의 끝으로, Page Up과 Page Down은 헤드를 바꿉니다.',
     sum: '행의 합', image: '이 질의가 그림에서 보는 곳',
-    kinds: {self: '셀프', encoder: '인코더', decoder: '디코더', cross: '교차'},
+    kinds: {self: '셀프', encoder: '인코더', decoder: '디코더', cross: '교차', readout: '판독'},
   },
 };
 

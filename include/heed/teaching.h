@@ -36,7 +36,7 @@ struct CoreferenceExample {
   std::vector<int> candidates;  ///< indices of all nouns in order, the referent among them
   int evidence = 0;             ///< index of the adjective that decides
   std::string answer;           ///< the noun without its particle
-  std::string text() const;     ///< words with single spaces between them
+  HEED_API std::string text() const;     ///< words with single spaces between them
 };
 HEED_API CoreferenceExample coreference_example(const TeachingOptions& options, uint64_t index);
 HEED_API std::vector<CoreferenceExample> coreference_examples(const TeachingOptions& options,

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# The library from the outside: installed into an empty prefix, found by CMake and by pkg-config,
+# every public header alone, and nothing shown that is not meant to be.
+set -eu
+build=$(dirname "$1")
+source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "FAILED: $*"; exit 1; }
+
+cmake --build "$build" --target heed_program heed_shared heed_static >"$work/log" 2>&1 || { tail -30 "$work/log"; fail "building the libraries"; }
+cmake --install "$build" --prefix "$work/prefix" >"$work/log" 2>&1 || { tail -30 "$work/log"; fail "cmake --install"; }
+prefix=$work/prefix
+mv "$prefix" "$work/moved" # it must not matter where it lies
+prefix=$work/moved
+library=$(find "$prefix" -name libheed.so)
+folder=$(dirname "$library")
+[ -n "$library" ] && [ -f "$folder/libheed.a" ] || fail "libheed.so and libheed.a"
+[ "$("$prefix/bin/heed" --version)" = "heed $(sed -nE 's/^project\(heed VERSION ([0-9.]+).*/\1/p' "$source/CMakeLists.txt")" ] || fail "the installed program's version"
+readelf -d "$library" | grep -q 'SONAME.*libheed\.so\.[0-9]' || fail "libheed.so has no SONAME"
+
+# Only what HEED_API marks is shown; std:: comes along where a template was instantiated.
+nm -D --defined-only "$library" | awk '{print $NF}' | c++filt >"$work/shown"
+grep -q '^heed::load_model(' "$work/shown" || fail "heed::load_model is not exported"
+strangers=$(grep -vE '(^|[ (&*<,])(heed|std|__gnu_cxx)::' "$work/shown" || true)
+[ -z "$strangers" ] || fail "libheed.so shows what is not its own: $(head -5 <<<"$strangers")"
+! grep -qE 'nlohmann|fmt::v|toml::|hwy::' "$work/shown" || fail "libheed.so shows its dependencies: $(grep -E 'nlohmann|fmt::v|toml::|hwy::' "$work/shown" | head -5)"
+
+for header in "$prefix"/include/heed/*.h; do
+  echo "#include <heed/$(basename "$header")>" >"$work/alone.cc"
+  g++ -std=c++20 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$prefix/include" "$work/alone.cc" || fail "$(basename "$header") does not compile alone"
+done
+
+check_output() { # how it was made, program
+  "$2" >"$work/out" || fail "the consumer made by $1 ends with an error"
+  for text in "kinds of models" "[1, 1, 3, 4]" "error: there/is/no/such/folder"; do
+    grep -qF "$text" "$work/out" || { cat "$work/out"; fail "the consumer made by $1 does not say '$text'"; }
+  done
+}
+
+for kind in shared static; do
+  target=heed::heed component=
+  [ $kind = static ] && target=heed::heed_static component=static
+  if ! cmake -S "$source/tests/install/consumer" -B "$work/$kind" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$prefix" \
+    -DHEED_TARGET=$target -DHEED_COMPONENT=$component >"$work/log" 2>&1 || ! cmake --build "$work/$kind" >>"$work/log" 2>&1; then
+    tail -30 "$work/log"
+    fail "the consumer of $target"
+  fi
+  check_output "CMake ($target)" "$work/$kind/consumer"
+done
+readelf -d "$work/shared/consumer" | grep -q 'NEEDED.*libheed\.so' || fail "the consumer of heed::heed does not use the shared library"
+if readelf -d "$work/static/consumer" | grep -q 'NEEDED.*libheed\.so'; then fail "the consumer of heed::heed_static uses the shared library"; fi
+
+export PKG_CONFIG_PATH=$folder/pkgconfig
+# shellcheck disable=SC2046
+g++ -std=c++20 "$source/tests/install/consumer/consumer.cc" -o "$work/by-pkg-config" $(pkg-config --cflags --libs heed) -Wl,-rpath,"$folder" || fail "the consumer by pkg-config"
+check_output pkg-config "$work/by-pkg-config"
+echo "shared, static and pkg-config consumers work; $(wc -l <"$work/shown") symbols shown"

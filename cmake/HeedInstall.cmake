@@ -7,6 +7,29 @@ install(TARGETS heed_program)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/heed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h")
 
+# Completion scripts and manual pages come from the program's own tables of options.
+set(HEED_BASH_FOLDER ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+set(HEED_ZSH_FOLDER ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+set(HEED_FISH_FOLDER ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+set(HEED_DOCUMENTS ${CMAKE_BINARY_DIR}/documents)
+install(CODE "
+  file(REMOVE_RECURSE \"${HEED_DOCUMENTS}\")
+  file(MAKE_DIRECTORY \"${HEED_DOCUMENTS}\")
+  foreach(call bash:heed zsh:_heed fish:heed.fish)
+    string(REPLACE \":\" \";\" call \${call})
+    list(GET call 0 shell)
+    list(GET call 1 name)
+    execute_process(COMMAND \"$<TARGET_FILE:heed_program>\" completion \${shell}
+      OUTPUT_FILE \"${HEED_DOCUMENTS}/\${name}\" COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()
+  execute_process(COMMAND \"$<TARGET_FILE:heed_program>\" manual -o \"${HEED_DOCUMENTS}/man1\"
+    COMMAND_ERROR_IS_FATAL ANY)
+")
+install(FILES ${HEED_DOCUMENTS}/heed DESTINATION ${HEED_BASH_FOLDER})
+install(FILES ${HEED_DOCUMENTS}/_heed DESTINATION ${HEED_ZSH_FOLDER})
+install(FILES ${HEED_DOCUMENTS}/heed.fish DESTINATION ${HEED_FISH_FOLDER})
+install(DIRECTORY ${HEED_DOCUMENTS}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
+
 set(HEED_CMAKE_FOLDER ${CMAKE_INSTALL_LIBDIR}/cmake/heed)
 install(EXPORT heedTargets NAMESPACE heed:: DESTINATION ${HEED_CMAKE_FOLDER})
 if(MPI_CXX_FOUND)

@@ -156,11 +156,13 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .add("--input", &call->input,
            "safetensors: q [B,Hq,Tq,D], k, v [B,Hkv,Tk,D]; mask (u8, bool: 1 = attend; float: "
            "added), key_padding u8 [B,Tk], grad_output where wanted")
+      .file()
       .required();
   table
       .add("--output", &call->output,
            "safetensors to write: output, weights, lse, and gradients where grad_output came "
            "in")
+      .file()
       .required();
   std::vector<std::string> names;
   for (const AttentionVariant& variant : attention_variants()) {

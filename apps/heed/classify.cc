@@ -71,9 +71,9 @@ int run(const Options& options, const Common& common) {
 
 std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
-  table.add("model", &o->model, "Model folder or run folder of a text classifier").required();
+  table.add("MODEL", &o->model, "Model folder or run folder of a text classifier").required();
   table.add("--text", &o->texts, "Text; may be given several times (default: lines of stdin)");
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model");
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
   table.add("--batch", &o->batch, "Texts at a time").range(1, 4096);
   return [o, &common] { return run(*o, common); };
 }

@@ -31,4 +31,22 @@ Registration::Registration(Command command) {
 
 const std::vector<Command>& commands() { return registry(); }
 
+void add_common(OptionTable& options, Common& common) {
+  options.group("Common");
+  options.add("--threads", &common.threads, "Threads to use (default: one a core)").range(1, 1024);
+  options.add("--json", &common.json, "Print JSON for programs");
+  options.add("--quiet", &common.quiet, "No progress on stderr");
+  options.add("--color", &common.color, "Colours").choices({"auto", "always", "never"});
+}
+
+void for_each_command(const std::function<void(const Command&, const OptionTable&)>& visit) {
+  for (const Command& command : commands()) {
+    Common common;
+    OptionTable options;
+    const std::function<int()> runner = command.setup(options, common);  // holds the values
+    add_common(options, common);
+    visit(command, options);
+  }
+}
+
 }  // namespace heed::app

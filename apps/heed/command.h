@@ -37,4 +37,10 @@ struct Registration {
 /// All subcommands, sorted by name.
 const std::vector<Command>& commands();
 
+/// Adds what every subcommand takes.
+void add_common(OptionTable& options, Common& common);
+
+/// Calls `visit` with every subcommand and the whole table of its options.
+void for_each_command(const std::function<void(const Command&, const OptionTable&)>& visit);
+
 }  // namespace heed::app

@@ -144,11 +144,12 @@ const Registration registration{
            .required();
        table
            .add("--dtype", &options->type,
-                "Type of the matrices: f32, f16, bf16, and for GGUF q8_0 and q4_0 (default: "
-                "as they are)")
+                "Type of the matrices (default: as they are); q8_0 and q4_0 are for GGUF only")
            .choices({"f32", "f16", "bf16", "q8_0", "q4_0"});
-       table.add("--tokenizer", &options->tokenizer,
-                 "Tokenizer file or folder (default: the source's own)");
+       table
+           .add("--tokenizer", &options->tokenizer,
+                "Tokenizer file or folder (default: the source's own)")
+           .file();
        return [options, &common] { return run(*options, common); };
      }}};
 

@@ -40,6 +40,14 @@ void list_sets(bool json) {
   }
 }
 
+std::vector<std::string> set_names() {
+  std::vector<std::string> names;
+  for (const TeachingSet& set : teaching_sets()) {
+    names.push_back(set.name);
+  }
+  return names;
+}
+
 int run(const Options& options, const Common& common) {
   if (options.list) {
     list_sets(common.json);
@@ -82,15 +90,17 @@ const Registration registration{{
      "heed data dates --lang ko --count 5"},
     [](OptionTable& table, const Common& common) -> std::function<int()> {
       auto options = std::make_shared<Options>();
-      table.add("name", &options->name, "The set; see --list");
+      table.add("NAME", &options->name, "The set; see --list").choices(set_names());
       table.add("--list", &options->list, "Show the sets there are");
       table.add("--count", &options->count, "Examples to write").range(1, 100'000'000);
       table.add("--seed", &options->seed, "Another seed gives other examples");
-      table.add("--lang", &options->language, "en or ko").choices({"en", "ko"});
+      table.add("--lang", &options->language, "Language").choices({"en", "ko"});
       table.add("--held-out", &options->held_out,
                 "Examples to judge with: coreference with pairs of nouns that training lacks");
-      table.add("-o,--output", &options->output,
-                "File (.jsonl, .tsv) or folder to write; none: standard output");
+      table
+          .add("-o,--output", &options->output,
+               "File (.jsonl, .tsv) or folder to write (default: standard output)")
+          .file();
       return [options, &common] { return run(*options, common); };
     },
 }};

@@ -70,9 +70,9 @@ int run(const Options& options, const Common& common) {
 
 std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
-  table.add("model", &o->model, "Model folder, run folder or .gguf of an encoder").required();
+  table.add("MODEL", &o->model, "Model folder, run folder or .gguf of an encoder").required();
   table.add("--text", &o->texts, "Text; may be given several times (default: lines of stdin)");
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model");
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
   table.add("--pooling", &o->pooling, "mean of all tokens, or cls: the first one")
       .choices({"mean", "cls"});
   table.add("--raw", &o->raw, "Do not scale to length 1");

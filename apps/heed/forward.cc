@@ -54,8 +54,11 @@ const Registration registration{
            .add("--input", &options->input,
                 "Tensors by Hugging Face's names: input_ids, attention_mask, pixel_values, "
                 "labels, …")
+           .file()
            .required();
-       table.add("--output", &options->output, "Where the results go, as safetensors").required();
+       table.add("--output", &options->output, "Where the results go, as safetensors")
+           .file()
+           .required();
        table.add("--attentions", &options->wanted.attentions,
                  "Add attentions.N [B, H, Tq, Tk] of every layer");
        table.add("--hidden-states", &options->wanted.hidden_states,

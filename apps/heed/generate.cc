@@ -139,10 +139,10 @@ int run(const Options& options, const Common& common) {
 
 std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
-  table.add("model", &o->model, "Model folder, run folder, .gguf or llama2.c .bin").required();
+  table.add("MODEL", &o->model, "Model folder, run folder, .gguf or llama2.c .bin").required();
   Option& prompt =
       table.add("--prompt", &o->prompt, "Text to go on from (default: lines of stdin)");
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model");
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
   table.add("--max-tokens", &o->max_tokens, "Tokens to generate").range(0, 1 << 24);
   table.add("--n", &o->samples, "Samples of each prompt").range(1, 1024);
   table.add("--batch", &o->batch, "Sequences that decode together").range(1, 1024);

@@ -40,7 +40,9 @@ void append_wrapped(std::string& out, const std::string& text, size_t column, si
   out += '\n';
 }
 
-std::string left_column(const Option& option) {
+}  // namespace
+
+std::string option_names(const Option& option) {
   std::string text;
   for (const std::string& alias : option.aliases()) {
     text += alias + ", ";
@@ -53,7 +55,7 @@ std::string left_column(const Option& option) {
   return text + (option.is_positional() && option.is_list() ? "…" : "");
 }
 
-std::string right_column(const Option& option) {
+std::string option_text(const Option& option) {
   std::string text = option.help();
   if (!option.choices().empty() && text.find('\n') == std::string::npos) {
     text += ": " + option.value_name();
@@ -65,8 +67,6 @@ std::string right_column(const Option& option) {
   }
   return text;
 }
-
-}  // namespace
 
 std::string command_list() {
   std::string text;
@@ -89,25 +89,36 @@ std::string program_help() {
          "`heed --version` shows the version.\n";
 }
 
-std::string command_help(const Command& command, const OptionTable& options) {
-  std::string text = command.summary + "\n\nUsage: heed " + command.name;
-  std::vector<std::string> groups;
+std::string usage_line(const Command& command, const OptionTable& options) {
+  std::string text = "heed " + command.name;
   for (const Option& option : options.all()) {
     if (option.is_positional()) {
       const std::string name = option.name() + (option.is_list() ? "…" : "");
       text += option.is_required() ? " " + name : " [" + name + "]";
-    } else if (std::find(groups.begin(), groups.end(), option.group()) == groups.end()) {
-      groups.push_back(option.group());
-    }
-    if (option.is_required() && !option.is_positional()) {
+    } else if (option.is_required()) {
       text += " " + option.name() + " " + option.value_name();
     }
   }
-  text += " [options]\n";
+  return text + " [options]";
+}
+
+std::vector<std::string> option_groups(const OptionTable& options) {
+  std::vector<std::string> groups;
+  for (const Option& option : options.all()) {
+    if (!option.is_positional() &&
+        std::find(groups.begin(), groups.end(), option.group()) == groups.end()) {
+      groups.push_back(option.group());
+    }
+  }
+  return groups;
+}
+
+std::string command_help(const Command& command, const OptionTable& options) {
+  std::string text = command.summary + "\n\nUsage: " + usage_line(command, options) + "\n";
   const auto append_option = [&](const Option& option) {
-    const std::string left = "  " + left_column(option);
+    const std::string left = "  " + option_names(option);
     text += left;
-    append_wrapped(text, right_column(option), kHelpColumn, left.size());
+    append_wrapped(text, option_text(option), kHelpColumn, left.size());
   };
   const bool positionals = std::any_of(options.all().begin(), options.all().end(),
                                        [](const Option& o) { return o.is_positional(); });
@@ -119,7 +130,7 @@ std::string command_help(const Command& command, const OptionTable& options) {
       }
     }
   }
-  for (const std::string& group : groups) {
+  for (const std::string& group : option_groups(options)) {
     text += "\n" + group + ":\n";
     for (const Option& option : options.all()) {
       if (!option.is_positional() && option.group() == group) {
@@ -127,7 +138,8 @@ std::string command_help(const Command& command, const OptionTable& options) {
       }
     }
   }
-  text += "\nExamples:\n";
+  text += "  -h, --help                  Show this\n";
+  text += "  --version                   Show the version\n\nExamples:\n";
   for (const std::string& example : command.examples) {
     text += "  " + example + "\n";
   }

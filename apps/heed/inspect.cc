@@ -181,9 +181,9 @@ void add_options(OptionTable& table, InspectOptions& o) {
   table.add("--text", &o.text, "Text to read");
   table.add("--text-pair", &o.text_pair, "Second text, for models that read pairs");
   table.add("--target", &o.target, "What the decoder reads (default: what the model writes)");
-  table.add("--image", &o.image, "Image to look at");
+  table.add("--image", &o.image, "Image to look at").file();
   table.add("--ask", &o.ask, "For a reader: the word it is asked about (default: \"it\")");
-  table.add("--tokenizer", &o.tokenizer, "Tokenizer file, where the model has none beside it");
+  table.add("--tokenizer", &o.tokenizer, "Tokenizer file, where none lies with the model").file();
   table.add("--kind", &o.kind, "Which attention")
       .choices({"self", "encoder", "decoder", "cross", "readout"});
   table.add("--layer", &o.layer, "Layer, from 0 (default: the last; all for html, json, npy)")
@@ -192,8 +192,7 @@ void add_options(OptionTable& table, InspectOptions& o) {
   table.add("--top-k", &o.top_k, "List this many strongest keys of every query").range(1, 1000);
   table
       .add("--show", &o.show,
-           "weights; values: weights times the values' size; gradient: weights times the "
-           "gradient of the answer")
+           "The weights, times the values' size, or times the gradient of the answer")
       .choices({"weights", "values", "gradient"});
   table.add("--rollout", &o.rollout, "Attention through all layers together");
   table.add("--heads-table", &o.heads_table, "What each head does, as a table");
@@ -205,11 +204,11 @@ void add_options(OptionTable& table, InspectOptions& o) {
       .range(0, 1 << 20);
   table.add("--mute", &o.mute, "LAYER.HEAD to silence, or LAYER.HEAD=SCALE; may be repeated");
   table.add("--no-causal", &o.no_causal, "Let every token see the later ones");
-  table.add("--format", &o.format, "term, svg, png, html, json or npy")
+  table.add("--format", &o.format, "What to make")
       .choices({"term", "svg", "png", "html", "json", "npy"});
-  table.add("-o,--output", &o.output, "File to write (default: stdout)");
-  table.add("--lang", &o.language, "Language of titles: en or ko").choices({"en", "ko"});
-  table.add("--width", &o.width, "Columns of the terminal").range(20, 1000);
+  table.add("-o,--output", &o.output, "File to write (default: stdout)").file();
+  table.add("--lang", &o.language, "Language of titles").choices({"en", "ko"});
+  table.add("--width", &o.width, "Columns to use (default: the terminal's)").range(20, 1000);
 }
 
 std::function<int()> setup(OptionTable& table, const Common& common) {

@@ -26,14 +26,6 @@ int exit_code(ErrorKind kind) {
   return 1;
 }
 
-void add_common(OptionTable& options, Common& common) {
-  options.group("Common");
-  options.add("--threads", &common.threads, "Threads to use (default: one a core)").range(1, 1024);
-  options.add("--json", &common.json, "Print JSON for programs");
-  options.add("--quiet", &common.quiet, "No progress on stderr");
-  options.add("--color", &common.color, "Colours").choices({"auto", "always", "never"});
-}
-
 /// One subcommand as the parser sees it.
 struct Entry {
   const Command* command = nullptr;

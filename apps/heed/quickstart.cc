@@ -157,8 +157,8 @@ int run(const Options& options, const Common& common) {
 
 std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
-  table.add("--out", &o->out, "Folder for pictures and model");
-  table.add("--lang", &o->language, "en or ko (default: by the locale)").choices({"en", "ko"});
+  table.add("--out", &o->out, "Folder for pictures and model").file();
+  table.add("--lang", &o->language, "Language (default: by the locale)").choices({"en", "ko"});
   table.add("--seed", &o->seed, "Another seed, another set and another start");
   return [o, &common] { return run(*o, common); };
 }

@@ -188,7 +188,7 @@ const Registration kTokenize{{
      "heed tokenize --train bpe:8192 --data books/ -o tokenizer.json"},
     [](OptionTable& table, const Common& common) -> std::function<int()> {
       auto options = std::make_shared<Options>();
-      table.add("model", &options->source,
+      table.add("MODEL", &options->source,
                 "Model folder, tokenizer.json, vocab.json, vocab.txt, .model, .gguf or "
                 "llama2.c's tokenizer .bin");
       table.add("--decode", &options->decode, "Read lines of ids and print their text");
@@ -198,10 +198,13 @@ const Registration kTokenize{{
           .add("--train", &options->train,
                "Train a tokenizer instead: char, bpe:N, wordpiece:N or unigram:N")
           .group("Training");
-      table.add("--data", &options->data, "Text files or folders to train on").group("Training");
+      table.add("--data", &options->data, "Text files or folders to train on")
+          .group("Training")
+          .file();
       table
           .add("-o,--output", &options->output,
                "Where the trained tokenizer goes: a folder or tokenizer.json")
+          .file()
           .group("Training");
       return [options, &common] { return run(*options, common); };
     },

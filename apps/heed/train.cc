@@ -19,23 +19,25 @@ struct Flags {
 };
 
 void add_options(OptionTable& table, TrainOptions& o) {
-  table.add("--task", &o.task, "lm, mlm, translate, classify, image-classify, caption or regress");
-  table.add("--data", &o.data, "Files or folders, separated by commas; caption also takes shapes");
-  table.add("--out", &o.out, "Run folder");
-  table.add("--validation", &o.validation, "A validation set of its own");
+  table.add("--task", &o.task, "What to learn (required, here or in --config)")
+      .choices({"lm", "mlm", "translate", "classify", "image-classify", "caption", "regress"});
+  table.add("--data", &o.data, "Files or folders, separated by commas; caption also takes shapes (required)")
+      .file();
+  table.add("--out", &o.out, "Run folder to write (required)").file();
+  table.add("--validation", &o.validation, "A validation set of its own").file();
   table.add("--validation-share", &o.validation_share, "Else this share of the data");
-  table.add("--from", &o.from, "Fine-tune this model folder");
+  table.add("--from", &o.from, "Fine-tune this model folder").file();
   table.add("--freeze", &o.freeze, "Parameters whose names begin so stay as they are");
   table.add("--resume", &o.resume, "Go on from the last checkpoint, exactly");
   table.group("Model");
   table.add("--arch", &o.arch, "model_type (default: the task's usual one)");
-  table.add("--tokenizer", &o.tokenizer, "char, bpe:N, wordpiece:N, unigram:N or a file");
+  table.add("--tokenizer", &o.tokenizer, "char, bpe:N, wordpiece:N, unigram:N or a file").file();
   table.add("--layers", &o.layers, "Blocks a stack");
   table.add("--heads", &o.heads, "Attention heads");
   table.add("--width", &o.width, "Width of a token's row");
   table.add("--ff", &o.ff, "Feed-forward width (default: 4 x width)");
   table.add("--context", &o.context, "Most tokens of a sequence");
-  table.add("--vocab", &o.vocab, "Size of a tokenizer to be trained");
+  table.add("--vocab", &o.vocab, "Size of a tokenizer to be trained (default: the tokenizer's N)");
   table.add("--dropout", &o.dropout, "Dropout rate");
   table.group("Run");
   table.add("--batch,--global-batch", &o.batch, "Examples a step");
@@ -44,7 +46,8 @@ void add_options(OptionTable& table, TrainOptions& o) {
   table.add("--epochs", &o.epochs, "Times through the data");
   table.add("--lr", &o.lr, "Peak learning rate");
   table.add("--warmup", &o.warmup, "Steps of warm-up");
-  table.add("--schedule", &o.schedule, "cosine, linear, constant or inverse-sqrt");
+  table.add("--schedule", &o.schedule, "How the learning rate goes on after the warm-up")
+      .choices({"cosine", "linear", "constant", "inverse-sqrt"});
   table.add("--weight-decay", &o.weight_decay, "Of matrices");
   table.add("--clip", &o.clip, "Largest gradient norm; 0: off");
   table.add("--label-smoothing", &o.label_smoothing, "Of the targets");
@@ -130,9 +133,8 @@ int run(const OptionTable& table, const Flags& flags, const Common& common) {
 std::function<int()> setup(OptionTable& table, const Common& common) {
   auto flags = std::make_shared<Flags>();
   add_options(table, flags->options);
-  table.add("--config", &flags->config, "Options from a TOML file; flags go over it");
-  table.add("--preset", &flags->preset, "tiny, small or base: sizes to start from")
-      .choices({"tiny", "small", "base"});
+  table.add("--config", &flags->config, "Options from a TOML file; flags go over it").file();
+  table.add("--preset", &flags->preset, "Sizes to start from").choices({"tiny", "small", "base"});
   table.add("--dump-config", &flags->dump, "Print the resolved options and stop");
   return [flags, &table, &common] { return run(table, *flags, common); };
 }

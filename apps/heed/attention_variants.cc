@@ -13,13 +13,13 @@ Tensor AttentionTensors::find(const std::string& name) const {
 }
 
 Tensor AttentionTensors::require(const std::string& name) const {
-  const Tensor tensor = find(name);
+  Tensor tensor = find(name);
   check_data(tensor.defined(), file_, "has no tensor '{}'", name);
   return tensor;
 }
 
 Tensor AttentionTensors::leaf(const std::string& name) {
-  const Tensor tensor = require(name);
+  Tensor tensor = require(name);
   check_data(is_floating(tensor.dtype()), file_, "'{}' is {}, wanted a floating type", name,
              name_of(tensor.dtype()));
   return leaves_[name] = tensor.detach().set_requires_grad(true);

@@ -214,7 +214,7 @@ std::string fish_script() {
       if (!option.is_flag()) {
         text += option.is_file() ? " -r -F" : choices.empty() ? " -x" : " -x -a '" + choices + "'";
       }
-      text += " -d '" + fish_text(option.help()) + "'\n";
+      text += fmt::format(" -d '{}'\n", fish_text(option.help()));
     }
   });
   return text;

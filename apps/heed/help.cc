@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kWidth = 96;
 constexpr size_t kHelpColumn = 30;
 
-/// Appends `text` from `column` on, broken at spaces; a newline in the text stays one.
+/// Appends `text` from `column` on, broken at spaces and after bars; a newline stays one.
 void append_wrapped(std::string& out, const std::string& text, size_t column, size_t used) {
   size_t begin = 0;
   bool first = true;
@@ -18,8 +18,13 @@ void append_wrapped(std::string& out, const std::string& text, size_t column, si
     size_t line_end = std::min(text.find('\n', begin), text.size());
     size_t end = std::min(line_end, begin + (kWidth - column));
     if (end < line_end) {
-      const size_t space = text.rfind(' ', end);
-      end = space != std::string::npos && space > begin ? space : end;
+      size_t place = text.find_last_of(" |", end - 1);
+      if (place != std::string::npos && text[place] == '|') {
+        ++place;
+      } else if (text[end] == ' ') {
+        place = end;
+      }
+      end = place != std::string::npos && place > begin ? place : end;
     }
     out.append(first && used < column ? column - used : 0, ' ');
     if (!first || used >= column) {
@@ -43,11 +48,12 @@ void append_wrapped(std::string& out, const std::string& text, size_t column, si
 }  // namespace
 
 std::string option_names(const Option& option) {
-  std::string text;
+  std::string text, more;
   for (const std::string& alias : option.aliases()) {
-    text += alias + ", ";
+    (alias.starts_with("--") ? more : text) +=
+        alias.starts_with("--") ? ", " + alias : alias + ", ";
   }
-  text += option.name();
+  text += option.name() + more;
   const std::string value = option.value_name();
   if (!option.is_positional() && !value.empty()) {
     text += " " + (option.choices().empty() ? value : std::string("NAME"));

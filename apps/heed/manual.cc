@@ -34,6 +34,8 @@ std::string roff(const std::string& text) {
       out += "\\e";
     } else if (text[i] == '-') {
       out += "\\-";
+    } else if (text[i] == '|') {
+      out += "|\\:";  // a long list of choices may be broken here
     } else if (text[i] == '`') {
       out += "\\(ga";
     } else if (text[i] == '~') {

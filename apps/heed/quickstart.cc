@@ -38,17 +38,29 @@ const Phrases& phrases(Language language) {
       "{} sentences with noun pairs never seen in training: {:.1f} % answered right, the largest "
       "weight on the referent in {:.1f} %",
       "\"{}\" stands for: {}", "Pictures, page and model are in {}/",
-      "Next:\n  heed data coreference --count 5\n  heed inspect {0}/model --text \"{1}\" --format "
-      "html "
-      "-o page.html\n  heed info {0}/model\n  heed --help"};
+      "Look at {0}/it-1.svg, or open {0}/attention.html in a browser. Next:\n"
+      "  {2} inspect {0}/model --text \"{1}\"\n"
+      "      the same model on a sentence of yours\n"
+      "  {2} train --task lm --data README.md --tokenizer char --preset tiny --steps 300 --out "
+      "run\n"
+      "      a language model of your own text; then: {2} generate run --prompt heed\n"
+      "  {2} inspect FOLDER --text \"…\" --format html -o page.html\n"
+      "      a model folder from Hugging Face (gpt2, llama, bert, t5, marian, vit, …)\n"
+      "  {2} --help\n      everything else"};
   static const Phrases korean{
       "\"그것\"이 무엇을 가리키는지 찾도록, 이런 문장들로 작은 인코더를 학습합니다 …",
       "학습에서 본 적 없는 명사 쌍으로 된 문장 {}개: 정답 {:.1f} %, 가장 큰 가중치가 지시 대상에 "
       "놓인 비율 {:.1f} %",
       "\"{}\"이 가리키는 것: {}", "그림, 웹 페이지, 모델은 {}/ 에 있습니다",
-      "다음에 해 볼 것:\n  heed data coreference --lang ko --count 5\n  heed inspect {0}/model "
-      "--text \"{1}\" "
-      "--format html -o page.html\n  heed info {0}/model\n  heed --help"};
+      "{0}/it-1.svg를 보거나 {0}/attention.html을 브라우저로 여십시오. 다음에 해 볼 것:\n"
+      "  {2} inspect {0}/model --text \"{1}\" --lang ko\n"
+      "      같은 모델에 다른 문장 넣어 보기\n"
+      "  {2} train --task lm --data README.ko.md --tokenizer char --preset tiny --steps 300 --out "
+      "run\n"
+      "      내 글로 언어 모델 학습하기. 그다음: {2} generate run --prompt heed\n"
+      "  {2} inspect FOLDER --text \"…\" --format html -o page.html --lang ko\n"
+      "      허깅 페이스 모델 폴더 들여다보기 (gpt2, llama, bert, t5, marian, vit, …)\n"
+      "  {2} --help\n      그 밖의 모든 것"};
   return language == Language::korean ? korean : english;
 }
 
@@ -63,6 +75,9 @@ Language chosen_language(const std::string& option) {
   }
   return Language::english;
 }
+
+/// How the program is called from here: by its name where the shell finds it, else by its path.
+std::string program_name() { return std::filesystem::exists("build/heed") ? "build/heed" : "heed"; }
 
 /// The attention from the query over one sentence, as a map of one row.
 Heatmap sentence_map(const CoreferenceExample& example, const std::vector<double>& weights) {
@@ -150,7 +165,9 @@ int run(const Options& options, const Common& common) {
                       100 * score.pointing) +
           "\n");
     print(fmt::format(fmt::runtime(say.written), options.out) + "\n\n");
-    print(fmt::format(fmt::runtime(say.next), options.out, tutorial.front().text()) + "\n");
+    print(
+        fmt::format(fmt::runtime(say.next), options.out, tutorial.front().text(), program_name()) +
+        "\n");
   }
   return 0;
 }

@@ -9,7 +9,7 @@ failed=0
 complain() { echo "FAILED: $*"; failed=1; }
 
 for shell in bash zsh fish; do
-  "$heed" completion $shell >"$work/heed.$shell" || complain "heed completion $shell"
+  "$heed" completion $shell >"$work/heed.$shell" || { complain "heed completion $shell"; exit 1; }
 done
 
 mkdir "$work/folder"
@@ -34,8 +34,8 @@ bash --norc -c 'source "$1"; complete -p heed' _ "$work/heed.bash" | grep -q -- 
 expect_offer "tokenize|train|translate|" heed t
 expect_offer "generate|" heed gen
 expect_offer "--max-tokens|" heed generate --max
-expect_offer "cosine|" heed train --schedule c
-expect_offer "cosine|" heed train --schedule = c
+expect_offer "cosine|" heed train --schedule cos
+expect_offer "cosine|" heed train --schedule = cos
 expect_offer "constant|cosine|inverse-sqrt|linear|" heed train --schedule =
 expect_offer "a model.gguf|" heed info a
 expect_offer "a model.gguf|b.txt|" heed train --data ""

@@ -31,12 +31,12 @@ struct TeachingOptions {
 /// place. Other animals and places may stand around it. A word is a token.
 struct CoreferenceExample {
   std::vector<std::string> words;
-  int query = 0;                ///< index of "it" ("그것은", "그것이")
-  int referent = 0;             ///< index of the noun it stands for
-  std::vector<int> candidates;  ///< indices of all nouns in order, the referent among them
-  int evidence = 0;             ///< index of the adjective that decides
-  std::string answer;           ///< the noun without its particle
-  HEED_API std::string text() const;     ///< words with single spaces between them
+  int query = 0;                      ///< index of "it" ("그것은", "그것이")
+  int referent = 0;                   ///< index of the noun it stands for
+  std::vector<int> candidates;        ///< indices of all nouns in order, the referent among them
+  int evidence = 0;                   ///< index of the adjective that decides
+  std::string answer;                 ///< the noun without its particle
+  HEED_API std::string text() const;  ///< words with single spaces between them
 };
 HEED_API CoreferenceExample coreference_example(const TeachingOptions& options, uint64_t index);
 HEED_API std::vector<CoreferenceExample> coreference_examples(const TeachingOptions& options,

@@ -70,7 +70,8 @@ std::string roff_text(const std::string& text) {
 }
 
 std::string title(const std::string& page) {
-  return fmt::format(".TH {} 1 \"\" \"heed {}\" \"heed\"\n", page, HEED_VERSION);
+  // Ragged right: a list of choices has no spaces to stretch.
+  return fmt::format(".TH {} 1 \"\" \"heed {}\" \"heed\"\n.ad l\n", page, HEED_VERSION);
 }
 
 std::string entry(const Option& option) {

@@ -21,7 +21,9 @@ struct Flags {
 void add_options(OptionTable& table, TrainOptions& o) {
   table.add("--task", &o.task, "What to learn (required, here or in --config)")
       .choices({"lm", "mlm", "translate", "classify", "image-classify", "caption", "regress"});
-  table.add("--data", &o.data, "Files or folders, separated by commas; caption also takes shapes (required)")
+  table
+      .add("--data", &o.data,
+           "Files or folders, separated by commas; caption also takes shapes (required)")
       .file();
   table.add("--out", &o.out, "Run folder to write (required)").file();
   table.add("--validation", &o.validation, "A validation set of its own").file();
@@ -55,9 +57,11 @@ void add_options(OptionTable& table, TrainOptions& o) {
   table.add("--precision", &o.precision, "Activations in training; weights stay in f32")
       .choices({"f32", "bf16", "f16"});
   table.add("--recompute", &o.recompute, "Gradient checkpointing: less memory, same gradients");
-  table.add("--ema", &o.ema, "Keep an average of the weights with this decay, such as 0.999")
+  table
+      .add("--ema", &o.ema, "Keep an average of the weights with this decay, such as 0.999; 0: off")
       .range(0.0, 0.999999);
-  table.add("--patience", &o.patience, "Stop after so many evaluations without a better one");
+  table.add("--patience", &o.patience,
+            "Stop after so many evaluations without a better one; 0: never");
   table.add("--force", &o.force, "Start even where memory will not suffice");
   table.add("--eval-every", &o.eval_every, "Steps (default: a tenth of the run)");
   table.add("--eval-texts", &o.eval_texts, "Texts generated at an evaluation; all at the end");

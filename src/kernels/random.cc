@@ -1,5 +1,7 @@
 #include "kernels/random.h"
 
+#include <algorithm>
+
 #include "base/parallel.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -52,16 +54,38 @@ void philox_words(uint32_t* words, RandomKey key, uint64_t first_block, int64_t 
 }
 
 template <class T>
-void dropout(T* y, const T* x, RandomKey key, double p, int64_t count) {
+void dropout(T* y, const T* x, RandomKey key, double p, std::span<const SampleRange> ranges) {
   constexpr int64_t kTile = 16384;  // elements, a multiple of a Philox block
-  parallel_ranges(count, kTile, [&](int64_t begin, int64_t end) {
+  constexpr int kSampleShift = 34;  // an example has room for 2^34 elements
+  struct Tile {
+    int64_t begin, end;
+    uint64_t first;
+  };
+  std::vector<Tile> tiles;
+  for (const SampleRange& range : ranges) {
+    for (int64_t begin = range.begin; begin < range.end; begin += kTile) {
+      tiles.push_back(
+          {begin, std::min(begin + kTile, range.end),
+           (range.sample << kSampleShift) + static_cast<uint64_t>(begin - range.begin)});
+    }
+  }
+  parallel_for(static_cast<int64_t>(tiles.size()), [&](int64_t index) {
+    const Tile& tile = tiles[static_cast<size_t>(index)];
     HEED_CALL(dropout_range, T)
-    (y + begin, x + begin, key, static_cast<uint64_t>(begin), drop_threshold(p), 1.0 / (1.0 - p),
-     static_cast<size_t>(end - begin));
+    (y + tile.begin, x + tile.begin, key, tile.first, drop_threshold(p), 1.0 / (1.0 - p),
+     static_cast<size_t>(tile.end - tile.begin));
   });
 }
 
-#define HEED_INSTANTIATE(T) template void dropout(T*, const T*, RandomKey, double, int64_t);
+template <class T>
+void dropout(T* y, const T* x, RandomKey key, double p, int64_t count) {
+  const SampleRange whole{0, count, 0};
+  dropout(y, x, key, p, std::span(&whole, 1));
+}
+
+#define HEED_INSTANTIATE(T)                                        \
+  template void dropout(T*, const T*, RandomKey, double, int64_t); \
+  template void dropout(T*, const T*, RandomKey, double, std::span<const SampleRange>);
 HEED_FLOAT_TYPES(HEED_INSTANTIATE)
 #undef HEED_INSTANTIATE
 

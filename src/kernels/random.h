@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "base/samples.h"
 #include "heed/random.h"
 #include "kernels/types.h"
 
@@ -17,5 +18,9 @@ inline uint32_t drop_threshold(double p) { return static_cast<uint32_t>(p * 4294
 /// call on dy gives the gradient. 0 <= p < 1.
 template <class T>
 void dropout(T* y, const T* x, RandomKey key, double p, int64_t count);
+
+/// The same with words of their own for the elements of each example.
+template <class T>
+void dropout(T* y, const T* x, RandomKey key, double p, std::span<const SampleRange> ranges);
 
 }  // namespace heed::kernels

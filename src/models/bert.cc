@@ -1,4 +1,5 @@
 #include "base/check.h"
+#include "base/samples.h"
 #include "models/common.h"
 #include "models/heads.h"
 #include "models/registry.h"
@@ -95,6 +96,7 @@ class Bert final : public Model {
         output.loss = sequence_loss(output.logits, input);
       }
     } else {
+      const RaggedRows ragged(tokens.layout.starts);
       const Tensor read = head_ == Head::masked
                               ? transform_norm_(transform_(rows, activation_))
                               : dropout(rows, classifier_dropout_, input.training);
@@ -192,6 +194,7 @@ class Bert final : public Model {
                              : Tensor::zeros({tokens.layout.rows()}, DType::i64);
     Tensor rows = add(observe("hook_embed", words_(tokens.ids)), segments_(types));
     rows = add(rows, observe("hook_pos_embed", positions_(tokens.positions)));
+    const RaggedRows ragged(pass.layout.starts);
     rows = dropout(norm_(rows), dropout_, input.training);
     observe_hidden("hidden_states", 0, tokens, rows);
     return run_blocks(blocks_, rows, pass, recompute_, [&](int64_t layer, const Tensor& value) {

@@ -1,4 +1,5 @@
 #include "base/check.h"
+#include "base/samples.h"
 #include "models/common.h"
 #include "models/heads.h"
 #include "models/registry.h"
@@ -154,6 +155,7 @@ class DistilBert final : public Model {
     pass.training = input.training;
     Tensor rows = add(observe("hook_embed", words_(tokens.ids)),
                       observe("hook_pos_embed", positions_(tokens.positions)));
+    const RaggedRows ragged(pass.layout.starts);
     rows = dropout(norm_(rows), dropout_, input.training);
     observe_hidden("hidden_states", 0, tokens, rows);
     return run_blocks(blocks_, rows, pass, recompute_, [&](int64_t layer, const Tensor& value) {

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "base/samples.h"
 #include "models/common.h"
 #include "models/cross_decoder.h"
 #include "models/registry.h"
@@ -167,6 +168,7 @@ class Gpt2 final : public Model, public CrossDecoder {
              const TokenRows* tokens) const {
     const Tensor embedded = observe("hook_embed", tokens_(ids));
     Tensor rows = add(embedded, observe("hook_pos_embed", positions_(positions)));
+    const RaggedRows ragged(pass.layout.starts);
     rows = dropout(rows, embedding_dropout_, pass.training);
     auto hidden = [&](int64_t index, const Tensor& value) {
       if (tokens != nullptr) {

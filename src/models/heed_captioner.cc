@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "base/samples.h"
 #include "models/encoder_decoder.h"
 #include "models/layers.h"
 #include "models/registry.h"
@@ -59,6 +60,7 @@ class Captioner final : public EncoderDecoder {
   Tensor run_encoder(const TokenRows& source, const ModelInput& input, Pass& pass) const override {
     const Tensor rows = regions_(feature_rows(input.features, source));
     observe_hidden("encoder_hidden_states", 0, source, rows);
+    const RaggedRows ragged(pass.layout.starts);
     return dropout(rows, dropout_, pass.training);
   }
 

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/check.h"
+#include "base/samples.h"
 
 namespace heed {
 
@@ -131,6 +132,7 @@ Tensor TokenStack::run(const Tensor& embedded, const Tensor& positions, const Pa
       observe_hidden(options_.hidden_name, index, *tokens, value);
     }
   };
+  const RaggedRows ragged(pass.layout.starts);
   Tensor rows = options_.scale == 1.0 ? embedded : mul(embedded, options_.scale);
   rows = add(rows, observe("hook_pos_embed", position_rows(positions)));
   rows = dropout(rows, options_.sizes.dropout, pass.training);

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/samples.h"
 #include "heed/attention_layers.h"
 #include "models/encoder_decoder.h"
 #include "models/registry.h"
@@ -180,6 +181,7 @@ class T5 final : public EncoderDecoder {
         observe_hidden(name, index, *tokens, value);
       }
     };
+    const RaggedRows ragged(pass.layout.starts);
     Tensor rows = dropout(observe("hook_embed", tokens_(ids)), dropout_, pass.training);
     hidden(0, rows);
     const auto last = static_cast<int64_t>(stack.blocks.size()) - 1;

@@ -1,4 +1,5 @@
 #include "base/check.h"
+#include "base/samples.h"
 #include "heed/nn.h"
 #include "heed/precision.h"
 
@@ -20,6 +21,7 @@ Tensor with_residual(const Tensor& residual, double dropout_rate, bool training,
 
 Tensor Block::operator()(const Tensor& rows, const Pass& pass, int64_t layer) const {
   const Parts& p = parts_;
+  const RaggedRows ragged(pass.layout.starts);
   Tensor x = observe("hook_resid_pre", rows);
   auto step = [&](const Norm& norm, double rate, const char* norm_hook, const char* out_hook,
                   auto&& part) {

@@ -1,5 +1,6 @@
 #include "base/check.h"
 #include "base/parallel.h"
+#include "base/samples.h"
 #include "heed/nn.h"
 
 namespace heed {
@@ -92,7 +93,11 @@ Tensor MultiHeadAttention::attend(const Tensor& q, const Tensor& k, const Tensor
         attention(as_batch(q, queries), as_batch(k, keys), as_batch(v, keys), options));
   }
   std::vector<Tensor> parts(static_cast<size_t>(queries.batch));
+  const RandomState random = random_state();
   for (int64_t i = 0; i < queries.batch; ++i) {
+    // The layer takes one random stream, as a batch of equal lengths does; examples differ in it.
+    set_random_state(random);
+    const OneSample sample(i);
     AttentionOptions options = attention_options(queries.length_of(i), keys.length_of(i), training);
     if (bias.defined()) {
       options.bias = slice(slice(bias, 2, 0, queries.length_of(i)), 3, 0, keys.length_of(i));

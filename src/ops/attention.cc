@@ -2,6 +2,7 @@
 
 #include "autograd/node.h"
 #include "base/check.h"
+#include "base/samples.h"
 #include "heed/ops.h"
 #include "ops/attention_problem.h"
 #include "tensor/dispatch.h"
@@ -115,7 +116,12 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   if (!options.training) {
     options.dropout = 0.0;
   }
-  const RandomKey random = options.dropout > 0 ? next_random_key() : RandomKey{};
+  RandomKey random;
+  if (options.dropout > 0) {
+    random = next_random_key();
+    // A head of an example has a stream of its own, 2^40 apart, whatever ran beside it.
+    random.stream += first_of_batch(shape.batch) * static_cast<uint64_t>(shape.heads) << 40;
+  }
   FlashResult flash;
   Tensor output;
   switch (options.kernel) {

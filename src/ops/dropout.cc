@@ -1,3 +1,6 @@
+#include <memory>
+
+#include "base/samples.h"
 #include "heed/random.h"
 #include "kernels/random.h"
 #include "ops/common.h"
@@ -5,12 +8,19 @@
 namespace heed {
 namespace {
 
-Tensor dropped(const Tensor& input, RandomKey key, double p) {
+/// Where the random numbers of a tensor come from; its gradient draws them again.
+struct Mask {
+  RandomKey key;
+  double p;
+  std::vector<SampleRange> ranges;
+};
+
+Tensor dropped(const Tensor& input, const Mask& mask) {
   const Tensor x = input.contiguous();
   Tensor y = Tensor::empty(x.shape(), x.dtype());
   dispatch_float(x.dtype(), "dropout", [&](auto tag) {
     using T = decltype(tag);
-    kernels::dropout(y.data<T>(), x.data<T>(), key, p, x.numel());
+    kernels::dropout(y.data<T>(), x.data<T>(), mask.key, mask.p, mask.ranges);
   });
   return y;
 }
@@ -24,9 +34,11 @@ Tensor dropout(const Tensor& x, double p, bool training) {
     return x;
   }
   // The mask is not kept: the gradient draws the same words again.
-  const RandomKey key = next_random_key();
-  return record("dropout", dropped(x, key, p), {x},
-                [key, p](const Tensor& dy) { return std::vector{dropped(dy, key, p)}; });
+  const int64_t rows = x.rank() > 0 ? x.size(0) : 1;
+  const auto mask =
+      std::make_shared<const Mask>(Mask{next_random_key(), p, sample_ranges(rows, x.numel())});
+  return record("dropout", dropped(x, *mask), {x},
+                [mask](const Tensor& dy) { return std::vector{dropped(dy, *mask)}; });
 }
 
 }  // namespace heed

@@ -1,0 +1,119 @@
+#include "train/ranks.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "base/check.h"
+#include "base/checksum.h"
+#include "base/file.h"
+#include "dist/placement.h"
+#include "io/json.h"
+#include "io/json_writer.h"
+
+namespace heed {
+namespace {
+
+std::string program_fingerprint() {
+  const MappedFile program(std::filesystem::canonical("/proc/self/exe"));
+  return fmt::format("{:016x}", fingerprint_of(program.text()));
+}
+
+}  // namespace
+
+void meet(Communicator& ranks, const TrainOptions& options) {
+  if (ranks.size() == 1) {
+    return;
+  }
+  check_same(ranks, "program", program_fingerprint());
+  check_same(ranks, "option", dump_train_options(options));
+  if (options.batch < ranks.size()) {
+    fail(ErrorKind::usage, "--global-batch",
+         "{} examples a step leave nothing for some of {} ranks", options.batch, ranks.size());
+  }
+  const std::string warning = place_threads(ranks, static_cast<int>(options.threads));
+  if (!warning.empty() && !options.quiet) {
+    std::fprintf(stderr, "heed: warning: %s\n", warning.c_str());
+  }
+}
+
+void check_same_data(Communicator& ranks, const Task& task, const TrainOptions& options) {
+  if (ranks.size() == 1) {
+    return;
+  }
+  std::string text;
+  const auto add = [&](const char* name, const Loader* loader) {
+    if (loader != nullptr) {
+      text += fmt::format("{} of {} examples, fingerprint {:016x}\n", name, loader->examples(),
+                          loader->state().fingerprint);
+    }
+  };
+  add("training set", task.train.get());
+  add("validation set", task.validation.get());
+  text += fmt::format("model configuration {:016x}\n", fingerprint_of(task.model->config()));
+  check_same(ranks, "data set in " + options.data, text);
+  uint64_t weights = 0;
+  for (const Parameter& parameter : task.model->parameters()) {
+    weights = fingerprint_of(parameter.tensor.raw(), static_cast<size_t>(parameter.tensor.bytes()),
+                             weights);
+  }
+  check_same(ranks, "set of first weights", fmt::format("{:016x}", weights));
+}
+
+void broadcast_run(Communicator& ranks, const Model& model, RunState& state) {
+  state = state_from_text(ranks.broadcast(state_to_text(state)));
+  for (const Parameter& parameter : model.parameters()) {
+    Tensor tensor = parameter.tensor;
+    ranks.broadcast(tensor.raw(), static_cast<size_t>(tensor.bytes()));
+    tensor.bump_version();
+  }
+}
+
+void broadcast_tensors(Communicator& ranks, TensorMap& tensors) {
+  JsonWriter list;
+  list.begin_array();
+  for (const auto& [name, tensor] : tensors) {
+    list.begin_object().field("name", name).field("type", static_cast<int64_t>(tensor.dtype()));
+    list.key("shape").begin_array();
+    for (const int64_t extent : tensor.shape()) {
+      list.value(extent);
+    }
+    list.end_array().end_object();
+  }
+  const Json described = Json::parse(ranks.broadcast(list.end_array().text()), "ranks");
+  TensorMap received;
+  for (size_t i = 0; i < described.size(); ++i) {
+    const Json one = described[i];
+    const std::string name = one.string("name");
+    Tensor tensor;
+    if (ranks.leads()) {
+      tensor = tensors.find(name)->second.contiguous();
+    } else {
+      Shape shape;
+      const Json extents = one.at("shape");
+      for (size_t axis = 0; axis < extents.size(); ++axis) {
+        shape.push_back(extents[axis].integer(0, INT64_MAX));
+      }
+      tensor = Tensor::empty(shape, static_cast<DType>(one.integer("type", 0, 255)));
+    }
+    ranks.broadcast(tensor.raw(), static_cast<size_t>(tensor.bytes()));
+    received.emplace(name, tensor);
+  }
+  tensors = std::move(received);
+}
+
+void abort_all(Communicator& ranks, const std::exception& error) {
+  // What all ranks stumble over is said once, by rank 0.
+  constexpr auto kLeadSpeaksFirst = std::chrono::milliseconds(500);
+  if (!ranks.leads()) {
+    std::this_thread::sleep_for(kLeadSpeaksFirst);
+  }
+  const auto* known = dynamic_cast<const Error*>(&error);
+  std::fprintf(stderr, "heed: %s (rank %d; all ranks end)\n", error.what(), ranks.rank());
+  const ErrorKind kind = known != nullptr ? known->kind() : ErrorKind::runtime;
+  ranks.abort(kind == ErrorKind::usage ? 2 : kind == ErrorKind::data ? 3 : 1);
+  std::abort();  // GCC does not see that a virtual call never returns
+}
+
+}  // namespace heed

@@ -1,0 +1,69 @@
+# What goes wrong on one rank ends or steers all of them, and says so.
+source "$(dirname "$0")/common.bash"
+
+# refused CODE WORDS COMMAND…: mpirun must end with that code within a minute and say why.
+refused() {
+  local code=0 wanted=$1 words=$2
+  shift 2
+  timeout 60 "$@" >"$work/out" 2>"$work/said" || code=$?
+  [ "$code" = "$wanted" ] || fail "exit code $code, not $wanted: $(cat "$work/said")"
+  grep -q "$words" "$work/said" || fail "nothing about '$words': $(cat "$work/said")"
+}
+
+# Other options, other data, data that one rank does not have.
+refused 2 "rank 1 has another option than rank 0: 'lr = 0.5" mpirun --oversubscribe \
+  -n 1 "$heed" "${lm[@]}" --steps 2 --out "$work/a" : \
+  -n 1 "$heed" "${lm[@]}" --steps 2 --out "$work/a" --lr 0.5
+mkdir "$work/here" "$work/there"
+head -c 8000 "$work/text.txt" >"$work/here/data.txt"
+near=(train --task lm --data data.txt --tokenizer char "${small[@]}" --batch 16 --steps 2 --out "$work/b")
+refused 3 "(rank 1; all ranks end)" mpirun --oversubscribe \
+  -n 1 -wdir "$work/here" "$heed" "${near[@]}" : -n 1 -wdir "$work/there" "$heed" "${near[@]}"
+head -c 9000 "$work/text.txt" >"$work/there/data.txt"
+refused 2 "rank 1 has another data set" mpirun --oversubscribe \
+  -n 1 -wdir "$work/here" "$heed" "${near[@]}" --out "$work/c" : -n 1 -wdir "$work/there" "$heed" "${near[@]}" --out "$work/c"
+refused 2 "leave nothing for some of 2 ranks" mpirun --oversubscribe -n 2 "$heed" "${lm[@]}" --batch 1 --out "$work/d"
+
+# A number that overflows lies in one rank's rows: every rank skips that step, and only that one.
+awk 'BEGIN { for (i = 0; i < 64; ++i) { x = i == 40 ? "3e38" : i / 64; printf "{\"input\": [%s, 0.5], \"target\": [0.5, %s]}\n", x, x } }' >"$work/numbers.jsonl"
+numbers=(train --task regress --data "$work/numbers.jsonl" "${small[@]}" --validation-share 0 --batch 16 --steps 8)
+ranks 1 "$heed" "${numbers[@]}" --out "$work/n1" >/dev/null
+ranks 2 "$heed" "${numbers[@]}" --out "$work/n2" >/dev/null
+skipped() { grep '"skipped":true' "$1/metrics.jsonl" | sed -E 's/.*"step":([0-9]+).*/\1/' | tr '\n' ' '; }
+[ -n "$(skipped "$work/n1")" ] || fail "no step was skipped"
+[ "$(skipped "$work/n1")" = "$(skipped "$work/n2")" ] || fail "skipped $(skipped "$work/n1") and $(skipped "$work/n2")"
+
+# A write that fails: the checkpoint before it stays the last one.
+ranks 2 "$heed" "${lm[@]}" --steps 4 --checkpoint-every 2 --out "$work/full" >/dev/null
+rm -r "$work/full/checkpoints/step-000004"
+code=0
+(trap '' XFSZ; ulimit -f 100; timeout 60 mpirun --oversubscribe -n 2 "$heed" "${lm[@]}" --steps 4 \
+  --checkpoint-every 2 --out "$work/full" --resume) >/dev/null 2>"$work/said" || code=$?
+[ "$code" != 0 ] || fail "a full disk went unnoticed"
+[ "$(ls "$work/full/checkpoints" | grep -c step)" = 1 ] || fail "checkpoints: $(ls "$work/full/checkpoints")"
+
+# A rank is killed: all end within a minute, and the run goes on from its last checkpoint.
+begin=$SECONDS
+mpirun --oversubscribe -n 2 "$heed" "${lm[@]}" --steps 100000 --checkpoint-every 20 --keep 2 --out "$work/killed" >/dev/null 2>"$work/said" &
+launcher=$!
+for _ in $(seq 300); do
+  [ -e "$work/killed/checkpoints/step-000040" ] && break
+  sleep 0.1
+done
+victim=$(pgrep -P "$launcher" | tail -1)
+kill -9 "$victim"
+code=0
+wait "$launcher" || code=$?
+[ "$code" != 0 ] || fail "the launcher ended as if all were well"
+[ $((SECONDS - begin)) -lt 60 ] || fail "it took $((SECONDS - begin)) s"
+pgrep -f "out $work/killed" >/dev/null && fail "a rank lives on"
+ranks 2 "$heed" "${lm[@]}" --steps 100000 --checkpoint-every 20 --keep 2 --out "$work/killed" --resume >/dev/null 2>&1 &
+launcher=$!
+last=$(ls "$work/killed/checkpoints" | grep step | tail -1)
+for _ in $(seq 300); do
+  [ "$(ls "$work/killed/checkpoints" 2>/dev/null | grep step | tail -1)" \> "$last" ] && break
+  sleep 0.1
+done
+kill -TERM "$launcher"
+wait "$launcher" || true
+[ "$(ls "$work/killed/checkpoints" | grep step | tail -1)" \> "$last" ] || fail "the run did not go on"

@@ -42,7 +42,7 @@ void add_options(OptionTable& table, TrainOptions& o) {
   table.add("--vocab", &o.vocab, "Size of a tokenizer to be trained (default: the tokenizer's N)");
   table.add("--dropout", &o.dropout, "Dropout rate");
   table.group("Run");
-  table.add("--batch,--global-batch", &o.batch, "Examples a step");
+  table.add("--batch,--global-batch", &o.batch, "Examples a step, of all ranks together");
   table.add("--micro-batch", &o.micro_batch, "Examples at a time (default: the batch)");
   table.add("--steps", &o.steps, "Steps (default: by epochs)");
   table.add("--epochs", &o.epochs, "Times through the data");
@@ -68,6 +68,8 @@ void add_options(OptionTable& table, TrainOptions& o) {
   table.add("--probes", &o.probes, "Examples whose attention is kept at each evaluation");
   table.add("--checkpoint-every", &o.checkpoint_every, "Steps (default: a tenth of the run)");
   table.add("--keep", &o.keep, "Checkpoints to keep");
+  table.add("--shard-optimizer", &o.shard_optimizer,
+            "Under mpirun: ranks share out the optimizer's memory (ZeRO 1)");
 }
 
 /// Defaults, then the preset, then the file, then the flags that were given.
@@ -100,7 +102,11 @@ int run(const OptionTable& table, const Flags& flags, const Common& common) {
     print(dump_train_options(options));
     return 0;
   }
+  options.threads = common.threads;
   const TrainResult result = train(options);
+  if (result.rank != 0) {
+    return result.interrupted ? 130 : 0;  // rank 0 speaks for all
+  }
   if (common.json) {
     JsonWriter line;
     line.begin_object().field("steps", result.steps).field("loss", result.loss);

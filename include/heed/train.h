@@ -25,7 +25,7 @@ struct TrainOptions {
   int64_t layers = 4, heads = 4, width = 128, ff = 0, context = 128, vocab = 0;
   double dropout = 0.1;
 
-  int64_t batch = 32;       ///< examples of a step
+  int64_t batch = 32;       ///< examples of a step, of all ranks together
   int64_t micro_batch = 0;  ///< examples at a time; 0: all of them
   int64_t steps = 0;        ///< 0: by epochs
   int64_t epochs = 1;
@@ -48,7 +48,9 @@ struct TrainOptions {
   int64_t checkpoint_every = 0;  ///< steps; 0: a tenth of the run
   int64_t keep = 2;              ///< checkpoints
   bool resume = false;
-  bool force = false;  ///< start even where memory will not suffice
+  bool shard_optimizer = false;  ///< ranks share out moments and updates (ZeRO, stage 1)
+  int64_t threads = 0;           ///< of a rank; 0: its share of the machine's cores
+  bool force = false;            ///< start even where memory will not suffice
   bool quiet = false;
 };
 
@@ -66,11 +68,13 @@ struct TrainResult {
   std::vector<std::pair<std::string, double>> figures;  ///< of the best model: "val_bleu", …
   std::vector<TrainSample> samples;                     ///< of the last evaluation
   bool interrupted = false;  ///< SIGINT or SIGTERM: saved, go on with `resume`
+  int rank = 0;              ///< of this process; only rank 0 writes
 };
 
 /// Trains and leaves a run folder: config.toml, metrics.jsonl, checkpoints/, model/. The same
 /// options give bit-identical weights for any thread count, and a resumed run those of an unbroken
-/// one.
+/// one. Under mpirun every rank calls it with the same options and takes its share of each step; an
+/// error on one rank ends all of them.
 HEED_API TrainResult train(const TrainOptions& options);
 
 /// Sets sizes, batch and rates that go well together for options.task: tiny, small or base.

@@ -92,13 +92,18 @@ int64_t total_bytes(const std::vector<path>& files) {
 
 uint64_t fingerprint_of_files(const std::vector<path>& files, uint64_t seed) {
   for (const path& file : files) {
+    // A copy on another machine is the same file. Where reading all of it would take long, its
+    // time stands for what the samples miss.
+    constexpr int64_t kReadWhole = int64_t{1} << 30;
     std::error_code error;
-    const int64_t facts[2] = {
-        total_bytes({file}),
-        std::filesystem::last_write_time(file, error).time_since_epoch().count()};
+    int64_t facts[2] = {total_bytes({file}), 0};
+    if (facts[0] > kReadWhole) {
+      facts[1] = std::filesystem::last_write_time(file, error).time_since_epoch().count();
+    }
     seed = fingerprint_of(facts, sizeof(facts), seed);
     seed = fingerprint_of(file.extension().string(), seed);
-    seed = fingerprint_of_samples(file, facts[0], seed);
+    seed = facts[0] > kReadWhole ? fingerprint_of_samples(file, facts[0], seed)
+                                 : fingerprint_of(MappedFile(file).text(), seed);
   }
   return seed;
 }

@@ -7,6 +7,7 @@
 #include "base/checksum.h"
 #include "base/text.h"
 #include "data/shard.h"
+#include "data/share.h"
 #include "data/sources.h"
 #include "data/text_reader.h"
 #include "data/tokenize.h"
@@ -133,7 +134,7 @@ TokenShard load_text(const std::string& data, const Tokenizer& tokenizer,
   key.add(options.text_field);
   key.add(tokenizer);
   TokenShard shard = key.find("tokens");
-  if (!shard) {
+  if (!all_have(static_cast<bool>(shard), key.value(), data)) {
     ShardWriter writer(key.file("tokens"), tokenizer.vocab_size());
     BatchTokenizer texts(tokenizer, writer, Form::running);
     const auto end = tokenizer.special().eos;
@@ -164,7 +165,7 @@ PairData load_pairs(const std::string& data, const Tokenizer& source, const Toke
   key.add(source);
   key.add(target);
   PairData pairs{key.find("source"), key.find("target")};
-  if (!pairs.source || !pairs.target) {
+  if (!all_have(pairs.source && pairs.target, key.value(), data)) {
     ShardWriter source_shard(key.file("source"), source.vocab_size());
     ShardWriter target_shard(key.file("target"), target.vocab_size());
     BatchTokenizer sources(source, source_shard, Form::sequence);
@@ -198,7 +199,7 @@ LabelledData load_labelled(const std::string& data, const Tokenizer& tokenizer,
   }
   LabelledData result{key.find("text"), key.find("label"), labels};
   const path names = key.file("labels.json");
-  if (!result.text || !result.label || !std::filesystem::exists(names)) {
+  if (!all_have(result.text && result.label && std::filesystem::exists(names), key.value(), data)) {
     result.labels = labels.empty() ? find_labels(data, options) : labels;
     make_labelled(data, tokenizer, key, result.labels, options);
     write_file_atomically(names, JsonWriter().value(result.labels).text());

@@ -1,12 +1,49 @@
 #include "data/tokenize.h"
 
+#include <cstring>
+
 #include "base/parallel.h"
+#include "data/share.h"
 
 namespace heed {
 namespace {
 constexpr size_t kBatchBytes = size_t{4} << 20;
 constexpr size_t kBatchItems = 16384;
 constexpr size_t kTileBytes = size_t{32} << 10;
+
+/// Every rank has encoded the items of its tiles; afterwards all have all. An item travels as the
+/// number of its ids and the ids.
+void exchange(const TokenizeShare& share, const std::vector<size_t>& tiles,
+              std::vector<std::vector<int32_t>>& ids) {
+  const auto each_item = [&](size_t rank, auto&& fn) {
+    for (size_t tile = rank; tile + 1 < tiles.size(); tile += static_cast<size_t>(share.ranks)) {
+      for (size_t i = tiles[tile]; i < tiles[tile + 1]; ++i) {
+        fn(ids[i]);
+      }
+    }
+  };
+  std::string mine;
+  const auto put = [&](const void* data, size_t bytes) {
+    mine.append(static_cast<const char*>(data), bytes);
+  };
+  each_item(static_cast<size_t>(share.rank), [&](const std::vector<int32_t>& item) {
+    const auto count = static_cast<uint32_t>(item.size());
+    put(&count, sizeof count);
+    put(item.data(), item.size() * sizeof(int32_t));
+  });
+  const std::vector<std::string> all = share.gather(mine);
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    const char* from = all[rank].data();
+    each_item(rank, [&](std::vector<int32_t>& item) {
+      uint32_t count = 0;
+      std::memcpy(&count, from, sizeof count);
+      item.resize(count);
+      std::memcpy(item.data(), from + sizeof count, count * sizeof(int32_t));
+      from += sizeof count + count * sizeof(int32_t);
+    });
+  }
+}
+
 }  // namespace
 
 void BatchTokenizer::add(std::string text) {
@@ -30,7 +67,12 @@ void BatchTokenizer::flush() {
     }
   }
   std::vector<std::vector<int32_t>> ids(items_.size());
+  const TokenizeShare* share = tokenize_share();
+  const int64_t ranks = share != nullptr ? share->ranks : 1;
   parallel_for(static_cast<int64_t>(tiles.size()) - 1, [&](int64_t tile) {
+    if (share != nullptr && tile % ranks != share->rank) {
+      return;
+    }
     for (size_t i = tiles[static_cast<size_t>(tile)]; i < tiles[static_cast<size_t>(tile) + 1];
          ++i) {
       if (form_ == Form::sequence) {
@@ -43,6 +85,9 @@ void BatchTokenizer::flush() {
       }
     }
   });
+  if (share != nullptr) {
+    exchange(*share, tiles, ids);
+  }
   for (const std::vector<int32_t>& sequence : ids) {
     shard_.append(sequence);
     if (form_ == Form::sequence) {

@@ -4,9 +4,12 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "dist/communicator.h"
 #include "heed/generate.h"
 #include "heed/metrics.h"
 #include "heed/ops.h"
+#include "io/json.h"
+#include "io/json_writer.h"
 
 namespace heed {
 namespace {
@@ -16,6 +19,11 @@ constexpr size_t kSamples = 3;
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Whether this rank computes the batch.
+bool is_mine(const Communicator& ranks, int64_t step) {
+  return step % ranks.size() == ranks.rank();
 }
 
 const Loader& shown_set(const Task& task) {
@@ -81,6 +89,8 @@ struct Generated {
 Generated generate_set(const Model& model, const Task& task, const TrainOptions& options,
                        int64_t most) {
   Generated all;
+  std::vector<size_t> writer;  // the rank that writes a text
+  Communicator& ranks = world();
   const Loader& set = *task.validation;
   const int64_t count = most > 0 ? std::min(most, set.examples()) : set.examples();
   int64_t done = 0;
@@ -88,8 +98,13 @@ Generated generate_set(const Model& model, const Task& task, const TrainOptions&
     const Batch batch = set.batch(step);
     const std::vector<int64_t> examples = set.examples_of(step);
     const int64_t rows = std::min(batch.rows, count - done);
-    for (std::string& text : generate_rows(model, task, options, batch, rows)) {
+    std::vector<std::string> texts(static_cast<size_t>(rows));
+    if (is_mine(ranks, step)) {
+      texts = generate_rows(model, task, options, batch, rows);
+    }
+    for (std::string& text : texts) {
       all.texts.push_back(std::move(text));
+      writer.push_back(static_cast<size_t>(step % ranks.size()));
     }
     for (int64_t row = 0; row < rows; ++row) {
       const auto example = static_cast<size_t>(examples[static_cast<size_t>(row)]);
@@ -99,6 +114,15 @@ Generated generate_set(const Model& model, const Task& task, const TrainOptions&
       all.references.push_back(task.texts[example].target);
     }
     done += rows;
+  }
+  if (ranks.size() > 1) {
+    std::vector<std::vector<std::string>> of_rank;
+    for (const std::string& texts : ranks.gather(JsonWriter().value(all.texts).text())) {
+      of_rank.push_back(Json::parse(texts, "ranks").strings());
+    }
+    for (size_t i = 0; i < all.texts.size(); ++i) {
+      all.texts[i] = of_rank[writer[i]][i];
+    }
   }
   return all;
 }
@@ -210,27 +234,46 @@ std::vector<TrainSample> number_samples(const Model& model, const Task& task) {
 /// The loss over the set, and the classes that were true and predicted.
 void run_set(const Model& model, const Task& task, const TrainOptions& options, Evaluation& result,
              std::vector<int64_t>& truth, std::vector<int64_t>& predicted) {
-  double loss = 0.0;
-  int64_t targets = 0;
+  Communicator& ranks = world();
   const bool classes = task.judge == Judge::classes;
-  for (int64_t step = 0; step < task.validation->steps_per_epoch(); ++step) {
-    const Batch batch = task.validation->batch(step);
+  const auto steps = static_cast<size_t>(task.validation->steps_per_epoch());
+  const auto examples = classes ? static_cast<size_t>(task.validation->examples()) : 0;
+  // Ranks take turns at the batches. What another one computes is 0 here, so that the sums over the
+  // ranks are exact, and the figures those of one rank to the bit.
+  std::vector<double> found(3 * steps + 2 * examples, 0.0);
+  for (size_t step = 0; step < steps; ++step) {
+    if (!is_mine(ranks, static_cast<int64_t>(step))) {
+      continue;
+    }
+    const Batch batch = task.validation->batch(static_cast<int64_t>(step));
     ModelInput input = to_input(batch, options, false);
     input.want_logits = classes;
     const ModelOutput output = model.forward(input);
-    loss += output.loss.item() * static_cast<double>(batch.targets);
-    targets += batch.targets;
-    result.tokens += batch.tokens;
+    found[step] = output.loss.item() * static_cast<double>(batch.targets);
+    found[steps + step] = static_cast<double>(batch.targets);
+    found[2 * steps + step] = static_cast<double>(batch.tokens);
     if (classes) {
-      for (const double best : argmax(output.logits, 1).to_doubles()) {
-        predicted.push_back(static_cast<int64_t>(best));
-      }
-      for (const double gold : batch.labels.to_doubles()) {
-        truth.push_back(static_cast<int64_t>(gold));
-      }
+      const auto place = found.begin() + static_cast<int64_t>(3 * steps) +
+                         static_cast<int64_t>(step) * options.batch;
+      const std::vector<double> best = argmax(output.logits, 1).to_doubles();
+      const std::vector<double> gold = batch.labels.to_doubles();
+      std::copy(best.begin(), best.end(), place);
+      std::copy(gold.begin(), gold.end(), place + static_cast<int64_t>(examples));
     }
   }
-  result.loss = loss / static_cast<double>(std::max<int64_t>(targets, 1));
+  found = ranks.sum(found);
+  double loss = 0.0;
+  double targets = 0.0;
+  for (size_t step = 0; step < steps; ++step) {
+    loss += found[step];
+    targets += found[steps + step];
+    result.tokens += static_cast<int64_t>(found[2 * steps + step]);
+  }
+  for (size_t i = 0; i < examples; ++i) {
+    predicted.push_back(static_cast<int64_t>(found[3 * steps + i]));
+    truth.push_back(static_cast<int64_t>(found[3 * steps + examples + i]));
+  }
+  result.loss = loss / std::max(targets, 1.0);
 }
 
 }  // namespace

@@ -15,6 +15,9 @@ struct Progress {
   double lr = 0.0;
   double seconds = 0.0;            ///< of the last step
   double tokens_per_second = 0.0;  ///< of the last step
+  // Of several ranks: how long their gradients were under way, and waited for.
+  double sum_seconds = 0.0;
+  double sum_wait_seconds = 0.0;
 };
 
 /// `step 120/5000 | loss 2.31 | val 2.40 | norm 0.8 | lr 3.0e-4 | 41 ms | 12.4k tok/s | ETA 3m20s`

@@ -46,6 +46,7 @@ void each_option(Options& o, Fn&& fn) {
   fn("eval_every", o.eval_every);
   fn("checkpoint_every", o.checkpoint_every);
   fn("keep", o.keep);
+  fn("shard_optimizer", o.shard_optimizer);
 }
 
 struct Reader {

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/checksum.h"
 #include "base/file.h"
+#include "data/share.h"
 #include "dist/placement.h"
 #include "io/json.h"
 #include "io/json_writer.h"
@@ -36,6 +37,12 @@ void meet(Communicator& ranks, const TrainOptions& options) {
   if (!warning.empty() && !options.quiet) {
     std::fprintf(stderr, "heed: warning: %s\n", warning.c_str());
   }
+}
+
+Task make_task_together(Communicator& ranks, const TrainOptions& options) {
+  const TokenizeTogether together(
+      {ranks.rank(), ranks.size(), [&](std::string_view mine) { return ranks.gather(mine); }});
+  return make_task(options);
 }
 
 void check_same_data(Communicator& ranks, const Task& task, const TrainOptions& options) {

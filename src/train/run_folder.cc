@@ -38,9 +38,7 @@ std::vector<fs::path> checkpoints_of(const fs::path& folder) {
   return found;
 }
 
-std::string state_json(const RunState& state, const fs::path& folder) {
-  JsonWriter json(2);
-  json.begin_object();
+void write_state(JsonWriter& json, const RunState& state) {
   json.field("step", state.step).field("best", state.best);
   json.field("loss_scale", state.loss_scale.scale).field("good_steps", state.loss_scale.good);
   json.field("best_score", state.best_score).field("best_step", state.best_step);
@@ -52,6 +50,12 @@ std::string state_json(const RunState& state, const fs::path& folder) {
   json.field("batch", state.loader.batch);
   json.field("fingerprint", std::to_string(state.loader.fingerprint)).end_object();
   json.field("options", state.options);
+}
+
+std::string state_json(const RunState& state, const fs::path& folder) {
+  JsonWriter json(2);
+  json.begin_object();
+  write_state(json, state);
   json.key("checksums").begin_object();
   for (const char* name : {"model.safetensors", "optimizer.safetensors", "ema.safetensors"}) {
     if (fs::exists(folder / name)) {
@@ -62,12 +66,7 @@ std::string state_json(const RunState& state, const fs::path& folder) {
   return json.text();
 }
 
-RunState read_state(const fs::path& folder) {
-  const Json json = Json::read(folder / "state.json");
-  json.at("checksums").for_each([&](const std::string& name, const Json& sum) {
-    check_data(checksum_of(folder / name) == sum.string(), (folder / name).native(),
-               "does not match its checksum");
-  });
+RunState parse_state(const Json& json) {
   auto whole = [](const Json& object, const char* key) {
     return static_cast<uint64_t>(std::stoull(object.string(key)));
   };
@@ -87,9 +86,33 @@ RunState read_state(const fs::path& folder) {
   return state;
 }
 
+RunState read_state(const fs::path& folder) {
+  const Json json = Json::read(folder / "state.json");
+  json.at("checksums").for_each([&](const std::string& name, const Json& sum) {
+    check_data(checksum_of(folder / name) == sum.string(), (folder / name).native(),
+               "does not match its checksum");
+  });
+  return parse_state(json);
+}
+
 }  // namespace
 
-RunFolder::RunFolder(const fs::path& path, bool resume) : path_(path) {
+std::string state_to_text(const RunState& state) {
+  JsonWriter json;
+  json.begin_object();
+  write_state(json, state);
+  return json.end_object().take();
+}
+
+RunState state_from_text(const std::string& text) {
+  return parse_state(Json::parse(text, "state"));
+}
+
+RunFolder::RunFolder(const fs::path& path, bool resume, bool writes)
+    : path_(path), writes_(writes) {
+  if (!writes) {
+    return;
+  }
   const bool used = fs::exists(path / "metrics.jsonl") || fs::exists(path / "checkpoints");
   if (used && !resume) {
     fail(ErrorKind::usage, path.native(),
@@ -113,6 +136,9 @@ RunFolder::~RunFolder() {
 }
 
 void RunFolder::add_line(const char* name, const std::string& json) const {
+  if (!writes_) {
+    return;
+  }
   std::FILE* file = std::fopen((path_ / name).c_str(), "a");
   const std::string line = json + "\n";
   const bool written =
@@ -125,7 +151,7 @@ void RunFolder::add_line(const char* name, const std::string& json) const {
 
 void RunFolder::cut_lines(const char* name, int64_t step) const {
   const fs::path file = path_ / name;
-  if (!fs::exists(file)) {
+  if (!writes_ || !fs::exists(file)) {
     return;
   }
   std::istringstream lines(read_file(file));
@@ -143,8 +169,11 @@ void RunFolder::cut_lines(const char* name, int64_t step) const {
   write_file_atomically(file, kept);
 }
 
-void RunFolder::save(const Model& model, const Optimizer& optimizer, const Ema& ema,
+void RunFolder::save(const Model& model, const TensorMap& moments, const Ema& ema,
                      const RunState& state, int64_t keep) const {
+  if (!writes_) {
+    return;
+  }
   const fs::path folder = path_ / "checkpoints";
   const fs::path temporary = folder / fmt::format("tmp.{}", getpid());
   const fs::path final_name = folder / fmt::format("step-{:06}", state.step);
@@ -155,7 +184,7 @@ void RunFolder::save(const Model& model, const Optimizer& optimizer, const Ema& 
     weights.emplace(parameter.name, parameter.tensor.detach());
   }
   save_safetensors(temporary / "model.safetensors", weights);
-  save_safetensors(temporary / "optimizer.safetensors", optimizer.state());
+  save_safetensors(temporary / "optimizer.safetensors", moments);
   if (ema.on()) {
     save_safetensors(temporary / "ema.safetensors", ema.state());
   }
@@ -170,7 +199,8 @@ void RunFolder::save(const Model& model, const Optimizer& optimizer, const Ema& 
   }
 }
 
-std::optional<RunState> RunFolder::restore(const Model& model, Optimizer& optimizer,
+std::optional<RunState> RunFolder::restore(const Model& model,
+                                           const std::function<void(const TensorMap&)>& moments,
                                            Ema& ema) const {
   std::vector<fs::path> all = checkpoints_of(path_ / "checkpoints");
   for (auto folder = all.rbegin(); folder != all.rend(); ++folder) {
@@ -183,7 +213,7 @@ std::optional<RunState> RunFolder::restore(const Model& model, Optimizer& optimi
         Tensor tensor = parameter.tensor;
         tensor.copy_from(found->second);
       }
-      optimizer.load_state(load_safetensors(*folder / "optimizer.safetensors"));
+      moments(load_safetensors(*folder / "optimizer.safetensors"));
       if (ema.on()) {
         ema.load_state(load_safetensors(*folder / "ema.safetensors"));
       }

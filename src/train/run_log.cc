@@ -35,7 +35,11 @@ std::string shortened(const std::string& text, size_t most = 120) {
 
 }  // namespace
 
-void RunLog::open(int64_t step) { events_ = std::make_unique<EventFile>(folder_.path(), step + 1); }
+void RunLog::open(int64_t step) {
+  if (folder_.writes()) {
+    events_ = std::make_unique<EventFile>(folder_.path(), step + 1);
+  }
+}
 
 void RunLog::say(const std::string& text) {
   if (!quiet_) {
@@ -45,6 +49,9 @@ void RunLog::say(const std::string& text) {
 }
 
 void RunLog::step(const Progress& progress, bool finite) {
+  if (!events_) {
+    return;  // another rank writes
+  }
   Progress shown = progress;
   shown.validation = validation_;
   line_.show(shown);
@@ -56,6 +63,10 @@ void RunLog::step(const Progress& progress, bool finite) {
   if (!finite) {
     json.field("skipped", true);
   }
+  if (progress.sum_seconds > 0.0) {
+    json.field("sum_seconds", progress.sum_seconds);
+    json.field("sum_wait_seconds", progress.sum_wait_seconds);
+  }
   folder_.add_line("metrics.jsonl", json.end_object().text());
   events_->add_scalar("train/loss", progress.step, progress.loss);
   events_->add_scalar("train/grad_norm", progress.step, progress.norm);
@@ -64,6 +75,9 @@ void RunLog::step(const Progress& progress, bool finite) {
 }
 
 void RunLog::evaluation(int64_t step, const Evaluation& evaluation, bool best, bool final) {
+  if (!events_) {
+    return;  // another rank writes
+  }
   validation_ = evaluation.loss;
   JsonWriter json;
   json.begin_object().field("step", step).field("loss", evaluation.loss);
@@ -96,6 +110,9 @@ void RunLog::evaluation(int64_t step, const Evaluation& evaluation, bool best, b
 }
 
 void RunLog::samples(int64_t step, const std::vector<TrainSample>& samples) {
+  if (!events_) {
+    return;  // another rank writes
+  }
   std::string text;
   for (const TrainSample& sample : samples) {
     folder_.add_line("samples.jsonl", JsonWriter()

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "dist/communicator.h"
 #include "train/task_config.h"
 
 namespace heed {
@@ -191,6 +192,10 @@ LoaderOptions loader_options(const TrainOptions& o, const Model& model, bool val
   options.seed = o.seed;
   options.max_length = model.context() > 0 ? std::min(o.context, model.context()) : o.context;
   options.shuffle = !validation;
+  if (!validation) {  // validation batches are shared out whole
+    options.rank = world().rank();
+    options.ranks = world().size();
+  }
   if (o.validation.empty() && o.validation_share > 0.0) {
     options.validation = o.validation_share;
     options.part = validation ? Part::validation : Part::train;

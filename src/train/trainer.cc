@@ -4,11 +4,14 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/samples.h"
 #include "heed/optim.h"
 #include "heed/train.h"
+#include "train/data_parallel.h"
 #include "train/ema.h"
 #include "train/evaluate.h"
 #include "train/memory_plan.h"
+#include "train/ranks.h"
 #include "train/run_folder.h"
 #include "train/run_log.h"
 #include "train/snapshot.h"
@@ -17,7 +20,9 @@
 namespace heed {
 namespace {
 
-constexpr int kMaxSkips = 10;  // steps in a row without a finite gradient
+constexpr int kMaxSkips = 10;          // steps in a row without a finite gradient
+constexpr int kStepStreams = 16;       // a step has 2^16 random streams
+constexpr int64_t kVerifyEvery = 100;  // steps between comparisons of the ranks' weights
 
 volatile std::sig_atomic_t g_interrupted = 0;
 
@@ -66,24 +71,28 @@ std::vector<NamedTensor> trainable(const Model& model, const std::vector<std::st
 
 class Trainer {
  public:
-  explicit Trainer(const TrainOptions& options)
+  Trainer(const TrainOptions& options, Communicator& ranks)
       : options_(options),
-        folder_(options.out, options.resume),
-        task_(make_task(options)),
+        ranks_(ranks),
+        folder_(options.out, options.resume, ranks.leads()),
+        task_(make_task_together(ranks, options)),
         parameters_(trainable(*task_.model, options.freeze)),
-        optimizer_(decay_groups(parameters_, options.weight_decay),
-                   {.lr = options.lr, .beta2 = 0.98}),
+        parallel_(ranks, parameters_, options.shard_optimizer),
+        optimizer_(parallel_.groups(options.weight_decay), {.lr = options.lr, .beta2 = 0.98}),
         ema_(parameters_, options.ema),
-        log_(folder_, options.quiet),
+        log_(folder_, options.quiet || !ranks.leads()),
         activations_(dtype_from_name(options.precision)) {
+    check_same_data(ranks, task_, options);
     state_.loss_scale = LossScale::for_type(activations_);
     steps_ = options.steps > 0 ? options.steps : options.epochs * task_.train->steps_per_epoch();
     check(steps_ > 0, "train", "there is nothing to do: 0 steps");
     eval_every_ = options.eval_every > 0 ? options.eval_every : std::max<int64_t>(1, steps_ / 10);
     checkpoint_every_ =
         options.checkpoint_every > 0 ? options.checkpoint_every : std::max<int64_t>(1, steps_ / 10);
-    const MemoryPlan plan = plan_memory(task_, options);
-    check_memory(plan, options, available_memory());
+    TrainOptions share = options;  // of this rank
+    share.batch = (options.batch + ranks.size() - 1) / ranks.size();
+    const MemoryPlan plan = plan_memory(task_, share);
+    check_memory(plan, options, available_memory() / ranks.local_size());
     log_.say(describe(plan));
     schedule_ = {schedule_from_name(options.schedule), options.lr,
                  std::min(options.warmup, steps_ / 2), steps_, 0.1};
@@ -95,7 +104,7 @@ class Trainer {
     start();
     TrainResult result;
     int skips = 0;
-    while (state_.step < steps_ && !stopped() && !g_interrupted) {
+    while (state_.step < steps_ && !stopped() && !interrupted()) {
       const double begin = seconds_now();
       const StepOutcome outcome = step();
       skips = outcome.finite || outcome.rescaled ? 0 : skips + 1;
@@ -107,12 +116,13 @@ class Trainer {
       if (last || state_.step % eval_every_ == 0) {
         judge();
       }
-      if (last || stopped() || g_interrupted || state_.step % checkpoint_every_ == 0) {
+      if (last || stopped() || interrupted() || state_.step % checkpoint_every_ == 0) {
         save();
       }
     }
     log_.finish();
-    result.interrupted = g_interrupted && state_.step < steps_ && !stopped();
+    result.interrupted = interrupted() && state_.step < steps_ && !stopped();
+    result.rank = ranks_.rank();
     if (stopped() && state_.step < steps_) {
       log_.say(fmt::format("stopped early at step {}: the best is that of step {}", state_.step,
                            state_.best_step));
@@ -136,60 +146,119 @@ class Trainer {
     int64_t tokens = 0;
     bool finite = true;
     bool rescaled = false;  // an overflow of f16 that a smaller loss scale mends
+    double waited = 0.0;    // for other ranks' gradients
+    double busy = 0.0;      // while gradients were under way
   };
 
+  /// One process stops at once; ranks stop where all have heard of it.
+  bool interrupted() const { return ranks_.size() == 1 ? g_interrupted != 0 : agreed_; }
+
   void start() {
-    const std::string text = dump_train_options(options_);
     if (options_.resume) {
-      if (const auto restored = folder_.restore(*task_.model, optimizer_, ema_)) {
-        TrainOptions before;
-        parse_train_options(restored->options, "config.toml", before);
-        check_data(dump_train_options(before) == text, options_.out.native(),
-                   "the run was started with other options; resume with the same ones "
-                   "(config.toml has them)");
-        state_ = *restored;
-        task_.train->restore(state_.loader);
-        set_random_state(state_.random);
-        folder_.cut_lines("metrics.jsonl", state_.step);
-        folder_.cut_lines("samples.jsonl", state_.step);
-      }
+      restore();
     }
-    state_.options = text;
-    write_file_atomically(folder_.path() / "config.toml", text);
+    state_.options = lasting(options_);
+    if (folder_.writes()) {
+      write_file_atomically(folder_.path() / "config.toml", dump_train_options(options_));
+    }
     log_.open(state_.step);
+  }
+
+  /// What a resumed run must have in common with its beginning. It may go on with other ranks, and
+  /// share out the optimizer or not.
+  static std::string lasting(TrainOptions options) {
+    options.shard_optimizer = false;
+    return dump_train_options(options);
+  }
+
+  /// Rank 0 reads the last checkpoint; the others get it from there.
+  void restore() {
+    TensorMap moments;
+    std::optional<RunState> restored;
+    if (folder_.writes()) {
+      restored = folder_.restore(
+          *task_.model,
+          [&](const TensorMap& found) {
+            parallel_.load_state(optimizer_, found);
+            moments = found;
+          },
+          ema_);
+    }
+    if (ranks_.broadcast(std::string(restored ? "found" : "")).empty()) {
+      return;
+    }
+    state_ = restored.value_or(RunState());
+    if (ranks_.size() > 1) {
+      broadcast_run(ranks_, *task_.model, state_);
+      broadcast_tensors(ranks_, moments);
+      parallel_.load_state(optimizer_, moments);
+      TensorMap averages = ema_.state();
+      broadcast_tensors(ranks_, averages);
+      ema_.load_state(averages);
+    }
+    TrainOptions before;
+    parse_train_options(state_.options, "config.toml", before);
+    check_data(lasting(before) == lasting(options_), options_.out.native(),
+               "the run was started with other options; resume with the same ones "
+               "(config.toml has them)");
+    task_.train->restore(state_.loader);
+    folder_.cut_lines("metrics.jsonl", state_.step);
+    folder_.cut_lines("samples.jsonl", state_.step);
   }
 
   StepOutcome step() {
     const Batch batch = task_.train->next();
     StepOutcome outcome;
+    const int64_t first = options_.batch * ranks_.rank() / ranks_.size();
     const int64_t micro = options_.micro_batch > 0 ? options_.micro_batch : batch.rows;
+    double part_loss = 0.0;
     for (int64_t begin = 0; begin < batch.rows; begin += micro) {
       const Batch part = micro >= batch.rows
                              ? batch
                              : batch_rows(batch, begin, std::min(begin + micro, batch.rows));
-      const double share = static_cast<double>(part.targets) /
-                           static_cast<double>(std::max<int64_t>(batch.targets, 1));
+      if (part.targets == 0) {
+        continue;  // a mean over nothing
+      }
+      // Each part counts by its targets among those of all ranks, and draws for its own examples:
+      // neither micro-batches nor the number of ranks change what a step computes.
+      const double share =
+          static_cast<double>(part.targets) / static_cast<double>(batch.global_targets);
+      const SampleScope samples(first + begin, part.rows);
+      set_random_state({options_.seed, static_cast<uint64_t>(state_.step) << kStepStreams});
       const ActivationScope precision(activations_);
       const Tensor loss = task_.model->forward(to_input(part, options_, true)).loss;
-      outcome.loss += loss.item() * share;
+      part_loss += loss.item() * share;
+      if (begin + micro >= batch.rows) {
+        parallel_.last_pass();
+      }
       const double factor = share * state_.loss_scale.scale;
       backward(factor == 1.0 ? loss : mul(loss, factor));
     }
-    outcome.tokens = batch.tokens;
+    const StepSums sums = parallel_.finish(optimizer_, part_loss, static_cast<double>(batch.tokens),
+                                           g_interrupted != 0);
+    agreed_ = sums.interrupted;
+    outcome.loss = sums.loss;
+    outcome.tokens = static_cast<int64_t>(sums.tokens);
     const double scale = state_.loss_scale.scale;
-    outcome.norm = optimizer_.grad_norm() / scale;
+    outcome.norm = sums.norm / scale;
+    outcome.waited = sums.waited;
+    outcome.busy = sums.busy;
     outcome.finite = std::isfinite(outcome.norm) && std::isfinite(outcome.loss);
     ++state_.step;
     optimizer_.set_lr(schedule_.lr(state_.step));
     if (outcome.finite) {
       const bool clips = options_.clip > 0.0 && outcome.norm > options_.clip;
       optimizer_.step((clips ? options_.clip / outcome.norm : 1.0) / scale);
+      parallel_.share_weights();
       ema_.update(state_.step);
     }
     if (activations_ == DType::f16) {
       outcome.rescaled = state_.loss_scale.update(outcome.finite);
     }
     optimizer_.zero_grad();
+    if (state_.step % kVerifyEvery == 0) {
+      parallel_.check_weights();
+    }
     return outcome;
   }
 
@@ -199,6 +268,8 @@ class Trainer {
     progress.lr = optimizer_.lr();
     progress.seconds = seconds;
     progress.tokens_per_second = static_cast<double>(outcome.tokens) / seconds;
+    progress.sum_seconds = outcome.busy;
+    progress.sum_wait_seconds = outcome.waited;
     log_.step(progress, outcome.finite);
   }
 
@@ -226,7 +297,7 @@ class Trainer {
       log_.evaluation(state_.step, found, best, false);
       samples_ = std::move(found.samples);
     }
-    if (options_.probes > 0) {
+    if (options_.probes > 0 && folder_.writes()) {
       save_snapshot(
           *task_.model, task_, options_, state_.step,
           folder_.path() / "snapshots" / fmt::format("step-{:06}.safetensors", state_.step));
@@ -244,15 +315,29 @@ class Trainer {
     const bool whole = !generates || options_.eval_texts == 0 ||
                        options_.eval_texts >= task_.validation->examples();
     if (!whole || best_.loss != state_.best) {  // looked at in part, or before the run went on
-      const std::unique_ptr<Model> best = load_model(folder_.path() / "model");
+      const std::unique_ptr<Model> best =
+          ranks_.size() == 1 ? load_model(folder_.path() / "model") : best_everywhere();
       best_ = evaluate(*best, task_, options_, 0, sample_seed());
     }
     result.figures = best_.figures;
     log_.evaluation(state_.step, best_, true, true);
   }
 
+  /// The model folder's model on all ranks, which judge it together.
+  std::unique_ptr<Model> best_everywhere() {
+    TensorMap tensors;
+    if (folder_.writes()) {
+      tensors = load_weights(folder_.path() / "model");
+    }
+    broadcast_tensors(ranks_, tensors);
+    return build_model(task_.model->config(), std::move(tensors), "model");
+  }
+
   /// The model folder: the best so far, or the last where nothing was validated.
   void save_best() const {
+    if (!folder_.writes()) {
+      return;
+    }
     const std::filesystem::path folder = folder_.path() / "model";
     save_model(*task_.model, folder);
     if (task_.tokenizer) {
@@ -266,13 +351,16 @@ class Trainer {
   void save() {
     state_.random = random_state();
     state_.loader = task_.train->state();
-    folder_.save(*task_.model, optimizer_, ema_, state_, options_.keep);
+    parallel_.check_weights();
+    folder_.save(*task_.model, parallel_.state(optimizer_), ema_, state_, options_.keep);
   }
 
   const TrainOptions& options_;
+  Communicator& ranks_;
   RunFolder folder_;
   Task task_;
   std::vector<NamedTensor> parameters_;
+  DataParallel parallel_;
   Optimizer optimizer_;
   Ema ema_;
   RunLog log_;
@@ -284,6 +372,7 @@ class Trainer {
   int64_t steps_ = 0;
   int64_t eval_every_ = 1;
   int64_t checkpoint_every_ = 1;
+  bool agreed_ = false;
 };
 
 }  // namespace
@@ -292,7 +381,16 @@ TrainResult train(const TrainOptions& options) {
   if (options.out.empty() || options.data.empty() || options.task.empty()) {
     fail(ErrorKind::usage, "train", "needs --task, --data and --out");
   }
-  return Trainer(options).run();
+  Communicator& ranks = world();
+  try {
+    meet(ranks, options);
+    return Trainer(options, ranks).run();
+  } catch (const std::exception& error) {
+    if (ranks.size() > 1) {
+      abort_all(ranks, error);
+    }
+    throw;
+  }
 }
 
 }  // namespace heed

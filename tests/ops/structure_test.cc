@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "base/samples.h"
+#include "heed/attention.h"
 #include "heed/error.h"
 #include "heed/ops.h"
 #include "heed/random.h"
@@ -134,6 +136,52 @@ TEST(Dropout, TheMaskIsPhiloxByPositionForEveryType) {
       ASSERT_EQ(y[i], word >= 0x80000000u ? 2.0 : 0.0) << i;
     }
   }
+}
+
+TEST(Dropout, AnExampleGetsTheSameMaskInAnyCompany) {
+  const Tensor x = Tensor::full({6, 5, 3}, 1.0);
+  const auto masked = [&](int64_t first, int64_t count) {
+    manual_seed(9);
+    const SampleScope samples(first, count);
+    return dropout(slice(x, 0, first, first + count), 0.5, true).to_doubles();
+  };
+  const std::vector<double> whole = masked(0, 6);
+  std::vector<double> parts = masked(0, 2);
+  for (const double value : masked(2, 4)) {
+    parts.push_back(value);
+  }
+  EXPECT_EQ(whole, parts);
+  EXPECT_NE(masked(0, 1), masked(1, 1));
+
+  // Rows of different lengths: the beginning of a longer example.
+  const std::vector<int64_t> starts = {0, 5, 7};
+  manual_seed(9);
+  const SampleScope samples(0, 2);
+  const RaggedRows ragged(starts);
+  const std::vector<double> rows = dropout(Tensor::full({7, 3}, 1.0), 0.5, true).to_doubles();
+  EXPECT_EQ(std::vector<double>(rows.begin(), rows.begin() + 15),
+            std::vector<double>(whole.begin(), whole.begin() + 15));
+  EXPECT_EQ(std::vector<double>(rows.begin() + 15, rows.end()),
+            std::vector<double>(whole.begin() + 15, whole.begin() + 21));
+}
+
+TEST(Dropout, AttentionDrawsByExampleToo) {
+  const Tensor v = random_normal({4, 2, 5, 8}, DType::f32, 3);
+  AttentionOptions options;
+  options.dropout = 0.5;
+  options.training = true;
+  const auto run = [&](int64_t first, int64_t count) {
+    manual_seed(4);
+    const SampleScope samples(first, count);
+    const Tensor part = slice(v, 0, first, first + count);
+    return attention(part, part, part, options).to_doubles();
+  };
+  const std::vector<double> whole = run(0, 4);
+  std::vector<double> parts = run(0, 1);
+  for (const double value : run(1, 3)) {
+    parts.push_back(value);
+  }
+  EXPECT_EQ(whole, parts);
 }
 
 TEST(Recurrent, CellsMatchTheirComposition) {

@@ -57,7 +57,7 @@ wait "$launcher" || code=$?
 [ "$code" != 0 ] || fail "the launcher ended as if all were well"
 [ $((SECONDS - begin)) -lt 60 ] || fail "it took $((SECONDS - begin)) s"
 pgrep -f "out $work/killed" >/dev/null && fail "a rank lives on"
-ranks 2 "$heed" "${lm[@]}" --steps 100000 --checkpoint-every 20 --keep 2 --out "$work/killed" --resume >/dev/null 2>&1 &
+mpirun --oversubscribe -n 2 "$heed" "${lm[@]}" --steps 100000 --checkpoint-every 20 --keep 2 --out "$work/killed" --resume >/dev/null 2>&1 &
 launcher=$!
 last=$(ls "$work/killed/checkpoints" | grep step | tail -1)
 for _ in $(seq 300); do

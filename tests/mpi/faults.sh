@@ -24,6 +24,11 @@ refused 2 "rank 1 has another data set" mpirun --oversubscribe \
   -n 1 -wdir "$work/here" "$heed" "${near[@]}" --out "$work/c" : -n 1 -wdir "$work/there" "$heed" "${near[@]}" --out "$work/c"
 refused 2 "leave nothing for some of 2 ranks" mpirun --oversubscribe -n 2 "$heed" "${lm[@]}" --batch 1 --out "$work/d"
 
+# More threads than cores: said once, and the run goes on.
+mpirun --oversubscribe -n 2 "$heed" train --task lm --data "$work/text.txt" --tokenizer char --layers 1 --heads 1 \
+  --width 8 --context 16 --steps 1 --threads "$(nproc)" --out "$work/crowd" >/dev/null 2>"$work/said"
+[ "$(grep -c 'ranks with .* threads each share' "$work/said")" = 1 ] || fail "no warning: $(cat "$work/said")"
+
 # A number that overflows lies in one rank's rows: every rank skips that step, and only that one.
 awk 'BEGIN { for (i = 0; i < 64; ++i) { x = i == 40 ? "3e38" : i / 64; printf "{\"input\": [%s, 0.5], \"target\": [0.5, %s]}\n", x, x } }' >"$work/numbers.jsonl"
 numbers=(train --task regress --data "$work/numbers.jsonl" "${small[@]}" --validation-share 0 --batch 16 --steps 8)

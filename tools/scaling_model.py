@@ -9,11 +9,13 @@ import argparse
 import math
 
 BUCKET = 4 * 2**20  # bytes; kBucketFloats in src/train/data_parallel.cc
-LATENCY = 50e-6  # seconds a message: one look of the background thread (kPoll in src/dist/mpi.cc)
+CHUNK = 64 * 2**10  # bytes to each rank at the least; kChunkFloats there
+LOOK = 50e-6  # seconds between two looks of the background thread (kPoll in src/dist/mpi.cc)
+MESSAGE = 5e-6  # seconds of the core for a message; an assumption, it matters above 100 machines only
 EFFICIENCY = 0.94  # of a link, after Ethernet, IP and TCP headers
-CPU_PER_BYTE = 0.9e-9  # seconds of the core for a byte sent and received over TCP; measured
+CPU_PER_BYTE = 1.05e-9  # seconds of the core for a byte sent: measured, what 10 Gbit/s took beyond the wire
 BACKWARD = 2.0 / 3.0  # of a step's products
-UPDATE = 2.2e-9  # seconds a parameter: clip and AdamW with one thread; measured
+UPDATE = 2.8e-9  # seconds a parameter and thread: 28 bytes at 10 GB/s; an estimate
 
 MODELS = {  # parameters that travel, products a token (6 x parameters that multiply), context
     "small GPT (6 x 384)": (10.8e6, 6 * 10.7e6 + 12 * 6 * 384 * 256, 256),
@@ -30,10 +32,10 @@ def step(parameters, flops_a_token, tokens, nodes, gflops, gbits, threads=1, sha
     if nodes == 1:
         return {"step": compute + update, "compute": compute, "sum": 0.0, "exposed": 0.0, "update": update}
     size = 4 * parameters
-    buckets = max(1, math.ceil(size / BUCKET))
+    buckets = max(1, math.ceil(size / max(BUCKET, CHUNK * nodes)))
     sent = size * (nodes - 1) / nodes  # by each rank, in each of the two exchanges
     wire = gbits * 1e9 / 8 * EFFICIENCY
-    one_way = sent / wire + buckets * (nodes - 1) * LATENCY / max(1, min(buckets, 8))
+    one_way = sent / wire + buckets * ((nodes - 1) * MESSAGE + LOOK)
     # The exchange of the sums waits for nothing but them; with sharding it carries weights instead,
     # after the update, and hides behind nothing.
     hidden_part = one_way if shard else 2 * one_way
@@ -55,7 +57,7 @@ def table(gflops, gbits, threads, counts):
     print("| model | tokens a step | " + " | ".join(str(n) for n in counts) + " |")
     print("|---|---|" + "---|" * len(counts))
     for name, (parameters, flops, context) in MODELS.items():
-        tokens = max(4096 if parameters < 50e6 else 524288, context)
+        tokens = 1024 * context if parameters < 50e6 else 2097152  # a sequence a rank at the least
         one = step(parameters, flops, tokens, 1, gflops, gbits, threads)["step"]
         cells = []
         for nodes in counts:
@@ -68,7 +70,9 @@ def table(gflops, gbits, threads, counts):
     print()
 
 
-MEASURED = []  # (what, gflops of a rank, gbits, seconds a step): filled by docs/scaling.md's runs
+# What, GFLOP/s of a rank (so that two ranks over shared memory take the 1.740 s they took), Gbit/s,
+# median seconds a step; all measured in one quiet run, see docs/scaling.md.
+MEASURED = [("10 Gbit/s", 85.4, 10, 1.845), ("1 Gbit/s", 85.4, 1, 1.917)]
 
 
 def check():

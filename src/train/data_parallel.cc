@@ -14,8 +14,10 @@
 namespace heed {
 namespace {
 
-// Measured on two ranks: smaller ones pay for messages, larger ones start late (docs/scaling.md).
+// A bucket starts early where it is small and pays for few messages where it is large: 4 MB, and at
+// least 64 kB to each rank.
 constexpr int64_t kBucketFloats = int64_t{1} << 20;
+constexpr int64_t kChunkFloats = int64_t{1} << 14;
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -72,11 +74,12 @@ struct DataParallel::State {
       : ranks(all), parameters(named), shard(split && all.size() > 1) {
     places.resize(parameters.size());
     std::vector<size_t> waiting;
+    const int64_t enough = std::max(kBucketFloats, ranks.size() * kChunkFloats);
     int64_t floats = 0;
     for (size_t i = parameters.size(); i-- > 0;) {
       waiting.push_back(i);
       floats += parameters[i].second.numel();
-      if (floats >= kBucketFloats || i == 0) {
+      if (floats >= enough || i == 0) {
         add_bucket(waiting, floats);
         waiting.clear();
         floats = 0;

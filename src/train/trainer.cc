@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -24,15 +26,27 @@ constexpr int kMaxSkips = 10;          // steps in a row without a finite gradie
 constexpr int kStepStreams = 16;       // a step has 2^16 random streams
 constexpr int64_t kVerifyEvery = 100;  // steps between comparisons of the ranks' weights
 
+constexpr unsigned kSecondsToAgree = 30;  // after a signal, for ranks to end their step together
+
 volatile std::sig_atomic_t g_interrupted = 0;
+volatile std::sig_atomic_t g_several_ranks = 0;
+
+/// A launcher that lost a rank sends this to the others, which wait for the lost one: they end by
+/// the alarm. It is called off where the ranks agree to stop.
+void on_signal(int) {
+  g_interrupted = 1;
+  if (g_several_ranks != 0) {
+    alarm(kSecondsToAgree);
+  }
+}
 
 /// SIGINT and SIGTERM end the run after the step; the handlers before come back at the end.
 class SignalScope {
  public:
   SignalScope() {
     g_interrupted = 0;
-    interrupt_ = std::signal(SIGINT, [](int) { g_interrupted = 1; });
-    terminate_ = std::signal(SIGTERM, [](int) { g_interrupted = 1; });
+    interrupt_ = std::signal(SIGINT, on_signal);
+    terminate_ = std::signal(SIGTERM, on_signal);
   }
   ~SignalScope() {
     std::signal(SIGINT, interrupt_);
@@ -100,6 +114,7 @@ class Trainer {
 
   TrainResult run() {
     const SignalScope signals;
+    g_several_ranks = ranks_.size() > 1;
     manual_seed(options_.seed);
     start();
     TrainResult result;
@@ -237,6 +252,9 @@ class Trainer {
     const StepSums sums = parallel_.finish(optimizer_, part_loss, static_cast<double>(batch.tokens),
                                            g_interrupted != 0);
     agreed_ = sums.interrupted;
+    if (agreed_) {
+      alarm(0);
+    }
     outcome.loss = sums.loss;
     outcome.tokens = static_cast<int64_t>(sums.tokens);
     const double scale = state_.loss_scale.scale;

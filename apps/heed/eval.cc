@@ -72,9 +72,9 @@ int run(const Options& options, const Common& common) {
 
 std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
-  table.add("model", &o->model, "Model folder, run folder, .gguf or llama2.c .bin").required();
+  table.add("MODEL", &o->model, "Model folder, run folder, .gguf or llama2.c .bin").required();
   table.add("--text", &o->text, "Text file (default: stdin)").file();
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model");
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
   table.add("--context", &o->context, "Tokens of a window; 0: the model's, at most 1024")
       .range(0, 1 << 20);
   table.add("--stride", &o->stride, "Tokens from one window to the next; 0: half a window")

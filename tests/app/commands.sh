@@ -31,11 +31,11 @@ expect 2 "did you mean swin?" "$heed" attention --input a --output b --variant s
 expect 2 "--window: '1' must be 2 numbers" "$heed" attention --input a --output b --window 1
 expect 2 "info needs MODEL" "$heed" info
 HEED_THREADS=0 expect 2 "--threads: 0 is not in 1" "$heed" info "$model"
-[ "$(HEED_LR=0.5 "$heed" train --preset tiny --dump-config | grep '^lr')" = "lr = 0.5" ] || {
+[ "$(HEED_LR=0.5 "$heed" train --task lm --preset tiny --dump-config | grep '^lr')" = "lr = 0.5" ] || {
   echo "FAILED: HEED_LR must set --lr"
   failed=1
 }
-[ "$(HEED_LR=0.5 "$heed" train --preset tiny --lr 0.25 --dump-config | grep '^lr')" = "lr = 0.25" ] || {
+[ "$(HEED_LR=0.5 "$heed" train --task lm --preset tiny --lr 0.25 --dump-config | grep '^lr')" = "lr = 0.25" ] || {
   echo "FAILED: what is typed goes before the environment"
   failed=1
 }

@@ -11,14 +11,15 @@
 
 namespace heed {
 
-/// The gradient of one op: the gradient of its result in, one gradient for each input out (undefined
-/// where an input needs none).
+/// The gradient of one op: the gradient of its result in, one gradient for each input out
+/// (undefined where an input needs none).
 using GradFn = std::function<std::vector<Tensor>(const Tensor& dy)>;
 /// The same for an op with several results; an undefined dy means that nobody used that result.
 using MultiGradFn = std::function<std::vector<Tensor>(const std::vector<Tensor>& dys)>;
 
-/// Adds an op to the history of its result and returns the result. Does nothing where no input needs
-/// a gradient or inside NoGrad. Capture what the gradient reads as Saved, never the result itself.
+/// Adds an op to the history of its result and returns the result. Does nothing where no input
+/// needs a gradient or inside NoGrad. Capture what the gradient reads as Saved, never the result
+/// itself.
 HEED_API Tensor record(const char* op, Tensor y, std::initializer_list<Tensor> inputs, GradFn grad);
 HEED_API Tensor record(const char* op, Tensor y, std::span<const Tensor> inputs, GradFn grad);
 HEED_API std::vector<Tensor> record_multi(const char* op, std::vector<Tensor> ys,
@@ -60,9 +61,9 @@ class HEED_API NoGrad {
 };
 HEED_API bool grad_enabled();
 
-/// Runs fn(inputs) without keeping its intermediate results; backward() runs it again, with the same
-/// random numbers, when it needs them. fn may read other leaves (parameters) too: their gradients
-/// are accumulated as usual.
+/// Runs fn(inputs) without keeping its intermediate results; backward() runs it again, with the
+/// same random numbers, when it needs them. fn may read other leaves (parameters) too: their
+/// gradients are accumulated as usual.
 HEED_API Tensor checkpoint(std::function<Tensor(const std::vector<Tensor>&)> fn,
                            std::vector<Tensor> inputs);
 

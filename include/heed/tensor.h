@@ -16,7 +16,8 @@
 
 namespace heed {
 
-/// Element types. q8_0 and q4_0 are GGUF's blocks of 32 weights (34 and 18 bytes) along the last axis.
+/// Element types. q8_0 and q4_0 are GGUF's blocks of 32 weights (34 and 18 bytes) along the last
+/// axis.
 enum class DType : uint8_t { f32, f64, f16, bf16, i32, i64, u8, boolean, q8_0, q4_0 };
 
 HEED_API std::string_view name_of(DType type);
@@ -162,10 +163,10 @@ class HEED_API Tensor {
 
   /// Another view of the same storage, without history: the ground of reshape, slice and the like.
   Tensor alias(const Shape& shape, const Shape& strides, int64_t offset_in_elements) const;
-  Tensor detach() const;             ///< same storage, no history
-  Tensor clone() const;              ///< contiguous copy, no history
-  Tensor contiguous() const;         ///< itself where already contiguous, else clone()
-  Tensor to(DType type) const;       ///< itself where already of that type; else converted
+  Tensor detach() const;                 ///< same storage, no history
+  Tensor clone() const;                  ///< contiguous copy, no history
+  Tensor contiguous() const;             ///< itself where already contiguous, else clone()
+  Tensor to(DType type) const;           ///< itself where already of that type; else converted
   void copy_from(const Tensor& source);  ///< same shape; converts the type; counts as in-place
   void fill(double value);               ///< counts as in-place
 

@@ -4,7 +4,8 @@
 
 namespace heed {
 
-Tensor checkpoint(std::function<Tensor(const std::vector<Tensor>&)> fn, std::vector<Tensor> inputs) {
+Tensor checkpoint(std::function<Tensor(const std::vector<Tensor>&)> fn,
+                  std::vector<Tensor> inputs) {
   if (!grad_enabled()) {
     return fn(inputs);
   }

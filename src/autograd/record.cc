@@ -113,10 +113,9 @@ Tensor record(const char* op, Tensor y, std::span<const Tensor> inputs, GradFn g
   if (!needs_grad(inputs)) {
     return y;
   }
-  return record_multi(op, {std::move(y)}, inputs,
-                      [grad = std::move(grad)](const std::vector<Tensor>& dys) {
-                        return grad(dys.front());
-                      })
+  return record_multi(
+             op, {std::move(y)}, inputs,
+             [grad = std::move(grad)](const std::vector<Tensor>& dys) { return grad(dys.front()); })
       .front();
 }
 

@@ -38,8 +38,8 @@ int cores_available() {
 /// A pool whose threads claim tiles from one shared ticket. Nobody waits for a thread that holds no
 /// tile: the caller can finish a job and start the next while a descheduled worker sleeps.
 ///
-/// ticket_ = job number << 32 | next tile. A claim is one fetch_add. A worker that comes late gets an
-/// index past the end, or a tile of a newer job. The caller closes the ticket before it changes
+/// ticket_ = job number << 32 | next tile. A claim is one fetch_add. A worker that comes late gets
+/// an index past the end, or a tile of a newer job. The caller closes the ticket before it changes
 /// the job's fields, so a worker that reads fields of the new job with a number of the old one
 /// notices when it looks at the ticket again.
 class Pool {

@@ -11,7 +11,8 @@ template <class T>
 class Scratch {
  public:
   explicit Scratch(int64_t count)
-      : bytes_(count * static_cast<int64_t>(sizeof(T))), data_(static_cast<T*>(allocate_block(bytes_))) {}
+      : bytes_(count * static_cast<int64_t>(sizeof(T))),
+        data_(static_cast<T*>(allocate_block(bytes_))) {}
   ~Scratch() { free_block(data_, bytes_); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;

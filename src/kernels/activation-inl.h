@@ -137,7 +137,8 @@ struct GeluTanh {
   template <class D>
   static HWY_INLINE hn::Vec<D> slope(D d, hn::Vec<D> x) {
     const auto s = gate(d, x);
-    const auto inner = hn::MulAdd(hn::Mul(x, x), constant(d, 3 * kScale * kCubic), constant(d, kScale));
+    const auto inner =
+        hn::MulAdd(hn::Mul(x, x), constant(d, 3 * kScale * kCubic), constant(d, kScale));
     return hn::MulAdd(hn::Mul(x, hn::NegMulAdd(s, s, s)), inner, s);
   }
 };

@@ -16,7 +16,8 @@ namespace heed::kernels::HWY_NAMESPACE {
 template <class T>
 void unary_range(Unary kind, T* y, const T* x, size_t count) {
   with_unary(kind, [=](auto f) HWY_ATTR {
-    map(y, count, [f](auto d, auto v) HWY_ATTR { return f.value(d, v); }, x);
+    map(
+        y, count, [f](auto d, auto v) HWY_ATTR { return f.value(d, v); }, x);
   });
 }
 
@@ -24,8 +25,8 @@ template <class T>
 void unary_grad_range(Unary kind, T* dx, const T* dy, const T* saved, size_t count) {
   with_unary(kind, [=](auto f) HWY_ATTR {
     map(
-        dx, count,
-        [f](auto d, auto g, auto v) HWY_ATTR { return hn::Mul(g, f.slope(d, v)); }, dy, saved);
+        dx, count, [f](auto d, auto g, auto v) HWY_ATTR { return hn::Mul(g, f.slope(d, v)); }, dy,
+        saved);
   });
 }
 
@@ -116,10 +117,10 @@ void gated_grad(Unary kind, T* dgate, T* dup, const T* dy, const T* gate, const 
   });
 }
 
-#define HEED_INSTANTIATE(T)                                                       \
-  template void unary(Unary, T*, const T*, int64_t);                              \
-  template void unary_grad(Unary, T*, const T*, const T*, int64_t);               \
-  template void gated(Unary, T*, const T*, const T*, int64_t);                    \
+#define HEED_INSTANTIATE(T)                                         \
+  template void unary(Unary, T*, const T*, int64_t);                \
+  template void unary_grad(Unary, T*, const T*, const T*, int64_t); \
+  template void gated(Unary, T*, const T*, const T*, int64_t);      \
   template void gated_grad(Unary, T*, T*, const T*, const T*, const T*, int64_t);
 HEED_FLOAT_TYPES(HEED_INSTANTIATE)
 #undef HEED_INSTANTIATE

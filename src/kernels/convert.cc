@@ -16,7 +16,8 @@ namespace heed::kernels::HWY_NAMESPACE {
 /// Between types that are both computed in f32.
 template <class To, class From>
 void convert_range(To* to, const From* from, size_t count) {
-  map(to, count, [](auto, auto v) HWY_ATTR { return v; }, from);
+  map(
+      to, count, [](auto, auto v) HWY_ATTR { return v; }, from);
 }
 
 }  // namespace heed::kernels::HWY_NAMESPACE
@@ -42,10 +43,10 @@ void convert(To* to, const From* from, int64_t count) {
   });
 }
 
-#define HEED_INSTANTIATE(T)                                \
-  template void convert(T*, const float*, int64_t);        \
-  template void convert(T*, const double*, int64_t);       \
-  template void convert(T*, const Half*, int64_t);         \
+#define HEED_INSTANTIATE(T)                          \
+  template void convert(T*, const float*, int64_t);  \
+  template void convert(T*, const double*, int64_t); \
+  template void convert(T*, const Half*, int64_t);   \
   template void convert(T*, const BFloat16*, int64_t);
 HEED_FLOAT_TYPES(HEED_INSTANTIATE)
 #undef HEED_INSTANTIATE

@@ -1,7 +1,7 @@
 #pragma once
 
-// Include inside foreach_target files, after <hwy/highway.h>. Function names in such files must differ
-// between files: every file's are templates in the same namespace.
+// Include inside foreach_target files, after <hwy/highway.h>. Function names in such files must
+// differ between files: every file's are templates in the same namespace.
 
 #include <hwy/highway.h>
 
@@ -12,18 +12,19 @@
 
 /// In the HWY_ONCE part of a foreach_target file: a table of the function template `fn` for every
 /// compiled target. HEED_CALL(fn, T)(…) calls fn<T> of the best one this machine has.
-#define HEED_EXPORT(fn)                                                                  \
-  template <class... T>                                                                  \
-  struct fn##_table {                                                                    \
-    static constexpr decltype(&HWY_STATIC_DISPATCH(fn<T...>))                            \
-        entries[HWY_MAX_DYNAMIC_TARGETS + 2] = {nullptr, HWY_CHOOSE_TARGET_LIST(fn<T...>), \
-                                                HWY_CHOOSE_FALLBACK(fn<T...>)};          \
+#define HEED_EXPORT(fn)                                                            \
+  template <class... T>                                                            \
+  struct fn##_table {                                                              \
+    static constexpr decltype(&HWY_STATIC_DISPATCH(                                \
+        fn<T...>)) entries[HWY_MAX_DYNAMIC_TARGETS + 2] = {                        \
+        nullptr, HWY_CHOOSE_TARGET_LIST(fn<T...>), HWY_CHOOSE_FALLBACK(fn<T...>)}; \
   };
 #define HEED_CALL(fn, ...) (fn##_table<__VA_ARGS__>::entries[::heed::kernels::target_index()])
 
 namespace heed::kernels {
 
-/// Place of the chosen target in a dispatch table. Static because the table's layout is this file's.
+/// Place of the chosen target in a dispatch table. Static because the table's layout is this
+/// file's.
 static inline size_t target_index() {
   hwy::ChosenTarget& chosen = hwy::GetChosenTarget();
   if (!chosen.IsInitialized()) {

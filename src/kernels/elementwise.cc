@@ -15,7 +15,8 @@ namespace heed::kernels::HWY_NAMESPACE {
 
 template <class T>
 void add_range(T* into, const T* x, size_t count) {
-  map(into, count, [](auto, auto a, auto b) HWY_ATTR { return hn::Add(a, b); }, into, x);
+  map(
+      into, count, [](auto, auto a, auto b) HWY_ATTR { return hn::Add(a, b); }, into, x);
 }
 
 template <class T>
@@ -23,7 +24,8 @@ void scale_shift_range(T* out, const T* x, double scale, double shift, size_t co
   const Tag<T> d;
   const auto factor = hn::Set(d, static_cast<Compute<T>>(scale));
   const auto offset = hn::Set(d, static_cast<Compute<T>>(shift));
-  map(out, count, [=](auto, auto v) HWY_ATTR { return hn::MulAdd(v, factor, offset); }, x);
+  map(
+      out, count, [=](auto, auto v) HWY_ATTR { return hn::MulAdd(v, factor, offset); }, x);
 }
 
 /// One row where each operand is either an array or one repeated element.
@@ -32,17 +34,21 @@ HWY_INLINE void combine(T* out, const T* a, bool a_repeats, const T* b, bool b_r
                         size_t count, Op op) {
   const Tag<T> d;
   if (!a_repeats && !b_repeats) {
-    map(out, count, [op](auto, auto u, auto v) HWY_ATTR { return op(u, v); }, a, b);
+    map(
+        out, count, [op](auto, auto u, auto v) HWY_ATTR { return op(u, v); }, a, b);
   } else if (a_repeats && b_repeats) {
     const auto value = op(load_some(d, a, 1), load_some(d, b, 1));
     const auto repeated = hn::Set(d, hn::GetLane(value));
-    map(out, count, [repeated](auto, auto) HWY_ATTR { return repeated; }, out);
+    map(
+        out, count, [repeated](auto, auto) HWY_ATTR { return repeated; }, out);
   } else if (b_repeats) {
     const auto v = hn::Set(d, hn::GetLane(load_some(d, b, 1)));
-    map(out, count, [op, v](auto, auto u) HWY_ATTR { return op(u, v); }, a);
+    map(
+        out, count, [op, v](auto, auto u) HWY_ATTR { return op(u, v); }, a);
   } else {
     const auto u = hn::Set(d, hn::GetLane(load_some(d, a, 1)));
-    map(out, count, [op, u](auto, auto v) HWY_ATTR { return op(u, v); }, b);
+    map(
+        out, count, [op, u](auto, auto v) HWY_ATTR { return op(u, v); }, b);
   }
 }
 
@@ -130,9 +136,9 @@ void binary_row(Binary op, T* out, const T* a, int64_t step_a, const T* b, int64
   }
 }
 
-#define HEED_INSTANTIATE(T)                                                                  \
-  template void add_inplace(T*, const T*, int64_t);                                          \
-  template void scale_shift(T*, const T*, double, double, int64_t);                          \
+#define HEED_INSTANTIATE(T)                                         \
+  template void add_inplace(T*, const T*, int64_t);                 \
+  template void scale_shift(T*, const T*, double, double, int64_t); \
   template void binary_row(Binary, T*, const T*, int64_t, const T*, int64_t, int64_t);
 HEED_FLOAT_TYPES(HEED_INSTANTIATE)
 #undef HEED_INSTANTIATE

@@ -7,8 +7,8 @@
 
 namespace heed::kernels {
 
-/// A matrix in memory: element (row, column) at data[row * row_stride + column * column_stride]. For
-/// a quantised type the row stride is 1 and the column stride a multiple of 32.
+/// A matrix in memory: element (row, column) at data[row * row_stride + column * column_stride].
+/// For a quantised type the row stride is 1 and the column stride a multiple of 32.
 struct Matrix {
   const void* data = nullptr;
   Element type = Element::f32;
@@ -16,21 +16,21 @@ struct Matrix {
   int64_t column_stride = 1;
 };
 
-/// What happens to a finished tile of the product while it is in cache. Pointers are of the result's
-/// type. In this order: + bias, copy to `before`, activation, + residual.
+/// What happens to a finished tile of the product while it is in cache. Pointers are of the
+/// result's type. In this order: + bias, copy to `before`, activation, + residual.
 struct Epilogue {
-  const void* bias = nullptr;                ///< [n]
-  void* before = nullptr;                    ///< [m, n], dense: the value before the activation
+  const void* bias = nullptr;  ///< [n]
+  void* before = nullptr;      ///< [m, n], dense: the value before the activation
   Unary activation = Unary::identity;
-  const void* residual = nullptr;            ///< [m, n]
+  const void* residual = nullptr;  ///< [m, n]
   int64_t residual_stride = 0;
 };
 
 /// C[m, n] = A[m, k] · B[k, n] (+ C where `accumulate`). Every element is one chain of fused
-/// multiply-adds over k = 0, 1, 2 …: it depends neither on the thread count nor on m, n or the place
-/// in C. A and B are f64 exactly where C is; else any of f32, f16, bf16, computed in f32, and B may be
-/// quantised. Only f32 and f64 accumulate.
-void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c, Element c_type,
-          int64_t c_stride, bool accumulate = false, const Epilogue& epilogue = {});
+/// multiply-adds over k = 0, 1, 2 …: it depends neither on the thread count nor on m, n or the
+/// place in C. A and B are f64 exactly where C is; else any of f32, f16, bf16, computed in f32, and
+/// B may be quantised. Only f32 and f64 accumulate.
+void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,
+          Element c_type, int64_t c_stride, bool accumulate = false, const Epilogue& epilogue = {});
 
 }  // namespace heed::kernels

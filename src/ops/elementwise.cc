@@ -30,19 +30,18 @@ Tensor combine(const char* name, Binary op, const Tensor& a, const Tensor& b) {
     T* to = out.data<T>();
     const T* from_a = a.data<T>();
     const T* from_b = b.data<T>();
-    walk_rows<3>(
-        shape, {&out.strides(), &strides_a, &strides_b},
-        [&](std::array<int64_t, 3> at, std::array<int64_t, 3> step, int64_t count) {
-          if constexpr (std::is_integral_v<T>) {
-            for (int64_t i = 0; i < count; ++i) {
-              to[at[0] + i * step[0]] = static_cast<T>(
-                  apply(op, from_a[at[1] + i * step[1]], from_b[at[2] + i * step[2]]));
-            }
-          } else {
-            kernels::binary_row(op, to + at[0], from_a + at[1], step[1], from_b + at[2], step[2],
-                                count);
-          }
-        });
+    walk_rows<3>(shape, {&out.strides(), &strides_a, &strides_b},
+                 [&](std::array<int64_t, 3> at, std::array<int64_t, 3> step, int64_t count) {
+                   if constexpr (std::is_integral_v<T>) {
+                     for (int64_t i = 0; i < count; ++i) {
+                       to[at[0] + i * step[0]] = static_cast<T>(
+                           apply(op, from_a[at[1] + i * step[1]], from_b[at[2] + i * step[2]]));
+                     }
+                   } else {
+                     kernels::binary_row(op, to + at[0], from_a + at[1], step[1], from_b + at[2],
+                                         step[2], count);
+                   }
+                 });
   });
   return out;
 }
@@ -68,16 +67,16 @@ Tensor add(const Tensor& a, const Tensor& b) {
 }
 
 Tensor sub(const Tensor& a, const Tensor& b) {
-  return record("sub", combine("sub", Binary::sub, a, b), {a, b},
-                [shape_a = a.shape(), shape_b = b.shape(),
-                 b_wanted = b.requires_grad()](const Tensor& dy) {
-                  std::vector<Tensor> grads(2);
-                  grads[0] = sum_to(dy, shape_a);
-                  if (b_wanted) {
-                    grads[1] = scaled("sub", sum_to(dy, shape_b), -1.0, 0.0);
-                  }
-                  return grads;
-                });
+  return record(
+      "sub", combine("sub", Binary::sub, a, b), {a, b},
+      [shape_a = a.shape(), shape_b = b.shape(), b_wanted = b.requires_grad()](const Tensor& dy) {
+        std::vector<Tensor> grads(2);
+        grads[0] = sum_to(dy, shape_a);
+        if (b_wanted) {
+          grads[1] = scaled("sub", sum_to(dy, shape_b), -1.0, 0.0);
+        }
+        return grads;
+      });
 }
 
 Tensor mul(const Tensor& a, const Tensor& b) {

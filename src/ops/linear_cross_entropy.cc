@@ -150,15 +150,14 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
     result.dx = spread_rows(result.dx, target, options.ignore_index, x.shape());
   }
   Tensor loss = Tensor::scalar(result.loss, rows.dtype());
-  return record(kOp, loss, {x, weight, bias},
-                [dx = result.dx, dw = result.dw, db = result.db, x_type = x.dtype(),
-                 w_type = weight.dtype(),
-                 b_type = bias.defined() ? bias.dtype() : DType::f32](const Tensor& dy) {
-                  const double factor = dy.item();
-                  return std::vector<Tensor>{scaled(dx, factor, x_type),
-                                             scaled(dw, factor, w_type),
-                                             scaled(db, factor, b_type)};
-                });
+  return record(
+      kOp, loss, {x, weight, bias},
+      [dx = result.dx, dw = result.dw, db = result.db, x_type = x.dtype(), w_type = weight.dtype(),
+       b_type = bias.defined() ? bias.dtype() : DType::f32](const Tensor& dy) {
+        const double factor = dy.item();
+        return std::vector<Tensor>{scaled(dx, factor, x_type), scaled(dw, factor, w_type),
+                                   scaled(db, factor, b_type)};
+      });
 }
 
 }  // namespace heed

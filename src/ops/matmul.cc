@@ -38,9 +38,12 @@ kernels::Matrix transposed(kernels::Matrix matrix) {
 
 namespace {
 
-constexpr int64_t kSmallProduct = int64_t{1} << 22;  // multiply-adds; below, whole products are tiles
+constexpr int64_t kSmallProduct = int64_t{1}
+                                  << 22;  // multiply-adds; below, whole products are tiles
 
-Shape leading(const Shape& shape) { return Shape(shape.begin(), static_cast<size_t>(shape.rank() - 2)); }
+Shape leading(const Shape& shape) {
+  return Shape(shape.begin(), static_cast<size_t>(shape.rank() - 2));
+}
 
 /// Offset of batch item `index` (row-major over `batch`) in a tensor whose leading axes broadcast.
 int64_t batch_offset(int64_t index, const Shape& batch, const Tensor& x) {

@@ -43,8 +43,8 @@ bool view_strides(const Tensor& x, const Shape& shape, Shape* strides) {
   while (old_axis >= 0) {
     const int64_t base = x.strides()[old_axis];
     int64_t old_count = x.shape()[old_axis];
-    while (old_axis > 0 && (x.shape()[old_axis - 1] == 1 ||
-                            x.strides()[old_axis - 1] == base * old_count)) {
+    while (old_axis > 0 &&
+           (x.shape()[old_axis - 1] == 1 || x.strides()[old_axis - 1] == base * old_count)) {
       old_count *= x.shape()[--old_axis];
     }
     --old_axis;
@@ -85,9 +85,8 @@ Tensor reshape(const Tensor& x, const Shape& wanted) {
   const Tensor y = view_strides(x, shape, &strides)
                        ? x.alias(shape, strides, 0)
                        : x.contiguous().alias(shape, contiguous_strides(shape), 0);
-  return record("reshape", y, {x}, [shape = x.shape()](const Tensor& dy) {
-    return std::vector{reshape(dy, shape)};
-  });
+  return record("reshape", y, {x},
+                [shape = x.shape()](const Tensor& dy) { return std::vector{reshape(dy, shape)}; });
 }
 
 Tensor transpose(const Tensor& x, int axis_a, int axis_b) {
@@ -112,9 +111,8 @@ Tensor permute(const Tensor& x, const Shape& order) {
     seen |= 1u << forward[i];
   }
   check(seen == (1u << x.rank()) - 1, "permute", "order {} names an axis twice", order);
-  return record("permute", permuted(x, forward), {x}, [inverse](const Tensor& dy) {
-    return std::vector{permuted(dy, inverse)};
-  });
+  return record("permute", permuted(x, forward), {x},
+                [inverse](const Tensor& dy) { return std::vector{permuted(dy, inverse)}; });
 }
 
 Tensor slice(const Tensor& x, int axis, int64_t begin, int64_t end) {
@@ -178,8 +176,7 @@ Tensor contiguous(const Tensor& x) {
   if (x.is_contiguous()) {
     return x;
   }
-  return record("contiguous", x.clone(), {x},
-                [](const Tensor& dy) { return std::vector{dy}; });
+  return record("contiguous", x.clone(), {x}, [](const Tensor& dy) { return std::vector{dy}; });
 }
 
 }  // namespace heed

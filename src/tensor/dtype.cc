@@ -11,9 +11,9 @@ struct Traits {
   int64_t block;  // elements
 };
 constexpr Traits kTraits[] = {
-    {DType::f32, "f32", 4, 1},      {DType::f64, "f64", 8, 1},     {DType::f16, "f16", 2, 1},
-    {DType::bf16, "bf16", 2, 1},    {DType::i32, "i32", 4, 1},     {DType::i64, "i64", 8, 1},
-    {DType::u8, "u8", 1, 1},        {DType::boolean, "bool", 1, 1}, {DType::q8_0, "q8_0", 34, 32},
+    {DType::f32, "f32", 4, 1},     {DType::f64, "f64", 8, 1},      {DType::f16, "f16", 2, 1},
+    {DType::bf16, "bf16", 2, 1},   {DType::i32, "i32", 4, 1},      {DType::i64, "i64", 8, 1},
+    {DType::u8, "u8", 1, 1},       {DType::boolean, "bool", 1, 1}, {DType::q8_0, "q8_0", 34, 32},
     {DType::q4_0, "q4_0", 18, 32},
 };
 const Traits& traits(DType type) { return kTraits[static_cast<size_t>(type)]; }

@@ -43,7 +43,8 @@ struct TensorImpl {
   std::shared_ptr<Node> node;  // the op that made this; null for leaves
   int output = 0;              // which of the op's results
   std::shared_ptr<TensorImpl> grad;
-  std::vector<std::function<void(const Tensor&)>> grad_hooks;  // called when a leaf's gradient is ready
+  std::vector<std::function<void(const Tensor&)>>
+      grad_hooks;  // called when a leaf's gradient is ready
 };
 
 }  // namespace heed

@@ -38,7 +38,8 @@ class Format {
   static constexpr int kPrecision = 8;
 
   std::string number(double x) const {
-    return scientific_ ? fmt::format("{:.{}e}", x, kPrecision) : fmt::format("{:.{}f}", x, kPrecision);
+    return scientific_ ? fmt::format("{:.{}e}", x, kPrecision)
+                       : fmt::format("{:.{}f}", x, kPrecision);
   }
 
   /// How many of the eight digits after the point x needs (f32 needs no more than it can hold).
@@ -47,9 +48,11 @@ class Format {
       return 0;
     }
     for (int digits = 0; digits < kPrecision; ++digits) {
-      const std::string s = scientific_ ? fmt::format("{:.{}e}", x, digits) : fmt::format("{:.{}f}", x, digits);
+      const std::string s =
+          scientific_ ? fmt::format("{:.{}e}", x, digits) : fmt::format("{:.{}f}", x, digits);
       const double back = std::stod(s);
-      const bool exact = type_ == DType::f64 ? back == x : static_cast<float>(back) == static_cast<float>(x);
+      const bool exact =
+          type_ == DType::f64 ? back == x : static_cast<float>(back) == static_cast<float>(x);
       if (exact) {
         return static_cast<size_t>(digits);
       }
@@ -160,6 +163,8 @@ std::string Tensor::to_string() const {
   return printer.out;
 }
 
-std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << tensor.to_string(); }
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
+  return out << tensor.to_string();
+}
 
 }  // namespace heed

@@ -43,7 +43,9 @@ void Shape::erase(int axis) {
   --rank_;
 }
 
-std::string Shape::to_string() const { return fmt::format("[{}]", fmt::join(begin(), end(), ", ")); }
+std::string Shape::to_string() const {
+  return fmt::format("[{}]", fmt::join(begin(), end(), ", "));
+}
 
 Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op) {
   const Shape& longer = a.rank() >= b.rank() ? a : b;

@@ -71,8 +71,9 @@ TEST(LinearCrossEntropy, BadArgumentsAreNamed) {
   EXPECT_THROW(linear_cross_entropy(x, w, {}, Tensor::from<int64_t>({0, 3}, {2})), Error);
   EXPECT_THROW(linear_cross_entropy(x, w, {}, Tensor::from<int64_t>({0}, {1})), Error);
   EXPECT_THROW(linear_cross_entropy(x, w, {}, Tensor::from<int64_t>({-100, -100}, {2})), Error);
-  EXPECT_THROW(linear_cross_entropy(x, random_normal({3, 4}), {}, Tensor::from<int64_t>({0, 1}, {2})),
-               Error);
+  EXPECT_THROW(
+      linear_cross_entropy(x, random_normal({3, 4}), {}, Tensor::from<int64_t>({0, 1}, {2})),
+      Error);
 }
 
 }  // namespace

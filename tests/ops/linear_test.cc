@@ -120,8 +120,7 @@ TEST(Linear, NarrowActivations) {
   const Tensor w = random_normal({48, 64}, DType::f32, 2).to(DType::bf16);
   const Tensor y = linear(x, w, {});
   EXPECT_EQ(y.dtype(), DType::bf16);
-  expect_close(y.to(DType::f32), linear(x.to(DType::f32), w.to(DType::f32), {}),
-               {1.6e-2, 1e-2});
+  expect_close(y.to(DType::f32), linear(x.to(DType::f32), w.to(DType::f32), {}), {1.6e-2, 1e-2});
 }
 
 TEST(Linear, AnEmptySumIsTheBias) {
@@ -169,9 +168,10 @@ TEST(Matmul, TransposedViewsNeedNoCopy) {
 
 TEST(Matmul, Gradients) {
   auto product = [](const std::vector<Tensor>& in) { return matmul(in[0], in[1]); };
-  check_gradient(product, {random_normal({4, 3}, DType::f64, 1), random_normal({3, 2}, DType::f64, 2)});
   check_gradient(product,
-                 {random_normal({2, 1, 4, 3}, DType::f64, 1), random_normal({5, 3, 2}, DType::f64, 2)});
+                 {random_normal({4, 3}, DType::f64, 1), random_normal({3, 2}, DType::f64, 2)});
+  check_gradient(product, {random_normal({2, 1, 4, 3}, DType::f64, 1),
+                           random_normal({5, 3, 2}, DType::f64, 2)});
 }
 
 TEST(Matmul, BadArgumentsAreNamed) {

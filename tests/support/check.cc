@@ -31,7 +31,8 @@ double share_of_allowance(double actual, double expected, Tolerance tolerance) {
   if (actual == expected) {
     return 0.0;
   }
-  return std::abs(actual - expected) / (tolerance.absolute + tolerance.relative * std::abs(expected));
+  return std::abs(actual - expected) /
+         (tolerance.absolute + tolerance.relative * std::abs(expected));
 }
 
 void compare(const std::vector<double>& actual, const std::vector<double>& expected,
@@ -200,9 +201,9 @@ void expect_same_for_any_thread_count(const std::function<std::vector<Tensor>()>
     const std::vector<Tensor> actual = fn();
     ASSERT_EQ(actual.size(), expected.size());
     for (size_t i = 0; i < actual.size(); ++i) {
-      expect_same_bits(actual[i], expected[i],
-                       "result " + std::to_string(i) + " with " + std::to_string(threads) + " threads",
-                       where);
+      expect_same_bits(
+          actual[i], expected[i],
+          "result " + std::to_string(i) + " with " + std::to_string(threads) + " threads", where);
     }
   }
   set_thread_count(before);

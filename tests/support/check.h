@@ -12,8 +12,8 @@ namespace heed::test {
 
 using Where = std::source_location;
 
-/// Fails where |actual - expected| > absolute + relative * |expected| anywhere, and says where it is
-/// worst. Infinities and NaN must match. The dtypes may differ; the shapes may not.
+/// Fails where |actual - expected| > absolute + relative * |expected| anywhere, and says where it
+/// is worst. Infinities and NaN must match. The dtypes may differ; the shapes may not.
 void expect_close(const Tensor& actual, const Tensor& expected, Tolerance tolerance,
                   std::string_view what = "", Where where = Where::current());
 void expect_close(const Tensor& actual, const std::vector<double>& expected, Tolerance tolerance,

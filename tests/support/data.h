@@ -8,7 +8,8 @@
 
 namespace heed::test {
 
-/// The project's folder: what ctest says, or the first one above this program with a CMakePresets.json.
+/// The project's folder: what ctest says, or the first one above this program with a
+/// CMakePresets.json.
 inline std::filesystem::path source_folder() {
   if (const char* told = std::getenv("HEED_SOURCE")) {
     return told;
@@ -61,7 +62,7 @@ class TemporaryFolder {
 }  // namespace heed::test
 
 /// Skips the test, and says so, where a file of ../shared/data is absent.
-#define HEED_NEEDS_SHARED(name)                                        \
-  if (!std::filesystem::exists(heed::test::shared_data(name))) {       \
-    GTEST_SKIP() << "needs ../shared/data/" << (name);                 \
+#define HEED_NEEDS_SHARED(name)                                  \
+  if (!std::filesystem::exists(heed::test::shared_data(name))) { \
+    GTEST_SKIP() << "needs ../shared/data/" << (name);           \
   }

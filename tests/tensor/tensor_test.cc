@@ -52,7 +52,8 @@ TEST(Tensor, TypeMismatchIsAnError) {
 }
 
 TEST(Tensor, ConversionsRoundToNearestEven) {
-  const Tensor x = Tensor::from<float>({1.0f, 65504.0f, 65520.0f, 1e-8f, 1.00048828125f, -0.0f}, {6});
+  const Tensor x =
+      Tensor::from<float>({1.0f, 65504.0f, 65520.0f, 1e-8f, 1.00048828125f, -0.0f}, {6});
   const auto half = x.to(DType::f16).to_doubles();
   EXPECT_EQ(half[0], 1.0);
   EXPECT_EQ(half[1], 65504.0);

@@ -4,6 +4,7 @@
 
 #include "heed/autograd.h"
 #include "heed/coreference.h"
+#include "heed/error.h"
 #include "heed/inspect.h"
 
 namespace heed {

@@ -1,7 +1,7 @@
 """ONNX Runtime on BERT, as its own optimizer leaves an exported model: fused attention, skip-norm and
 bias-gelu nodes. The graph is written here, so that no exporter is needed. Modes: f32, int8 (its
 dynamic quantisation, weights by channel)."""
-import json, os, sys
+import json, os
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -84,7 +84,8 @@ class Encode:
             small = file.replace(".onnx", ".int8.onnx")
             if not os.path.exists(small):
                 from onnxruntime.quantization import QuantType, quantize_dynamic
-                quantize_dynamic(file, small, weight_type=QuantType.QInt8, per_channel=True)
+                quantize_dynamic(file, small, weight_type=QuantType.QInt8, per_channel=True,
+                                 extra_options={"DefaultTensorType": TensorProto.FLOAT})
             file = small
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = command["threads"]

@@ -68,7 +68,7 @@ class Continue final : public PeerWork {
   Tensor logits_;
 };
 
-/// Beam search over sentences of ids. Values: the score of every best hypothesis.
+/// Beam search over sentences of ids, all at once. Values: the score of every best hypothesis.
 class Translate final : public PeerWork {
  public:
   explicit Translate(const Json& command) : model_(load_model(command.string("model"))) {
@@ -88,8 +88,8 @@ class Translate final : public PeerWork {
   double run() override {
     best_.clear();
     const double start = seconds();
-    for (const Request& request : requests_) {
-      best_.push_back(beam_search(*model_, request, options_).front());
+    for (const std::vector<Hypothesis>& found : beam_search(*model_, requests_, options_)) {
+      best_.push_back(found.front());
     }
     return seconds() - start;
   }

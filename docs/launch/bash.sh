@@ -12,10 +12,10 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
   shift
 done
 shift
-# A machine that falls silent is noticed within 45 s (Open MPI's own default is over 5 minutes), and
-# Ctrl-C leaves a minute to save.
-settings=(--mca oob_tcp_keepalive_time 20 --mca oob_tcp_keepalive_intvl 5 --mca oob_tcp_keepalive_probes 5
-  --mca odls_base_sigkill_timeout 60)
+# A machine that falls silent is noticed within a minute (Open MPI's own default is over five). Ctrl-C
+# leaves a second to save, which is Open MPI's default: odls_base_sigkill_timeout would give more, but
+# mpirun then takes longer than a minute to end after a rank was killed.
+settings=(--mca oob_tcp_keepalive_time 20 --mca oob_tcp_keepalive_intvl 5 --mca oob_tcp_keepalive_probes 5)
 stopped=
 trap 'stopped=1' INT TERM
 for attempt in $(seq "${HEED_ATTEMPTS:-20}"); do

@@ -90,6 +90,21 @@ int64_t total_bytes(const std::vector<path>& files) {
   return bytes;
 }
 
+namespace {
+
+/// Of all bytes, a piece at a time: memory does not grow with the file.
+uint64_t fingerprint_of_content(const path& file, uint64_t seed) {
+  std::ifstream in(file, std::ios::binary);
+  std::vector<char> piece(size_t{1} << 20);
+  while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0) {
+    seed = fingerprint_of(piece.data(), static_cast<size_t>(in.gcount()), seed);
+  }
+  check_data(in.eof(), file.string(), "cannot be read");
+  return seed;
+}
+
+}  // namespace
+
 uint64_t fingerprint_of_files(const std::vector<path>& files, uint64_t seed) {
   for (const path& file : files) {
     // A copy on another machine is the same file. Where reading all of it would take long, its
@@ -103,7 +118,7 @@ uint64_t fingerprint_of_files(const std::vector<path>& files, uint64_t seed) {
     seed = fingerprint_of(facts, sizeof(facts), seed);
     seed = fingerprint_of(file.extension().string(), seed);
     seed = facts[0] > kReadWhole ? fingerprint_of_samples(file, facts[0], seed)
-                                 : fingerprint_of(MappedFile(file).text(), seed);
+                                 : fingerprint_of_content(file, seed);
   }
   return seed;
 }

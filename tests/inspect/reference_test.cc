@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "heed/picture.h"
+#include "support/data.h"
 
 // Pictures against committed ones (tests/golden/pictures), element by element: the same elements in
 // the same order, with the same texts and attributes; numbers to a hundredth.
@@ -56,9 +57,7 @@ bool alike(const std::string& a, const std::string& b) {
 }
 
 void compare(const std::string& name, const std::string& svg) {
-  const char* source = std::getenv("HEED_SOURCE");
-  const std::filesystem::path file = std::filesystem::path(source != nullptr ? source : ".") /
-                                     "tests/golden/pictures" / (name + ".svg");
+  const std::filesystem::path file = test::golden("pictures/" + name + ".svg");
   if (std::getenv("HEED_UPDATE_PICTURES") != nullptr) {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << svg;

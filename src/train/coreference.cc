@@ -138,7 +138,13 @@ CoreferenceReader train_coreference(const CoreferenceOptions& options,
     if (progress) {
       const double seconds = seconds_now() - start;
       const double tokens = sum(input.attention_mask.to(DType::f32)).item();
-      progress({step, options.steps, value, norm, optimizer.lr(), seconds, tokens / seconds});
+      progress({.step = step,
+                .steps = options.steps,
+                .loss = value,
+                .norm = norm,
+                .lr = optimizer.lr(),
+                .seconds = seconds,
+                .tokens_per_second = tokens / seconds});
     }
   }
   return reader;

@@ -1,7 +1,5 @@
 #include "base/allocator.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -10,14 +8,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/segment_heap.h"
 #include "heed/memory.h"
 
 namespace heed {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr int64_t kHuge = int64_t{2} << 20;
-constexpr int64_t kMapped = int64_t{1} << 20;  // from here on blocks come from mmap
+constexpr int64_t kLarge = int64_t{1} << 20;  // from here on blocks come from the segments
 
 /// Rounds up to one of eight steps between powers of two: at most 12.5 % is lost.
 int64_t size_class(int64_t bytes) {
@@ -29,28 +27,6 @@ int64_t size_class(int64_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-void* map_huge(int64_t bytes) {
-  // Over-map by one huge page and cut the ends, so that the block starts on a 2 MiB boundary.
-  const int64_t padded = bytes + kHuge;
-  void* raw = mmap(nullptr, static_cast<size_t>(padded), PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (raw == MAP_FAILED) {
-    return nullptr;
-  }
-  const auto address = reinterpret_cast<int64_t>(raw);
-  const int64_t begin = (address + kHuge - 1) / kHuge * kHuge;
-  if (begin > address) {
-    munmap(raw, static_cast<size_t>(begin - address));
-  }
-  const int64_t tail = address + padded - (begin + bytes);
-  if (tail > 0) {
-    munmap(reinterpret_cast<void*>(begin + bytes), static_cast<size_t>(tail));
-  }
-  auto* block = reinterpret_cast<void*>(begin);
-  madvise(block, static_cast<size_t>(bytes), MADV_HUGEPAGE);
-  return block;
-}
-
 class Cache {
  public:
   static Cache& instance() {
@@ -60,29 +36,17 @@ class Cache {
 
   void* take(int64_t bytes) {
     const int64_t size = rounded(bytes);
-    {
-      std::lock_guard lock(mutex_);
-      stats_.in_use += size;
-      stats_.peak = std::max(stats_.peak, stats_.in_use);
-      auto& kept = free_[size];
-      if (!kept.empty()) {
-        void* block = kept.back();
-        kept.pop_back();
-        return block;
-      }
-      stats_.reserved += size;
-    }
-    void* block = fresh(size);
+    std::lock_guard lock(mutex_);
+    void* block = take_locked(size);
     if (block == nullptr) {
-      release();
-      block = fresh(size);
+      release_locked();
+      block = take_locked(size);
     }
     if (block == nullptr) {
-      std::lock_guard lock(mutex_);
-      stats_.in_use -= size;
-      stats_.reserved -= size;
       throw std::bad_alloc();
     }
+    stats_.in_use += size;
+    stats_.peak = std::max(stats_.peak, stats_.in_use);
     return block;
   }
 
@@ -90,27 +54,23 @@ class Cache {
     const int64_t size = rounded(bytes);
     std::lock_guard lock(mutex_);
     stats_.in_use -= size;
-    free_[size].push_back(block);
+    if (size >= kLarge) {
+      large_.give(block);
+    } else {
+      small_[size].push_back(block);
+    }
   }
 
   void release() {
     std::lock_guard lock(mutex_);
-    for (auto& [size, blocks] : free_) {
-      for (void* block : blocks) {
-        if (size >= kMapped) {
-          munmap(block, static_cast<size_t>(size));
-        } else {
-          std::free(block);
-        }
-        stats_.reserved -= size;
-      }
-      blocks.clear();
-    }
+    release_locked();
   }
 
   MemoryStats stats() {
     std::lock_guard lock(mutex_);
-    return stats_;
+    MemoryStats stats = stats_;
+    stats.reserved = small_reserved_ + large_.reserved();
+    return stats;
   }
   void reset_peak() {
     std::lock_guard lock(mutex_);
@@ -119,17 +79,39 @@ class Cache {
 
  private:
   static int64_t rounded(int64_t bytes) {
-    const int64_t size = size_class(bytes);
-    return size >= kMapped ? (size + 4095) / 4096 * 4096 : size;
+    return bytes >= kLarge ? SegmentHeap::rounded(bytes) : size_class(bytes);
   }
-  static void* fresh(int64_t size) {
-    return size >= kMapped
-               ? map_huge(size)
-               : std::aligned_alloc(static_cast<size_t>(kAlignment), static_cast<size_t>(size));
+
+  void* take_locked(int64_t size) {
+    if (size >= kLarge) {
+      return large_.take(size);
+    }
+    auto& kept = small_[size];
+    if (!kept.empty()) {
+      void* block = kept.back();
+      kept.pop_back();
+      return block;
+    }
+    void* block = std::aligned_alloc(static_cast<size_t>(kAlignment), static_cast<size_t>(size));
+    small_reserved_ += block == nullptr ? 0 : size;
+    return block;
+  }
+
+  void release_locked() {
+    large_.release();
+    for (auto& [size, blocks] : small_) {
+      for (void* block : blocks) {
+        std::free(block);
+        small_reserved_ -= size;
+      }
+      blocks.clear();
+    }
   }
 
   std::mutex mutex_;
-  std::unordered_map<int64_t, std::vector<void*>> free_;
+  SegmentHeap large_;
+  std::unordered_map<int64_t, std::vector<void*>> small_;  // by size class
+  int64_t small_reserved_ = 0;
   MemoryStats stats_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 
@@ -49,6 +50,16 @@ struct AttentionOptions {
 /// may not see are never read into its result, so NaN there does not leak.
 HEED_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                           const AttentionOptions& options = {});
+
+/// Attention within each of many sequences of any length, without padding: they lie one after the
+/// other in the rows of q [N, Hq, D] and of k [M, Hkv, D] and v [M, Hkv, Dv]. `query_starts` and
+/// `key_starts` have the first row of each sequence, and at the end the number of rows. Each gets
+/// bit for bit what attention() gives it alone. Takes the options but masks and bias; by the flash
+/// kernel, and unseen by observers. -> [N, Hq, Dv]
+HEED_API Tensor ragged_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                 std::span<const int64_t> query_starts,
+                                 std::span<const int64_t> key_starts,
+                                 const AttentionOptions& options = {});
 
 /// What the formula computes on the way, each [B, Hq, Tq, Tk] but the output.
 struct AttentionSteps {

@@ -74,6 +74,8 @@ HEED_API Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
 // Structure.
 HEED_API Tensor concat(const std::vector<Tensor>& parts, int axis);
 HEED_API std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int axis);
+/// Pieces of `size` along an axis; the last may be shorter.
+HEED_API std::vector<Tensor> chunks(const Tensor& x, int64_t size, int axis);
 HEED_API Tensor stack(const std::vector<Tensor>& parts, int axis);
 /// out[i][j][k] = x[i][index[i][j][k]][k] for axis 1 and so on: torch.gather.
 HEED_API Tensor gather(const Tensor& x, int axis, const Tensor& index);

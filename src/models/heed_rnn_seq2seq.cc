@@ -81,8 +81,8 @@ class RnnSeq2Seq final : public Model {
     const Tensor prepared = attention_.prepare(source.memory);
     LstmState state = source.last;
     std::vector<Tensor> read, seen;
-    for (int64_t t = 0; t < target.length; ++t) {
-      const Step next = step(select(embedded, 1, t), state, source.memory, prepared, source.masked);
+    for (const Tensor& word : chunks(embedded, 1, 1)) {
+      const Step next = step(squeeze(word, 1), state, source.memory, prepared, source.masked);
       state = next.state;
       read.push_back(next.read);
       seen.push_back(next.weights);
@@ -184,9 +184,10 @@ class RnnSeq2Seq final : public Model {
     const Tensor zero = Tensor::zeros({tokens.batch, hidden_});
     LstmState state{zero, zero};
     std::vector<Tensor> memory, cells;
-    for (int64_t t = 0; t < tokens.length; ++t) {
-      LstmState next = encoder_(select(embedded, 1, t), state);
+    for (const Tensor& word : chunks(embedded, 1, 1)) {
+      LstmState next = encoder_(squeeze(word, 1), state);
       if (real.defined()) {
+        const auto t = static_cast<int64_t>(memory.size());
         const Tensor on = contiguous(slice(real, 1, t, t + 1));
         memory.push_back(where(on, next.h, zero));
         next = {where(on, next.h, state.h), where(on, next.c, state.c)};

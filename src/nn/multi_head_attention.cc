@@ -16,10 +16,28 @@ Tensor as_batch(const Tensor& x, const Layout& layout) {
   return transpose(reshape(x, {layout.batch, layout.length, x.size(1), x.size(2)}), 1, 2);
 }
 
+/// [T, heads, width] -> [1, heads, T, width], a view.
+Tensor heads_first(const Tensor& x) { return unsqueeze(transpose(x, 0, 1), 0); }
+
 /// One sequence of [N, heads, width] -> [1, heads, T, width], a view.
 Tensor as_sequence(const Tensor& x, const Layout& layout, int64_t sequence) {
-  return unsqueeze(transpose(slice(x, 0, layout.start(sequence), layout.start(sequence + 1)), 0, 1),
-                   0);
+  return heads_first(slice(x, 0, layout.start(sequence), layout.start(sequence + 1)));
+}
+
+std::vector<int64_t> starts_of(const Layout& layout) {
+  std::vector<int64_t> starts;
+  for (int64_t i = 0; i <= layout.batch; ++i) {
+    starts.push_back(layout.start(i));
+  }
+  return starts;
+}
+
+std::vector<int64_t> lengths_of(const Layout& layout) {
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < layout.batch; ++i) {
+    lengths.push_back(layout.length_of(i));
+  }
+  return lengths;
 }
 
 /// [B, heads, T, width] -> [B * T, heads * width]
@@ -92,7 +110,15 @@ Tensor MultiHeadAttention::attend(const Tensor& q, const Tensor& k, const Tensor
     return merge_heads(
         attention(as_batch(q, queries), as_batch(k, keys), as_batch(v, keys), options));
   }
-  std::vector<Tensor> parts(static_cast<size_t>(queries.batch));
+  if (!bias.defined() && Observer::current() == nullptr) {
+    const Tensor z = ragged_attention(q, k, v, starts_of(queries), starts_of(keys),
+                                      attention_options(0, 0, training));
+    return reshape(z, {z.size(0), z.size(1) * z.size(2)});
+  }
+  const std::vector<Tensor> qs = split(q, lengths_of(queries), 0);
+  const std::vector<Tensor> ks = split(k, lengths_of(keys), 0);
+  const std::vector<Tensor> vs = split(v, lengths_of(keys), 0);
+  std::vector<Tensor> parts;
   const RandomState random = random_state();
   for (int64_t i = 0; i < queries.batch; ++i) {
     // The layer takes one random stream, as a batch of equal lengths does; examples differ in it.
@@ -102,8 +128,9 @@ Tensor MultiHeadAttention::attend(const Tensor& q, const Tensor& k, const Tensor
     if (bias.defined()) {
       options.bias = slice(slice(bias, 2, 0, queries.length_of(i)), 3, 0, keys.length_of(i));
     }
-    parts[static_cast<size_t>(i)] = merge_heads(attention(
-        as_sequence(q, queries, i), as_sequence(k, keys, i), as_sequence(v, keys, i), options));
+    const auto at = static_cast<size_t>(i);
+    parts.push_back(merge_heads(
+        attention(heads_first(qs[at]), heads_first(ks[at]), heads_first(vs[at]), options)));
   }
   return concat(parts, 0);
 }

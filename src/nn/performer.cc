@@ -145,10 +145,13 @@ Tensor performer_attention(const Tensor& q, const Tensor& k, const Tensor& v,
         q.size(2), k.size(2));
   State state;
   std::vector<Tensor> rows;
-  for (int64_t begin = 0; begin < q.size(2); begin += kChunk) {
-    const int64_t end = std::min(begin + kChunk, q.size(2));
-    rows.push_back(causal_chunk(slice(queries, 2, begin, end), slice(keys, 2, begin, end),
-                                slice(values, 2, begin, end),
+  const std::vector<Tensor> query_chunks = chunks(queries, kChunk, 2);
+  const std::vector<Tensor> key_chunks = chunks(keys, kChunk, 2);
+  const std::vector<Tensor> value_chunks = chunks(values, kChunk, 2);
+  for (size_t i = 0; i < query_chunks.size(); ++i) {
+    const int64_t begin = static_cast<int64_t>(i) * kChunk;
+    const int64_t end = begin + query_chunks[i].size(2);
+    rows.push_back(causal_chunk(query_chunks[i], key_chunks[i], value_chunks[i],
                                 real.defined() ? slice(real, 2, begin, end) : real, &state));
   }
   return concat(rows, 2);

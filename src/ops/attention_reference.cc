@@ -161,8 +161,9 @@ Tensor chunked_attention(const AttentionShape& shape, const Tensor& q, const Ten
     return attention(q, k, v, with_flash(options));
   }
   std::vector<Tensor> parts;
-  for (int64_t begin = 0; begin < shape.queries; begin += options.chunk) {
-    const int64_t end = std::min(shape.queries, begin + options.chunk);
+  for (const Tensor& rows : chunks(q, options.chunk, 2)) {
+    const int64_t begin = static_cast<int64_t>(parts.size()) * options.chunk;
+    const int64_t end = begin + rows.size(2);
     AttentionShape part_shape = shape;
     part_shape.queries = end - begin;
     const AttentionOptions part = for_rows(options, begin, end);
@@ -171,7 +172,7 @@ Tensor chunked_attention(const AttentionShape& shape, const Tensor& q, const Ten
       mine.bias = inputs.size() > 3 ? inputs[3] : Tensor();
       return formula(part_shape, inputs[0], inputs[1], inputs[2], mine, random, begin).output;
     };
-    std::vector<Tensor> inputs{slice(q, 2, begin, end), k, v};
+    std::vector<Tensor> inputs{rows, k, v};
     if (options.bias.defined()) {
       inputs.push_back(query_rows(options.bias, begin, end));
     }

@@ -97,6 +97,17 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
                       });
 }
 
+std::vector<Tensor> chunks(const Tensor& x, int64_t size, int axis) {
+  check_defined(x, "chunks");
+  check(size > 0, "chunks", "pieces of {}; a positive size is wanted", size);
+  std::vector<int64_t> sizes;
+  const int64_t extent = x.shape()[x.shape().axis(axis, "chunks")];
+  for (int64_t begin = 0; begin < extent; begin += size) {
+    sizes.push_back(std::min(size, extent - begin));
+  }
+  return split(x, sizes, axis);
+}
+
 Tensor stack(const std::vector<Tensor>& parts, int axis) {
   check(!parts.empty(), "stack", "needs at least one tensor");
   check_defined(parts.front(), "stack");

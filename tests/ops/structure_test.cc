@@ -42,6 +42,7 @@ TEST(Structure, ConcatSplitStackGradients) {
       },
       in);
   check_gradient([](const auto& v) { return split(v[0], {1, 2}, 1)[1]; }, in);
+  check_gradient([](const auto& v) { return chunks(v[0], 2, 1)[1]; }, in);
 }
 
 TEST(Structure, GatherAndIndexRows) {
@@ -236,6 +237,8 @@ TEST(Structure, BadInput) {
   EXPECT_THROW(split(x, {1, 1}, 1), Error);
   EXPECT_THROW(split(x, {4, -1}, 1), Error);
   EXPECT_THROW(split(x, {INT64_MAX, INT64_MAX}, 1), Error);
+  EXPECT_THROW(chunks(x, 0, 1), Error);
+  EXPECT_THROW(chunks(Tensor(), 1, 0), Error);
   EXPECT_THROW(stack({x, Tensor::zeros({3, 2})}, 0), Error);
   EXPECT_THROW(stack({x}, 3), Error);
   EXPECT_THROW(gather(x, 1, ids({3}, {1, 1})), Error);

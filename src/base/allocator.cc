@@ -1,7 +1,5 @@
 #include "base/allocator.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -10,14 +8,15 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/arena.h"
 #include "heed/memory.h"
 
 namespace heed {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr int64_t kHuge = int64_t{2} << 20;
-constexpr int64_t kMapped = int64_t{1} << 20;  // from here on blocks come from mmap
+constexpr int64_t kLarge = int64_t{1} << 20;  // from here on blocks come from the arena
+constexpr int64_t kPage = 4096;
 
 /// Rounds up to one of eight steps between powers of two: at most 12.5 % is lost.
 int64_t size_class(int64_t bytes) {
@@ -29,28 +28,6 @@ int64_t size_class(int64_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-void* map_huge(int64_t bytes) {
-  // Over-map by one huge page and cut the ends, so that the block starts on a 2 MiB boundary.
-  const int64_t padded = bytes + kHuge;
-  void* raw = mmap(nullptr, static_cast<size_t>(padded), PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (raw == MAP_FAILED) {
-    return nullptr;
-  }
-  const auto address = reinterpret_cast<int64_t>(raw);
-  const int64_t begin = (address + kHuge - 1) / kHuge * kHuge;
-  if (begin > address) {
-    munmap(raw, static_cast<size_t>(begin - address));
-  }
-  const int64_t tail = address + padded - (begin + bytes);
-  if (tail > 0) {
-    munmap(reinterpret_cast<void*>(begin + bytes), static_cast<size_t>(tail));
-  }
-  auto* block = reinterpret_cast<void*>(begin);
-  madvise(block, static_cast<size_t>(bytes), MADV_HUGEPAGE);
-  return block;
-}
-
 class Cache {
  public:
   static Cache& instance() {
@@ -60,77 +37,83 @@ class Cache {
 
   void* take(int64_t bytes) {
     const int64_t size = rounded(bytes);
-    {
-      std::lock_guard lock(mutex_);
-      stats_.in_use += size;
-      stats_.peak = std::max(stats_.peak, stats_.in_use);
-      auto& kept = free_[size];
-      if (!kept.empty()) {
-        void* block = kept.back();
-        kept.pop_back();
-        return block;
-      }
-      stats_.reserved += size;
-    }
-    void* block = fresh(size);
+    std::lock_guard lock(mutex_);
+    void* block = find(size);
     if (block == nullptr) {
-      release();
-      block = fresh(size);
+      release_free();
+      block = find(size);
     }
     if (block == nullptr) {
-      std::lock_guard lock(mutex_);
-      stats_.in_use -= size;
-      stats_.reserved -= size;
       throw std::bad_alloc();
     }
+    in_use_ += size;
+    peak_ = std::max(peak_, in_use_);
     return block;
   }
 
   void give(void* block, int64_t bytes) {
     const int64_t size = rounded(bytes);
     std::lock_guard lock(mutex_);
-    stats_.in_use -= size;
-    free_[size].push_back(block);
+    in_use_ -= size;
+    if (size >= kLarge) {
+      large_.give(block, size);
+    } else {
+      small_[size].push_back(block);
+    }
   }
 
   void release() {
     std::lock_guard lock(mutex_);
-    for (auto& [size, blocks] : free_) {
+    release_free();
+  }
+
+  MemoryStats stats() {
+    std::lock_guard lock(mutex_);
+    return {in_use_, peak_, small_bytes_ + large_.mapped()};
+  }
+  void reset_peak() {
+    std::lock_guard lock(mutex_);
+    peak_ = in_use_;
+  }
+
+ private:
+  static int64_t rounded(int64_t bytes) {
+    return bytes >= kLarge ? (bytes + kPage - 1) / kPage * kPage : size_class(bytes);
+  }
+
+  /// A block kept for reuse or a new one; null where the system has no memory left.
+  void* find(int64_t size) {
+    if (size >= kLarge) {
+      return large_.take(size);
+    }
+    auto& kept = small_[size];
+    if (!kept.empty()) {
+      void* block = kept.back();
+      kept.pop_back();
+      return block;
+    }
+    void* block = std::aligned_alloc(static_cast<size_t>(kAlignment), static_cast<size_t>(size));
+    small_bytes_ += block != nullptr ? size : 0;
+    return block;
+  }
+
+  void release_free() {
+    large_.release();
+    for (auto& [size, blocks] : small_) {
       for (void* block : blocks) {
-        if (size >= kMapped) {
-          munmap(block, static_cast<size_t>(size));
-        } else {
-          std::free(block);
-        }
-        stats_.reserved -= size;
+        std::free(block);
+        small_bytes_ -= size;
       }
       blocks.clear();
     }
   }
 
-  MemoryStats stats() {
-    std::lock_guard lock(mutex_);
-    return stats_;
-  }
-  void reset_peak() {
-    std::lock_guard lock(mutex_);
-    stats_.peak = stats_.in_use;
-  }
-
- private:
-  static int64_t rounded(int64_t bytes) {
-    const int64_t size = size_class(bytes);
-    return size >= kMapped ? (size + 4095) / 4096 * 4096 : size;
-  }
-  static void* fresh(int64_t size) {
-    return size >= kMapped
-               ? map_huge(size)
-               : std::aligned_alloc(static_cast<size_t>(kAlignment), static_cast<size_t>(size));
-  }
-
   std::mutex mutex_;
-  std::unordered_map<int64_t, std::vector<void*>> free_;
-  MemoryStats stats_;
+  std::unordered_map<int64_t, std::vector<void*>> small_;  // kept for reuse, by size
+  Arena large_;
+  int64_t small_bytes_ = 0;
+  int64_t in_use_ = 0;
+  int64_t peak_ = 0;
 };
 
 }  // namespace

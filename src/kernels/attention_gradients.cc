@@ -10,6 +10,7 @@ namespace heed::kernels {
 namespace {
 
 constexpr int64_t kTile = 64;
+constexpr int64_t kTogether = 4;  // tiles of queries that go over the keys together
 
 template <class T>
 void clear_rows(const HeadsView<T>& view, int64_t b, int64_t h, int64_t rows, int64_t columns) {
@@ -111,8 +112,8 @@ void backward_key_head(const BackwardPass<T>& pass, int64_t b, int64_t kv, int64
   clear_rows(pass.gradients.dk, b, kv, p.keys, p.depth);
   clear_rows(pass.gradients.dv, b, kv, p.keys, p.value_depth);
   for (int64_t h = kv * group; h < (kv + 1) * group; ++h) {
-    for (int64_t tile = begin; tile < end; ++tile) {
-      attention_backward_tile(pass, b, h, tile);
+    for (int64_t tile = begin; tile < end; tile += kTogether) {
+      attention_backward_tiles(pass, b, h, tile, std::min(tile + kTogether, end));
     }
   }
 }

@@ -1,6 +1,7 @@
 #include "kernels/gemm.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/parallel.h"
 #include "base/scratch.h"
@@ -187,6 +188,11 @@ void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, voi
           Element c_type, int64_t c_stride, bool accumulate, const Epilogue& epilogue) {
   if (m == 0 || n == 0) {
     return;
+  }
+  constexpr double kSmall = 65536;  // multiplications: about two microseconds
+  std::optional<Alone> alone;
+  if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= kSmall) {
+    alone.emplace();
   }
   if (b.type == Element::q8_0 || b.type == Element::q4_0) {
     quantized_gemm(m, n, k, a, b, c, c_type, c_stride, epilogue);

@@ -8,14 +8,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/segment_heap.h"
+#include "base/arena.h"
 #include "heed/memory.h"
 
 namespace heed {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr int64_t kLarge = int64_t{1} << 20;  // from here on blocks come from the segments
+constexpr int64_t kLarge = int64_t{1} << 20;  // from here on blocks come from the arena
+constexpr int64_t kPage = 4096;
 
 /// Rounds up to one of eight steps between powers of two: at most 12.5 % is lost.
 int64_t size_class(int64_t bytes) {
@@ -37,25 +38,25 @@ class Cache {
   void* take(int64_t bytes) {
     const int64_t size = rounded(bytes);
     std::lock_guard lock(mutex_);
-    void* block = take_locked(size);
+    void* block = find(size);
     if (block == nullptr) {
-      release_locked();
-      block = take_locked(size);
+      release_free();
+      block = find(size);
     }
     if (block == nullptr) {
       throw std::bad_alloc();
     }
-    stats_.in_use += size;
-    stats_.peak = std::max(stats_.peak, stats_.in_use);
+    in_use_ += size;
+    peak_ = std::max(peak_, in_use_);
     return block;
   }
 
   void give(void* block, int64_t bytes) {
     const int64_t size = rounded(bytes);
     std::lock_guard lock(mutex_);
-    stats_.in_use -= size;
+    in_use_ -= size;
     if (size >= kLarge) {
-      large_.give(block);
+      large_.give(block, size);
     } else {
       small_[size].push_back(block);
     }
@@ -63,26 +64,25 @@ class Cache {
 
   void release() {
     std::lock_guard lock(mutex_);
-    release_locked();
+    release_free();
   }
 
   MemoryStats stats() {
     std::lock_guard lock(mutex_);
-    MemoryStats stats = stats_;
-    stats.reserved = small_reserved_ + large_.reserved();
-    return stats;
+    return {in_use_, peak_, small_bytes_ + large_.mapped()};
   }
   void reset_peak() {
     std::lock_guard lock(mutex_);
-    stats_.peak = stats_.in_use;
+    peak_ = in_use_;
   }
 
  private:
   static int64_t rounded(int64_t bytes) {
-    return bytes >= kLarge ? SegmentHeap::rounded(bytes) : size_class(bytes);
+    return bytes >= kLarge ? (bytes + kPage - 1) / kPage * kPage : size_class(bytes);
   }
 
-  void* take_locked(int64_t size) {
+  /// A block kept for reuse or a new one; null where the system has no memory left.
+  void* find(int64_t size) {
     if (size >= kLarge) {
       return large_.take(size);
     }
@@ -93,26 +93,27 @@ class Cache {
       return block;
     }
     void* block = std::aligned_alloc(static_cast<size_t>(kAlignment), static_cast<size_t>(size));
-    small_reserved_ += block == nullptr ? 0 : size;
+    small_bytes_ += block != nullptr ? size : 0;
     return block;
   }
 
-  void release_locked() {
+  void release_free() {
     large_.release();
     for (auto& [size, blocks] : small_) {
       for (void* block : blocks) {
         std::free(block);
-        small_reserved_ -= size;
+        small_bytes_ -= size;
       }
       blocks.clear();
     }
   }
 
   std::mutex mutex_;
-  SegmentHeap large_;
-  std::unordered_map<int64_t, std::vector<void*>> small_;  // by size class
-  int64_t small_reserved_ = 0;
-  MemoryStats stats_;
+  std::unordered_map<int64_t, std::vector<void*>> small_;  // kept for reuse, by size
+  Arena large_;
+  int64_t small_bytes_ = 0;
+  int64_t in_use_ = 0;
+  int64_t peak_ = 0;
 };
 
 }  // namespace

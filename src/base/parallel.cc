@@ -217,6 +217,9 @@ void set_thread_count(int threads) {
 
 bool inside_parallel() { return t_inside; }
 
+Alone::Alone() : before_(t_inside) { t_inside = true; }
+Alone::~Alone() { t_inside = before_; }
+
 namespace detail {
 void run_tiles(int64_t tiles, void (*call)(void*, int64_t), void* context) {
   Pool::instance().run(tiles, call, context);

@@ -37,4 +37,17 @@ void parallel_ranges(int64_t count, int64_t grain, Fn&& fn) {
 /// True on a thread that is running a tile.
 bool inside_parallel();
 
+/// While one lives, loops of this thread run on it alone: for work that is done sooner than another
+/// thread could be woken.
+class Alone {
+ public:
+  Alone();
+  ~Alone();
+  Alone(const Alone&) = delete;
+  Alone& operator=(const Alone&) = delete;
+
+ private:
+  bool before_;
+};
+
 }  // namespace heed

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -62,6 +63,13 @@ struct AttentionProblem {
   RandomKey random;
 
   int64_t kv_head(int64_t head) const { return head / (heads / kv_heads); }
+
+  /// Key heads whose work together is worth handing to another thread.
+  int64_t kv_heads_together() const {
+    constexpr int64_t kWork = 65536;  // multiplications: some microseconds
+    const int64_t work = heads / kv_heads * queries * keys * (depth + value_depth);
+    return std::max<int64_t>(1, kWork / std::max<int64_t>(1, work));
+  }
 };
 
 /// What is kept of each row's softmax, arrays [batch, head, query]: weights are

@@ -1,5 +1,7 @@
 #include "kernels/attention_backward.h"
 
+#include <vector>
+
 #include "kernels/scratch.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -15,56 +17,73 @@ namespace heed::kernels::HWY_NAMESPACE {
 
 inline size_t padded(int64_t columns) { return (static_cast<size_t>(columns) + 15) / 16 * 16; }
 
-/// Working memory of one query tile on the way back.
-template <class C>
-struct BackwardBuffers {
-  C* packed;       // [depth, 64]: queries times scale·log2(e)
-  C* rows;         // [64, padded depth]: queries times scale
-  C* packed_dout;  // [value depth, 64]: output gradient times inverse_sum
-  C* rows_dout;    // [64, padded value depth]: the same
-  C* dq;           // [depth, 64]
-  C* s;            // [64, 64]: scores, then weights times sum
-  C* ds;           // [64, 64]: gradient of the weights, then of the scores
-  C* extra;        // [64, 64]: dropout's factors
-  C* slope;        // [64, 64]: the soft-cap's derivative
-  C* scores;       // [64, 64]: kept where some pair is hidden
-  C* clean;        // [64, max depth]: keys without poisoned rows
-  C* max;          // [64]
-  C* delta;        // [64]: Σ out · dout, times inverse_sum
+/// A tile of queries on the way back, in the layouts that the products read.
+template <class T>
+struct BackwardTile {
+  QueryTile<T> queries;
+  int64_t key;               // the tile of keys that comes next
+  int64_t end;               // of the keys that some row may see
+  T* packed = nullptr;       // [depth, 64]: queries times scale·log2(e)
+  T* rows = nullptr;         // [64, padded depth]: queries times scale
+  T* dq = nullptr;           // [depth, 64]
+  T* packed_dout = nullptr;  // [value depth, 64]: output gradient times inverse_sum
+  T* rows_dout = nullptr;    // [64, padded value depth]: the same
+  T* max = nullptr;          // [64]
+  T* delta = nullptr;        // [64]: Σ out · dout, times inverse_sum
 
-  template <class T>
-  explicit BackwardBuffers(const AttentionProblem<T>& p) {
+  explicit BackwardTile(const QueryTile<T>& of)
+      : queries(of), key(of.first_key()), end(of.end_key()) {}
+};
+
+/// Working memory of some tiles of queries and of the pair of tiles that is computed.
+template <class T>
+struct BackwardBuffers {
+  std::vector<BackwardTile<T>> tiles;
+  T* s;       // [64, 64]: scores, then weights times sum
+  T* ds;      // [64, 64]: gradient of the weights, then of the scores
+  T* extra;   // [64, 64]: dropout's factors
+  T* slope;   // [64, 64]: the soft-cap's derivative
+  T* scores;  // [64, 64]: kept where some pair is hidden
+  T* clean;   // [64, padded depth]: keys without poisoned rows
+
+  BackwardBuffers(const AttentionProblem<T>& p, int64_t b, int64_t h, int64_t first, int64_t last) {
     thread_local Scratch scratch;
     const size_t square = kQueryTile * kKeyTile;
     const size_t depth = padded(p.depth) * kQueryTile;
     const size_t value_depth = padded(p.value_depth) * kQueryTile;
-    C* next = scratch.reserve<C>(4 * depth + 2 * value_depth + 5 * square + 2 * kQueryTile);
-    const auto take = [&next](size_t count) {
-      C* taken = next;
-      next += count;
+    const auto count = static_cast<size_t>(last - first);
+    T* next = scratch.reserve<T>(count * (3 * depth + 2 * value_depth + 2 * kQueryTile) +
+                                 5 * square + depth);
+    const auto take = [&next](size_t wanted) {
+      T* taken = next;
+      next += wanted;
       return taken;
     };
-    packed = take(depth);
-    rows = take(depth);
-    dq = take(depth);
-    clean = take(depth);
-    packed_dout = take(value_depth);
-    rows_dout = take(value_depth);
+    tiles.reserve(count);
+    for (int64_t tile = first; tile < last; ++tile) {
+      BackwardTile<T>& mine = tiles.emplace_back(QueryTile<T>(p, b, h, tile));
+      mine.packed = take(depth);
+      mine.rows = take(depth);
+      mine.dq = take(depth);
+      mine.packed_dout = take(value_depth);
+      mine.rows_dout = take(value_depth);
+      mine.max = take(kQueryTile);
+      mine.delta = take(kQueryTile);
+    }
     s = take(square);
     ds = take(square);
     extra = take(square);
     slope = take(square);
     scores = take(square);
-    max = take(kQueryTile);
-    delta = take(kQueryTile);
+    clean = take(depth);
   }
 };
 
 /// Brings queries and output gradients of the tile into the layouts that the products read.
 template <class T>
-void load_queries(const BackwardPass<T>& pass, const QueryTile<T>& queries,
-                  BackwardBuffers<T>& work) {
+void load_queries(const BackwardPass<T>& pass, BackwardTile<T>& work) {
   const AttentionProblem<T>& p = pass.problem;
+  const QueryTile<T>& queries = work.queries;
   const T* q = p.q.at(queries.b, queries.h, queries.row);
   pack_transposed(q, p.q.row, queries.rows, queries.width, p.depth, p.scale * kLog2e, work.packed);
   const size_t depth = padded(p.depth);
@@ -111,7 +130,8 @@ void load_queries(const BackwardPass<T>& pass, const QueryTile<T>& queries,
 
 /// s: scores -> weights · sum, as dropout leaves them; ds: gradient of those -> gradient of scores.
 template <class T>
-void softmax_gradient(const QueryTile<T>& queries, const KeyTile& tile, BackwardBuffers<T>& work) {
+void softmax_gradient(const BackwardTile<T>& mine, const KeyTile& tile, BackwardBuffers<T>& work) {
+  const QueryTile<T>& queries = mine.queries;
   const AttentionProblem<T>& p = queries.problem;
   const hn::ScalableTag<T> d;
   const bool drop = p.dropout > 0;
@@ -121,12 +141,12 @@ void softmax_gradient(const QueryTile<T>& queries, const KeyTile& tile, Backward
       const size_t at = static_cast<size_t>(j) * kQueryTile + i;
       const auto score = hn::Load(d, work.s + at);
       // Recomputed scores are the forward pass' own, so none lies above the maximum.
-      auto weight = exp2_nonpositive(d, hn::Sub(score, hn::Load(d, work.max + i)));
+      auto weight = exp2_nonpositive(d, hn::Sub(score, hn::Load(d, mine.max + i)));
       auto gradient = hn::Load(d, work.ds + at);
       if (drop) {
         gradient = hn::Mul(gradient, hn::Load(d, work.extra + at));
       }
-      gradient = hn::Mul(weight, hn::Sub(gradient, hn::Load(d, work.delta + i)));
+      gradient = hn::Mul(weight, hn::Sub(gradient, hn::Load(d, mine.delta + i)));
       if (drop) {
         weight = hn::Mul(weight, hn::Load(d, work.extra + at));
       }
@@ -202,64 +222,84 @@ void add_bias_gradient(const QueryTile<T>& queries, const KeyTile& tile, const S
 }
 
 template <class T>
-void backward_key_tile(const BackwardPass<T>& pass, const QueryTile<T>& queries,
-                       const KeyTile& tile, BackwardBuffers<T>& work) {
+void backward_key_tile(const BackwardPass<T>& pass, BackwardTile<T>& mine, const KeyTile& tile,
+                       BackwardBuffers<T>& work) {
   const AttentionProblem<T>& p = pass.problem;
+  const QueryTile<T>& queries = mine.queries;
   const int64_t kv_head = p.kv_head(queries.h);
   const T* k = p.k.at(queries.b, kv_head, tile.key);
   const T* v = p.v.at(queries.b, kv_head, tile.key);
   const auto k_stride = static_cast<size_t>(p.k.row);
-  score_tile(queries, tile, work.packed, k, k_stride, work.s, work.slope);
+  score_tile(queries, tile, mine.packed, k, k_stride, work.s, work.slope);
   if (tile.some_hidden) {
     keep_scores(work.s, tile.count, work.scores);
   }
-  pair_products(queries, tile, v, static_cast<size_t>(p.v.row), work.packed_dout, p.value_depth,
+  pair_products(queries, tile, v, static_cast<size_t>(p.v.row), mine.packed_dout, p.value_depth,
                 work.ds);
   if (p.dropout > 0) {
     dropout_tile(queries, tile, work.extra);
   }
-  softmax_gradient(queries, tile, work);
+  softmax_gradient(mine, tile, work);
   if (pass.gradients.dbias.data != nullptr) {
     add_bias_gradient(queries, tile, pass.gradients.dbias, work.ds);
   }
   const T* ds = p.softcap > 0 ? work.slope : work.ds;
-  add_to_keys(queries, tile, work.s, work.rows_dout, p.value_depth,
+  add_to_keys(queries, tile, work.s, mine.rows_dout, p.value_depth,
               pass.gradients.dv.at(queries.b, kv_head, tile.key), pass.gradients.dv.row);
-  add_to_keys(queries, tile, ds, work.rows, p.depth,
+  add_to_keys(queries, tile, ds, mine.rows, p.depth,
               pass.gradients.dk.at(queries.b, kv_head, tile.key), pass.gradients.dk.row);
   PoisonedRows<T> poisoned;
   size_t clean_stride = k_stride;
   const T* clean =
       tile.some_hidden ? poisoned.clean(k, &clean_stride, tile.count, p.depth, work.clean) : k;
   add_weighted<Start::add>(queries, tile, clean, clean_stride, ds, p.depth,
-                           static_cast<const T*>(nullptr), work.dq);
-  poisoned.add(k, k_stride, p.depth, ds, work.scores, queries.rows, work.dq);
+                           static_cast<const T*>(nullptr), mine.dq);
+  poisoned.add(k, k_stride, p.depth, ds, work.scores, queries.rows, mine.dq);
 }
 
+/// A tile of keys with its gradients stays in L2 for all tiles of queries that see it.
 template <class T>
-void backward_query_tile(const BackwardPass<T>& pass, int64_t b, int64_t h, int64_t query_tile) {
+void backward_query_tiles(const BackwardPass<T>& pass, int64_t b, int64_t h, int64_t first,
+                          int64_t last) {
   const AttentionProblem<T>& p = pass.problem;
-  const QueryTile<T> queries(p, b, h, query_tile);
-  BackwardBuffers<T> work(p);
-  load_queries(pass, queries, work);
-  const int64_t end = queries.end_key();
-  for (int64_t key = queries.first_key(); key < end; key = queries.next_key(key)) {
-    const KeyTile tile = key_tile(queries, key, end);
-    if (!tile.all_hidden) {
-      backward_key_tile(pass, queries, tile, work);
+  BackwardBuffers<T> work(p, b, h, first, last);
+  for (BackwardTile<T>& mine : work.tiles) {
+    load_queries(pass, mine);
+  }
+  while (true) {
+    int64_t key = p.keys;
+    for (const BackwardTile<T>& mine : work.tiles) {
+      key = mine.key < mine.end ? std::min(key, mine.key) : key;
+    }
+    if (key == p.keys) {
+      break;
+    }
+    for (BackwardTile<T>& mine : work.tiles) {
+      if (mine.key != key || key >= mine.end) {
+        continue;
+      }
+      const KeyTile tile = key_tile(mine.queries, key, mine.end);
+      if (!tile.all_hidden) {
+        backward_key_tile(pass, mine, tile, work);
+      }
+      mine.key = mine.queries.next_key(key);
     }
   }
-  transpose_scaled(work.dq, size_t{kQueryTile}, static_cast<size_t>(p.depth),
-                   static_cast<size_t>(queries.rows), static_cast<T>(p.scale),
-                   pass.gradients.dq.at(b, h, queries.row),
-                   static_cast<size_t>(pass.gradients.dq.row));
+  for (const BackwardTile<T>& mine : work.tiles) {
+    transpose_scaled(mine.dq, size_t{kQueryTile}, static_cast<size_t>(p.depth),
+                     static_cast<size_t>(mine.queries.rows), static_cast<T>(p.scale),
+                     pass.gradients.dq.at(b, h, mine.queries.row),
+                     static_cast<size_t>(pass.gradients.dq.row));
+  }
 }
 
-void backward_f32(const BackwardPass<float>& pass, int64_t b, int64_t h, int64_t tile) {
-  backward_query_tile(pass, b, h, tile);
+void backward_f32(const BackwardPass<float>& pass, int64_t b, int64_t h, int64_t first,
+                  int64_t last) {
+  backward_query_tiles(pass, b, h, first, last);
 }
-void backward_f64(const BackwardPass<double>& pass, int64_t b, int64_t h, int64_t tile) {
-  backward_query_tile(pass, b, h, tile);
+void backward_f64(const BackwardPass<double>& pass, int64_t b, int64_t h, int64_t first,
+                  int64_t last) {
+  backward_query_tiles(pass, b, h, first, last);
 }
 
 }  // namespace heed::kernels::HWY_NAMESPACE
@@ -271,11 +311,13 @@ namespace heed::kernels {
 HWY_EXPORT(backward_f32);
 HWY_EXPORT(backward_f64);
 
-void attention_backward_tile(const BackwardPass<float>& pass, int64_t b, int64_t h, int64_t tile) {
-  HWY_DYNAMIC_DISPATCH(backward_f32)(pass, b, h, tile);
+void attention_backward_tiles(const BackwardPass<float>& pass, int64_t b, int64_t h, int64_t first,
+                              int64_t last) {
+  HWY_DYNAMIC_DISPATCH(backward_f32)(pass, b, h, first, last);
 }
-void attention_backward_tile(const BackwardPass<double>& pass, int64_t b, int64_t h, int64_t tile) {
-  HWY_DYNAMIC_DISPATCH(backward_f64)(pass, b, h, tile);
+void attention_backward_tiles(const BackwardPass<double>& pass, int64_t b, int64_t h, int64_t first,
+                              int64_t last) {
+  HWY_DYNAMIC_DISPATCH(backward_f64)(pass, b, h, first, last);
 }
 
 }  // namespace heed::kernels

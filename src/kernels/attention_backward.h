@@ -14,8 +14,11 @@ struct BackwardPass {
   AttentionGradients<T> gradients;  // dk and dv: those of the task, added to
 };
 
-/// Gradients of 64 queries of one head: writes their rows of dq, adds to dk, dv and dbias.
-void attention_backward_tile(const BackwardPass<float>& pass, int64_t b, int64_t h, int64_t tile);
-void attention_backward_tile(const BackwardPass<double>& pass, int64_t b, int64_t h, int64_t tile);
+/// Gradients of the tiles [first, last) of 64 queries of one head: writes their rows of dq, adds to
+/// dk, dv and dbias.
+void attention_backward_tiles(const BackwardPass<float>& pass, int64_t b, int64_t h, int64_t first,
+                              int64_t last);
+void attention_backward_tiles(const BackwardPass<double>& pass, int64_t b, int64_t h, int64_t first,
+                              int64_t last);
 
 }  // namespace heed::kernels

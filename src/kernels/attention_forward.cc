@@ -224,9 +224,13 @@ template <class T>
 void attention_forward(const AttentionProblem<T>& problem, HeadsView<T> out,
                        RowStats<Compute<T>> stats) {
   if (problem.queries * (problem.heads / problem.kv_heads) <= kFewRows && problem.dropout == 0) {
-    parallel_for(problem.batch * problem.kv_heads, [&](int64_t task) {
-      attention_rows(problem, task / problem.kv_heads, task % problem.kv_heads, out, stats);
-    });
+    parallel_ranges(problem.batch * problem.kv_heads, problem.kv_heads_together(),
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t task = begin; task < end; ++task) {
+                        attention_rows(problem, task / problem.kv_heads, task % problem.kv_heads,
+                                       out, stats);
+                      }
+                    });
     return;
   }
   constexpr int64_t kTile = 64;

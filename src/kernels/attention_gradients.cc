@@ -10,6 +10,7 @@ namespace heed::kernels {
 namespace {
 
 constexpr int64_t kTile = 64;
+constexpr int64_t kTogether = 4;  // tiles of queries that go over the keys together
 
 template <class T>
 void clear_rows(const HeadsView<T>& view, int64_t b, int64_t h, int64_t rows, int64_t columns) {
@@ -111,8 +112,8 @@ void backward_key_head(const BackwardPass<T>& pass, int64_t b, int64_t kv, int64
   clear_rows(pass.gradients.dk, b, kv, p.keys, p.depth);
   clear_rows(pass.gradients.dv, b, kv, p.keys, p.value_depth);
   for (int64_t h = kv * group; h < (kv + 1) * group; ++h) {
-    for (int64_t tile = begin; tile < end; ++tile) {
-      attention_backward_tile(pass, b, h, tile);
+    for (int64_t tile = begin; tile < end; tile += kTogether) {
+      attention_backward_tiles(pass, b, h, tile, std::min(tile + kTogether, end));
     }
   }
 }
@@ -128,7 +129,7 @@ void attention_backward(const AttentionProblem<T>& p, HeadsView<const T> out,
   const int64_t batches = plan.join_batches ? p.batch : 1;
   const int64_t kv_heads = plan.join_heads ? p.kv_heads : 1;
   SplitGradients<T> split_gradients(p, gradients, plan.splits);
-  parallel_for((p.batch / batches) * (p.kv_heads / kv_heads) * plan.splits, [&](int64_t task) {
+  const auto run = [&](int64_t task) {
     const int64_t split = plan.splits - 1 - task % plan.splits;  // later queries have more work
     const int64_t first_kv_head = task / plan.splits % (p.kv_heads / kv_heads) * kv_heads;
     const int64_t first_batch = task / plan.splits / (p.kv_heads / kv_heads) * batches;
@@ -139,7 +140,13 @@ void attention_backward(const AttentionProblem<T>& p, HeadsView<const T> out,
                           tiles * (split + 1) / plan.splits);
       }
     }
-  });
+  };
+  parallel_ranges((p.batch / batches) * (p.kv_heads / kv_heads) * plan.splits,
+                  p.kv_heads_together(), [&](int64_t begin, int64_t end) {
+                    for (int64_t task = begin; task < end; ++task) {
+                      run(task);
+                    }
+                  });
   split_gradients.add_up();
 }
 template void attention_backward(const AttentionProblem<float>&, HeadsView<const float>,

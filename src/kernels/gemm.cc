@@ -1,6 +1,7 @@
 #include "kernels/gemm.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/parallel.h"
 #include "base/scratch.h"
@@ -16,66 +17,126 @@
 // How it works. A and B are copied into panels, in the compute type and cut into equal blocks of at
 // most kPanelDepth along k: [block][depth][kRows] of A, [block][depth][columns()] of B. The
 // micro-kernel holds a kRows × columns() piece of C in registers. Tiles of C are claimed by
-// threads; a tile goes through all of k, so that its epilogue runs while it is in L2. Between two
-// blocks of k the piece of C is stored and loaded again, which changes no bit: the sum over k is
-// one chain.
+// threads; a tile goes through all packed blocks, so that its epilogue runs while it is in L2.
+// Between two blocks of k the piece of C is stored and loaded again, which changes no bit: the sum
+// over k is one chain. A long k (the vocabulary, in the gradient of a language model's last rows)
+// is packed a span of blocks at a time: panels over all of it would leave room for one tile only.
 //
 // With few rows (decoding) the time goes into reading B: see kernels/gemm_rows-inl.h.
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-/// k in equal blocks.
+/// k in equal blocks, and these in equal spans of at most `most`.
 struct Cut {
-  explicit Cut(int64_t k)
+  Cut(int64_t k, int64_t most)
       : whole(k),
-        blocks(std::max<int64_t>(1, (k + kPanelDepth - 1) / kPanelDepth)),
-        depth((k + blocks - 1) / blocks) {}
-  int64_t depth_of(int64_t block) const { return std::min(depth, whole - block * depth); }
-  int64_t padded() const { return blocks * depth; }
+        blocks(pieces(k, kPanelDepth)),
+        depth((k + blocks - 1) / blocks),
+        spans(pieces(blocks, most)),
+        span_blocks((blocks + spans - 1) / spans) {}
 
-  int64_t whole, blocks, depth;
+  int64_t depth_of(int64_t block) const { return std::min(depth, whole - block * depth); }
+  int64_t padded() const { return span_blocks * depth; }
+
+  int64_t whole, blocks, depth, spans, span_blocks;
+
+ private:
+  static int64_t pieces(int64_t length, int64_t most) {
+    return std::max<int64_t>(1, (length + most - 1) / most);
+  }
+};
+
+/// The blocks of k that are packed together.
+struct Span {
+  Span(const Cut& of, int64_t index)
+      : cut(of), first(index * of.span_blocks), end(std::min(first + of.span_blocks, of.blocks)) {}
+  bool is_last() const { return end == cut.blocks; }
+  /// Where a block's piece of a panel starts, in steps of k.
+  int64_t place(int64_t block) const { return (block - first) * cut.depth; }
+
+  const Cut& cut;
+  int64_t first, end;
 };
 
 /// One panel of A, turned.
 template <class T>
-void pack_a(const Job<T>& job, const Cut& cut, int64_t row, int64_t rows, T* panel) {
+void pack_a(const Job<T>& job, const Span& span, int64_t row, int64_t rows, T* panel) {
   const Matrix turned{job.a.data, job.a.type, job.a.column_stride, job.a.row_stride};
-  for (int64_t block = 0; block < cut.blocks; ++block) {
-    pack(turned, block * cut.depth, row, cut.depth_of(block), rows,
-         panel + block * cut.depth * kRows, kRows);
+  for (int64_t block = span.first; block < span.end; ++block) {
+    pack(turned, block * span.cut.depth, row, span.cut.depth_of(block), rows,
+         panel + span.place(block) * kRows, kRows);
   }
 }
 
 /// One tile of C from packed panels.
 template <class T>
-void multiply_tile(const Job<T>& job, const Cut& cut, int64_t row, int64_t column, int64_t rows,
+void multiply_tile(const Job<T>& job, const Span& span, int64_t row, int64_t column, int64_t rows,
                    int64_t width, const T* a_panels, const T* b_panels) {
   constexpr int64_t kWidth = columns<T>();
-  const int64_t a_panel = cut.padded() * kRows;
-  const int64_t b_panel = cut.padded() * kWidth;
+  const int64_t a_panel = span.cut.padded() * kRows;
+  const int64_t b_panel = span.cut.padded() * kWidth;
   Scratch<T> buffer(job.direct() ? 1 : kTileRows * kTileColumns);
   T* sums = sums_of(job, row, column, buffer.data());
   const int64_t stride = job.direct() ? job.c_stride : kTileColumns;
-  for (int64_t block = 0; block < cut.blocks; ++block) {
-    const T* first = a_panels + block * cut.depth * kRows;
+  for (int64_t block = span.first; block < span.end; ++block) {
+    const T* first = a_panels + span.place(block) * kRows;
     for (int64_t j = 0; j < width; j += kWidth) {
-      const T* b = b_panels + j / kWidth * b_panel + block * cut.depth * kWidth;
+      const T* b = b_panels + j / kWidth * b_panel + span.place(block) * kWidth;
       for (int64_t i = 0; i < rows; i += kRows) {
         const T* a = first + i / kRows * a_panel;
         multiply_piece(std::min<int64_t>(kRows, rows - i), std::min(kWidth, width - j), a, b,
-                       cut.depth_of(block), sums + i * stride + j, stride,
+                       span.cut.depth_of(block), sums + i * stride + j, stride,
                        block == 0 && !job.accumulate, i + kRows < rows ? a + a_panel : first);
       }
     }
   }
-  finish(job, row, column, rows, width, sums, stride);
+  if (span.is_last()) {
+    finish(job, row, column, rows, width, sums, stride);
+  }
+}
+
+/// Packs a block of A (where `pack_rows`) and of B, and multiplies them.
+template <class T>
+void multiply_block(const Job<T>& job, const Span& span, int64_t m0, int64_t rows, int64_t n0,
+                    int64_t width, bool pack_rows, T* packed_a, T* packed_b) {
+  constexpr int64_t kWidth = columns<T>();
+  const int64_t a_panel = span.cut.padded() * kRows;
+  const int64_t b_panel = span.cut.padded() * kWidth;
+  const int64_t a_count = pack_rows ? (rows + kRows - 1) / kRows : 0;
+  const int64_t b_count = (width + kWidth - 1) / kWidth;
+  parallel_for(a_count + b_count, [&](int64_t tile) {
+    if (tile < a_count) {
+      pack_a(job, span, m0 + tile * kRows, std::min<int64_t>(kRows, rows - tile * kRows),
+             packed_a + tile * a_panel);
+      return;
+    }
+    const int64_t panel = tile - a_count;
+    for (int64_t block = span.first; block < span.end; ++block) {
+      pack_b(job, n0 + panel * kWidth, std::min(kWidth, width - panel * kWidth),
+             block * span.cut.depth, span.cut.depth_of(block),
+             packed_b + panel * b_panel + span.place(block) * kWidth);
+    }
+  });
+  // Rows are cut evenly: 1024 are 7 tiles of 132 and one of 100, not 7 of 144 and one of 16.
+  const int64_t tile_rows = (rows + kTileRows - 1) / kTileRows;
+  const int64_t height = round_up((rows + tile_rows - 1) / tile_rows, kRows);
+  const int64_t tile_columns = (width + kTileColumns - 1) / kTileColumns;
+  parallel_for(tile_rows * tile_columns, [&](int64_t tile) {
+    const int64_t i = tile % tile_rows * height;
+    const int64_t j = tile / tile_rows * kTileColumns;
+    if (i < rows) {
+      multiply_tile(job, span, m0 + i, n0 + j, std::min(height, rows - i),
+                    std::min(kTileColumns, width - j), packed_a + i / kRows * a_panel,
+                    packed_b + j / kWidth * b_panel);
+    }
+  });
 }
 
 template <class T>
 void many_rows(const Job<T>& job) {
-  constexpr int64_t kWidth = columns<T>();
-  const Cut cut(job.k);
+  // Sums wait in C from one span to the next, so C must be of their type.
+  const Cut cut(job.k, job.direct() ? kSpanBlocks : job.k + 1);
   const int64_t depth = std::max<int64_t>(1, cut.padded());
   const int64_t m_block = std::clamp(kPackedElements / depth / kTileRows * kTileRows, kTileRows,
                                      round_up(job.m, kTileRows));
@@ -83,40 +144,13 @@ void many_rows(const Job<T>& job) {
                                      kTileColumns, round_up(job.n, kTileColumns));
   Scratch<T> packed_a(m_block * depth);
   Scratch<T> packed_b(n_block * depth);
-  const int64_t a_panel = cut.padded() * kRows;
-  const int64_t b_panel = cut.padded() * kWidth;
-  for (int64_t m0 = 0; m0 < job.m; m0 += m_block) {
-    const int64_t rows = std::min(m_block, job.m - m0);
-    for (int64_t n0 = 0; n0 < job.n; n0 += n_block) {
-      const int64_t width = std::min(n_block, job.n - n0);
-      const int64_t a_count = n0 == 0 ? (rows + kRows - 1) / kRows : 0;
-      const int64_t b_count = (width + kWidth - 1) / kWidth;
-      parallel_for(a_count + b_count, [&](int64_t tile) {
-        if (tile < a_count) {
-          pack_a(job, cut, m0 + tile * kRows, std::min<int64_t>(kRows, rows - tile * kRows),
-                 packed_a.data() + tile * a_panel);
-          return;
-        }
-        const int64_t panel = tile - a_count;
-        for (int64_t block = 0; block < cut.blocks; ++block) {
-          pack_b(job, n0 + panel * kWidth, std::min(kWidth, width - panel * kWidth),
-                 block * cut.depth, cut.depth_of(block),
-                 packed_b.data() + panel * b_panel + block * cut.depth * kWidth);
-        }
-      });
-      // Rows are cut evenly: 1024 are 7 tiles of 132 and one of 100, not 7 of 144 and one of 16.
-      const int64_t tile_rows = (rows + kTileRows - 1) / kTileRows;
-      const int64_t height = round_up((rows + tile_rows - 1) / tile_rows, kRows);
-      const int64_t tile_columns = (width + kTileColumns - 1) / kTileColumns;
-      parallel_for(tile_rows * tile_columns, [&](int64_t tile) {
-        const int64_t i = tile % tile_rows * height;
-        const int64_t j = tile / tile_rows * kTileColumns;
-        if (i < rows) {
-          multiply_tile(job, cut, m0 + i, n0 + j, std::min(height, rows - i),
-                        std::min(kTileColumns, width - j), packed_a.data() + i / kRows * a_panel,
-                        packed_b.data() + j / kWidth * b_panel);
-        }
-      });
+  for (int64_t index = 0; index < cut.spans; ++index) {
+    const Span span(cut, index);
+    for (int64_t m0 = 0; m0 < job.m; m0 += m_block) {
+      for (int64_t n0 = 0; n0 < job.n; n0 += n_block) {
+        multiply_block(job, span, m0, std::min(m_block, job.m - m0), n0,
+                       std::min(n_block, job.n - n0), n0 == 0, packed_a.data(), packed_b.data());
+      }
     }
   }
 }
@@ -154,6 +188,11 @@ void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, voi
           Element c_type, int64_t c_stride, bool accumulate, const Epilogue& epilogue) {
   if (m == 0 || n == 0) {
     return;
+  }
+  constexpr double kSmall = 65536;  // multiplications: about two microseconds
+  std::optional<Alone> alone;
+  if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= kSmall) {
+    alone.emplace();
   }
   if (b.type == Element::q8_0 || b.type == Element::q4_0) {
     quantized_gemm(m, n, k, a, b, c, c_type, c_stride, epilogue);

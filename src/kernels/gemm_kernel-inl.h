@@ -26,6 +26,7 @@ constexpr int kRows = 6;  // 12 accumulators of 16
 constexpr int kVectors = 2;           // of columns
 constexpr int64_t kDepth = 384;       // k at a time with few rows
 constexpr int64_t kPanelDepth = 768;  // k at a time with many: fewer trips of C through L1
+constexpr int64_t kSpanBlocks = 4;    // blocks of k that are packed at a time
 constexpr int64_t kTileRows = 144;    // a tile of C: with its panels about 3/4 of L2
 constexpr int64_t kTileColumns = 128;
 constexpr int64_t kPackedElements = int64_t{4} << 20;  // of A or B in panels at a time

@@ -13,7 +13,15 @@ namespace heed {
 namespace {
 
 constexpr const char* kOp = "linear_cross_entropy";
-constexpr int64_t kLogits = int64_t{16} << 20;  // elements of logits at a time
+constexpr int64_t kLogits = int64_t{32} << 20;  // elements of logits at a time, at most
+
+/// Rows whose logits are in memory at a time: each piece packs the weight anew and reads and writes
+/// all of its gradient, so few and equal ones.
+int64_t rows_at_a_time(int64_t rows, int64_t classes) {
+  const int64_t most = std::clamp<int64_t>(kLogits / classes, 64, 4096);
+  const int64_t pieces = std::max<int64_t>(1, (rows + most - 1) / most);
+  return std::max<int64_t>(1, (rows + pieces - 1) / pieces);
+}
 
 /// The rows of x whose target counts, in the type in which the loss is computed.
 Tensor counted_rows(const Tensor& x, const Targets& targets, int64_t ignore_index, int64_t width) {
@@ -77,7 +85,7 @@ Result run(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tens
   const int64_t rows = x.size(0);
   const int64_t width = x.size(1);
   const int64_t classes = weight.size(0);
-  const int64_t chunk = std::clamp<int64_t>(kLogits / classes / 64 * 64, 64, 4096);
+  const int64_t chunk = rows_at_a_time(rows, classes);
   const kernels::Element type = element_of(x.dtype(), kOp);
   Result result;
   if (wanted.x) {
@@ -131,7 +139,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
                             const Tensor& targets, const CrossEntropyOptions& options) {
   check_floating(x, kOp, "x");
   check(weight.defined() && weight.rank() == 2 && x.rank() >= 1 && x.size(-1) == weight.size(1),
-        kOp, "x {} does not fit weight {} ([classes, in])", x.shape().to_string(),
+        kOp, "x {} does not fit weight {} ([classes, in])", x.shape(),
         weight.defined() ? weight.shape().to_string() : "undefined");
   Shape wanted_shape = x.shape();
   wanted_shape.erase(wanted_shape.rank() - 1);

@@ -1,0 +1,101 @@
+#include "base/arena.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+namespace heed {
+namespace {
+
+constexpr int64_t kHuge = int64_t{2} << 20;
+constexpr int64_t kSegment = int64_t{64} << 20;  // asked of the system at a time, where it has it
+
+/// Memory on a 2 MiB boundary: over-maps by one huge page and cuts the ends.
+char* map_huge(int64_t bytes) {
+  const int64_t padded = bytes + kHuge;
+  void* raw = mmap(nullptr, static_cast<size_t>(padded), PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw == MAP_FAILED) {
+    return nullptr;
+  }
+  const auto address = reinterpret_cast<int64_t>(raw);
+  const int64_t begin = (address + kHuge - 1) / kHuge * kHuge;
+  if (begin > address) {
+    munmap(raw, static_cast<size_t>(begin - address));
+  }
+  const int64_t tail = address + padded - (begin + bytes);
+  if (tail > 0) {
+    munmap(reinterpret_cast<void*>(begin + bytes), static_cast<size_t>(tail));
+  }
+  madvise(reinterpret_cast<void*>(begin), static_cast<size_t>(bytes), MADV_HUGEPAGE);
+  return reinterpret_cast<char*>(begin);
+}
+
+}  // namespace
+
+void* Arena::take(int64_t bytes) {
+  auto found = by_size_.lower_bound({bytes, nullptr});
+  if (found == by_size_.end()) {
+    if (!grow(bytes)) {
+      return nullptr;
+    }
+    found = by_size_.lower_bound({bytes, nullptr});
+  }
+  const auto [size, begin] = *found;
+  drop_range(by_address_.find(begin));
+  if (size > bytes) {
+    add_range(begin + bytes, size - bytes);
+  }
+  return begin;
+}
+
+void Arena::give(void* block, int64_t bytes) {
+  auto* begin = static_cast<char*>(block);
+  const auto after = by_address_.lower_bound(begin);
+  if (after != by_address_.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second == begin) {
+      begin = before->first;
+      bytes += before->second;
+      drop_range(before);
+    }
+  }
+  if (after != by_address_.end() && begin + bytes == after->first) {
+    bytes += after->second;
+    drop_range(after);
+  }
+  add_range(begin, bytes);
+}
+
+void Arena::release() {
+  for (const auto& [begin, bytes] : by_address_) {
+    munmap(begin, static_cast<size_t>(bytes));
+    mapped_ -= bytes;
+  }
+  by_address_.clear();
+  by_size_.clear();
+}
+
+/// A free range of at least `bytes` more.
+bool Arena::grow(int64_t bytes) {
+  for (const int64_t size : {std::max((bytes + kHuge - 1) / kHuge * kHuge, kSegment), bytes}) {
+    if (char* segment = map_huge(size); segment != nullptr) {
+      mapped_ += size;
+      give(segment, size);
+      return true;
+    }
+  }
+  return false;
+}
+
+void Arena::add_range(char* begin, int64_t bytes) {
+  by_address_.emplace(begin, bytes);
+  by_size_.emplace(bytes, begin);
+}
+
+void Arena::drop_range(std::map<char*, int64_t>::iterator range) {
+  by_size_.erase({range->second, range->first});
+  by_address_.erase(range);
+}
+
+}  // namespace heed

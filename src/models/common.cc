@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "base/check.h"
 
@@ -63,6 +64,14 @@ int64_t head_width(const Json& config, std::string_view width_key, int64_t width
   check_data(width % heads == 0, config.file(), "{} {} is not divisible by {} {}", width_key, width,
              heads_key, heads);
   return width / heads;
+}
+
+int64_t sliding_window(const Json& config) {
+  if (config.string("model_type") != "mistral") {
+    return 0;
+  }
+  const bool mentioned = config.raw().contains("sliding_window");  // null: no window
+  return extent_or(config, "sliding_window", mentioned ? 0 : 4096);
 }
 
 std::string architecture(const Json& config) {

@@ -23,6 +23,9 @@ Activation activation_of(const Json& config, std::string_view key, std::string_v
 /// width / heads, refused where it does not divide.
 int64_t head_width(const Json& config, std::string_view width_key, int64_t width,
                    std::string_view heads_key, int64_t heads);
+/// Positions that a token of a Llama may look back on, itself included; 0: all of them. Mistral has
+/// such a window, of 4096 where config.json does not mention it.
+int64_t sliding_window(const Json& config);
 /// The head that config.json's `architectures` asks for, e.g. "BertForMaskedLM"; empty where null.
 std::string architecture(const Json& config);
 /// Bytes that this process may use: the machine's memory, or less where a limit is set.

@@ -20,6 +20,7 @@ class Llama final : public Model {
     head_width_ = config.has("head_dim")
                       ? extent(config, "head_dim")
                       : head_width(config, "hidden_size", width_, "num_attention_heads", heads_);
+    window_ = sliding_window(config);
     context_ = extent_or(config, "max_position_embeddings", 2048);
     vocabulary_ = extent(config, "vocab_size");
     const int64_t inner = extent(config, "intermediate_size");
@@ -35,7 +36,7 @@ class Llama final : public Model {
     const std::string head = architecture(config);
     has_head_ = head.empty() ? root.is_fresh() || root.has("lm_head.weight") ||
                                    root.has("model.embed_tokens.weight")
-                             : head != "LlamaModel";
+                             : head != "LlamaModel" && head != "MistralModel";
     const Scope base = has_head_ ? root / "model" : root;
     const Init init = Init::normal(positive_or(config, "initializer_range", 0.02));
     const int64_t padding = config.integer_or("pad_token_id", -1, -1, vocabulary_ - 1);
@@ -86,7 +87,8 @@ class Llama final : public Model {
   SequenceCache new_cache(int64_t capacity) const override {
     SequenceCache cache;
     for (int64_t i = 0; i < layers_; ++i) {
-      cache.self.emplace_back(kv_heads_, std::min(capacity, context_), head_width_, head_width_);
+      cache.self.emplace_back(kv_heads_, std::min(capacity, context_), head_width_, head_width_,
+                              window_);
     }
     return cache;
   }
@@ -113,6 +115,7 @@ class Llama final : public Model {
     options.kv_heads = kv_heads_;
     options.head_width = head_width_;
     options.causal = true;
+    options.window = window_;
     options.dropout = rate_or(config, "attention_dropout", 0.0);
     options.rotary = rotary;
     const Scope attention = scope / "self_attn";
@@ -156,7 +159,7 @@ class Llama final : public Model {
   }
 
   int64_t width_ = 0, layers_ = 0, heads_ = 0, kv_heads_ = 0, head_width_ = 0;
-  int64_t context_ = 0, vocabulary_ = 0;
+  int64_t window_ = 0, context_ = 0, vocabulary_ = 0;
   bool has_head_ = true;
   Embedding tokens_;
   std::vector<Block> blocks_;

@@ -117,8 +117,8 @@ class Engine {
       const bool wanted = inputs[i].node || inputs[i].leaf;
       if (wanted && dxs[i].defined()) {
         check(dxs[i].shape() == node.input_shapes[i], node.op,
-              "gradient of input {} has shape {}; the input has {}", i, dxs[i].shape().to_string(),
-              node.input_shapes[i].to_string());
+              "gradient of input {} has shape {}; the input has {}", i, dxs[i].shape(),
+              node.input_shapes[i]);
       }
       if (wanted) {
         deliver(inputs[i], dxs[i], node.op);
@@ -177,8 +177,8 @@ class Engine {
 void backward(const Tensor& y, const Tensor& dy, bool keep_history) {
   check(y.defined() && y.requires_grad(), "backward",
         "the result does not depend on any tensor that requires a gradient");
-  check(dy.shape() == y.shape(), "backward", "gradient {} for a result of shape {}",
-        dy.shape().to_string(), y.shape().to_string());
+  check(dy.shape() == y.shape(), "backward", "gradient {} for a result of shape {}", dy.shape(),
+        y.shape());
   check(dy.dtype() == y.dtype(), "backward", "gradient of {} for a result of {}",
         name_of(dy.dtype()), name_of(y.dtype()));
   Engine(keep_history).run(y, dy);

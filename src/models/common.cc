@@ -112,7 +112,7 @@ Tensor padding_mask(const Tensor& mask, int64_t batch, int64_t length, const cha
     return {};
   }
   check(mask.shape() == Shape({batch, length}), "forward", "{} {} does not fit {} x {} tokens",
-        name, mask.shape().to_string(), batch, length);
+        name, mask.shape(), batch, length);
   Tensor result = Tensor::empty({batch, length}, DType::u8);
   const std::vector<double> values = mask.to_doubles();
   bool masks = false;
@@ -130,11 +130,11 @@ TokenRows token_rows(const Tensor& ids_in, const Tensor& mask, int64_t vocabular
   check(ids_in.defined(), "forward", "{} is missing", name);
   check(ids_in.rank() == 2 && (ids_in.dtype() == DType::i64 || ids_in.dtype() == DType::i32),
         "forward", "{} must be whole numbers [batch, length], not {} {}", name,
-        name_of(ids_in.dtype()), ids_in.shape().to_string());
+        name_of(ids_in.dtype()), ids_in.shape());
   TokenRows tokens;
   tokens.batch = ids_in.size(0);
   tokens.length = ids_in.size(1);
-  check(ids_in.numel() > 0, "forward", "{} {} is empty", name, ids_in.shape().to_string());
+  check(ids_in.numel() > 0, "forward", "{} {} is empty", name, ids_in.shape());
   const Tensor ids = ids_in.to(DType::i64).contiguous();
   const Tensor padding = padding_mask(mask, tokens.batch, tokens.length, "attention_mask");
   const bool drop = skip_padding && padding.defined();
@@ -184,7 +184,7 @@ Tensor TokenRows::to_batch(const Tensor& rows) const {
 
 Tensor TokenRows::pick(const Tensor& values) const {
   check(values.shape() == Shape({batch, length}), "forward",
-        "{} per-token values for {} x {} tokens", values.shape().to_string(), batch, length);
+        "{} per-token values for {} x {} tokens", values.shape(), batch, length);
   const Tensor flat = reshape(values.to(DType::i64).contiguous(), {batch * length});
   if (!places.defined()) {
     return flat;
@@ -227,8 +227,7 @@ Tensor head_loss(const Tensor& rows, const Tensor& targets, const Linear& head,
 Tensor shifted_loss(const Tensor& rows, const TokenRows& tokens, const Linear& head,
                     const ModelInput& input) {
   check(input.labels.shape() == Shape({tokens.batch, tokens.length}), "loss",
-        "labels {} do not fit {} x {} tokens", input.labels.shape().to_string(), tokens.batch,
-        tokens.length);
+        "labels {} do not fit {} x {} tokens", input.labels.shape(), tokens.batch, tokens.length);
   const Tensor labels = input.labels.to(DType::i64).contiguous();
   Tensor shifted = Tensor::full({tokens.batch, tokens.length}, -100, DType::i64);
   for (int64_t b = 0; b < tokens.batch; ++b) {

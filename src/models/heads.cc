@@ -26,8 +26,8 @@ Linear make_classifier(const Json& config, const Scope& root, int64_t width, int
 Tensor sequence_loss(const Tensor& logits, const ModelInput& input) {
   const Tensor& labels = input.labels;
   const int64_t batch = logits.size(0);
-  check(labels.numel() == batch, "loss", "labels {} do not fit a batch of {}",
-        labels.shape().to_string(), batch);
+  check(labels.numel() == batch, "loss", "labels {} do not fit a batch of {}", labels.shape(),
+        batch);
   if (logits.size(1) == 1) {
     return mse(reshape(logits, {batch}), reshape(labels.to(DType::f32), {batch}));
   }

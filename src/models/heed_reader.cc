@@ -147,8 +147,7 @@ class Reader final : public Model {
       return cross_entropy(logits, labels.to(DType::i64));
     }
     check(labels.shape() == logits.shape(), "loss",
-          "labels {} are neither places [{}] nor marks {}", labels.shape().to_string(), batch,
-          logits.shape().to_string());
+          "labels {} are neither places [{}] nor marks {}", labels.shape(), batch, logits.shape());
     const Tensor mass = sum(mul(softmax(logits), labels.to(DType::f32)), 1);
     constexpr double kSmallest = 1e-30;  // a gold place without any weight: a large loss, not inf
     return mul(mean(log(add(mass, kSmallest))), -1.0);

@@ -140,7 +140,7 @@ class Regressor final : public Model {
   Tensor loss(const Tensor& predictions, const ModelInput& input) const {
     const Tensor labels = input.labels.to(DType::f32);
     check(labels.shape() == predictions.shape(), "loss", "labels {} do not fit predictions {}",
-          labels.shape().to_string(), predictions.shape().to_string());
+          labels.shape(), predictions.shape());
     const int64_t batch = predictions.size(0);
     const int64_t length = predictions.size(1);
     const Tensor mask =

@@ -170,7 +170,7 @@ TokenRows feature_places(const Tensor& features, const Tensor& mask, int64_t siz
   check(features.defined(), "forward", "{} is missing", name);
   check(features.rank() == 3 && is_floating(features.dtype()) && features.size(2) == size,
         "forward", "{} must be floating [batch, length, {}], not {} {}", name, size,
-        name_of(features.dtype()), features.shape().to_string());
+        name_of(features.dtype()), features.shape());
   const Tensor ids = Tensor::zeros({features.size(0), features.size(1)}, DType::i64);
   return token_rows(ids, mask, 1, skip_padding, name);
 }

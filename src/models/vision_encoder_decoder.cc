@@ -75,8 +75,7 @@ class VisionEncoderDecoder final : public Model {
 
   /// The labels moved right by one behind the start token; what is ignored becomes padding.
   Tensor shifted_right(const Tensor& labels_in) const {
-    check(labels_in.rank() == 2, "forward", "labels {} are not [batch, length]",
-          labels_in.shape().to_string());
+    check(labels_in.rank() == 2, "forward", "labels {} are not [batch, length]", labels_in.shape());
     check(start_ >= 0 && padding_ >= 0, "forward",
           "config.json has no decoder_start_token_id or no pad_token_id: give decoder_input_ids");
     const Tensor labels = labels_in.to(DType::i64).contiguous();

@@ -198,7 +198,7 @@ class Vit final : public Model {
     check(pixels.rank() == 4 && is_floating(pixels.dtype()) && pixels.size(1) == channels_ &&
               pixels.numel() > 0,
           "forward", "pixel_values must be floating [batch, {}, height, width], not {} {}",
-          channels_, name_of(pixels.dtype()), pixels.shape().to_string());
+          channels_, name_of(pixels.dtype()), pixels.shape());
     check(pixels.size(2) % patch_.height == 0 && pixels.size(3) % patch_.width == 0, "forward",
           "pixel_values {} x {} is no multiple of the patches, {} x {}", pixels.size(2),
           pixels.size(3), patch_.height, patch_.width);

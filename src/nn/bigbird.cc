@@ -99,7 +99,7 @@ void check_inputs(const BigBirdInputs& in) {
   check(in.q.rank() == 4 && in.q.shape() == in.k.shape() && in.v.rank() == 4 &&
             in.v.size(2) == in.q.size(2) && in.v.size(1) == in.q.size(1),
         kOp, "q {}, k {} and v {} must be [batch, heads, length, depth] of one length",
-        in.q.shape().to_string(), in.k.shape().to_string(), in.v.shape().to_string());
+        in.q.shape(), in.k.shape(), in.v.shape());
   check(in.q.size(2) % in.block_size == 0, kOp,
         "length {} is no multiple of the block size {}; pad it and mark the padding", in.q.size(2),
         in.block_size);

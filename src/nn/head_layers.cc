@@ -21,8 +21,7 @@ SingleHeadAttention::SingleHeadAttention(const Scope& scope, int64_t width, cons
 
 Tensor SingleHeadAttention::operator()(const Tensor& x, const Tensor& memory,
                                        const Tensor& key_padding, bool training) const {
-  check(x.rank() == 3, "SingleHeadAttention", "x {} must be [batch, length, width]",
-        x.shape().to_string());
+  check(x.rank() == 3, "SingleHeadAttention", "x {} must be [batch, length, width]", x.shape());
   const Tensor& source = memory.defined() ? memory : x;
   AttentionOptions options;
   options.key_padding = key_padding;

@@ -52,12 +52,12 @@ Tensor take_rows(const Tensor& x, const Tensor& position) {
 void check_inputs(const LongformerInputs& in) {
   check(in.window > 0 && in.window % 2 == 0, kOp, "window {} must be even and positive", in.window);
   check(in.q.rank() == 4 && in.q.shape() == in.k.shape() && in.q.size(2) == in.v.size(2), kOp,
-        "q {}, k {} and v {} must be [batch, heads, length, depth] of one length",
-        in.q.shape().to_string(), in.k.shape().to_string(), in.v.shape().to_string());
+        "q {}, k {} and v {} must be [batch, heads, length, depth] of one length", in.q.shape(),
+        in.k.shape(), in.v.shape());
   const Shape positions{in.q.size(0), in.q.size(2)};
   for (const Tensor& mask : {in.global_mask, in.key_padding}) {
     check(!mask.defined() || (mask.shape() == positions && !is_floating(mask.dtype())), kOp,
-          "masks must be bool or u8 {}", positions.to_string());
+          "masks must be bool or u8 {}", positions);
   }
 }
 

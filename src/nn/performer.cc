@@ -125,10 +125,10 @@ Tensor performer_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                            const Tensor& projection, bool causal, const Tensor& key_padding) {
   check(q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && q.size(3) == k.size(3) &&
             k.size(2) == v.size(2) && q.size(1) == k.size(1) && k.size(1) == v.size(1),
-        kOp, "q {}, k {} and v {} must be [batch, heads, length, depth] that agree",
-        q.shape().to_string(), k.shape().to_string(), v.shape().to_string());
+        kOp, "q {}, k {} and v {} must be [batch, heads, length, depth] that agree", q.shape(),
+        k.shape(), v.shape());
   check(projection.rank() == 2 && projection.size(1) == q.size(3), kOp,
-        "projection {} must be [features, {}]", projection.shape().to_string(), q.size(3));
+        "projection {} must be [features, {}]", projection.shape(), q.size(3));
   check(!key_padding.defined() || key_padding.shape() == Shape({k.size(0), k.size(2)}), kOp,
         "key_padding must be [batch, keys]");
   const Tensor queries = query_features(q, projection);

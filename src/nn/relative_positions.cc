@@ -17,8 +17,7 @@ Tensor shaw_attention(const Tensor& q, const Tensor& k, const Tensor& v, const T
   check(!options.bias.defined(), kOp, "takes no bias of its own");
   for (const Tensor& table : {relative_key, relative_value}) {
     check(!table.defined() || (table.rank() == 2 && table.size(0) % 2 == 1), kOp,
-          "relative_key and relative_value must be [2·reach + 1, depth], not {}",
-          table.shape().to_string());
+          "relative_key and relative_value must be [2·reach + 1, depth], not {}", table.shape());
   }
   AttentionOptions mine = options;
   if (relative_key.defined()) {
@@ -82,8 +81,7 @@ Tensor t5_buckets(int64_t queries, int64_t keys, int64_t offset, bool bidirectio
 
 Tensor t5_bias(const Tensor& table, int64_t queries, int64_t keys, int64_t offset,
                bool bidirectional, int64_t max_distance) {
-  check(table.rank() == 2, "t5_bias", "the table {} must be [buckets, heads]",
-        table.shape().to_string());
+  check(table.rank() == 2, "t5_bias", "the table {} must be [buckets, heads]", table.shape());
   const Tensor buckets =
       t5_buckets(queries, keys, offset, bidirectional, table.size(0), max_distance);
   return unsqueeze(permute(embedding(table, buckets), {2, 0, 1}), 0);

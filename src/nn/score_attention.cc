@@ -13,16 +13,15 @@ Tensor tanh_scores(const Tensor& query, const Tensor& key, const Tensor& v_score
 
 void check_heads(const char* op, const Tensor& q, const Tensor& k, const Tensor& v) {
   check(q.rank() == 4 && k.rank() == 4 && v.rank() == 4, op,
-        "q {}, k {} and v {} must be [batch, heads, length, depth]", q.shape().to_string(),
-        k.shape().to_string(), v.shape().to_string());
+        "q {}, k {} and v {} must be [batch, heads, length, depth]", q.shape(), k.shape(),
+        v.shape());
   check(q.size(0) == k.size(0) && q.size(1) == k.size(1), op,
-        "q {} and k {} must agree in batch and heads", q.shape().to_string(),
-        k.shape().to_string());
+        "q {} and k {} must agree in batch and heads", q.shape(), k.shape());
 }
 
 void check_weight(const char* op, const char* name, const Tensor& weight, const Shape& shape) {
   check(weight.defined() && weight.shape() == shape, op, "{} has shape {}, wanted {}", name,
-        weight.defined() ? weight.shape().to_string() : "none", shape.to_string());
+        weight.defined() ? weight.shape().to_string() : "none", shape);
 }
 
 }  // namespace
@@ -30,7 +29,7 @@ void check_weight(const char* op, const char* name, const Tensor& weight, const 
 Tensor attend_scores(const Tensor& scores, const Tensor& v, const AttentionOptions& options) {
   check(scores.rank() == 4 && v.rank() == 4, "attend_scores",
         "scores {} must be [batch, heads, queries, keys], v {} [batch, heads, keys, depth]",
-        scores.shape().to_string(), v.shape().to_string());
+        scores.shape(), v.shape());
   check(!options.bias.defined() && options.softcap == 0, "attend_scores",
         "bias and soft-cap belong to the scores");
   // attention() with nothing but a bias: masks, dropout, records and gradients are its own.

@@ -99,8 +99,8 @@ Tensor table_bias(const Tensor& table, const Grid& grid) {
 Tensor swin_attention(const SwinInputs& in) {
   check(in.q.rank() == 4 && in.q.shape() == in.k.shape() && in.v.rank() == 4 &&
             in.v.size(1) == in.q.size(1) && in.v.size(2) == in.q.size(2),
-        kOp, "q {}, k {} and v {} must be [batch, heads, places, depth] that agree",
-        in.q.shape().to_string(), in.k.shape().to_string(), in.v.shape().to_string());
+        kOp, "q {}, k {} and v {} must be [batch, heads, places, depth] that agree", in.q.shape(),
+        in.k.shape(), in.v.shape());
   check(in.height > 0 && in.width > 0 && in.q.size(2) == in.height * in.width, kOp,
         "{} places are no grid of {} × {}", in.q.size(2), in.height, in.width);
   check(in.window > 0 && in.height % in.window == 0 && in.width % in.window == 0, kOp,
@@ -114,7 +114,7 @@ Tensor swin_attention(const SwinInputs& in) {
   if (in.bias_table.defined()) {
     const Shape wanted{(2 * in.window - 1) * (2 * in.window - 1), grid.heads};
     check(in.bias_table.shape() == wanted, kOp, "bias table has shape {}, wanted {}",
-          in.bias_table.shape().to_string(), wanted.to_string());
+          in.bias_table.shape(), wanted);
     options.bias = table_bias(in.bias_table, grid);
   }
   if (in.shift > 0) {

@@ -71,8 +71,7 @@ Tensor gated(const Tensor& gate, const Tensor& up, Activation kind) {
   check_floating(gate, "gated", "gate");
   check_floating(up, "gated", "up");
   check_same_dtype(gate, up, "gated");
-  check(gate.shape() == up.shape(), "gated", "gate {} and up {} differ", gate.shape().to_string(),
-        up.shape().to_string());
+  check(gate.shape() == up.shape(), "gated", "gate {} and up {} differ", gate.shape(), up.shape());
   const Tensor g = gate.contiguous();
   const Tensor u = up.contiguous();
   Tensor y = Tensor::empty(g.shape(), g.dtype());

@@ -17,12 +17,12 @@ inline void check_defined(const Tensor& x, std::string_view op, std::string_view
 }
 inline void check_floating(const Tensor& x, std::string_view op, std::string_view name = "input") {
   check_defined(x, op, name);
-  check(is_floating(x.dtype()), op, "{} {} of {}: a floating type is wanted", name,
-        x.shape().to_string(), name_of(x.dtype()));
+  check(is_floating(x.dtype()), op, "{} {} of {}: a floating type is wanted", name, x.shape(),
+        name_of(x.dtype()));
 }
 inline void check_same_dtype(const Tensor& a, const Tensor& b, std::string_view op) {
-  check(a.dtype() == b.dtype(), op, "{} of {} meets {} of {}; cast() one of them",
-        a.shape().to_string(), name_of(a.dtype()), b.shape().to_string(), name_of(b.dtype()));
+  check(a.dtype() == b.dtype(), op, "{} of {} meets {} of {}; cast() one of them", a.shape(),
+        name_of(a.dtype()), b.shape(), name_of(b.dtype()));
 }
 
 /// Extents before, at and after an axis: the [outer, n, inner] of reductions and joins.

@@ -59,7 +59,7 @@ Tensor mix(const Tensor& x) {
 
 Tensor fnet_mixing(const Tensor& x) {
   check(x.rank() == 3 && is_floating(x.dtype()), "fnet_mixing",
-        "x {} must be a floating [batch, length, width]", x.shape().to_string());
+        "x {} must be a floating [batch, length, width]", x.shape());
   // The transform's matrices are symmetric, so the real part is its own transpose.
   return record("fnet_mixing", mix(x), {x},
                 [](const Tensor& dy) { return std::vector<Tensor>{mix(dy)}; });

@@ -131,7 +131,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
                             const Tensor& targets, const CrossEntropyOptions& options) {
   check_floating(x, kOp, "x");
   check(weight.defined() && weight.rank() == 2 && x.rank() >= 1 && x.size(-1) == weight.size(1),
-        kOp, "x {} does not fit weight {} ([classes, in])", x.shape().to_string(),
+        kOp, "x {} does not fit weight {} ([classes, in])", x.shape(),
         weight.defined() ? weight.shape().to_string() : "undefined");
   Shape wanted_shape = x.shape();
   wanted_shape.erase(wanted_shape.rank() - 1);

@@ -13,8 +13,7 @@ Targets checked_targets(const char* op, const Tensor& targets, const Shape& want
   check_defined(targets, op, "targets");
   check(targets.dtype() == DType::i64 || targets.dtype() == DType::i32, op,
         "targets of {}; i64 or i32 is wanted", name_of(targets.dtype()));
-  check(targets.shape() == wanted, op, "targets {} where {} is wanted", targets.shape().to_string(),
-        wanted.to_string());
+  check(targets.shape() == wanted, op, "targets {} where {} is wanted", targets.shape(), wanted);
   check(options.label_smoothing >= 0.0 && options.label_smoothing <= 1.0, op,
         "label smoothing {} is not in [0, 1]", options.label_smoothing);
   Targets result{targets.to(DType::i64).contiguous(), 0};
@@ -35,7 +34,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                      const CrossEntropyOptions& options) {
   check_floating(logits, "cross_entropy", "logits");
   check(logits.rank() > 0 && logits.size(-1) > 0, "cross_entropy", "logits {} have no classes",
-        logits.shape().to_string());
+        logits.shape());
   Shape wanted = logits.shape();
   wanted.erase(wanted.rank() - 1);
   const int64_t classes = logits.size(-1);
@@ -72,8 +71,8 @@ Tensor mse(const Tensor& prediction, const Tensor& target) {
   check_floating(target, "mse", "target");
   check_same_dtype(prediction, target, "mse");
   check(prediction.shape() == target.shape(), "mse", "prediction {} and target {} differ",
-        prediction.shape().to_string(), target.shape().to_string());
-  check(prediction.numel() > 0, "mse", "shape {} has no elements", prediction.shape().to_string());
+        prediction.shape(), target.shape());
+  check(prediction.numel() > 0, "mse", "shape {} has no elements", prediction.shape());
   const Tensor p = prediction.contiguous();
   const Tensor t = target.contiguous();
   const auto count = static_cast<double>(p.numel());

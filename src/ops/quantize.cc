@@ -28,7 +28,7 @@ Tensor quantize(const Tensor& x, DType type) {
         name_of(type));
   check(is_floating(x.dtype()), "quantize", "takes floating tensors, not {}", name_of(x.dtype()));
   check(x.rank() > 0 && x.size(-1) % kernels::kBlock == 0, "quantize",
-        "rows of shape {} are no multiple of {}", x.shape().to_string(), kernels::kBlock);
+        "rows of shape {} are no multiple of {}", x.shape(), kernels::kBlock);
   const Tensor flat = x.to(DType::f32).contiguous();
   const float* in = flat.data<float>();
   Tensor result = Tensor::empty(x.shape(), type);
@@ -41,7 +41,7 @@ Tensor quantize(const Tensor& x, DType type) {
     });
   });
   check(fits.load(), "quantize", "a weight of shape {} is NaN, infinite or beyond what {} holds",
-        x.shape().to_string(), name_of(type));
+        x.shape(), name_of(type));
   return result;
 }
 

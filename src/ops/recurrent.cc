@@ -14,13 +14,12 @@ void check_cell(const char* op, const Tensor& x, const Tensor& h, const Tensor& 
   check_defined(weight_ih, op, "weight_ih");
   check_defined(weight_hh, op, "weight_hh");
   check(x.rank() == 2 && h.rank() == 2 && x.size(0) == h.size(0), op,
-        "input {} and state {}; [batch, width] is wanted", x.shape().to_string(),
-        h.shape().to_string());
+        "input {} and state {}; [batch, width] is wanted", x.shape(), h.shape());
   const int64_t hidden = h.size(1);
   check(weight_ih.shape() == Shape({gates * hidden, x.size(1)}) &&
             weight_hh.shape() == Shape({gates * hidden, hidden}),
-        op, "weights {} and {} for input {} and state {}", weight_ih.shape().to_string(),
-        weight_hh.shape().to_string(), x.shape().to_string(), h.shape().to_string());
+        op, "weights {} and {} for input {} and state {}", weight_ih.shape(), weight_hh.shape(),
+        x.shape(), h.shape());
 }
 
 LstmState lstm_pointwise(const Tensor& gates_given, const Tensor& c_given) {
@@ -95,7 +94,7 @@ LstmState lstm_cell(const Tensor& x, const LstmState& state, const Tensor& weigh
   check_cell("lstm_cell", x, state.h, weight_ih, weight_hh, 4);
   check_floating(state.c, "lstm_cell", "cell state");
   check(state.c.shape() == state.h.shape() && state.c.dtype() == state.h.dtype(), "lstm_cell",
-        "states h {} and c {} differ", state.h.shape().to_string(), state.c.shape().to_string());
+        "states h {} and c {} differ", state.h.shape(), state.c.shape());
   LinearOptions options;
   options.residual = linear(x, weight_ih, bias_ih);
   return lstm_pointwise(linear(state.h, weight_hh, bias_hh, options), state.c);

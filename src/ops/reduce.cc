@@ -24,7 +24,7 @@ Tensor sum_over(const char* op, const Tensor& x, int axis, bool keep_axis, bool 
   check_floating(x, op);
   const int a = x.shape().axis(axis, op);
   const AxisSplit split = split_at(x.shape(), a);
-  check(!average || split.n > 0, op, "axis {} of shape {} is empty", a, x.shape().to_string());
+  check(!average || split.n > 0, op, "axis {} of shape {} is empty", a, x.shape());
   const double scale = average ? 1.0 / static_cast<double>(split.n) : 1.0;
   const Tensor y = sum_middle(x.contiguous(), split, without_axis(x.shape(), a, keep_axis), scale);
   return record(op, y, {x}, [=, shape = x.shape()](const Tensor& dy) {
@@ -52,7 +52,7 @@ struct Largest {
 
 Largest largest_over(const char* op, const Tensor& x, int axis, bool keep_axis) {
   const AxisSplit split = split_at(x.shape(), axis);
-  check(split.n > 0, op, "axis {} of shape {} is empty", axis, x.shape().to_string());
+  check(split.n > 0, op, "axis {} of shape {} is empty", axis, x.shape());
   const Tensor from = x.contiguous();
   const Shape shape = without_axis(x.shape(), axis, keep_axis);
   Largest found{Tensor::empty(shape, x.dtype()), Tensor::empty(shape, DType::i64)};
@@ -74,7 +74,7 @@ Tensor sum(const Tensor& x, int axis, bool keep_axis) {
 
 Tensor mean(const Tensor& x) {
   check_floating(x, "mean");
-  check(x.numel() > 0, "mean", "shape {} has no elements", x.shape().to_string());
+  check(x.numel() > 0, "mean", "shape {} has no elements", x.shape());
   return sum_everything("mean", x, 1.0 / static_cast<double>(x.numel()));
 }
 

@@ -54,15 +54,14 @@ Tensor rotate(const Tensor& x_in, const Tensor& position, const Tensor& cos, con
 Tensor rotary(const Tensor& x, const Tensor& position_in, const Tensor& cos, const Tensor& sin,
               bool interleaved) {
   check(x.rank() == 3 && x.size(2) % 2 == 0, "rotary", "takes [rows, heads, an even width], not {}",
-        x.shape().to_string());
+        x.shape());
   check(position_in.rank() == 1 && position_in.size(0) == x.size(0) &&
             position_in.dtype() == DType::i64,
-        "rotary", "positions {} ({}) do not fit {}", position_in.shape().to_string(),
-        name_of(position_in.dtype()), x.shape().to_string());
+        "rotary", "positions {} ({}) do not fit {}", position_in.shape(),
+        name_of(position_in.dtype()), x.shape());
   check(cos.rank() == 2 && cos.shape() == sin.shape() && cos.size(1) == x.size(2) / 2 &&
             cos.is_contiguous() && sin.is_contiguous(),
-        "rotary", "tables {} and {} do not fit {}", cos.shape().to_string(),
-        sin.shape().to_string(), x.shape().to_string());
+        "rotary", "tables {} and {} do not fit {}", cos.shape(), sin.shape(), x.shape());
   const Tensor position = position_in.contiguous();
   for (int64_t i = 0; i < position.numel(); ++i) {
     const int64_t p = position.data<int64_t>()[i];

@@ -78,7 +78,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
   check_defined(x, "masked_fill");
   check_condition(mask, "masked_fill", "mask");
   check(broadcast_shapes(x.shape(), mask.shape(), "masked_fill") == x.shape(), "masked_fill",
-        "mask {} does not broadcast to {}", mask.shape().to_string(), x.shape().to_string());
+        "mask {} does not broadcast to {}", mask.shape(), x.shape());
   const Tensor fill = Tensor::scalar(value, x.dtype());
   return record("masked_fill", chosen("masked_fill", mask, fill, x, x.shape()), {x},
                 [mask = Saved(mask), shape = x.shape()](const Tensor& dy) {
@@ -91,11 +91,10 @@ Tensor gather(const Tensor& x, int axis, const Tensor& index) {
   check_defined(x, "gather");
   check_defined(index, "gather", "index");
   const int a = x.shape().axis(axis, "gather");
-  check(index.rank() == x.rank(), "gather", "index {} for input {}", index.shape().to_string(),
-        x.shape().to_string());
+  check(index.rank() == x.rank(), "gather", "index {} for input {}", index.shape(), x.shape());
   for (int i = 0; i < x.rank(); ++i) {
     check(i == a || index.shape()[i] <= x.shape()[i], "gather", "index {} is larger than input {}",
-          index.shape().to_string(), x.shape().to_string());
+          index.shape(), x.shape());
   }
   const Tensor ids = checked_indices(index, x.shape()[a], "gather");
   const Tensor from = x.contiguous();

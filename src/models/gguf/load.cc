@@ -203,8 +203,8 @@ TensorMap tensors_of(const GgufFile& file, const std::string& architecture,
         known && (known->turn == Turn::query_pairs || known->turn == Turn::key_pairs);
     const int64_t groups = !known || known->turn == Turn::query_pairs ? heads : key_heads;
     check_data(!turns || (tensor.rank() > 0 && tensor.size(0) % (2 * groups) == 0), file.file(),
-               "tensor {} {} is not {} heads of an even width", quote(name),
-               tensor.shape().to_string(), groups);
+               "tensor {} {} is not {} heads of an even width", quote(name), tensor.shape(),
+               groups);
     tensors.emplace(known ? known->text : name,
                     known ? turned_back(tensor, known->turn, heads, key_heads) : tensor);
   }

@@ -244,4 +244,59 @@ Tensor token_loss(const Tensor& rows, const TokenRows& tokens, const Linear& hea
   return head_loss(rows, tokens.pick(input.labels), head, input);
 }
 
+ModelOutput token_results(const Tensor& rows, const TokenRows& tokens, const Linear& head,
+                          const ModelInput& input, RowsLoss loss) {
+  ModelOutput output;
+  if (input.want_logits) {
+    output.logits = tokens.to_batch(observe("hook_logits", head(rows)));
+  }
+  if (input.labels.defined()) {
+    output.loss = loss(rows, tokens, head, input);
+  }
+  return output;
+}
+
+Pass TokenRows::pass(bool training) const {
+  Pass pass;
+  pass.layout = layout;
+  pass.training = training;
+  return pass;
+}
+
+Tensor run_stack(const std::vector<Block>& blocks, const Norm& norm, Tensor rows, const Pass& pass,
+                 bool recompute, const TokenRows* tokens, const char* stack) {
+  auto hidden = [&](int64_t index, const Tensor& value) {
+    if (tokens != nullptr) {
+      observe_hidden(stack, index, *tokens, value);
+    }
+  };
+  hidden(0, rows);
+  const auto last = static_cast<int64_t>(blocks.size()) - 1;
+  rows = run_blocks(blocks, rows, pass, recompute, [&](int64_t layer, const Tensor& value) {
+    if (layer < last || !norm.defined()) {
+      hidden(layer + 1, value);
+    }
+  });
+  if (norm.defined()) {
+    rows = observe("ln_final.hook_normalized", norm(rows));
+    hidden(last + 1, rows);
+  }
+  return rows;
+}
+
+SequenceCache self_caches(int64_t layers, int64_t heads, int64_t capacity, int64_t head_width,
+                          int64_t window) {
+  SequenceCache cache;
+  for (int64_t i = 0; i < layers; ++i) {
+    cache.self.emplace_back(heads, capacity, head_width, head_width, window);
+  }
+  return cache;
+}
+
+void advance_caches(const Pass& pass) {
+  for (size_t i = 0; i < pass.caches.size(); ++i) {
+    pass.caches[i]->length += pass.layout.length_of(static_cast<int64_t>(i));
+  }
+}
+
 }  // namespace heed

@@ -17,6 +17,7 @@
 #include "heed/ops.h"
 #include "support/check.h"
 #include "support/data.h"
+#include "support/text.h"
 
 namespace heed::test {
 namespace {
@@ -37,15 +38,6 @@ Ran heed(const std::string& arguments) {
   const int status = pclose(pipe);
   ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return ran;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) {
-    lines.push_back(line);
-  }
-  return lines;
 }
 
 /// A tokenizer of whole words, split at blanks, beside the model.

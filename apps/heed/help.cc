@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "heed/picture.h"
+
 namespace heed::app {
 namespace {
 
@@ -124,7 +126,8 @@ std::string command_help(const Command& command, const OptionTable& options) {
   const auto append_option = [&](const Option& option) {
     const std::string left = "  " + option_names(option);
     text += left;
-    append_wrapped(text, option_text(option), kHelpColumn, left.size());
+    append_wrapped(text, option_text(option), kHelpColumn,
+                   static_cast<size_t>(display_width(left)));
   };
   const bool positionals = std::any_of(options.all().begin(), options.all().end(),
                                        [](const Option& o) { return o.is_positional(); });

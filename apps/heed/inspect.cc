@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "heed/autograd.h"
 #include "heed/inspect_run.h"
+#include "heed/language.h"
 #include "heed/open.h"
 #include "heed/ops.h"
 #include "io/json.h"
@@ -141,6 +142,20 @@ void check_heads(const Model& model, const std::vector<HeadScale>& heads) {
   }
 }
 
+/// Not every attention lets itself be disturbed: an LSTM's weights are only shown.
+void check_reached(const Recorder& recorder, bool gradients) {
+  for (const HeadScale& head : recorder.unscaled()) {
+    fail(ErrorKind::usage, "--mute", "this model has no head {}.{} that can be muted", head.layer,
+         head.head);
+  }
+  const auto& all = recorder.attentions();
+  const bool probed = std::any_of(
+      all.begin(), all.end(), [](const RecordedAttention& each) { return each.probe.defined(); });
+  if (gradients && !probed) {
+    fail(ErrorKind::usage, "--show", "this model's attention has no gradient maps");
+  }
+}
+
 Inspection look(const Model& model, const Tokenizer& tokenizer, const InspectOptions& options) {
   Inspection inspection;
   inspection.model_type = model.model_type();
@@ -161,6 +176,7 @@ Inspection look(const Model& model, const Tokenizer& tokenizer, const InspectOpt
     no_grad.emplace();
   }
   const ModelOutput output = model.forward(input);
+  check_reached(*inspection.recorder, wanted.gradients);
   inspection.prediction = guesses(model, output.logits, tokenizer, inspection.input.source);
   if (wanted.gradients) {
     if (!output.logits.defined()) {
@@ -207,7 +223,7 @@ void add_options(OptionTable& table, InspectOptions& o) {
   table.add("--format", &o.format, "What to make")
       .choices({"term", "svg", "png", "html", "json", "npy"});
   table.add("-o,--output", &o.output, "File to write (default: stdout)").file();
-  table.add("--lang", &o.language, "Language of titles").choices({"en", "ko"});
+  table.add("--lang", &o.language, "Language (default: by the locale)").choices({"en", "ko"});
   table.add("--width", &o.width, "Columns to use (default: the terminal's)").range(20, 1000);
 }
 
@@ -216,6 +232,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   add_options(table, *options);
   return [options, &common] {
     InspectOptions o = *options;
+    o.language = chosen_language(o.language);
     o.format = common.json ? "json" : o.format;
     o.width = o.width > 0 ? o.width : terminal_width();
     if (o.output.empty() &&

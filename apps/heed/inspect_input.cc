@@ -3,11 +3,10 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "heed/autograd.h"
+#include "heed/generate.h"
 #include "heed/image.h"
 #include "heed/image_input.h"
 #include "heed/inspect_run.h"
-#include "heed/ops.h"
 #include "io/json.h"
 
 namespace heed::app {
@@ -90,45 +89,36 @@ void read_image(const Json& config, const InspectOptions& options, InspectInput&
   }
 }
 
-int64_t start_token(const Json& config, const Tokenizer& tokenizer) {
-  if (config.has("decoder_start_token_id")) {
-    return config.integer("decoder_start_token_id", 0, 1 << 24);
-  }
-  if (const auto decoder = config.find("decoder"); decoder && decoder->has("bos_token_id")) {
-    return decoder->integer("bos_token_id", 0, 1 << 24);
-  }
-  const SpecialTokens& special = tokenizer.special();
-  return special.bos.value_or(special.pad.value_or(0));
-}
-
-/// What the model itself would write, the most likely token at each step.
+/// The start token and what the model itself would write, the most likely token at each step.
 std::vector<int32_t> most_likely(const Model& model, const ModelInput& input,
-                                 std::vector<int32_t> ids, int64_t end) {
-  const NoGrad no_grad;
-  for (int64_t step = 0; step < kMostGenerated; ++step) {
-    ModelInput next = input;
-    next.decoder_input_ids = as_row(ids);
-    const Tensor logits = model.forward(next).logits;
-    check(logits.defined(), "inspect", "the model has no logits; give --target");
-    const std::vector<double> last =
-        select(logits, 1, static_cast<int64_t>(ids.size()) - 1).to_doubles();
-    const auto best = std::max_element(last.begin(), last.end()) - last.begin();
-    if (best == end) {
-      break;
+                                 std::vector<int32_t> ids) {
+  Request request;
+  request.encoder = input;
+  request.max_tokens = kMostGenerated;
+  request.end = generation_ids(model).end;
+  request.on_token = [&ids, &request, context = model.context()](const Choice& choice) {
+    const bool ends =
+        std::find(request.end.begin(), request.end.end(), choice.id) != request.end.end();
+    const bool full = context > 0 && std::cmp_greater_equal(ids.size(), context);
+    if (!ends && !full) {
+      ids.push_back(static_cast<int32_t>(choice.id));
     }
-    ids.push_back(static_cast<int32_t>(best));
-  }
+    return true;
+  };
+  Scheduler scheduler(model, 1);
+  scheduler.add(request);
+  scheduler.run();
   return ids;
 }
 
-void read_target(const Model& model, const Json& config, const Tokenizer& tokenizer,
-                 const InspectOptions& options, InspectInput& result) {
+void read_target(const Model& model, const Tokenizer& tokenizer, const InspectOptions& options,
+                 InspectInput& result) {
   need_tokenizer(tokenizer, options);
-  std::vector<int32_t> ids{static_cast<int32_t>(start_token(config, tokenizer))};
-  const int64_t end =
-      config.integer_or("eos_token_id", tokenizer.special().eos.value_or(-1), -1, 1 << 24);
+  const int64_t start = generation_ids(model).decoder_start;
+  check_data(start >= 0, options.model, "config.json names no decoder_start_token_id");
+  std::vector<int32_t> ids{static_cast<int32_t>(start)};
   if (options.target.empty()) {
-    ids = most_likely(model, result.input, ids, end);
+    ids = most_likely(model, result.input, ids);
   } else {
     tokenizer.append_ids(options.target, ids);
   }
@@ -149,14 +139,14 @@ InspectInput inspect_input(const Model& model, const Tokenizer& tokenizer,
       break;
     case ModelKind::encoder_decoder:
       read_text(model, tokenizer, options, result);
-      read_target(model, config, tokenizer, options, result);
+      read_target(model, tokenizer, options, result);
       break;
     case ModelKind::vision:
       read_image(config, options, result);
       break;
     case ModelKind::vision_decoder:
       read_image(config, options, result);
-      read_target(model, config, tokenizer, options, result);
+      read_target(model, tokenizer, options, result);
       break;
     case ModelKind::regressor:
       fail(ErrorKind::usage, "inspect", "{} reads numbers, not text; use heed forward --attentions",

@@ -159,7 +159,8 @@ class Writer {
       out += fit(view_.kind_name(head.place.kind), 8, Align::left);
       out += fmt::format(" {:>5} {:>4} {:>8.3f} {:>9.2f} {:>6.3f}", head.place.layer, head.head,
                          head.patterns.entropy, head.patterns.mean_distance, head.output_share);
-      out += (pointing ? fmt::format(" {:>6.3f}", line.weight) : "") + "  " + head.pattern + "\n";
+      out += (pointing ? fmt::format(" {:>6.3f}", line.weight) : "") + "  " +
+             view_.pattern_name(head.pattern) + "\n";
     }
     return out;
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "heed/language.h"
 #include "inspect/text_width.h"
 
 namespace heed::app {
@@ -88,20 +89,38 @@ Tensor InspectView::values_of(const Chosen& each, int64_t rows, int64_t columns)
   return attention.pooled(0, each.head, rows, columns);
 }
 
-std::string InspectView::kind_name(const std::string& kind) const {
-  if (options_.language != "ko") {
-    return kind;
-  }
-  for (const auto& [english, korean] : {std::pair{"self", "셀프"},
-                                        {"encoder", "인코더"},
-                                        {"decoder", "디코더"},
-                                        {"cross", "교차"},
-                                        {"readout", "판독"}}) {
-    if (kind == english) {
+namespace {
+
+using Names = std::initializer_list<std::pair<const char*, const char*>>;
+
+std::string translated(const std::string& english, const Names& names) {
+  for (const auto& [name, korean] : names) {
+    if (english == name) {
       return korean;
     }
   }
-  return kind;
+  return english;
+}
+
+}  // namespace
+
+std::string InspectView::kind_name(const std::string& kind) const {
+  return options_.language != "ko" ? kind
+                                   : translated(kind, {{"self", "셀프"},
+                                                       {"encoder", "인코더"},
+                                                       {"decoder", "디코더"},
+                                                       {"cross", "교차"},
+                                                       {"readout", "판독"}});
+}
+
+std::string InspectView::pattern_name(const std::string& pattern) const {
+  return options_.language != "ko" ? pattern
+                                   : translated(pattern, {{"diagonal", "대각선"},
+                                                          {"previous token", "앞 토큰"},
+                                                          {"first token", "첫 토큰"},
+                                                          {"uniform", "고름"},
+                                                          {"local", "가까운 곳"},
+                                                          {"mixed", "섞임"}});
 }
 
 std::string InspectView::title() const {
@@ -132,11 +151,12 @@ Heatmap InspectView::heatmap(int64_t rows, int64_t columns) const {
   Heatmap map;
   const RecordedAttention& first = *chosen_.front().attention;
   map.title = title();
-  map.row_title = word("Query", "질의");
-  map.column_title = word("Key", "키");
-  map.value_title = options_.show == "weights"  ? word("Weight", "가중치")
-                    : options_.show == "values" ? word("Weight × value", "가중치 × 값")
-                                                : word("Weight × gradient", "가중치 × 기울기");
+  set_language(map, options_.language);
+  if (options_.show == "values") {
+    map.value_title = word("Weight × value", "가중치 × 값");
+  } else if (options_.show == "gradient") {
+    map.value_title = word("Weight × gradient", "가중치 × 기울기");
+  }
   map.row_labels = inspection_.row_labels(first);
   map.column_labels = inspection_.column_labels(first);
   map.row_extent = first.queries();
@@ -174,6 +194,7 @@ PatchPicture InspectView::patches() const {
   }
   PatchPicture picture;
   picture.title = title();
+  picture.language = options_.language;
   picture.image = input.image;
   if (kind_ == "cross" && chosen_.size() == 1) {
     const std::vector<std::string> words = inspection_.row_labels(first);

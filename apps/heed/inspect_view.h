@@ -29,6 +29,8 @@ class InspectView {
   }
   /// A kind of attention by its name in the language asked for.
   std::string kind_name(const std::string& kind) const;
+  /// Likewise a head's pattern.
+  std::string pattern_name(const std::string& pattern) const;
   std::string title() const;
   std::set<int64_t> layers() const;
   /// The map of a head as the options want it, pooled to at most that many cells.

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <new>
 
 #include "heed/command.h"
@@ -50,7 +51,7 @@ void add_to_parser(CLI::App& parser, Option& option) {
   });
   if (option.is_list()) {
     if (option.is_positional()) {
-      added->expected(-1);
+      added->expected(1, std::numeric_limits<int>::max())->allow_extra_args();
     } else {
       added->expected(1)->take_all();
     }

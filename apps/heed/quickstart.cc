@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "heed/command.h"
 #include "heed/coreference.h"
+#include "heed/language.h"
 #include "heed/open.h"
 #include "heed/picture.h"
 #include "io/json_writer.h"
@@ -64,24 +65,14 @@ const Phrases& phrases(Language language) {
   return language == Language::korean ? korean : english;
 }
 
-Language chosen_language(const std::string& option) {
-  if (!option.empty()) {
-    return parse_language(option);
-  }
-  for (const char* name : {"LC_ALL", "LC_MESSAGES", "LANG"}) {
-    if (const char* value = std::getenv(name); value != nullptr && *value != '\0') {
-      return std::string_view(value).starts_with("ko") ? Language::korean : Language::english;
-    }
-  }
-  return Language::english;
-}
-
 /// How the program is called from here: by its name where the shell finds it, else by its path.
 std::string program_name() { return std::filesystem::exists("build/heed") ? "build/heed" : "heed"; }
 
 /// The attention from the query over one sentence, as a map of one row.
-Heatmap sentence_map(const CoreferenceExample& example, const std::vector<double>& weights) {
+Heatmap sentence_map(const CoreferenceExample& example, const std::vector<double>& weights,
+                     const std::string& language) {
   Heatmap map;
+  set_language(map, language);
   map.title = example.text();
   const std::vector<float> values(weights.begin(), weights.end());
   map.panels.push_back({"", Tensor::from(values, {1, static_cast<int64_t>(values.size())})});
@@ -93,10 +84,10 @@ Heatmap sentence_map(const CoreferenceExample& example, const std::vector<double
 }
 
 void write_pictures(const std::filesystem::path& folder, const std::vector<Heatmap>& maps,
-                    Language language) {
+                    const std::string& language) {
   AttentionPage page;
   page.title = "heed quickstart";
-  page.language = language == Language::korean ? "ko" : "en";
+  page.language = language;
   for (size_t i = 0; i < maps.size(); ++i) {
     const std::string name = fmt::format("it-{}", i + 1);
     write_file_atomically(folder / (name + ".svg"), to_svg(maps[i]));
@@ -113,7 +104,8 @@ void write_pictures(const std::filesystem::path& folder, const std::vector<Heatm
 
 int run(const Options& options, const Common& common) {
   const auto start = std::chrono::steady_clock::now();
-  const Language language = chosen_language(options.language);
+  const std::string code = chosen_language(options.language);
+  const Language language = parse_language(code);
   const Phrases& say = phrases(language);
   const std::filesystem::path folder = options.out;
   make_folder(folder);
@@ -137,7 +129,7 @@ int run(const Options& options, const Common& common) {
   std::vector<Heatmap> maps;
   for (const CoreferenceExample& example : tutorial) {
     const std::vector<double> weights = reader.weights(example);
-    maps.push_back(sentence_map(example, weights));
+    maps.push_back(sentence_map(example, weights, code));
     const auto best = std::max_element(weights.begin(), weights.end()) - weights.begin();
     if (talk) {
       TerminalOptions terminal;
@@ -149,7 +141,7 @@ int run(const Options& options, const Common& common) {
             "\n");
     }
   }
-  write_pictures(folder, maps, language);
+  write_pictures(folder, maps, code);
   save_model(*reader.model, folder / "model");
   reader.tokenizer.save(folder / "model");
   const double seconds =

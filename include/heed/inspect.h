@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -146,6 +147,8 @@ class HEED_API Recorder final : public Observer {
   const RecordedAttention& at(const std::string& kind, int64_t layer) const;
   /// By hook name; only what RecorderOptions::activations asked for.
   const std::map<std::string, Tensor>& activations() const { return activations_; }
+  /// Those of RecorderOptions::heads that no attention so far had, or lets be scaled.
+  std::vector<HeadScale> unscaled() const;
 
   bool wants(const std::string& name) override;
   Tensor activation(const std::string& name, const Tensor& value) override;
@@ -160,6 +163,7 @@ class HEED_API Recorder final : public Observer {
   std::map<std::string, Tensor> activations_;
   std::string last_place_;  // of the attention before its hook_z
   int64_t last_heads_ = 0;
+  std::set<size_t> scaled_;  // of options_.heads
 };
 
 /// One line of the head table.

@@ -168,22 +168,34 @@ struct HEED_API Layout {
 };
 
 /// Keys and values of one sequence in one layer. Room for `capacity` positions is reserved at once
-/// and touched as it fills, so growing copies nothing.
+/// and touched as it fills, so growing copies nothing. With a `window` only the last that many
+/// positions are ever looked at: older ones are given up as room is wanted, and the room is the
+/// window's and a chunk's, however long the sequence.
 class HEED_API KvCache {
  public:
   KvCache() = default;
-  KvCache(int64_t heads, int64_t capacity, int64_t key_width, int64_t value_width);
+  KvCache(int64_t heads, int64_t capacity, int64_t key_width, int64_t value_width,
+          int64_t window = 0);
   /// Adds keys and values [heads, count, width]; an error where the capacity is exceeded.
   void append(const Tensor& k, const Tensor& v);
-  Tensor keys() const;  ///< [1, heads, length, width], a view
+  Tensor keys() const;  ///< [1, heads, length - first, width], a view
   Tensor values() const;
-  int64_t length() const { return length_; }
-  void truncate(int64_t length);
+  int64_t length() const { return length_; }  ///< positions seen
+  /// The first position that is still there; a multiple of the attention kernel's tile, so that the
+  /// sums of what is left are added up as if all were there.
+  int64_t first() const { return first_; }
   KvCache copy() const;
   bool defined() const { return k_.defined(); }
+  /// Bytes of the room for a sequence of `length` positions.
+  int64_t bytes_for(int64_t length) const;
 
  private:
+  void make_room(int64_t count);
+
   Tensor k_, v_;
+  int64_t capacity_ = 0;
+  int64_t window_ = 0;
+  int64_t first_ = 0;
   int64_t length_ = 0;
 };
 

@@ -52,6 +52,7 @@ struct Heatmap {
   std::string row_title = "Query";
   std::string column_title = "Key";
   std::string value_title = "Weight";
+  std::string language = "en";  ///< of what the picture says itself: "en" or "ko"
   /// Ends of the colour range; default: 0 to the largest value, or both ways as far as the largest
   /// magnitude where a value is negative.
   std::optional<double> low;
@@ -99,7 +100,8 @@ struct PatchPicture {
   /// Each [patch rows, patch columns] over the whole image; a panel's largest weight is the most
   /// opaque.
   std::vector<HeatmapPanel> panels;
-  int64_t panels_across = 0;  ///< 0: as square as it goes
+  int64_t panels_across = 0;    ///< 0: as square as it goes
+  std::string language = "en";  ///< of what the picture says itself: "en" or "ko"
 };
 HEED_API std::string to_svg(const PatchPicture& picture);
 HEED_API std::string to_png(const PatchPicture& picture, double scale = 2.0);

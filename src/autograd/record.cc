@@ -43,7 +43,7 @@ const Tensor& Saved::get() const {
     fail(ErrorKind::runtime, "backward",
          "a tensor of shape {} that the gradient needs was changed in place after it was used; "
          "clone() it before changing it",
-         tensor_.shape().to_string());
+         tensor_.shape());
   }
   return tensor_;
 }

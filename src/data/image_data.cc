@@ -51,11 +51,10 @@ ImageData load_idx_classes(const path& images) {
   data.pixels = load_idx(images);
   const Tensor classes = load_idx(labels);
   check_data(data.pixels.rank() == 3 && data.pixels.dtype() == DType::u8, images.string(),
-             "has shape {}; u8 [N, H, W] is wanted", data.pixels.shape().to_string());
+             "has shape {}; u8 [N, H, W] is wanted", data.pixels.shape());
   check_data(
       classes.rank() == 1 && classes.dtype() == DType::u8 && classes.size(0) == data.pixels.size(0),
-      labels.string(), "has shape {}; u8 [{}] is wanted", classes.shape().to_string(),
-      data.pixels.size(0));
+      labels.string(), "has shape {}; u8 [{}] is wanted", classes.shape(), data.pixels.size(0));
   check_data(classes.numel() > 0, images.string(), "has no images");
   Shape shape = data.pixels.shape();
   shape.insert(1, 1);

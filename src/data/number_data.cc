@@ -80,7 +80,7 @@ FeatureData load_features(const std::string& data) {
   check_data(result.features.rank() == 3 && is_floating(result.features.dtype()) &&
                  result.features.numel() > 0,
              data, "tensor 'features' is {} {}; floats [images, regions, width] are wanted",
-             name_of(result.features.dtype()), result.features.shape().to_string());
+             name_of(result.features.dtype()), result.features.shape());
   for (const char* ending : {".tsv", ".txt"}) {
     const path captions = path(data).replace_extension(ending);
     if (!std::filesystem::exists(captions)) {

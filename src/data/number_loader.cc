@@ -15,8 +15,7 @@ class NumberLoader final : public Loader {
         input_(data.input.to(DType::f32).contiguous()),
         target_(data.target.to(DType::f32).contiguous()) {
     check(input_.rank() == 3 && target_.rank() == 3 && input_.size(0) == target_.size(0), "numbers",
-          "inputs {} and targets {} do not fit", input_.shape().to_string(),
-          target_.shape().to_string());
+          "inputs {} and targets {} do not fit", input_.shape(), target_.shape());
     const uint64_t both[2] = {fingerprint_of_tensor(input_), fingerprint_of_tensor(target_)};
     set_examples(input_.size(0), fingerprint_of(both, sizeof(both), 0), false);
   }

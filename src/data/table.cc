@@ -41,17 +41,24 @@ class JsonLines final : public TableReader {
   Row columns_;
 };
 
+bool next_nonempty(LineReader& lines, std::string_view& line) {
+  do {
+    if (!lines.next(line)) {
+      return false;
+    }
+  } while (line.empty());
+  return true;
+}
+
 /// Splits a row at tabs.
 class TabRows {
  public:
   explicit TabRows(const std::filesystem::path& path) : lines_(path) {}
   bool next(Row& row) {
     std::string_view line;
-    do {
-      if (!lines_.next(line)) {
-        return false;
-      }
-    } while (line.empty());
+    if (!next_nonempty(lines_, line)) {
+      return false;
+    }
     row.clear();
     for (size_t end = line.find('\t'); end != std::string_view::npos; end = line.find('\t')) {
       row.emplace_back(line.substr(0, end));
@@ -75,11 +82,9 @@ class CommaRows {
 
   bool next(Row& row) {
     std::string_view line;
-    do {
-      if (!lines_.next(line)) {
-        return false;
-      }
-    } while (line.empty());
+    if (!next_nonempty(lines_, line)) {
+      return false;
+    }
     first_ = lines_.where();
     row.clear();
     bool more = true;

@@ -89,14 +89,14 @@ PreparedMap prepare(const Heatmap& map, const char* op) {
           "values must be [rows, columns], got {}",
           panel.values.defined() ? panel.values.shape().to_string() : "nothing");
     check(panel.values.shape() == map.panels[0].values.shape(), op,
-          "panels of different shapes: {} and {}", map.panels[0].values.shape().to_string(),
-          panel.values.shape().to_string());
+          "panels of different shapes: {} and {}", map.panels[0].values.shape(),
+          panel.values.shape());
     prepared.values.push_back(panel.values.detach().to(DType::f32).contiguous());
   }
   prepared.rows = prepared.values[0].size(0);
   prepared.columns = prepared.values[0].size(1);
   check(prepared.rows > 0 && prepared.columns > 0, op, "the heat map is empty: {}",
-        prepared.values[0].shape().to_string());
+        prepared.values[0].shape());
   prepared.row_extent = std::max(map.row_extent, prepared.rows);
   prepared.column_extent = std::max(map.column_extent, prepared.columns);
   check_labels(map.row_labels, prepared.row_extent, op, "row");

@@ -270,9 +270,12 @@ Scene heatmap_scene(const PreparedMap& map, const PictureOptions& options) {
   const double title_width = 1.12 * text_extent(map.source->title, 16);  // bold
   Scene scene;
   scene.title = map.source->title.empty() ? map.source->value_title : map.source->title;
-  scene.description = fmt::format("{} heat map(s) of {} rows ({}) and {} columns ({})",
-                                  map.values.size(), map.row_extent, map.source->row_title,
-                                  map.column_extent, map.source->column_title);
+  const char* described = map.source->language == "ko"
+                              ? "히트맵 {}개: {}행({}), {}열({})"
+                              : "{} heat map(s) of {} rows ({}) and {} columns ({})";
+  scene.description =
+      fmt::format(fmt::runtime(described), map.values.size(), map.row_extent, map.source->row_title,
+                  map.column_extent, map.source->column_title);
   scene.width = std::max(layout.left + width + 18 + 74 + kMargin, title_width + 2 * kMargin);
   scene.height = layout.top + std::max(height, bar) + layout.column_label_height +
                  (map.source->column_title.empty() ? 0 : 22) + kMargin;

@@ -93,12 +93,14 @@ Tensor Recorder::activation(const std::string& name, const Tensor& value) {
     const AttentionPlace place = parse_place(last_place_);
     std::vector<double> scales(static_cast<size_t>(last_heads_), 1.0);
     bool any = false;
-    for (const HeadScale& each : options_.heads) {
+    for (size_t i = 0; i < options_.heads.size(); ++i) {
+      const HeadScale& each = options_.heads[i];
       if (each.layer == place.layer && (each.kind.empty() || each.kind == place.kind)) {
         check(each.head >= 0 && each.head < last_heads_, "Recorder",
               "head {} of layer {} does not exist; '{}' has {} heads", each.head, each.layer,
               last_place_, last_heads_);
         scales[static_cast<size_t>(each.head)] = each.scale;
+        scaled_.insert(i);
         any = true;
       }
     }
@@ -137,6 +139,16 @@ void Recorder::adjust(const std::string& /*name*/, AttentionOptions& options) {
   if (options_.no_causal && std::holds_alternative<Causal>(options.position)) {
     options.position = NoMask{};
   }
+}
+
+std::vector<HeadScale> Recorder::unscaled() const {
+  std::vector<HeadScale> left;
+  for (size_t i = 0; i < options_.heads.size(); ++i) {
+    if (!scaled_.contains(i)) {
+      left.push_back(options_.heads[i]);
+    }
+  }
+  return left;
 }
 
 const RecordedAttention& Recorder::at(const std::string& kind, int64_t layer) const {

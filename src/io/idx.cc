@@ -49,8 +49,8 @@ Tensor parse_idx(std::string_view text, const std::string& file) {
   }
   const std::string_view data = text.substr(4 + 4 * axes);
   const auto bytes = static_cast<uint64_t>(bytes_of(type, static_cast<int64_t>(elements)));
-  check_data(data.size() == bytes, file, "shape {} takes {} bytes, the file holds {}",
-             shape.to_string(), bytes, data.size());
+  check_data(data.size() == bytes, file, "shape {} takes {} bytes, the file holds {}", shape, bytes,
+             data.size());
   Tensor result = Tensor::empty(shape, type);
   if (type == DType::u8) {
     std::memcpy(result.raw(), data.data(), bytes);

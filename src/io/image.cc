@@ -36,8 +36,7 @@ Tensor planes_of(const Tensor& pixels, int64_t to) {
 }
 
 void check_image(const Tensor& image, const char* op) {
-  check(image.rank() == 3, op, "shape {} is not [channels, height, width]",
-        image.shape().to_string());
+  check(image.rank() == 3, op, "shape {} is not [channels, height, width]", image.shape());
 }
 
 }  // namespace
@@ -77,8 +76,7 @@ Tensor load_image(const std::filesystem::path& path, int channels) {
 Tensor center_crop(const Tensor& image, int64_t height, int64_t width) {
   check_image(image, "center_crop");
   check(height >= 0 && width >= 0 && height <= image.size(1) && width <= image.size(2),
-        "center_crop", "{} x {} cannot be cut out of shape {}", height, width,
-        image.shape().to_string());
+        "center_crop", "{} x {} cannot be cut out of shape {}", height, width, image.shape());
   const int64_t top = (image.size(1) - height) / 2;
   const int64_t left = (image.size(2) - width) / 2;
   return image
@@ -90,8 +88,7 @@ Tensor center_crop(const Tensor& image, int64_t height, int64_t width) {
 Tensor normalize_image(const Tensor& image, const std::array<double, 3>& mean,
                        const std::array<double, 3>& deviation, double rescale) {
   check_image(image, "normalize_image");
-  check(image.size(0) <= 3, "normalize_image", "shape {} has more than 3 channels",
-        image.shape().to_string());
+  check(image.size(0) <= 3, "normalize_image", "shape {} has more than 3 channels", image.shape());
   Tensor result = Tensor::empty(image.shape());
   result.copy_from(image);
   float* values = result.data<float>();

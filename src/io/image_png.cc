@@ -119,9 +119,9 @@ std::string encode_png(const Tensor& pixels) {
   check(
       (grey || channels == 3 || channels == 4) && pixels.dtype() == DType::u8 && pixels.numel() > 0,
       "encode_png", "takes u8 [H, W], [H, W, 3] or [H, W, 4], not {} {}", name_of(pixels.dtype()),
-      pixels.shape().to_string());
+      pixels.shape());
   check(pixels.size(0) <= 1'000'000 && pixels.size(1) <= 1'000'000, "encode_png",
-        "{} is larger than PNG readers take", pixels.shape().to_string());
+        "{} is larger than PNG readers take", pixels.shape());
   const Tensor flat = pixels.contiguous();
   Job job;
   set_rows(job, flat);

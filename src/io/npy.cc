@@ -88,10 +88,10 @@ Tensor load_npy(const std::filesystem::path& path) {
   uint64_t wanted = static_cast<uint64_t>(bytes_of(type, 1));
   for (const int64_t extent : shape) {
     check_data(!__builtin_mul_overflow(wanted, static_cast<uint64_t>(extent), &wanted), file,
-               "shape {} overflows", shape.to_string());
+               "shape {} overflows", shape);
   }
-  check_data(wanted == bytes, file, "shape {} of {} takes {} bytes, the file holds {}",
-             shape.to_string(), name_of(type), wanted, bytes);
+  check_data(wanted == bytes, file, "shape {} of {} takes {} bytes, the file holds {}", shape,
+             name_of(type), wanted, bytes);
   if (type == DType::boolean) {
     check_data(std::all_of(data, data + bytes, [](std::byte b) { return b <= std::byte{1}; }), file,
                "holds a bool that is neither 0 nor 1");

@@ -141,7 +141,7 @@ Tensor resize_both(Tensor image, int64_t height, int64_t width, Resample filter)
 
 Tensor resize_image(const Tensor& image, int64_t height, int64_t width, Resample filter) {
   check(image.rank() == 3 && image.numel() > 0, "resize_image",
-        "shape {} is not [channels, height, width]", image.shape().to_string());
+        "shape {} is not [channels, height, width]", image.shape());
   check(height > 0 && width > 0 && height <= 65536 && width <= 65536, "resize_image",
         "{} x {} is out of range; 1 to 65536 are possible", height, width);
   check(image.dtype() == DType::u8 || image.dtype() == DType::f32, "resize_image",

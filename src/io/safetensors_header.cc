@@ -208,12 +208,11 @@ void check_size(const SafetensorsEntry& entry, std::string_view file) {
         fits && !__builtin_mul_overflow(wanted, static_cast<uint64_t>(empty ? 1 : extent), &wanted);
   }
   wanted = empty ? 0 : wanted;
-  check_data(fits, file, "tensor {}: shape {} overflows", quote(entry.name),
-             entry.shape.to_string());
+  check_data(fits, file, "tensor {}: shape {} overflows", quote(entry.name), entry.shape);
   check_data(wanted == entry.end - entry.begin, file,
              "tensor {}: shape {} of {} takes {} bytes, data_offsets [{}, {}] give {}",
-             quote(entry.name), entry.shape.to_string(), entry.dtype, wanted, entry.begin,
-             entry.end, entry.end - entry.begin);
+             quote(entry.name), entry.shape, entry.dtype, wanted, entry.begin, entry.end,
+             entry.end - entry.begin);
 }
 
 /// Sorts by place and checks that the tensors lie end to end from 0 to data_bytes.

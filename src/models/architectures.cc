@@ -17,6 +17,8 @@ constexpr Rule kRules[] = {
     {"gpt2", "", "GPT2Model"},
     {"llama", "model.", "LlamaForCausalLM"},
     {"llama", "", "LlamaModel"},
+    {"mistral", "model.", "MistralForCausalLM"},
+    {"mistral", "", "MistralModel"},
     {"bert", "cls.predictions.", "BertForMaskedLM"},
     {"bert", "classifier.", "BertForSequenceClassification"},
     {"bert", "", "BertModel"},

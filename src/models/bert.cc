@@ -10,35 +10,24 @@ namespace {
 enum class Head { none, masked, sequence, tokens };
 
 Head head_of(const Json& config, const Scope& root) {
-  const std::string name = architecture(config);
-  if (name.empty()) {
-    if (root.has("classifier.weight")) {
-      return root.has("bert.pooler.dense.weight") ? Head::sequence : Head::tokens;
-    }
-    return root.is_fresh() || root.has("cls.predictions.transform.dense.weight") ? Head::masked
-                                                                                 : Head::none;
+  const auto named = named_head<Head>(config, {{"BertModel", Head::none},
+                                               {"BertForMaskedLM", Head::masked},
+                                               {"BertForPreTraining", Head::masked},
+                                               {"BertForSequenceClassification", Head::sequence},
+                                               {"BertForTokenClassification", Head::tokens}});
+  if (named) {
+    return *named;
   }
-  if (name == "BertModel") {
-    return Head::none;
+  if (root.has("classifier.weight")) {
+    return root.has("bert.pooler.dense.weight") ? Head::sequence : Head::tokens;
   }
-  if (name == "BertForMaskedLM" || name == "BertForPreTraining") {
-    return Head::masked;
-  }
-  if (name == "BertForSequenceClassification") {
-    return Head::sequence;
-  }
-  if (name == "BertForTokenClassification") {
-    return Head::tokens;
-  }
-  fail(ErrorKind::data, config.file(),
-       "architecture '{}' is not supported; use BertModel, BertForMaskedLM, "
-       "BertForSequenceClassification or BertForTokenClassification",
-       name);
+  const bool masked = root.is_fresh() || root.has("cls.predictions.transform.dense.weight");
+  return masked ? Head::masked : Head::none;
 }
 
 /// BERT: token, position and segment embeddings, post-LN blocks without a causal mask; a pooler, or
 /// a head over tokens or sequences.
-class Bert final : public Model {
+class Bert final : public SizedModel {
  public:
   Bert(const Json& config, const Scope& root) : head_(head_of(config, root)) {
     check_data(!config.boolean_or("is_decoder", false), config.file(),
@@ -73,41 +62,26 @@ class Bert final : public Model {
   }
 
   ModelKind kind() const override { return ModelKind::encoder; }
-  int64_t vocabulary() const override { return vocabulary_; }
-  int64_t context() const override { return context_; }
-  int64_t width() const override { return width_; }
-  int64_t layers() const override { return layers_; }
-  int64_t heads() const override { return heads_; }
 
   ModelOutput forward(const ModelInput& input) const override {
     const TokenRows tokens = read(input, input.skip_padding);
     const Tensor rows = run(tokens, input);
-    ModelOutput output;
     if (head_ == Head::none) {
+      ModelOutput output;
       output.last_hidden_state = tokens.to_batch(rows);
       if (pooler_.defined()) {
         output.pooler_output = pooler_(first_rows(rows, tokens.layout), Activation::tanh);
       }
-    } else if (head_ == Head::sequence) {
-      const Tensor pooled = pooler_(first_rows(rows, tokens.layout), Activation::tanh);
-      output.logits =
-          observe("hook_logits", out_(dropout(pooled, classifier_dropout_, input.training)));
-      if (input.labels.defined()) {
-        output.loss = sequence_loss(output.logits, input);
-      }
-    } else {
-      const RaggedRows ragged(tokens.layout.starts);
-      const Tensor read = head_ == Head::masked
-                              ? transform_norm_(transform_(rows, activation_))
-                              : dropout(rows, classifier_dropout_, input.training);
-      if (input.want_logits) {
-        output.logits = tokens.to_batch(observe("hook_logits", out_(read)));
-      }
-      if (input.labels.defined()) {
-        output.loss = token_loss(read, tokens, out_, input);
-      }
+      return output;
     }
-    return output;
+    if (head_ == Head::sequence) {
+      const Tensor pooled = pooler_(first_rows(rows, tokens.layout), Activation::tanh);
+      return sequence_results(dropout(pooled, classifier_dropout_, input.training), out_, input);
+    }
+    const RaggedRows ragged(tokens.layout.starts);
+    const Tensor read = head_ == Head::masked ? transform_norm_(transform_(rows, activation_))
+                                              : dropout(rows, classifier_dropout_, input.training);
+    return token_results(read, tokens, out_, input, token_loss);
   }
 
   Memory encode(const ModelInput& input) const override {
@@ -165,12 +139,7 @@ class Bert final : public Model {
       root.ignore({"cls.seq_relationship.weight", "cls.seq_relationship.bias"});
       scope.alias("decoder.bias");
       const Tensor bias = scope.parameter("bias", {vocabulary_}, Init::zeros());
-      if (config.boolean_or("tie_word_embeddings", true)) {
-        scope.alias("decoder.weight");
-        out_ = Linear(words_.weight(), bias);
-      } else {
-        out_ = Linear((scope / "decoder").weight("weight", {vocabulary_, width_}, init_), bias);
-      }
+      out_ = word_head(config, scope / "decoder", words_, bias, init_);
     } else if (head_ != Head::none) {
       classifier_dropout_ = rate_or(config, "classifier_dropout", dropout_);
       out_ = make_classifier(config, root, width_, label_count(config), init_);
@@ -178,17 +147,12 @@ class Bert final : public Model {
   }
 
   TokenRows read(const ModelInput& input, bool skip_padding) const {
-    check_inputs(input, {.token_types = true}, "BERT");
-    TokenRows tokens = token_rows(input.input_ids, input.attention_mask, vocabulary_, skip_padding);
-    check_length(tokens.length, context_);
-    return tokens;
+    return read_tokens(input, {.token_types = true}, "BERT", vocabulary_, context_, skip_padding);
   }
 
   /// Hidden rows after the last block.
   Tensor run(const TokenRows& tokens, const ModelInput& input) const {
-    Pass pass;
-    pass.layout = tokens.layout;
-    pass.training = input.training;
+    const Pass pass = tokens.pass(input.training);
     const Tensor types = input.token_type_ids.defined()
                              ? tokens.pick(input.token_type_ids)
                              : Tensor::zeros({tokens.layout.rows()}, DType::i64);
@@ -196,15 +160,11 @@ class Bert final : public Model {
     rows = add(rows, observe("hook_pos_embed", positions_(tokens.positions)));
     const RaggedRows ragged(pass.layout.starts);
     rows = dropout(norm_(rows), dropout_, input.training);
-    observe_hidden("hidden_states", 0, tokens, rows);
-    return run_blocks(blocks_, rows, pass, recompute_, [&](int64_t layer, const Tensor& value) {
-      observe_hidden("hidden_states", layer + 1, tokens, value);
-    });
+    return run_stack(blocks_, {}, rows, pass, recompute_, &tokens);
   }
 
   Head head_;
-  int64_t width_ = 0, layers_ = 0, heads_ = 0, context_ = 0, vocabulary_ = 0, types_ = 0,
-          inner_ = 0;
+  int64_t types_ = 0, inner_ = 0;
   double eps_ = 1e-12, dropout_ = 0.0, classifier_dropout_ = 0.0;
   Init init_;
   Activation activation_ = Activation::gelu;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "base/check.h"
 
@@ -63,6 +64,14 @@ int64_t head_width(const Json& config, std::string_view width_key, int64_t width
   check_data(width % heads == 0, config.file(), "{} {} is not divisible by {} {}", width_key, width,
              heads_key, heads);
   return width / heads;
+}
+
+int64_t sliding_window(const Json& config) {
+  if (config.string("model_type") != "mistral") {
+    return 0;
+  }
+  const bool mentioned = config.raw().contains("sliding_window");  // null: no window
+  return extent_or(config, "sliding_window", mentioned ? 0 : 4096);
 }
 
 std::string architecture(const Json& config) {
@@ -233,6 +242,61 @@ Tensor shifted_loss(const Tensor& rows, const TokenRows& tokens, const Linear& h
 Tensor token_loss(const Tensor& rows, const TokenRows& tokens, const Linear& head,
                   const ModelInput& input) {
   return head_loss(rows, tokens.pick(input.labels), head, input);
+}
+
+ModelOutput token_results(const Tensor& rows, const TokenRows& tokens, const Linear& head,
+                          const ModelInput& input, RowsLoss loss) {
+  ModelOutput output;
+  if (input.want_logits) {
+    output.logits = tokens.to_batch(observe("hook_logits", head(rows)));
+  }
+  if (input.labels.defined()) {
+    output.loss = loss(rows, tokens, head, input);
+  }
+  return output;
+}
+
+Pass TokenRows::pass(bool training) const {
+  Pass pass;
+  pass.layout = layout;
+  pass.training = training;
+  return pass;
+}
+
+Tensor run_stack(const std::vector<Block>& blocks, const Norm& norm, Tensor rows, const Pass& pass,
+                 bool recompute, const TokenRows* tokens, const char* stack) {
+  auto hidden = [&](int64_t index, const Tensor& value) {
+    if (tokens != nullptr) {
+      observe_hidden(stack, index, *tokens, value);
+    }
+  };
+  hidden(0, rows);
+  const auto last = static_cast<int64_t>(blocks.size()) - 1;
+  rows = run_blocks(blocks, rows, pass, recompute, [&](int64_t layer, const Tensor& value) {
+    if (layer < last || !norm.defined()) {
+      hidden(layer + 1, value);
+    }
+  });
+  if (norm.defined()) {
+    rows = observe("ln_final.hook_normalized", norm(rows));
+    hidden(last + 1, rows);
+  }
+  return rows;
+}
+
+SequenceCache self_caches(int64_t layers, int64_t heads, int64_t capacity, int64_t head_width,
+                          int64_t window) {
+  SequenceCache cache;
+  for (int64_t i = 0; i < layers; ++i) {
+    cache.self.emplace_back(heads, capacity, head_width, head_width, window);
+  }
+  return cache;
+}
+
+void advance_caches(const Pass& pass) {
+  for (size_t i = 0; i < pass.caches.size(); ++i) {
+    pass.caches[i]->length += pass.layout.length_of(static_cast<int64_t>(i));
+  }
 }
 
 }  // namespace heed

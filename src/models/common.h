@@ -23,6 +23,9 @@ Activation activation_of(const Json& config, std::string_view key, std::string_v
 /// width / heads, refused where it does not divide.
 int64_t head_width(const Json& config, std::string_view width_key, int64_t width,
                    std::string_view heads_key, int64_t heads);
+/// Positions that a token of a Llama may look back on, itself included; 0: all of them. Mistral has
+/// such a window, of 4096 where config.json does not mention it.
+int64_t sliding_window(const Json& config);
 /// The head that config.json's `architectures` asks for, e.g. "BertForMaskedLM"; empty where null.
 std::string architecture(const Json& config);
 /// Bytes that this process may use: the machine's memory, or less where a limit is set.
@@ -30,6 +33,19 @@ double memory_limit();
 /// Refuses a configuration whose parameters would not fit that, before anything is allocated.
 /// `parameters` counts elements; those of a file may be quantised.
 void check_size(const Json& config, const Scope& scope, double parameters);
+
+/// A model that keeps the sizes it is asked about.
+class SizedModel : public Model {
+ public:
+  int64_t vocabulary() const override { return vocabulary_; }
+  int64_t context() const override { return context_; }
+  int64_t width() const override { return width_; }
+  int64_t layers() const override { return layers_; }
+  int64_t heads() const override { return heads_; }
+
+ protected:
+  int64_t vocabulary_ = 0, context_ = 0, width_ = 0, layers_ = 0, heads_ = 0;
+};
 
 /// Refuses an input longer than the model's positions.
 void check_length(int64_t length, int64_t context);
@@ -47,6 +63,8 @@ struct TokenRows {
   Tensor to_batch(const Tensor& rows) const;
   /// A per-token input [batch, length] -> [N].
   Tensor pick(const Tensor& values) const;
+  /// A pass over these rows.
+  Pass pass(bool training) const;
 };
 /// Checks ids (against the vocabulary) and mask, and leaves padding out where asked.
 TokenRows token_rows(const Tensor& ids, const Tensor& mask, int64_t vocabulary, bool skip_padding,
@@ -59,11 +77,30 @@ Tensor padding_mask(const Tensor& mask, int64_t batch, int64_t length, const cha
 void observe_hidden(const std::string& stack, int64_t index, const TokenRows& tokens,
                     const Tensor& rows);
 
+/// Blocks one after the other and the norm behind them, where there is one. What goes in and what
+/// each block gives is handed to the observer as `stack`.0 …, the last one normed; not while
+/// generating, when `tokens` is null.
+Tensor run_stack(const std::vector<Block>& blocks, const Norm& norm, Tensor rows, const Pass& pass,
+                 bool recompute, const TokenRows* tokens, const char* stack = "hidden_states");
+
+/// Empty caches of self-attention in all layers.
+SequenceCache self_caches(int64_t layers, int64_t heads, int64_t capacity, int64_t head_width,
+                          int64_t window = 0);
+/// The caches have seen the pass's rows.
+void advance_caches(const Pass& pass);
+
 /// Causal language-model loss: position t predicts labels[t + 1].
 Tensor shifted_loss(const Tensor& rows, const TokenRows& tokens, const Linear& head,
                     const ModelInput& input);
 /// Loss of labels at the same positions (MLM, token classes, decoders with given inputs).
 Tensor token_loss(const Tensor& rows, const TokenRows& tokens, const Linear& head,
                   const ModelInput& input);
+
+/// One of the two losses above.
+using RowsLoss = Tensor (*)(const Tensor& rows, const TokenRows& tokens, const Linear& head,
+                            const ModelInput& input);
+/// The head's logits where they are wanted, and the loss where there are labels.
+ModelOutput token_results(const Tensor& rows, const TokenRows& tokens, const Linear& head,
+                          const ModelInput& input, RowsLoss loss);
 
 }  // namespace heed

@@ -10,30 +10,21 @@ namespace {
 enum class Head { none, masked, sequence };
 
 Head head_of(const Json& config, const Scope& root) {
-  const std::string name = architecture(config);
-  if (name.empty()) {
-    if (root.has("pre_classifier.weight")) {
-      return Head::sequence;
-    }
-    return root.is_fresh() || root.has("vocab_transform.weight") ? Head::masked : Head::none;
+  const auto named =
+      named_head<Head>(config, {{"DistilBertModel", Head::none},
+                                {"DistilBertForMaskedLM", Head::masked},
+                                {"DistilBertForSequenceClassification", Head::sequence}});
+  if (named) {
+    return *named;
   }
-  if (name == "DistilBertModel") {
-    return Head::none;
-  }
-  if (name == "DistilBertForMaskedLM") {
-    return Head::masked;
-  }
-  if (name == "DistilBertForSequenceClassification") {
+  if (root.has("pre_classifier.weight")) {
     return Head::sequence;
   }
-  fail(ErrorKind::data, config.file(),
-       "architecture '{}' is not supported; use DistilBertModel, DistilBertForMaskedLM or "
-       "DistilBertForSequenceClassification",
-       name);
+  return root.is_fresh() || root.has("vocab_transform.weight") ? Head::masked : Head::none;
 }
 
 /// DistilBERT: BERT's blocks without segments and without a pooler.
-class DistilBert final : public Model {
+class DistilBert final : public SizedModel {
  public:
   DistilBert(const Json& config, const Scope& root) : head_(head_of(config, root)) {
     width_ = extent(config, "dim");
@@ -69,45 +60,25 @@ class DistilBert final : public Model {
       before_norm_ = Norm(root / "vocab_layer_norm", width_, kEps);
       const Scope projector = root / "vocab_projector";
       const Tensor bias = projector.parameter("bias", {vocabulary_}, Init::zeros());
-      if (config.boolean_or("tie_word_embeddings", true)) {
-        projector.alias("weight");
-        out_ = Linear(words_.weight(), bias);
-      } else {
-        out_ = Linear(projector.weight("weight", {vocabulary_, width_}, init_), bias);
-      }
+      out_ = word_head(config, projector, words_, bias, init_);
     }
   }
 
   ModelKind kind() const override { return ModelKind::encoder; }
-  int64_t vocabulary() const override { return vocabulary_; }
-  int64_t context() const override { return context_; }
-  int64_t width() const override { return width_; }
-  int64_t layers() const override { return layers_; }
-  int64_t heads() const override { return heads_; }
 
   ModelOutput forward(const ModelInput& input) const override {
     const TokenRows tokens = read(input, input.skip_padding);
     const Tensor rows = run(tokens, input);
-    ModelOutput output;
     if (head_ == Head::none) {
+      ModelOutput output;
       output.last_hidden_state = tokens.to_batch(rows);
-    } else if (head_ == Head::sequence) {
-      const Tensor first = before_(first_rows(rows, tokens.layout), Activation::relu);
-      output.logits =
-          observe("hook_logits", out_(dropout(first, classifier_dropout_, input.training)));
-      if (input.labels.defined()) {
-        output.loss = sequence_loss(output.logits, input);
-      }
-    } else {
-      const Tensor read = before_norm_(before_(rows, activation_));
-      if (input.want_logits) {
-        output.logits = tokens.to_batch(observe("hook_logits", out_(read)));
-      }
-      if (input.labels.defined()) {
-        output.loss = token_loss(read, tokens, out_, input);
-      }
+      return output;
     }
-    return output;
+    if (head_ == Head::sequence) {
+      const Tensor first = before_(first_rows(rows, tokens.layout), Activation::relu);
+      return sequence_results(dropout(first, classifier_dropout_, input.training), out_, input);
+    }
+    return token_results(before_norm_(before_(rows, activation_)), tokens, out_, input, token_loss);
   }
 
   Memory encode(const ModelInput& input) const override {
@@ -143,28 +114,20 @@ class DistilBert final : public Model {
   }
 
   TokenRows read(const ModelInput& input, bool skip_padding) const {
-    check_inputs(input, {}, "DistilBERT");
-    TokenRows tokens = token_rows(input.input_ids, input.attention_mask, vocabulary_, skip_padding);
-    check_length(tokens.length, context_);
-    return tokens;
+    return read_tokens(input, {}, "DistilBERT", vocabulary_, context_, skip_padding);
   }
 
   Tensor run(const TokenRows& tokens, const ModelInput& input) const {
-    Pass pass;
-    pass.layout = tokens.layout;
-    pass.training = input.training;
+    const Pass pass = tokens.pass(input.training);
     Tensor rows = add(observe("hook_embed", words_(tokens.ids)),
                       observe("hook_pos_embed", positions_(tokens.positions)));
     const RaggedRows ragged(pass.layout.starts);
     rows = dropout(norm_(rows), dropout_, input.training);
-    observe_hidden("hidden_states", 0, tokens, rows);
-    return run_blocks(blocks_, rows, pass, recompute_, [&](int64_t layer, const Tensor& value) {
-      observe_hidden("hidden_states", layer + 1, tokens, value);
-    });
+    return run_stack(blocks_, {}, rows, pass, recompute_, &tokens);
   }
 
   Head head_;
-  int64_t width_ = 0, layers_ = 0, heads_ = 0, context_ = 0, vocabulary_ = 0, inner_ = 0;
+  int64_t inner_ = 0;
   double dropout_ = 0.0, classifier_dropout_ = 0.0;
   Init init_;
   Activation activation_ = Activation::gelu;

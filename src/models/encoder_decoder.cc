@@ -10,9 +10,7 @@ int64_t token_or(const Json& config, std::string_view key, int64_t otherwise, in
 
 Memory EncoderDecoder::encode_source(const ModelInput& input, const TokenRows& source) const {
   const Place place("encoder");
-  Pass pass;
-  pass.layout = source.layout;
-  pass.training = input.training;
+  Pass pass = source.pass(input.training);
   return {run_encoder(source, input, pass), source.layout};
 }
 
@@ -46,9 +44,7 @@ ModelOutput EncoderDecoder::forward(const ModelInput& input) const {
   check(source.batch == target.batch, "forward", "{} inputs and {} decoder inputs", source.batch,
         target.batch);
   const Memory memory = encode_source(input, source);
-  Pass pass;
-  pass.layout = target.layout;
-  pass.training = input.training;
+  Pass pass = target.pass(input.training);
   pass.memory = &memory.rows;
   pass.memory_layout = &memory.layout;
   Tensor rows;
@@ -59,23 +55,16 @@ ModelOutput EncoderDecoder::forward(const ModelInput& input) const {
   if (head_scale_ != 1.0) {
     rows = mul(rows, head_scale_);
   }
-  ModelOutput output;
+  ModelOutput output = token_results(rows, target, head_, input, token_loss);
   if (input.want_logits) {
-    output.logits = target.to_batch(observe("hook_logits", head_(rows)));
     output.encoder_last_hidden_state = source.to_batch(memory.rows);
-  }
-  if (input.labels.defined()) {
-    output.loss = token_loss(rows, target, head_, input);
   }
   return output;
 }
 
 SequenceCache EncoderDecoder::new_cache(int64_t capacity) const {
-  SequenceCache cache;
   const int64_t room = context() > 0 ? std::min(capacity, context()) : capacity;
-  for (int64_t i = 0; i < target_.layers; ++i) {
-    cache.self.emplace_back(target_.heads, room, target_.head_width, target_.head_width);
-  }
+  SequenceCache cache = self_caches(target_.layers, target_.heads, room, target_.head_width);
   cache.cross.resize(static_cast<size_t>(target_.layers));
   return cache;
 }
@@ -83,14 +72,62 @@ SequenceCache EncoderDecoder::new_cache(int64_t capacity) const {
 Tensor EncoderDecoder::decode(const Tensor& ids, Pass& pass) const {
   const Place place("decoder");
   Tensor rows = run_decoder(ids, pass.positions(), pass, nullptr);
-  for (size_t i = 0; i < pass.caches.size(); ++i) {
-    pass.caches[i]->length += pass.layout.length_of(static_cast<int64_t>(i));
-  }
+  advance_caches(pass);
   return rows;
 }
 
 Tensor EncoderDecoder::logits(const Tensor& rows) const {
   return head_(head_scale_ == 1.0 ? rows : mul(rows, head_scale_));
+}
+
+void EncoderDecoder::set_target(const Json& config, const StackSizes& decoder, int64_t padding,
+                                int64_t start) {
+  target_.layers = decoder.layers;
+  target_.heads = decoder.heads;
+  target_.head_width = decoder.head_width();
+  target_.padding = token_or(config, "pad_token_id", padding, target_.vocabulary);
+  target_.start = token_or(config, "decoder_start_token_id", start, target_.vocabulary);
+}
+
+TokenTranslator::TokenTranslator(const Json& config, const char* name, const StackSizes& encoder,
+                                 const StackSizes& decoder, int64_t context)
+    : encoder_sizes_(encoder),
+      decoder_sizes_(decoder),
+      context_(extent_or(config, "max_position_embeddings", context)),
+      vocabulary_(extent(config, "vocab_size")),
+      name_(name) {
+  width_ = encoder.width;
+  target_.vocabulary = extent_or(config, "decoder_vocab_size", vocabulary_);
+}
+
+void TokenTranslator::make_encoder(const Scope& scope, const Embedding& tokens,
+                                   TokenStack::Options options) {
+  options.context = context_;
+  options.sizes = encoder_sizes_;
+  options.hidden_name = "encoder_hidden_states";
+  encoder_ = TokenStack(scope / "encoder", tokens, options);
+}
+
+void TokenTranslator::make_decoder(const Scope& scope, const Embedding& tokens,
+                                   TokenStack::Options options) {
+  options.context = context_;
+  options.sizes = decoder_sizes_;
+  options.hidden_name = "decoder_hidden_states";
+  options.causal = options.cross = true;
+  decoder_ = TokenStack(scope / "decoder", tokens, options);
+}
+
+TokenRows TokenTranslator::read_source(const ModelInput& input, bool skip_padding) const {
+  return read_tokens(input, {.decoder = true}, name_, vocabulary_, context_, skip_padding);
+}
+
+Tensor TokenTranslator::run_encoder(const TokenRows& source, const ModelInput&, Pass& pass) const {
+  return encoder_(source.ids, source.positions, pass, recompute_, &source);
+}
+
+Tensor TokenTranslator::run_decoder(const Tensor& ids, const Tensor& positions, Pass& pass,
+                                    const TokenRows* tokens) const {
+  return decoder_(ids, positions, pass, recompute_, tokens);
 }
 
 }  // namespace heed

@@ -2,6 +2,7 @@
 
 #include "models/common.h"
 #include "models/heads.h"
+#include "models/layers.h"
 
 namespace heed {
 
@@ -30,6 +31,10 @@ class EncoderDecoder : public Model {
     int64_t padding = 0;  ///< what stands for ignored labels in the decoder's input
   };
 
+  /// The decoder's sizes, and the tokens it is padded with and starts from, where the
+  /// configuration does not say.
+  void set_target(const Json& config, const StackSizes& decoder, int64_t padding, int64_t start);
+
   /// The input's places and sequences.
   virtual TokenRows read_source(const ModelInput& input, bool skip_padding) const = 0;
   virtual Tensor run_encoder(const TokenRows& source, const ModelInput& input,
@@ -45,6 +50,34 @@ class EncoderDecoder : public Model {
 
  private:
   Memory encode_source(const ModelInput& input, const TokenRows& source) const;
+};
+
+/// An encoder-decoder of two token stacks: Marian and the tutorials' translator.
+class TokenTranslator : public EncoderDecoder {
+ public:
+  int64_t context() const override { return context_; }
+  int64_t layers() const override { return encoder_sizes_.layers; }
+  int64_t heads() const override { return target_.heads; }
+
+ protected:
+  /// `name`: in messages; `context`: where the configuration does not say.
+  TokenTranslator(const Json& config, const char* name, const StackSizes& encoder,
+                  const StackSizes& decoder, int64_t context);
+  /// The stacks scope.encoder and scope.decoder; the sizes are added to the options.
+  void make_encoder(const Scope& scope, const Embedding& tokens, TokenStack::Options options);
+  void make_decoder(const Scope& scope, const Embedding& tokens, TokenStack::Options options);
+
+  TokenRows read_source(const ModelInput& input, bool skip_padding) const override;
+  Tensor run_encoder(const TokenRows& source, const ModelInput& input, Pass& pass) const override;
+  Tensor run_decoder(const Tensor& ids, const Tensor& positions, Pass& pass,
+                     const TokenRows* tokens) const override;
+
+  StackSizes encoder_sizes_, decoder_sizes_;
+  int64_t context_ = 0, vocabulary_ = 0;
+
+ private:
+  const char* name_;
+  TokenStack encoder_, decoder_;
 };
 
 /// decoder_input_ids, or the labels moved on by one place behind the start token.

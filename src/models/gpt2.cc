@@ -10,7 +10,7 @@ namespace {
 
 /// GPT-2: learned positions, pre-LN blocks with one projection to q | k | v, a tied head. With
 /// add_cross_attention (captioning) each block also looks at an encoder's result.
-class Gpt2 final : public Model, public CrossDecoder {
+class Gpt2 final : public SizedModel, public CrossDecoder {
  public:
   Gpt2(const Json& config, const Scope& root) {
     width_ = extent(config, "n_embd");
@@ -50,72 +50,50 @@ class Gpt2 final : public Model, public CrossDecoder {
   }
 
   ModelKind kind() const override { return ModelKind::decoder; }
-  int64_t vocabulary() const override { return vocabulary_; }
-  int64_t context() const override { return context_; }
-  int64_t width() const override { return width_; }
-  int64_t layers() const override { return layers_; }
-  int64_t heads() const override { return heads_; }
 
   ModelOutput forward(const ModelInput& input) const override {
     const TokenRows tokens =
         token_rows(input.input_ids, input.attention_mask, vocabulary_, input.skip_padding);
-    Pass pass;
-    return results(tokens, pass, input,
-                   [&](const Tensor& rows) { return shifted_loss(rows, tokens, head_, input); });
+    return results(tokens, tokens.pass(input.training), input, shifted_loss);
   }
 
   ModelOutput forward_with(const ModelInput& input, const Memory& memory) const override {
     const Place place("decoder");
     const TokenRows tokens = token_rows(input.decoder_input_ids, input.decoder_attention_mask,
                                         vocabulary_, input.skip_padding, "decoder_input_ids");
-    Pass pass;
+    Pass pass = tokens.pass(input.training);
     pass.memory = &memory.rows;
     pass.memory_layout = &memory.layout;
-    return results(tokens, pass, input,
-                   [&](const Tensor& rows) { return token_loss(rows, tokens, head_, input); });
+    return results(tokens, pass, input, token_loss);
   }
 
   bool looks_at_memory() const override { return has_cross_; }
 
   SequenceCache new_cache(int64_t capacity) const override {
-    SequenceCache cache;
-    const int64_t head = width_ / heads_;
-    for (int64_t i = 0; i < layers_; ++i) {
-      cache.self.emplace_back(heads_, std::min(capacity, context_), head, head);
-    }
+    SequenceCache cache =
+        self_caches(layers_, heads_, std::min(capacity, context_), width_ / heads_);
     cache.cross.resize(has_cross_ ? blocks_.size() : 0);
     return cache;
   }
 
   Tensor decode(const Tensor& ids, Pass& pass) const override {
     const Tensor rows = run(ids, pass.positions(), pass, nullptr);
-    for (size_t i = 0; i < pass.caches.size(); ++i) {
-      pass.caches[i]->length += pass.layout.length_of(static_cast<int64_t>(i));
-    }
+    advance_caches(pass);
     return rows;
   }
 
   Tensor logits(const Tensor& rows) const override { return head_(rows); }
 
  private:
-  template <class Loss>
-  ModelOutput results(const TokenRows& tokens, Pass& pass, const ModelInput& input,
-                      const Loss& loss) const {
+  ModelOutput results(const TokenRows& tokens, const Pass& pass, const ModelInput& input,
+                      RowsLoss loss) const {
     check_length(tokens.length, context_);
-    pass.layout = tokens.layout;
-    pass.training = input.training;
     const Tensor rows = run(tokens.ids, tokens.positions, pass, &tokens);
+    if (has_head_) {
+      return token_results(rows, tokens, head_, input, loss);
+    }
     ModelOutput output;
-    if (!has_head_) {
-      output.last_hidden_state = tokens.to_batch(rows);
-      return output;
-    }
-    if (input.want_logits) {
-      output.logits = tokens.to_batch(observe("hook_logits", head_(rows)));
-    }
-    if (input.labels.defined()) {
-      output.loss = loss(rows);
-    }
+    output.last_hidden_state = tokens.to_batch(rows);
     return output;
   }
 
@@ -170,23 +148,9 @@ class Gpt2 final : public Model, public CrossDecoder {
     Tensor rows = add(embedded, observe("hook_pos_embed", positions_(positions)));
     const RaggedRows ragged(pass.layout.starts);
     rows = dropout(rows, embedding_dropout_, pass.training);
-    auto hidden = [&](int64_t index, const Tensor& value) {
-      if (tokens != nullptr) {
-        observe_hidden("hidden_states", index, *tokens, value);
-      }
-    };
-    hidden(0, rows);
-    rows = run_blocks(blocks_, rows, pass, recompute_, [&](int64_t layer, const Tensor& value) {
-      if (layer + 1 < layers_) {
-        hidden(layer + 1, value);
-      }
-    });
-    rows = observe("ln_final.hook_normalized", norm_(rows));
-    hidden(layers_, rows);
-    return rows;
+    return run_stack(blocks_, norm_, rows, pass, recompute_, tokens);
   }
 
-  int64_t width_ = 0, layers_ = 0, heads_ = 0, context_ = 0, vocabulary_ = 0;
   bool has_head_ = true;
   bool has_cross_ = false;
   double embedding_dropout_ = 0.0;

@@ -4,6 +4,12 @@
 
 namespace heed {
 
+void refuse_architecture(const Json& config, const std::string& name,
+                         const std::vector<std::string>& known) {
+  fail(ErrorKind::data, config.file(), "architecture '{}' is not supported; use {}", name,
+       fmt::join(known, ", "));
+}
+
 int64_t label_count(const Json& config, int64_t otherwise) {
   if (config.has("num_labels")) {
     return extent(config, "num_labels");
@@ -37,6 +43,25 @@ Tensor sequence_loss(const Tensor& logits, const ModelInput& input) {
   CrossEntropyOptions options;
   options.label_smoothing = input.label_smoothing;
   return cross_entropy(logits, reshape(labels.to(DType::i64), {batch}), options);
+}
+
+ModelOutput sequence_results(const Tensor& pooled, const Linear& classifier,
+                             const ModelInput& input) {
+  ModelOutput output;
+  output.logits = observe("hook_logits", classifier(pooled));
+  if (input.labels.defined()) {
+    output.loss = sequence_loss(output.logits, input);
+  }
+  return output;
+}
+
+Linear word_head(const Json& config, const Scope& scope, const Embedding& words, const Tensor& bias,
+                 const Init& init) {
+  if (config.boolean_or("tie_word_embeddings", true)) {
+    scope.alias("weight");
+    return Linear(words.weight(), bias);
+  }
+  return Linear(scope.weight("weight", words.weight().shape(), init), bias);
 }
 
 Tensor first_rows(const Tensor& rows, const Layout& layout) {
@@ -77,6 +102,14 @@ void check_inputs(const ModelInput& input, const InputUse& use, const std::strin
   refuse(input.pixel_values, use.pixels, "pixel_values");
   refuse(input.features, use.features, "features");
   refuse(input.decoder_features, use.features && use.decoder, "decoder_features");
+}
+
+TokenRows read_tokens(const ModelInput& input, const InputUse& use, const std::string& model,
+                      int64_t vocabulary, int64_t context, bool skip_padding) {
+  check_inputs(input, use, model);
+  TokenRows tokens = token_rows(input.input_ids, input.attention_mask, vocabulary, skip_padding);
+  check_length(tokens.length, context);
+  return tokens;
 }
 
 }  // namespace heed

@@ -6,6 +6,9 @@
 
 namespace heed {
 
+[[noreturn]] void refuse_architecture(const Json& config, const std::string& name,
+                                      const std::vector<std::string>& known);
+
 /// Classes of a classifier: num_labels, or as many as id2label names, or `otherwise`.
 int64_t label_count(const Json& config, int64_t otherwise = 2);
 
@@ -16,6 +19,33 @@ Linear make_classifier(const Json& config, const Scope& root, int64_t width, int
 /// Loss of one label a sequence, logits [B, classes]: cross entropy, or the mean squared error
 /// where there is one output.
 Tensor sequence_loss(const Tensor& logits, const ModelInput& input);
+
+/// Logits and loss of one label a sequence, from a row a sequence.
+ModelOutput sequence_results(const Tensor& pooled, const Linear& classifier,
+                             const ModelInput& input);
+
+/// The layer over words: the embeddings' own weights, marked as used where the file stores them
+/// twice, or weights of its own.
+Linear word_head(const Json& config, const Scope& scope, const Embedding& words, const Tensor& bias,
+                 const Init& init);
+
+/// The head that config.json's `architectures` names; nothing where it is null.
+template <class Head>
+std::optional<Head> named_head(const Json& config,
+                               const std::vector<std::pair<std::string, Head>>& known) {
+  const std::string name = architecture(config);
+  std::vector<std::string> names;
+  for (const auto& [each, head] : known) {
+    if (name == each) {
+      return head;
+    }
+    names.push_back(each);
+  }
+  if (!name.empty()) {
+    refuse_architecture(config, name, names);
+  }
+  return std::nullopt;
+}
 
 /// The first row of each sequence (BERT's [CLS]), [B, width]. Refuses an empty sequence.
 Tensor first_rows(const Tensor& rows, const Layout& layout);
@@ -31,5 +61,8 @@ struct InputUse {
   bool features = false;
 };
 void check_inputs(const ModelInput& input, const InputUse& use, const std::string& model);
+/// Checks the inputs of a model with such a vocabulary and context, and gives its tokens.
+TokenRows read_tokens(const ModelInput& input, const InputUse& use, const std::string& model,
+                      int64_t vocabulary, int64_t context, bool skip_padding);
 
 }  // namespace heed

@@ -18,11 +18,7 @@ class Captioner final : public EncoderDecoder {
     features_ = extent_or(config, "feature_size", 2048);
     context_ = extent_or(config, "max_position_embeddings", 128);
     target_.vocabulary = extent(config, "vocab_size");
-    target_.layers = decoder.layers;
-    target_.heads = decoder.heads;
-    target_.head_width = decoder.head_width();
-    target_.padding = token_or(config, "pad_token_id", 0, target_.vocabulary);
-    target_.start = token_or(config, "decoder_start_token_id", 1, target_.vocabulary);
+    set_target(config, decoder, 0, 1);
     check_size(
         config, root,
         static_cast<double>(2 * target_.vocabulary + features_) * static_cast<double>(width_) +

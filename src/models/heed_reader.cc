@@ -13,62 +13,39 @@ namespace {
 /// `readout` "attention": one attention from the query over the other words; its weights are the
 /// answer, and the loss is -log of the weight on the gold place or places. "classifier": a plain
 /// classifier over the query's row, which need not look where it answers.
-class Reader final : public Model {
+class Reader final : public SimpleEncoderModel {
  public:
   Reader(const Json& config, const Scope& root)
-      : sizes_(stack_sizes(config, "encoder")),
-        context_(extent(config, "max_position_embeddings")),
-        vocabulary_(extent(config, "vocab_size")),
-        stack_(simple_encoder(config, root, false)) {
+      : SimpleEncoderModel(config, root, "heed-reader", {.token_types = true}, false) {
     const std::string readout = config.string_or("readout", "attention");
     check_data(readout == "attention" || readout == "classifier", config.file(),
                "readout '{}' is not known; use attention or classifier", readout);
     points_ = readout == "attention";
-    const int64_t width = sizes_.width;
     if (points_) {
-      const Linear::Options options{.bias = false, .init = glorot(width, width)};
-      query_ = Linear(root / "readout" / "query", width, width, options);
-      key_ = Linear(root / "readout" / "key", width, width, options);
+      const Linear::Options options{.bias = false, .init = glorot(width_, width_)};
+      query_ = Linear(root / "readout" / "query", width_, width_, options);
+      key_ = Linear(root / "readout" / "key", width_, width_, options);
     } else {
       const int64_t labels = label_count(config);
-      classifier_ = make_classifier(config, root, width, labels, glorot(width, labels));
+      classifier_ = make_classifier(config, root, width_, labels, glorot(width_, labels));
     }
   }
 
-  ModelKind kind() const override { return ModelKind::encoder; }
-  int64_t vocabulary() const override { return vocabulary_; }
-  int64_t context() const override { return context_; }
-  int64_t width() const override { return sizes_.width; }
-  int64_t layers() const override { return sizes_.layers; }
-  int64_t heads() const override { return sizes_.heads; }
-
   ModelOutput forward(const ModelInput& input) const override {
-    check_inputs(input, {.token_types = true}, "heed-reader");
-    const TokenRows tokens =
-        token_rows(input.input_ids, input.attention_mask, vocabulary_, input.skip_padding);
-    check_length(tokens.length, context_);
+    const TokenRows tokens = read(input, input.skip_padding);
     const std::vector<int64_t> queries = query_places(input, tokens);
-    Pass pass;
-    pass.layout = tokens.layout;
-    pass.training = input.training;
-    const Tensor rows =
-        tokens.to_batch(stack_(tokens.ids, tokens.positions, pass, recompute_, &tokens));
+    const Tensor rows = tokens.to_batch(run(tokens, input));
     const int64_t length = tokens.length;
     Tensor asked = Tensor::empty({tokens.batch}, DType::i64);
     for (int64_t b = 0; b < tokens.batch; ++b) {
       asked.data<int64_t>()[b] = b * length + queries[static_cast<size_t>(b)];
     }
     const Tensor query =
-        index_rows(reshape(rows, {tokens.batch * length, sizes_.width}), asked);  // [B, width]
-    ModelOutput output;
+        index_rows(reshape(rows, {tokens.batch * length, width_}), asked);  // [B, width]
     if (!points_) {
-      output.logits =
-          observe("hook_logits", classifier_(dropout(query, sizes_.dropout, input.training)));
-      if (input.labels.defined()) {
-        output.loss = sequence_loss(output.logits, input);
-      }
-      return output;
+      return sequence_results(dropout(query, sizes_.dropout, input.training), classifier_, input);
     }
+    ModelOutput output;
     const Tensor hidden = candidates(input, tokens, queries);
     output.logits = observe("hook_logits", scores(query, rows, hidden));
     if (input.labels.defined()) {
@@ -119,7 +96,7 @@ class Reader final : public Model {
   Tensor scores(const Tensor& query, const Tensor& rows, const Tensor& keep) const {
     const int64_t batch = rows.size(0);
     const int64_t length = rows.size(1);
-    const int64_t width = sizes_.width;
+    const int64_t width = width_;
     const Place readout("readout");
     const Place place("attn");
     const Tensor q = observe("hook_q", reshape(query_(query), {batch, 1, 1, width}));
@@ -153,10 +130,7 @@ class Reader final : public Model {
     return mul(mean(log(add(mass, kSmallest))), -1.0);
   }
 
-  StackSizes sizes_;
-  int64_t context_ = 0, vocabulary_ = 0;
   bool points_ = true;
-  TokenStack stack_;
   Linear query_, key_, classifier_;
 };
 

@@ -62,9 +62,7 @@ class Regressor final : public Model {
     check(source.batch == target.batch, "forward", "{} inputs and {} decoder inputs", source.batch,
           target.batch);
     const Memory memory = run_encoder(input, source);
-    Pass pass;
-    pass.layout = target.layout;
-    pass.training = input.training;
+    Pass pass = target.pass(input.training);
     pass.memory = &memory.rows;
     pass.memory_layout = &memory.layout;
     Tensor rows;
@@ -128,9 +126,7 @@ class Regressor final : public Model {
 
   Memory run_encoder(const ModelInput& input, const TokenRows& source) const {
     const Place place("encoder");
-    Pass pass;
-    pass.layout = source.layout;
-    pass.training = input.training;
+    const Pass pass = source.pass(input.training);
     return {encoder_.run(encoder_input_(input_.to_unit(feature_rows(input.features, source))),
                          source.positions, pass, recompute_, &source),
             source.layout};

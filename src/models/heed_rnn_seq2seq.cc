@@ -91,13 +91,9 @@ class RnnSeq2Seq final : public Model {
     const Tensor rows =
         dropout(reshape(stack(read, 1), {target.layout.rows(), read.front().size(1)}), dropout_,
                 input.training);
-    ModelOutput output;
+    ModelOutput output = token_results(rows, target, out_, input, token_loss);
     if (input.want_logits) {
-      output.logits = target.to_batch(observe("hook_logits", out_(rows)));
       output.encoder_last_hidden_state = source.memory;
-    }
-    if (input.labels.defined()) {
-      output.loss = token_loss(rows, target, out_, input);
     }
     return output;
   }

@@ -127,27 +127,11 @@ Tensor TokenStack::operator()(const Tensor& ids, const Tensor& positions, const 
 
 Tensor TokenStack::run(const Tensor& embedded, const Tensor& positions, const Pass& pass,
                        bool recompute, const TokenRows* tokens) const {
-  auto hidden = [&](int64_t index, const Tensor& value) {
-    if (tokens != nullptr) {
-      observe_hidden(options_.hidden_name, index, *tokens, value);
-    }
-  };
   const RaggedRows ragged(pass.layout.starts);
   Tensor rows = options_.scale == 1.0 ? embedded : mul(embedded, options_.scale);
   rows = add(rows, observe("hook_pos_embed", position_rows(positions)));
   rows = dropout(rows, options_.sizes.dropout, pass.training);
-  hidden(0, rows);
-  const auto last = static_cast<int64_t>(blocks_.size()) - 1;
-  rows = run_blocks(blocks_, rows, pass, recompute, [&](int64_t layer, const Tensor& value) {
-    if (layer < last || !norm_.defined()) {
-      hidden(layer + 1, value);
-    }
-  });
-  if (norm_.defined()) {
-    rows = observe("ln_final.hook_normalized", norm_(rows));
-    hidden(last + 1, rows);
-  }
-  return rows;
+  return run_stack(blocks_, norm_, rows, pass, recompute, tokens, options_.hidden_name);
 }
 
 TokenStack simple_encoder(const Json& config, const Scope& scope, bool causal) {
@@ -163,6 +147,42 @@ TokenStack simple_encoder(const Json& config, const Scope& scope, bool causal) {
                  stack_parameters(options.sizes, false));
   return TokenStack(scope, Embedding(scope / "embed_tokens", vocabulary, width, Init::normal(0.02)),
                     options);
+}
+
+Linear tutorial_head(const Scope& scope, const Embedding& words, bool tied) {
+  const int64_t vocabulary = words.weight().size(0);
+  const int64_t width = words.weight().size(1);
+  if (!tied) {
+    return Linear(scope, width, vocabulary, {.init = glorot(width, vocabulary)});
+  }
+  scope.alias("weight");
+  return Linear(words.weight(), scope.parameter("bias", {vocabulary}, Init::zeros()));
+}
+
+SimpleEncoderModel::SimpleEncoderModel(const Json& config, const Scope& scope, const char* name,
+                                       const InputUse& use, bool causal)
+    : sizes_(stack_sizes(config, "encoder")),
+      stack_(simple_encoder(config, scope, causal)),
+      name_(name),
+      use_(use) {
+  vocabulary_ = extent(config, "vocab_size");
+  context_ = extent(config, "max_position_embeddings");
+  width_ = sizes_.width;
+  layers_ = sizes_.layers;
+  heads_ = sizes_.heads;
+}
+
+TokenRows SimpleEncoderModel::read(const ModelInput& input, bool skip_padding) const {
+  return read_tokens(input, use_, name_, vocabulary_, context_, skip_padding);
+}
+
+Tensor SimpleEncoderModel::run(const TokenRows& tokens, const ModelInput& input) const {
+  return stack_(tokens.ids, tokens.positions, tokens.pass(input.training), recompute_, &tokens);
+}
+
+Memory SimpleEncoderModel::encode(const ModelInput& input) const {
+  const TokenRows tokens = read(input, true);
+  return {run(tokens, input), tokens.layout};
 }
 
 TokenRows feature_places(const Tensor& features, const Tensor& mask, int64_t size,

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/common.h"
+#include "models/heads.h"
 
 namespace heed {
 
@@ -71,8 +71,33 @@ class TokenStack {
 /// Glorot's uniform initialiser, which nn.Transformer uses.
 Init glorot(int64_t in, int64_t out);
 
+/// The tutorials' layer over words, with a bias: the embeddings' own weights, or some of its own.
+Linear tutorial_head(const Scope& scope, const Embedding& words, bool tied);
+
 /// The simple encoder of the tutorials: embed_tokens, learned embed_positions, layers.N.
 TokenStack simple_encoder(const Json& config, const Scope& scope, bool causal);
+
+/// A model of the simple encoder with something behind it.
+class SimpleEncoderModel : public SizedModel {
+ public:
+  ModelKind kind() const override { return ModelKind::encoder; }
+  Memory encode(const ModelInput& input) const override;
+
+ protected:
+  /// `name`: in messages.
+  SimpleEncoderModel(const Json& config, const Scope& scope, const char* name, const InputUse& use,
+                     bool causal);
+  TokenRows read(const ModelInput& input, bool skip_padding) const;
+  /// Hidden rows after the last block.
+  Tensor run(const TokenRows& tokens, const ModelInput& input) const;
+
+  StackSizes sizes_;
+  TokenStack stack_;
+
+ private:
+  const char* name_;
+  InputUse use_;
+};
 
 /// Places of a sequence of features [B, N, size] as if they were tokens: layout, positions and
 /// mask, with `ids` all 0.

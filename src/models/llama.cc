@@ -7,7 +7,7 @@ namespace heed {
 namespace {
 
 /// Llama: rotary positions, RMSNorm before each part, grouped keys and values, SwiGLU.
-class Llama final : public Model {
+class Llama final : public SizedModel {
  public:
   Llama(const Json& config, const Scope& root) {
     width_ = extent(config, "hidden_size");
@@ -20,6 +20,7 @@ class Llama final : public Model {
     head_width_ = config.has("head_dim")
                       ? extent(config, "head_dim")
                       : head_width(config, "hidden_size", width_, "num_attention_heads", heads_);
+    window_ = sliding_window(config);
     context_ = extent_or(config, "max_position_embeddings", 2048);
     vocabulary_ = extent(config, "vocab_size");
     const int64_t inner = extent(config, "intermediate_size");
@@ -35,7 +36,7 @@ class Llama final : public Model {
     const std::string head = architecture(config);
     has_head_ = head.empty() ? root.is_fresh() || root.has("lm_head.weight") ||
                                    root.has("model.embed_tokens.weight")
-                             : head != "LlamaModel";
+                             : head != "LlamaModel" && head != "MistralModel";
     const Scope base = has_head_ ? root / "model" : root;
     const Init init = Init::normal(positive_or(config, "initializer_range", 0.02));
     const int64_t padding = config.integer_or("pad_token_id", -1, -1, vocabulary_ - 1);
@@ -55,47 +56,27 @@ class Llama final : public Model {
   }
 
   ModelKind kind() const override { return ModelKind::decoder; }
-  int64_t vocabulary() const override { return vocabulary_; }
-  int64_t context() const override { return context_; }
-  int64_t width() const override { return width_; }
-  int64_t layers() const override { return layers_; }
-  int64_t heads() const override { return heads_; }
 
   ModelOutput forward(const ModelInput& input) const override {
     const TokenRows tokens =
         token_rows(input.input_ids, input.attention_mask, vocabulary_, input.skip_padding);
     check_length(tokens.length, context_);
-    Pass pass;
-    pass.layout = tokens.layout;
-    pass.training = input.training;
-    const Tensor rows = run(tokens.ids, pass, &tokens);
+    const Tensor rows = run(tokens.ids, tokens.pass(input.training), &tokens);
+    if (has_head_) {
+      return token_results(rows, tokens, head_, input, shifted_loss);
+    }
     ModelOutput output;
-    if (!has_head_) {
-      output.last_hidden_state = tokens.to_batch(rows);
-      return output;
-    }
-    if (input.want_logits) {
-      output.logits = tokens.to_batch(observe("hook_logits", head_(rows)));
-    }
-    if (input.labels.defined()) {
-      output.loss = shifted_loss(rows, tokens, head_, input);
-    }
+    output.last_hidden_state = tokens.to_batch(rows);
     return output;
   }
 
   SequenceCache new_cache(int64_t capacity) const override {
-    SequenceCache cache;
-    for (int64_t i = 0; i < layers_; ++i) {
-      cache.self.emplace_back(kv_heads_, std::min(capacity, context_), head_width_, head_width_);
-    }
-    return cache;
+    return self_caches(layers_, kv_heads_, std::min(capacity, context_), head_width_, window_);
   }
 
   Tensor decode(const Tensor& ids, Pass& pass) const override {
     const Tensor rows = run(ids, pass, nullptr);
-    for (size_t i = 0; i < pass.caches.size(); ++i) {
-      pass.caches[i]->length += pass.layout.length_of(static_cast<int64_t>(i));
-    }
+    advance_caches(pass);
     return rows;
   }
 
@@ -113,6 +94,7 @@ class Llama final : public Model {
     options.kv_heads = kv_heads_;
     options.head_width = head_width_;
     options.causal = true;
+    options.window = window_;
     options.dropout = rate_or(config, "attention_dropout", 0.0);
     options.rotary = rotary;
     const Scope attention = scope / "self_attn";
@@ -138,25 +120,10 @@ class Llama final : public Model {
 
   /// Hidden rows after the final norm.
   Tensor run(const Tensor& ids, const Pass& pass, const TokenRows* tokens) const {
-    Tensor rows = observe("hook_embed", tokens_(ids));
-    auto hidden = [&](int64_t index, const Tensor& value) {
-      if (tokens != nullptr) {
-        observe_hidden("hidden_states", index, *tokens, value);
-      }
-    };
-    hidden(0, rows);
-    rows = run_blocks(blocks_, rows, pass, recompute_, [&](int64_t layer, const Tensor& value) {
-      if (layer + 1 < layers_) {
-        hidden(layer + 1, value);
-      }
-    });
-    rows = observe("ln_final.hook_normalized", norm_(rows));
-    hidden(layers_, rows);
-    return rows;
+    return run_stack(blocks_, norm_, observe("hook_embed", tokens_(ids)), pass, recompute_, tokens);
   }
 
-  int64_t width_ = 0, layers_ = 0, heads_ = 0, kv_heads_ = 0, head_width_ = 0;
-  int64_t context_ = 0, vocabulary_ = 0;
+  int64_t kv_heads_ = 0, head_width_ = 0, window_ = 0;
   bool has_head_ = true;
   Embedding tokens_;
   std::vector<Block> blocks_;

@@ -4,8 +4,8 @@
 
 namespace heed {
 
-/// llama2.c's legacy checkpoint (.bin): seven whole numbers and the weights in f32, as a Hugging
-/// Face Llama.
+/// llama2.c's checkpoints (.bin) of versions 0 and 1 (f32) and 2 (8 bits with a scale a group, as
+/// f32 from then on), as a Hugging Face Llama. docs/formats/llama2c.md.
 ModelFiles llama2c_files(const std::filesystem::path& path);
 
 }  // namespace heed

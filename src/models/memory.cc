@@ -8,8 +8,8 @@ namespace {
 constexpr int64_t kFloat = 4;
 constexpr int64_t kShown = 1024;  // positions where a model has no limit
 
-/// Bytes of keys and values of one position in all layers.
-int64_t cache_a_position(const Model& model) {
+/// Bytes of keys and values of so many positions in all layers.
+int64_t cache_bytes(const Model& model, int64_t length) {
   const ModelKind kind = model.kind();
   if (kind != ModelKind::decoder && kind != ModelKind::encoder_decoder &&
       kind != ModelKind::vision_decoder) {
@@ -17,9 +17,7 @@ int64_t cache_a_position(const Model& model) {
   }
   int64_t bytes = 0;
   for (const KvCache& cache : model.new_cache(1).self) {
-    bytes += cache.defined()
-                 ? cache.keys().size(1) * (cache.keys().size(3) + cache.values().size(3)) * kFloat
-                 : 0;
+    bytes += cache.bytes_for(length);
   }
   return bytes;
 }
@@ -39,9 +37,8 @@ MemoryEstimate estimate_memory(const Model& model) {
   }
   const int64_t context = model.context();
   estimate.length = context > 0 ? std::min(context, kShown) : kShown;
-  const int64_t cache = cache_a_position(model);
   const int64_t step = estimate.length * (6 * model.width()) * kFloat + model.vocabulary() * kFloat;
-  estimate.run = estimate.weights + cache * estimate.length + step;
+  estimate.run = estimate.weights + cache_bytes(model, estimate.length) + step;
   const int64_t kept =
       estimate.length * (model.layers() * kept_a_block(model.width()) + 2 * model.width());
   constexpr int64_t kCopies = 4;  // weight, gradient, two moments
@@ -49,7 +46,7 @@ MemoryEstimate estimate_memory(const Model& model) {
   for (const int64_t length : {128, 512, 1024, 2048, 4096, 16384, 65536}) {
     estimate.attention.push_back({length, model.heads() * length * length * kFloat,
                                   length * (model.width() + model.heads()) * kFloat,
-                                  cache * length});
+                                  cache_bytes(model, length)});
   }
   return estimate;
 }

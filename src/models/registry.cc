@@ -21,6 +21,7 @@ const std::vector<ModelEntry>& model_entries() {
       {"heed-seq2seq", make_heed_seq2seq},
       {"llama", make_llama},
       {"marian", make_marian},
+      {"mistral", make_llama},
       {"t5", make_t5},
       {"vision-encoder-decoder", make_vision_encoder_decoder},
       {"vit", make_vit},

@@ -213,13 +213,7 @@ class Vit final : public Model {
     Tensor rows = add(observe("hook_embed", concat({cls, patches}, 1)),
                       observe("hook_pos_embed", positions_for(grid)));
     rows = dropout(reshape(rows, {tokens.layout.rows(), width_}), dropout_, input.training);
-    Pass pass;
-    pass.layout = tokens.layout;
-    pass.training = input.training;
-    observe_hidden("hidden_states", 0, tokens, rows);
-    rows = run_blocks(blocks_, rows, pass, recompute_, [&](int64_t layer, const Tensor& value) {
-      observe_hidden("hidden_states", layer + 1, tokens, value);
-    });
+    rows = run_stack(blocks_, {}, rows, tokens.pass(input.training), recompute_, &tokens);
     return observe("ln_final.hook_normalized", norm_(rows));
   }
 

@@ -143,7 +143,8 @@ Tensor MultiHeadAttention::attend_cached(const Tensor& q, const Pass& pass, int6
     const NoGrad no_grad;
     SequenceCache& caches = *pass.caches[static_cast<size_t>(i)];
     const KvCache& cache = (cross ? caches.cross : caches.self)[static_cast<size_t>(layer)];
-    AttentionOptions options = attention_options(layout.length_of(i), cache.length(), false);
+    const int64_t keys = cache.length() - cache.first();
+    AttentionOptions options = attention_options(layout.length_of(i), keys, false);
     if (!cross && !pass.cached_bias.empty()) {
       options.bias = pass.cached_bias[static_cast<size_t>(i)];
     }

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "base/check.h"
@@ -20,11 +22,15 @@ Layout Layout::ragged(const std::vector<int64_t>& lengths) {
   return layout;
 }
 
-KvCache::KvCache(int64_t heads, int64_t capacity, int64_t key_width, int64_t value_width)
-    : k_(Tensor::empty({heads, capacity, key_width})),
-      v_(Tensor::empty({heads, capacity, value_width})) {}
-
 namespace {
+
+constexpr int64_t kTile = 64;    // keys of a tile of the attention kernels
+constexpr int64_t kChunk = 512;  // positions that come at once before a window's room must grow
+
+/// Positions that a cache has room for.
+int64_t room(int64_t capacity, int64_t window) {
+  return window > 0 ? std::min(capacity, window + kTile + kChunk) : capacity;
+}
 
 /// Rows [begin, end) of [heads, capacity, width] as [1, heads, end - begin, width].
 Tensor rows_of(const Tensor& x, int64_t begin, int64_t end) {
@@ -33,7 +39,46 @@ Tensor rows_of(const Tensor& x, int64_t begin, int64_t end) {
   return x.alias({1, x.size(0), end - begin, width}, {x.numel(), head, width, 1}, begin * width);
 }
 
+/// Moves the last `kept` of `held` rows of each head to the front, into a larger tensor where
+/// `wanted` rows do not fit.
+void keep_last(Tensor& x, int64_t held, int64_t kept, int64_t wanted) {
+  const Tensor larger =
+      wanted > x.size(1) ? Tensor::empty({x.size(0), wanted, x.size(2)}, x.dtype()) : x;
+  const int64_t row = x.size(2) * static_cast<int64_t>(sizeof(float));
+  for (int64_t head = 0; head < x.size(0); ++head) {
+    std::memmove(larger.data<float>() + head * larger.strides()[0],
+                 x.data<float>() + head * x.strides()[0] + (held - kept) * x.size(2),
+                 static_cast<size_t>(kept * row));
+  }
+  x = larger;
+}
+
 }  // namespace
+
+KvCache::KvCache(int64_t heads, int64_t capacity, int64_t key_width, int64_t value_width,
+                 int64_t window)
+    : k_(Tensor::empty({heads, room(capacity, window), key_width})),
+      v_(Tensor::empty({heads, room(capacity, window), value_width})),
+      capacity_(capacity),
+      window_(window) {}
+
+int64_t KvCache::bytes_for(int64_t length) const {
+  const int64_t width = defined() ? k_.size(0) * (k_.size(2) + v_.size(2)) : 0;
+  return room(length, window_) * width * static_cast<int64_t>(sizeof(float));
+}
+
+/// Where `count` more do not fit, gives up what no later position looks at.
+void KvCache::make_room(int64_t count) {
+  const int64_t held = length_ - first_;
+  if (held + count <= k_.size(1)) {
+    return;
+  }
+  const int64_t first = std::max(first_, (length_ - window_ + 1) / kTile * kTile);
+  const int64_t kept = length_ - first;
+  keep_last(k_, held, kept, kept + count);
+  keep_last(v_, held, kept, kept + count);
+  first_ = first;
+}
 
 void KvCache::append(const Tensor& k, const Tensor& v) {
   const int64_t count = k.size(-2);
@@ -41,25 +86,27 @@ void KvCache::append(const Tensor& k, const Tensor& v) {
     *this = KvCache(k.size(-3), count, k.size(-1), v.size(-1));
   }
   check(
-      length_ + count <= k_.size(1), "cache",
+      length_ + count <= capacity_, "cache",
       "{} positions do not fit: {} of {} are taken; the prompt is longer than the model's context",
-      count, length_, k_.size(1));
-  Tensor k_rows = rows_of(k_, length_, length_ + count);
-  Tensor v_rows = rows_of(v_, length_, length_ + count);
+      count, length_, capacity_);
+  make_room(count);
+  const int64_t begin = length_ - first_;
+  Tensor k_rows = rows_of(k_, begin, begin + count);
+  Tensor v_rows = rows_of(v_, begin, begin + count);
   k_rows.copy_from(k.rank() == 3 ? unsqueeze(k, 0) : k);
   v_rows.copy_from(v.rank() == 3 ? unsqueeze(v, 0) : v);
   length_ += count;
 }
 
-Tensor KvCache::keys() const { return rows_of(k_, 0, length_); }
-Tensor KvCache::values() const { return rows_of(v_, 0, length_); }
-void KvCache::truncate(int64_t length) { length_ = std::min(length_, length); }
+Tensor KvCache::keys() const { return rows_of(k_, 0, length_ - first_); }
+Tensor KvCache::values() const { return rows_of(v_, 0, length_ - first_); }
 
 KvCache KvCache::copy() const {
   if (!defined()) {
     return {};
   }
-  KvCache other(k_.size(0), k_.size(1), k_.size(2), v_.size(2));
+  KvCache other(k_.size(0), capacity_, k_.size(2), v_.size(2), window_);
+  other.first_ = other.length_ = first_;
   other.append(keys(), values());
   return other;
 }

@@ -389,8 +389,8 @@ void DataParallel::load_state(Optimizer& optimizer, const TensorMap& whole) cons
       }
       const bool counts = std::string_view(kind) == "step";
       check(counts || found->second.shape() == parameter.shape(), "optimizer",
-            "state '{}' is {}, the parameter {}", found->first, found->second.shape().to_string(),
-            parameter.shape().to_string());
+            "state '{}' is {}, the parameter {}", found->first, found->second.shape(),
+            parameter.shape());
       own.emplace(
           std::string(kind) + "." + piece.name,
           counts ? found->second : part_of(found->second.contiguous(), piece.begin, piece.count));

@@ -56,7 +56,7 @@ void Ema::load_state(const TensorMap& state) {
     const auto found = state.find(weights_[i].first);
     check_data(found != state.end() && found->second.shape() == averages_[i].shape(),
                "ema.safetensors", "lacks '{}' in the shape {}", weights_[i].first,
-               averages_[i].shape().to_string());
+               averages_[i].shape());
     averages_[i].copy_from(found->second);
   }
 }

@@ -1,5 +1,6 @@
 #include "heed/generate.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -101,16 +102,18 @@ TEST_P(Reference, BeamsOfManyRequestsTogetherAreThoseOfEachAlone) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Reference, testing::Values("gpt2", "t5", "marian"));
 
-TEST(Scheduler, ThirtyTwoRequestsThatJoinAtRandomStepsGetWhatTheyGetAlone) {
-  const auto model = load_model(golden("generation/gpt2"));
+/// Every other request sampled, with prompts of [shortest, longest] ids.
+std::vector<Request> random_requests(const Model& model, int count, uint64_t shortest,
+                                     uint64_t longest, uint64_t most_tokens) {
   Random random(11);
   std::vector<Request> requests;
-  for (int i = 0; i < 32; ++i) {
-    std::vector<int64_t> prompt(1 + random.below(9));
+  for (int i = 0; i < count; ++i) {
+    std::vector<int64_t> prompt(shortest + random.below(longest - shortest + 1));
     for (int64_t& id : prompt) {
       id = 3 + static_cast<int64_t>(random.below(15));
     }
-    Request request = request_for(*model, prompt, 1 + static_cast<int64_t>(random.below(20)));
+    Request request =
+        request_for(model, prompt, 1 + static_cast<int64_t>(random.below(most_tokens)));
     if (i % 2 == 1) {
       request.sampling.temperature = 0.9;
       request.sampling.top_p = 0.9;
@@ -118,29 +121,32 @@ TEST(Scheduler, ThirtyTwoRequestsThatJoinAtRandomStepsGetWhatTheyGetAlone) {
     }
     requests.push_back(std::move(request));
   }
-  std::vector<std::vector<Choice>> alone(32);
-  for (size_t i = 0; i < requests.size(); ++i) {
-    Request request = requests[i];
-    request.on_token = [&alone, i](const Choice& c) {
-      alone[i].push_back(c);
+  return requests;
+}
+
+/// Requests that join at random steps get, bit for bit, what they get alone.
+void expect_company_changes_nothing(const Model& model, const std::vector<Request>& requests) {
+  std::vector<std::vector<Choice>> alone(requests.size());
+  const auto into = [](std::vector<Choice>& choices, Request request) {
+    request.on_token = [&choices](const Choice& c) {
+      choices.push_back(c);
       return true;
     };
-    Scheduler scheduler(*model, 1);
-    scheduler.add(std::move(request));
+    return request;
+  };
+  for (size_t i = 0; i < requests.size(); ++i) {
+    Scheduler scheduler(model, 1);
+    scheduler.add(into(alone[i], requests[i]));
     scheduler.run();
   }
+  Random random(12);
   for (const int threads : {1, 3}) {
     set_thread_count(threads);
-    std::vector<std::vector<Choice>> together(32);
-    Scheduler scheduler(*model, 7);
+    std::vector<std::vector<Choice>> together(requests.size());
+    Scheduler scheduler(model, 7);
     for (size_t next = 0; next < requests.size();) {
       for (uint64_t n = random.below(3); n > 0 && next < requests.size(); --n, ++next) {
-        Request request = requests[next];
-        request.on_token = [&together, next](const Choice& c) {
-          together[next].push_back(c);
-          return true;
-        };
-        scheduler.add(std::move(request));
+        scheduler.add(into(together[next], requests[next]));
       }
       scheduler.step();
     }
@@ -156,8 +162,81 @@ TEST(Scheduler, ThirtyTwoRequestsThatJoinAtRandomStepsGetWhatTheyGetAlone) {
   set_thread_count(2);
 }
 
+TEST(Scheduler, ThirtyTwoRequestsThatJoinAtRandomStepsGetWhatTheyGetAlone) {
+  const auto model = load_model(golden("generation/gpt2"));
+  expect_company_changes_nothing(*model, random_requests(*model, 32, 1, 9, 20));
+}
+
+/// A small Mistral that looks back on 100 positions.
+std::unique_ptr<Model> windowed_model() {
+  return create_model(
+      R"({"model_type": "mistral", "hidden_size": 24, "num_hidden_layers": 2,
+          "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 32,
+          "max_position_embeddings": 100000, "vocab_size": 19, "sliding_window": 100,
+          "initializer_range": 0.4})",
+      3);
+}
+
+TEST(Window, RequestsLongerThanTheCacheGetTogetherWhatTheyGetAlone) {
+  const auto model = windowed_model();
+  expect_company_changes_nothing(*model, random_requests(*model, 9, 560, 700, 150));
+}
+
+/// Logits of new tokens, through the cache.
+Tensor feed(const Model& model, const Tensor& ids, int64_t begin, int64_t end,
+            SequenceCache& cache) {
+  const NoGrad no_grad;
+  Pass pass;
+  pass.layout = Layout::ragged({end - begin});
+  pass.caches = {&cache};
+  return model.logits(model.decode(slice(ids, 0, begin, end).contiguous(), pass));
+}
+
+TEST(Window, ABoundedCacheGivesTheBitsOfTheMaskedFullPass) {
+  const NoGrad no_grad;
+  const auto model = windowed_model();
+  constexpr int64_t kLength = 2200;
+  constexpr int64_t kMost = 100 + 64 + 512;  // the window, a tile, a chunk
+  const Tensor ids = random_indices({kLength}, 19, 3);
+  ModelInput input;
+  input.input_ids = reshape(ids, {1, kLength});
+  const Tensor full = reshape(model->forward(input).logits, {kLength, 19});
+  SequenceCache cache = model->new_cache(kLength);
+  const auto expect_bits = [&](int64_t begin, int64_t end, SequenceCache& in) {
+    expect_same_bits(feed(*model, ids, begin, end, in), slice(full, 0, begin, end).contiguous(),
+                     fmt::format("positions {} to {}", begin, end));
+    EXPECT_EQ(in.length, end);
+    EXPECT_EQ(in.self[1].first() % 64, 0);
+    EXPECT_EQ(in.self[1].keys().size(2), end - in.self[1].first());
+  };
+  for (int64_t at = 0; at < 1100; ++at) {  // token by token, far beyond the window
+    expect_bits(at, at + 1, cache);
+    EXPECT_LE(cache.self[1].keys().size(2), kMost);
+  }
+  EXPECT_GT(cache.self[0].first(), 900 - 512);
+  SequenceCache copy = cache.copy();
+  for (int64_t at = 1100; at < 2124; at += 512) {  // in the chunks of a prompt
+    expect_bits(at, at + 512, cache);
+    EXPECT_LE(cache.self[1].keys().size(2), kMost);
+  }
+  expect_bits(1100, 1101, copy);  // the copy goes its own way,
+  expect_bits(1101, 2199, copy);  // all at once: for this the room grows
+  expect_bits(2199, 2200, copy);
+}
+
+TEST(Window, MemoryIsTheWindowsHoweverLongTheSequence) {
+  const auto model = windowed_model();
+  const KvCache cache = model->new_cache(100000).self.front();
+  constexpr int64_t kPosition = 2 * 8 * sizeof(float);  // one head of keys and values
+  EXPECT_EQ(cache.bytes_for(50), 50 * kPosition);
+  EXPECT_EQ(cache.bytes_for(100000), (100 + 64 + 512) * kPosition);
+  SequenceCache full = model->new_cache(10);
+  feed(*model, random_indices({10}, 19, 3), 0, 10, full);
+  EXPECT_THROW(feed(*model, random_indices({1}, 19, 3), 0, 1, full), Error);
+}
+
 TEST(Cache, StepByStepLogitsEqualTheFullPass) {
-  for (const char* name : {"gpt2_lm", "llama_gqa"}) {
+  for (const char* name : {"gpt2_lm", "llama_gqa", "mistral_window"}) {
     const auto model = load_model(golden(std::string("models/") + name));
     const Tensor ids = random_indices({9}, model->vocabulary(), 3);
     ModelInput input;
@@ -165,12 +244,8 @@ TEST(Cache, StepByStepLogitsEqualTheFullPass) {
     const Tensor full = reshape(model->forward(input).logits, {9, model->vocabulary()});
     SequenceCache cache = model->new_cache(9);
     for (int64_t i = 0; i < 9; ++i) {
-      Pass pass;
-      pass.layout = Layout::ragged({1});
-      pass.caches = {&cache};
-      const Tensor logits =
-          model->logits(model->decode(slice(ids, 0, i, i + 1).contiguous(), pass));
-      expect_close(logits, slice(full, 0, i, i + 1).contiguous(), {0, 1e-5}, name);
+      expect_close(feed(*model, ids, i, i + 1, cache), slice(full, 0, i, i + 1).contiguous(),
+                   {0, 1e-5}, name);
     }
   }
 }

@@ -119,6 +119,12 @@ def llama(**changes):
                              **changes})
 
 
+def mistral(**changes):
+    return hf.MistralConfig(**{**dict(vocab_size=VOCAB, hidden_size=16, intermediate_size=28, num_hidden_layers=2,
+                                      num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=32),
+                               **changes})
+
+
 def captioner():
     return hf.VisionEncoderDecoderConfig.from_encoder_decoder_configs(
         vit(image_size=8, num_channels=1, hidden_size=12), gpt2(n_embd=16, n_head=2, n_inner=None),
@@ -171,6 +177,7 @@ CASES = {
     "llama_theta": (hf.LlamaForCausalLM, lambda: llama(rope_parameters={"rope_type": "default", "rope_theta": 500000.0},
                                                        rms_norm_eps=1e-5), causal),
     "vit_gpt2": (hf.VisionEncoderDecoderModel, captioner, captioned),
+    "mistral_window": (hf.MistralForCausalLM, lambda: mistral(sliding_window=3), causal),
 }
 
 # Written as by transformers 4, which keeps theta at the top.

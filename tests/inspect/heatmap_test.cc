@@ -11,20 +11,15 @@
 #include "inspect/stroke_font.h"
 #include "io/json.h"
 #include "support/check.h"
+#include "support/text.h"
 
 namespace heed {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+using test::count;
+using test::lines_of;
 
-int64_t count(const std::string& text, const std::string& part) {
-  int64_t found = 0;
-  for (size_t at = text.find(part); at != std::string::npos;
-       at = text.find(part, at + part.size())) {
-    ++found;
-  }
-  return found;
-}
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 Heatmap four_by_four() {
   Heatmap map;
@@ -38,15 +33,6 @@ Heatmap four_by_four() {
 
 std::string without_codes(const std::string& text) {
   return std::regex_replace(text, std::regex("\x1b\\[[0-9;]*m"), "");
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) {
-    lines.push_back(line);
-  }
-  return lines;
 }
 
 double luminance(const Color& color) {

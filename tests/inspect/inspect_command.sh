@@ -51,6 +51,29 @@ t5 --json --layer 0 --head 0 | grep -q '"kind":"cross".*"rows":3,"columns":5' ||
 t5 --format html -o "$work/t5.html"
 [ "$(grep -o '"kind":"[a-z]*"' "$work/t5.html" | sort -u | wc -l)" -eq 3 ] || fail "all kinds in one page"
 "$heed" inspect "$work/t5" --text "w5 w6" --json | grep -q '"target":\[' || fail "the model's own words"
+
+# LSTM encoder-decoders with every attention, in every format.
+"$heed" data dates --count 40 -o "$work/dates.tsv" --quiet
+"$heed" train --task translate --arch heed-rnn-seq2seq --data "$work/dates.tsv" --tokenizer char --width 8 --steps 1 \
+  --probes 0 --out "$work/lstm" --quiet > /dev/null
+lstm() { "$heed" inspect "$work/lstm" --text "9 May 1962" --target "1962-05-09" --quiet "$@"; }
+lstm | grep -q '^ *5 .*0\.[0-9][0-9]' || fail "an LSTM in the terminal"
+lstm --json | grep -q '"kind":"cross".*"rows":11,"columns":10' || fail "an LSTM's attention"
+lstm --top-k 1 | grep -q ' → ' || fail "top-k of an LSTM"
+lstm --heads-table | grep -q '^cross' || fail "the head table of an LSTM"
+lstm --show values > /dev/null || fail "value-weighted maps of an LSTM"
+lstm --format svg -o "$work/lstm.svg"
+grep -c 'class="cell"' "$work/lstm.svg" | grep -qx 110 || fail "an LSTM as SVG"
+lstm --format png -o "$work/lstm.png"
+[ "$(head -c 4 "$work/lstm.png" | tail -c 3)" = PNG ] || fail "an LSTM as PNG"
+lstm --format html -o "$work/lstm.html"
+grep -q '"kind":"cross"' "$work/lstm.html" || fail "an LSTM as a page"
+lstm --format npy -o "$work/lstm.npy"
+head -c 200 "$work/lstm.npy" | grep -aq '(1, 1, 11, 10)' || fail "an LSTM as .npy"
+# What it writes itself is what translate writes.
+own=$("$heed" inspect "$work/lstm" --text "9 May 1962" --json --quiet | grep -o '"target":\[[^]]*\]' | tr -cd '[:alnum:]-' | sed 's/^target//;s/^s//')
+said=$("$heed" translate "$work/lstm" --text "9 May 1962" --beam-size 1 --max-tokens 64 --quiet | tr -cd '[:alnum:]-')
+[ "$own" = "$said" ] || fail "inspect's own target '$own' is not what translate says: '$said'"
 { printf 'P6 12 16 255\n'; head -c 576 /dev/zero | tr '\0' 'q'; } > "$work/image.ppm"
 vit() { "$heed" inspect "$source/tests/golden/models/vit_classify" --image "$work/image.ppm" "$@"; }
 vit --json --layer 0 --head 0 | grep -q '"rows":7,"columns":7' || fail "patches of an image"
@@ -62,6 +85,8 @@ grep -q '"patch":{"rows":3,"columns":2,"first":1}' "$work/vit.html" || fail "the
 code() { set +e; "$@" > /dev/null 2> "$work/error"; echo $?; set -e; }
 [ "$(code run --layer 9)" = 2 ] || fail "no such layer: exit 2"
 [ "$(code run --mute 0)" = 2 ] || fail "a bad --mute: exit 2"
+[ "$(code lstm --mute 0.0)" = 2 ] || fail "an LSTM's attention cannot be muted: exit 2"
+[ "$(code lstm --show gradient)" = 2 ] || fail "an LSTM has no gradient maps: exit 2"
 [ "$(code run --mute 7.0)" = 2 ] || fail "--mute of no layer: exit 2"
 [ "$(code run --format npy)" = 2 ] || fail ".npy needs a file: exit 2"
 [ "$(code run --format nonsense)" = 2 ] || fail "an unknown format: exit 2"

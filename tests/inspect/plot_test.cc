@@ -6,18 +6,12 @@
 #include "heed/image.h"
 #include "heed/picture.h"
 #include "inspect/ticks.h"
+#include "support/text.h"
 
 namespace heed {
 namespace {
 
-int64_t count(const std::string& text, const std::string& part) {
-  int64_t found = 0;
-  for (size_t at = text.find(part); at != std::string::npos;
-       at = text.find(part, at + part.size())) {
-    ++found;
-  }
-  return found;
-}
+using test::count;
 
 LinePlot loss_plot() {
   LinePlot plot;

@@ -88,9 +88,9 @@ TEST_P(RecorderGolden, WeightsEqualPyTorchs) {
 }
 INSTANTIATE_TEST_SUITE_P(Models, RecorderGolden,
                          ::testing::Values("gpt2_lm", "gpt2_unscaled", "gpt2_inverse_layer",
-                                           "llama_gqa", "bert_mlm", "bert_classify",
-                                           "distilbert_base", "t5_relu", "t5_gated", "marian",
-                                           "vit_classify", "vit_gpt2"));
+                                           "llama_gqa", "mistral_window", "bert_mlm",
+                                           "bert_classify", "distilbert_base", "t5_relu",
+                                           "t5_gated", "marian", "vit_classify", "vit_gpt2"));
 
 TEST(Recorder, KeepsOnlyWhatIsAskedFor) {
   const NoGrad no_grad;

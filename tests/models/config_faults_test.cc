@@ -142,6 +142,15 @@ TEST(ConfigFaults, KeysThatDoNotDivideHeads) {
   expect_refused(config, {"num_key_value_heads", "2"});
 }
 
+TEST(ConfigFaults, AWindowThatIsNoNumberOfPositions) {
+  json config = families()[1].config;
+  config["model_type"] = "mistral";
+  for (const json& bad : {json(0), json(-3), json("wide"), json(2.5)}) {
+    config["sliding_window"] = bad;
+    expect_refused(config, {"sliding_window"});
+  }
+}
+
 /// Fault 31 for a folder: one error names what is missing, misshapen and too much.
 TEST(ConfigFaults, Fault31TensorsThatDoNotFitAreAllNamed) {
   const auto folder = golden("models/gpt2_lm");

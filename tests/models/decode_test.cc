@@ -104,7 +104,8 @@ TEST(DecodeOne, Gpt2AndTheSimpleLanguageModel) {
 }
 
 TEST(DecodeOne, Llama) {
-  for (const char* name : {"models/llama_gqa", "models/llama_tied", "models/llama_theta"}) {
+  for (const char* name :
+       {"models/llama_gqa", "models/llama_tied", "models/llama_theta", "models/mistral_window"}) {
     Case given = load_case(name);
     given.input.attention_mask = {};
     expect_steps_equal_forward(*given.model, given.input, given.input.input_ids);

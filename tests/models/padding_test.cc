@@ -64,14 +64,16 @@ TEST_P(PaddingLoss, IsTheSame) {
   EXPECT_NEAR(full, skipped, 1e-6 * full);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Models, Padding,
-    testing::Values("models/bert_base", "models/bert_mlm", "models/bert_classify",
-                    "models/bert_tag", "models/distilbert_base", "models/distilbert_mlm",
-                    "models/distilbert_classify", "models/gpt2_lm", "models/llama_gqa",
-                    "models/llama_tied", "models/t5_relu", "models/t5_gated", "models/marian",
-                    "models/marian_unscaled", "training/seq2seq", "training/rnn_seq2seq"),
-    case_name);
+INSTANTIATE_TEST_SUITE_P(Models, Padding,
+                         testing::Values("models/bert_base", "models/bert_mlm",
+                                         "models/bert_classify", "models/bert_tag",
+                                         "models/distilbert_base", "models/distilbert_mlm",
+                                         "models/distilbert_classify", "models/gpt2_lm",
+                                         "models/llama_gqa", "models/mistral_window",
+                                         "models/llama_tied", "models/t5_relu", "models/t5_gated",
+                                         "models/marian", "models/marian_unscaled",
+                                         "training/seq2seq", "training/rnn_seq2seq"),
+                         case_name);
 
 INSTANTIATE_TEST_SUITE_P(Models, PaddingLoss,
                          testing::Values("models/bert_mlm", "models/bert_classify",

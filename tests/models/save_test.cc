@@ -37,9 +37,9 @@ TEST_P(Save, RoundTripKeepsEveryBit) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Save,
                          testing::Values("gpt2_lm", "gpt2_base", "gpt2_untied", "llama_gqa",
-                                         "llama_tied", "llama_theta", "vit_gpt2", "bert_mlm",
-                                         "bert_tag", "distilbert_classify", "t5_gated", "marian",
-                                         "vit_classify"),
+                                         "llama_tied", "llama_theta", "mistral_window", "vit_gpt2",
+                                         "bert_mlm", "bert_tag", "distilbert_classify", "t5_gated",
+                                         "marian", "vit_classify"),
                          [](const auto& each) { return each.param; });
 
 TEST(SaveModel, WritesWhatTransformersLooksFor) {

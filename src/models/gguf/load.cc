@@ -48,6 +48,7 @@ class Reader {
 };
 
 void add_gpt2(const Reader& from, nlohmann::json& config) {
+  config["model_type"] = "gpt2";
   config["n_embd"] = from.extent("embedding_length");
   config["n_layer"] = from.extent("block_count");
   config["n_head"] = from.extent("attention.head_count");
@@ -105,11 +106,20 @@ void add_llama(const Reader& from, nlohmann::json& config) {
   add_rope_scaling(from, config);
   config["tie_word_embeddings"] = !from.has_tensor("output.weight");
   config["attention_bias"] = from.has_tensor("blk.0.attn_q.bias");
-  config.emplace("architectures", nlohmann::json::array({"LlamaForCausalLM"}));
+  const bool windowed = from.has("attention.sliding_window");
+  const bool mistral = windowed || config.value("model_type", "") == "mistral";
+  config["model_type"] = mistral ? "mistral" : "llama";
+  if (mistral) {
+    config["sliding_window"] =
+        windowed ? nlohmann::json(from.extent("attention.sliding_window")) : nlohmann::json();
+  }
+  config.emplace("architectures",
+                 nlohmann::json::array({mistral ? "MistralForCausalLM" : "LlamaForCausalLM"}));
   config.emplace("hidden_act", "silu");
 }
 
 void add_bert(const Reader& from, nlohmann::json& config) {
+  config["model_type"] = "bert";
   config["hidden_size"] = from.extent("embedding_length");
   config["num_hidden_layers"] = from.extent("block_count");
   config["num_attention_heads"] = from.extent("attention.head_count");
@@ -152,7 +162,6 @@ nlohmann::json config_of(const GgufFile& file, const std::string& architecture) 
     config = own.raw();
   }
   const Reader from(file, architecture);
-  config["model_type"] = architecture;
   config["vocab_size"] = from.rows("token_embd.weight");
   if (architecture == "gpt2") {
     add_gpt2(from, config);

@@ -28,10 +28,18 @@ uint32_t file_type(DType type) {
   }
 }
 
+/// GGUF's name of a model_type: it keeps a Mistral as a Llama.
+std::string architecture_of(const Model& model) {
+  return model.model_type() == "mistral" ? "llama" : model.model_type();
+}
+
 class MetadataWriter {
  public:
   MetadataWriter(GgufWriter& writer, const Model& model)
-      : writer_(writer), model_(model), config_(Json::parse(model.config(), "config.json")) {}
+      : writer_(writer),
+        model_(model),
+        architecture_(architecture_of(model)),
+        config_(Json::parse(model.config(), "config.json")) {}
 
   void count(std::string_view name, int64_t value) {
     writer_.u32(key(name), static_cast<uint32_t>(value));
@@ -67,6 +75,9 @@ class MetadataWriter {
     count("rope.dimension_count", width);
     number("attention.layer_norm_rms_epsilon", positive_or(config_, "rms_norm_eps", 1e-6));
     number("rope.freq_base", rotary_theta(config_));
+    if (const int64_t window = sliding_window(config_); window > 0) {
+      count("attention.sliding_window", window);
+    }
     add_rope_factors(width);
   }
 
@@ -77,9 +88,7 @@ class MetadataWriter {
   }
 
  private:
-  std::string key(std::string_view name) const {
-    return fmt::format("{}.{}", model_.model_type(), name);
-  }
+  std::string key(std::string_view name) const { return fmt::format("{}.{}", architecture_, name); }
   int64_t head_width_of_llama() const {
     return extent_or(config_, "head_dim", model_.width() / model_.heads());
   }
@@ -104,6 +113,7 @@ class MetadataWriter {
 
   GgufWriter& writer_;
   const Model& model_;
+  std::string architecture_;
   Json config_;
 };
 
@@ -141,7 +151,7 @@ Tensor stored(const Tensor& tensor, DType type) {
 }  // namespace
 
 void add_model(GgufWriter& writer, const Model& model, DType type) {
-  const std::string& architecture = model.model_type();
+  const std::string architecture = architecture_of(model);
   if (!is_known(architecture)) {
     fail(ErrorKind::usage, "gguf", "has no place for a {} model; it holds {}", architecture,
          fmt::join(architectures(), ", "));

@@ -7,7 +7,7 @@
 namespace heed {
 namespace {
 
-constexpr const char* kOp = "perplexity";
+constexpr const char* kPerplexity = "perplexity";
 constexpr int64_t kLongestWindow = 1024;  // unless a longer one is asked for
 constexpr int64_t kIgnore = -100;
 
@@ -18,11 +18,11 @@ double Perplexity::value() const { return std::exp(loss); }
 Perplexity perplexity(const Model& model, const std::vector<int64_t>& ids, int64_t context,
                       int64_t stride, const std::function<void(int64_t)>& progress) {
   if (model.kind() != ModelKind::decoder) {
-    fail(ErrorKind::usage, kOp, "wants a model that continues text (gpt2, llama), not {}",
+    fail(ErrorKind::usage, kPerplexity, "wants a model that continues text (gpt2, llama), not {}",
          model.model_type());
   }
   const auto count = static_cast<int64_t>(ids.size());
-  check(count >= 2, kOp, "a text of {} tokens; at least 2 are needed", count);
+  check(count >= 2, kPerplexity, "a text of {} tokens; at least 2 are needed", count);
   const int64_t most = model.context();
   if (context == 0) {
     context = most > 0 ? std::min(most, kLongestWindow) : kLongestWindow;
@@ -53,7 +53,7 @@ Perplexity perplexity(const Model& model, const std::vector<int64_t>& ids, int64
     input.labels = Tensor::from(labels, {1, end - begin});
     input.want_logits = false;
     const double loss = model.forward(input).loss.item();
-    check(std::isfinite(loss), kOp, "the model's loss is not finite at token {}", begin);
+    check(std::isfinite(loss), kPerplexity, "the model's loss is not finite at token {}", begin);
     sum += loss * static_cast<double>(end - done);
     done = end;
     if (progress) {

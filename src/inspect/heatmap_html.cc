@@ -14,7 +14,7 @@
 namespace heed {
 namespace {
 
-constexpr const char* kOp = "to_html";
+constexpr const char* kPage = "to_html";
 
 void base64_field(JsonWriter& json, const char* name, const void* data, size_t bytes) {
   json.key(name).value(text::encode_base64({static_cast<const char*>(data), bytes}));
@@ -33,14 +33,14 @@ std::pair<int64_t, int64_t> extents_of(const PageGroup& group) {
   int64_t rows = static_cast<int64_t>(group.row_labels.size());
   int64_t columns = static_cast<int64_t>(group.column_labels.size());
   for (const PageMap& map : group.maps) {
-    check(map.values.defined() && map.values.rank() == 2 && map.values.numel() > 0, kOp,
+    check(map.values.defined() && map.values.rank() == 2 && map.values.numel() > 0, kPage,
           "the map of layer {}, head {} is not [rows, columns]", map.layer, map.head);
     rows = std::max(rows, map.values.size(0));
     columns = std::max(columns, map.values.size(1));
   }
-  check(group.row_labels.empty() || std::cmp_equal(group.row_labels.size(), rows), kOp,
+  check(group.row_labels.empty() || std::cmp_equal(group.row_labels.size(), rows), kPage,
         "{} row labels for {} rows", group.row_labels.size(), rows);
-  check(group.column_labels.empty() || std::cmp_equal(group.column_labels.size(), columns), kOp,
+  check(group.column_labels.empty() || std::cmp_equal(group.column_labels.size(), columns), kPage,
         "{} column labels for {} columns", group.column_labels.size(), columns);
   return {rows, columns};
 }
@@ -59,7 +59,7 @@ void write_map(JsonWriter& json, const PageMap& map, int64_t queries) {
   if (map.top_index.defined()) {
     check(map.top_index.rank() == 2 && map.top_index.size(0) == queries &&
               map.top_weight.defined() && map.top_weight.shape() == map.top_index.shape(),
-          kOp, "the strongest keys must be [{}, k]", queries);
+          kPage, "the strongest keys must be [{}, k]", queries);
     const Tensor index = map.top_index.to(DType::i32).contiguous();
     const Tensor weight = map.top_weight.to(DType::f32).contiguous();
     json.field("k", index.size(1));
@@ -70,7 +70,7 @@ void write_map(JsonWriter& json, const PageMap& map, int64_t queries) {
 }
 
 void write_group(JsonWriter& json, const PageGroup& group) {
-  check(!group.maps.empty(), kOp, "group '{}' has no map", group.kind);
+  check(!group.maps.empty(), kPage, "group '{}' has no map", group.kind);
   const auto [rows, columns] = extents_of(group);
   json.begin_object().field("kind", group.kind);
   labels_field(json, "rows", group.row_labels);
@@ -79,7 +79,7 @@ void write_group(JsonWriter& json, const PageGroup& group) {
   if (group.image.defined()) {
     check(group.patch_rows > 0 && group.patch_columns > 0 && group.first_patch >= 0 &&
               group.first_patch + group.patch_rows * group.patch_columns <= columns,
-          kOp, "{} x {} patches from column {} on do not fit {} columns", group.patch_rows,
+          kPage, "{} x {} patches from column {} on do not fit {} columns", group.patch_rows,
           group.patch_columns, group.first_patch, columns);
     json.field("image", "data:image/png;base64," + text::encode_base64(encode_png(group.image)));
     json.key("patch").begin_object();
@@ -125,7 +125,7 @@ void append_for_script(std::string& out, std::string_view json) {
 }  // namespace
 
 std::string to_html(const AttentionPage& page) {
-  check(!page.groups.empty(), kOp, "the page has no maps");
+  check(!page.groups.empty(), kPage, "the page has no maps");
   const std::string title = escape_markup(visible_text(page.title));
   std::string body = kPageHtml;
   const std::string_view mark = "@TITLE@";

@@ -12,7 +12,7 @@ namespace {
 
 /// libjpeg leaves an error by longjmp, which runs no destructors: the functions that call setjmp
 /// own nothing.
-struct Job {
+struct JpegJob {
   jpeg_error_mgr errors;
   jpeg_decompress_struct decoder;
   std::jmp_buf back;
@@ -20,7 +20,7 @@ struct Job {
 };
 
 void on_error(j_common_ptr info) {
-  Job* job = static_cast<Job*>(info->client_data);
+  JpegJob* job = static_cast<JpegJob*>(info->client_data);
   info->err->format_message(info, job->message);
   std::longjmp(job->back, 1);
 }
@@ -32,7 +32,7 @@ void on_message(j_common_ptr info, int level) {
   }
 }
 
-bool start(Job& job, const unsigned char* data, unsigned long bytes) {
+bool start(JpegJob& job, const unsigned char* data, unsigned long bytes) {
   if (setjmp(job.back) != 0) {
     return false;
   }
@@ -48,7 +48,7 @@ bool start(Job& job, const unsigned char* data, unsigned long bytes) {
   return true;
 }
 
-bool read_rows(Job& job, uint8_t* first) {
+bool read_rows(JpegJob& job, uint8_t* first) {
   if (setjmp(job.back) != 0) {
     return false;
   }
@@ -65,13 +65,13 @@ bool read_rows(Job& job, uint8_t* first) {
 }  // namespace
 
 Tensor decode_jpeg(std::string_view bytes, const std::string& name) {
-  Job job{};
+  JpegJob job{};
   job.decoder.err = jpeg_std_error(&job.errors);
   job.decoder.client_data = &job;
   job.errors.error_exit = on_error;
   job.errors.emit_message = on_message;
   struct Destroyer {
-    Job& job;
+    JpegJob& job;
     ~Destroyer() { jpeg_destroy_decompress(&job.decoder); }
   } destroyer{job};
   check_data(start(job, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()), name,

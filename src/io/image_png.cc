@@ -15,7 +15,7 @@ namespace {
 
 /// libpng leaves an error by longjmp, which runs no destructors: so what it works on lives here,
 /// and the functions that call setjmp own nothing.
-struct Job {
+struct PngJob {
   std::string_view in;
   std::string out;
   char message[128] = {};
@@ -25,14 +25,14 @@ struct Job {
 };
 
 void on_error(png_structp png, png_const_charp text) {
-  Job* job = static_cast<Job*>(png_get_error_ptr(png));
+  PngJob* job = static_cast<PngJob*>(png_get_error_ptr(png));
   std::strncpy(job->message, text, sizeof job->message - 1);
   std::longjmp(png_jmpbuf(png), 1);
 }
 void on_warning(png_structp, png_const_charp) {}
 
 void read_bytes(png_structp png, png_bytep into, size_t count) {
-  Job* job = static_cast<Job*>(png_get_io_ptr(png));
+  PngJob* job = static_cast<PngJob*>(png_get_io_ptr(png));
   if (count > job->in.size()) {
     png_error(png, "the file ends too early");
   }
@@ -41,7 +41,7 @@ void read_bytes(png_structp png, png_bytep into, size_t count) {
 }
 
 /// Reads the header and asks for 8 bits of grey or RGB.
-bool read_header(Job& job) {
+bool read_header(PngJob& job) {
   if (setjmp(png_jmpbuf(job.png)) != 0) {
     return false;
   }
@@ -56,7 +56,7 @@ bool read_header(Job& job) {
   return true;
 }
 
-bool read_rows(Job& job) {
+bool read_rows(PngJob& job) {
   if (setjmp(png_jmpbuf(job.png)) != 0) {
     return false;
   }
@@ -66,10 +66,10 @@ bool read_rows(Job& job) {
 }
 
 void write_bytes(png_structp png, png_bytep data, size_t count) {
-  static_cast<Job*>(png_get_io_ptr(png))->out.append(reinterpret_cast<char*>(data), count);
+  static_cast<PngJob*>(png_get_io_ptr(png))->out.append(reinterpret_cast<char*>(data), count);
 }
 
-bool write_rows(Job& job, uint32_t height, uint32_t width, int color) {
+bool write_rows(PngJob& job, uint32_t height, uint32_t width, int color) {
   if (setjmp(png_jmpbuf(job.png)) != 0) {
     return false;
   }
@@ -82,7 +82,7 @@ bool write_rows(Job& job, uint32_t height, uint32_t width, int color) {
   return true;
 }
 
-void set_rows(Job& job, const Tensor& pixels) {
+void set_rows(PngJob& job, const Tensor& pixels) {
   const int64_t height = pixels.size(0);
   uint8_t* first = pixels.data<uint8_t>();
   for (int64_t row = 0; row < height; ++row) {
@@ -93,11 +93,11 @@ void set_rows(Job& job, const Tensor& pixels) {
 }  // namespace
 
 Tensor decode_png(std::string_view bytes, const std::string& name) {
-  Job job;
+  PngJob job;
   job.in = bytes;
   job.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &job, on_error, on_warning);
   struct Destroyer {
-    Job& job;
+    PngJob& job;
     ~Destroyer() { png_destroy_read_struct(&job.png, &job.info, nullptr); }
   } destroyer{job};
   check(job.png != nullptr, name, "no memory for the PNG reader");
@@ -123,11 +123,11 @@ std::string encode_png(const Tensor& pixels) {
   check(pixels.size(0) <= 1'000'000 && pixels.size(1) <= 1'000'000, "encode_png",
         "{} is larger than PNG readers take", pixels.shape());
   const Tensor flat = pixels.contiguous();
-  Job job;
+  PngJob job;
   set_rows(job, flat);
   job.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &job, on_error, on_warning);
   struct Destroyer {
-    Job& job;
+    PngJob& job;
     ~Destroyer() { png_destroy_write_struct(&job.png, &job.info); }
   } destroyer{job};
   check(job.png != nullptr, "encode_png", "no memory for the PNG writer");

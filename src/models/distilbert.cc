@@ -7,26 +7,27 @@
 namespace heed {
 namespace {
 
-enum class Head { none, masked, sequence };
+enum class DistilHead { none, masked, sequence };
 
-Head head_of(const Json& config, const Scope& root) {
-  const auto named =
-      named_head<Head>(config, {{"DistilBertModel", Head::none},
-                                {"DistilBertForMaskedLM", Head::masked},
-                                {"DistilBertForSequenceClassification", Head::sequence}});
+DistilHead distil_head_of(const Json& config, const Scope& root) {
+  const auto named = named_head<DistilHead>(
+      config, {{"DistilBertModel", DistilHead::none},
+               {"DistilBertForMaskedLM", DistilHead::masked},
+               {"DistilBertForSequenceClassification", DistilHead::sequence}});
   if (named) {
     return *named;
   }
   if (root.has("pre_classifier.weight")) {
-    return Head::sequence;
+    return DistilHead::sequence;
   }
-  return root.is_fresh() || root.has("vocab_transform.weight") ? Head::masked : Head::none;
+  return root.is_fresh() || root.has("vocab_transform.weight") ? DistilHead::masked
+                                                               : DistilHead::none;
 }
 
 /// DistilBERT: BERT's blocks without segments and without a pooler.
 class DistilBert final : public SizedModel {
  public:
-  DistilBert(const Json& config, const Scope& root) : head_(head_of(config, root)) {
+  DistilBert(const Json& config, const Scope& root) : head_(distil_head_of(config, root)) {
     width_ = extent(config, "dim");
     layers_ = layer_count(config, "n_layers");
     heads_ = extent(config, "n_heads");
@@ -42,7 +43,7 @@ class DistilBert final : public SizedModel {
     activation_ = activation_of(config, "activation", "gelu");
     root.allow_prefix("distilbert.");
     root.ignore({"*embeddings.position_ids"});
-    const Scope base = head_ == Head::none ? root : root / "distilbert";
+    const Scope base = head_ == DistilHead::none ? root : root / "distilbert";
     const Scope embeddings = base / "embeddings";
     const int64_t padding = config.integer_or("pad_token_id", 0, 0, vocabulary_ - 1);
     words_ = Embedding(embeddings / "word_embeddings", vocabulary_, width_, init_, padding);
@@ -51,11 +52,11 @@ class DistilBert final : public SizedModel {
     for (int64_t i = 0; i < layers_; ++i) {
       blocks_.push_back(make_block(config, base / "transformer" / "layer" / i));
     }
-    if (head_ == Head::sequence) {
+    if (head_ == DistilHead::sequence) {
       before_ = Linear(root / "pre_classifier", width_, width_, {.init = init_});
       out_ = make_classifier(config, root, width_, label_count(config), init_);
       classifier_dropout_ = rate_or(config, "seq_classif_dropout", 0.2);
-    } else if (head_ == Head::masked) {
+    } else if (head_ == DistilHead::masked) {
       before_ = Linear(root / "vocab_transform", width_, width_, {.init = init_});
       before_norm_ = Norm(root / "vocab_layer_norm", width_, kEps);
       const Scope projector = root / "vocab_projector";
@@ -69,12 +70,12 @@ class DistilBert final : public SizedModel {
   ModelOutput forward(const ModelInput& input) const override {
     const TokenRows tokens = read(input, input.skip_padding);
     const Tensor rows = run(tokens, input);
-    if (head_ == Head::none) {
+    if (head_ == DistilHead::none) {
       ModelOutput output;
       output.last_hidden_state = tokens.to_batch(rows);
       return output;
     }
-    if (head_ == Head::sequence) {
+    if (head_ == DistilHead::sequence) {
       const Tensor first = before_(first_rows(rows, tokens.layout), Activation::relu);
       return sequence_results(dropout(first, classifier_dropout_, input.training), out_, input);
     }
@@ -126,7 +127,7 @@ class DistilBert final : public SizedModel {
     return run_stack(blocks_, {}, rows, pass, recompute_, &tokens);
   }
 
-  Head head_;
+  DistilHead head_;
   int64_t inner_ = 0;
   double dropout_ = 0.0, classifier_dropout_ = 0.0;
   Init init_;

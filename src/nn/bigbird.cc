@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-constexpr const char* kOp = "bigbird_attention";
+constexpr const char* kBigBird = "bigbird_attention";
 
 /// Key blocks of one inner query block, and which of them to hide because they came before.
 struct BlockList {
@@ -95,26 +95,26 @@ Tensor inner_blocks(const BigBirdInputs& in, const Tensor& key_padding, int64_t 
 }
 
 void check_inputs(const BigBirdInputs& in) {
-  check(in.block_size > 0, kOp, "block size {} must be positive", in.block_size);
+  check(in.block_size > 0, kBigBird, "block size {} must be positive", in.block_size);
   check(in.q.rank() == 4 && in.q.shape() == in.k.shape() && in.v.rank() == 4 &&
             in.v.size(2) == in.q.size(2) && in.v.size(1) == in.q.size(1),
-        kOp, "q {}, k {} and v {} must be [batch, heads, length, depth] of one length",
+        kBigBird, "q {}, k {} and v {} must be [batch, heads, length, depth] of one length",
         in.q.shape(), in.k.shape(), in.v.shape());
-  check(in.q.size(2) % in.block_size == 0, kOp,
+  check(in.q.size(2) % in.block_size == 0, kBigBird,
         "length {} is no multiple of the block size {}; pad it and mark the padding", in.q.size(2),
         in.block_size);
   check(!in.key_padding.defined() || in.key_padding.shape() == Shape({in.q.size(0), in.q.size(2)}),
-        kOp, "key_padding must be [batch, length]");
+        kBigBird, "key_padding must be [batch, length]");
 }
 
 void check_random_blocks(const BigBirdInputs& in, int64_t blocks) {
   const Tensor& table = in.random_blocks;
   check(table.defined() && table.rank() == 3 && table.size(0) == in.q.size(1) &&
             table.size(1) == blocks - 2,
-        kOp, "random_blocks must be [heads, blocks - 2, random] = [{}, {}, …]", in.q.size(1),
+        kBigBird, "random_blocks must be [heads, blocks - 2, random] = [{}, {}, …]", in.q.size(1),
         blocks - 2);
   for (const int64_t block : table.to_vector<int64_t>()) {
-    check(block >= 0 && block < blocks, kOp, "random block {} is outside 0 … {}", block,
+    check(block >= 0 && block < blocks, kBigBird, "random block {} is outside 0 … {}", block,
           blocks - 1);
   }
 }

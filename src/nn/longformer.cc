@@ -7,7 +7,7 @@
 namespace heed {
 namespace {
 
-constexpr const char* kOp = "longformer_attention";
+constexpr const char* kLongformer = "longformer_attention";
 
 /// Where each sequence's global tokens are. Sequences with fewer than `count` are filled up with
 /// position 0, marked as not real.
@@ -50,13 +50,14 @@ Tensor take_rows(const Tensor& x, const Tensor& position) {
 }
 
 void check_inputs(const LongformerInputs& in) {
-  check(in.window > 0 && in.window % 2 == 0, kOp, "window {} must be even and positive", in.window);
-  check(in.q.rank() == 4 && in.q.shape() == in.k.shape() && in.q.size(2) == in.v.size(2), kOp,
-        "q {}, k {} and v {} must be [batch, heads, length, depth] of one length", in.q.shape(),
-        in.k.shape(), in.v.shape());
+  check(in.window > 0 && in.window % 2 == 0, kLongformer, "window {} must be even and positive",
+        in.window);
+  check(in.q.rank() == 4 && in.q.shape() == in.k.shape() && in.q.size(2) == in.v.size(2),
+        kLongformer, "q {}, k {} and v {} must be [batch, heads, length, depth] of one length",
+        in.q.shape(), in.k.shape(), in.v.shape());
   const Shape positions{in.q.size(0), in.q.size(2)};
   for (const Tensor& mask : {in.global_mask, in.key_padding}) {
-    check(!mask.defined() || (mask.shape() == positions && !is_floating(mask.dtype())), kOp,
+    check(!mask.defined() || (mask.shape() == positions && !is_floating(mask.dtype())), kLongformer,
           "masks must be bool or u8 {}", positions);
   }
 }
@@ -121,7 +122,7 @@ Tensor longformer_attention(const LongformerInputs& in) {
   }
   Tensor out = attention(in.q, k, v, options);
   if (tokens.count > 0) {
-    check(in.q_global.defined() && in.k_global.defined() && in.v_global.defined(), kOp,
+    check(in.q_global.defined() && in.k_global.defined() && in.v_global.defined(), kLongformer,
           "global tokens want q_global, k_global and v_global");
     AttentionOptions everywhere;
     everywhere.dropout = in.dropout;

@@ -9,7 +9,7 @@
 namespace heed {
 namespace {
 
-constexpr const char* kOp = "performer_attention";
+constexpr const char* kPerformer = "performer_attention";
 constexpr double kEpsilon = 1e-4;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kHidden = -1e30;  // finite, so that a sequence of nothing but padding gives no NaN
@@ -125,11 +125,11 @@ Tensor performer_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                            const Tensor& projection, bool causal, const Tensor& key_padding) {
   check(q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && q.size(3) == k.size(3) &&
             k.size(2) == v.size(2) && q.size(1) == k.size(1) && k.size(1) == v.size(1),
-        kOp, "q {}, k {} and v {} must be [batch, heads, length, depth] that agree", q.shape(),
-        k.shape(), v.shape());
-  check(projection.rank() == 2 && projection.size(1) == q.size(3), kOp,
+        kPerformer, "q {}, k {} and v {} must be [batch, heads, length, depth] that agree",
+        q.shape(), k.shape(), v.shape());
+  check(projection.rank() == 2 && projection.size(1) == q.size(3), kPerformer,
         "projection {} must be [features, {}]", projection.shape(), q.size(3));
-  check(!key_padding.defined() || key_padding.shape() == Shape({k.size(0), k.size(2)}), kOp,
+  check(!key_padding.defined() || key_padding.shape() == Shape({k.size(0), k.size(2)}), kPerformer,
         "key_padding must be [batch, keys]");
   const Tensor queries = query_features(q, projection);
   const Tensor real = real_keys(key_padding, v.dtype());
@@ -141,8 +141,8 @@ Tensor performer_attention(const Tensor& q, const Tensor& k, const Tensor& v,
   if (!causal) {
     return full(queries, keys, values, real);
   }
-  check(q.size(2) == k.size(2), kOp, "the causal form wants as many queries as keys, not {} and {}",
-        q.size(2), k.size(2));
+  check(q.size(2) == k.size(2), kPerformer,
+        "the causal form wants as many queries as keys, not {} and {}", q.size(2), k.size(2));
   State state;
   std::vector<Tensor> rows;
   const std::vector<Tensor> query_chunks = chunks(queries, kChunk, 2);

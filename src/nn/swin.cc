@@ -5,7 +5,7 @@
 namespace heed {
 namespace {
 
-constexpr const char* kOp = "swin_attention";
+constexpr const char* kSwin = "swin_attention";
 
 /// x moved up and to the left by `shift` around the grid's edges; axes 2 and 3.
 Tensor roll(const Tensor& x, int64_t shift) {
@@ -99,13 +99,13 @@ Tensor table_bias(const Tensor& table, const Grid& grid) {
 Tensor swin_attention(const SwinInputs& in) {
   check(in.q.rank() == 4 && in.q.shape() == in.k.shape() && in.v.rank() == 4 &&
             in.v.size(1) == in.q.size(1) && in.v.size(2) == in.q.size(2),
-        kOp, "q {}, k {} and v {} must be [batch, heads, places, depth] that agree", in.q.shape(),
+        kSwin, "q {}, k {} and v {} must be [batch, heads, places, depth] that agree", in.q.shape(),
         in.k.shape(), in.v.shape());
-  check(in.height > 0 && in.width > 0 && in.q.size(2) == in.height * in.width, kOp,
+  check(in.height > 0 && in.width > 0 && in.q.size(2) == in.height * in.width, kSwin,
         "{} places are no grid of {} × {}", in.q.size(2), in.height, in.width);
-  check(in.window > 0 && in.height % in.window == 0 && in.width % in.window == 0, kOp,
+  check(in.window > 0 && in.height % in.window == 0 && in.width % in.window == 0, kSwin,
         "windows of {} do not divide a grid of {} × {}; pad it", in.window, in.height, in.width);
-  check(in.shift >= 0 && in.shift < in.window, kOp, "shift {} must lie in 0 … {}", in.shift,
+  check(in.shift >= 0 && in.shift < in.window, kSwin, "shift {} must lie in 0 … {}", in.shift,
         in.window - 1);
   const Grid grid{in.q.size(0), in.q.size(1), in.height, in.width, in.window, in.shift};
   AttentionOptions options;
@@ -113,7 +113,7 @@ Tensor swin_attention(const SwinInputs& in) {
   options.training = in.training;
   if (in.bias_table.defined()) {
     const Shape wanted{(2 * in.window - 1) * (2 * in.window - 1), grid.heads};
-    check(in.bias_table.shape() == wanted, kOp, "bias table has shape {}, wanted {}",
+    check(in.bias_table.shape() == wanted, kSwin, "bias table has shape {}, wanted {}",
           in.bias_table.shape(), wanted);
     options.bias = table_bias(in.bias_table, grid);
   }

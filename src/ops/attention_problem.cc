@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-constexpr const char* kOp = "attention";
+constexpr const char* kAttention = "attention";
 
 void check_broadcast(const Tensor& x, const Shape& scores, const char* name) {
   bool fits = x.rank() <= 4;
@@ -16,11 +16,12 @@ void check_broadcast(const Tensor& x, const Shape& scores, const char* name) {
     const int64_t extent = x.size(axis);
     fits = extent == 1 || extent == scores[4 - x.rank() + axis];
   }
-  check(fits, kOp, "{} of shape {} does not broadcast to the scores {}", name, x.shape(), scores);
+  check(fits, kAttention, "{} of shape {} does not broadcast to the scores {}", name, x.shape(),
+        scores);
 }
 
 void check_mask_type(const Tensor& x, const char* name) {
-  check(x.dtype() == DType::boolean || x.dtype() == DType::u8, kOp,
+  check(x.dtype() == DType::boolean || x.dtype() == DType::u8, kAttention,
         "{} is {}; give bool or u8, true = attend", name, name_of(x.dtype()));
 }
 
@@ -30,27 +31,27 @@ void check_options(const AttentionShape& shape, const AttentionOptions& options)
     check_broadcast(options.keep, shape.scores(), "keep");
   }
   if (options.bias.defined()) {
-    check(is_floating(options.bias.dtype()), kOp, "bias is {}; give a floating tensor",
+    check(is_floating(options.bias.dtype()), kAttention, "bias is {}; give a floating tensor",
           name_of(options.bias.dtype()));
     check_broadcast(options.bias, shape.scores(), "bias");
   }
   if (options.key_padding.defined()) {
     check_mask_type(options.key_padding, "key_padding");
-    check(options.key_padding.shape() == Shape({shape.batch, shape.keys}), kOp,
+    check(options.key_padding.shape() == Shape({shape.batch, shape.keys}), kAttention,
           "key_padding has shape {}, wanted [batch, keys] = [{}, {}]", options.key_padding.shape(),
           shape.batch, shape.keys);
   }
-  check(!options.scale.has_value() || std::isfinite(*options.scale), kOp, "scale {} is not finite",
-        options.scale.value_or(0));
-  check(std::isfinite(options.softcap) && options.softcap >= 0, kOp,
+  check(!options.scale.has_value() || std::isfinite(*options.scale), kAttention,
+        "scale {} is not finite", options.scale.value_or(0));
+  check(std::isfinite(options.softcap) && options.softcap >= 0, kAttention,
         "softcap {} must be 0 (off) or positive", options.softcap);
-  check(options.dropout >= 0 && options.dropout < 1, kOp, "dropout {} is outside [0, 1)",
+  check(options.dropout >= 0 && options.dropout < 1, kAttention, "dropout {} is outside [0, 1)",
         options.dropout);
-  check(options.chunk > 0, kOp, "chunk {} must be positive", options.chunk);
+  check(options.chunk > 0, kAttention, "chunk {} must be positive", options.chunk);
   if (const auto* window = std::get_if<Window>(&options.position)) {
-    check(window->left >= -1 && window->right >= -1, kOp,
+    check(window->left >= -1 && window->right >= -1, kAttention,
           "window {}, {} must be -1 (no limit) or more", window->left, window->right);
-    check(window->prefix >= 0, kOp, "window prefix {} must not be negative", window->prefix);
+    check(window->prefix >= 0, kAttention, "window prefix {} must not be negative", window->prefix);
   }
 }
 
@@ -58,21 +59,21 @@ void check_options(const AttentionShape& shape, const AttentionOptions& options)
 
 AttentionShape check_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                const AttentionOptions& options) {
-  check(q.defined() && k.defined() && v.defined(), kOp, "q, k and v must be given");
-  check(q.rank() == 4 && k.rank() == 4 && v.rank() == 4, kOp,
+  check(q.defined() && k.defined() && v.defined(), kAttention, "q, k and v must be given");
+  check(q.rank() == 4 && k.rank() == 4 && v.rank() == 4, kAttention,
         "q {}, k {} and v {} must be [batch, heads, length, depth]", q.shape(), k.shape(),
         v.shape());
   AttentionShape shape{q.size(0), q.size(1), k.size(1), q.size(2), k.size(2), q.size(3), v.size(3)};
-  check(k.size(0) == shape.batch && v.size(0) == shape.batch, kOp,
+  check(k.size(0) == shape.batch && v.size(0) == shape.batch, kAttention,
         "batches differ: q {}, k {}, v {}", q.shape(), k.shape(), v.shape());
-  check(k.size(3) == shape.depth && shape.depth > 0, kOp,
+  check(k.size(3) == shape.depth && shape.depth > 0, kAttention,
         "q {} and k {} must agree in their last axis, which must not be empty", q.shape(),
         k.shape());
-  check(v.size(1) == shape.kv_heads && v.size(2) == shape.keys, kOp,
+  check(v.size(1) == shape.kv_heads && v.size(2) == shape.keys, kAttention,
         "k {} and v {} must agree in heads and length", k.shape(), v.shape());
-  check(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0, kOp,
+  check(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0, kAttention,
         "{} query heads are no multiple of {} key heads", shape.heads, shape.kv_heads);
-  check(is_floating(q.dtype()) && q.dtype() == k.dtype() && q.dtype() == v.dtype(), kOp,
+  check(is_floating(q.dtype()) && q.dtype() == k.dtype() && q.dtype() == v.dtype(), kAttention,
         "q {}, k {} and v {} must have one floating type", name_of(q.dtype()), name_of(k.dtype()),
         name_of(v.dtype()));
   check_options(shape, options);

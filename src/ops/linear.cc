@@ -9,7 +9,7 @@
 namespace heed {
 namespace {
 
-constexpr const char* kOp = "linear";
+constexpr const char* kLinear = "linear";
 
 struct Extents {
   int64_t rows, in, out;
@@ -17,16 +17,16 @@ struct Extents {
 
 Extents check_arguments(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const LinearOptions& options) {
-  check(weight.rank() == 2, kOp, "weight {} is no matrix", weight.shape());
+  check(weight.rank() == 2, kLinear, "weight {} is no matrix", weight.shape());
   const bool out_in = options.layout == WeightLayout::out_in;
   const int64_t in = weight.size(out_in ? 1 : 0);
   const int64_t out = weight.size(out_in ? 0 : 1);
-  check(x.rank() >= 1 && x.size(-1) == in, kOp, "input {} does not fit weight {} ({})", x.shape(),
-        weight.shape(), out_in ? "[out, in]" : "[in, out]");
-  check(is_floating(x.dtype()), kOp, "takes floating inputs, not {}", name_of(x.dtype()));
-  check((x.dtype() == DType::f64) == (weight.dtype() == DType::f64), kOp,
+  check(x.rank() >= 1 && x.size(-1) == in, kLinear, "input {} does not fit weight {} ({})",
+        x.shape(), weight.shape(), out_in ? "[out, in]" : "[in, out]");
+  check(is_floating(x.dtype()), kLinear, "takes floating inputs, not {}", name_of(x.dtype()));
+  check((x.dtype() == DType::f64) == (weight.dtype() == DType::f64), kLinear,
         "f64 goes only with f64: input {}, weight {}", name_of(x.dtype()), name_of(weight.dtype()));
-  check(!bias.defined() || (bias.rank() == 1 && bias.size(0) == out), kOp,
+  check(!bias.defined() || (bias.rank() == 1 && bias.size(0) == out), kLinear,
         "bias {} does not fit {} outputs", bias.defined() ? bias.shape() : Shape(), out);
   const Shape rows(x.shape().begin(), static_cast<size_t>(x.rank() - 1));
   return {rows.numel(), in, out};
@@ -37,7 +37,7 @@ kernels::Matrix quantized_matrix(const Tensor& weight, WeightLayout layout) {
   const bool out_in = layout == WeightLayout::out_in;
   const int64_t in = weight.size(out_in ? 1 : 0);
   const Shape wanted = out_in ? Shape{in, 1} : Shape{1, in};
-  check(weight.strides() == wanted && in % kernels::kBlock == 0, kOp,
+  check(weight.strides() == wanted && in % kernels::kBlock == 0, kLinear,
         "{} weight {} does not lie in rows of whole blocks", name_of(weight.dtype()),
         weight.shape());
   const auto type = weight.dtype() == DType::q8_0 ? kernels::Element::q8_0 : kernels::Element::q4_0;
@@ -49,12 +49,12 @@ kernels::Matrix weight_matrix(const Tensor& weight, WeightLayout layout) {
   if (is_quantized(weight.dtype())) {
     return quantized_matrix(weight, layout);
   }
-  const kernels::Matrix matrix = matrix_of(weight, kOp);
+  const kernels::Matrix matrix = matrix_of(weight, kLinear);
   return layout == WeightLayout::out_in ? transposed(matrix) : matrix;
 }
 
 kernels::Matrix rows_of(const Tensor& x, int64_t width) {
-  return {x.raw(), element_of(x.dtype(), kOp), width, 1};
+  return {x.raw(), element_of(x.dtype(), kLinear), width, 1};
 }
 
 /// dx [rows, in] = dz · Wᵀ
@@ -63,7 +63,7 @@ Tensor input_gradient(const Tensor& dz, const Tensor& stored, const Shape& shape
   const Tensor weight = is_quantized(stored.dtype()) ? dequantize(stored) : stored;
   Tensor dx = Tensor::empty(shape, dz.dtype());
   kernels::gemm(e.rows, e.in, e.out, rows_of(dz, e.out), transposed(weight_matrix(weight, layout)),
-                dx.raw(), element_of(dx.dtype(), kOp), e.in);
+                dx.raw(), element_of(dx.dtype(), kLinear), e.in);
   return dx;
 }
 
@@ -71,7 +71,7 @@ Tensor input_gradient(const Tensor& dz, const Tensor& stored, const Shape& shape
 Tensor weight_gradient(const Tensor& x, const Tensor& dz, const Tensor& weight, const Extents& e,
                        WeightLayout layout) {
   Tensor dw = Tensor::empty(weight.shape(), weight.dtype());
-  const kernels::Element type = element_of(dw.dtype(), kOp);
+  const kernels::Element type = element_of(dw.dtype(), kLinear);
   if (layout == WeightLayout::out_in) {
     kernels::gemm(e.out, e.in, e.rows, transposed(rows_of(dz, e.out)), rows_of(x, e.in), dw.raw(),
                   type, e.in);
@@ -92,7 +92,7 @@ Tensor activation_gradient(Activation kind, const Saved& before, const Saved& y,
     saved = activate(saved, kind);
   }
   Tensor dz = Tensor::empty(dy.shape(), dy.dtype());
-  dispatch_float(dy.dtype(), kOp, [&](auto tag) {
+  dispatch_float(dy.dtype(), kLinear, [&](auto tag) {
     using T = decltype(tag);
     kernels::unary_grad(unary, dz.data<T>(), dy.data<T>(), saved.data<T>(), dy.numel());
   });
@@ -128,17 +128,17 @@ Tensor linear(const Tensor& x_in, const Tensor& weight, const Tensor& bias_in,
     }
   }
   if (options.residual.defined()) {
-    check(options.residual.shape() == shape && options.residual.dtype() == y.dtype(), kOp,
+    check(options.residual.shape() == shape && options.residual.dtype() == y.dtype(), kLinear,
           "residual {} does not fit result {}", options.residual.shape(), shape);
     residual = options.residual.contiguous();
     epilogue.residual = residual.raw();
     epilogue.residual_stride = e.out;
   }
   kernels::gemm(e.rows, e.out, e.in, rows_of(x, e.in), weight_matrix(weight, options.layout),
-                y.raw(), element_of(y.dtype(), kOp), e.out, false, epilogue);
+                y.raw(), element_of(y.dtype(), kLinear), e.out, false, epilogue);
 
   return record(
-      kOp, y, {x_in, weight, bias_in, options.residual},
+      kLinear, y, {x_in, weight, bias_in, options.residual},
       [x = Saved(x), weight = Saved(weight), before = Saved(before),
        y = Saved(activates ? y : Tensor()), e, layout = options.layout, kind = options.activation,
        want_x = x_in.requires_grad(), want_w = weight.requires_grad(),

@@ -12,7 +12,7 @@
 namespace heed {
 namespace {
 
-constexpr const char* kOp = "linear_cross_entropy";
+constexpr const char* kLinearLoss = "linear_cross_entropy";
 constexpr int64_t kLogits = int64_t{32} << 20;  // elements of logits at a time, at most
 
 /// Rows whose logits are in memory at a time: each piece packs the weight anew and reads and writes
@@ -86,7 +86,7 @@ Result run(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tens
   const int64_t width = x.size(1);
   const int64_t classes = weight.size(0);
   const int64_t chunk = rows_at_a_time(rows, classes);
-  const kernels::Element type = element_of(x.dtype(), kOp);
+  const kernels::Element type = element_of(x.dtype(), kLinearLoss);
   Result result;
   if (wanted.x) {
     result.dx = Tensor::empty(x.shape(), x.dtype());
@@ -109,13 +109,13 @@ Result run(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tens
     }
     kernels::cross_entropy_grad(logits.data<T>(), logits.data<T>(), lse.data<T>(), ids, settings,
                                 1.0 / static_cast<double>(rows), count, classes);
-    const kernels::Matrix dlogits = matrix_of(logits, kOp);
+    const kernels::Matrix dlogits = matrix_of(logits, kLinearLoss);
     if (wanted.x) {
-      kernels::gemm(count, width, classes, dlogits, matrix_of(weight, kOp),
+      kernels::gemm(count, width, classes, dlogits, matrix_of(weight, kLinearLoss),
                     result.dx.data<T>() + begin * width, type, width);
     }
     if (wanted.w) {
-      kernels::gemm(classes, width, count, transposed(dlogits), matrix_of(part, kOp),
+      kernels::gemm(classes, width, count, transposed(dlogits), matrix_of(part, kLinearLoss),
                     result.dw.raw(), type, width, begin > 0);
     }
     if (wanted.b) {
@@ -137,13 +137,14 @@ Tensor scaled(const Tensor& gradient, double factor, DType type) {
 
 Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias,
                             const Tensor& targets, const CrossEntropyOptions& options) {
-  check_floating(x, kOp, "x");
+  check_floating(x, kLinearLoss, "x");
   check(weight.defined() && weight.rank() == 2 && x.rank() >= 1 && x.size(-1) == weight.size(1),
-        kOp, "x {} does not fit weight {} ([classes, in])", x.shape(),
+        kLinearLoss, "x {} does not fit weight {} ([classes, in])", x.shape(),
         weight.defined() ? weight.shape().to_string() : "undefined");
   Shape wanted_shape = x.shape();
   wanted_shape.erase(wanted_shape.rank() - 1);
-  const Targets target = checked_targets(kOp, targets, wanted_shape, weight.size(0), options);
+  const Targets target =
+      checked_targets(kLinearLoss, targets, wanted_shape, weight.size(0), options);
   const Tensor rows = counted_rows(x, target, options.ignore_index, weight.size(1));
   const Tensor ids = counted_targets(target, options.ignore_index);
   const kernels::CrossEntropy settings{options.ignore_index, options.label_smoothing};
@@ -159,7 +160,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   }
   Tensor loss = Tensor::scalar(result.loss, rows.dtype());
   return record(
-      kOp, loss, {x, weight, bias},
+      kLinearLoss, loss, {x, weight, bias},
       [dx = result.dx, dw = result.dw, db = result.db, x_type = x.dtype(), w_type = weight.dtype(),
        b_type = bias.defined() ? bias.dtype() : DType::f32](const Tensor& dy) {
         const double factor = dy.item();

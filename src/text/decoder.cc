@@ -205,9 +205,9 @@ class Replace final : public Decoder {
   std::string content_;
 };
 
-class Sequence final : public Decoder {
+class DecoderSequence final : public Decoder {
  public:
-  explicit Sequence(const Json& json) {
+  explicit DecoderSequence(const Json& json) {
     for (size_t i = 0; i < json.at("decoders").size(); ++i) {
       parts_.push_back(make_decoder(json.at("decoders")[i]));
     }
@@ -226,7 +226,7 @@ class Sequence final : public Decoder {
 
 std::unique_ptr<Decoder> make_decoder(const Json& json) {
   const std::string type = json.string("type");
-  if (type == "Sequence") return std::make_unique<Sequence>(json);
+  if (type == "Sequence") return std::make_unique<DecoderSequence>(json);
   if (type == "ByteLevel") return std::make_unique<ByteLevel>();
   if (type == "WordPiece") return std::make_unique<WordPiece>(json);
   if (type == "Metaspace") return std::make_unique<Metaspace>(json);

@@ -13,7 +13,7 @@ using nlohmann::json;
 /// llama.cpp's kinds of tokens.
 enum TokenType : int32_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
-struct Entries {
+struct VocabularyEntries {
   std::vector<std::string> tokens;
   std::vector<int32_t> types;
   std::vector<float> scores;
@@ -24,8 +24,8 @@ bool is_byte_token(const std::string& token) {
 }
 
 /// Every id's token, from the model's vocabulary and the added tokens.
-Entries entries_of(const json& document, int64_t rows) {
-  Entries entries;
+VocabularyEntries entries_of(const json& document, int64_t rows) {
+  VocabularyEntries entries;
   const auto count = static_cast<size_t>(rows);
   entries.types.assign(count, kUnused);
   entries.scores.assign(count, 0.0f);
@@ -79,7 +79,7 @@ void add_byte_bpe(GgufWriter& writer, const json& document) {
 }
 
 /// SentencePiece's BPE merges by score: the earlier a merge, the higher the score of its result.
-void add_scored_bpe(GgufWriter& writer, const json& document, Entries& entries) {
+void add_scored_bpe(GgufWriter& writer, const json& document, VocabularyEntries& entries) {
   std::unordered_map<std::string, float> scores;
   float score = 0.0f;
   for (const json& merge : document["model"]["merges"]) {
@@ -98,13 +98,13 @@ void add_scored_bpe(GgufWriter& writer, const json& document, Entries& entries) 
   writer.f32s("tokenizer.ggml.scores", entries.scores);
 }
 
-void add_unigram(GgufWriter& writer, const Entries& entries) {
+void add_unigram(GgufWriter& writer, const VocabularyEntries& entries) {
   writer.string("tokenizer.ggml.model", "t5");
   writer.f32s("tokenizer.ggml.scores", entries.scores);
 }
 
 /// llama.cpp keeps BERT's words with ▁ before them and the continuations bare.
-void add_wordpiece(GgufWriter& writer, Entries& entries) {
+void add_wordpiece(GgufWriter& writer, VocabularyEntries& entries) {
   for (size_t i = 0; i < entries.tokens.size(); ++i) {
     std::string& token = entries.tokens[i];
     if (token.starts_with("##")) {
@@ -137,7 +137,7 @@ void add_vocabulary(GgufWriter& writer, const Tokenizer& tokenizer, int64_t rows
              rows);
   const std::string text = tokenizer.impl().document();
   const json document = Json::parse(text, tokenizer.impl().file).raw();
-  Entries entries = entries_of(document, rows);
+  VocabularyEntries entries = entries_of(document, rows);
   if (const auto unknown = tokenizer.special().unk) {
     entries.types[static_cast<size_t>(*unknown)] = kUnknown;
   }

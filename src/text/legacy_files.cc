@@ -12,7 +12,7 @@
 namespace heed::text {
 namespace {
 
-constexpr uint64_t kLargestFile = uint64_t{1} << 30;
+constexpr uint64_t kLargestVocabulary = uint64_t{1} << 30;
 
 /// Lines without their ends; CRLF counts as one end.
 std::vector<std::string> lines_of(std::string_view text) {
@@ -86,7 +86,7 @@ nlohmann::json byte_bpe_document(nlohmann::json vocabulary, nlohmann::json merge
 nlohmann::json document_from_merges(const std::filesystem::path& vocabulary,
                                     const std::filesystem::path& merges) {
   nlohmann::json list = nlohmann::json::array();
-  for (std::string& line : lines_of(read_file(merges, kLargestFile))) {
+  for (std::string& line : lines_of(read_file(merges, kLargestVocabulary))) {
     if (!line.empty() && !line.starts_with("#version")) {
       list.push_back(std::move(line));
     }
@@ -165,7 +165,7 @@ nlohmann::json character_document(nlohmann::json vocabulary,
 
 nlohmann::json document_from_vocab_txt(const std::filesystem::path& path,
                                        std::optional<bool> lowercase) {
-  const std::vector<std::string> lines = lines_of(read_file(path, kLargestFile));
+  const std::vector<std::string> lines = lines_of(read_file(path, kLargestVocabulary));
   check_data(!lines.empty(), path.native(), "is empty; one token a line is wanted");
   nlohmann::json vocabulary = nlohmann::json::object();
   bool upper = false;

@@ -8,7 +8,7 @@
 namespace heed::text {
 namespace {
 
-constexpr uint64_t kLargestFile = uint64_t{256} << 20;
+constexpr uint64_t kLargestLlama2c = uint64_t{256} << 20;
 
 /// llama2.c writes plain spaces and frames the two control tokens with line ends.
 std::string piece_text(std::string_view bytes, size_t id) {
@@ -38,7 +38,7 @@ SpmVocabulary::Type piece_type(std::string_view text, size_t id) {
 /// The longest token's length, then score, length and bytes of each token up to the file's end.
 std::shared_ptr<TokenizerImpl> load_llama2c(const std::filesystem::path& path) {
   const std::string file = path.native();
-  const std::string bytes = read_file(path, kLargestFile);
+  const std::string bytes = read_file(path, kLargestLlama2c);
   size_t at = 0;
   const auto take = [&](void* to, size_t count) {
     check_data(count <= bytes.size() - at, file,

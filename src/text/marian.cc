@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t kLargestFile = uint64_t{256} << 20;
+constexpr uint64_t kLargestMarian = uint64_t{256} << 20;
 
 /// One side of a translation model: SentencePiece's ids against those of vocab.json.
 struct Side {
@@ -19,7 +19,7 @@ struct Side {
   std::vector<int32_t> from_vocabulary;  ///< by vocab.json's id
 
   Side(const std::filesystem::path& path, const Vocabulary& vocabulary, int32_t unk) {
-    const std::string bytes = read_file(path, kLargestFile);
+    const std::string bytes = read_file(path, kLargestMarian);
     const SpmVocabulary spm = read_sentencepiece(bytes, path.native());
     pieces = make_sentencepiece(bytes, path.native());
     from_vocabulary.assign(static_cast<size_t>(vocabulary.size()), spm.unk.value_or(0));
@@ -102,7 +102,7 @@ std::shared_ptr<TokenizerImpl> load_marian(const std::filesystem::path& folder) 
   impl->foreign = std::make_unique<Marian>(Side(folder / "source.spm", words, unk),
                                            Side(folder / "target.spm", words, unk));
   for (const char* name : {"source.spm", "target.spm", "vocab.json"}) {
-    impl->files.push_back({name, read_file(folder / name, kLargestFile)});
+    impl->files.push_back({name, read_file(folder / name, kLargestMarian)});
   }
   return impl;
 }

@@ -103,9 +103,9 @@ class StripAccents final : public Normalizer {
   }
 };
 
-class Bert final : public Normalizer {
+class BertClean final : public Normalizer {
  public:
-  explicit Bert(const Json& json)
+  explicit BertClean(const Json& json)
       : clean_(json.boolean_or("clean_text", true)),
         chinese_(json.boolean_or("handle_chinese_chars", true)),
         lowercase_(json.boolean_or("lowercase", true)),
@@ -250,9 +250,9 @@ class ByteLevelNormalizer final : public Normalizer {
   }
 };
 
-class Sequence final : public Normalizer {
+class NormalizerSequence final : public Normalizer {
  public:
-  explicit Sequence(const Json& json) {
+  explicit NormalizerSequence(const Json& json) {
     for (size_t i = 0; i < json.at("normalizers").size(); ++i) {
       parts_.push_back(make_normalizer(json.at("normalizers")[i]));
     }
@@ -280,10 +280,10 @@ std::optional<NormalForm> form_named(std::string_view type) {
 std::unique_ptr<Normalizer> make_normalizer(const Json& json) {
   const std::string type = json.string("type");
   if (const auto form = form_named(type)) return std::make_unique<Form>(*form);
-  if (type == "Sequence") return std::make_unique<Sequence>(json);
+  if (type == "Sequence") return std::make_unique<NormalizerSequence>(json);
   if (type == "Lowercase") return std::make_unique<Lowercase>();
   if (type == "StripAccents") return std::make_unique<StripAccents>();
-  if (type == "BertNormalizer") return std::make_unique<Bert>(json);
+  if (type == "BertNormalizer") return std::make_unique<BertClean>(json);
   if (type == "Strip") return std::make_unique<Strip>(json);
   if (type == "Prepend") return std::make_unique<Prepend>(json.string("prepend"));
   if (type == "Replace") return std::make_unique<Replace>(json);

@@ -120,7 +120,7 @@ class Split final : public PreTokenizer {
   bool invert_;
 };
 
-class Bert final : public PreTokenizer {
+class BertSplit final : public PreTokenizer {
  public:
   void apply(AlignedText& text, std::vector<Piece>& pieces) const override {
     split(text, pieces, Behavior::removed, false, characters(is_space));
@@ -307,9 +307,9 @@ class ByteLevel final : public PreTokenizer {
   bool prefix_, pattern_, raw_;
 };
 
-class Sequence final : public PreTokenizer {
+class PreTokenizerSequence final : public PreTokenizer {
  public:
-  Sequence(const Json& json, ByteLevelPlan* plan) {
+  PreTokenizerSequence(const Json& json, ByteLevelPlan* plan) {
     const size_t count = json.at("pretokenizers").size();
     for (size_t i = 0; i < count; ++i) {
       parts_.push_back(
@@ -333,10 +333,10 @@ class Sequence final : public PreTokenizer {
 
 std::unique_ptr<PreTokenizer> make_pretokenizer(const Json& json, ByteLevelPlan* plan) {
   const std::string type = json.string("type");
-  if (type == "Sequence") return std::make_unique<Sequence>(json, plan);
+  if (type == "Sequence") return std::make_unique<PreTokenizerSequence>(json, plan);
   if (type == "ByteLevel") return std::make_unique<ByteLevel>(json, plan);
   if (type == "Split") return std::make_unique<Split>(json);
-  if (type == "BertPreTokenizer") return std::make_unique<Bert>();
+  if (type == "BertPreTokenizer") return std::make_unique<BertSplit>();
   if (type == "Whitespace") return std::make_unique<Whitespace>(json);
   if (type == "WhitespaceSplit") return std::make_unique<WhitespaceSplit>();
   if (type == "Metaspace") return std::make_unique<Metaspace>(json);

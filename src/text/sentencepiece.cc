@@ -12,7 +12,7 @@
 namespace heed::text {
 namespace {
 
-constexpr uint64_t kLargestFile = uint64_t{256} << 20;
+constexpr uint64_t kLargestModel = uint64_t{256} << 20;
 
 /// Reads protobuf's wire format field by field.
 class WireReader {
@@ -237,7 +237,7 @@ std::unique_ptr<ForeignTokenizer> make_sentencepiece(std::string_view bytes,
 
 std::shared_ptr<TokenizerImpl> load_sentencepiece(const std::filesystem::path& path,
                                                   const Json* config) {
-  const std::string bytes = read_file(path, kLargestFile);
+  const std::string bytes = read_file(path, kLargestModel);
   SpmVocabulary v = read_sentencepiece(bytes, path.native());
   choose_special(v, config);
   auto foreign = make_sentencepiece(bytes, path.native());

@@ -24,10 +24,10 @@ struct UnigramScratch final : ModelScratch {
 /// The most probable cut of a piece into tokens (Viterbi).
 class Unigram final : public Model {
  public:
-  explicit Unigram(const Json& json) : file_(json.file()) {
+  explicit Unigram(const Json& config) : file_(config.file()) {
     std::vector<std::string> tokens;
     double lowest = 0;
-    for (const Json& entry : json.at("vocab").elements()) {
+    for (const Json& entry : config.at("vocab").elements()) {
       if (entry.size() != 2) {
         entry.refuse("is not [token, score]");
       }
@@ -39,11 +39,11 @@ class Unigram final : public Model {
     for (const auto& [token, id] : vocabulary_.ids()) {
       trie_.insert(token, id);
     }
-    if (json.has("unk_id")) {
-      unk_ = static_cast<int32_t>(json.integer("unk_id", 0, vocabulary_.size() - 1));
+    if (config.has("unk_id")) {
+      unk_ = static_cast<int32_t>(config.integer("unk_id", 0, vocabulary_.size() - 1));
     }
     unknown_score_ = lowest - kUnknownPenalty;
-    if (json.boolean_or("byte_fallback", false)) {
+    if (config.boolean_or("byte_fallback", false)) {
       fallback_ = byte_tokens(vocabulary_);
     }
   }

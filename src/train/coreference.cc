@@ -1,10 +1,10 @@
 #include "heed/coreference.h"
 
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "heed/optim.h"
 #include "heed/random.h"
 #include "train/live_line.h"
@@ -103,10 +103,6 @@ std::vector<CoreferenceExample> examples_from(const TeachingOptions& options, in
     examples.push_back(coreference_example(options, static_cast<uint64_t>(first + i)));
   }
   return examples;
-}
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace

@@ -1,13 +1,13 @@
 #include "train/data_parallel.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/check.h"
 #include "base/checksum.h"
+#include "base/clock.h"
 #include "heed/autograd.h"
 #include "kernels/reduce.h"
 
@@ -18,10 +18,6 @@ namespace {
 // least 64 kB to each rank.
 constexpr int64_t kBucketFloats = int64_t{1} << 20;
 constexpr int64_t kChunkFloats = int64_t{1} << 14;
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// `count` elements of a contiguous tensor as a vector that shares its memory.
 Tensor part_of(const Tensor& tensor, int64_t begin, int64_t count) {

@@ -1,9 +1,9 @@
 #include "train/evaluate.h"
 
-#include <chrono>
 #include <cmath>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "dist/communicator.h"
 #include "heed/generate.h"
 #include "heed/metrics.h"
@@ -16,10 +16,6 @@ namespace {
 
 constexpr int64_t kDecodeTogether = 32;
 constexpr size_t kSamples = 3;
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// Whether this rank computes the batch.
 bool is_mine(const Communicator& ranks, int64_t step) {

@@ -3,18 +3,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
+
+#include "base/clock.h"
 
 namespace heed {
 namespace {
 
 constexpr double kTerminalEvery = 0.1;  // seconds between two looks
 constexpr double kPlainEvery = 5.0;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::string thousands(double value) {
   return value >= 1e6   ? fmt::format("{:.1f}M", value * 1e-6)
@@ -40,10 +37,10 @@ std::string format_progress(const Progress& p, double remaining_seconds) {
 }
 
 LiveLine::LiveLine(bool quiet)
-    : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0), started_(now()) {}
+    : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0), started_(seconds_now()) {}
 
 void LiveLine::show(const Progress& progress) {
-  const double elapsed = now() - started_;
+  const double elapsed = seconds_now() - started_;
   if (first_ < 0) {
     first_ = progress.step - 1;
   }

@@ -1,10 +1,10 @@
 #include <unistd.h>
 
-#include <chrono>
 #include <cmath>
 #include <csignal>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/samples.h"
 #include "heed/optim.h"
@@ -59,10 +59,6 @@ class SignalScope {
   void (*interrupt_)(int);
   void (*terminate_)(int);
 };
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::vector<NamedTensor> trainable(const Model& model, const std::vector<std::string>& freeze) {
   std::vector<NamedTensor> result;

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <map>
+#include <random>
 #include <vector>
 
 namespace heed {
@@ -63,6 +66,52 @@ TEST(Arena, SaysWhereThereIsNoMemory) {
   Arena arena;
   EXPECT_EQ(arena.take(int64_t{1} << 55), nullptr);
   EXPECT_EQ(arena.mapped(), 0);
+}
+
+// Batches of changing lengths, as in translation: what is mapped stays near what is used.
+TEST(Arena, ChangingSizesShareTheirMemory) {
+  Arena arena;
+  std::mt19937 random(7);
+  int64_t peak = 0;
+  for (int step = 0; step < 200; ++step) {
+    const int64_t length = 8 + static_cast<int64_t>(random() % 60);
+    std::vector<std::pair<void*, int64_t>> blocks;
+    int64_t used = 0;
+    for (int layer = 0; layer < 40; ++layer) {
+      const int64_t bytes = length * (1 + layer % 4) * 131072;
+      blocks.emplace_back(arena.take(bytes), bytes);
+      ASSERT_NE(blocks.back().first, nullptr);
+      used += bytes;
+    }
+    peak = std::max(peak, used);
+    while (!blocks.empty()) {
+      arena.give(blocks.back().first, blocks.back().second);
+      blocks.pop_back();
+    }
+  }
+  EXPECT_LT(arena.mapped(), peak * 3 / 2);
+}
+
+// No two live blocks overlap, whatever the order of taking and giving.
+TEST(Arena, LiveBlocksNeverOverlap) {
+  Arena arena;
+  std::mt19937 random(3);
+  std::map<char*, int64_t> live;
+  for (int step = 0; step < 5000; ++step) {
+    if (live.size() < 30 || random() % 2 == 0) {
+      const int64_t size = kMiB + static_cast<int64_t>(random() % 1536) * 4096;
+      auto* block = static_cast<char*>(arena.take(size));
+      const auto next = live.lower_bound(block);
+      ASSERT_TRUE(next == live.end() || block + size <= next->first);
+      ASSERT_TRUE(next == live.begin() ||
+                  std::prev(next)->first + std::prev(next)->second <= block);
+      live[block] = size;
+    } else {
+      auto victim = std::next(live.begin(), static_cast<int64_t>(random() % live.size()));
+      arena.give(victim->first, victim->second);
+      live.erase(victim);
+    }
+  }
 }
 
 }  // namespace

@@ -8,11 +8,9 @@
 #include <thread>
 #include <vector>
 
-namespace heed::bench {
+#include "base/clock.h"
 
-inline double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+namespace heed::bench {
 
 /// One contestant: its name and what it does once.
 struct Contestant {
@@ -39,11 +37,11 @@ inline void alternate(std::vector<Contestant>& all, int rounds, int repeats = 1)
     for (Contestant& one : all) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       one.run();
-      const double start = seconds();
+      const double start = seconds_now();
       for (int i = 0; i < repeats; ++i) {
         one.run();
       }
-      one.times.push_back((seconds() - start) / repeats);
+      one.times.push_back((seconds_now() - start) / repeats);
     }
   }
 }

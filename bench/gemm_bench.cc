@@ -1,4 +1,6 @@
 // heed's linear() with bias, forward and both backward products, against the libraries' plain GEMM.
+#include <dlfcn.h>
+
 #include <cmath>
 #include <cstdio>
 #ifdef HEED_HAVE_OPENBLAS
@@ -29,6 +31,26 @@ constexpr Product kProducts[] = {
     {"dx       dy·W    ", false, false, false},
     {"dW       dyᵀ·x   ", true, false, false},
 };
+
+/// BLIS's product by strides; loaded at run time, because its BLAS names are OpenBLAS's too.
+using BlisSgemm = void (*)(int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
+                           const float* alpha, const float* a, int64_t row_a, int64_t column_a,
+                           const float* b, int64_t row_b, int64_t column_b, const float* beta,
+                           float* c, int64_t row_c, int64_t column_c);
+BlisSgemm load_blis() {
+  for (const char* path : {"/usr/lib/x86_64-linux-gnu/blis-openmp/libblis.so.4",
+                           "/usr/lib/aarch64-linux-gnu/blis-openmp/libblis.so.4"}) {
+    if (void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL); library != nullptr) {
+      const auto set_threads =
+          reinterpret_cast<void (*)(int64_t)>(dlsym(library, "bli_thread_set_num_threads"));
+      if (set_threads != nullptr) {
+        set_threads(heed::thread_count());
+      }
+      return reinterpret_cast<BlisSgemm>(dlsym(library, "bli_sgemm"));
+    }
+  }
+  return nullptr;
+}
 
 void compare(int64_t m, int64_t n, int64_t k, const Product& p) {
   std::vector<float> a(static_cast<size_t>(m * k)), b(static_cast<size_t>(n * k)),
@@ -64,6 +86,16 @@ void compare(int64_t m, int64_t n, int64_t k, const Product& p) {
                               0.0f, c.data(), n);
                  }});
 #endif
+  static const BlisSgemm blis = load_blis();
+  if (blis != nullptr) {
+    all.push_back({"BLIS", [&] {
+                     const float one = 1.0f;
+                     const float zero = 0.0f;
+                     blis(0, 0, m, n, k, &one, a.data(), p.transpose_a ? 1 : k,
+                          p.transpose_a ? m : 1, b.data(), p.transpose_b ? 1 : n,
+                          p.transpose_b ? k : 1, &zero, c.data(), n, 1);
+                   }});
+  }
   const double flops =
       2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   heed::bench::alternate(all, 15, std::max(1, static_cast<int>(2e9 / flops)));

@@ -30,15 +30,15 @@ class Continue final : public PeerWork {
     Request request;
     request.prompt = prompt_;
     std::vector<SequenceCache> caches(sequences_);
-    double start = seconds();
+    double start = seconds_now();
     for (size_t i = 0; i < sequences_; ++i) {
       request.prompt.back() = prompt_.back() + static_cast<int64_t>(i);
       logits_ = start_sequence(*model_, request, capacity, caches[i]);
     }
     if (prefill_) {
-      return seconds() - start;
+      return seconds_now() - start;
     }
-    start = seconds();
+    start = seconds_now();
     for (const int64_t token : tokens_) {
       std::vector<SequenceCache*> places;
       std::vector<int64_t> next;
@@ -48,7 +48,7 @@ class Continue final : public PeerWork {
       }
       logits_ = continue_sequences(*model_, next, std::move(places));
     }
-    return seconds() - start;
+    return seconds_now() - start;
   }
 
   /// Of the last sequence's last logits.
@@ -87,11 +87,11 @@ class Translate final : public PeerWork {
 
   double run() override {
     best_.clear();
-    const double start = seconds();
+    const double start = seconds_now();
     for (const std::vector<Hypothesis>& found : beam_search(*model_, requests_, options_)) {
       best_.push_back(found.front());
     }
-    return seconds() - start;
+    return seconds_now() - start;
   }
 
   std::vector<double> values() const override {

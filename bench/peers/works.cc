@@ -30,10 +30,10 @@ class Limits final : public PeerWork {
         c_(Tensor::empty({kRows, kColumns})) {}
 
   double run() override {
-    const double start = seconds();
+    const double start = seconds_now();
     values_ = {best_rate([&] { return spin_all(); }), best_rate([&] { return product(); }),
                best_rate([&] { return read_all(far_); })};
-    return seconds() - start;
+    return seconds_now() - start;
   }
   std::vector<double> values() const override { return values_; }
 
@@ -45,9 +45,9 @@ class Limits final : public PeerWork {
   static double best_rate(const Once& once) {
     double best = 0;
     for (int i = 0; i < 7; ++i) {
-      const double start = seconds();
+      const double start = seconds_now();
       const double amount = once();
-      best = std::max(best, amount / (seconds() - start));
+      best = std::max(best, amount / (seconds_now() - start));
     }
     return best;
   }
@@ -70,11 +70,11 @@ class Attention final : public PeerWork {
   }
 
   double run() override {
-    const double start = seconds();
+    const double start = seconds_now();
     if (!both_) {
       const NoGrad no_grad;
       results_ = {attention(inputs_["q"], inputs_["k"], inputs_["v"], options_)};
-      return seconds() - start;
+      return seconds_now() - start;
     }
     std::vector<Tensor> leaves;
     for (const char* name : {"q", "k", "v"}) {
@@ -83,7 +83,7 @@ class Attention final : public PeerWork {
     const Tensor out = attention(leaves[0], leaves[1], leaves[2], options_);
     backward(out, inputs_["dout"]);
     results_ = {out.detach(), leaves[0].grad(), leaves[1].grad(), leaves[2].grad()};
-    return seconds() - start;
+    return seconds_now() - start;
   }
 
   std::vector<double> values() const override {
@@ -131,13 +131,13 @@ class Train final : public PeerWork {
   }
 
   double run() override {
-    const double start = seconds();
+    const double start = seconds_now();
     const Tensor loss = model_->forward(input_).loss;
     backward(loss);
     optimizer_.step();
     optimizer_.zero_grad();
     losses_.push_back(loss.item());
-    return seconds() - start;
+    return seconds_now() - start;
   }
   std::vector<double> values() const override { return losses_; }
 
@@ -166,9 +166,9 @@ class Encode final : public PeerWork {
 
   double run() override {
     const NoGrad no_grad;
-    const double start = seconds();
+    const double start = seconds_now();
     states_ = model_->forward(input_).last_hidden_state;
-    return seconds() - start;
+    return seconds_now() - start;
   }
 
   std::vector<double> values() const override {
@@ -210,9 +210,9 @@ class Tokenize final : public PeerWork {
       tokenizer_ = Tokenizer::load(file_);
     }
     ids_.clear();
-    const double start = seconds();
+    const double start = seconds_now();
     tokenizer_.append_ids(text_, ids_);
-    return seconds() - start;
+    return seconds_now() - start;
   }
   std::vector<double> values() const override { return {ids_.begin(), ids_.end()}; }
 

@@ -1,9 +1,14 @@
 #include "support/op_case.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+
+#include "base/clock.h"
 
 namespace heed::test {
 namespace {
@@ -44,6 +49,46 @@ void check_forward(const OpCase& op_case, DType type, int64_t length, int64_t of
                where);
 }
 
+/// Median seconds of a run.
+double time_of(const std::function<void()>& run) {
+  run();
+  std::vector<double> times;
+  for (int i = 0; i < 9; ++i) {
+    const double start = seconds_now();
+    run();
+    times.push_back(seconds_now() - start);
+  }
+  std::nth_element(times.begin(), times.begin() + 4, times.end());
+  return times[4];
+}
+
+/// One line: how long the case takes an element, forward and back, for every floating type.
+void bench_op(const OpCase& op_case) {
+  constexpr int64_t kLength = int64_t{1} << 22;
+  for (const DType type : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    std::vector<Tensor> inputs = inputs_of(op_case, kLength, type);
+    const double forward = time_of([&] { op_case.op(inputs); });
+    std::string back;
+    if (op_case.differentiable) {
+      for (Tensor& input : inputs) {
+        input.set_requires_grad(true);
+      }
+      const Tensor y = op_case.op(inputs);
+      const Tensor dy = Tensor::full(y.shape(), 1.0, y.dtype());
+      const double seconds = time_of([&] {
+        for (Tensor& input : inputs) {
+          input.set_grad(Tensor());
+        }
+        backward(y, dy, /*keep_history=*/true);
+      });
+      back = fmt::format("   gradient {:7.3f} ns", seconds / kLength * 1e9);
+    }
+    fmt::print("{:24} {:5} forward {:7.3f} ns{} an element\n", op_case.name, name_of(type),
+               forward / kLength * 1e9, back);
+    std::fflush(stdout);
+  }
+}
+
 /// Around one, two and four vectors of 4, 8 and 16 lanes.
 std::vector<int64_t> lengths_from(int64_t shortest) {
   std::vector<int64_t> lengths;
@@ -65,6 +110,10 @@ void for_each_target(const std::function<void(const char*)>& fn) {
 }
 
 void check_op(const OpCase& op_case, Where where) {
+  if (std::getenv("HEED_BENCH_CASES") != nullptr) {
+    bench_op(op_case);
+    return;
+  }
   for_each_target([&](const char* target) {
     for (const DType type : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
       for (const int64_t length : lengths_from(op_case.shortest)) {

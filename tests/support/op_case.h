@@ -16,7 +16,8 @@ struct Plain {
 
 /// One description of an op. check_op() derives from it: the forward result against the reference
 /// on every SIMD target of this machine, for every floating type, at lengths around the vector
-/// sizes and on misaligned memory; the gradient in f64; equal bits for any thread count.
+/// sizes and on misaligned memory; the gradient in f64; equal bits for any thread count. Where
+/// HEED_BENCH_CASES is set it times the case instead (`./dev bench cases`).
 struct OpCase {
   std::string name;
   /// The op on tensors of any floating type.

@@ -27,6 +27,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
+constexpr int64_t kPanelsTogether = 4;  // packed by one task
+
 /// k in equal blocks, and these in equal spans of at most `most`.
 struct Cut {
   Cut(int64_t k, int64_t most)
@@ -59,13 +61,33 @@ struct Span {
   int64_t first, end;
 };
 
-/// One panel of A, turned.
+/// Panels of A, turned, from `row` on.
 template <class T>
-void pack_a(const Job<T>& job, const Span& span, int64_t row, int64_t rows, T* panel) {
+void pack_a(const Job<T>& job, const Span& span, int64_t row, int64_t rows, T* panels) {
   const Matrix turned{job.a.data, job.a.type, job.a.column_stride, job.a.row_stride};
   for (int64_t block = span.first; block < span.end; ++block) {
-    pack(turned, block * span.cut.depth, row, span.cut.depth_of(block), rows,
-         panel + span.place(block) * kRows, kRows);
+    pack_panels(turned, block * span.cut.depth, row, span.cut.depth_of(block), rows, int64_t{kRows},
+                panels + span.place(block) * kRows, span.cut.padded() * kRows);
+  }
+}
+
+/// Panels of B from `column` on.
+template <class T>
+void pack_b(const Job<T>& job, const Span& span, int64_t column, int64_t width, T* panels) {
+  constexpr int64_t kWidth = columns<T>();
+  const int64_t stride = span.cut.padded() * kWidth;
+  const bool together = job.b.column_stride == 1 && width % kWidth == 0;
+  for (int64_t block = span.first; block < span.end; ++block) {
+    const int64_t k = block * span.cut.depth;
+    const int64_t depth = span.cut.depth_of(block);
+    T* to = panels + span.place(block) * kWidth;
+    if (together) {
+      pack_panels(job.b, k, column, depth, width, kWidth, to, stride);
+      continue;
+    }
+    for (int64_t j = 0; j < width; j += kWidth, to += stride) {
+      pack_b(job, column + j, std::min(kWidth, width - j), k, depth, to);
+    }
   }
 }
 
@@ -103,20 +125,19 @@ void multiply_block(const Job<T>& job, const Span& span, int64_t m0, int64_t row
   constexpr int64_t kWidth = columns<T>();
   const int64_t a_panel = span.cut.padded() * kRows;
   const int64_t b_panel = span.cut.padded() * kWidth;
-  const int64_t a_count = pack_rows ? (rows + kRows - 1) / kRows : 0;
-  const int64_t b_count = (width + kWidth - 1) / kWidth;
-  parallel_for(a_count + b_count, [&](int64_t tile) {
-    if (tile < a_count) {
-      pack_a(job, span, m0 + tile * kRows, std::min<int64_t>(kRows, rows - tile * kRows),
-             packed_a + tile * a_panel);
+  constexpr int64_t kRowsTogether = kPanelsTogether * kRows;
+  constexpr int64_t kColumnsTogether = kPanelsTogether * kWidth;
+  const int64_t a_count = pack_rows ? (rows + kRowsTogether - 1) / kRowsTogether : 0;
+  const int64_t b_count = (width + kColumnsTogether - 1) / kColumnsTogether;
+  parallel_for(a_count + b_count, [&](int64_t task) {
+    if (task < a_count) {
+      const int64_t i = task * kRowsTogether;
+      pack_a(job, span, m0 + i, std::min(kRowsTogether, rows - i), packed_a + i / kRows * a_panel);
       return;
     }
-    const int64_t panel = tile - a_count;
-    for (int64_t block = span.first; block < span.end; ++block) {
-      pack_b(job, n0 + panel * kWidth, std::min(kWidth, width - panel * kWidth),
-             block * span.cut.depth, span.cut.depth_of(block),
-             packed_b + panel * b_panel + span.place(block) * kWidth);
-    }
+    const int64_t j = (task - a_count) * kColumnsTogether;
+    pack_b(job, span, n0 + j, std::min(kColumnsTogether, width - j),
+           packed_b + j / kWidth * b_panel);
   });
   // Rows are cut evenly: 1024 are 7 tiles of 132 and one of 100, not 7 of 144 and one of 16.
   const int64_t tile_rows = (rows + kTileRows - 1) / kTileRows;

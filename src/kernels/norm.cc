@@ -8,6 +8,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/norm.cc"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -16,6 +17,16 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
+
+/// Asks for the row that comes next while this one is computed: from memory, a row would otherwise
+/// be fetched only between two computations.
+template <class T>
+HWY_INLINE void fetch_row(const T* row, size_t n) {
+  constexpr size_t kLine = 64 / sizeof(T);
+  for (size_t i = 0; i < n; i += kLine) {
+    hwy::Prefetch(row + i);
+  }
+}
 
 template <class T>
 void layer_norm_rows(T* y, Compute<T>* mean, Compute<T>* scale, const T* x, const T* weight,
@@ -31,6 +42,7 @@ void layer_norm_rows(T* y, Compute<T>* mean, Compute<T>* scale, const T* x, cons
       const auto difference = hn::Sub(v, centre);
       return hn::Mul(difference, difference);
     };
+    fetch_row(x + n, n);
     const C variance = share * sum_of(d, n, square, x);
     scale[row] = C{1} / std::sqrt(variance + static_cast<C>(eps));
     const auto factor = hn::Set(d, scale[row]);
@@ -58,6 +70,7 @@ void rms_norm_rows(T* y, Compute<T>* scale, const T* x, const T* weight, double 
   for (size_t row = 0; row < rows; ++row, x += n, y += n) {
     const C squares = sum_of(
         d, n, [](auto, auto v) HWY_ATTR { return hn::Mul(v, v); }, x);
+    fetch_row(x + n, n);
     scale[row] = C{1} / std::sqrt(squares / static_cast<C>(n) + static_cast<C>(eps));
     const auto factor = hn::Set(d, scale[row]);
     map(

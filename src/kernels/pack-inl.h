@@ -88,29 +88,63 @@ void pack_typed(const T* from, int64_t row_stride, int64_t column_stride, int64_
   }
 }
 
+/// Calls fn with the matrix' data in its own floating type, from (row, column) on.
+template <class T, class Fn>
+void with_data(const Matrix& matrix, int64_t row, int64_t column, Fn&& fn) {
+  const int64_t offset = row * matrix.row_stride + column * matrix.column_stride;
+  if constexpr (std::is_same_v<T, double>) {
+    fn(static_cast<const double*>(matrix.data) + offset);
+  } else {
+    switch (matrix.type) {
+      case Element::bf16:
+        fn(static_cast<const BFloat16*>(matrix.data) + offset);
+        break;
+      case Element::f16:
+        fn(static_cast<const Half*>(matrix.data) + offset);
+        break;
+      default:
+        fn(static_cast<const float*>(matrix.data) + offset);
+    }
+  }
+}
+
 /// to[r][c] = matrix[row + r][column + c].
 template <class T>
 void pack(const Matrix& matrix, int64_t row, int64_t column, int64_t rows, int64_t columns, T* to,
           int64_t to_stride) {
-  const int64_t offset = row * matrix.row_stride + column * matrix.column_stride;
-  auto typed = [&](auto* data) {
-    pack_typed(data + offset, matrix.row_stride, matrix.column_stride, rows, columns, to,
-               to_stride);
-  };
-  if constexpr (std::is_same_v<T, double>) {
-    typed(static_cast<const double*>(matrix.data));
-  } else {
-    switch (matrix.type) {
-      case Element::bf16:
-        typed(static_cast<const BFloat16*>(matrix.data));
-        break;
-      case Element::f16:
-        typed(static_cast<const Half*>(matrix.data));
-        break;
-      default:
-        typed(static_cast<const float*>(matrix.data));
+  with_data<T>(matrix, row, column, [&](const auto* from) {
+    pack_typed(from, matrix.row_stride, matrix.column_stride, rows, columns, to, to_stride);
+  });
+}
+
+/// The same into panels of `panel` columns each, [rows][panel], `to_stride` apart. Contiguous
+/// columns go row by row into all of them: a cache line that two panels share is fetched once, and
+/// rows far apart are asked for early.
+template <class T>
+void pack_panels(const Matrix& matrix, int64_t row, int64_t column, int64_t rows, int64_t columns,
+                 int64_t panel, T* to, int64_t to_stride) {
+  if (matrix.column_stride != 1) {
+    for (int64_t c = 0; c < columns; c += panel) {
+      pack(matrix, row, column + c, rows, std::min(panel, columns - c), to, panel);
+      to += to_stride;
     }
+    return;
   }
+  constexpr int64_t kAhead = 8;  // rows
+  with_data<T>(matrix, row, column, [&](const auto* from) {
+    constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(*from));
+    for (int64_t r = 0; r < rows; ++r, from += matrix.row_stride) {
+      for (int64_t c = 0; c < columns; c += kLine) {
+        hwy::Prefetch(from + kAhead * matrix.row_stride + c);
+      }
+      T* into = to + r * panel;
+      for (int64_t c = 0; c < columns; c += panel, into += to_stride) {
+        map(
+            into, static_cast<size_t>(std::min(panel, columns - c)),
+            [](auto, auto x) HWY_ATTR { return x; }, from + c);
+      }
+    }
+  });
 }
 
 }  // namespace heed::kernels::HWY_NAMESPACE

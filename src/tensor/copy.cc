@@ -59,18 +59,23 @@ void copy_transposed(T* to, const T* from, const Shape& shape, const Shape& stri
     const int64_t row = tile / strips % rows * block;
     const int64_t row_end = std::min(row + block, shape[dense]);
     const int64_t strip_end = std::min((tile % strips + 1) * strip, shape[last]);
+    const T* source = from + out_of;
+    T* target = to + into;
     for (int64_t column = tile % strips * strip; column < strip_end; column += block) {
       const int64_t column_end = std::min(column + block, strip_end);
-      for (int64_t i = row; i < row_end; ++i) {
-        T* line = to + into + i * out[dense];
-        const T* source = from + out_of + i * strides[dense];
+      if (chunk > 1) {  // along the source's own order: its chunks follow each other
         for (int64_t j = column; j < column_end; ++j) {
-          if (chunk == 1) {
-            line[j] = source[j * strides[last]];
-          } else {
-            std::memcpy(static_cast<void*>(line + j * chunk), source + j * strides[last],
+          for (int64_t i = row; i < row_end; ++i) {
+            std::memcpy(static_cast<void*>(target + i * out[dense] + j * chunk),
+                        source + i * strides[dense] + j * strides[last],
                         static_cast<size_t>(chunk) * sizeof(T));
           }
+        }
+        continue;
+      }
+      for (int64_t i = row; i < row_end; ++i) {
+        for (int64_t j = column; j < column_end; ++j) {
+          target[i * out[dense] + j] = source[i * strides[dense] + j * strides[last]];
         }
       }
     }

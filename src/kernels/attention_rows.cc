@@ -58,26 +58,21 @@ struct RowBuffers {
 template <class T, class C>
 void mask_row(const QueryTile<T>& query, const KeyTile& tile, C* s) {
   const AttentionProblem<T>& p = query.problem;
-  constexpr C kHidden = -std::numeric_limits<C>::infinity();
   if (p.bias.data != nullptr) {
-    const C* bias = p.bias.at(query.b, query.h, query.row, tile.key);
-    for (int64_t j = 0; j < tile.count; ++j) {
-      const C value = bias[j * p.bias.key] * static_cast<C>(kLog2e);
-      s[j] = value == kHidden ? kHidden : s[j] + value;
-    }
+    add_bias(p.bias.at(query.b, query.h, query.row, tile.key), p.bias.key, tile.count, s);
   }
   if (p.keep.data != nullptr && p.keep.query != 0) {
-    const uint8_t* keep = p.keep.at(query.b, query.h, query.row, tile.key);
-    for (int64_t j = 0; j < tile.count; ++j) {
-      s[j] = keep[j * p.keep.key] == 0 ? kHidden : s[j];
-    }
+    hide_where(p.keep.at(query.b, query.h, query.row, tile.key), p.keep.key, false, tile.count, s);
   }
-  for (int64_t j = 0; j < tile.count; ++j) {
-    const int64_t key = tile.key + j;
-    const bool in_window = key >= query.row + p.first && key <= query.row + p.last;
-    const bool visible = tile.hidden[j] == 0 && (in_window || key < p.prefix);
-    s[j] = visible ? s[j] : kHidden;
-  }
+  hide_where(tile.hidden, 1, true, tile.count, s);
+  // Seen by position: [first, last] and what lies before the prefix.
+  const auto place = [&](int64_t key) {
+    return std::clamp(std::max(key, p.prefix) - tile.key, int64_t{0}, tile.count);
+  };
+  const int64_t first = place(query.row + p.first);
+  const int64_t end = std::max(first, place(query.row + p.last + 1));
+  std::fill(s + place(0), s + first, -std::numeric_limits<C>::infinity());
+  std::fill(s + end, s + tile.count, -std::numeric_limits<C>::infinity());
 }
 
 /// One step of the online softmax for one row; s is padded with -inf to whole vectors.

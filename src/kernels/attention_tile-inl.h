@@ -232,29 +232,74 @@ void hide_by_position(const QueryTile<T>& queries, const KeyTile& tile, C* s) {
   }
 }
 
-/// Adds the bias and masks by `keep`, where these differ from query to query. A bias of -inf hides.
+/// line[j] = -inf where flags[j] is `hidden`: 0 in a mask of what to keep, 1 in one of what to
+/// hide.
+template <class C>
+void hide_where(const uint8_t* flags, int64_t stride, bool hidden, int64_t count, C* line) {
+  constexpr C kHidden = -std::numeric_limits<C>::infinity();
+  const hn::ScalableTag<C> d;
+  const hn::Rebind<uint8_t, decltype(d)> bytes;
+  const hn::Rebind<int32_t, decltype(d)> whole;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t j = 0;
+  for (; stride == 1 && j + lanes <= count; j += lanes) {
+    const auto flag = hn::PromoteTo(whole, hn::LoadU(bytes, flags + j));
+    hn::Vec<decltype(d)> number;
+    if constexpr (sizeof(C) == 4) {
+      number = hn::ConvertTo(d, flag);
+    } else {
+      number = hn::PromoteTo(d, flag);
+    }
+    const auto zero = hn::Eq(number, hn::Zero(d));
+    const auto value = hn::LoadU(d, line + j);
+    hn::StoreU(hidden ? hn::IfThenElse(zero, value, hn::Set(d, kHidden))
+                      : hn::IfThenElse(zero, hn::Set(d, kHidden), value),
+               d, line + j);
+  }
+  for (; j < count; ++j) {
+    line[j] = (flags[j * stride] != 0) == hidden ? kHidden : line[j];
+  }
+}
+
+/// line[j] += bias[j]·log2(e); a bias of -inf hides.
+template <class C>
+void add_bias(const C* bias, int64_t stride, int64_t count, C* line) {
+  constexpr C kHidden = -std::numeric_limits<C>::infinity();
+  const hn::ScalableTag<C> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t j = 0;
+  for (; stride == 1 && j + lanes <= count; j += lanes) {
+    const auto value = hn::Mul(hn::LoadU(d, bias + j), hn::Set(d, static_cast<C>(kLog2e)));
+    const auto hides = hn::Eq(value, hn::Set(d, kHidden));
+    hn::StoreU(hn::IfThenElse(hides, value, hn::Add(hn::LoadU(d, line + j), value)), d, line + j);
+  }
+  for (; j < count; ++j) {
+    const C value = bias[j * stride] * static_cast<C>(kLog2e);
+    line[j] = value == kHidden ? kHidden : line[j] + value;
+  }
+}
+
+/// Adds the bias and masks by `keep`, where these differ from query to query. The scores are turned
+/// so that the keys of a query lie side by side, as they do in bias and mask, and back.
 template <class T, class C>
 void add_bias_and_keep(const QueryTile<T>& queries, const KeyTile& tile, C* s) {
   const AttentionProblem<T>& p = queries.problem;
-  constexpr C kHidden = -std::numeric_limits<C>::infinity();
+  HWY_ALIGN C rows[kQueryTile * kKeyTile];
+  const auto keys = static_cast<size_t>(tile.count);
+  const auto width = static_cast<size_t>(queries.width);
+  transpose_scaled(s, size_t{kQueryTile}, keys, width, C{1}, rows, size_t{kKeyTile});
   for (int64_t i = 0; i < queries.rows; ++i) {
+    C* row = rows + i * kKeyTile;
     if (p.bias.data != nullptr) {
-      const C* bias = p.bias.at(queries.b, queries.h, queries.row + i, tile.key);
-      for (int64_t j = 0; j < tile.count; ++j) {
-        const C value = bias[j * p.bias.key] * static_cast<C>(kLog2e);
-        C& score = s[j * kQueryTile + i];
-        score = value == kHidden ? kHidden : score + value;
-      }
+      add_bias(p.bias.at(queries.b, queries.h, queries.row + i, tile.key), p.bias.key, tile.count,
+               row);
     }
     if (p.keep.data != nullptr && p.keep.query != 0) {
-      const uint8_t* keep = p.keep.at(queries.b, queries.h, queries.row + i, tile.key);
-      for (int64_t j = 0; j < tile.count; ++j) {
-        if (keep[j * p.keep.key] == 0) {
-          s[j * kQueryTile + i] = kHidden;
-        }
-      }
+      hide_where(p.keep.at(queries.b, queries.h, queries.row + i, tile.key), p.keep.key, false,
+                 tile.count, row);
     }
   }
+  transpose_scaled(rows, size_t{kKeyTile}, width, keys, C{1}, s, size_t{kQueryTile});
 }
 
 /// s[j][i] = masked, biased score of query i and key j in units of log2; -inf where hidden.

@@ -10,27 +10,23 @@
 
 namespace heed {
 
-Tensor shaw_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& relative_key,
-                      const Tensor& relative_value, const AttentionOptions& options) {
-  constexpr const char* kOp = "shaw_attention";
-  const AttentionShape shape = check_attention(q, k, v, options);
-  check(!options.bias.defined(), kOp, "takes no bias of its own");
-  for (const Tensor& table : {relative_key, relative_value}) {
-    check(!table.defined() || (table.rank() == 2 && table.size(0) % 2 == 1), kOp,
-          "relative_key and relative_value must be [2·reach + 1, depth], not {}", table.shape());
-  }
+namespace {
+
+/// Rows of queries from `first` on: the formula in plain steps where the values have a part by
+/// distance, for that needs the weights themselves.
+Tensor shaw_rows(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& relative_key,
+                 const Tensor& relative_value, const AttentionOptions& options, int64_t first) {
   AttentionOptions mine = options;
+  const AttentionShape shape = check_attention(q, k, v, options);
+  const double scale = attention_scale(shape, options);
   if (relative_key.defined()) {
     const Tensor products = linear(q, relative_key, Tensor());  // [B, H, Tq, 2m+1]
-    mine.bias = spread_distances(products, shape.keys, 0) * attention_scale(shape, options);
+    mine.bias = spread_distances(products, shape.keys, first) * scale;
   }
   if (!relative_value.defined()) {
     return attention(q, k, v, mine);
   }
-  // The values' part needs the weights themselves, so this is the formula in plain steps.
-  check(shape.heads == shape.kv_heads, kOp,
-        "relative values want as many key heads as query heads");
-  Tensor scores = matmul(q, transpose(k)) * attention_scale(shape, options);
+  Tensor scores = matmul(q, transpose(k)) * scale;
   if (mine.bias.defined()) {
     scores = scores + mine.bias;
   }
@@ -39,8 +35,45 @@ Tensor shaw_attention(const Tensor& q, const Tensor& k, const Tensor& v, const T
     scores = masked_fill(scores, hidden, -std::numeric_limits<double>::infinity());
   }
   const Tensor weights = dropout(softmax(scores), options.dropout, options.training);
-  const Tensor by_distance = collect_distances(weights, relative_value.size(0) / 2, 0);
+  const Tensor by_distance = collect_distances(weights, relative_value.size(0) / 2, first);
   return matmul(weights, v) + matmul(by_distance, relative_value);
+}
+
+}  // namespace
+
+Tensor shaw_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& relative_key,
+                      const Tensor& relative_value, const AttentionOptions& options) {
+  constexpr const char* kOp = "shaw_attention";
+  const AttentionShape shape = check_attention(q, k, v, options);
+  check(!options.bias.defined(), kOp, "takes no bias of its own");
+  for (const Tensor& table : {relative_key, relative_value}) {
+    if (table.defined()) {
+      check(table.rank() == 2 && table.size(0) % 2 == 1, kOp,
+            "relative_key and relative_value must be [2·reach + 1, depth], not {}", table.shape());
+    }
+  }
+  check(!relative_value.defined() || shape.heads == shape.kv_heads, kOp,
+        "relative values want as many key heads as query heads");
+  const auto inputs = [&](int64_t begin, int64_t end) {
+    std::vector<Tensor> given{slice(q, 2, begin, end), k, v};
+    for (const Tensor& table : {relative_key, relative_value}) {
+      if (table.defined()) {
+        given.push_back(table);
+      }
+    }
+    return given;
+  };
+  const bool by_key = relative_key.defined();
+  const bool by_value = relative_value.defined();
+  const auto compute = [options, by_key, by_value](int64_t begin, int64_t end,
+                                                   const std::vector<Tensor>& in) {
+    return shaw_rows(in[0], in[1], in[2], by_key ? in[3] : Tensor(),
+                     by_value ? in.back() : Tensor(), for_rows(options, begin, end), begin);
+  };
+  // A recorder sees one attention, not its chunks.
+  const bool whole = Observer::current() != nullptr && !by_value;
+  return in_query_chunks(shape, whole ? std::max<int64_t>(shape.queries, 1) : options.chunk,
+                         q.dtype(), inputs, compute);
 }
 
 int64_t t5_bucket(int64_t distance, bool bidirectional, int64_t buckets, int64_t max_distance) {

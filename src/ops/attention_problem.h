@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "heed/attention.h"
 #include "kernels/attention.h"
 
@@ -98,6 +101,17 @@ Tensor hidden_mask(const AttentionShape& shape, const AttentionOptions& options)
 
 /// The bias in the type in which scores are computed; undefined where there is none.
 Tensor compute_bias(const Tensor& bias, DType type);
+
+/// The options of query rows [begin, end) alone, bias and all.
+AttentionOptions for_rows(const AttentionOptions& options, int64_t begin, int64_t end);
+
+/// compute(begin, end, inputs of these rows) for `chunk` queries at a time, one after the other.
+/// Where there is more than one, what a chunk computes is not kept: the way back computes it again,
+/// so that no more than one chunk's scores exist at once.
+Tensor in_query_chunks(const AttentionShape& shape, int64_t chunk, DType type,
+                       const std::function<std::vector<Tensor>(int64_t begin, int64_t end)>& inputs,
+                       const std::function<Tensor(int64_t begin, int64_t end,
+                                                  const std::vector<Tensor>& inputs)>& compute);
 
 /// The flash kernel without history: output and each row's statistics.
 struct FlashResult {

@@ -101,9 +101,12 @@ Tensor query_rows(const Tensor& x, int64_t begin, int64_t end) {
   return whole ? x : slice(x, -2, begin, end);
 }
 
+}  // namespace
+
 AttentionOptions for_rows(const AttentionOptions& options, int64_t begin, int64_t end) {
   AttentionOptions part = options;
   part.keep = query_rows(options.keep, begin, end);
+  part.bias = query_rows(options.bias, begin, end);
   if (auto* causal = std::get_if<Causal>(&part.position)) {
     causal->offset += begin;
   } else if (auto* window = std::get_if<Window>(&part.position)) {
@@ -112,7 +115,23 @@ AttentionOptions for_rows(const AttentionOptions& options, int64_t begin, int64_
   return part;
 }
 
-}  // namespace
+Tensor in_query_chunks(const AttentionShape& shape, int64_t chunk, DType type,
+                       const std::function<std::vector<Tensor>(int64_t begin, int64_t end)>& inputs,
+                       const std::function<Tensor(int64_t begin, int64_t end,
+                                                  const std::vector<Tensor>& inputs)>& compute) {
+  std::vector<Tensor> parts;
+  for (int64_t begin = 0; begin < shape.queries; begin += chunk) {
+    const int64_t end = std::min(shape.queries, begin + chunk);
+    const std::vector<Tensor> given = inputs(begin, end);
+    const bool again = chunk < shape.queries && needs_grad(given);
+    parts.push_back(
+        again ? checkpoint([compute, begin,
+                            end](const std::vector<Tensor>& in) { return compute(begin, end, in); },
+                           given)
+              : compute(begin, end, given));
+  }
+  return parts.empty() ? Tensor::zeros(shape.output(), type) : concat(parts, 2);
+}
 
 Tensor hidden_mask(const AttentionShape& shape, const AttentionOptions& options) {
   if (!is_masked(options)) {
@@ -160,26 +179,24 @@ Tensor chunked_attention(const AttentionShape& shape, const Tensor& q, const Ten
   if (would_leak(k, v, options)) {
     return attention(q, k, v, with_flash(options));
   }
-  std::vector<Tensor> parts;
-  for (const Tensor& rows : chunks(q, options.chunk, 2)) {
-    const int64_t begin = static_cast<int64_t>(parts.size()) * options.chunk;
-    const int64_t end = begin + rows.size(2);
-    AttentionShape part_shape = shape;
-    part_shape.queries = end - begin;
-    const AttentionOptions part = for_rows(options, begin, end);
-    const auto compute = [part_shape, part, random, begin](const std::vector<Tensor>& inputs) {
-      AttentionOptions mine = part;
-      mine.bias = inputs.size() > 3 ? inputs[3] : Tensor();
-      return formula(part_shape, inputs[0], inputs[1], inputs[2], mine, random, begin).output;
-    };
-    std::vector<Tensor> inputs{rows, k, v};
+  const auto inputs = [&](int64_t begin, int64_t end) {
+    std::vector<Tensor> given{slice(q, 2, begin, end), k, v};
     if (options.bias.defined()) {
-      inputs.push_back(query_rows(options.bias, begin, end));
+      given.push_back(query_rows(options.bias, begin, end));
     }
-    // A chunk's weights are computed again on the way back: no more than one chunk's exist at once.
-    parts.push_back(needs_grad(inputs) ? checkpoint(compute, inputs) : compute(inputs));
-  }
-  return parts.empty() ? Tensor::zeros(shape.output(), q.dtype()) : concat(parts, 2);
+    return given;
+  };
+  AttentionOptions plain = options;
+  plain.bias = Tensor();  // comes as an input: no history in what is computed again
+  const auto compute = [shape, plain, random](int64_t begin, int64_t end,
+                                              const std::vector<Tensor>& given) {
+    AttentionShape part = shape;
+    part.queries = end - begin;
+    AttentionOptions mine = for_rows(plain, begin, end);
+    mine.bias = given.size() > 3 ? given[3] : Tensor();
+    return formula(part, given[0], given[1], given[2], mine, random, begin).output;
+  };
+  return in_query_chunks(shape, options.chunk, q.dtype(), inputs, compute);
 }
 
 AttentionSteps attention_steps(const Tensor& q, const Tensor& k, const Tensor& v,

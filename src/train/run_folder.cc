@@ -113,7 +113,9 @@ RunFolder::RunFolder(const fs::path& path, bool resume, bool writes)
   if (!writes) {
     return;
   }
-  const bool used = fs::exists(path / "metrics.jsonl") || fs::exists(path / "checkpoints");
+  // A start that was refused leaves an empty folder, which is no run.
+  const bool used =
+      fs::exists(path / "metrics.jsonl") || !checkpoints_of(path / "checkpoints").empty();
   if (used && !resume) {
     fail(ErrorKind::usage, path.native(),
          "holds a run already; go on with --resume, or give another --out");

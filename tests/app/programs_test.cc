@@ -207,6 +207,50 @@ TEST(CaptionCommand, DescribesRegionFeaturesAsTheLibraryDoes) {
   EXPECT_NE(wrong.out.find("region features"), std::string::npos) << wrong.out;
 }
 
+/// heed-captioner from region features to captions, training included.
+TEST(CaptionCommand, LearnsFromRegionFeatures) {
+  const TemporaryFolder folder;
+  constexpr int64_t kImages = 24;
+  const Tensor features = random_normal({kImages, 5, 6}, DType::f32, 3);
+  save_safetensors(folder / "regions.safetensors", {{"features", features}});
+  std::string captions;
+  for (int64_t i = 0; i < kImages; ++i) {
+    captions += i % 2 == 0 ? "a red ring\n" : "a blue square left\n";
+  }
+  write_file_atomically(folder / "regions.txt", captions);
+  const std::string run = (folder / "run").native();
+  const std::string train = fmt::format(
+      "train --task caption --data {} --tokenizer char --layers 1 --heads 2 --width 16 "
+      "--batch 6 --warmup 1 --eval-texts 4 --eval-every 4 --quiet",
+      (folder / "regions.safetensors").native());
+  const Ran first = heed(fmt::format("{} --steps 8 --out {}", train, run));
+  ASSERT_EQ(first.code, 0) << first.out;
+  const nlohmann::json config = nlohmann::json::parse(read_file(folder / "run/model/config.json"));
+  EXPECT_EQ(config["model_type"], "heed-captioner");
+  EXPECT_EQ(config["feature_size"], 6);
+  const std::string metrics = read_file(folder / "run/metrics.jsonl");
+  EXPECT_NE(metrics.find("val_exact_match"), std::string::npos);
+  save_npy(folder / "one.npy", select(features, 0, 0).contiguous());
+  const Ran told = heed(fmt::format("caption {} {}", run, (folder / "one.npy").native()));
+  EXPECT_EQ(told.code, 0) << told.out;
+  EXPECT_FALSE(told.out.empty());
+  // A run of 4 steps that goes on is the run of 8; another may start from its weights.
+  const Ran half =
+      heed(fmt::format("{} --steps 8 --checkpoint-every 4 --keep 9 --out {}-cut", train, run));
+  ASSERT_EQ(half.code, 0) << half.out;
+  std::filesystem::remove_all(folder / "run-cut/checkpoints/step-000008");
+  const Ran resumed = heed(
+      fmt::format("{} --steps 8 --checkpoint-every 4 --keep 9 --resume --out {}-cut", train, run));
+  ASSERT_EQ(resumed.code, 0) << resumed.out;
+  EXPECT_EQ(read_file(folder / "run-cut/model/model.safetensors"),
+            read_file(folder / "run/model/model.safetensors"));
+  const Ran from = heed(fmt::format("{} --steps 2 --from {} --out {}-from", train, run, run));
+  EXPECT_EQ(from.code, 0) << from.out;
+  const Ran images =
+      heed(fmt::format("{} --steps 2 --arch vision-encoder-decoder --out {}-x", train, run));
+  EXPECT_EQ(images.code, 2) << images.out;
+}
+
 TEST(CaptionCommand, DescribesPictures) {
   const TemporaryFolder folder;
   const std::filesystem::path model = folder / "model";

@@ -191,9 +191,15 @@ def performer():
     lengths = torch.randn(features, dim).norm(dim=-1, keepdim=True)
     projection = (torch.cat(directions)[:features] * lengths).double()
     inputs = {name: rounded(2, 2, length, dim) for name in "qkv"}
+    with torch.random.fork_rng():
+        seed(23)
+        grad_output = rounded(2, 2, length, dim)
     for name, function in {"none": noncausal, "top-left": causal}.items():
+        wanted = leaves(inputs)
+        output = function(**wanted, projection=projection)
         save(f"attention_variants/performer_{'causal' if name == 'top-left' else 'full'}.safetensors",
-             {**inputs, "projection": projection, "output": function(**inputs, projection=projection)},
+             {**inputs, "projection": projection, "output": output, "grad_output": grad_output,
+              **gradients(output, grad_output, wanted)},
              variant="performer", causal=name)
 
 

@@ -6,6 +6,7 @@
 #include "heed/attention_layers.h"
 #include "heed/error.h"
 #include "heed/io.h"
+#include "heed/memory.h"
 #include "heed/ops.h"
 #include "support/check.h"
 #include "support/data.h"
@@ -89,6 +90,57 @@ TEST(AttentionVariants, ShawIsTheReference) {
   }
 }
 
+/// What a call of shaw_attention gives, forward and backward.
+std::vector<Tensor> shaw_results(int64_t length, int64_t chunk, bool by_value, bool causal) {
+  AttentionOptions options;
+  options.chunk = chunk;
+  if (causal) {
+    options.position = Causal{};
+  }
+  std::vector<Tensor> leaves;
+  for (const Shape& shape : {Shape{2, 3, length, 8}, Shape{2, 3, length, 8}, Shape{2, 3, length, 8},
+                             Shape{9, 8}, Shape{9, 8}}) {
+    leaves.push_back(random_normal(shape, DType::f32, leaves.size() + 1).set_requires_grad(true));
+  }
+  const Tensor output = shaw_attention(leaves[0], leaves[1], leaves[2], leaves[3],
+                                       by_value ? leaves[4] : Tensor(), options);
+  backward(output, random_normal(output.shape(), DType::f32, 9));
+  std::vector<Tensor> results{output.detach()};
+  for (const Tensor& leaf : leaves) {
+    results.push_back(leaf.grad());
+  }
+  return results;
+}
+
+TEST(AttentionVariants, ShawInChunksIsShawAtOnce) {
+  for (const bool by_value : {true, false}) {
+    for (const bool causal : {true, false}) {
+      const std::vector<Tensor> whole = shaw_results(150, 1000, by_value, causal);
+      const std::vector<Tensor> chunked = shaw_results(150, 64, by_value, causal);
+      test::expect_same_bits(chunked[0], whole[0], "output");
+      test::expect_same_bits(chunked[1], whole[1], "grad_q");
+      for (size_t i = 2; i < whole.size() - (by_value ? 0 : 1); ++i) {
+        test::expect_norm_close(chunked[i], whole[i], 1e-6, "gradients that sum over queries");
+      }
+    }
+  }
+}
+
+/// Twice the length takes about twice the memory, forward and backward, not four times.
+TEST(AttentionVariants, ShawTakesMemoryLinearInTheLength) {
+  const auto peak = [](int64_t length, bool by_value) {
+    const int64_t before = memory_stats().in_use;
+    reset_peak_memory();
+    shaw_results(length, 64, by_value, true);
+    return memory_stats().peak - before;
+  };
+  for (const bool by_value : {true, false}) {
+    const int64_t half = peak(384, by_value);
+    EXPECT_LT(peak(768, by_value), 5 * half / 2);
+    EXPECT_LT(peak(768, by_value), int64_t{2} * 3 * 768 * 768 * 4) << "one matrix of scores";
+  }
+}
+
 TEST(AttentionVariants, LongformerIsHuggingFaces) {
   Golden golden("attention_variants/longformer");
   LongformerInputs in;
@@ -154,9 +206,10 @@ TEST(AttentionVariants, BigBirdsRandomBlocksAreHonest) {
 TEST(AttentionVariants, PerformerIsTheReference) {
   for (const std::string name : {"full", "causal"}) {
     Golden golden("attention_variants/performer_" + name);
-    const auto in = [&](const char* tensor) { return golden.tensors.at(tensor).to(DType::f64); };
-    golden.compare(
-        performer_attention(in("q"), in("k"), in("v"), in("projection"), name == "causal"));
+    ASSERT_TRUE(golden.tensors.contains("grad_output"));
+    golden.compare(performer_attention(golden.leaf("q"), golden.leaf("k"), golden.leaf("v"),
+                                       golden.tensors.at("projection").to(DType::f64),
+                                       name == "causal"));
   }
 }
 

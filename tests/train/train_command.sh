@@ -25,6 +25,17 @@ for i in $(seq 1 60); do echo "the $i cats sat on the mat and looked at $((i * 7
 "$heed" data coreference --count 40 -o "$folder/classes.tsv" 2>/dev/null
 "$heed" data plus-two --count 40 -o "$folder/numbers.jsonl" 2>/dev/null
 "$heed" data shapes --count 24 -o "$folder/pictures" 2>/dev/null
+# Grey squares, two classes, and three for another head.
+for class in dark light middle; do
+  mkdir -p "$folder/squares3/$class"
+  case $class in dark) tone='\021' ;; light) tone='\356' ;; *) tone='\177' ;; esac
+  for i in $(seq 1 12); do
+    { printf 'P5 8 8 255\n'; head -c $((52 + i)) /dev/zero | tr '\0' "$tone"; head -c $((12 - i)) /dev/zero; } \
+      >"$folder/squares3/$class/$i.pgm"
+  done
+done
+mkdir "$folder/squares"
+cp -r "$folder/squares3/dark" "$folder/squares3/light" "$folder/squares"
 
 run() { # name, then options
   local name=$1; shift
@@ -47,6 +58,8 @@ run bert --task classify --arch bert --data "$folder/classes.tsv" --tokenizer wo
 run caption --task caption --data "$folder/pictures" --tokenizer char; has caption val_exact_match
 [ -f "$folder/caption/model/preprocessor_config.json" ] || { echo "caption: no preprocessor"; failed=1; }
 run regress --task regress --data "$folder/numbers.jsonl"; says out prediction
+run image --task image-classify --data "$folder/squares"; has image val_accuracy; has image val_f1
+[ -f "$folder/image/model/preprocessor_config.json" ] || { echo "image: no preprocessor"; failed=1; }
 
 # A body under another head, a model once more, and weights that stay.
 run head --task classify --arch bert --data "$folder/classes.tsv" --from "$folder/mlm" --tokenizer "$folder/mlm/model/tokenizer.json"
@@ -54,13 +67,46 @@ says err "begin fresh"
 run again --task translate --data "$folder/dates.tsv" --from "$folder/marian"
 run frozen --task lm --data "$folder/text.txt" --from "$folder/gpt2" --freeze transformer.wte --freeze transformer.wpe
 run pictures --task caption --data "$folder/pictures" --from "$folder/caption"
+run image_again --task image-classify --data "$folder/squares" --from "$folder/image"
+grep -q 'begin fresh' "$folder/err" && { echo "image_again: the same classes need no fresh head"; failed=1; }
+run image_head --task image-classify --data "$folder/squares3" --from "$folder/image"; says err "begin fresh"
+grep -q '"2": *"middle"' "$folder/image_head/model/config.json" || { echo "image_head: no third class"; failed=1; }
+run regress_again --task regress --data "$folder/numbers.jsonl" --from "$folder/regress"; says out prediction
 expect 3 "$heed" train --task lm --data "$folder/text.txt" --from "$folder/mlm" --out "$folder/x1"
+expect 3 "$heed" train --task regress --data "$folder/numbers.jsonl" --from "$folder/image" --out "$folder/x1"
+expect 3 "$heed" train --task image-classify --data "$folder/squares" --from "$folder/regress" --out "$folder/x1"
 
 # Flags over environment over file over preset.
 printf 'task = "lm"\nlr = 0.25\nseed = 5\nlayers = 3\n' >"$folder/config.toml"
 HEED_LR=0.5 HEED_SEED=6 expect 0 "$heed" train --config "$folder/config.toml" --preset tiny --seed 7 --dump-config
 says out '^lr = 0.5'; says out '^seed = 7'; says out '^layers = 3'; says out '^width = 128'
 expect 2 "$heed" train --preset tiny --out "$folder/x2"
+
+# Every preset of every task: as it stands, or where it is large with one layer of its width.
+preset() { # task, data, tokenizer options…
+  local task=$1 data=$2; shift 2
+  for size in tiny small base; do
+    expect 0 "$heed" train --task "$task" --preset $size --dump-config
+    cp "$folder/out" "$folder/preset"
+    for key in layers heads width context batch lr; do
+      grep -Eq "^$key = [0-9]*\.?[0-9e-]*[1-9]" "$folder/preset" || { echo "$task $size: no $key"; failed=1; }
+    done
+    local width
+    width=$(sed -n 's/^width = //p' "$folder/preset")
+    expect 0 "$heed" train --task "$task" --preset $size --data "$folder/$data" "$@" --out "$folder/$task-$size" \
+      --layers 1 --batch 2 --steps 2 --warmup 1 --eval-texts 1 --probes 0 --quiet
+    grep -Eq "\"(hidden_size|n_embd|d_model)\": *$width," "$folder/$task-$size/model/config.json" ||
+      { echo "$task $size: the model is not $width wide"; failed=1; }
+    rm -rf "$folder/$task-$size"
+  done
+}
+preset lm text.txt --tokenizer char
+preset mlm text.txt --tokenizer wordpiece:200
+preset translate dates.tsv --tokenizer char
+preset classify classes.tsv --tokenizer bpe:400
+preset image-classify squares
+preset caption pictures --tokenizer char
+preset regress numbers.jsonl
 expect 1 "$heed" train --task lm --data "$folder/text.txt" --layers 9000 --width 20000 --heads 2 --out "$folder/x3"
 says err '--force'
 exit $failed

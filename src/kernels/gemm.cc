@@ -91,30 +91,56 @@ void pack_b(const Job<T>& job, const Span& span, int64_t column, int64_t width, 
   }
 }
 
+/// A tile of C and where its sums gather: in C itself, or in a buffer where C is of another type.
+template <class T>
+struct Tile {
+  Tile(const Job<T>& of, int64_t first_row, int64_t first_column, int64_t row_count,
+       int64_t column_count)
+      : job(of),
+        row(first_row),
+        column(first_column),
+        rows(row_count),
+        width(column_count),
+        buffer(of.direct() ? 1 : row_count * kTileColumns),
+        sums(sums_of(of, row, column, buffer.data())),
+        stride(of.direct() ? of.c_stride : kTileColumns) {}
+
+  /// One block of k; panels of A and B lie a_panel and b_panel apart.
+  void multiply(int64_t block, int64_t depth, const T* a_panels, int64_t a_panel, const T* b_panels,
+                int64_t b_panel) const {
+    constexpr int64_t kWidth = columns<T>();
+    for (int64_t j = 0; j < width; j += kWidth) {
+      const T* b = b_panels + j / kWidth * b_panel;
+      for (int64_t i = 0; i < rows; i += kRows) {
+        const T* a = a_panels + i / kRows * a_panel;
+        multiply_piece(std::min<int64_t>(kRows, rows - i), std::min(kWidth, width - j), a, b, depth,
+                       sums + i * stride + j, stride, block == 0 && !job.accumulate,
+                       i + kRows < rows ? a + a_panel : a_panels);
+      }
+    }
+  }
+  void finish() const { HWY_NAMESPACE::finish(job, row, column, rows, width, sums, stride); }
+
+  const Job<T>& job;
+  int64_t row, column, rows, width;
+  Scratch<T> buffer;
+  T* sums;
+  int64_t stride;
+};
+
 /// One tile of C from packed panels.
 template <class T>
 void multiply_tile(const Job<T>& job, const Span& span, int64_t row, int64_t column, int64_t rows,
                    int64_t width, const T* a_panels, const T* b_panels) {
   constexpr int64_t kWidth = columns<T>();
-  const int64_t a_panel = span.cut.padded() * kRows;
-  const int64_t b_panel = span.cut.padded() * kWidth;
-  Scratch<T> buffer(job.direct() ? 1 : kTileRows * kTileColumns);
-  T* sums = sums_of(job, row, column, buffer.data());
-  const int64_t stride = job.direct() ? job.c_stride : kTileColumns;
+  const Tile<T> tile(job, row, column, rows, width);
   for (int64_t block = span.first; block < span.end; ++block) {
-    const T* first = a_panels + span.place(block) * kRows;
-    for (int64_t j = 0; j < width; j += kWidth) {
-      const T* b = b_panels + j / kWidth * b_panel + span.place(block) * kWidth;
-      for (int64_t i = 0; i < rows; i += kRows) {
-        const T* a = first + i / kRows * a_panel;
-        multiply_piece(std::min<int64_t>(kRows, rows - i), std::min(kWidth, width - j), a, b,
-                       span.cut.depth_of(block), sums + i * stride + j, stride,
-                       block == 0 && !job.accumulate, i + kRows < rows ? a + a_panel : first);
-      }
-    }
+    tile.multiply(block, span.cut.depth_of(block), a_panels + span.place(block) * kRows,
+                  span.cut.padded() * kRows, b_panels + span.place(block) * kWidth,
+                  span.cut.padded() * kWidth);
   }
   if (span.is_last()) {
-    finish(job, row, column, rows, width, sums, stride);
+    tile.finish();
   }
 }
 
@@ -154,6 +180,41 @@ void multiply_block(const Job<T>& job, const Span& span, int64_t m0, int64_t row
   });
 }
 
+/// Whether a block of k of all rows fits into L2 beside a tile's panels of B.
+template <class T>
+bool is_one_row_of_tiles(const Job<T>& job) {
+  return job.m <= 2 * kTileRows && job.m * Cut(job.k, 1).depth <= kTileRows * kPanelDepth;
+}
+
+/// No two tiles share columns of B, so each packs its own, a block of k at a time, and finds them
+/// in L2.
+template <class T>
+void one_row_of_tiles(const Job<T>& job) {
+  constexpr int64_t kWidth = columns<T>();
+  constexpr int64_t kRowsTogether = kPanelsTogether * kRows;
+  const Cut cut(job.k, job.k + 1);
+  const Span all(cut, 0);
+  const int64_t a_panel = cut.padded() * kRows;
+  Scratch<T> packed_a(round_up(job.m, kRows) * std::max<int64_t>(1, cut.padded()));
+  parallel_ranges(job.m, kRowsTogether, [&](int64_t begin, int64_t end) {
+    pack_a(job, all, begin, end - begin, packed_a.data() + begin / kRows * a_panel);
+  });
+  constexpr int64_t kTasks = 8;  // at least, where there are columns for them
+  const int64_t most =
+      std::clamp(round_up((job.n + kTasks - 1) / kTasks, kWidth), kWidth, kTileColumns);
+  parallel_ranges(job.n, most, [&](int64_t begin, int64_t end) {
+    const Tile<T> tile(job, 0, begin, job.m, end - begin);
+    Scratch<T> packed_b(most * std::max<int64_t>(1, cut.depth));
+    const Cut single(cut.whole, 1);
+    for (int64_t block = 0; block < cut.blocks; ++block) {
+      pack_b(job, Span(single, block), begin, end - begin, packed_b.data());
+      tile.multiply(block, cut.depth_of(block), packed_a.data() + all.place(block) * kRows, a_panel,
+                    packed_b.data(), cut.depth * kWidth);
+    }
+    tile.finish();
+  });
+}
+
 template <class T>
 void many_rows(const Job<T>& job) {
   // Sums wait in C from one span to the next, so C must be of their type.
@@ -184,7 +245,11 @@ void run(const Job<T>& job) {
       return;
     }
   }
-  many_rows(job);
+  if (is_one_row_of_tiles(job)) {
+    one_row_of_tiles(job);
+  } else {
+    many_rows(job);
+  }
 }
 
 void gemm_f32(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,

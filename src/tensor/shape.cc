@@ -17,15 +17,15 @@ bool Shape::operator==(const Shape& other) const {
 int64_t Shape::numel() const {
   int64_t product = 1;
   for (const int64_t extent : *this) {
-    check(extent >= 0, "shape", "{} has a negative extent", to_string());
+    check(extent >= 0, "shape", "{} has a negative extent", *this);
     check(!__builtin_mul_overflow(product, extent, &product) && product < (int64_t{1} << 60),
-          "shape", "{} has more elements than can be addressed", to_string());
+          "shape", "{} has more elements than can be addressed", *this);
   }
   return product;
 }
 
 int Shape::axis(int axis, std::string_view op) const {
-  check(axis >= -rank_ && axis < rank_, op, "axis {} out of range for shape {}", axis, to_string());
+  check(axis >= -rank_ && axis < rank_, op, "axis {} out of range for shape {}", axis, *this);
   return axis < 0 ? axis + rank_ : axis;
 }
 
@@ -55,8 +55,7 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op) {
   for (int i = 0; i < shorter.rank(); ++i) {
     const int64_t x = longer[lead + i];
     const int64_t y = shorter[i];
-    check(x == y || x == 1 || y == 1, op, "shapes {} and {} do not broadcast", a.to_string(),
-          b.to_string());
+    check(x == y || x == 1 || y == 1, op, "shapes {} and {} do not broadcast", a, b);
     result[lead + i] = x == 1 ? y : x;
   }
   return result;

@@ -11,6 +11,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/gemm_lanes-inl.h"
 #include "kernels/gemm_rows-inl.h"
 
 // How it works. A and B are copied into panels, in the compute type and cut into equal blocks of at
@@ -20,7 +21,8 @@
 // blocks of k the piece of C is stored and loaded again, which changes no bit: the sum over k is
 // one chain.
 //
-// With few rows (decoding) the time goes into reading B: see kernels/gemm_rows-inl.h.
+// With few rows (decoding) the time goes into reading B: see kernels/gemm_rows-inl.h. 16-bit
+// weights that lie along k have an order of their own: kernels/gemm_lanes-inl.h.
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
@@ -124,6 +126,10 @@ void many_rows(const Job<T>& job) {
 template <class T>
 void run(const Job<T>& job) {
   if constexpr (std::is_same_v<T, float>) {
+    if (takes_lanes(job)) {
+      lane_product(job);
+      return;
+    }
     if (takes_few_rows(job)) {
       few_rows(job);
       return;

@@ -7,6 +7,7 @@
 
 #include "alternate.h"
 #include "base/parallel.h"
+#include "base/scratch.h"
 #include "kernels/convert.h"
 #include "kernels/gemm.h"
 #include "kernels/quantize.h"
@@ -158,11 +159,11 @@ int main(int argc, char** argv) {
   for (const Element type : types) {
     weights.push_back(std::make_unique<Weights>(type));
   }
-  std::vector<float> x(512 * 3072);
-  for (size_t i = 0; i < x.size(); ++i) {
-    x[i] = std::cos(static_cast<float>(i));
+  const heed::Scratch<float> x(512 * 3072);  // on whole cache lines, as tensors are
+  for (int64_t i = 0; i < 512 * 3072; ++i) {
+    x.data()[i] = std::cos(static_cast<float>(i));
   }
-  std::vector<float> y(static_cast<size_t>(std::max<int64_t>(512 * 3072, 32 * kVocabulary)));
+  const heed::Scratch<float> y(std::max<int64_t>(512 * 3072, 32 * kVocabulary));
   const std::vector<uint64_t> memory(size_t{1} << 26, 1);
   uint64_t sink = 0;
   std::printf("%d threads, %.0f million weights\n", heed::thread_count(),

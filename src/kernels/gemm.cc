@@ -12,6 +12,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/gemm_lanes-inl.h"
 #include "kernels/gemm_rows-inl.h"
 
 // How it works. A and B are copied into panels, in the compute type and cut into equal blocks of at
@@ -22,7 +23,8 @@
 // over k is one chain. A long k (the vocabulary, in the gradient of a language model's last rows)
 // is packed a span of blocks at a time: panels over all of it would leave room for one tile only.
 //
-// With few rows (decoding) the time goes into reading B: see kernels/gemm_rows-inl.h.
+// With few rows (decoding) the time goes into reading B: see kernels/gemm_rows-inl.h. 16-bit
+// weights that lie along k have an order of their own: kernels/gemm_lanes-inl.h.
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
@@ -240,6 +242,10 @@ void many_rows(const Job<T>& job) {
 template <class T>
 void run(const Job<T>& job) {
   if constexpr (std::is_same_v<T, float>) {
+    if (takes_lanes(job)) {
+      lane_product(job);
+      return;
+    }
     if (takes_few_rows(job)) {
       few_rows(job);
       return;

@@ -138,17 +138,15 @@ void pack_rows(const Job<T>& job, int64_t row, int64_t rows, T* panel) {
   }
 }
 
-/// to [depth][kStreams] = `depth` elements of kStreams rows, from element k on.
-template <class B>
-void pack_turned(const B* type, const uint8_t* const* row, int64_t k, int64_t depth, float* to,
-                 int64_t to_stride) {
+/// to [depth][kStreams] = `depth` floats of kStreams rows, from element k on.
+inline void pack_turned(const uint8_t* const* row, int64_t k, int64_t depth, float* to,
+                        int64_t to_stride) {
   const hn::ScalableTag<float> d;
-  constexpr auto kSize = static_cast<int64_t>(sizeof(B));
   int64_t i = 0;
-  for (; i + kPiece<B> <= depth; i += kPiece<B>) {
-    FloatVec value[kPiece<B>][kStreamVectors];
-    load_turned(type, row, (k + i) * kSize, value);
-    for (int64_t j = 0; j < kPiece<B>; ++j) {
+  for (; i + kPiece <= depth; i += kPiece) {
+    FloatVec value[kPiece][kStreamVectors];
+    load_turned(row, (k + i) * 4, value);
+    for (int64_t j = 0; j < kPiece; ++j) {
       for (int64_t v = 0; v < kStreamVectors; ++v) {
         hn::StoreU(value[j][v], d,
                    to + (i + j) * to_stride + v * static_cast<int64_t>(hn::Lanes(d)));
@@ -157,7 +155,7 @@ void pack_turned(const B* type, const uint8_t* const* row, int64_t k, int64_t de
   }
   for (; i < depth; ++i) {
     for (int64_t j = 0; j < kStreams; ++j) {
-      to[i * to_stride + j] = widen(reinterpret_cast<const B*>(row[j])[k + i]);
+      to[i * to_stride + j] = reinterpret_cast<const float*>(row[j])[k + i];
     }
   }
 }
@@ -182,16 +180,15 @@ void pack_b(const Job<T>& job, int64_t column, int64_t width, int64_t k, int64_t
   constexpr int64_t kWidth = columns<T>();
   if constexpr (std::is_same_v<T, float> && kWidth % kStreams == 0) {
     if (job.b.row_stride == 1) {
-      with_type<T>(job.b, [&](const auto* data) {
-        const uint8_t* row[kWidth];
-        for (int64_t j = 0; j < kWidth; ++j) {  // past the end the last column again
-          row[j] = reinterpret_cast<const uint8_t*>(data + (column + std::min(j, width - 1)) *
-                                                               job.b.column_stride);
-        }
-        for (int64_t j = 0; j < kWidth; j += kStreams) {
-          pack_turned(data, row + j, k, depth, panel + j, kWidth);
-        }
-      });
+      const auto* data = static_cast<const float*>(job.b.data);
+      const uint8_t* row[kWidth];
+      for (int64_t j = 0; j < kWidth; ++j) {  // past the end the last column again
+        row[j] = reinterpret_cast<const uint8_t*>(data + (column + std::min(j, width - 1)) *
+                                                             job.b.column_stride);
+      }
+      for (int64_t j = 0; j < kWidth; j += kStreams) {
+        pack_turned(row + j, k, depth, panel + j, kWidth);
+      }
       return;
     }
   }

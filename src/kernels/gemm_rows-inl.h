@@ -17,9 +17,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-constexpr int64_t kFewRows = 32;   // up to here B is read tile by tile
-constexpr int64_t kShallow = 64;   // k at a time: a turn of B stays in L1
-constexpr int64_t kStraight = 16;  // rows of B at a time where its rows are read as they lie
+constexpr int64_t kFewRows = 32;        // up to here B is read tile by tile
+constexpr int64_t kFewRowsAlong = 192;  // the same where B lies along k and must be turned anyway
+constexpr int64_t kShallow = 64;        // k at a time: a turn of B stays in L1
+constexpr int64_t kStraight = 16;       // rows of B at a time where its rows are read as they lie
 
 /// A packed for few rows, and where its rows begin.
 struct FewRowsA {
@@ -36,11 +37,9 @@ struct FewRowsA {
 
 /// One row of A times kStreams columns of B that lie along k, from the registers in which they are
 /// turned.
-template <class B>
-void multiply_row(const B* type, const FewRowsA& a, const uint8_t* const* row, float* c) {
+inline void multiply_row(const FewRowsA& a, const uint8_t* const* row, float* c) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  constexpr auto kSize = static_cast<int64_t>(sizeof(B));
   FloatVec sum[kStreamVectors];
   for (int64_t v = 0; v < kStreamVectors; ++v) {
     sum[v] = hn::LoadU(d, c + v * lanes);
@@ -49,11 +48,11 @@ void multiply_row(const B* type, const FewRowsA& a, const uint8_t* const* row, f
     const float* HWY_RESTRICT x = a.at(0, block);
     const int64_t depth = std::min(kDepth, a.job.k - block);
     int64_t k = 0;
-    for (; k + kPiece<B> <= depth; k += kPiece<B>) {
-      FloatVec value[kPiece<B>][kStreamVectors];
-      load_turned(type, row, (block + k) * kSize, value);
-      HWY_UNROLL(8)
-      for (int64_t i = 0; i < kPiece<B>; ++i) {
+    for (; k + kPiece <= depth; k += kPiece) {
+      FloatVec value[kPiece][kStreamVectors];
+      load_turned(row, (block + k) * 4, value);
+      HWY_UNROLL(16)
+      for (int64_t i = 0; i < kPiece; ++i) {
         const auto factor = hn::Set(d, x[k + i]);
         for (int64_t v = 0; v < kStreamVectors; ++v) {
           sum[v] = hn::MulAdd(factor, value[i][v], sum[v]);
@@ -62,7 +61,7 @@ void multiply_row(const B* type, const FewRowsA& a, const uint8_t* const* row, f
     }
     for (; k < depth; ++k) {
       HWY_ALIGN float rest[kStreams];
-      pack_turned(type, row, block + k, 1, rest, kStreams);
+      pack_turned(row, block + k, 1, rest, kStreams);
       for (int64_t v = 0; v < kStreamVectors; ++v) {
         sum[v] = hn::MulAdd(hn::Set(d, x[k]), hn::Load(d, rest + v * lanes), sum[v]);
       }
@@ -75,19 +74,18 @@ void multiply_row(const B* type, const FewRowsA& a, const uint8_t* const* row, f
 
 /// Columns of B that lie along k: kStreams of them side by side, each read on into the next.
 /// `turned` is [m, places] in the streams' order and holds what the sums start from.
-template <class B>
-void tile_by_streams(const FewRowsA& a, const B* b, const Streams& streams, float* turned) {
+inline void tile_by_streams(const FewRowsA& a, const float* b, const Streams& streams,
+                            float* turned) {
   const Job<float>& job = a.job;
   const int64_t stride = streams.places();
-  constexpr int64_t kBytes = kShallow * static_cast<int64_t>(sizeof(B));
+  constexpr int64_t kBytes = kShallow * static_cast<int64_t>(sizeof(float));
   HWY_ALIGN float panel[kShallow * kStreams];
   const uint8_t* row[kStreams];
   for (int64_t turn = 0; turn < streams.turns; ++turn) {
     float* sums = turned + turn * kStreams;
-    streams.rows(reinterpret_cast<const uint8_t*>(b),
-                 job.b.column_stride * static_cast<int64_t>(sizeof(B)), turn, row);
+    streams.rows(reinterpret_cast<const uint8_t*>(b), job.b.column_stride * 4, turn, row);
     if (job.m == 1) {
-      multiply_row(b, a, row, sums);
+      multiply_row(a, row, sums);
       continue;
     }
     for (int64_t k = 0; k < job.k; k += kShallow) {
@@ -97,7 +95,7 @@ void tile_by_streams(const FewRowsA& a, const B* b, const Streams& streams, floa
           fetch_later(row[j] + k / kShallow * kBytes + kBytes + byte);
         }
       }
-      pack_turned(b, row, k, depth, panel, kStreams);
+      pack_turned(row, k, depth, panel, kStreams);
       for (int64_t p = 0; p < a.count(); ++p) {
         run_micro_kernel<AsRows, kStreamVectors>(a.rows(p), a.at(p, k), panel, kStreams, depth,
                                                  sums + p * kRows * stride, stride, false);
@@ -127,11 +125,12 @@ void tile_by_rows(const FewRowsA& a, const B* b, int64_t width, float* sums, int
   }
 }
 
-/// Whether few_rows() takes this product: one of B's strides is 1.
+/// Whether few_rows() takes this product: one of B's strides is 1 (16-bit weights along k are not
+/// its: gemm_lanes-inl.h).
 template <class T>
 bool takes_few_rows(const Job<T>& job) {
-  return std::is_same_v<T, float> && job.m <= kFewRows &&
-         (job.b.row_stride == 1 || job.b.column_stride == 1);
+  return job.b.row_stride == 1 ? job.m <= kFewRowsAlong
+                               : job.b.column_stride == 1 && job.m <= kFewRows;
 }
 
 /// One tile of C, columns [begin, begin + width), into `sums` [m, width].
@@ -180,7 +179,7 @@ inline void few_rows_tile(const FewRowsA& a, int64_t begin, int64_t width, float
                                              turned.data() + p * kRows * places, places, false);
         }
       }
-    } else {
+    } else if constexpr (std::is_same_v<decltype(data), const float*>) {
       tile_by_streams(a, from, streams, turned.data());
     }
     for (int64_t r = 0; r < job.m; ++r) {
@@ -194,10 +193,10 @@ inline void few_rows(const Job<float>& job) {
   const int64_t panels = (job.m + kRows - 1) / kRows;
   const int64_t a_panel = blocks_of(job) * kRows * kDepth;
   Scratch<float> packed_a(panels * a_panel);
-  for (int64_t p = 0; p < panels; ++p) {
+  parallel_for(panels, [&](int64_t p) {
     pack_rows(job, p * kRows, std::min<int64_t>(kRows, job.m - p * kRows),
               packed_a.data() + p * a_panel);
-  }
+  });
   const FewRowsA a{job, packed_a.data()};
   const int64_t tile = streamed_tile(job.n);
   parallel_for((job.n + tile - 1) / tile, [&](int64_t index) {

@@ -236,6 +236,22 @@ HWY_INLINE void add_blocks(const QuantizedRows& x, int64_t r, int64_t block, int
   }
 }
 
+/// The scales of a column's blocks.
+template <class Block>
+HWY_INLINE void copy_scales(const Block* column, int64_t blocks, Half* scales) {
+  constexpr int64_t kStep = 8;
+  int64_t b = 0;
+  for (; b + kStep <= blocks; b += kStep) {
+    HWY_UNROLL(8)
+    for (int64_t i = 0; i < kStep; ++i) {
+      scales[b + i] = column[b + i].scale;
+    }
+  }
+  for (; b < blocks; ++b) {
+    scales[b] = column[b].scale;
+  }
+}
+
 /// `count` (up to kStreams) columns, one after the other in memory, times `rows` rows of x.
 template <class Format, class Block>
 void multiply_columns(const Block* first, int64_t stride, int64_t count, const QuantizedRows& x,
@@ -248,9 +264,7 @@ void multiply_columns(const Block* first, int64_t stride, int64_t count, const Q
     for (int64_t j = 0; j < kStreams; ++j) {  // past the end the last column again
       const Block* column = first + HWY_MIN(j, count - 1) * stride + block;
       HWY_ALIGN Half halves[kColumnBlocks];
-      for (int64_t b = 0; b < blocks; ++b) {
-        halves[b] = column[b].scale;
-      }
+      copy_scales(column, blocks, halves);
       column_sums<Format>(column, x, rows, block, blocks, part.whole[0][j],
                           kStreams * kColumnBlocks);
       for (int64_t b = 0; b < blocks; b += lanes) {

@@ -52,70 +52,63 @@ HWY_INLINE void load_words(const uint8_t* const* row, int64_t offset, WordVec* w
 constexpr int64_t kStreams = 16;
 constexpr int64_t kStreamVectors = kStreams / static_cast<int64_t>(hn::MaxLanes(Words()));
 
-/// Elements of T in 16 bytes.
-template <class T>
-constexpr int64_t kPiece = 16 / static_cast<int64_t>(sizeof(T));
-
 using FloatVec = hn::Vec<hn::ScalableTag<float>>;
+/// Floats of a stream that are turned at a time: a cache line where a vector holds one, for lines
+/// of 16 streams may all want the same few places of L1; else 16 bytes.
+constexpr int64_t kPiece = kStreamVectors == 1 ? 16 : 4;
 
-/// kPiece elements at byte `offset` of kStreams rows as f32: value[k][v] holds element k of the
-/// rows of vector v.
-HWY_INLINE void load_turned(const float*, const uint8_t* const* row, int64_t offset,
-                            FloatVec (*value)[kStreamVectors]) {
-  const hn::ScalableTag<float> d;
+/// 16 floats at byte `offset` of 16 rows: value[k] holds element k of every row.
+template <class D>
+HWY_INLINE void load_lines(D d, const uint8_t* const* row, int64_t offset, hn::Vec<D>* value) {
+  const hn::Repartition<double, D> pairs;
+  hn::Vec<D> four[16];  // [4i + j]: element j of each block of four, rows 4i … 4i + 3
   HWY_UNROLL(4)
-  for (int64_t v = 0; v < kStreamVectors; ++v) {
-    WordVec words[4];
-    load_words(row + v * static_cast<int64_t>(hn::MaxLanes(d)), offset, words);
-    for (int k = 0; k < 4; ++k) {
-      value[k][v] = hn::BitCast(d, words[k]);
-    }
+  for (int i = 0; i < 16; i += 4) {
+    const auto line = [&](int r) HWY_ATTR {
+      return hn::LoadU(d, reinterpret_cast<const float*>(row[i + r] + offset));
+    };
+    const auto a = line(0);
+    const auto b = line(1);
+    const auto e = line(2);
+    const auto f = line(3);
+    const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));
+    const auto ab_high = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
+    const auto ef_low = hn::BitCast(pairs, hn::InterleaveLower(d, e, f));
+    const auto ef_high = hn::BitCast(pairs, hn::InterleaveUpper(d, e, f));
+    four[i] = hn::BitCast(d, hn::InterleaveLower(pairs, ab_low, ef_low));
+    four[i + 1] = hn::BitCast(d, hn::InterleaveUpper(pairs, ab_low, ef_low));
+    four[i + 2] = hn::BitCast(d, hn::InterleaveLower(pairs, ab_high, ef_high));
+    four[i + 3] = hn::BitCast(d, hn::InterleaveUpper(pairs, ab_high, ef_high));
+  }
+  HWY_UNROLL(4)
+  for (int j = 0; j < 4; ++j) {  // blocks of four vectors, turned: element 4b + j from block b
+    const auto even_low = hn::ConcatLowerLower(d, four[8 + j], four[j]);
+    const auto even_high = hn::ConcatUpperUpper(d, four[8 + j], four[j]);
+    const auto odd_low = hn::ConcatLowerLower(d, four[12 + j], four[4 + j]);
+    const auto odd_high = hn::ConcatUpperUpper(d, four[12 + j], four[4 + j]);
+    value[j] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(odd_low), even_low);
+    value[4 + j] = hn::OddEvenBlocks(odd_low, hn::SwapAdjacentBlocks(even_low));
+    value[8 + j] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(odd_high), even_high);
+    value[12 + j] = hn::OddEvenBlocks(odd_high, hn::SwapAdjacentBlocks(even_high));
   }
 }
-HWY_INLINE void load_turned(const BFloat16*, const uint8_t* const* row, int64_t offset,
+
+/// kPiece floats at byte `offset` of kStreams rows: value[k][v] holds element k of the rows of
+/// vector v.
+template <class D = hn::ScalableTag<float>>
+HWY_INLINE void load_turned(const uint8_t* const* row, int64_t offset,
                             FloatVec (*value)[kStreamVectors]) {
-  const hn::ScalableTag<float> d;
-  const Words d32;
-  HWY_UNROLL(4)
-  for (int64_t v = 0; v < kStreamVectors; ++v) {
-    WordVec words[4];
-    load_words(row + v * static_cast<int64_t>(hn::MaxLanes(d)), offset, words);
-    for (int k = 0; k < 4; ++k) {
-      value[2 * k][v] = hn::BitCast(d, hn::ShiftLeft<16>(words[k]));
-      value[2 * k + 1][v] =
-          hn::BitCast(d, hn::And(words[k], hn::Set(d32, static_cast<int32_t>(0xffff0000u))));
-    }
-  }
-}
-/// A whole vector of f16 to two of f32.
-template <class D, class V16>
-HWY_INLINE void widen_halves(D d, V16 v, hn::Vec<D>& first, hn::Vec<D>& second) {
-  const hn::Repartition<uint16_t, D> d16;
-#if HWY_TARGET <= HWY_AVX2
-  const hn::Half<decltype(d16)> half;
-  const hn::Rebind<hwy::float16_t, D> d_half;
-  first = hn::PromoteTo(d, hn::BitCast(d_half, hn::LowerHalf(half, v)));
-  second = hn::PromoteTo(d, hn::BitCast(d_half, hn::UpperHalf(half, v)));
-#else
-  HWY_ALIGN Half buffer[hn::MaxLanes(d16)];
-  hn::Store(v, d16, &buffer[0].bits);
-  first = load(d, buffer);
-  second = load(d, buffer + hn::MaxLanes(d));
-#endif
-}
-HWY_INLINE void load_turned(const Half*, const uint8_t* const* row, int64_t offset,
-                            FloatVec (*value)[kStreamVectors]) {
-  const hn::ScalableTag<float> d;
-  const hn::Repartition<uint16_t, Words> d16;
-  HWY_UNROLL(4)
-  for (int64_t v = 0; v < kStreamVectors; ++v) {
-    WordVec words[4];
-    load_words(row + v * static_cast<int64_t>(hn::MaxLanes(d)), offset, words);
-    for (int k = 0; k < 4; k += 2) {
-      const auto a = hn::BitCast(d16, words[k]);
-      const auto b = hn::BitCast(d16, words[k + 1]);
-      widen_halves(d, hn::ConcatEven(d16, b, a), value[2 * k][v], value[2 * k + 2][v]);
-      widen_halves(d, hn::ConcatOdd(d16, b, a), value[2 * k + 1][v], value[2 * k + 3][v]);
+  const D d;
+  if constexpr (hn::MaxLanes(D()) == 16) {
+    load_lines(d, row, offset, &value[0][0]);
+  } else {
+    HWY_UNROLL(4)
+    for (int64_t v = 0; v < kStreamVectors; ++v) {
+      WordVec words[4];
+      load_words(row + v * static_cast<int64_t>(hn::MaxLanes(d)), offset, words);
+      for (int k = 0; k < 4; ++k) {
+        value[k][v] = hn::BitCast(d, words[k]);
+      }
     }
   }
 }

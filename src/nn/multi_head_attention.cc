@@ -45,6 +45,22 @@ Tensor merge_heads(const Tensor& x) {
   return reshape(transpose(x, 1, 2), {x.size(0) * x.size(2), x.size(1) * x.size(3)});
 }
 
+/// fn(i) for every sequence that decodes, on all threads where nobody watches.
+template <class Fn>
+void for_each_sequence(int64_t count, const Fn& fn) {
+  const auto one = [&fn](int64_t i) {
+    const NoGrad no_grad;
+    fn(i);
+  };
+  if (Observer::current() == nullptr && count > 1) {
+    parallel_for(count, one);
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    one(i);
+  }
+}
+
 }  // namespace
 
 MultiHeadAttention::MultiHeadAttention(Linear q, Linear k, Linear v, Linear out,
@@ -139,8 +155,7 @@ Tensor MultiHeadAttention::attend_cached(const Tensor& q, const Pass& pass, int6
                                          bool cross) const {
   const Layout& layout = pass.layout;
   std::vector<Tensor> parts(static_cast<size_t>(layout.batch));
-  auto one = [&](int64_t i) {
-    const NoGrad no_grad;
+  for_each_sequence(layout.batch, [&](int64_t i) {
     SequenceCache& caches = *pass.caches[static_cast<size_t>(i)];
     const KvCache& cache = (cross ? caches.cross : caches.self)[static_cast<size_t>(layer)];
     const int64_t keys = cache.length() - cache.first();
@@ -150,14 +165,7 @@ Tensor MultiHeadAttention::attend_cached(const Tensor& q, const Pass& pass, int6
     }
     parts[static_cast<size_t>(i)] =
         merge_heads(attention(as_sequence(q, layout, i), cache.keys(), cache.values(), options));
-  };
-  if (Observer::current() == nullptr && layout.batch > 1) {
-    parallel_for(layout.batch, one);
-  } else {
-    for (int64_t i = 0; i < layout.batch; ++i) {
-      one(i);
-    }
-  }
+  });
   return layout.batch == 1 ? parts.front() : concat(parts, 0);
 }
 
@@ -195,10 +203,10 @@ Tensor MultiHeadAttention::operator()(const Tensor& rows, const Pass& pass, int6
   if (pass.caches.empty()) {
     z = attend(q, k, v, pass.layout, pass.layout, pass.bias, pass.training);
   } else {
-    for (int64_t i = 0; i < pass.layout.batch; ++i) {
+    for_each_sequence(pass.layout.batch, [&](int64_t i) {
       pass.caches[static_cast<size_t>(i)]->self[static_cast<size_t>(layer)].append(
           as_sequence(k, pass.layout, i), as_sequence(v, pass.layout, i));
-    }
+    });
     z = attend_cached(q, pass, layer, false);
   }
   z = observe("hook_z", z);

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
+#include <vector>
 
 #include "heed/ops.h"
 #include "support/check.h"
@@ -31,6 +33,46 @@ TEST(FewRows, GiveTheBitsOfManyRows) {
           expect_same_bits(linear(some, turned, {}, {.layout = WeightLayout::in_out}), first(wide),
                            std::to_string(rows) + " rows, [in, out]");
         }
+      });
+    }
+  }
+}
+
+/// Σ x[k] · w[k] in the order of 16-bit weights: a chain for every 16th k, then fours, then the
+/// fours' sums. `fused`: the machine rounds a multiply-add once.
+float sum_of_chains(const float* x, const float* w, int64_t k, bool fused) {
+  float chain[16] = {};
+  for (int64_t i = 0; i < (k + 15) / 16 * 16; ++i) {
+    const float a = i < k ? x[i] : 0.0f;
+    const float b = i < k ? w[i] : 0.0f;
+    chain[i % 16] = fused ? std::fma(a, b, chain[i % 16]) : a * b + chain[i % 16];
+  }
+  float four[4];
+  for (int i = 0; i < 4; ++i) {
+    const float* c = chain + 4 * i;
+    four[i] = (c[0] + c[2]) + (c[1] + c[3]);
+  }
+  return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+TEST(FewRows, SixteenBitWeightsAreAddedInOneOrder) {
+  constexpr int64_t kRows = 9;
+  constexpr int64_t kColumns = 21;
+  for (const int64_t k : {1, 16, 71, 160}) {
+    const Tensor x = random_normal({kRows, k}, DType::f32, 6);
+    for (const DType type : {DType::f16, DType::bf16}) {
+      const Tensor w = random_normal({kColumns, k}, DType::f32, 7).to(type);
+      const std::vector<float> wide = w.to(DType::f32).to_vector<float>();
+      for_each_target([&](const char* target) {
+        const bool fused = !std::string_view(target).starts_with("SS");  // SSSE3, SSE4
+        std::vector<float> expected;
+        for (int64_t r = 0; r < kRows; ++r) {
+          for (int64_t c = 0; c < kColumns; ++c) {
+            expected.push_back(
+                sum_of_chains(x.data<float>() + r * k, wide.data() + c * k, k, fused));
+          }
+        }
+        expect_same_bits(linear(x, w, {}), Tensor::from(expected, {kRows, kColumns}), target);
       });
     }
   }

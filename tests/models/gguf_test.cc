@@ -94,7 +94,7 @@ TEST_P(Quantised, GivesWhatItsWeightsGive) {
   if (is_quantized(type)) {
     expect_norm_close(actual, expected, 0.02, "logits");
   } else {
-    expect_same_bits(actual, expected, "logits");
+    expect_norm_close(actual, expected, 1e-6, "logits");  // 16-bit weights: another order of sums
   }
   const double allowed = type == DType::q4_0 ? 0.3 : type == DType::f32 ? 1e-6 : 0.02;
   expect_norm_close(actual, results(*model, ids), allowed, "against the exact model");

@@ -29,7 +29,7 @@ struct Init {
   static Init normal(double deviation) { return {Kind::normal, deviation}; }
   static Init uniform(double bound) { return {Kind::uniform, bound}; }
   /// PyTorch's default for Linear: uniform in ±1/sqrt(in).
-  static Init fan_in(int64_t in);
+  HEED_API static Init fan_in(int64_t in);
 };
 
 struct Parameter {
@@ -220,7 +220,7 @@ struct Pass {
   std::vector<Tensor> cached_bias;  ///< likewise with caches, one a sequence: [1, H, Tq, Tk]
 
   /// Position of each row in its sequence (cached length included), i64 [rows].
-  Tensor positions() const;
+  HEED_API Tensor positions() const;
 };
 
 /// Rotary embeddings: tables of cos and sin [positions, width/2], which grow as positions are

@@ -51,7 +51,8 @@ BlockReader::BlockReader(const std::filesystem::path& path) : file_(path.string(
 
 BlockReader::~BlockReader() { close(descriptor_); }
 
-bool BlockReader::append(std::string& buffer) {
+/// Appends up to a block of the file as it is.
+void BlockReader::read_block(std::string& buffer) {
   const size_t old = buffer.size();
   buffer.resize(old + kBlock);
   size_t filled = 0;
@@ -67,11 +68,53 @@ bool BlockReader::append(std::string& buffer) {
     filled += static_cast<size_t>(got);
   }
   buffer.resize(old + filled);
-  if (done_ == 0 && std::string_view(buffer).substr(old).starts_with("\xef\xbb\xbf")) {
-    buffer.erase(old, 3);
-  }
   done_ += static_cast<int64_t>(filled);
-  return filled > 0;
+}
+
+/// Appends up to a block of what the file unpacks to.
+void BlockReader::unpack_block(std::string& buffer) {
+  const size_t old = buffer.size();
+  buffer.resize(old + kBlock);
+  size_t filled = 0;
+  bool more = true;
+  while (filled < kBlock && more) {
+    std::string_view rest = packed_;
+    const size_t made = unpacker_->unpack(rest, buffer.data() + old + filled, kBlock - filled);
+    filled += made;
+    packed_.erase(0, packed_.size() - rest.size());
+    if (made == 0 && packed_.empty()) {
+      read_block(packed_);
+      more = !packed_.empty();
+    }
+  }
+  if (!more) {
+    unpacker_->finish();
+  }
+  buffer.resize(old + filled);
+}
+
+bool BlockReader::append(std::string& buffer) {
+  const size_t old = buffer.size();
+  if (!begun_) {
+    read_block(buffer);
+    if (is_gzip(std::string_view(buffer).substr(old))) {
+      unpacker_ = std::make_unique<Unpacker>(file_);
+      packed_ = buffer.substr(old);
+      buffer.resize(old);
+      unpack_block(buffer);
+    }
+    if (std::string_view(buffer).substr(old).starts_with("\xef\xbb\xbf")) {
+      buffer.erase(old, 3);
+      begun_ = true;
+      return true;
+    }
+    begun_ = true;
+  } else if (unpacker_ != nullptr) {
+    unpack_block(buffer);
+  } else {
+    read_block(buffer);
+  }
+  return buffer.size() > old;
 }
 
 std::string LineReader::where() const { return fmt::format("{}:{}", reader_.file(), line_); }

@@ -3,12 +3,16 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
+
+#include "io/gzip.h"
 
 namespace heed {
 
 /// A regular file from its beginning to its end in blocks: constant memory for a file of any size.
+/// What is gzipped is unpacked on the way.
 class BlockReader {
  public:
   explicit BlockReader(const std::filesystem::path& path);
@@ -20,12 +24,18 @@ class BlockReader {
   /// left out.
   bool append(std::string& buffer);
   const std::string& file() const { return file_; }
-  int64_t done() const { return done_; }  ///< bytes so far
+  int64_t done() const { return done_; }  ///< bytes of the file so far
 
  private:
+  void read_block(std::string& buffer);
+  void unpack_block(std::string& buffer);
+
   std::string file_;
   int descriptor_ = -1;
   int64_t done_ = 0;
+  bool begun_ = false;
+  std::unique_ptr<Unpacker> unpacker_;
+  std::string packed_;  // read, not yet unpacked
 };
 
 /// Lines of UTF-8 text without their ends (LF or CRLF), with their numbers.

@@ -191,13 +191,20 @@ class Columns final : public TableReader {
 
 TableReader::~TableReader() = default;
 
+namespace {
+/// Of a table that may be gzipped.
+std::string kind_of(const std::filesystem::path& path) {
+  return (path.extension() == ".gz" ? path.stem() : path).extension().string();
+}
+}  // namespace
+
 bool is_table(const std::filesystem::path& path) {
-  const std::string extension = path.extension().string();
+  const std::string extension = kind_of(path);
   return extension == ".jsonl" || extension == ".tsv" || extension == ".csv";
 }
 
 std::unique_ptr<TableReader> open_table(const std::filesystem::path& path, const Row& columns) {
-  const std::string extension = path.extension().string();
+  const std::string extension = kind_of(path);
   if (extension == ".jsonl") {
     return std::make_unique<JsonLines>(path, columns);
   }

@@ -8,7 +8,7 @@
 namespace heed {
 
 // Marked here and not in nn.h, which most files include: Init itself is no exported class.
-HEED_API Init Init::fan_in(int64_t in) { return uniform(1.0 / std::sqrt(static_cast<double>(in))); }
+Init Init::fan_in(int64_t in) { return uniform(1.0 / std::sqrt(static_cast<double>(in))); }
 
 struct Scope::State {
   bool fresh = true;

@@ -122,7 +122,7 @@ SequenceCache SequenceCache::copy() const {
   return other;
 }
 
-HEED_API Tensor Pass::positions() const {
+Tensor Pass::positions() const {
   Tensor result = Tensor::empty({layout.rows()}, DType::i64);
   int64_t* out = result.data<int64_t>();
   for (int64_t sequence = 0; sequence < layout.batch; ++sequence) {

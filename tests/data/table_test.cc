@@ -4,6 +4,7 @@
 
 #include "data/stream.h"
 #include "data/support.h"
+#include "support/gzip.h"
 
 namespace heed {
 namespace {
@@ -40,6 +41,35 @@ TEST(Table, JsonLinesHaveNamesInAnyOrder) {
   test::TemporaryFolder folder;
   put(folder / "a.jsonl", "{\"label\": 3, \"text\": \"가\"}\n\n{\"text\":\"b\",\"label\":true}");
   EXPECT_EQ(rows_of(folder / "a.jsonl", {"text", "label"}), (Rows{{"가", "3"}, {"b", "true"}}));
+}
+
+TEST(Table, GzippedTablesAreRead) {
+  test::TemporaryFolder folder;
+  const Rows wanted{{"x", "one"}, {"y", "둘"}};
+  put(folder / "a.tsv.gz", test::gzipped("\xef\xbb\xbflabel\ttext\nx\tone\ny\t둘\n"));
+  put(folder / "a.csv.gz", test::gzipped("text,label\none,x\n둘,y\n"));
+  // Two gzip files, one after the other, are one; the name need not tell.
+  put(folder / "a.jsonl", test::gzipped("{\"label\":\"x\",\"text\":\"one\"}\n") +
+                              test::gzipped("{\"label\":\"y\",\"text\":\"둘\"}\n"));
+  for (const char* name : {"a.tsv.gz", "a.csv.gz", "a.jsonl"}) {
+    EXPECT_TRUE(is_table(folder / name));
+    EXPECT_EQ(rows_of(folder / name, {"label", "text"}), wanted) << name;
+  }
+  EXPECT_FALSE(is_table(folder / "a.txt.gz"));
+  const std::string packed = read_file(folder / "a.tsv.gz");
+  for (const std::string& bad :
+       {packed.substr(0, 3), packed.substr(0, packed.size() - 1), packed + "x"}) {
+    put(folder / "bad.tsv.gz", bad);
+    EXPECT_NE(error_of([&] {
+                rows_of(folder / "bad.tsv.gz", {"label", "text"});
+              }).find("gzip"),
+              std::string::npos);
+  }
+  put(folder / "c.tsv.gz", test::gzipped("a\tb\nc\n"));
+  EXPECT_NE(error_of([&] {
+              rows_of(folder / "c.tsv.gz", {"label", "text"});
+            }).find("c.tsv.gz:2"),
+            std::string::npos);
 }
 
 TEST(Table, ErrorsNameTheLine) {

@@ -3,6 +3,7 @@
 #include "data/shard.h"
 #include "data/support.h"
 #include "heed/parallel.h"
+#include "support/gzip.h"
 
 namespace heed {
 namespace {
@@ -53,6 +54,9 @@ TEST_F(TextData, StreamedTokensAreThoseOfTheWholeText) {
     EXPECT_EQ(all_tokens(shard), std::vector<int64_t>(whole.begin(), whole.end()));
   }
   set_thread_count(2);
+  // Gzipped, in blocks that end anywhere.
+  const TokenShard packed = load_text(file("b.txt.gz", test::gzipped(text)), tokenizer, options_);
+  EXPECT_EQ(all_tokens(packed), std::vector<int64_t>(whole.begin(), whole.end()));
 }
 
 TEST_F(TextData, ShardsAreMadeOnceAndAgainForOtherData) {

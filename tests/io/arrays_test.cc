@@ -1,6 +1,5 @@
 // NumPy's and MNIST's array files.
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <fstream>
 
@@ -9,18 +8,12 @@
 #include "heed/io.h"
 #include "io/gzip.h"
 #include "support/data.h"
+#include "support/gzip.h"
 
 namespace heed {
 namespace {
 
-std::string gzipped(const std::string& text) {
-  const test::TemporaryFolder folder;
-  const auto path = folder / "a.gz";
-  gzFile file = gzopen(path.c_str(), "wb");
-  gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
-  gzclose(file);
-  return read_file(path);
-}
+using test::gzipped;
 
 class Arrays : public testing::Test {
  protected:

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "heed/autograd.h"
 
 namespace heed::test {
 namespace {

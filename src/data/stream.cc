@@ -78,14 +78,17 @@ void BlockReader::unpack_block(std::string& buffer) {
   size_t filled = 0;
   bool more = true;
   while (filled < kBlock && more) {
+    bool at_end = false;
+    if (packed_.size() < 2) {  // the mark of a gzip file, two bytes, is looked at whole
+      const int64_t before = done_;
+      read_block(packed_);
+      at_end = done_ == before;
+    }
     std::string_view rest = packed_;
     const size_t made = unpacker_->unpack(rest, buffer.data() + old + filled, kBlock - filled);
     filled += made;
     packed_.erase(0, packed_.size() - rest.size());
-    if (made == 0 && packed_.empty()) {
-      read_block(packed_);
-      more = !packed_.empty();
-    }
+    more = made > 0 || !packed_.empty() || !at_end;
   }
   if (!more) {
     unpacker_->finish();

@@ -12,23 +12,20 @@ constexpr int64_t kSegment = int64_t{64} << 20;  // asked of the system at a tim
 
 /// Memory on a 2 MiB boundary: over-maps by one huge page and cuts the ends.
 char* map_huge(int64_t bytes) {
-  const int64_t padded = bytes + kHuge;
-  void* raw = mmap(nullptr, static_cast<size_t>(padded), PROT_READ | PROT_WRITE,
+  void* raw = mmap(nullptr, static_cast<size_t>(bytes + kHuge), PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED) {
     return nullptr;
   }
-  const auto address = reinterpret_cast<int64_t>(raw);
-  const int64_t begin = (address + kHuge - 1) / kHuge * kHuge;
-  if (begin > address) {
-    munmap(raw, static_cast<size_t>(begin - address));
+  const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(raw) % kHuge);
+  const int64_t head = past == 0 ? 0 : kHuge - past;
+  char* begin = static_cast<char*>(raw) + head;
+  if (head > 0) {
+    munmap(raw, static_cast<size_t>(head));
   }
-  const int64_t tail = address + padded - (begin + bytes);
-  if (tail > 0) {
-    munmap(reinterpret_cast<void*>(begin + bytes), static_cast<size_t>(tail));
-  }
-  madvise(reinterpret_cast<void*>(begin), static_cast<size_t>(bytes), MADV_HUGEPAGE);
-  return reinterpret_cast<char*>(begin);
+  munmap(begin + bytes, static_cast<size_t>(kHuge - head));
+  madvise(begin, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+  return begin;
 }
 
 }  // namespace

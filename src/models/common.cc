@@ -185,7 +185,7 @@ Tensor TokenRows::to_batch(const Tensor& rows) const {
 Tensor TokenRows::pick(const Tensor& values) const {
   check(values.shape() == Shape({batch, length}), "forward",
         "{} per-token values for {} x {} tokens", values.shape(), batch, length);
-  const Tensor flat = reshape(values.to(DType::i64).contiguous(), {batch * length});
+  Tensor flat = reshape(values.to(DType::i64).contiguous(), {batch * length});
   if (!places.defined()) {
     return flat;
   }

@@ -182,7 +182,7 @@ class Vit final : public Model {
 
   /// Positions of the class token and of a grid of patches, [1 + count, width].
   Tensor positions_for(Grid grid) const {
-    const Tensor all = reshape(positions_, {1 + grid_.count(), width_});
+    Tensor all = reshape(positions_, {1 + grid_.count(), width_});
     if (grid == grid_) {
       return all;
     }

@@ -155,7 +155,7 @@ Tensor bigbird_random_blocks(int64_t heads, int64_t blocks, int64_t random, Rand
         "{} heads, {} blocks, {} random ones", heads, blocks, random);
   check(hf_compat || blocks - 5 >= random, "bigbird_random_blocks",
         "{} blocks leave fewer than {} beside the window and the ends", blocks, random);
-  const Tensor table = Tensor::zeros({heads, blocks - 2, random}, DType::i64);
+  Tensor table = Tensor::zeros({heads, blocks - 2, random}, DType::i64);
   if (hf_compat) {
     return table;
   }

@@ -64,7 +64,7 @@ void check_inputs(const LongformerInputs& in) {
 
 /// Key j is real, and not global: u8 [B, T].
 Tensor local_keys(const LongformerInputs& in) {
-  const Tensor keep = Tensor::full({in.q.size(0), in.q.size(2)}, 1, DType::u8);
+  Tensor keep = Tensor::full({in.q.size(0), in.q.size(2)}, 1, DType::u8);
   const auto clear = [&](const Tensor& mask, bool where) {
     const Tensor flags = mask.to(DType::u8).contiguous();
     for (int64_t i = 0; i < keep.numel(); ++i) {

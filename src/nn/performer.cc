@@ -161,7 +161,7 @@ Tensor performer_projection(int64_t features, int64_t depth, RandomKey key) {
   check(features > 0 && depth > 0, "performer_projection", "{} features of depth {}", features,
         depth);
   Random draw(key.seed, key.stream);
-  const Tensor result = Tensor::empty({features, depth});
+  Tensor result = Tensor::empty({features, depth});
   const auto n = static_cast<size_t>(depth);
   std::vector<std::vector<double>> block;
   for (int64_t row = 0; row < features; ++row) {

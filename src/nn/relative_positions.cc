@@ -102,7 +102,7 @@ Tensor t5_buckets(int64_t queries, int64_t keys, int64_t offset, bool bidirectio
   check(buckets >= 4 && max_distance > buckets / 2, "t5_buckets",
         "{} buckets up to distance {}: give at least 4 buckets and a greater distance", buckets,
         max_distance);
-  const Tensor result = Tensor::empty({queries, keys}, DType::i64);
+  Tensor result = Tensor::empty({queries, keys}, DType::i64);
   for (int64_t i = 0; i < queries; ++i) {
     for (int64_t j = 0; j < keys; ++j) {
       result.data<int64_t>()[i * keys + j] =
@@ -126,7 +126,7 @@ Tensor alibi_slopes(int64_t heads) {
   while (power * 2 <= heads) {
     power *= 2;
   }
-  const Tensor slopes = Tensor::empty({heads});
+  Tensor slopes = Tensor::empty({heads});
   for (int64_t h = 0; h < heads; ++h) {
     // Heads beyond a power of two take every other slope of twice as many heads.
     const double exponent =
@@ -139,7 +139,7 @@ Tensor alibi_slopes(int64_t heads) {
 
 Tensor alibi_bias(int64_t heads, int64_t queries, int64_t keys, int64_t offset) {
   const Tensor slopes = alibi_slopes(heads);
-  const Tensor bias = Tensor::empty({1, heads, queries, keys});
+  Tensor bias = Tensor::empty({1, heads, queries, keys});
   float* out = bias.data<float>();
   for (int64_t h = 0; h < heads; ++h) {
     for (int64_t i = 0; i < queries; ++i) {

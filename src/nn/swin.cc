@@ -60,7 +60,7 @@ int64_t stripe(int64_t place, int64_t extent, int64_t window, int64_t shift) {
 /// u8 [B·windows, 1, window², window²]: 1 where two places of a window were neighbours.
 Tensor neighbours(const Grid& grid) {
   const int64_t columns = grid.width / grid.window;
-  const Tensor keep =
+  Tensor keep =
       Tensor::empty({grid.batch * grid.windows(), 1, grid.places(), grid.places()}, DType::u8);
   uint8_t* out = keep.data<uint8_t>();
   const auto region = [&](int64_t window, int64_t place) {

@@ -17,7 +17,7 @@ Tensor mix(const Tensor& x) {
   const int64_t length = x.size(1);
   const int64_t width = x.size(2);
   const Tensor in = x.contiguous();
-  const Tensor out = Tensor::empty(x.shape(), x.dtype());
+  Tensor out = Tensor::empty(x.shape(), x.dtype());
   if (x.numel() == 0) {
     return out;
   }

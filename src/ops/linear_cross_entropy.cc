@@ -26,7 +26,7 @@ int64_t rows_at_a_time(int64_t rows, int64_t classes) {
 /// The rows of x whose target counts, in the type in which the loss is computed.
 Tensor counted_rows(const Tensor& x, const Targets& targets, int64_t ignore_index, int64_t width) {
   const Tensor wide = x.to(x.dtype() == DType::f64 ? DType::f64 : DType::f32).contiguous();
-  const Tensor rows = wide.alias({targets.ids.numel(), width}, {width, 1}, 0);
+  Tensor rows = wide.alias({targets.ids.numel(), width}, {width, 1}, 0);
   if (targets.counted == targets.ids.numel()) {
     return rows;
   }

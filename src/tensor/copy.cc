@@ -38,7 +38,9 @@ template <class T>
 void copy_transposed(T* to, const T* from, const Shape& shape, const Shape& strides,
                      const Transpose& how) {
   const int64_t block = how.chunk == 1 ? 32 : 16;
-  const auto [last, dense, chunk] = how;
+  const int last = how.last;
+  const int dense = how.dense;
+  const int64_t chunk = how.chunk;
   const Shape out = contiguous_strides(shape);
   // A tile is a strip of about 16,384 elements: `block` lines along the dense axis.
   const int64_t strip = std::max<int64_t>(block, 16384 / (block * chunk) / block * block);

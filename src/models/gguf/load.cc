@@ -146,7 +146,7 @@ void add_token_ids(const GgufFile& file, nlohmann::json& config) {
 }
 
 std::string architecture_of(const GgufFile& file) {
-  const std::string name = file.string("general.architecture");
+  std::string name = file.string("general.architecture");
   check_data(is_known(name), file.file(), "general.architecture {} is not supported; heed knows {}",
              quote(name), fmt::join(architectures(), ", "));
   return name;

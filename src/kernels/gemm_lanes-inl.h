@@ -108,7 +108,7 @@ HWY_INLINE void sum_lines(const float* lines, float* sums) {
   }
 }
 
-/// `vectors` vectors from element k on; zeros past `count` elements.
+/// The `count` (below kChains) elements at the end of a column; zeros past them.
 template <class B>
 HWY_INLINE void load_chains(const B* b, int64_t count, FloatVec* value) {
   const hn::ScalableTag<float> d;

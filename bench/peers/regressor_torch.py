@@ -1,7 +1,7 @@
 """The tutorial's regressor as a whole process: [10 … 50] -> [12 … 52], d_model 16, 2 heads, 2+2 layers,
 ff 32, Adam 1e-3, 500 epochs, MSE; weights from heed's folder: regressor_torch.py FOLDER MODE. With
 "tuned": one thread and the fused Adam, which suit its size."""
-import math, sys
+import json, math, os, sys
 import torch
 from safetensors.torch import load_file
 
@@ -9,6 +9,8 @@ tuned = sys.argv[2] == "tuned"
 if tuned:
     torch.set_num_threads(1)
 WIDTH = 16
+with open(os.path.join(sys.argv[1], "config.json")) as file:
+    config = json.load(file)  # its means and scales: numbers go in and out about as large as 1
 
 
 class Regressor(torch.nn.Module):
@@ -24,9 +26,11 @@ class Regressor(torch.nn.Module):
         self.register_buffer("mask", torch.nn.Transformer.generate_square_subsequent_mask(5), persistent=False)
 
     def forward(self, x, y):
+        x = (x - config["input_mean"]) / config["input_scale"]
+        y = (y - config["output_mean"]) / config["output_scale"]
         x = self.source(x) * math.sqrt(WIDTH) + self.table[:x.shape[1]]
         y = self.target(y) * math.sqrt(WIDTH) + self.table[:y.shape[1]]
-        return self.out(self.transformer(x, y, tgt_mask=self.mask))
+        return self.out(self.transformer(x, y, tgt_mask=self.mask)) * config["output_scale"] + config["output_mean"]
 
 
 def joined(weights, place, kind):
@@ -63,9 +67,11 @@ optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, betas=(0.9, 0.98), **(
 x = torch.tensor([[10.0], [20], [30], [40], [50]])[None]
 target = x + 2
 shifted = torch.cat([torch.zeros(1, 1, 1), target[:, :-1]], 1)
+losses = []
 for _ in range(500):
     loss = torch.nn.functional.mse_loss(model(x, shifted), target)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-print(f'{{"loss": {loss.item()}}}')
+    losses.append(loss.detach())
+print(f'{{"loss": {torch.stack(losses[:50]).mean().item()}}}')

@@ -92,7 +92,7 @@ def all_works(folder, heed, here, shared, threads):
 
     works.append(Work(
         "regressor", "regressor, 500 epochs, whole process", "process",
-        [Peer(f"PyTorch {mode}", package="torch", wanted=15, bound=0.02,
+        [Peer(f"PyTorch {mode}", package="torch", wanted=15, bound=1e-3,
               environment={} if mode == "installed" else KEEP_PAGES,
               command=["{python}", os.path.join(here, "regressor_torch.py"), at("regressor"), mode])
          for mode in ("installed", "tuned")], assets=["regressor"],

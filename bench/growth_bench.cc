@@ -1,9 +1,11 @@
 // How cost grows: attention with the length, a GPT's training step with its width, batch and
-// threads. Prints the figures and draws them: bench_growth [FOLDER] writes growth-*.svg there.
+// threads. Prints the figures and draws them: bench_growth [FOLDER [length|width|threads]] writes
+// growth-*.svg there.
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <filesystem>
+#include <string_view>
 
 #include "alternate.h"
 #include "heed/attention_layers.h"
@@ -156,9 +158,15 @@ LinePlot by_threads() {
 
 int main(int argc, char** argv) {
   const std::filesystem::path folder = argc > 1 ? argv[1] : "build/growth";
+  const std::string_view only = argc > 2 ? argv[2] : "";
   std::filesystem::create_directories(folder);
-  heed::save_picture(folder / "growth-length.svg", by_length());
-  heed::save_picture(folder / "growth-width.svg", by_width_and_batch());
-  heed::save_picture(folder / "growth-threads.svg", by_threads());
+  const auto draw = [&](std::string_view name, LinePlot (*plot)()) {
+    if (only.empty() || only == name) {
+      heed::save_picture(folder / fmt::format("growth-{}.svg", name), plot());
+    }
+  };
+  draw("length", by_length);
+  draw("width", by_width_and_batch);
+  draw("threads", by_threads);
   std::printf("pictures are in %s\n", folder.c_str());
 }

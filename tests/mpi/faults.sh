@@ -54,7 +54,7 @@ skipped() { grep '"skipped":true' "$1/metrics.jsonl" | sed -E 's/.*"step":([0-9]
 ranks 2 "$heed" "${lm[@]}" --steps 4 --checkpoint-every 2 --out "$work/full" >/dev/null
 rm -r "$work/full/checkpoints/step-000004"
 code=0
-(trap '' XFSZ; ulimit -f 100; timeout 60 mpirun --oversubscribe -n 2 "$heed" "${lm[@]}" --steps 4 \
+(trap '' XFSZ; ulimit -f 100; timeout -k 5 30 mpirun --oversubscribe -n 2 "$heed" "${lm[@]}" --steps 4 \
   --checkpoint-every 2 --out "$work/full" --resume) >/dev/null 2>"$work/said" || code=$?
 [ "$code" != 0 ] || fail "a full disk went unnoticed"
 [ "$(ls "$work/full/checkpoints" | grep -c step)" = 1 ] || fail "checkpoints: $(ls "$work/full/checkpoints")"

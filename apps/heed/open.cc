@@ -21,11 +21,12 @@ void map_weights(const Model& model) {
   }
   const auto memory =
       static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  if (bytes > memory / 2) {
+    return;
+  }
   for (const Parameter& parameter : model.parameters()) {
-    if (bytes <= memory / 2) {
-      map_pages({static_cast<const std::byte*>(parameter.tensor.raw()),
-                 static_cast<size_t>(parameter.tensor.bytes())});
-    }
+    map_pages({static_cast<const std::byte*>(parameter.tensor.raw()),
+               static_cast<size_t>(parameter.tensor.bytes())});
   }
 }
 

@@ -10,37 +10,33 @@
 namespace heed {
 namespace {
 
-/// Everything the flash kernel's gradient reads.
-struct FlashSaved {
+/// Everything the gradient of one call reads.
+struct CallSaved {
   AttentionShape shape;
   AttentionOptions options;
   RandomKey random;
+  Saved bias;
   bool wants_bias;
-  Saved q, k, v, bias, output, row_max, row_inverse;
+  FlashSaved flash;
 };
 
 template <class T>
-std::vector<Tensor> flash_gradient(const FlashSaved& saved, const Tensor& dy) {
-  const AttentionShape& shape = saved.shape;
-  const DType type = DTypeOf<T>::value;  // f16 and bf16 are kept as they are and widened here
-  const DType stored = saved.q.get().dtype();
-  const Tensor q = cast(saved.q.get(), type);
-  const Tensor k = cast(saved.k.get(), type);
-  const Tensor v = cast(saved.v.get(), type);
-  const Tensor output = cast(saved.output.get(), type);
+std::vector<Tensor> flash_gradient(const CallSaved& saved, const Tensor& dy) {
+  const DType type = DTypeOf<T>::value;
+  const DType stored = saved.flash.q.get().dtype();
+  const FlashOperands in(saved.flash, dy, type);
   const Tensor bias = saved.bias.get();
-  const Tensor dout = with_contiguous_columns(cast(dy, type));
   const Tensor compute = compute_bias(bias, type);
-  auto problem = attention_problem<T>(shape, q, k, v, compute, saved.options);
+  auto problem = attention_problem<T>(saved.shape, in.q, in.k, in.v, compute, saved.options);
   problem.dropout = saved.options.dropout;
   problem.random = saved.random;
-  const Tensor dq = empty_heads(q.shape(), type);
-  const Tensor dk = empty_heads(k.shape(), type);
-  const Tensor dv = empty_heads(v.shape(), type);
+  const Tensor dq = empty_heads(in.q.shape(), type);
+  const Tensor dk = empty_heads(in.k.shape(), type);
+  const Tensor dv = empty_heads(in.v.shape(), type);
   const Tensor dbias = saved.wants_bias ? Tensor::zeros(bias.shape(), type) : Tensor();
   kernels::attention_backward<T>(
-      problem, heads_view<const T>(output), heads_view<const T>(dout),
-      {saved.row_max.get().data<T>(), saved.row_inverse.get().data<T>()},
+      problem, heads_view<const T>(in.output), heads_view<const T>(in.dout),
+      {saved.flash.row_max.get().data<T>(), saved.flash.row_inverse.get().data<T>()},
       {heads_view<T>(dq), heads_view<T>(dk), heads_view<T>(dv), score_view<T>(dbias)});
   return {cast(dq, stored), cast(dk, stored), cast(dv, stored),
           dbias.defined() ? dbias.to(bias.dtype()) : dbias};
@@ -56,26 +52,38 @@ Tensor flash_with_gradient(const AttentionShape& shape, const Tensor& q, const T
   if (!needs_grad({q, k, v, options.bias})) {
     return result->output;
   }
-  FlashSaved saved{shape,
-                   options,
-                   random,
-                   options.bias.requires_grad(),
-                   Saved(columns_q),
-                   Saved(columns_k),
-                   Saved(columns_v),
-                   Saved(options.bias),
-                   Saved(result->output),
-                   Saved(result->row_max),
-                   Saved(result->row_inverse)};
+  CallSaved saved{shape,
+                  options,
+                  random,
+                  Saved(options.bias),
+                  options.bias.requires_grad(),
+                  FlashSaved(columns_q, columns_k, columns_v, *result)};
   saved.options.bias = Tensor();  // no history in the closure
   return record("attention", result->output, {q, k, v, options.bias},
                 [saved = std::move(saved)](const Tensor& dy) {
-                  return saved.q.get().dtype() == DType::f64 ? flash_gradient<double>(saved, dy)
-                                                             : flash_gradient<float>(saved, dy);
+                  return saved.flash.q.get().dtype() == DType::f64
+                             ? flash_gradient<double>(saved, dy)
+                             : flash_gradient<float>(saved, dy);
                 });
 }
 
 }  // namespace
+
+FlashSaved::FlashSaved(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in,
+                       const FlashResult& result)
+    : q(q_in),
+      k(k_in),
+      v(v_in),
+      output(result.output),
+      row_max(result.row_max),
+      row_inverse(result.row_inverse) {}
+
+FlashOperands::FlashOperands(const FlashSaved& saved, const Tensor& dy, DType type)
+    : q(cast(saved.q.get(), type)),
+      k(cast(saved.k.get(), type)),
+      v(cast(saved.v.get(), type)),
+      output(cast(saved.output.get(), type)),
+      dout(with_contiguous_columns(cast(dy, type))) {}
 
 FlashResult flash_attention(const AttentionShape& shape, const Tensor& q, const Tensor& k,
                             const Tensor& v, const AttentionOptions& options, RandomKey random) {

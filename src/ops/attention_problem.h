@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "heed/attention.h"
+#include "heed/autograd.h"
 #include "kernels/attention.h"
 
 namespace heed {
@@ -121,6 +122,19 @@ struct FlashResult {
 };
 FlashResult flash_attention(const AttentionShape& shape, const Tensor& q, const Tensor& k,
                             const Tensor& v, const AttentionOptions& options, RandomKey random);
+
+/// What the flash kernel's gradient reads again.
+struct FlashSaved {
+  FlashSaved(const Tensor& q, const Tensor& k, const Tensor& v, const FlashResult& result);
+  Saved q, k, v, output, row_max, row_inverse;
+};
+
+/// The same in the type in which the gradient is computed: f16 and bf16 are kept as they are and
+/// widened here.
+struct FlashOperands {
+  FlashOperands(const FlashSaved& saved, const Tensor& dy, DType type);
+  Tensor q, k, v, output, dout;
+};
 
 /// The other two kernels, with their gradients from the ops they consist of.
 Tensor reference_attention(const AttentionShape& shape, const Tensor& q, const Tensor& k,

@@ -85,33 +85,51 @@ kernels::AttentionProblem<T> problem_of(const AttentionShape& all, const Tensor&
   return problem;
 }
 
-/// What the gradient reads.
-struct RaggedSaved {
+/// A call without its rows.
+struct RaggedCall {
   AttentionShape shape;
   AttentionOptions options;
   Sequences sequences;
-  Saved q, k, v, output, row_max, row_inverse;
 };
 
+FlashResult ragged_forward(const RaggedCall& call, const Tensor& q, const Tensor& k,
+                           const Tensor& v) {
+  const int64_t rows = q.size(0);
+  const int64_t heads = call.shape.heads;
+  return dispatch_float(q.dtype(), kRagged, [&](auto zero) {
+    using T = decltype(zero);
+    using C = kernels::Compute<T>;
+    const FlashResult result{Tensor::empty({rows, heads, call.shape.value_depth}, q.dtype()),
+                             Tensor::empty({rows * heads}, DTypeOf<C>::value),
+                             Tensor::empty({rows * heads}, DTypeOf<C>::value)};
+    call.sequences.for_each([&](int64_t i) {
+      const int64_t query = call.sequences.query_starts[static_cast<size_t>(i)];
+      const int64_t row = query * heads;
+      kernels::attention_forward<T>(
+          problem_of<T>(call.shape, q, k, v, call.options, call.sequences, i),
+          rows_from<T>(result.output, query),
+          {result.row_max.data<C>() + row, result.row_inverse.data<C>() + row});
+    });
+    return result;
+  });
+}
+
 template <class T>
-std::vector<Tensor> ragged_gradient(const RaggedSaved& saved, const Tensor& dy) {
-  const DType type = DTypeOf<T>::value;  // f16 and bf16 are kept as they are and widened here
+std::vector<Tensor> ragged_gradient(const RaggedCall& call, const FlashSaved& saved,
+                                    const Tensor& dy) {
+  const DType type = DTypeOf<T>::value;
   const DType stored = saved.q.get().dtype();
-  const Tensor q = cast(saved.q.get(), type);
-  const Tensor k = cast(saved.k.get(), type);
-  const Tensor v = cast(saved.v.get(), type);
-  const Tensor output = cast(saved.output.get(), type);
-  const Tensor dout = with_contiguous_columns(cast(dy, type));
-  const Tensor dq = Tensor::empty(q.shape(), type);
-  const Tensor dk = Tensor::empty(k.shape(), type);
-  const Tensor dv = Tensor::empty(v.shape(), type);
-  saved.sequences.for_each([&](int64_t i) {
-    const int64_t query = saved.sequences.query_starts[static_cast<size_t>(i)];
-    const int64_t key = saved.sequences.key_starts[static_cast<size_t>(i)];
-    const int64_t row = query * saved.shape.heads;
+  const FlashOperands in(saved, dy, type);
+  const Tensor dq = Tensor::empty(in.q.shape(), type);
+  const Tensor dk = Tensor::empty(in.k.shape(), type);
+  const Tensor dv = Tensor::empty(in.v.shape(), type);
+  call.sequences.for_each([&](int64_t i) {
+    const int64_t query = call.sequences.query_starts[static_cast<size_t>(i)];
+    const int64_t key = call.sequences.key_starts[static_cast<size_t>(i)];
+    const int64_t row = query * call.shape.heads;
     kernels::attention_backward<T>(
-        problem_of<T>(saved.shape, q, k, v, saved.options, saved.sequences, i),
-        rows_from<const T>(output, query), rows_from<const T>(dout, query),
+        problem_of<T>(call.shape, in.q, in.k, in.v, call.options, call.sequences, i),
+        rows_from<const T>(in.output, query), rows_from<const T>(in.dout, query),
         {saved.row_max.get().data<T>() + row, saved.row_inverse.get().data<T>() + row},
         {rows_from<T>(dq, query), rows_from<T>(dk, key), rows_from<T>(dv, key), {}});
   });
@@ -138,46 +156,27 @@ std::vector<RandomKey> random_keys(int64_t count, int64_t heads, double dropout)
 Tensor ragged_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                         std::span<const int64_t> query_starts, std::span<const int64_t> key_starts,
                         const AttentionOptions& wanted) {
-  const AttentionShape shape = check_ragged(q, k, v, query_starts, key_starts, wanted);
-  RaggedSaved saved;
-  saved.shape = shape;
-  saved.options = wanted;
-  saved.options.dropout = wanted.training ? wanted.dropout : 0.0;
-  saved.sequences = {
-      {query_starts.begin(), query_starts.end()}, {key_starts.begin(), key_starts.end()}, {}};
-  saved.sequences.random = random_keys(saved.sequences.count(), shape.heads, saved.options.dropout);
+  RaggedCall call{
+      check_ragged(q, k, v, query_starts, key_starts, wanted),
+      wanted,
+      {{query_starts.begin(), query_starts.end()}, {key_starts.begin(), key_starts.end()}, {}}};
+  call.options.dropout = wanted.training ? wanted.dropout : 0.0;
+  call.sequences.random =
+      random_keys(call.sequences.count(), call.shape.heads, call.options.dropout);
   const Tensor columns_q = with_contiguous_columns(q);
   const Tensor columns_k = with_contiguous_columns(k);
   const Tensor columns_v = with_contiguous_columns(v);
-  const Tensor output = Tensor::empty({q.size(0), shape.heads, shape.value_depth}, q.dtype());
-  Tensor row_max;
-  Tensor row_inverse;
-  dispatch_float(q.dtype(), kRagged, [&](auto zero) {
-    using T = decltype(zero);
-    using C = kernels::Compute<T>;
-    row_max = Tensor::empty({q.size(0) * shape.heads}, DTypeOf<C>::value);
-    row_inverse = Tensor::empty({q.size(0) * shape.heads}, DTypeOf<C>::value);
-    saved.sequences.for_each([&](int64_t i) {
-      const int64_t query = saved.sequences.query_starts[static_cast<size_t>(i)];
-      const int64_t row = query * shape.heads;
-      kernels::attention_forward<T>(
-          problem_of<T>(shape, columns_q, columns_k, columns_v, saved.options, saved.sequences, i),
-          rows_from<T>(output, query), {row_max.data<C>() + row, row_inverse.data<C>() + row});
-    });
-  });
+  const FlashResult result = ragged_forward(call, columns_q, columns_k, columns_v);
   if (!needs_grad({q, k, v})) {
-    return output;
+    return result.output;
   }
-  saved.q = Saved(columns_q);
-  saved.k = Saved(columns_k);
-  saved.v = Saved(columns_v);
-  saved.output = Saved(output);
-  saved.row_max = Saved(row_max);
-  saved.row_inverse = Saved(row_inverse);
-  return record(kRagged, output, {q, k, v}, [saved = std::move(saved)](const Tensor& dy) {
-    return saved.q.get().dtype() == DType::f64 ? ragged_gradient<double>(saved, dy)
-                                               : ragged_gradient<float>(saved, dy);
-  });
+  return record(kRagged, result.output, {q, k, v},
+                [call = std::move(call),
+                 saved = FlashSaved(columns_q, columns_k, columns_v, result)](const Tensor& dy) {
+                  return saved.q.get().dtype() == DType::f64
+                             ? ragged_gradient<double>(call, saved, dy)
+                             : ragged_gradient<float>(call, saved, dy);
+                });
 }
 
 }  // namespace heed

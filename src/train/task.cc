@@ -19,6 +19,8 @@ Task language_task(const TrainOptions& o, bool masked) {
   const SpecialTokens& special = task.tokenizer.special();
   if (special.eos) {
     config["eos_token_id"] = *special.eos;
+    // As in GPT-2. Left out, Hugging Face takes 50256, which a small vocabulary does not have.
+    config["bos_token_id"] = first_of({special.bos}, *special.eos);
   }
   task.model = start_model(o, config, masked);
   const ModelKind kind = task.model->kind();

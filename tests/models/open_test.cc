@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "heed/models.h"
 #include "io/json_writer.h"
+#include "support/budget.h"
 #include "support/data.h"
 
 namespace heed::test {
@@ -88,8 +89,8 @@ TEST(OpenModel, HalfAGigabyteOpensAtOnceAndTouchesNoWeight) {
   const double milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   EXPECT_EQ(model->parameter_count(), 124439808);
-  EXPECT_LT(milliseconds, 50.0);
-  EXPECT_LT(private_memory() - before, int64_t{30} << 20);
+  EXPECT_LT(milliseconds, budget(50.0));
+  EXPECT_LT(private_memory() - before, budget(int64_t{30} << 20));
 }
 
 }  // namespace

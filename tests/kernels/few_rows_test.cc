@@ -27,7 +27,7 @@ TEST(FewRows, GiveTheBitsOfManyRows) {
         const Tensor along = linear(x, w, {});
         expect_norm_close(along, wide, 1e-6);
         const Tensor turned = transpose(w).contiguous();
-        for (const int64_t rows : {1, 2, 5, 16, 33, 192, 193, 512}) {
+        for (const int64_t rows : {1, 2, 5, 16, 33, 48, 49, 192, 512}) {
           const Tensor some = slice(x, 0, 0, rows);
           const auto first = [&](const Tensor& all) { return slice(all, 0, 0, rows).contiguous(); };
           expect_same_bits(linear(some, w, {}), first(along), std::to_string(rows) + " rows");

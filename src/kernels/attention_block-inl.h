@@ -9,6 +9,7 @@
 #endif
 // clang-format on
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cstddef>
@@ -98,7 +99,7 @@ HWY_INLINE void product_block(D d, const T* HWY_RESTRICT a, size_t lda, const T*
       }
     }
   });
-  for (size_t k = 0; k < depth; ++k) {
+  const auto step = [&]() HEED_INLINE_LAMBDA {
     hn::Vec<D> row[Vectors];
     unroll<Vectors>([&](auto n) HEED_INLINE_LAMBDA { row[n] = hn::LoadU(d, b + n * lanes); });
     unroll<Rows>([&](auto m) HEED_INLINE_LAMBDA {
@@ -110,6 +111,27 @@ HWY_INLINE void product_block(D d, const T* HWY_RESTRICT a, size_t lda, const T*
     });
     a += ATransposed ? lda : 1;
     b += ldb;
+  };
+  size_t k = 0;
+  if constexpr (!ATransposed) {
+    // Lines of all rows of a end at once: those of the next block are asked for meanwhile.
+    constexpr size_t kLine = 64 / sizeof(T);
+    while (k + kLine <= depth) {
+      unroll<Rows>([&](auto m) HEED_INLINE_LAMBDA {
+        hwy::Prefetch(a + (m + Rows) * lda);
+        if constexpr (S != Start::zero) {
+          if (k < Vectors * lanes) {
+            hwy::Prefetch(c + (m + Rows) * ldc + k);
+          }
+        }
+      });
+      for (const size_t end = k + kLine; k < end; ++k) {
+        step();
+      }
+    }
+  }
+  for (; k < depth; ++k) {
+    step();
   }
   unroll<Rows * Vectors>([&](auto i) HEED_INLINE_LAMBDA {
     constexpr size_t m = decltype(i)::value / Vectors;

@@ -17,19 +17,17 @@
 
 // How it works. A and B are copied into panels, in the compute type and cut into equal blocks of at
 // most kPanelDepth along k: [block][depth][kRows] of A, [block][depth][columns()] of B. The
-// micro-kernel holds a kRows × columns() piece of C in registers. Tiles of C are claimed by
-// threads; a tile goes through all packed blocks, so that its epilogue runs while it is in L2.
-// Between two blocks of k the piece of C is stored and loaded again, which changes no bit: the sum
-// over k is one chain. A long k (the vocabulary, in the gradient of a language model's last rows)
-// is packed a span of blocks at a time: panels over all of it would leave room for one tile only.
+// micro-kernel holds a kRows × columns() piece of C in registers. The smaller operand is packed for
+// all, a block of k at a time, and stays in L3; C is cut along the larger one into strips that
+// threads claim, and a strip packs its own part of it into L2, where nobody else wants it. Between
+// two blocks of k the piece of C is stored and loaded again, which changes no bit: the sum over k
+// is one chain. The epilogue runs tile by tile, while a tile is in L2.
 //
 // With few rows (decoding) the time goes into reading B: see kernels/gemm_rows-inl.h. 16-bit
 // weights that lie along k have an order of their own: kernels/gemm_lanes-inl.h.
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
-
-constexpr int64_t kPanelsTogether = 4;  // packed by one task
 
 /// k in equal blocks, and these in equal spans of at most `most`.
 struct Cut {
@@ -130,7 +128,7 @@ struct Tile {
   int64_t stride;
 };
 
-/// One tile of C from packed panels.
+/// One tile of C from the panels of its rows and columns.
 template <class T>
 void multiply_tile(const Job<T>& job, const Span& span, int64_t row, int64_t column, int64_t rows,
                    int64_t width, const T* a_panels, const T* b_panels) {
@@ -146,95 +144,89 @@ void multiply_tile(const Job<T>& job, const Span& span, int64_t row, int64_t col
   }
 }
 
-/// Packs a block of A (where `pack_rows`) and of B, and multiplies them.
+/// Rows or columns in strips of whole panels, as equal as can be and not large: at the end one
+/// thread waits for another's strip.
+struct Strips {
+  Strips(int64_t all, int64_t panel, int64_t most)
+      : length(all), width(panel), panels((all + panel - 1) / panel) {
+    constexpr int64_t kEnough = 8;
+    count = panels <= kEnough ? panels : (panels + most - 1) / most;
+  }
+  int64_t begin(int64_t strip) const { return std::min(length, strip * panels / count * width); }
+  int64_t largest() const { return (panels + count - 1) / count * width; }
+
+  int64_t length, width, panels, count;
+};
+
+/// Calls fn(begin, end) for equal parts of [0, length) of which `depth` elements each fit into the
+/// shared panels.
+template <class Fn>
+void each_shared_part(int64_t length, int64_t depth, int64_t panel, Fn&& fn) {
+  const int64_t most = std::max(panel, kSharedElements / depth);
+  const int64_t parts = (length + most - 1) / most;
+  const int64_t step = round_up((length + parts - 1) / parts, panel);
+  for (int64_t begin = 0; begin < length; begin += step) {
+    fn(begin, std::min(length, begin + step));
+  }
+}
+
+/// Panels of A are shared, strips of columns pack their own of B.
 template <class T>
-void multiply_block(const Job<T>& job, const Span& span, int64_t m0, int64_t rows, int64_t n0,
-                    int64_t width, bool pack_rows, T* packed_a, T* packed_b) {
+void strips_of_columns(const Job<T>& job, const Span& span) {
   constexpr int64_t kWidth = columns<T>();
-  const int64_t a_panel = span.cut.padded() * kRows;
-  const int64_t b_panel = span.cut.padded() * kWidth;
-  constexpr int64_t kRowsTogether = kPanelsTogether * kRows;
-  constexpr int64_t kColumnsTogether = kPanelsTogether * kWidth;
-  const int64_t a_count = pack_rows ? (rows + kRowsTogether - 1) / kRowsTogether : 0;
-  const int64_t b_count = (width + kColumnsTogether - 1) / kColumnsTogether;
-  parallel_for(a_count + b_count, [&](int64_t task) {
-    if (task < a_count) {
-      const int64_t i = task * kRowsTogether;
-      pack_a(job, span, m0 + i, std::min(kRowsTogether, rows - i), packed_a + i / kRows * a_panel);
-      return;
-    }
-    const int64_t j = (task - a_count) * kColumnsTogether;
-    pack_b(job, span, n0 + j, std::min(kColumnsTogether, width - j),
-           packed_b + j / kWidth * b_panel);
-  });
-  // Rows are cut evenly: 1024 are 7 tiles of 132 and one of 100, not 7 of 144 and one of 16.
-  const int64_t tile_rows = (rows + kTileRows - 1) / kTileRows;
-  const int64_t height = round_up((rows + tile_rows - 1) / tile_rows, kRows);
-  const int64_t tile_columns = (width + kTileColumns - 1) / kTileColumns;
-  parallel_for(tile_rows * tile_columns, [&](int64_t tile) {
-    const int64_t i = tile % tile_rows * height;
-    const int64_t j = tile / tile_rows * kTileColumns;
-    if (i < rows) {
-      multiply_tile(job, span, m0 + i, n0 + j, std::min(height, rows - i),
-                    std::min(kTileColumns, width - j), packed_a + i / kRows * a_panel,
-                    packed_b + j / kWidth * b_panel);
-    }
+  const int64_t depth = std::max<int64_t>(1, span.cut.padded());
+  const Strips strips(job.n, kWidth, kStripColumns / kWidth);
+  each_shared_part(job.m, depth, kRows, [&](int64_t first, int64_t end) {
+    Scratch<T> a(round_up(end - first, kRows) * depth);
+    parallel_ranges(end - first, kStripRows, [&](int64_t from, int64_t to) {
+      pack_a(job, span, first + from, to - from, a.data() + from * depth);
+    });
+    parallel_for(strips.count, [&](int64_t strip) {
+      const int64_t column = strips.begin(strip);
+      const int64_t width = strips.begin(strip + 1) - column;
+      Scratch<T> b(strips.largest() * depth);
+      pack_b(job, span, column, width, b.data());
+      for (int64_t row = first; row < end; row += kTileRows) {
+        multiply_tile(job, span, row, column, std::min(kTileRows, end - row), width,
+                      a.data() + (row - first) * depth, b.data());
+      }
+    });
   });
 }
 
-/// Whether a block of k of all rows fits into L2 beside a tile's panels of B.
+/// Panels of B are shared, strips of rows pack their own of A.
 template <class T>
-bool is_one_row_of_tiles(const Job<T>& job) {
-  return job.m <= 2 * kTileRows && job.m * Cut(job.k, 1).depth <= kTileRows * kPanelDepth;
-}
-
-/// No two tiles share columns of B, so each packs its own, a block of k at a time, and finds them
-/// in L2.
-template <class T>
-void one_row_of_tiles(const Job<T>& job) {
+void strips_of_rows(const Job<T>& job, const Span& span) {
   constexpr int64_t kWidth = columns<T>();
-  constexpr int64_t kRowsTogether = kPanelsTogether * kRows;
-  const Cut cut(job.k, job.k + 1);
-  const Span all(cut, 0);
-  const int64_t a_panel = cut.padded() * kRows;
-  Scratch<T> packed_a(round_up(job.m, kRows) * std::max<int64_t>(1, cut.padded()));
-  parallel_ranges(job.m, kRowsTogether, [&](int64_t begin, int64_t end) {
-    pack_a(job, all, begin, end - begin, packed_a.data() + begin / kRows * a_panel);
-  });
-  constexpr int64_t kTasks = 8;  // at least, where there are columns for them
-  const int64_t most =
-      std::clamp(round_up((job.n + kTasks - 1) / kTasks, kWidth), kWidth, kTileColumns);
-  parallel_ranges(job.n, most, [&](int64_t begin, int64_t end) {
-    const Tile<T> tile(job, 0, begin, job.m, end - begin);
-    Scratch<T> packed_b(most * std::max<int64_t>(1, cut.depth));
-    const Cut single(cut.whole, 1);
-    for (int64_t block = 0; block < cut.blocks; ++block) {
-      pack_b(job, Span(single, block), begin, end - begin, packed_b.data());
-      tile.multiply(block, cut.depth_of(block), packed_a.data() + all.place(block) * kRows, a_panel,
-                    packed_b.data(), cut.depth * kWidth);
-    }
-    tile.finish();
+  const int64_t depth = std::max<int64_t>(1, span.cut.padded());
+  const Strips strips(job.m, kRows, kStripRows / kRows);
+  each_shared_part(job.n, depth, kWidth, [&](int64_t first, int64_t end) {
+    Scratch<T> b(round_up(end - first, kWidth) * depth);
+    parallel_ranges(end - first, kStripColumns, [&](int64_t from, int64_t to) {
+      pack_b(job, span, first + from, to - from, b.data() + from * depth);
+    });
+    parallel_for(strips.count, [&](int64_t strip) {
+      const int64_t row = strips.begin(strip);
+      const int64_t rows = strips.begin(strip + 1) - row;
+      Scratch<T> a(strips.largest() * depth);
+      pack_a(job, span, row, rows, a.data());
+      for (int64_t column = first; column < end; column += kTileColumns) {
+        multiply_tile(job, span, row, column, rows, std::min(kTileColumns, end - column), a.data(),
+                      b.data() + (column - first) * depth);
+      }
+    });
   });
 }
 
 template <class T>
 void many_rows(const Job<T>& job) {
-  // Sums wait in C from one span to the next, so C must be of their type.
-  const Cut cut(job.k, job.direct() ? kSpanBlocks : job.k + 1);
-  const int64_t depth = std::max<int64_t>(1, cut.padded());
-  const int64_t m_block = std::clamp(kPackedElements / depth / kTileRows * kTileRows, kTileRows,
-                                     round_up(job.m, kTileRows));
-  const int64_t n_block = std::clamp(kPackedElements / depth / kTileColumns * kTileColumns,
-                                     kTileColumns, round_up(job.n, kTileColumns));
-  Scratch<T> packed_a(m_block * depth);
-  Scratch<T> packed_b(n_block * depth);
+  // Sums wait in C from one block to the next, so C must be of their type.
+  const Cut cut(job.k, job.direct() ? 1 : job.k + 1);
   for (int64_t index = 0; index < cut.spans; ++index) {
-    const Span span(cut, index);
-    for (int64_t m0 = 0; m0 < job.m; m0 += m_block) {
-      for (int64_t n0 = 0; n0 < job.n; n0 += n_block) {
-        multiply_block(job, span, m0, std::min(m_block, job.m - m0), n0,
-                       std::min(n_block, job.n - n0), n0 == 0, packed_a.data(), packed_b.data());
-      }
+    if (job.m <= job.n) {
+      strips_of_columns(job, Span(cut, index));
+    } else {
+      strips_of_rows(job, Span(cut, index));
     }
   }
 }
@@ -251,11 +243,7 @@ void run(const Job<T>& job) {
       return;
     }
   }
-  if (is_one_row_of_tiles(job)) {
-    one_row_of_tiles(job);
-  } else {
-    many_rows(job);
-  }
+  many_rows(job);
 }
 
 void gemm_f32(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,

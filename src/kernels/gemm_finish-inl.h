@@ -35,19 +35,18 @@ void finish_row(const Job<T>& job, int64_t row, int64_t column, int64_t count, c
                 C* c) {
   const auto n = static_cast<size_t>(count);
   const Epilogue& e = job.epilogue;
+  // What goes into the activation is put where it stays.
+  C* z = e.before != nullptr ? static_cast<C*>(e.before) + row * job.n + column : c;
   if (e.bias != nullptr) {
     map(
-        c, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Add(x, y); }, sums,
+        z, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Add(x, y); }, sums,
         static_cast<const C*>(e.bias) + column);
-  } else if (static_cast<const void*>(sums) != static_cast<const void*>(c)) {
+  } else if (static_cast<const void*>(sums) != static_cast<const void*>(z)) {
     map(
-        c, n, [](auto, auto x) HWY_ATTR { return x; }, sums);
+        z, n, [](auto, auto x) HWY_ATTR { return x; }, sums);
   }
-  if (e.before != nullptr) {
-    std::copy_n(c, count, static_cast<C*>(e.before) + row * job.n + column);
-  }
-  if (e.activation != Unary::identity) {
-    unary(e.activation, c, c, count);
+  if (e.activation != Unary::identity || z != c) {
+    unary(e.activation, c, z, count);
   }
   if (e.residual != nullptr) {
     map(

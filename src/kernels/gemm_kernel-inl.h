@@ -26,10 +26,11 @@ constexpr int kRows = 6;  // 12 accumulators of 16
 constexpr int kVectors = 2;           // of columns
 constexpr int64_t kDepth = 384;       // k at a time with few rows
 constexpr int64_t kPanelDepth = 768;  // k at a time with many: fewer trips of C through L1
-constexpr int64_t kSpanBlocks = 4;    // blocks of k that are packed at a time
 constexpr int64_t kTileRows = 144;    // a tile of C: with its panels about 3/4 of L2
 constexpr int64_t kTileColumns = 128;
-constexpr int64_t kPackedElements = int64_t{4} << 20;  // of A or B in panels at a time
+constexpr int64_t kStripRows = 48;                     // what one thread packs at a time, and
+constexpr int64_t kStripColumns = 64;                  // multiplies by all columns or rows
+constexpr int64_t kSharedElements = int64_t{1} << 20;  // in panels that all strips read
 
 template <class T>
 constexpr int64_t columns() {
@@ -47,6 +48,14 @@ struct Turned {
   static constexpr int64_t kRow = 1, kStep = kRows;
 };
 
+HWY_INLINE void fetch_to_write(const void* p) {
+#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
+  __builtin_prefetch(p, 1, 3);
+#else
+  (void)p;
+#endif
+}
+
 /// C[rows, vectors] (+)= panel of A · columns of B over `depth` steps. B: [depth] rows, `b_stride`
 /// apart; in the compute type, or converted on the way. `next`: the panel of A that comes after a
 /// turned one.
@@ -62,7 +71,7 @@ HWY_NOINLINE void micro_kernel(const T* HWY_RESTRICT a, const B* HWY_RESTRICT b,
       sum[r][v] = first ? hn::Zero(d) : hn::LoadU(d, c + r * c_stride + v * lanes);
     }
   }
-  for (int64_t i = 0; i < depth; ++i) {
+  const auto step = [&](int64_t i) HWY_ATTR {
     hn::Vec<decltype(d)> value[vectors];
     for (int v = 0; v < vectors; ++v) {
       value[v] = load(d, b + v * lanes);
@@ -78,6 +87,22 @@ HWY_NOINLINE void micro_kernel(const T* HWY_RESTRICT a, const B* HWY_RESTRICT b,
       }
     }
     b += b_stride;
+  };
+  int64_t i = 0;
+  if constexpr (std::is_same_v<Panel, Turned>) {
+    // C's lines are asked for a few at a time: stores to lines that are not there would wait.
+    constexpr int64_t kApart = 16;
+    for (int r = 0; r < rows && i + kApart <= depth; ++r) {
+      for (int v = 0; v < vectors; ++v) {
+        fetch_to_write(c + r * c_stride + v * lanes);
+      }
+      for (const int64_t end = i + kApart; i < end; ++i) {
+        step(i);
+      }
+    }
+  }
+  for (; i < depth; ++i) {
+    step(i);
   }
   HWY_UNROLL(16)
   for (int r = 0; r < rows; ++r) {

@@ -17,10 +17,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-constexpr int64_t kFewRows = 32;        // up to here B is read tile by tile
-constexpr int64_t kFewRowsAlong = 192;  // the same where B lies along k and must be turned anyway
-constexpr int64_t kShallow = 64;        // k at a time: a turn of B stays in L1
-constexpr int64_t kStraight = 16;       // rows of B at a time where its rows are read as they lie
+constexpr int64_t kFewRows = 32;       // up to here B is read tile by tile
+constexpr int64_t kFewRowsAlong = 48;  // the same where B lies along k and must be turned anyway
+constexpr int64_t kShallow = 64;       // k at a time: a turn of B stays in L1
+constexpr int64_t kStraight = 16;      // rows of B at a time where its rows are read as they lie
 
 /// A packed for few rows, and where its rows begin.
 struct FewRowsA {

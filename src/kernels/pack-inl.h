@@ -13,6 +13,7 @@
 
 #include "kernels/gemm.h"
 #include "kernels/simd-inl.h"
+#include "kernels/turn-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
@@ -45,18 +46,58 @@ HWY_INLINE void transpose_square(const T* from, int64_t from_stride, Compute<T>*
   }
 }
 
+constexpr int64_t kTurnAhead = 64;  // elements of each row that is turned, fetched early
+
+/// As many whole cache lines of up to 16 rows of floats as there are, turned at once:
+/// [rows][columns] without a gap. Returns the rows that are done.
+inline int64_t pack_lines(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
+                          float* to) {
+  const hn::ScalableTag<float> d;
+  if constexpr (hn::MaxLanes(d) != 16) {
+    return 0;
+  } else {
+    constexpr int64_t kSide = 16;
+    if (columns <= kSide / 2 || columns > kSide) {
+      return 0;
+    }
+    const uint8_t* row[kSide];
+    for (int64_t c = 0; c < kSide; ++c) {  // past the end the last row again
+      row[c] = reinterpret_cast<const uint8_t*>(from + std::min(c, columns - 1) * from_stride);
+    }
+    int64_t r = 0;
+    for (; r + kSide <= rows; r += kSide) {
+      for (int64_t c = 0; c < columns; ++c) {
+        hwy::Prefetch(from + c * from_stride + r + kTurnAhead);
+      }
+      hn::Vec<decltype(d)> value[kSide];
+      load_lines(d, row, r * 4, value);
+      // What a store writes beyond its columns, the next one writes over.
+      for (int64_t i = 0; i + 1 < kSide; ++i) {
+        hn::StoreU(value[i], d, to + (r + i) * columns);
+      }
+      store_upto(value[kSide - 1], d, to + (r + kSide - 1) * columns, static_cast<size_t>(columns));
+    }
+    return r;
+  }
+}
+
 template <class T>
 void pack_transposed(const T* from, int64_t from_stride, int64_t rows, int64_t columns,
                      Compute<T>* to, int64_t to_stride) {
   constexpr int64_t kSide = std::is_same_v<T, double> ? 2 : 4;
-  constexpr int64_t kAhead = 64;  // elements of each source row fetched early
+  int64_t done = 0;
+  if constexpr (std::is_same_v<T, float>) {
+    if (to_stride == columns) {
+      done = pack_lines(from, from_stride, rows, columns, to);
+    }
+  }
   for (int64_t c = 0; c < columns; c += kSide) {
     const int64_t width = std::min(kSide, columns - c);
-    int64_t r = 0;
+    int64_t r = done;
     for (; width == kSide && r + kSide <= rows; r += kSide) {
       const T* square = from + c * from_stride + r;
       for (int64_t i = 0; i < kSide; ++i) {
-        hwy::Prefetch(square + i * from_stride + kAhead);
+        hwy::Prefetch(square + i * from_stride + kTurnAhead);
       }
       transpose_square(square, from_stride, to + r * to_stride + c, to_stride);
     }
@@ -130,12 +171,12 @@ void pack_panels(const Matrix& matrix, int64_t row, int64_t column, int64_t rows
     }
     return;
   }
-  constexpr int64_t kAhead = 8;  // rows
+  constexpr int64_t kAhead = 16;  // rows
   with_data<T>(matrix, row, column, [&](const auto* from) {
     constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(*from));
     for (int64_t r = 0; r < rows; ++r, from += matrix.row_stride) {
       for (int64_t c = 0; c < columns; c += kLine) {
-        hwy::Prefetch(from + kAhead * matrix.row_stride + c);
+        fetch_later(from + kAhead * matrix.row_stride + c);
       }
       T* into = to + r * panel;
       for (int64_t c = 0; c < columns; c += panel, into += to_stride) {

@@ -33,7 +33,7 @@ constexpr int64_t kPanelWidth = kPanelVectors * static_cast<int64_t>(hn::MaxLane
 constexpr int64_t kPart = 16;              // blocks along k at a time: a panel's part stays in L1
 constexpr int64_t kQuantizedFewRows = 32;  // up to here B is unpacked tile by tile
 constexpr int64_t kQuantizedTileRows = 144;
-constexpr int64_t kQuantizedTileColumns = 256;
+constexpr int64_t kQuantizedTileColumns = 128;
 constexpr int64_t kUnpackedWeights = int64_t{8} << 20;  // of B in panels at a time
 
 /// C[rows, vectors] (+)= rows of A · a panel of B over `blocks` blocks.
@@ -304,15 +304,20 @@ class QuantizedProduct {
                                             scales.data() + at * kPartScales);
         }
       });
+      // Rows are cut evenly: 1024 are 7 tiles of 132 and one of 100, not 7 of 144 and one of 16.
       const int64_t tile_rows = (job_.m + kQuantizedTileRows - 1) / kQuantizedTileRows;
+      const int64_t even = (job_.m + tile_rows - 1) / tile_rows;
+      const int64_t height = (even + kQuantizedRows - 1) / kQuantizedRows * kQuantizedRows;
       const int64_t tile_columns = (width + kQuantizedTileColumns - 1) / kQuantizedTileColumns;
       parallel_for(tile_rows * tile_columns, [&](int64_t tile) {
-        const int64_t i = tile % tile_rows * kQuantizedTileRows;
+        const int64_t i = tile % tile_rows * height;
         const int64_t j = tile / tile_rows * kQuantizedTileColumns;
         const int64_t at = j / kPanelWidth * parts_;
-        multiply_tile(i, n0 + j, std::min(kQuantizedTileRows, job_.m - i),
-                      std::min(kQuantizedTileColumns, width - j), words.data() + at * kPartWords,
-                      scales.data() + at * kPartScales);
+        if (i < job_.m) {
+          multiply_tile(i, n0 + j, std::min(height, job_.m - i),
+                        std::min(kQuantizedTileColumns, width - j), words.data() + at * kPartWords,
+                        scales.data() + at * kPartScales);
+        }
       });
     }
   }

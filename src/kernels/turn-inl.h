@@ -142,7 +142,7 @@ struct Streams {
 constexpr int64_t kLargestTile = 16 * kStreams;
 
 /// Fetches into L2 what a stream comes to later.
-HWY_INLINE void fetch_later(const uint8_t* p) {
+HWY_INLINE void fetch_later(const void* p) {
 #if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
   __builtin_prefetch(p, 0, 2);
 #else

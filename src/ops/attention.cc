@@ -30,9 +30,7 @@ std::vector<Tensor> flash_gradient(const CallSaved& saved, const Tensor& dy) {
   auto problem = attention_problem<T>(saved.shape, in.q, in.k, in.v, compute, saved.options);
   problem.dropout = saved.options.dropout;
   problem.random = saved.random;
-  const Tensor dq = empty_heads(in.q.shape(), type);
-  const Tensor dk = empty_heads(in.k.shape(), type);
-  const Tensor dv = empty_heads(in.v.shape(), type);
+  const auto [dq, dk, dv] = empty_gradients(in.q, in.k, in.v, type);
   const Tensor dbias = saved.wants_bias ? Tensor::zeros(bias.shape(), type) : Tensor();
   kernels::attention_backward<T>(
       problem, heads_view<const T>(in.output), heads_view<const T>(in.dout),

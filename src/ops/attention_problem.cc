@@ -114,6 +114,38 @@ Tensor empty_heads(const Shape& shape, DType type) {
   return memory.alias(shape, strides, 0);
 }
 
+std::array<Tensor, 3> empty_gradients(const Tensor& q, const Tensor& k, const Tensor& v,
+                                      DType type) {
+  const std::array<const Tensor*, 3> inputs{&q, &k, &v};
+  int64_t row = 0;
+  for (const Tensor* x : inputs) {
+    row += x->size(1) * x->size(3);
+  }
+  bool together = q.dtype() == type;
+  int64_t at = 0;
+  for (const Tensor* x : inputs) {
+    const Shape strides{q.size(2) * row, x->size(3), row, 1};
+    together = together && x->size(0) == q.size(0) && x->size(2) == q.size(2) &&
+               x->strides() == strides && x->shares_storage_with(q) &&
+               static_cast<const char*>(x->raw()) ==
+                   static_cast<const char*>(q.raw()) + bytes_of(type, at);
+    at += x->size(1) * x->size(3);
+  }
+  if (!together) {
+    return {empty_heads(q.shape(), type), empty_heads(k.shape(), type),
+            empty_heads(v.shape(), type)};
+  }
+  const Tensor memory = Tensor::empty({q.size(0), q.size(2), row}, type);
+  std::array<Tensor, 3> gradients;
+  at = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& x = *inputs[i];
+    gradients[i] = memory.alias(x.shape(), x.strides(), at);
+    at += x.size(1) * x.size(3);
+  }
+  return gradients;
+}
+
 Tensor compute_bias(const Tensor& bias, DType type) {
   return bias.defined() ? bias.to(type == DType::f64 ? DType::f64 : DType::f32) : bias;
 }

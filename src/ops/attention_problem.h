@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <vector>
 
@@ -44,6 +45,11 @@ Tensor with_contiguous_columns(const Tensor& x);
 /// A fresh [B, H, T, D] tensor laid out in memory as [B, T, H, D], so that merging the heads is
 /// free.
 Tensor empty_heads(const Shape& shape, DType type);
+
+/// Memory for the gradients of q, k and v: side by side where q, k and v are parts of one
+/// projection, so that nobody has to join them; else each for itself.
+std::array<Tensor, 3> empty_gradients(const Tensor& q, const Tensor& k, const Tensor& v,
+                                      DType type);
 
 template <class T>
 kernels::HeadsView<T> heads_view(const Tensor& x) {

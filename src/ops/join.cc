@@ -34,6 +34,23 @@ Tensor joined(const std::vector<Tensor>& parts, int axis) {
   return y;
 }
 
+/// The tensor of this shape whose parts along the axis these are already; undefined where they are
+/// not.
+Tensor whole_of(const std::vector<Tensor>& parts, int axis, const Shape& shape) {
+  const Shape strides = contiguous_strides(shape);
+  const Tensor& first = parts.front();
+  int64_t at = 0;
+  for (const Tensor& part : parts) {
+    if (!part.shares_storage_with(first) || part.dtype() != first.dtype() ||
+        part.strides() != strides ||
+        part.raw() != static_cast<char*>(first.raw()) + bytes_of(first.dtype(), at)) {
+      return {};
+    }
+    at += part.size(axis) * strides[axis];
+  }
+  return first.alias(shape, strides, 0);
+}
+
 std::vector<Tensor> pieces(const Tensor& x, const std::vector<int64_t>& sizes, int axis) {
   std::vector<Tensor> result;
   int64_t at = 0;
@@ -93,7 +110,8 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
                             parts[i] = Tensor::zeros(part, type);
                           }
                         }
-                        return std::vector{joined(parts, a)};
+                        const Tensor whole = whole_of(parts, a, shape);
+                        return std::vector{whole.defined() ? whole : joined(parts, a)};
                       });
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <vector>
 
 #include "heed/ops.h"
@@ -26,7 +27,7 @@ TEST(FewRows, GiveTheBitsOfManyRows) {
         const Tensor along = linear(x, w, {});
         expect_norm_close(along, wide, 1e-6);
         const Tensor turned = transpose(w).contiguous();
-        for (const int64_t rows : {1, 2, 5, 16, 33, 192, 193, 512}) {
+        for (const int64_t rows : {1, 2, 5, 16, 33, 48, 49, 192, 512}) {
           const Tensor some = slice(x, 0, 0, rows);
           const auto first = [&](const Tensor& all) { return slice(all, 0, 0, rows).contiguous(); };
           expect_same_bits(linear(some, w, {}), first(along), std::to_string(rows) + " rows");
@@ -34,6 +35,23 @@ TEST(FewRows, GiveTheBitsOfManyRows) {
                            std::to_string(rows) + " rows, [in, out]");
         }
       });
+    }
+  }
+}
+
+/// Products whose smaller operand does not fit into the shared panels at once, and sums over
+/// several blocks of k in a type that cannot hold them.
+TEST(FewRows, GiveTheBitsOfLargeProducts) {
+  for (const auto& [m, n, k, type] :
+       {std::tuple{1400, 1500, 768, DType::f32}, std::tuple{1500, 1400, 768, DType::f32},
+        std::tuple{260, 500, 1700, DType::bf16}, std::tuple{500, 260, 1700, DType::bf16}}) {
+    const Tensor x = random_normal({m, k}, DType::f32, 6).to(type);
+    const Tensor w = random_normal({n, k}, DType::f32, 7);
+    const Tensor all = linear(x, w, {});
+    for (const int64_t row : {0, m / 2, m - 1}) {
+      expect_same_bits(
+          linear(slice(x, 0, row, row + 1), w, {}), slice(all, 0, row, row + 1),
+          std::to_string(m) + " x " + std::to_string(n) + ", row " + std::to_string(row));
     }
   }
 }

@@ -300,6 +300,40 @@ TEST(Attention, ReadsViewsInPlace) {
   EXPECT_TRUE(transpose(from_views, 1, 2).is_contiguous()) << "merging heads must be free";
 }
 
+/// q, k and v that are parts of one projection have gradients that are parts of one tensor; two key
+/// heads for four of queries, and a part that is used twice.
+TEST(Attention, GradientsOfAFusedProjectionAreThoseOfItsParts) {
+  constexpr int64_t kBatch = 2, kLength = 70, kHeads = 4, kKeyHeads = 2, kDepth = 8;
+  const std::vector<int64_t> sizes{kHeads * kDepth, kKeyHeads * kDepth, kKeyHeads * kDepth};
+  const Tensor rows =
+      random_normal({kBatch * kLength, (kHeads + 2 * kKeyHeads) * kDepth}, DType::f32, 5);
+  const auto by_head = [](const Tensor& x) {
+    return transpose(reshape(x, {kBatch, kLength, x.size(1) / kDepth, kDepth}), 1, 2);
+  };
+  AttentionOptions options;
+  options.position = Causal{};
+  const auto run = [&](const std::vector<Tensor>& parts) {
+    const Tensor y = attention(by_head(parts[0]), by_head(parts[1]), by_head(parts[2]), options);
+    backward(y, random_normal(y.shape(), DType::f32, 6));
+  };
+  const Tensor fused = rows.clone().set_requires_grad(true);
+  run(split(fused, sizes, 1));
+  std::vector<Tensor> alone;
+  for (const Tensor& part : split(rows, sizes, 1)) {
+    alone.push_back(part.clone().set_requires_grad(true));
+  }
+  run(alone);
+  expect_same_bits(fused.grad(), concat({alone[0].grad(), alone[1].grad(), alone[2].grad()}, 1));
+
+  const Tensor twice = rows.clone().set_requires_grad(true);  // a part with another use
+  const std::vector<Tensor> parts = split(twice, sizes, 1);
+  const Tensor y = attention(by_head(parts[0]), by_head(parts[1]), by_head(parts[2]), options);
+  const Tensor seed = random_normal(y.shape(), DType::f32, 6);
+  backward(add(sum(mul(y, seed)), sum(parts[1])));
+  expect_same_bits(slice(twice.grad(), 1, sizes[0], sizes[0] + sizes[1]).contiguous(),
+                   add(alone[1].grad(), 1.0));
+}
+
 TEST(Attention, HalfTypesFollowF32) {
   for (const DType type : {DType::f16, DType::bf16}) {
     const Inputs inputs = make_inputs(1, 4, 2, 70, 90, 40, 24, type);

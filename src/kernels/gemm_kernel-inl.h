@@ -138,28 +138,6 @@ void pack_rows(const Job<T>& job, int64_t row, int64_t rows, T* panel) {
   }
 }
 
-/// to [depth][kStreams] = `depth` floats of kStreams rows, from element k on.
-inline void pack_turned(const uint8_t* const* row, int64_t k, int64_t depth, float* to,
-                        int64_t to_stride) {
-  const hn::ScalableTag<float> d;
-  int64_t i = 0;
-  for (; i + kPiece <= depth; i += kPiece) {
-    FloatVec value[kPiece][kStreamVectors];
-    load_turned(row, (k + i) * 4, value);
-    for (int64_t j = 0; j < kPiece; ++j) {
-      for (int64_t v = 0; v < kStreamVectors; ++v) {
-        hn::StoreU(value[j][v], d,
-                   to + (i + j) * to_stride + v * static_cast<int64_t>(hn::Lanes(d)));
-      }
-    }
-  }
-  for (; i < depth; ++i) {
-    for (int64_t j = 0; j < kStreams; ++j) {
-      to[i * to_stride + j] = reinterpret_cast<const float*>(row[j])[k + i];
-    }
-  }
-}
-
 /// Calls fn with B's data in its own floating type.
 template <class T, class Fn>
 void with_type(const Matrix& b, Fn&& fn) {

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,6 +33,27 @@ TEST(FewRows, GiveTheBitsOfManyRows) {
           expect_same_bits(linear(some, w, {}), first(along), std::to_string(rows) + " rows");
           expect_same_bits(linear(some, turned, {}, {.layout = WeightLayout::in_out}), first(wide),
                            std::to_string(rows) + " rows, [in, out]");
+        }
+      });
+    }
+  }
+}
+
+/// Weights of a file begin anywhere in a cache line.
+TEST(FewRows, WeightsThatBeginInsideALine) {
+  constexpr int64_t kColumns = 40;
+  for (const int64_t k : {16, 12, 416, 803}) {
+    const Tensor x = random_normal({48, k}, DType::f32, 8);
+    const Tensor memory = random_normal({kColumns * k + 16}, DType::f32, 9);
+    for (const int64_t offset : {0, 1, 4, 8, 12}) {
+      const Tensor w = reshape(slice(memory, 0, offset, offset + kColumns * k), {kColumns, k});
+      const Tensor turned = transpose(w).contiguous();
+      for_each_target([&](const char* target) {
+        for (const int64_t rows : {1, 16, 48}) {
+          const Tensor some = slice(x, 0, 0, rows);
+          expect_same_bits(linear(some, w, {}),
+                           linear(some, turned, {}, {.layout = WeightLayout::in_out}),
+                           fmt::format("{} k {} offset {} rows {}", target, k, offset, rows));
         }
       });
     }

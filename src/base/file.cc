@@ -35,24 +35,15 @@ int open_regular(const std::filesystem::path& path, uint64_t& size) {
   return descriptor;
 }
 
-/// madvise() on all threads.
-void advise(std::span<const std::byte> part, int advice) {
+/// Gives the pages of a large file back on all threads; munmap() alone takes 13 ms for 500 MB.
+void drop_pages(const std::byte* data, size_t bytes) {
   constexpr int64_t kPiece = int64_t{4} << 20;
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const uintptr_t first = reinterpret_cast<uintptr_t>(part.data()) / page * page;
-  const uintptr_t end = reinterpret_cast<uintptr_t>(part.data()) + part.size();
-  parallel_ranges(static_cast<int64_t>(end - first), kPiece, [&](int64_t from, int64_t to) {
-    madvise(reinterpret_cast<void*>(first + static_cast<uintptr_t>(from)),
-            static_cast<size_t>(to - from), advice);
-  });
-}
-
-/// munmap() takes a large file's pages away on one thread: 13 ms for 500 MB.
-void drop_pages(std::span<const std::byte> part) {
-  constexpr size_t kLarge = size_t{64} << 20;
-  if (part.size() >= kLarge) {
-    advise(part, MADV_DONTNEED);
+  if (static_cast<int64_t>(bytes) < 16 * kPiece) {
+    return;
   }
+  parallel_ranges(static_cast<int64_t>(bytes), kPiece, [&](int64_t from, int64_t to) {
+    madvise(const_cast<std::byte*>(data + from), static_cast<size_t>(to - from), MADV_DONTNEED);
+  });
 }
 
 }  // namespace
@@ -77,7 +68,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
 MappedFile::~MappedFile() {
   if (data_ != nullptr) {
     release_range(guard_);
-    drop_pages(bytes());
+    drop_pages(data_, size_);
     munmap(const_cast<std::byte*>(data_), size_);
   }
   close(descriptor_);
@@ -92,12 +83,6 @@ void MappedFile::check_not_truncated() const {
   }
   check_data(guard_ == nullptr || !was_cut(guard_), path_.native(),
              "could not be read any more while in use (cut short, or an error of the disk)");
-}
-
-void map_pages(std::span<const std::byte> part) {
-#if defined(MADV_POPULATE_READ)
-  advise(part, MADV_POPULATE_READ);  // where a page cannot be had, the one who reads it finds out
-#endif
 }
 
 std::string read_file(const std::filesystem::path& path, uint64_t limit) {

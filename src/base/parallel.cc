@@ -21,6 +21,7 @@ constexpr uint64_t kClosed = 0x80000000u;  // an index no job reaches
 constexpr int kSpins = 4000;               // about 60 µs: longer than the gap between two ops
 
 thread_local bool t_inside = false;
+std::atomic<bool> g_pool_gone{false};  // at the end of the process, where tensors may outlive it
 
 void pause_cpu() {
 #if defined(__x86_64__)
@@ -117,11 +118,6 @@ class Pool {
     }
   }
 
- private:
-  Pool() : threads_(std::min(cores_available(), kMaxThreads)) {}
-
-  ~Pool() { stop_workers(); }
-
   static void run_serially(int64_t tiles, void (*call)(void*, int64_t), void* context) {
     const bool outer = t_inside;
     t_inside = true;
@@ -134,6 +130,14 @@ class Pool {
       throw;
     }
     t_inside = outer;
+  }
+
+ private:
+  Pool() : threads_(std::min(cores_available(), kMaxThreads)) {}
+
+  ~Pool() {
+    g_pool_gone.store(true);
+    stop_workers();
   }
 
   void start_workers() {
@@ -261,6 +265,10 @@ Alone::~Alone() { t_inside = before_; }
 
 namespace detail {
 void run_tiles(int64_t tiles, void (*call)(void*, int64_t), void* context) {
+  if (g_pool_gone.load(std::memory_order_relaxed)) {
+    Pool::run_serially(tiles, call, context);
+    return;
+  }
   Pool::instance().run(tiles, call, context);
 }
 }  // namespace detail

@@ -1,36 +1,13 @@
 #include "heed/open.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <future>
 #include <iostream>
 
 #include "base/check.h"
-#include "base/file.h"
 
 namespace heed::app {
-namespace {
-
-/// All weights into memory, where they fit easily.
-void map_weights(const Model& model) {
-  size_t bytes = 0;
-  for (const Parameter& parameter : model.parameters()) {
-    bytes += static_cast<size_t>(parameter.tensor.bytes());
-  }
-  const auto memory =
-      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  if (bytes > memory / 2) {
-    return;
-  }
-  for (const Parameter& parameter : model.parameters()) {
-    map_pages({static_cast<const std::byte*>(parameter.tensor.raw()),
-               static_cast<size_t>(parameter.tensor.bytes())});
-  }
-}
-
-}  // namespace
 
 Opened open_model(const std::string& path, const std::string& tokenizer) {
   Opened opened;
@@ -42,7 +19,6 @@ Opened open_model(const std::string& path, const std::string& tokenizer) {
   std::future<Tokenizer> reading =
       std::async(std::launch::async, [&source] { return Tokenizer::load(source); });
   opened.model = load_model(path);
-  map_weights(*opened.model);
   opened.tokenizer = reading.get();
   const int64_t rows = opened.model->vocabulary();
   if (rows > 0 && opened.tokenizer.vocab_size() > rows) {

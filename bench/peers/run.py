@@ -136,7 +136,14 @@ def run_work(option, work, present, threads, known_limits, log):
         known_limits[work.kind] = measure_limits(option, threads, present["torch"], log)
         say(f"limits now: {limits_line(known_limits[work.kind])}")
     limits = known_limits[work.kind]
-    contest([ours, *(side for _, side in theirs)], option.rounds, work.busy)
+    sides = [ours, *(side for _, side in theirs)]
+    if work.traffic:
+        reading = WorkerSide("reading", [option.worker], {}, {"kind": "read", "threads": threads}, log)
+        contest([*sides, reading], option.rounds, work.busy)
+        if not reading.failure:
+            limits = {**limits, "read": reading.values[0] / reading.seconds}
+    else:
+        contest(sides, option.rounds, work.busy)
     return [{**row, "limits": limits} for row in rows_of(work, ours, theirs, reference, limits)] + absent
 
 

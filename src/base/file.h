@@ -35,10 +35,6 @@ class MappedFile {
   GuardedRange* guard_ = nullptr;
 };
 
-/// Maps the pages of a mapped file's part now and on all threads, for one that will be read whole:
-/// fewer faults than when they are touched one by one. Changes nothing but the time.
-void map_pages(std::span<const std::byte> part);
-
 /// The whole of a regular file, refused beyond `limit` bytes.
 std::string read_file(const std::filesystem::path& path, uint64_t limit = uint64_t{1} << 40);
 

@@ -2,12 +2,14 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/ahead.h"
 #include "base/check.h"
 
 namespace heed {
@@ -19,12 +21,42 @@ constexpr uint64_t kClosed = 0x80000000u;  // an index no job reaches
 constexpr int kSpins = 4000;               // about 60 µs: longer than the gap between two ops
 
 thread_local bool t_inside = false;
+std::atomic<bool> g_pool_gone{false};  // at the end of the process, where tensors may outlive it
 
 void pause_cpu() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
 }
+
+/// What idle threads fetch into their caches, a piece at a time.
+class Ahead {
+ public:
+  void set(const void* data, int64_t bytes) {
+    const auto begin = reinterpret_cast<uintptr_t>(data);
+    end_.store(0, std::memory_order_relaxed);
+    next_.store(begin, std::memory_order_relaxed);
+    end_.store(begin + static_cast<uintptr_t>(bytes), std::memory_order_relaxed);
+  }
+  /// Asks for the next piece; false where there is none. Of a set() that comes in between a piece
+  /// may be asked for in vain.
+  bool fetch() {
+    constexpr uintptr_t kPiece = 4096;
+    const uintptr_t end = end_.load(std::memory_order_relaxed);
+    if (next_.load(std::memory_order_relaxed) >= end) {
+      return false;
+    }
+    const uintptr_t begin = next_.fetch_add(kPiece, std::memory_order_relaxed);
+    for (uintptr_t line = begin; line < std::min(begin + kPiece, end); line += 64) {
+      __builtin_prefetch(reinterpret_cast<const void*>(line), 0, 2);
+    }
+    return true;
+  }
+
+ private:
+  alignas(64) std::atomic<uintptr_t> next_{0};
+  std::atomic<uintptr_t> end_{0};
+};
 
 int cores_available() {
   cpu_set_t set;
@@ -50,6 +82,7 @@ class Pool {
   }
 
   int threads() const { return threads_.load(std::memory_order_relaxed); }
+  Ahead& ahead() { return ahead_; }
 
   void resize(int threads) {
     std::lock_guard lock(caller_);
@@ -85,11 +118,6 @@ class Pool {
     }
   }
 
- private:
-  Pool() : threads_(std::min(cores_available(), kMaxThreads)) {}
-
-  ~Pool() { stop_workers(); }
-
   static void run_serially(int64_t tiles, void (*call)(void*, int64_t), void* context) {
     const bool outer = t_inside;
     t_inside = true;
@@ -102,6 +130,14 @@ class Pool {
       throw;
     }
     t_inside = outer;
+  }
+
+ private:
+  Pool() : threads_(std::min(cores_available(), kMaxThreads)) {}
+
+  ~Pool() {
+    g_pool_gone.store(true);
+    stop_workers();
   }
 
   void start_workers() {
@@ -159,7 +195,9 @@ class Pool {
         return;
       }
       if (spin < kSpins) {
-        pause_cpu();
+        if (!ahead_.fetch()) {
+          pause_cpu();
+        }
       } else {
         done_.wait(done, std::memory_order_acquire);
       }
@@ -170,7 +208,9 @@ class Pool {
     while (true) {
       uint32_t now = signal_.load(std::memory_order_acquire);
       for (int spin = 0; now == seen && spin < kSpins; ++spin) {
-        pause_cpu();
+        if (!ahead_.fetch()) {
+          pause_cpu();
+        }
         now = signal_.load(std::memory_order_acquire);
       }
       if (now == seen) {
@@ -192,6 +232,7 @@ class Pool {
   std::mutex caller_;
   std::vector<std::thread> workers_;
   std::atomic<bool> stop_{false};
+  Ahead ahead_;
 
   alignas(64) std::atomic<uint64_t> ticket_{kClosed};
   alignas(64) std::atomic<uint32_t> done_{0};
@@ -217,11 +258,17 @@ void set_thread_count(int threads) {
 
 bool inside_parallel() { return t_inside; }
 
+void fetch_ahead(const void* data, int64_t bytes) { Pool::instance().ahead().set(data, bytes); }
+
 Alone::Alone() : before_(t_inside) { t_inside = true; }
 Alone::~Alone() { t_inside = before_; }
 
 namespace detail {
 void run_tiles(int64_t tiles, void (*call)(void*, int64_t), void* context) {
+  if (g_pool_gone.load(std::memory_order_relaxed)) {
+    Pool::run_serially(tiles, call, context);
+    return;
+  }
   Pool::instance().run(tiles, call, context);
 }
 }  // namespace detail

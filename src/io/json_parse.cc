@@ -1,3 +1,4 @@
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
@@ -5,6 +6,7 @@
 #include "base/text.h"
 #include "io/json.h"
 #include "io/json_document.h"
+#include "io/json_split.h"
 
 namespace heed {
 namespace {
@@ -77,7 +79,155 @@ class Builder {
   nlohmann::json* member_ = nullptr;
 };
 
+/// Hands the document on to a Builder, all but model.vocab and model.merges. Returns false, which
+/// ends the reading, where these are unusual.
+class Splitter {
+ public:
+  using string_t = Builder::string_t;
+
+  Splitter(Builder& tree, SplitJson& lists) : tree_(tree), lists_(lists) {}
+
+  bool found_both() const { return objects_ == 1 && arrays_ == 1; }
+
+  bool null() { return place_ == Place::tree && tree_.null(); }
+  bool boolean(bool value) { return place_ == Place::tree && tree_.boolean(value); }
+  bool number_integer(Builder::number_integer_t value) {
+    return place_ == Place::tree && tree_.number_integer(value);
+  }
+  bool number_float(Builder::number_float_t value, const string_t& text) {
+    return place_ == Place::tree && tree_.number_float(value, text);
+  }
+  bool binary(Builder::binary_t&) { return false; }
+  bool number_unsigned(Builder::number_unsigned_t value) {
+    if (place_ == Place::tree) {
+      return tree_.number_unsigned(value);
+    }
+    if (place_ != Place::vocabulary || value > std::numeric_limits<int32_t>::max()) {
+      return false;
+    }
+    lists_.vocabulary.emplace_back(std::move(token_), static_cast<int32_t>(value));
+    return true;
+  }
+  bool string(string_t& value) {
+    switch (place_) {
+      case Place::tree:
+        return tree_.string(value);
+      case Place::merges: {
+        const size_t space = value.find(' ');
+        if (space == string_t::npos || value.find(' ', space + 1) != string_t::npos) {
+          return false;
+        }
+        lists_.merges.emplace_back(value.substr(0, space), value.substr(space + 1));
+        return true;
+      }
+      case Place::pair:
+        if (halves_ > 1) {
+          return false;
+        }
+        (halves_++ == 0 ? lists_.merges.back().first : lists_.merges.back().second) =
+            std::move(value);
+        return true;
+      default:
+        return false;
+    }
+  }
+  bool key(string_t& name) {
+    if (place_ == Place::vocabulary) {
+      token_ = std::move(name);
+      return true;
+    }
+    if (depth_ <= 2) {
+      keys_[depth_ - 1] = name;
+    }
+    return tree_.key(name);
+  }
+  bool start_object(size_t size) {
+    if (place_ != Place::tree) {
+      return false;
+    }
+    if (in_model("vocab")) {
+      place_ = Place::vocabulary;
+      ++objects_;
+    } else {
+      ++depth_;
+    }
+    return tree_.start_object(size);
+  }
+  bool end_object() {
+    if (place_ == Place::vocabulary) {
+      place_ = Place::tree;
+    } else {
+      --depth_;
+    }
+    return tree_.end_object();
+  }
+  bool start_array(size_t size) {
+    if (place_ == Place::merges) {
+      place_ = Place::pair;
+      halves_ = 0;
+      lists_.merges.emplace_back();
+      return true;
+    }
+    if (place_ != Place::tree) {
+      return false;
+    }
+    if (in_model("merges")) {
+      place_ = Place::merges;
+      ++arrays_;
+    } else {
+      ++depth_;
+    }
+    return tree_.start_array(size);
+  }
+  bool end_array() {
+    if (place_ == Place::pair) {
+      place_ = Place::merges;
+      return halves_ == 2;
+    }
+    if (place_ == Place::merges) {
+      place_ = Place::tree;
+    } else {
+      --depth_;
+    }
+    return tree_.end_array();
+  }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) { return false; }
+
+ private:
+  enum class Place { tree, vocabulary, merges, pair };
+
+  bool in_model(std::string_view key) const {
+    return depth_ == 2 && keys_[0] == "model" && keys_[1] == key;
+  }
+
+  Builder& tree_;
+  SplitJson& lists_;
+  Place place_ = Place::tree;
+  int depth_ = 0;        // of what is open in the tree
+  std::string keys_[2];  // of the root and of the object in it
+  std::string token_;
+  int halves_ = 0;  // of a pair
+  int objects_ = 0;
+  int arrays_ = 0;
+};
+
 }  // namespace
+
+std::optional<SplitJson> split_tokenizer_json(std::string_view text, const std::string& file) {
+  if (text.find("\"merges\"") == std::string_view::npos) {
+    return std::nullopt;
+  }
+  check_json_limits(text, file, {});
+  nlohmann::json root;
+  SplitJson lists{Json::adopt(nlohmann::json(), file), {}, {}};
+  Builder tree(root, file);
+  Splitter splitter(tree, lists);
+  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &splitter) || !splitter.found_both()) {
+    return std::nullopt;
+  }
+  lists.rest = Json::adopt(std::move(root), file);
+  return lists;
+}
 
 Json Json::parse(std::string_view text, const std::string& file, const JsonLimits& limits) {
   check_json_limits(text, file, limits);

@@ -66,7 +66,7 @@ struct AttentionProblem {
 
   /// Key heads whose work together is worth handing to another thread.
   int64_t kv_heads_together() const {
-    constexpr int64_t kWork = 65536;  // multiplications: some microseconds
+    constexpr int64_t kWork = 16384;  // multiplications: some microseconds
     const int64_t work = heads / kv_heads * queries * keys * (depth + value_depth);
     return std::max<int64_t>(1, kWork / std::max<int64_t>(1, work));
   }

@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/attention_tile-inl.h"
+#include "kernels/turn-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
@@ -79,10 +80,11 @@ void mask_row(const QueryTile<T>& query, const KeyTile& tile, C* s) {
 template <class C>
 void softmax_row(C* s, size_t padded_count, C* max, C* sum, C* out, size_t value_stride) {
   const hn::ScalableTag<C> d;
-  C new_max = *max;
-  for (size_t j = 0; j < padded_count; ++j) {
-    new_max = s[j] > new_max ? s[j] : new_max;
+  auto largest = hn::Set(d, *max);
+  for (size_t j = 0; j < padded_count; j += hn::Lanes(d)) {
+    largest = hn::Max(hn::Load(d, s + j), largest);  // in this order NaN is passed over
   }
+  const C new_max = hn::GetLane(hn::MaxOfLanes(d, largest));
   const C base = new_max == -std::numeric_limits<C>::infinity() ? C{0} : new_max;
   const C rescale = hn::GetLane(exp2_nonpositive(d, hn::Set(d, *max - base)));
   *max = new_max;
@@ -163,6 +165,25 @@ void finish_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int64_t ro
   }
 }
 
+/// to [depth, 64] = keys [count, depth] turned. What lies past `count` is finite where they are.
+template <class C>
+void turn_keys(const C* keys, size_t stride, int64_t count, int64_t depth, C* to) {
+  if constexpr (sizeof(C) == 4) {
+    for (int64_t j = 0; j < count; j += kStreams) {
+      const uint8_t* row[kStreams];
+      for (int64_t i = 0; i < kStreams; ++i) {  // past the end the last key again
+        row[i] = reinterpret_cast<const uint8_t*>(
+            keys + static_cast<size_t>(std::min(j + i, count - 1)) * stride);
+      }
+      pack_turned(row, 0, depth, to + j, kKeyTile);
+    }
+  } else {
+    std::fill_n(to, depth * kKeyTile, C{0});
+    transpose_scaled(keys, stride, static_cast<size_t>(count), static_cast<size_t>(depth), C{1}, to,
+                     size_t{kKeyTile});
+  }
+}
+
 /// Scores of one tile of keys for all rows, masked; then their weights.
 template <class T, class C>
 void weigh_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int64_t rows,
@@ -173,11 +194,7 @@ void weigh_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int64_t row
   const size_t padded_count = (count + step - 1) / step * step;
   size_t stride = 0;
   const C* k = compute_rows(p.k, b, kv, shared.key, shared.count, p.depth, work.k, &stride);
-  transpose_scaled(k, stride, count, static_cast<size_t>(p.depth), C{1}, work.keys,
-                   size_t{kKeyTile});
-  for (size_t c = 0; c < static_cast<size_t>(p.depth); ++c) {
-    std::fill(work.keys + c * kKeyTile + count, work.keys + c * kKeyTile + padded_count, C{0});
-  }
+  turn_keys(k, stride, shared.count, p.depth, work.keys);
   product<Start::zero, false>(work.q, static_cast<size_t>(p.depth), work.keys, size_t{kKeyTile},
                               work.s, size_t{kKeyTile}, static_cast<size_t>(rows), padded_count,
                               static_cast<size_t>(p.depth));
@@ -200,6 +217,20 @@ void weigh_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int64_t row
     std::fill(s + count, s + padded_count, -std::numeric_limits<C>::infinity());
     softmax_row(s, padded_count, work.max + r, work.sum + r,
                 work.out + static_cast<size_t>(r) * work.value_stride, work.value_stride);
+  }
+}
+
+/// Asks for rows of keys or values: the weights of a step of decoding have driven them out of the
+/// caches, and the tile before is computed meanwhile.
+template <class T>
+void fetch_rows(const HeadsView<const T>& x, int64_t b, int64_t kv, int64_t row, int64_t count,
+                int64_t width) {
+  const int64_t bytes = width * static_cast<int64_t>(sizeof(T));
+  for (int64_t r = 0; r < count; ++r) {
+    const auto* line = reinterpret_cast<const uint8_t*>(x.at(b, kv, row + r));
+    for (int64_t byte = 0; byte < bytes; byte += 64) {
+      fetch_later(line + byte);
+    }
   }
 }
 
@@ -228,7 +259,15 @@ void forward_group(const AttentionProblem<T>& p, int64_t b, int64_t kv, HeadsVie
     KeyTile tile = key_tile(queries, key, end);
     tile.some_hidden = tile.some_hidden || by_head;
     if (by_head || !tile.all_hidden) {
+      fetch_rows(p.v, b, kv, tile.key, tile.count, p.value_depth);
       weigh_rows(p, b, kv, rows, tile, by_head, visible, work);
+      const int64_t next = queries.next_key(key);
+      if (next < end) {
+        fetch_rows(p.k, b, kv, next, std::min(kKeyTile, end - next), p.depth);
+      } else if (kv + 1 < p.kv_heads) {
+        const int64_t first = queries.first_key();
+        fetch_rows(p.k, b, kv + 1, first, std::min(kKeyTile, end - first), p.depth);
+      }
       add_values_to_rows(p, b, kv, rows, tile, visible, work);
     }
   }

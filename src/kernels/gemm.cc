@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/ahead.h"
 #include "base/parallel.h"
 #include "base/scratch.h"
 #include "kernels/quantized_gemm.h"
@@ -264,6 +265,38 @@ namespace heed::kernels {
 HWY_EXPORT(gemm_f32);
 HWY_EXPORT(gemm_f64);
 
+namespace {
+
+/// The order in which a thread multiplies by its weights. While a model decodes it is the same in
+/// every step: between two products, when one thread normalises or attends, the others can fetch
+/// the weights that come next.
+class WeightOrder {
+ public:
+  void pass(const void* weights) {
+    if (before_ != nullptr) {
+      *before_ = weights;
+    }
+    Entry& entry = entries_[reinterpret_cast<uintptr_t>(weights) / 4096 % kEntries];
+    if (entry.weights != weights) {
+      entry = {weights, nullptr};
+    }
+    before_ = &entry.next;
+    fetch_ahead(entry.next, entry.next != nullptr ? kBytes : 0);
+  }
+
+ private:
+  static constexpr size_t kEntries = 1024;
+  static constexpr int64_t kBytes = 384 * 1024;  // beside what a thread works with in L2
+  struct Entry {
+    const void* weights = nullptr;
+    const void* next = nullptr;
+  };
+  Entry entries_[kEntries];
+  const void** before_ = nullptr;
+};
+
+}  // namespace
+
 void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,
           Element c_type, int64_t c_stride, bool accumulate, const Epilogue& epilogue) {
   if (m == 0 || n == 0) {
@@ -273,6 +306,11 @@ void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, voi
   std::optional<Alone> alone;
   if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= kSmall) {
     alone.emplace();
+  }
+  constexpr int64_t kDecoding = 32;  // rows
+  if (m <= kDecoding && !inside_parallel()) {
+    thread_local WeightOrder order;
+    order.pass(b.data);
   }
   if (b.type == Element::q8_0 || b.type == Element::q4_0) {
     quantized_gemm(m, n, k, a, b, c, c_type, c_stride, epilogue);

@@ -39,7 +39,7 @@ constexpr int64_t columns() {
 
 int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
-/// How a panel of A lies. As rows, [kRows][kDepth]: cheap to make, for few rows.
+/// How a panel of A lies. As rows, [rows][kDepth]: cheap to make, for few rows.
 struct AsRows {
   static constexpr int64_t kRow = kDepth, kStep = 1;
 };
@@ -142,46 +142,6 @@ void multiply_piece(int64_t rows, int64_t width, const T* a, const T* b, int64_t
   run_micro_kernel<Turned, kVectors>(rows, a, b, kWidth, depth, buffer, kWidth, first, next);
   for (int64_t r = 0; r < rows; ++r) {
     std::copy_n(buffer + r * kWidth, width, c + r * c_stride);
-  }
-}
-
-template <class T>
-int64_t blocks_of(const Job<T>& job) {
-  return std::max<int64_t>(1, (job.k + kDepth - 1) / kDepth);
-}
-template <class T>
-int64_t depth_of(const Job<T>& job, int64_t block) {
-  return std::min(kDepth, job.k - block * kDepth);
-}
-
-/// A panel of A as rows: [block][kRows][kDepth].
-template <class T>
-void pack_rows(const Job<T>& job, int64_t row, int64_t rows, T* panel) {
-  for (int64_t block = 0; block < blocks_of(job); ++block) {
-    pack(job.a, row, block * kDepth, rows, depth_of(job, block), panel, kDepth);
-    panel += kRows * kDepth;
-  }
-}
-
-/// to [depth][kStreams] = `depth` floats of kStreams rows, from element k on.
-inline void pack_turned(const uint8_t* const* row, int64_t k, int64_t depth, float* to,
-                        int64_t to_stride) {
-  const hn::ScalableTag<float> d;
-  int64_t i = 0;
-  for (; i + kPiece <= depth; i += kPiece) {
-    FloatVec value[kPiece][kStreamVectors];
-    load_turned(row, (k + i) * 4, value);
-    for (int64_t j = 0; j < kPiece; ++j) {
-      for (int64_t v = 0; v < kStreamVectors; ++v) {
-        hn::StoreU(value[j][v], d,
-                   to + (i + j) * to_stride + v * static_cast<int64_t>(hn::Lanes(d)));
-      }
-    }
-  }
-  for (; i < depth; ++i) {
-    for (int64_t j = 0; j < kStreams; ++j) {
-      to[i * to_stride + j] = reinterpret_cast<const float*>(row[j])[k + i];
-    }
   }
 }
 

@@ -17,22 +17,45 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-constexpr int64_t kFewRows = 32;       // up to here B is read tile by tile
-constexpr int64_t kFewRowsAlong = 48;  // the same where B lies along k and must be turned anyway
-constexpr int64_t kShallow = 64;       // k at a time: a turn of B stays in L1
-constexpr int64_t kStraight = 16;      // rows of B at a time where its rows are read as they lie
+constexpr int64_t kFewRows = 32;          // up to here B is read tile by tile
+constexpr int64_t kFewRowsAlong = 48;     // the same where B lies along k and must be turned anyway
+constexpr int64_t kWorthTurning = 65536;  // elements of B from which on that pays
+constexpr int64_t kShallow = 64;          // k at a time: a turn of B stays in L1
+constexpr int64_t kStraight = 16;         // rows of B at a time where its rows are read as they lie
 
-/// A packed for few rows, and where its rows begin.
+/// A packed for few rows: panels of evenly many rows (16 are 8 and 8, not 12 and 4), [panel][block]
+/// [height][kDepth]. A single row lies in one piece.
 struct FewRowsA {
-  const Job<float>& job;
-  const float* panels;  // [panel][block][kRows][kDepth]
-
-  int64_t count() const { return (job.m + kRows - 1) / kRows; }
-  int64_t rows(int64_t panel) const { return std::min<int64_t>(kRows, job.m - panel * kRows); }
-  const float* at(int64_t panel, int64_t k) const {
-    const int64_t block = k / kDepth;
-    return panels + (panel * blocks_of(job) + block) * kRows * kDepth + (k - block * kDepth);
+  explicit FewRowsA(const Job<float>& of)
+      : job(of),
+        count((of.m + kRows - 1) / kRows),
+        height((of.m + count - 1) / count),
+        panels(count * panel_size()) {
+    parallel_for(count, [&](int64_t panel) {
+      float* to = panels.data() + panel * panel_size();
+      for (int64_t k = 0; k < job.k; k += kDepth, to += height * kDepth) {
+        pack(job.a, panel * height, k, rows(panel), std::min(kDepth, job.k - k), to, kDepth);
+      }
+    });
   }
+  int64_t panel_size() const { return round_up(std::max<int64_t>(1, job.k), kDepth) * height; }
+  int64_t rows(int64_t panel) const { return std::min(height, job.m - panel * height); }
+  const float* at(int64_t panel, int64_t k) const {
+    return panels.data() + panel * panel_size() + k / kDepth * kDepth * height + k % kDepth;
+  }
+  /// sums [m, vectors] += rows of A from k on · `depth` rows of B.
+  template <int vectors, class B>
+  void multiply(int64_t k, int64_t depth, const B* b, int64_t b_stride, float* sums,
+                int64_t stride) const {
+    for (int64_t panel = 0; panel < count; ++panel) {
+      run_micro_kernel<AsRows, vectors>(rows(panel), at(panel, k), b, b_stride, depth,
+                                        sums + panel * height * stride, stride, false);
+    }
+  }
+
+  const Job<float>& job;
+  int64_t count, height;
+  Scratch<float> panels;
 };
 
 /// One row of A times kStreams columns of B that lie along k, from the registers in which they are
@@ -44,29 +67,26 @@ inline void multiply_row(const FewRowsA& a, const uint8_t* const* row, float* c)
   for (int64_t v = 0; v < kStreamVectors; ++v) {
     sum[v] = hn::LoadU(d, c + v * lanes);
   }
-  for (int64_t block = 0; block < a.job.k; block += kDepth) {
-    const float* HWY_RESTRICT x = a.at(0, block);
-    const int64_t depth = std::min(kDepth, a.job.k - block);
-    int64_t k = 0;
-    for (; k + kPiece <= depth; k += kPiece) {
-      FloatVec value[kPiece][kStreamVectors];
-      load_turned(row, (block + k) * 4, value);
-      HWY_UNROLL(16)
-      for (int64_t i = 0; i < kPiece; ++i) {
-        const auto factor = hn::Set(d, x[k + i]);
-        for (int64_t v = 0; v < kStreamVectors; ++v) {
-          sum[v] = hn::MulAdd(factor, value[i][v], sum[v]);
-        }
-      }
-    }
-    for (; k < depth; ++k) {
-      HWY_ALIGN float rest[kStreams];
-      pack_turned(row, block + k, 1, rest, kStreams);
+  const float* HWY_RESTRICT x = a.at(0, 0);
+  const auto add = [&](auto piece, int64_t k) HWY_ATTR {
+    constexpr int64_t kCount = decltype(piece)::value;
+    FloatVec value[kCount][kStreamVectors];
+    load_turned<kCount>(row, k * 4, value);
+    HWY_UNROLL(16)
+    for (int64_t i = 0; i < kCount; ++i) {
+      const auto factor = hn::Set(d, x[k + i]);
       for (int64_t v = 0; v < kStreamVectors; ++v) {
-        sum[v] = hn::MulAdd(hn::Set(d, x[k]), hn::Load(d, rest + v * lanes), sum[v]);
+        sum[v] = hn::MulAdd(factor, value[i][v], sum[v]);
       }
     }
-  }
+  };
+  each_piece(row, 0, a.job.k, add, [&](int64_t k) HWY_ATTR {
+    HWY_ALIGN float rest[kStreams];
+    pack_turned(row, k, 1, rest, kStreams);
+    for (int64_t v = 0; v < kStreamVectors; ++v) {
+      sum[v] = hn::MulAdd(hn::Set(d, x[k]), hn::Load(d, rest + v * lanes), sum[v]);
+    }
+  });
   for (int64_t v = 0; v < kStreamVectors; ++v) {
     hn::StoreU(sum[v], d, c + v * lanes);
   }
@@ -88,18 +108,16 @@ inline void tile_by_streams(const FewRowsA& a, const float* b, const Streams& st
       multiply_row(a, row, sums);
       continue;
     }
-    for (int64_t k = 0; k < job.k; k += kShallow) {
-      const int64_t depth = std::min(kShallow, job.k - k);
+    for (int64_t k = 0, depth = 0; k < job.k; k += depth) {
+      const int64_t inside = reinterpret_cast<uintptr_t>(row[0] + 4 * k) % 64 / 4;  // a line
+      depth = std::min({kShallow - inside, job.k - k, kDepth - k % kDepth});
       for (int64_t j = 0; j < kStreams; ++j) {
         for (int64_t byte = 0; byte < kBytes; byte += 64) {
-          fetch_later(row[j] + k / kShallow * kBytes + kBytes + byte);
+          fetch_later(row[j] + 4 * (k + depth) + byte);
         }
       }
       pack_turned(row, k, depth, panel, kStreams);
-      for (int64_t p = 0; p < a.count(); ++p) {
-        run_micro_kernel<AsRows, kStreamVectors>(a.rows(p), a.at(p, k), panel, kStreams, depth,
-                                                 sums + p * kRows * stride, stride, false);
-      }
+      a.multiply<kStreamVectors>(k, depth, panel, kStreams, sums, stride);
     }
   }
 }
@@ -117,10 +135,7 @@ void tile_by_rows(const FewRowsA& a, const B* b, int64_t width, float* sums, int
       for (int64_t i = 0; i < depth && k + kStraight + i < job.k; ++i) {
         hwy::Prefetch(from + (i + kStraight) * job.b.row_stride);
       }
-      for (int64_t p = 0; p < a.count(); ++p) {
-        run_micro_kernel<AsRows, kVectors>(a.rows(p), a.at(p, k), from, job.b.row_stride, depth,
-                                           sums + p * kRows * stride + column, stride, false);
-      }
+      a.multiply<kVectors>(k, depth, from, job.b.row_stride, sums + column, stride);
     }
   }
 }
@@ -129,8 +144,11 @@ void tile_by_rows(const FewRowsA& a, const B* b, int64_t width, float* sums, int
 /// its: gemm_lanes-inl.h).
 template <class T>
 bool takes_few_rows(const Job<T>& job) {
-  return job.b.row_stride == 1 ? job.m <= kFewRowsAlong
-                               : job.b.column_stride == 1 && job.m <= kFewRows;
+  if (job.b.row_stride != 1 && job.b.column_stride != 1) {
+    return false;
+  }
+  const bool many = job.b.row_stride == 1 && job.n * job.k >= kWorthTurning;
+  return job.m <= (many ? kFewRowsAlong : kFewRows);
 }
 
 /// One tile of C, columns [begin, begin + width), into `sums` [m, width].
@@ -174,10 +192,7 @@ inline void few_rows_tile(const FewRowsA& a, int64_t begin, int64_t width, float
       for (int64_t k = 0; k < job.k; k += kShallow) {
         const int64_t depth = std::min(kShallow, job.k - k);
         pack_b(job, begin + whole, streams.width, k, depth, panel);
-        for (int64_t p = 0; p < a.count(); ++p) {
-          run_micro_kernel<AsRows, kVectors>(a.rows(p), a.at(p, k), panel, kWidth, depth,
-                                             turned.data() + p * kRows * places, places, false);
-        }
+        a.multiply<kVectors>(k, depth, panel, kWidth, turned.data(), places);
       }
     } else if constexpr (std::is_same_v<decltype(data), const float*>) {
       tile_by_streams(a, from, streams, turned.data());
@@ -190,14 +205,7 @@ inline void few_rows_tile(const FewRowsA& a, int64_t begin, int64_t width, float
 }
 
 inline void few_rows(const Job<float>& job) {
-  const int64_t panels = (job.m + kRows - 1) / kRows;
-  const int64_t a_panel = blocks_of(job) * kRows * kDepth;
-  Scratch<float> packed_a(panels * a_panel);
-  parallel_for(panels, [&](int64_t p) {
-    pack_rows(job, p * kRows, std::min<int64_t>(kRows, job.m - p * kRows),
-              packed_a.data() + p * a_panel);
-  });
-  const FewRowsA a{job, packed_a.data()};
+  const FewRowsA a(job);
   const int64_t tile = streamed_tile(job.n);
   parallel_for((job.n + tile - 1) / tile, [&](int64_t index) {
     const int64_t begin = index * tile;

@@ -93,13 +93,13 @@ HWY_INLINE void load_lines(D d, const uint8_t* const* row, int64_t offset, hn::V
   }
 }
 
-/// kPiece floats at byte `offset` of kStreams rows: value[k][v] holds element k of the rows of
-/// vector v.
-template <class D = hn::ScalableTag<float>>
+/// `piece` floats (4, or kPiece) at byte `offset` of kStreams rows: value[k][v] holds element k of
+/// the rows of vector v.
+template <int64_t piece, class D = hn::ScalableTag<float>>
 HWY_INLINE void load_turned(const uint8_t* const* row, int64_t offset,
                             FloatVec (*value)[kStreamVectors]) {
   const D d;
-  if constexpr (hn::MaxLanes(D()) == 16) {
+  if constexpr (piece == 16) {
     load_lines(d, row, offset, &value[0][0]);
   } else {
     HWY_UNROLL(4)
@@ -111,6 +111,57 @@ HWY_INLINE void load_turned(const uint8_t* const* row, int64_t offset,
       }
     }
   }
+}
+
+/// Calls fn(constant piece, k) for the pieces of [begin, end) of the streams, and rest(k) for what
+/// is left. Lines are turned as they lie in the cache: GGUF puts weights at multiples of 32 bytes,
+/// and loads that take two lines each cost a fifth of the time.
+template <class Fn, class Rest>
+HWY_INLINE void each_piece(const uint8_t* const* row, int64_t begin, int64_t end, const Fn& fn,
+                           const Rest& rest) {
+  constexpr std::integral_constant<int64_t, 4> kQuarter;
+  constexpr std::integral_constant<int64_t, kPiece> kWhole;
+  int64_t k = begin;
+  if constexpr (kPiece > 4) {
+    const uintptr_t first = reinterpret_cast<uintptr_t>(row[0]) + static_cast<uintptr_t>(4 * k);
+    if (first % 16 == 0 && (row[1] - row[0]) % 64 == 0) {
+      const int64_t lead = static_cast<int64_t>(-first % 64) / 4;
+      for (const int64_t line = k + lead; k < line && k + 4 <= end; k += 4) {
+        fn(kQuarter, k);
+      }
+    }
+  }
+  for (; k + kPiece <= end; k += kPiece) {
+    fn(kWhole, k);
+  }
+  for (; k + 4 <= end; k += 4) {
+    fn(kQuarter, k);
+  }
+  for (; k < end; ++k) {
+    rest(k);
+  }
+}
+
+/// to [depth][kStreams] = `depth` floats of kStreams rows, from element k on.
+inline void pack_turned(const uint8_t* const* row, int64_t k, int64_t depth, float* to,
+                        int64_t to_stride) {
+  const hn::ScalableTag<float> d;
+  const auto put = [&](auto piece, int64_t i) HWY_ATTR {
+    constexpr int64_t kCount = decltype(piece)::value;
+    FloatVec value[kCount][kStreamVectors];
+    load_turned<kCount>(row, i * 4, value);
+    for (int64_t j = 0; j < kCount; ++j) {
+      for (int64_t v = 0; v < kStreamVectors; ++v) {
+        hn::StoreU(value[j][v], d,
+                   to + (i - k + j) * to_stride + v * static_cast<int64_t>(hn::Lanes(d)));
+      }
+    }
+  };
+  each_piece(row, k, k + depth, put, [&](int64_t i) HWY_ATTR {
+    for (int64_t j = 0; j < kStreams; ++j) {
+      to[(i - k) * to_stride + j] = reinterpret_cast<const float*>(row[j])[i];
+    }
+  });
 }
 
 /// How the columns of a tile go over the streams: stream j holds columns j * turns … j * turns +

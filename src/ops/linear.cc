@@ -136,7 +136,9 @@ Tensor linear(const Tensor& x_in, const Tensor& weight, const Tensor& bias_in,
   }
   kernels::gemm(e.rows, e.out, e.in, rows_of(x, e.in), weight_matrix(weight, options.layout),
                 y.raw(), element_of(y.dtype(), kLinear), e.out, false, epilogue);
-
+  if (!recording) {  // a step of decoding calls this often: no closure for nothing
+    return y;
+  }
   return record(
       kLinear, y, {x_in, weight, bias_in, options.residual},
       [x = Saved(x), weight = Saved(weight), before = Saved(before),

@@ -279,8 +279,9 @@ std::unique_ptr<Model> make_bpe(Vocabulary vocabulary, const std::vector<Merge>&
   return std::make_unique<Bpe>(std::move(vocabulary), merges, std::move(options));
 }
 
-std::unique_ptr<Model> make_bpe(const Json& json, bool raw_bytes) {
-  Vocabulary vocabulary = Vocabulary::from_json(json.at("vocab"));
+namespace {
+
+BpeOptions read_options(const Json& json, const Vocabulary& vocabulary, bool raw_bytes) {
   BpeOptions options;
   options.raw_bytes = raw_bytes;
   options.byte_fallback = json.boolean_or("byte_fallback", false);
@@ -291,8 +292,39 @@ std::unique_ptr<Model> make_bpe(const Json& json, bool raw_bytes) {
   if (json.has("unk_token")) {
     options.unk = vocabulary.find(json.string("unk_token"));
   }
+  return options;
+}
+
+}  // namespace
+
+std::unique_ptr<Model> make_bpe(const Json& json, bool raw_bytes) {
+  Vocabulary vocabulary = Vocabulary::from_json(json.at("vocab"));
+  BpeOptions options = read_options(json, vocabulary, raw_bytes);
   const std::vector<Merge> merges = read_merges(json, vocabulary, options.prefix);
   return make_bpe(std::move(vocabulary), merges, std::move(options));
+}
+
+std::unique_ptr<Model> make_bpe(SplitJson& split, bool raw_bytes) {
+  std::optional<Vocabulary> vocabulary = Vocabulary::from_members(std::move(split.vocabulary));
+  if (!vocabulary) {
+    return nullptr;
+  }
+  BpeOptions options = read_options(split.rest.at("model"), *vocabulary, raw_bytes);
+  std::vector<Merge> merges;
+  merges.reserve(split.merges.size());
+  std::string both;
+  for (const auto& [left, right] : split.merges) {
+    const bool cut = !options.prefix.empty() && right.starts_with(options.prefix);
+    both.assign(left).append(right, cut ? options.prefix.size() : 0);
+    const auto a = vocabulary->find(left);
+    const auto b = vocabulary->find(right);
+    const auto result = vocabulary->find(both);
+    if (!a || !b || !result) {
+      return nullptr;
+    }
+    merges.push_back({*a, *b, *result, static_cast<uint32_t>(merges.size())});
+  }
+  return make_bpe(std::move(*vocabulary), merges, std::move(options));
 }
 
 std::vector<Merge> merges_by_score(const Vocabulary& vocabulary, const std::vector<float>& scores,

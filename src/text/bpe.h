@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "io/json_split.h"
 #include "text/model.h"
 
 namespace heed::text {
@@ -29,6 +30,8 @@ struct BpeOptions {
 std::unique_ptr<Model> make_bpe(Vocabulary vocabulary, const std::vector<Merge>& merges,
                                 BpeOptions options);
 std::unique_ptr<Model> make_bpe(const Json& json, bool raw_bytes);
+/// Takes the lists; null where one is in error.
+std::unique_ptr<Model> make_bpe(SplitJson& split, bool raw_bytes);
 
 /// Merges by score, as SentencePiece's BPE does: every way to put a token together from two others,
 /// the highest score first.

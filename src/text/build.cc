@@ -2,6 +2,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "text/bpe.h"
 #include "text/tokenizer_impl.h"
 
 namespace heed::text {
@@ -142,8 +143,15 @@ std::shared_ptr<TokenizerImpl> build(const Json& json, BuildOptions options) {
   if (json.has("pre_tokenizer")) {
     impl->pretokenizer = make_pretokenizer(json.at("pre_tokenizer"), bytes ? &impl->plan : nullptr);
   }
-  impl->model =
-      options.model != nullptr ? std::move(options.model) : make_model(model, impl->plan.raw_bytes);
+  if (options.split != nullptr) {
+    impl->model = make_bpe(*options.split, impl->plan.raw_bytes);
+    if (impl->model == nullptr) {
+      return nullptr;
+    }
+  } else {
+    impl->model = options.model != nullptr ? std::move(options.model)
+                                           : make_model(model, impl->plan.raw_bytes);
+  }
   if (json.has("post_processor")) {
     impl->post = make_postprocessor(json.at("post_processor"));
   }
@@ -174,6 +182,17 @@ std::shared_ptr<TokenizerImpl> build(const Json& json, BuildOptions options) {
     }
   }
   return impl;
+}
+
+std::shared_ptr<TokenizerImpl> build(std::string text, const std::string& file) {
+  std::optional<SplitJson> split = split_tokenizer_json(text, file);
+  if (split && split->rest.at("model").string_or("type", "BPE") == "BPE") {
+    if (auto impl = build(split->rest, {.model = nullptr, .split = &*split})) {
+      impl->document = [text = std::move(text), file] { return Json::parse(text, file).dump(1); };
+      return impl;
+    }
+  }
+  return build(Json::parse(text, file));
 }
 
 }  // namespace heed::text

@@ -192,7 +192,7 @@ constexpr std::string_view kWhole = "tokenizer.huggingface.json";
 
 /// The tokenizer.json that came along says more than the ggml keys, which only name special tokens.
 std::shared_ptr<TokenizerImpl> load_whole(const GgufFile& gguf, size_t tokens) {
-  auto impl = build(Json::parse(gguf.string(kWhole), gguf.file()));
+  auto impl = build(gguf.string(kWhole), gguf.file());
   const std::pair<const char*, std::optional<int32_t>*> roles[] = {
       {"bos_token_id", &impl->special.bos},     {"eos_token_id", &impl->special.eos},
       {"padding_token_id", &impl->special.pad}, {"unknown_token_id", &impl->special.unk},

@@ -61,7 +61,7 @@ std::shared_ptr<TokenizerImpl> load_file(const fs::path& path, const Json* confi
                        {.special_in_text = config != nullptr, .model = nullptr});
   }
   if (name.ends_with(".json")) {
-    return text::build(Json::read(path));
+    return text::build(read_file(path, uint64_t{512} << 20), path.native());
   }
   if (name.ends_with(".txt")) {
     std::optional<bool> lowercase;

@@ -60,7 +60,7 @@ const TokenizerImpl& Tokenizer::impl() const {
 }
 
 Tokenizer Tokenizer::from_json(std::string_view json, std::string_view name) {
-  return Tokenizer(text::build(Json::parse(json, std::string(name))));
+  return Tokenizer(text::build(std::string(json), std::string(name)));
 }
 
 Encoding Tokenizer::encode(std::string_view text, bool add_special) const {

@@ -12,6 +12,7 @@
 
 #include "heed/text.h"
 #include "io/json.h"
+#include "io/json_split.h"
 #include "text/added_tokens.h"
 #include "text/decoder.h"
 #include "text/model.h"
@@ -123,10 +124,14 @@ struct BuildOptions {
   bool special_in_text = true;
   /// In place of the one that the document describes.
   std::unique_ptr<Model> model;
+  /// Where the document's vocabulary and merges are, if not in itself.
+  SplitJson* split = nullptr;
 };
 
-/// Builds a tokenizer from a parsed tokenizer.json.
+/// Builds a tokenizer from a parsed tokenizer.json; null where `options.split` is in error.
 std::shared_ptr<TokenizerImpl> build(const Json& json, BuildOptions options = {});
+/// The same from its text, which is quicker.
+std::shared_ptr<TokenizerImpl> build(std::string text, const std::string& file);
 /// Gives `impl`, whose model is there already, its added tokens, and works out the special ones.
 void add_tokens(TokenizerImpl& impl, std::vector<AddedToken> tokens);
 /// Takes roles (bos_token, …) and settings from a tokenizer_config.json or special_tokens_map.json.

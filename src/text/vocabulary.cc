@@ -8,8 +8,12 @@
 
 namespace heed::text {
 
+namespace {
+int64_t largest_id(size_t tokens) { return 2 * static_cast<int64_t>(tokens) + 255; }
+}  // namespace
+
 int32_t read_id(const Json& value, size_t tokens) {
-  return static_cast<int32_t>(value.integer(0, 2 * static_cast<int64_t>(tokens) + 255));
+  return static_cast<int32_t>(value.integer(0, largest_id(tokens)));
 }
 
 Vocabulary Vocabulary::from_json(const Json& object) {
@@ -33,6 +37,28 @@ Vocabulary Vocabulary::from_json(const Json& object) {
   }
   vocabulary.index();
   return vocabulary;
+}
+
+std::optional<Vocabulary> Vocabulary::from_members(
+    std::vector<std::pair<std::string, int32_t>> members) {
+  int64_t size = 0;
+  for (const auto& [token, id] : members) {
+    if (id < 0 || id > largest_id(members.size())) {
+      return std::nullopt;
+    }
+    size = std::max<int64_t>(size, int64_t{id} + 1);
+  }
+  Vocabulary vocabulary;
+  vocabulary.tokens_.resize(static_cast<size_t>(size));
+  vocabulary.present_.resize(static_cast<size_t>(size));
+  for (auto& [token, id] : members) {
+    vocabulary.tokens_[static_cast<size_t>(id)] = std::move(token);
+    vocabulary.present_[static_cast<size_t>(id)] = true;
+  }
+  vocabulary.index();
+  // An id or a token that came twice makes fewer of them.
+  return vocabulary.ids_.size() == members.size() ? std::optional(std::move(vocabulary))
+                                                  : std::nullopt;
 }
 
 Vocabulary Vocabulary::from_list(std::vector<std::string> tokens) {

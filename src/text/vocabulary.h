@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "io/json.h"
@@ -22,6 +23,9 @@ class Vocabulary {
 
   /// From {"token": id}. Negative, duplicate and far-off ids are errors.
   static Vocabulary from_json(const Json& object);
+  /// The same from a list; nothing where an id or a token is in error.
+  static std::optional<Vocabulary> from_members(
+      std::vector<std::pair<std::string, int32_t>> members);
   /// Ids are the places in the list; where a token is there twice, the last one counts.
   static Vocabulary from_list(std::vector<std::string> tokens);
 

@@ -1,6 +1,7 @@
 #include "base/parallel.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <atomic>
 #include <numeric>
@@ -8,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/ahead.h"
 #include "heed/error.h"
 
 namespace heed {
@@ -80,6 +82,20 @@ TEST(Parallel, ConcurrentCallersBothFinish) {
   other.join();
   EXPECT_EQ(count.load(), 2 * 200 * 9);
   set_thread_count(2);
+}
+
+/// What idle threads fetch is never read: it may lie nowhere, and change at any time.
+TEST(Parallel, FetchingAheadTouchesNothing) {
+  void* page = mmap(nullptr, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  munmap(page, 1 << 20);
+  std::atomic<int> count{0};
+  for (int i = 0; i < 200; ++i) {
+    fetch_ahead(i % 2 == 0 ? page : nullptr, i % 2 == 0 ? 1 << 20 : 0);
+    parallel_for(5, [&](int64_t) { count++; });
+  }
+  fetch_ahead(nullptr, 0);
+  EXPECT_EQ(count.load(), 200 * 5);
 }
 
 TEST(Parallel, RefusesSillyThreadCounts) {

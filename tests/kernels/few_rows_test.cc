@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -52,6 +53,27 @@ TEST(FewRows, GiveTheBitsOfLargeProducts) {
       expect_same_bits(
           linear(slice(x, 0, row, row + 1), w, {}), slice(all, 0, row, row + 1),
           std::to_string(m) + " x " + std::to_string(n) + ", row " + std::to_string(row));
+    }
+  }
+}
+
+/// Weights of a file begin anywhere in a cache line.
+TEST(FewRows, WeightsThatBeginInsideALine) {
+  constexpr int64_t kColumns = 40;
+  for (const int64_t k : {16, 12, 416, 803}) {
+    const Tensor x = random_normal({48, k}, DType::f32, 8);
+    const Tensor memory = random_normal({kColumns * k + 16}, DType::f32, 9);
+    for (const int64_t offset : {0, 1, 4, 8, 12}) {
+      const Tensor w = reshape(slice(memory, 0, offset, offset + kColumns * k), {kColumns, k});
+      const Tensor turned = transpose(w).contiguous();
+      for_each_target([&](const char* target) {
+        for (const int64_t rows : {1, 16, 48}) {
+          const Tensor some = slice(x, 0, 0, rows);
+          expect_same_bits(linear(some, w, {}),
+                           linear(some, turned, {}, {.layout = WeightLayout::in_out}),
+                           fmt::format("{} k {} offset {} rows {}", target, k, offset, rows));
+        }
+      });
     }
   }
 }

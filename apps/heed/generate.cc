@@ -125,7 +125,11 @@ void run_prompts(const Opened& opened, const Options& options, const Common& com
 
 int run(const Options& options, const Common& common) {
   options.sampling.check();
-  const Opened opened = open_model(options.model, options.tokenizer);
+  // Many tokens are worth a copy of the weights, which takes about as long as two or three.
+  constexpr int64_t kMany = 256;
+  const bool many = !options.has_prompt || options.max_tokens * options.samples >= kMany;
+  const Opened opened = open_model(options.model, options.tokenizer,
+                                   LoadOptions{.trainable = false, .in_memory = many});
   std::vector<std::string> prompts;
   if (options.has_prompt) {
     prompts.push_back(options.prompt);

@@ -9,7 +9,7 @@
 
 namespace heed::app {
 
-Opened open_model(const std::string& path, const std::string& tokenizer) {
+Opened open_model(const std::string& path, const std::string& tokenizer, const LoadOptions& load) {
   Opened opened;
   std::filesystem::path source = tokenizer.empty() ? path : tokenizer;
   if (tokenizer.empty() && std::filesystem::exists(source / "model" / "config.json")) {
@@ -18,7 +18,7 @@ Opened open_model(const std::string& path, const std::string& tokenizer) {
   // Side by side: each takes tens of milliseconds with a file of the usual size.
   std::future<Tokenizer> reading =
       std::async(std::launch::async, [&source] { return Tokenizer::load(source); });
-  opened.model = load_model(path);
+  opened.model = load_model(path, load);
   opened.tokenizer = reading.get();
   const int64_t rows = opened.model->vocabulary();
   if (rows > 0 && opened.tokenizer.vocab_size() > rows) {

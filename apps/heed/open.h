@@ -19,7 +19,8 @@ struct Opened {
 
 /// Opens a model folder, run folder, .gguf or .bin; `tokenizer` (may be empty) overrides the one
 /// that lies with it. Refuses a tokenizer whose ids do not fit the model's vocabulary.
-Opened open_model(const std::string& path, const std::string& tokenizer);
+Opened open_model(const std::string& path, const std::string& tokenizer,
+                  const LoadOptions& load = {});
 
 /// Texts as one padded batch, with the tokens the model expects around them; padding is not
 /// computed.

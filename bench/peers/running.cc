@@ -16,7 +16,8 @@ constexpr int64_t kMostIds = int64_t{1} << 24;
 class Continue final : public PeerWork {
  public:
   explicit Continue(const Json& command)
-      : model_(load_model(command.string("model"))),
+      : model_(load_model(command.string("model"),
+                          LoadOptions{.trainable = false, .in_memory = true})),
         prompt_(command.at("prompt").integers(0, kMostIds)),
         prefill_(command.string("kind") == "prefill"),
         sequences_(static_cast<size_t>(command.integer("sequences", 1, 1024))) {

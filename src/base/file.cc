@@ -35,18 +35,22 @@ int open_regular(const std::filesystem::path& path, uint64_t& size) {
   return descriptor;
 }
 
-/// Gives the pages of a large file back on all threads; munmap() alone takes 13 ms for 500 MB.
-void drop_pages(const std::byte* data, size_t bytes) {
+}  // namespace
+
+void drop_pages(std::span<const std::byte> part) {
   constexpr int64_t kPiece = int64_t{4} << 20;
-  if (static_cast<int64_t>(bytes) < 16 * kPiece) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(part.data());
+  const uintptr_t first = (begin + page - 1) / page * page;
+  const uintptr_t end = (begin + part.size()) / page * page;
+  if (first >= end) {
     return;
   }
-  parallel_ranges(static_cast<int64_t>(bytes), kPiece, [&](int64_t from, int64_t to) {
-    madvise(const_cast<std::byte*>(data + from), static_cast<size_t>(to - from), MADV_DONTNEED);
+  parallel_ranges(static_cast<int64_t>(end - first), kPiece, [&](int64_t from, int64_t to) {
+    madvise(reinterpret_cast<void*>(first + static_cast<uintptr_t>(from)),
+            static_cast<size_t>(to - from), MADV_DONTNEED);
   });
 }
-
-}  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   uint64_t size = 0;
@@ -68,7 +72,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
 MappedFile::~MappedFile() {
   if (data_ != nullptr) {
     release_range(guard_);
-    drop_pages(data_, size_);
+    drop_pages(bytes());  // on all threads; munmap() alone takes 13 ms for 500 MB
     munmap(const_cast<std::byte*>(data_), size_);
   }
   close(descriptor_);

@@ -35,6 +35,9 @@ class MappedFile {
   GuardedRange* guard_ = nullptr;
 };
 
+/// Gives the pages of a mapped file's part back to the system; they come again when it is read.
+void drop_pages(std::span<const std::byte> part);
+
 /// The whole of a regular file, refused beyond `limit` bytes.
 std::string read_file(const std::filesystem::path& path, uint64_t limit = uint64_t{1} << 40);
 

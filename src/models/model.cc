@@ -4,6 +4,7 @@
 #include "models/common.h"
 #include "models/files.h"
 #include "models/registry.h"
+#include "tensor/impl.h"
 
 namespace heed {
 
@@ -57,6 +58,27 @@ std::unique_ptr<Model> build(std::string_view config_text, const std::string& co
   return ModelAccess::finish(make_model(config, scope), config, scope);
 }
 
+void copy_into_memory(const TensorMap& tensors) {
+  double bytes = 0.0;
+  for (const auto& [name, tensor] : tensors) {
+    bytes += static_cast<double>(tensor.bytes());
+  }
+  if (bytes > memory_limit() / 2) {
+    return;
+  }
+  std::vector<std::shared_ptr<const void>> files;
+  for (const auto& [name, tensor] : tensors) {
+    Storage& storage = *tensor.impl()->storage;  // views keep their strides
+    const std::span mapped(static_cast<const std::byte*>(storage.data()),
+                           static_cast<size_t>(storage.bytes()));
+    files.push_back(storage.take_over());
+    if (files.back() != nullptr) {
+      drop_pages(mapped);
+    }
+  }
+  check_files_intact();
+}
+
 }  // namespace
 
 std::unique_ptr<Model> build_model(std::string_view config_text, TensorMap tensors,
@@ -72,7 +94,11 @@ std::unique_ptr<Model> create_model(std::string_view config_text, uint64_t seed)
 
 std::unique_ptr<Model> load_model(const std::filesystem::path& path, const LoadOptions& options) {
   const ModelFiles files = find_model_files(path);
-  return build(files.config, files.config_name, files.tensors(), files.weights_name, options);
+  TensorMap tensors = files.tensors();
+  if (options.in_memory && !options.trainable) {
+    copy_into_memory(tensors);
+  }
+  return build(files.config, files.config_name, std::move(tensors), files.weights_name, options);
 }
 
 }  // namespace heed

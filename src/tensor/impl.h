@@ -21,6 +21,9 @@ class Storage {
 
   void* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
+  /// Copies borrowed memory into a block of its own and gives back who owned it; null where nobody
+  /// did. Nobody may read meanwhile.
+  std::shared_ptr<const void> take_over();
 
   std::atomic<uint32_t> version{0};
 

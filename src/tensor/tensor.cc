@@ -1,6 +1,7 @@
 #include "heed/tensor.h"
 
 #include <cstring>
+#include <utility>
 
 #include "base/allocator.h"
 #include "base/check.h"
@@ -17,6 +18,20 @@ Storage::~Storage() {
   if (owner_ == nullptr) {
     free_block(data_, bytes_);
   }
+}
+
+std::shared_ptr<const void> Storage::take_over() {
+  if (owner_ == nullptr) {
+    return nullptr;
+  }
+  constexpr int64_t kPiece = int64_t{1} << 20;
+  void* block = allocate_block(bytes_);
+  parallel_ranges(bytes_, kPiece, [&](int64_t from, int64_t to) {
+    std::memcpy(static_cast<char*>(block) + from, static_cast<const char*>(data_) + from,
+                static_cast<size_t>(to - from));
+  });
+  data_ = block;
+  return std::exchange(owner_, nullptr);
 }
 
 namespace {

@@ -8,6 +8,7 @@
 #include "heed/models.h"
 #include "io/json_writer.h"
 #include "support/budget.h"
+#include "support/check.h"
 #include "support/data.h"
 
 namespace heed::test {
@@ -91,6 +92,21 @@ TEST(OpenModel, HalfAGigabyteOpensAtOnceAndTouchesNoWeight) {
   EXPECT_EQ(model->parameter_count(), 124439808);
   EXPECT_LT(milliseconds, budget(50.0));
   EXPECT_LT(private_memory() - before, budget(int64_t{30} << 20));
+}
+
+/// The copy is the same model, and the file may go.
+TEST(OpenModel, InMemoryGivesTheSameBitsWithoutTheFile) {
+  const std::filesystem::path source = golden("models/gpt2_lm");
+  const TemporaryFolder folder;
+  for (const char* name : {"config.json", "model.safetensors"}) {
+    std::filesystem::copy_file(source / name, folder / name);
+  }
+  ModelInput input;
+  input.input_ids = Tensor::from<int64_t>({1, 2, 3, 4}, {1, 4});
+  const auto mapped = load_model(source);
+  const auto copied = load_model(folder.path(), {.trainable = false, .in_memory = true});
+  std::filesystem::resize_file(folder / "model.safetensors", 0);
+  expect_same_bits(copied->forward(input).logits, mapped->forward(input).logits, "logits");
 }
 
 }  // namespace

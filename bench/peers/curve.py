@@ -74,7 +74,7 @@ def main():
     if options["dropout"] != 0 or options["schedule"] != "cosine" or options["precision"] != "f32":
         sys.exit("curve: only runs without dropout, with the cosine schedule and in f32 can be compared")
     ours = [json.loads(line) for line in open(os.path.join(run, "metrics.jsonl"))]
-    ours = {line["step"]: line["loss"] for line in ours if "loss" in line}
+    ours = {line["step"]: line["loss"] for line in ours if "val_loss" not in line}
     vocabulary = json.load(open(os.path.join(start, "tokenizer.json")))["model"]["vocab"]
     tokens = torch.tensor([vocabulary[c] for c in open(text, encoding="utf-8").read()])
     train = tokens[:len(tokens) - math.floor(len(tokens) * options["validation_share"] + 0.5)]

@@ -102,8 +102,8 @@ class HEED_API Model {
 
 struct LoadOptions {
   bool trainable = false;  ///< f32 copies that require gradients, instead of mapped weights
-  /// Copies instead of mapped weights, where they fit easily: opening takes longer and memory is not
-  /// shared with other processes, but large pages are read faster. For many tokens.
+  /// Copies instead of mapped weights, where they fit easily: opening takes longer and memory is
+  /// not shared with other processes, but large pages are read faster. For many tokens.
   bool in_memory = false;
 };
 /// A Hugging Face folder, a run folder (its model/), a .gguf file or llama2.c's .bin.

@@ -6,6 +6,7 @@
 #include "base/ahead.h"
 #include "base/parallel.h"
 #include "base/scratch.h"
+#include "kernels/quantize.h"
 #include "kernels/quantized_gemm.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -267,32 +268,48 @@ HWY_EXPORT(gemm_f64);
 
 namespace {
 
+int64_t bytes_of(Element type, int64_t count) {
+  switch (type) {
+    case Element::q8_0:
+      return count / kBlock * static_cast<int64_t>(sizeof(BlockQ8));
+    case Element::q4_0:
+      return count / kBlock * static_cast<int64_t>(sizeof(BlockQ4));
+    default:
+      return count * element_size(type);
+  }
+}
+
 /// The order in which a thread multiplies by its weights. While a model decodes it is the same in
 /// every step: between two products, when one thread normalises or attends, the others can fetch
 /// the weights that come next.
 class WeightOrder {
  public:
-  void pass(const void* weights) {
+  void pass(const void* weights, int64_t bytes) {
+    const Piece piece{weights, std::min(bytes, kMostBytes)};
     if (before_ != nullptr) {
-      *before_ = weights;
+      *before_ = piece;
     }
     Entry& entry = entries_[reinterpret_cast<uintptr_t>(weights) / 4096 % kEntries];
     if (entry.weights != weights) {
-      entry = {weights, nullptr};
+      entry = {weights, {}};
     }
     before_ = &entry.next;
-    fetch_ahead(entry.next, entry.next != nullptr ? kBytes : 0);
+    fetch_ahead(entry.next.data, entry.next.bytes);
   }
 
  private:
   static constexpr size_t kEntries = 1024;
-  static constexpr int64_t kBytes = 384 * 1024;  // beside what a thread works with in L2
+  static constexpr int64_t kMostBytes = 384 * 1024;  // beside what a thread works with in L2
+  struct Piece {
+    const void* data = nullptr;
+    int64_t bytes = 0;
+  };
   struct Entry {
     const void* weights = nullptr;
-    const void* next = nullptr;
+    Piece next;
   };
   Entry entries_[kEntries];
-  const void** before_ = nullptr;
+  Piece* before_ = nullptr;
 };
 
 }  // namespace
@@ -310,7 +327,7 @@ void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, voi
   constexpr int64_t kDecoding = 32;  // rows
   if (m <= kDecoding && !inside_parallel()) {
     thread_local WeightOrder order;
-    order.pass(b.data);
+    order.pass(b.data, bytes_of(b.type, n * k));
   }
   if (b.type == Element::q8_0 || b.type == Element::q4_0) {
     quantized_gemm(m, n, k, a, b, c, c_type, c_stride, epilogue);

@@ -282,6 +282,7 @@ class Trainer {
     progress.lr = optimizer_.lr();
     progress.seconds = seconds;
     progress.tokens_per_second = static_cast<double>(outcome.tokens) / seconds;
+    progress.examples_per_second = static_cast<double>(options_.batch) / seconds;
     progress.sum_seconds = outcome.busy;
     progress.sum_wait_seconds = outcome.waited;
     log_.step(progress, outcome.finite);

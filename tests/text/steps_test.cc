@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "heed/error.h"
 #include "io/json.h"
 #include "text/base64.h"
@@ -87,6 +89,37 @@ TEST(PreTokenizer, Splits) {
   EXPECT_EQ(pieces(split("MergedWithPrevious"), "a--b"), (Words{"a-", "-", "b"}));
   EXPECT_EQ(pieces(split("MergedWithNext"), "a--b"), (Words{"a", "-", "-b"}));
   EXPECT_EQ(pieces(split("Contiguous"), "a--b"), (Words{"a", "--", "b"}));
+}
+
+/// What Oniguruma finds, for patterns that PCRE2 reads in another way.
+TEST(PreTokenizer, PatternsMeanWhatOnigurumaMeans) {
+  const auto found = [](const std::string& pattern, std::string_view text) {
+    const nlohmann::json step = {{"type", "Split"},
+                                 {"pattern", {{"Regex", pattern}}},
+                                 {"behavior", "Removed"},
+                                 {"invert", true}};
+    return pieces(step.dump(), std::string(text));
+  };
+  // BLOOM's own: a class in a class.
+  EXPECT_EQ(found(R"( ?[^(\s|[.,!?…。，、।۔،])]+)", "Hi there, a|b 中文。x"),
+            (Words{"Hi", " there", " a", "b", " 中文", "x"}));
+  EXPECT_EQ(found("[a-c[x-z]]+", "abxd[z]"), (Words{"abx", "z"}));
+  EXPECT_EQ(found("[^a-c[x-z]]+", "abxd[z]"), (Words{"d[", "]"}));
+  EXPECT_EQ(found("[a-z&&[^aeiou]]+", "hello"), (Words{"h", "ll"}));
+  EXPECT_EQ(found("[^a-z&&[^aeiou]]+", "he1o"), (Words{"e1o"}));
+  // Latin-1's numbers are words outside of a class only.
+  EXPECT_EQ(found(R"(\w+)", "a½b"), (Words{"a½b"}));
+  EXPECT_EQ(found(R"([\w]+)", "a½b"), (Words{"a", "b"}));
+  EXPECT_EQ(found(R"([^\w\s]+)", "?½! a"), (Words{"?½!"}));
+  EXPECT_EQ(found(R"([\W]+)", "a e\u0301① b"), (Words{" ", "① "}));
+  EXPECT_EQ(found(R"([\S]+)", "a\u180eb c"), (Words{"a\u180eb", "c"}));
+  EXPECT_EQ(found(R"(\b.)", "①Ⅷ a"), (Words{"Ⅷ", " ", "a"}));
+  EXPECT_EQ(found(R"(\h+)", "xa0 ff"), (Words{"a0", "ff"}));
+  EXPECT_EQ(found(R"(\p{Han}+)", "漢字、。"), (Words{"漢字"}));
+  EXPECT_EQ(found(R"([[:alnum:]]+)", "a½Ⅷ"), (Words{"a", "Ⅷ"}));
+  EXPECT_EQ(found(R"(\u00e9)", "eé"), (Words{"é"}));
+  EXPECT_EQ(found("^a", "aa\na"), (Words{"a", "a"}));
+  EXPECT_THROW(found("[a", "a"), Error);
 }
 
 TEST(PreTokenizer, Others) {

@@ -79,6 +79,22 @@ std::vector<std::string> pieces(const std::string& json, std::string_view text) 
 
 using Words = std::vector<std::string>;
 
+/// Decomposed, each character's parts stand for its own bytes, whatever stands beside it.
+TEST(Normalizer, CharactersKeepTheirPlaces) {
+  const std::string text = "한\u1161나\u0301";  // a syllable, a vowel; a syllable, an accent
+  AlignedText aligned(text, 0, true);
+  make_normalizer(Json::parse(R"({"type":"NFD"})", "test"))->apply(aligned);
+  EXPECT_EQ(aligned.text(), "\u1112\u1161\u11ab\u1161\u1102\u1161\u0301");
+  const auto source = [&](size_t at) {
+    const TextSpan span = aligned.source(3 * at, 3 * at + (at == 6 ? 2 : 3));
+    return std::pair(span.begin, span.end);
+  };
+  EXPECT_EQ(source(2), (std::pair<int64_t, int64_t>(0, 3)));
+  EXPECT_EQ(source(3), (std::pair<int64_t, int64_t>(3, 6)));
+  EXPECT_EQ(source(5), (std::pair<int64_t, int64_t>(6, 9)));
+  EXPECT_EQ(source(6), (std::pair<int64_t, int64_t>(9, 11)));
+}
+
 TEST(PreTokenizer, Splits) {
   const auto split = [](const std::string& behavior) {
     return R"({"type":"Split","pattern":{"String":"-"},"invert":false,"behavior":")" + behavior +

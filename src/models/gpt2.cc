@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "base/check.h"
 #include "base/samples.h"
 #include "models/common.h"
 #include "models/cross_decoder.h"
@@ -83,7 +84,10 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
     return rows;
   }
 
-  Tensor logits(const Tensor& rows) const override { return head_(rows); }
+  Tensor logits(const Tensor& rows) const override {
+    check(has_head_, "generate", "this model has no head over words (lm_head)");
+    return head_(rows);
+  }
 
  private:
   ModelOutput results(const TokenRows& tokens, const Pass& pass, const ModelInput& input,

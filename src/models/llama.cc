@@ -80,7 +80,10 @@ class Llama final : public SizedModel {
     return rows;
   }
 
-  Tensor logits(const Tensor& rows) const override { return head_(rows); }
+  Tensor logits(const Tensor& rows) const override {
+    check(has_head_, "generate", "this model has no head over words (lm_head)");
+    return head_(rows);
+  }
 
  private:
   Block make_block(const Json& config, const Scope& scope, int64_t inner, const Rotary& rotary,

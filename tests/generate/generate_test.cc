@@ -361,5 +361,22 @@ TEST(GenerationRules, ForcedEndAndForbiddenTokensAreFollowed) {
   }
 }
 
+TEST(GenerationRules, AModelWithoutAHeadSaysSo) {
+  for (const char* config :
+       {R"({"model_type": "gpt2", "architectures": ["GPT2Model"], "n_embd": 8, "n_layer": 1,
+            "n_head": 2, "n_positions": 8, "vocab_size": 11})",
+        R"({"model_type": "llama", "architectures": ["LlamaModel"], "hidden_size": 8,
+            "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8,
+            "max_position_embeddings": 8, "vocab_size": 11})"}) {
+    const auto model = create_model(config, 1);
+    try {
+      run_alone(*model, request_for(*model, {1, 2}, 3));
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("no head"), std::string::npos) << error.what();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace heed::test

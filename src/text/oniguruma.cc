@@ -138,7 +138,7 @@ class Translator {
     if ((next == 'p' || next == 'P') && end != std::string_view::npos && next_is_brace()) {
       std::string_view name = pattern_.substr(at_ + 3, end - at_ - 3);
       const bool negated = name.starts_with('^') != (next == 'P');
-      const std::string whole(pattern_.substr(at_, end + 1 - at_));
+      std::string whole(pattern_.substr(at_, end + 1 - at_));
       name.remove_prefix(name.starts_with('^') ? 1 : 0);
       skip(end + 1 - at_);
       for (const std::string_view script : kScripts) {
@@ -154,7 +154,7 @@ class Translator {
       skip(2 + kDigits);
       return "\\x{" + std::string(digits) + "}";
     }
-    const std::string whole(pattern_.substr(at_, 2));
+    std::string whole(pattern_.substr(at_, 2));
     skip(2);
     return whole;
   }

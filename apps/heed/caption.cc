@@ -48,7 +48,7 @@ bool is_features(const std::filesystem::path& file) {
 Request make_request(const Opened& opened, const Options& options, const std::string& file) {
   Request request;
   request.max_tokens = options.beam.max_tokens;
-  request.end = generation_ids(*opened.model).end;
+  follow_generation_ids(*opened.model, request);
   const bool regions = opened.model->model_type() == "heed-captioner";
   if (regions != is_features(file)) {
     fail(ErrorKind::usage, "caption", "{}: this model reads {}", file,

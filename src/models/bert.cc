@@ -76,7 +76,8 @@ class Bert final : public SizedModel {
     }
     if (head_ == Head::sequence) {
       const Tensor pooled = pooler_(first_rows(rows, tokens.layout), Activation::tanh);
-      return sequence_results(dropout(pooled, classifier_dropout_, input.training), out_, input);
+      return sequence_results(dropout(pooled, classifier_dropout_, input.training), out_, input,
+                              problem_);
     }
     const RaggedRows ragged(tokens.layout.starts);
     const Tensor read = head_ == Head::masked ? transform_norm_(transform_(rows, activation_))
@@ -141,6 +142,7 @@ class Bert final : public SizedModel {
       out_ = word_head(config, scope / "decoder", words_, bias, init_);
     } else if (head_ != Head::none) {
       classifier_dropout_ = rate_or(config, "classifier_dropout", dropout_);
+      problem_ = problem_of(config);
       out_ = make_classifier(config, root, width_, label_count(config), init_);
     }
   }
@@ -177,6 +179,7 @@ class Bert final : public SizedModel {
   Head head_;
   int64_t types_ = 0, inner_ = 0;
   double eps_ = 1e-12, dropout_ = 0.0, classifier_dropout_ = 0.0;
+  Problem problem_ = Problem::unnamed;
   Init init_;
   Activation activation_ = Activation::gelu;
   Embedding words_, positions_, segments_;

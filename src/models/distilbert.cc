@@ -56,6 +56,7 @@ class DistilBert final : public SizedModel {
       before_ = Linear(root / "pre_classifier", width_, width_, {.init = init_});
       out_ = make_classifier(config, root, width_, label_count(config), init_);
       classifier_dropout_ = rate_or(config, "seq_classif_dropout", 0.2);
+      problem_ = problem_of(config);
     } else if (head_ == DistilHead::masked) {
       before_ = Linear(root / "vocab_transform", width_, width_, {.init = init_});
       before_norm_ = Norm(root / "vocab_layer_norm", width_, kEps);
@@ -77,7 +78,8 @@ class DistilBert final : public SizedModel {
     }
     if (head_ == DistilHead::sequence) {
       const Tensor first = before_(first_rows(rows, tokens.layout), Activation::relu);
-      return sequence_results(dropout(first, classifier_dropout_, input.training), out_, input);
+      return sequence_results(dropout(first, classifier_dropout_, input.training), out_, input,
+                              problem_);
     }
     return token_results(before_norm_(before_(rows, activation_)), tokens, out_, input, token_loss);
   }
@@ -130,6 +132,7 @@ class DistilBert final : public SizedModel {
   DistilHead head_;
   int64_t inner_ = 0;
   double dropout_ = 0.0, classifier_dropout_ = 0.0;
+  Problem problem_ = Problem::unnamed;
   Init init_;
   Activation activation_ = Activation::gelu;
   Embedding words_, positions_;

@@ -3,6 +3,40 @@
 #include "base/check.h"
 
 namespace heed {
+namespace {
+
+Tensor sequence_loss(const Tensor& logits, const ModelInput& input, Problem problem) {
+  const Tensor& labels = input.labels;
+  if (problem == Problem::unnamed) {
+    problem = logits.size(1) == 1           ? Problem::numbers
+              : is_floating(labels.dtype()) ? Problem::several_classes
+                                            : Problem::one_class;
+  }
+  if (problem == Problem::one_class) {
+    const int64_t batch = logits.size(0);
+    check(labels.numel() == batch, "loss", "labels {} do not fit a batch of {}", labels.shape(),
+          batch);
+    check(labels.dtype() == DType::i64 || labels.dtype() == DType::i32, "loss",
+          "labels of {} classes must be whole numbers, not {}", logits.size(1),
+          name_of(labels.dtype()));
+    CrossEntropyOptions options;
+    options.label_smoothing = input.label_smoothing;
+    return cross_entropy(logits, reshape(labels.to(DType::i64), {batch}), options);
+  }
+  check(labels.numel() == logits.numel(), "loss", "labels {} do not fit outputs {}", labels.shape(),
+        logits.shape());
+  const Tensor wanted = reshape(labels.to(logits.dtype()), logits.shape());
+  if (problem == Problem::numbers) {
+    return mse(logits, wanted);
+  }
+  // A class is right or not: a softmax over its output and 0.
+  const Tensor scores =
+      log_softmax(stack({logits, Tensor::zeros(logits.shape(), logits.dtype())}, -1), -1);
+  const Tensor weights = stack({wanted, add(mul(wanted, -1.0), 1.0)}, -1);
+  return mul(mean(sum(mul(weights, scores), -1)), -1.0);
+}
+
+}  // namespace
 
 void refuse_architecture(const Json& config, const std::string& name,
                          const std::vector<std::string>& known) {
@@ -39,28 +73,30 @@ Linear make_classifier(const Json& config, const Scope& root, int64_t width, int
   return Linear(root / "classifier", width, labels, {.init = init});
 }
 
-Tensor sequence_loss(const Tensor& logits, const ModelInput& input) {
-  const Tensor& labels = input.labels;
-  const int64_t batch = logits.size(0);
-  check(labels.numel() == batch, "loss", "labels {} do not fit a batch of {}", labels.shape(),
-        batch);
-  if (logits.size(1) == 1) {
-    return mse(reshape(logits, {batch}), reshape(labels.to(DType::f32), {batch}));
+Problem problem_of(const Json& config) {
+  const std::string name = config.string_or("problem_type", "");
+  if (name.empty()) {
+    return Problem::unnamed;
   }
-  check(labels.dtype() == DType::i64 || labels.dtype() == DType::i32, "loss",
-        "labels of {} classes must be whole numbers, not {}", logits.size(1),
-        name_of(labels.dtype()));
-  CrossEntropyOptions options;
-  options.label_smoothing = input.label_smoothing;
-  return cross_entropy(logits, reshape(labels.to(DType::i64), {batch}), options);
+  if (name == "regression") {
+    return Problem::numbers;
+  }
+  if (name == "single_label_classification") {
+    return Problem::one_class;
+  }
+  check_data(name == "multi_label_classification", config.file(),
+             "problem_type '{}' is not supported; use regression, single_label_classification or "
+             "multi_label_classification",
+             name);
+  return Problem::several_classes;
 }
 
 ModelOutput sequence_results(const Tensor& pooled, const Linear& classifier,
-                             const ModelInput& input) {
+                             const ModelInput& input, Problem problem) {
   ModelOutput output;
   output.logits = observe("hook_logits", classifier(pooled));
   if (input.labels.defined()) {
-    output.loss = sequence_loss(output.logits, input);
+    output.loss = sequence_loss(output.logits, input, problem);
   }
   return output;
 }

@@ -16,13 +16,16 @@ int64_t label_count(const Json& config, int64_t otherwise = 2);
 Linear make_classifier(const Json& config, const Scope& root, int64_t width, int64_t labels,
                        const Init& init);
 
-/// Loss of one label a sequence, logits [B, classes]: cross entropy, or the mean squared error
-/// where there is one output.
-Tensor sequence_loss(const Tensor& logits, const ModelInput& input);
+/// What a sequence's outputs stand for, config.json's problem_type: a number each, a class each of
+/// which one is right, a class each that is right or not. Unnamed: one output is a number, labels
+/// that are no whole numbers are of several classes.
+enum class Problem { unnamed, numbers, one_class, several_classes };
+Problem problem_of(const Json& config);
 
-/// Logits and loss of one label a sequence, from a row a sequence.
+/// Logits [B, outputs] and loss from a row a sequence: squared error, cross entropy, or the binary
+/// one of every class.
 ModelOutput sequence_results(const Tensor& pooled, const Linear& classifier,
-                             const ModelInput& input);
+                             const ModelInput& input, Problem problem = Problem::unnamed);
 
 /// The layer over words: the embeddings' own weights, marked as used where the file stores them
 /// twice, or weights of its own.

@@ -117,6 +117,7 @@ class Vit final : public Model {
       pooler_activation_ = activation_of(config, "pooler_act", "tanh");
     }
     if (classifies_) {
+      problem_ = problem_of(config);
       classifier_ = make_classifier(config, root, width_, label_count(config), init_);
     }
   }
@@ -133,14 +134,10 @@ class Vit final : public Model {
     TokenRows tokens;
     const Tensor rows = run(input, tokens);
     const Tensor first = first_rows(rows, tokens.layout);
-    ModelOutput output;
     if (classifies_) {
-      output.logits = observe("hook_logits", classifier_(first));
-      if (input.labels.defined()) {
-        output.loss = sequence_loss(output.logits, input);
-      }
-      return output;
+      return sequence_results(first, classifier_, input, problem_);
     }
+    ModelOutput output;
     output.last_hidden_state = tokens.to_batch(rows);
     if (pooler_.defined()) {
       output.pooler_output = pooler_(first, pooler_activation_);
@@ -222,6 +219,7 @@ class Vit final : public Model {
   int64_t width_ = 0, layers_ = 0, heads_ = 0, channels_ = 3, inner_ = 0;
   Grid patch_, grid_;
   bool classifies_ = false;
+  Problem problem_ = Problem::unnamed;
   double eps_ = 1e-12, dropout_ = 0.0;
   Init init_;
   Tensor cls_, positions_, patch_weight_, patch_bias_;

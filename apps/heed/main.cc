@@ -148,6 +148,9 @@ int run(int argc, char** argv) {
     if (!help) {
       return usage_error(error.what(), chosen == nullptr ? "" : chosen->command->name);
     }
+  } catch (const Error& error) {  // a value that an option does not take
+    find_chosen();
+    return usage_error(error.what(), chosen == nullptr ? "" : chosen->command->name);
   }
   if (version) {
     print("heed " HEED_VERSION "\n");

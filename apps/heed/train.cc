@@ -98,6 +98,7 @@ TrainOptions resolve(const OptionTable& table, const Flags& flags) {
 int run(const OptionTable& table, const Flags& flags, const Common& common) {
   TrainOptions options = resolve(table, flags);
   options.quiet = common.quiet;
+  check_train_options(options);
   if (flags.dump) {
     print(dump_train_options(options));
     return 0;
@@ -110,7 +111,7 @@ int run(const OptionTable& table, const Flags& flags, const Common& common) {
   if (common.json) {
     JsonWriter line;
     line.begin_object().field("steps", result.steps).field("loss", result.loss);
-    line.field("val_loss", result.val_loss);
+    line.field("val_loss", result.val_loss).field("interrupted", result.interrupted);
     for (const auto& [name, value] : result.figures) {
       line.field(name, value);
     }

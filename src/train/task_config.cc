@@ -169,6 +169,7 @@ Config captioner_config(const TrainOptions& o, int64_t side, int64_t channels, i
   config["is_encoder_decoder"] = true;
   config["tie_word_embeddings"] = false;
   config["encoder"] = vit_config(o, side, channels);
+  config["encoder"]["architectures"] = {"ViTModel"};  // by Hugging Face's names, without classes
   Config decoder = lm_config(o, "gpt2", vocabulary);
   decoder.erase("architectures");
   decoder["add_cross_attention"] = decoder["is_decoder"] = true;

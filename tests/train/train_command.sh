@@ -57,6 +57,10 @@ run sentiment --task classify --data "$folder/classes.tsv" --tokenizer bpe:400; 
 run bert --task classify --arch bert --data "$folder/classes.tsv" --tokenizer wordpiece:300; has bert val_f1
 run caption --task caption --data "$folder/pictures" --tokenizer char; has caption val_exact_match
 [ -f "$folder/caption/model/preprocessor_config.json" ] || { echo "caption: no preprocessor"; failed=1; }
+# Hugging Face looks for the image encoder's body alone; under other names it would begin fresh there.
+grep -aq '"encoder.encoder.layer.0.attention.attention.query.weight"' "$folder/caption/model/model.safetensors" ||
+  { echo "caption: the encoder is not named as VisionEncoderDecoderModel has it"; failed=1; }
+grep -aq '"encoder.classifier' "$folder/caption/model/model.safetensors" && { echo "caption: a classifier"; failed=1; }
 run regress --task regress --data "$folder/numbers.jsonl"; says out prediction
 run image --task image-classify --data "$folder/squares"; has image val_accuracy; has image val_f1
 [ -f "$folder/image/model/preprocessor_config.json" ] || { echo "image: no preprocessor"; failed=1; }

@@ -8,6 +8,7 @@
 #include "heed/error.h"
 #include "heed/open.h"
 #include "io/json_writer.h"
+#include "io/toml.h"
 
 namespace heed::app {
 namespace {
@@ -100,7 +101,8 @@ int run(const OptionTable& table, const Flags& flags, const Common& common) {
   options.quiet = common.quiet;
   check_train_options(options);
   if (flags.dump) {
-    print(dump_train_options(options));
+    const std::string text = dump_train_options(options);
+    print(common.json ? parse_toml(text, "options").dump() + "\n" : text);
     return 0;
   }
   options.threads = common.threads;

@@ -154,6 +154,21 @@ void check_finite(const Parameter& parameter, int64_t step) {
         step);
 }
 
+/// Removes a folder that could not be finished: a full disk has no room for halves.
+class Unfinished {
+ public:
+  explicit Unfinished(const fs::path& folder) : folder_(folder) {}
+  ~Unfinished() {
+    std::error_code ignored;  // also where it bears its final name by now
+    fs::remove_all(folder_, ignored);
+  }
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+
+ private:
+  fs::path folder_;
+};
+
 void warn_of_broken(const Error& error, bool last) {
   std::fprintf(stderr, "heed: warning: %s%s\n", error.what(),
                last ? "" : "; the checkpoint before it is used");
@@ -244,6 +259,7 @@ void RunFolder::save(const Model& model, const TensorMap& moments, const Ema& em
   const fs::path temporary = folder / fmt::format("tmp.{}", getpid());
   const fs::path final_name = folder / fmt::format("step-{:06}", state.step);
   remove_unfinished(folder);
+  const Unfinished unfinished(temporary);
   make_folder(temporary);
   TensorMap weights;
   for (const Parameter& parameter : model.parameters()) {

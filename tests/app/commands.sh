@@ -50,4 +50,17 @@ expect 2 "--temperature" "$heed" generate "$model" --tokenizer "$work/tokenizer.
 
 "$heed" info "$model" >/dev/full 2>"$work/err"
 [ $? -eq 1 ] || { echo "FAILED: a full stdout must give exit 1"; failed=1; }
+grep -q "stdout: cannot be written" "$work/err" || { echo "FAILED: a full stdout must be named"; failed=1; }
+"$heed" data reverse --count 100000 2>"$work/err" | head -1 >/dev/null
+[ "${PIPESTATUS[0]}" -eq 0 ] && [ ! -s "$work/err" ] || { echo "FAILED: | head -1 said: $(cat "$work/err")"; failed=1; }
+# What is printed into a closed stdout must not get into the file that is opened next.
+"$heed" convert "$model" "$work/closed" >&- 2>&-
+[ $? -eq 0 ] || { echo "FAILED: a closed stdout must not stop the work"; failed=1; }
+"$heed" convert "$model" "$work/open" >/dev/null 2>&1
+diff -r "$work/closed" "$work/open" || { echo "FAILED: a closed stdout changed what was written"; failed=1; }
+for value in -1 1e99 x; do
+  expect 2 "--layers: " "$heed" train --task lm --data "$source/README.md" --out "$work/run" --layers $value
+done
+expect 2 '`heed train --help` shows' "$heed" train --layers x
+"$heed" train --task lm --dump-config --json | grep -q '^{.*"layers":4.*}$' || { echo "FAILED: --dump-config --json"; failed=1; }
 exit $failed

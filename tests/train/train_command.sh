@@ -65,6 +65,16 @@ run regress --task regress --data "$folder/numbers.jsonl"; says out prediction
 run image --task image-classify --data "$folder/squares"; has image val_accuracy; has image val_f1
 [ -f "$folder/image/model/preprocessor_config.json" ] || { echo "image: no preprocessor"; failed=1; }
 
+"$heed" classify "$folder/image" --image "$folder/squares/dark/1.pgm" --image "$folder/squares/light/1.pgm" --json >"$folder/out"
+[ "$(grep -c '"label":"\(dark\|light\)"' "$folder/out")" -eq 2 ] || { echo "image: not classified"; cat "$folder/out"; failed=1; }
+expect 1 "$heed" classify "$folder/bert" --image "$folder/squares/dark/1.pgm"
+# A name with a comma is one file; the run folder may stand in the options' file.
+mkdir "$folder/날짜, 둘"
+cp "$folder/dates.tsv" "$folder/날짜, 둘/dates, all.tsv"
+printf 'task = "translate"\nout = "%s"\n' "$folder/날짜, 둘/run" >"$folder/out.toml"
+expect 0 "$heed" train $small --config "$folder/out.toml" --data "$folder/날짜, 둘/dates, all.tsv" --tokenizer char
+[ -f "$folder/날짜, 둘/run/model/config.json" ] || { echo "no run where the options' file says"; failed=1; }
+
 # A body under another head, a model once more, and weights that stay.
 run head --task classify --arch bert --data "$folder/classes.tsv" --from "$folder/mlm" --tokenizer "$folder/mlm/model/tokenizer.json"
 says err "begin fresh"

@@ -104,7 +104,7 @@ void check_train_options(const TrainOptions& o) {
                             {"--heads", o.heads, 1},
                             {"--width", o.width, 1},
                             {"--ff", o.ff, 0},
-                            {"--context", o.context, 1},
+                            {"--context", o.context, o.task == "lm" ? 2 : 1},
                             {"--vocab", o.vocab, 0},
                             {"--batch", o.batch, 1},
                             {"--micro-batch", o.micro_batch, 0},

@@ -1,5 +1,6 @@
 #include "train/task.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -180,6 +181,9 @@ Tokenizer choose_tokenizer(const TrainOptions& o, const char* otherwise,
   if (std::filesystem::exists(kind)) {
     return Tokenizer::load(kind);
   }
+  check_data(
+      std::any_of(texts.begin(), texts.end(), [](const auto& text) { return !text.empty(); }),
+      o.data, "has no text to learn a tokenizer from");
   TokenizerTraining training = parse_tokenizer_kind(kind);
   if (o.vocab > 0) {
     training.vocab_size = o.vocab;

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 
@@ -63,6 +64,14 @@ class SignalScope {
 
 std::vector<NamedTensor> trainable(const Model& model, const std::vector<std::string>& freeze) {
   std::vector<NamedTensor> result;
+  for (const std::string& beginning : freeze) {
+    const auto& all = model.parameters();
+    if (std::none_of(all.begin(), all.end(),
+                     [&](const Parameter& each) { return each.name.starts_with(beginning); })) {
+      fail(ErrorKind::usage, "--freeze", "no parameter's name begins with '{}'; the first is '{}'",
+           beginning, all.front().name);
+    }
+  }
   for (const Parameter& parameter : model.parameters()) {
     bool frozen = false;
     for (const std::string& beginning : freeze) {

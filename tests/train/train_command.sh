@@ -78,6 +78,10 @@ expect 0 "$heed" train $small --config "$folder/out.toml" --data "$folder/날짜
 # A body under another head, a model once more, and weights that stay.
 run head --task classify --arch bert --data "$folder/classes.tsv" --from "$folder/mlm" --tokenizer "$folder/mlm/model/tokenizer.json"
 says err "begin fresh"
+run head_again --task classify --data "$folder/classes.tsv" --from "$folder/mlm"  # --from says what it is
+grep -q BertForSequenceClassification "$folder/head_again/model/config.json" || { echo "head_again: no classifier"; failed=1; }
+"$heed" convert "$folder/gpt2" "$folder/gpt2.gguf" --dtype q8_0 --quiet
+run quantized --task lm --data "$folder/text.txt" --from "$folder/gpt2.gguf"
 run again --task translate --data "$folder/dates.tsv" --from "$folder/marian"
 run frozen --task lm --data "$folder/text.txt" --from "$folder/gpt2" --freeze transformer.wte --freeze transformer.wpe
 run pictures --task caption --data "$folder/pictures" --from "$folder/caption"
@@ -89,6 +93,16 @@ run regress_again --task regress --data "$folder/numbers.jsonl" --from "$folder/
 expect 3 "$heed" train --task lm --data "$folder/text.txt" --from "$folder/mlm" --out "$folder/x1"
 expect 3 "$heed" train --task regress --data "$folder/numbers.jsonl" --from "$folder/image" --out "$folder/x1"
 expect 3 "$heed" train --task image-classify --data "$folder/squares" --from "$folder/regress" --out "$folder/x1"
+expect 3 "$heed" train --task image-classify --data "$folder/squares" --from "$folder/bert" --out "$folder/x1"
+says err "a bert does not do task image-classify; use vit"
+expect 2 "$heed" train --task lm --data "$folder/text.txt" --from "$folder/llama" --arch gpt2 --out "$folder/x1"; says err "is a llama"
+expect 2 "$heed" train --task lm --data "$folder/text.txt" --freeze nothing --out "$folder/x1"; says err "begins with 'nothing'"
+# An error about data names its file.
+: >"$folder/empty.txt"; echo a >"$folder/short.txt"; printf 'a\tb\n' >"$folder/one.tsv"
+expect 3 "$heed" train --task lm --data "$folder/empty.txt" --out "$folder/x1"; says err "empty.txt: has no text"
+expect 3 "$heed" train --task lm --data "$folder/short.txt" --out "$folder/x1"; says err "short.txt: .* tokens"
+expect 3 "$heed" train --task translate --data "$folder/one.tsv" --out "$folder/x1"; says err "one.tsv: .* no examples are left"
+expect 2 "$heed" train --task lm --data "$folder/text.txt" --tokenizer bpe:10 --out "$folder/x1"
 
 # Flags over environment over file over preset.
 printf 'task = "lm"\nlr = 0.25\nseed = 5\nlayers = 3\n' >"$folder/config.toml"

@@ -81,6 +81,14 @@ int usage_error(const std::string& message, const std::string& command) {
   return 2;
 }
 
+/// "--prompt needs a value" instead of the parser's "--prompt: 1 required  missing".
+std::string parse_message(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  return dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr
+             ? text
+             : text.substr(0, text.find(':')) + " needs a value";
+}
+
 /// A word that nothing takes: says which one was meant.
 int unknown_word(const std::string& word, Entry* entry, const std::vector<Entry>& entries) {
   std::vector<std::string> candidates;
@@ -151,7 +159,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     find_chosen();
     if (!help) {
-      return usage_error(error.what(), chosen == nullptr ? "" : chosen->command->name);
+      return usage_error(parse_message(error), chosen == nullptr ? "" : chosen->command->name);
     }
   } catch (const Error& error) {  // a value that an option does not take
     find_chosen();

@@ -30,6 +30,11 @@ expect 2 "did you mean generate?" "$heed" generat "$model"
 expect 2 "did you mean swin?" "$heed" attention --input a --output b --variant swim
 expect 2 "--window: '1' must be 2 numbers" "$heed" attention --input a --output b --window 1
 expect 2 "info needs MODEL" "$heed" info
+expect 2 "--prompt needs a value" "$heed" generate "$model" --prompt
+if (ulimit -v 1000000 && "$heed" --version) >/dev/null 2>&1; then  # not with a sanitizer, which maps terabytes
+  (ulimit -v 1000000 && expect 1 "are free. Try" "$heed" train --task lm --data "$source/README.md" --tokenizer char \
+    --preset base --out "$work/large"; exit $failed) || failed=1
+fi
 HEED_THREADS=0 expect 2 "--threads: 0 is not in 1" "$heed" info "$model"
 [ "$(HEED_LR=0.5 "$heed" train --task lm --preset tiny --dump-config | grep '^lr')" = "lr = 0.5" ] || {
   echo "FAILED: HEED_LR must set --lr"

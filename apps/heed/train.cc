@@ -128,8 +128,8 @@ int run(const OptionTable& table, const Flags& flags, const Common& common) {
     }
     print(line.end_object().take() + "\n");
   } else if (result.interrupted) {
-    print(fmt::format("stopped at step {}; go on with the same command and --resume\n",
-                      result.steps));
+    print(fmt::format("stopped at step {}, saved in {}; go on with the same command and --resume\n",
+                      result.steps, (options.out / "checkpoints").string()));
   } else {
     if (options.task == "regress") {
       for (const TrainSample& sample : result.samples) {

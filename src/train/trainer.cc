@@ -204,14 +204,24 @@ class Trainer {
     log_.open(state_.step);
   }
 
+  /// Throws where options or data are not those that the run began with. Said before weights are
+  /// read: another vocabulary would look like damage.
+  void accept(const RunState& before) {
+    check_same_run(before.options, options_);
+    try {
+      task_.train->restore(before.loader);
+    } catch (const Error& error) {
+      throw Error(error.kind(), options_.data + ": " + error.what());
+    }
+  }
+
   /// Rank 0 reads the last checkpoint; the others get it from there.
   void restore() {
     TensorMap moments;
     std::optional<RunState> restored;
     if (folder_.writes()) {
       restored = folder_.restore(
-          *task_.model,
-          [this](const RunState& before) { check_same_run(before.options, options_); },
+          *task_.model, [this](const RunState& before) { accept(before); },
           [&](const TensorMap& found) {
             parallel_.load_state(optimizer_, found);
             moments = found;

@@ -83,6 +83,16 @@ TEST(Resume, OtherOptionsAreNamedAndNothingIsLost) {
   train(more);
 }
 
+TEST(Resume, OtherDataIsNamedEvenWithAnotherVocabulary) {
+  const TemporaryFolder folder;
+  const TrainOptions whole = small_run(folder, "whole");
+  train(whole);
+  const TrainOptions other = copy_of(whole, folder, "other");
+  write_file_atomically(folder / "text.txt", read_file(folder / "text.txt") + "Zebra!");
+  const std::string message = message_of(other, ErrorKind::data);
+  EXPECT_TRUE(message.starts_with(other.data + ": resume: the data")) << message;
+}
+
 TEST(Resume, AChangedStateIsDamage) {
   const TemporaryFolder folder;
   const TrainOptions whole = small_run(folder, "whole");

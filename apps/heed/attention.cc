@@ -29,6 +29,7 @@ const AttentionVariant& variant_of(const AttentionCall& call) {
 TensorMap compute(const AttentionCall& call) {
   AttentionTensors tensors(load_safetensors(call.input), call.input);
   const AttentionVariant& variant = variant_of(call);
+  check_followed(variant, call, tensors);
   const Tensor grad_output = tensors.find("grad_output");
   TensorMap results;
   Tensor output;

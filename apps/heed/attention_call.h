@@ -63,8 +63,14 @@ struct AttentionVariant {
   std::string tensors;
   std::function<Tensor(const AttentionCall&, AttentionTensors&)> run;
   bool forms_weights;  ///< whether weights and lse can be given
+  /// Of causal, scale, softcap, window, mask and key_padding those that it follows; the others are
+  /// refused, not passed over.
+  std::vector<std::string> follows;
 };
 const std::vector<AttentionVariant>& attention_variants();
+/// Refuses options and tensors of the call that the variant does not follow.
+void check_followed(const AttentionVariant& variant, const AttentionCall& call,
+                    const AttentionTensors& tensors);
 
 /// Masks, scale and kernel of the call.
 AttentionOptions attention_options(const AttentionCall& call, AttentionTensors& tensors,

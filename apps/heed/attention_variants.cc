@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 
 #include "base/check.h"
 #include "heed/attention_call.h"
@@ -127,8 +128,13 @@ Tensor longformer(const AttentionCall& call, AttentionTensors& tensors) {
     in.v_global = tensors.leaf("v_global");
   }
   in.window = call.attention_window;
-  if (in.window == 0) {
-    in.window = call.window.empty() ? 512 : call.window[0] + call.window[1];
+  if (in.window == 0 && !call.window.empty()) {
+    if (call.window[0] != call.window[1] || call.window[0] < 0) {
+      fail(ErrorKind::usage, "--window", "longformer looks as far to the left as to the right");
+    }
+    in.window = call.window[0] + call.window[1];
+  } else if (in.window == 0) {
+    in.window = 512;
   }
   return longformer_attention(in);
 }
@@ -143,9 +149,11 @@ Tensor bigbird(const AttentionCall& call, AttentionTensors& tensors) {
   in.block_size = call.block_size;
   in.random_blocks = tensors.find("random_blocks");
   const int64_t blocks = x.q.size(2) / call.block_size;
-  if (!in.random_blocks.defined() && blocks > 5 + 2 * call.random_blocks) {
+  if (!in.random_blocks.defined() && blocks > 2) {
+    // Few blocks are all seen: none is drawn, only counted.
+    const bool all_seen = blocks <= 5 + 2 * call.random_blocks;
     in.random_blocks = bigbird_random_blocks(x.q.size(1), blocks, call.random_blocks,
-                                             {call.seed, 0}, call.hf_compat);
+                                             {call.seed, 0}, call.hf_compat || all_seen);
   }
   return bigbird_attention(in);
 }
@@ -181,23 +189,64 @@ Tensor swin(const AttentionCall& call, AttentionTensors& tensors) {
 }  // namespace
 
 const std::vector<AttentionVariant>& attention_variants() {
+  const std::vector<std::string> every{"causal", "scale", "softcap",
+                                       "window", "mask",  "key_padding"};
   static const std::vector<AttentionVariant> all{
-      {"scaled-dot", "", scaled_dot, true},
-      {"additive", "w_query [A, Dq], w_key [A, Dk], v_score [A]", additive, true},
-      {"luong-dot", "", luong_dot, true},
-      {"luong-general", "w_general [Dq, Dk]", luong_general, true},
-      {"luong-concat", "w_concat [A, Dq+Dk], v_score [A]", luong_concat, true},
-      {"shaw", "relative_key, relative_value [2m+1, D]", shaw, false},
-      {"longformer", "global_mask u8 [B, T], q_global, k_global, v_global; --attention-window",
-       longformer, false},
-      {"bigbird", "random_blocks i64 [H, blocks-2, r], else drawn; --block-size", bigbird, false},
-      {"performer", "projection [m, D], else drawn; --features", performer, false},
-      {"fnet", "hidden_states [B, T, E] instead of q, k, v", fnet, false},
+      {"scaled-dot", "", scaled_dot, true, every},
+      {"additive", "w_query [A, Dq], w_key [A, Dk], v_score [A]", additive, true, every},
+      {"luong-dot", "", luong_dot, true, every},
+      {"luong-general", "w_general [Dq, Dk]", luong_general, true, every},
+      {"luong-concat", "w_concat [A, Dq+Dk], v_score [A]", luong_concat, true, every},
+      {"shaw",
+       "relative_key, relative_value [2m+1, D]",
+       shaw,
+       false,
+       {"causal", "scale", "window", "mask", "key_padding"}},
+      {"longformer",
+       "global_mask u8 [B, T], q_global, k_global, v_global; --attention-window",
+       longformer,
+       false,
+       {"window", "key_padding"}},
+      {"bigbird",
+       "random_blocks i64 [H, blocks-2, r], else drawn; --block-size",
+       bigbird,
+       false,
+       {"key_padding"}},
+      {"performer",
+       "projection [m, D], else drawn; --features",
+       performer,
+       false,
+       {"causal", "key_padding"}},
+      {"fnet", "hidden_states [B, T, E] instead of q, k, v", fnet, false, {}},
       {"swin",
        "relative_position_bias_table [(2w-1)^2, H]; --height, --width, --window-size, --shift",
-       swin, false},
+       swin,
+       false,
+       {}},
   };
   return all;
+}
+
+void check_followed(const AttentionVariant& variant, const AttentionCall& call,
+                    const AttentionTensors& tensors) {
+  const std::tuple<const char*, bool, const char*> given[] = {
+      {"causal", call.causal != "none", "--causal"},
+      {"scale", call.scale.has_value(), "--scale"},
+      {"softcap", call.softcap != 0.0, "--softcap"},
+      {"window", !call.window.empty(), "--window"},
+      {"mask", tensors.find("mask").defined(), "tensor mask"},
+      {"key_padding", tensors.find("key_padding").defined(), "tensor key_padding"},
+  };
+  for (const auto& [name, there, shown] : given) {
+    const bool follows =
+        std::find(variant.follows.begin(), variant.follows.end(), name) != variant.follows.end();
+    if (there && !follows) {
+      fail(ErrorKind::usage, shown, "variant {} does not follow it{}", variant.name,
+           variant.follows.empty()
+               ? std::string()
+               : fmt::format("; it follows {}", fmt::join(variant.follows, ", ")));
+    }
+  }
 }
 
 }  // namespace heed::app

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <optional>
 
 #include "base/check.h"
 #include "base/file.h"
@@ -23,15 +24,20 @@ struct Options {
 
 bool is_gguf(const fs::path& path) { return path.extension() == ".gguf"; }
 
-/// The matrices' own type, where no other is asked for.
+/// The matrices' own type, where no other is asked for: the quantised one where there is one (rows
+/// that do not fit its blocks are of another type), else that of the first.
 DType type_of(const Model& model, bool quantized_allowed) {
+  std::optional<DType> first;
   for (const Parameter& parameter : model.parameters()) {
     const DType type = parameter.tensor.dtype();
-    if (parameter.tensor.rank() == 2) {
-      return is_quantized(type) && !quantized_allowed ? DType::f32 : type;
+    if (parameter.tensor.rank() == 2 && is_quantized(type)) {
+      return quantized_allowed ? type : DType::f32;
+    }
+    if (parameter.tensor.rank() == 2 && !first) {
+      first = type;
     }
   }
-  return DType::f32;
+  return first.value_or(DType::f32);
 }
 
 /// Files beside the weights that are no part of the model but of its use.

@@ -71,7 +71,7 @@ Request make_request(const Opened& opened, const Options& options, const std::st
   request.sampling = options.sampling;
   request.stream = sample;
   request.max_tokens = options.max_tokens;
-  request.end = generation_ids(*opened.model).end;
+  follow_generation_ids(*opened.model, request);
   return request;
 }
 

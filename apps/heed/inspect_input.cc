@@ -95,7 +95,7 @@ std::vector<int32_t> most_likely(const Model& model, const ModelInput& input,
   Request request;
   request.encoder = input;
   request.max_tokens = kMostGenerated;
-  request.end = generation_ids(model).end;
+  follow_generation_ids(model, request);
   request.on_token = [&ids, &request, context = model.context()](const Choice& choice) {
     const bool ends =
         std::find(request.end.begin(), request.end.end(), choice.id) != request.end.end();

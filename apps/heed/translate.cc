@@ -82,7 +82,10 @@ bool is_blank(const std::string& text) {
 std::vector<Translated> translate(const Opened& opened, const Options& options,
                                   const std::vector<std::string>& texts) {
   const GenerationIds ids = generation_ids(*opened.model);
-  std::vector<Request> requests(texts.size());
+  Request rules;
+  rules.max_tokens = options.beam.max_tokens;
+  follow_generation_ids(*opened.model, rules);
+  std::vector<Request> requests(texts.size(), rules);
   std::vector<size_t> order;
   std::vector<Translated> results(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -91,8 +94,6 @@ std::vector<Translated> translate(const Opened& opened, const Options& options,
       continue;
     }
     requests[i].encoder = encode_texts(opened, {texts[i]}).input;
-    requests[i].max_tokens = options.beam.max_tokens;
-    requests[i].end = ids.end;
     order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {

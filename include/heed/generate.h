@@ -44,8 +44,14 @@ struct GenerationIds {
   std::vector<int64_t> end;  ///< any of these ends a sequence
   int64_t decoder_start = -1;
   int64_t pad = -1;
+  std::vector<int64_t> never;  ///< bad_words_ids of one token (Marian's padding)
+  int64_t forced_end = -1;     ///< forced_eos_token_id
 };
 HEED_API GenerationIds generation_ids(const Model& model);
+
+struct Request;
+/// Gives a request the model's own rules: where it ends, what is never written, what comes last.
+HEED_API void follow_generation_ids(const Model& model, Request& request);
 
 /// One sequence to generate.
 struct Request {
@@ -54,7 +60,9 @@ struct Request {
   Sampling sampling;
   uint64_t stream = 0;  ///< random stream: sample number n of a prompt is stream n
   int64_t max_tokens = 128;
-  std::vector<int64_t> end;  ///< ids that end it
+  std::vector<int64_t> end;    ///< ids that end it
+  std::vector<int64_t> never;  ///< ids that are not chosen
+  int64_t forced_end = -1;  ///< what the last of max_tokens is, whatever the model says; -1: free
   /// Called with every new token; returning false ends the sequence (a stop string, a reader that
   /// went away).
   std::function<bool(const Choice&)> on_token;

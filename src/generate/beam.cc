@@ -73,7 +73,8 @@ class BeamSearch {
   /// Takes log-probabilities [beams, vocabulary] of the tokens after those fed.
   void take(const Tensor& log_probabilities) {
     ++step_;
-    advance(log_probabilities, step_ >= limit_);
+    const bool last = step_ >= limit_;
+    advance(allowed(log_probabilities, last && request_.forced_end >= 0), last);
     running_ = !beams_.empty() && step_ < limit_ && !done(step_);
     if (!running_) {
       beams_.clear();
@@ -96,6 +97,18 @@ class BeamSearch {
     return std::find(request_.end.begin(), request_.end.end(), id) != request_.end.end();
   }
 
+  Tensor allowed(const Tensor& log_probabilities, bool forced) const {
+    if (!forced && request_.never.empty()) {
+      return log_probabilities;
+    }
+    Tensor changed = log_probabilities.clone();
+    for (int64_t row = 0; row < changed.size(0); ++row) {
+      restrict_choice(changed.data<float>() + row * changed.size(1), changed.size(1), request_,
+                      forced);
+    }
+    return changed;
+  }
+
   /// The 2 × beams best continuations of all beams, best first.
   std::vector<Continuation> best_continuations(const Tensor& log_probabilities) const {
     const int64_t vocabulary = log_probabilities.size(1);
@@ -104,8 +117,10 @@ class BeamSearch {
     for (size_t b = 0; b < beams_.size(); ++b) {
       const float* row = log_probabilities.data<float>() + static_cast<int64_t>(b) * vocabulary;
       for (const int64_t id : best_ids(row, vocabulary, wanted)) {
-        check(std::isfinite(row[id]), "beam_search", "the model's logits are not finite");
-        all.push_back({b, id, beams_[b].sum + row[id]});
+        check(!std::isnan(row[id]), "beam_search", "the model's logits are not finite");
+        if (std::isfinite(row[id])) {
+          all.push_back({b, id, beams_[b].sum + row[id]});
+        }
       }
     }
     std::stable_sort(all.begin(), all.end(),

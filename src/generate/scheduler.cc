@@ -46,8 +46,16 @@ std::optional<Choice> Scheduler::choose(const Sequence& sequence, const Tensor& 
     return std::nullopt;
   }
   const int64_t vocabulary = logits.size(1);
-  return choose_token(logits.data<float>() + row * vocabulary, vocabulary, request.sampling,
-                      request.stream, static_cast<uint64_t>(sequence.generated), sequence.tokens);
+  const float* values = logits.data<float>() + row * vocabulary;
+  const bool forced = request.forced_end >= 0 && sequence.generated + 1 == request.max_tokens;
+  std::vector<float> changed;
+  if (forced || !request.never.empty()) {
+    changed.assign(values, values + vocabulary);
+    restrict_choice(changed.data(), vocabulary, request, forced);
+    values = changed.data();
+  }
+  return choose_token(values, vocabulary, request.sampling, request.stream,
+                      static_cast<uint64_t>(sequence.generated), sequence.tokens);
 }
 
 /// Hands a chosen token out.

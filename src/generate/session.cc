@@ -1,6 +1,7 @@
 #include "generate/session.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/check.h"
 #include "io/json.h"
@@ -8,6 +9,8 @@
 namespace heed {
 namespace {
 constexpr int64_t kPrefillChunk = 512;  // tokens of a prompt at a time: bounds the memory of a pass
+
+constexpr int64_t kMaxToken = int64_t{1} << 32;
 
 bool has_encoder(const Model& model) {
   return model.kind() == ModelKind::encoder_decoder || model.kind() == ModelKind::vision_decoder;
@@ -18,25 +21,50 @@ GenerationIds generation_ids(const Model& model) {
   const Json config = Json::parse(model.config(), "config.json");
   GenerationIds ids;
   const int64_t limit = std::max<int64_t>(model.vocabulary(), 1) - 1;
+  auto in_vocabulary = [&](int64_t id) { return id <= limit ? id : -1; };
   // A vision-encoder-decoder keeps its decoder's ids one level down.
   const Json decoder =
       config.find("decoder") && config.at("decoder").is_object() ? config.at("decoder") : config;
+  const auto own = config.find("generation_config");  // of the file of that name
   auto find = [&](std::string_view key) {
-    auto found = config.find(key);
+    auto found = own && own->is_object() ? own->find(key) : std::nullopt;
+    found = found ? found : config.find(key);
     return found ? found : decoder.find(key);
   };
   if (const auto end = find("eos_token_id")) {
-    ids.end = end->is_array() ? end->integers(0, limit) : std::vector{end->integer(0, limit)};
+    ids.end =
+        end->is_array() ? end->integers(-1, kMaxToken) : std::vector{end->integer(-1, kMaxToken)};
+    // Small models keep the numbers of the vocabulary they were cut from: nothing ends there.
+    std::erase_if(ids.end, [&](int64_t id) { return id < 0 || id > limit; });
   }
   if (const auto start = find("decoder_start_token_id")) {
     ids.decoder_start = start->integer(0, limit);
   } else if (const auto begin = find("bos_token_id")) {
-    ids.decoder_start = begin->integer(0, limit);
+    ids.decoder_start = in_vocabulary(begin->integer(-1, kMaxToken));
   }
   if (const auto pad = find("pad_token_id")) {
-    ids.pad = pad->integer(-1, limit);
+    ids.pad = in_vocabulary(pad->integer(-1, kMaxToken));
+  }
+  const Json rules = own && own->is_object() ? *own : config;
+  if (const auto words = rules.find("bad_words_ids"); words && words->is_array()) {
+    for (const Json& word : words->elements()) {
+      const std::vector<int64_t> tokens = word.integers(0, kMaxToken);
+      if (tokens.size() == 1 && tokens[0] <= limit) {
+        ids.never.push_back(tokens[0]);
+      }
+    }
+  }
+  if (const auto forced = rules.find("forced_eos_token_id"); forced && forced->is_integer()) {
+    ids.forced_end = in_vocabulary(forced->integer(-1, kMaxToken));
   }
   return ids;
+}
+
+void follow_generation_ids(const Model& model, Request& request) {
+  GenerationIds ids = generation_ids(model);
+  request.end = std::move(ids.end);
+  request.never = std::move(ids.never);
+  request.forced_end = ids.forced_end;
 }
 
 std::vector<int64_t> start_tokens(const Model& model, const Request& request) {
@@ -76,6 +104,17 @@ Tensor start_sequence(const Model& model, const Request& request, int64_t capaci
     rows = model.decode(Tensor::from(chunk, {length}), pass);
   }
   return model.logits(slice(rows, 0, rows.size(0) - 1, rows.size(0)));
+}
+
+void restrict_choice(float* values, int64_t vocabulary, const Request& request, bool forced) {
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  for (const int64_t id : request.never) {
+    values[id] = kNever;
+  }
+  if (forced) {
+    std::fill(values, values + vocabulary, kNever);
+    values[request.forced_end] = 0.0F;
+  }
 }
 
 Tensor continue_sequences(const Model& model, const std::vector<int64_t>& tokens,

@@ -91,7 +91,7 @@ class Bert final : public SizedModel {
 
  private:
   void make_embeddings(const Json& config, const Scope& scope) {
-    const int64_t padding = config.integer_or("pad_token_id", 0, 0, vocabulary_ - 1);
+    const auto padding = padding_token(config, 0, vocabulary_);
     words_ = Embedding(scope / "word_embeddings", vocabulary_, width_, init_, padding);
     positions_ = Embedding(scope / "position_embeddings", context_, width_, init_);
     segments_ = Embedding(scope / "token_type_embeddings", types_, width_, init_);
@@ -137,13 +137,24 @@ class Bert final : public SizedModel {
       transform_ = Linear(scope / "transform" / "dense", width_, width_, {.init = init_});
       transform_norm_ = Norm(scope / "transform" / "LayerNorm", width_, eps_);
       root.ignore({"cls.seq_relationship.weight", "cls.seq_relationship.bias"});
-      scope.alias("decoder.bias");
-      const Tensor bias = scope.parameter("bias", {vocabulary_}, Init::zeros());
+      const Tensor bias = word_bias(config, scope);
       out_ = word_head(config, scope / "decoder", words_, bias, init_);
     } else if (head_ != Head::none) {
       classifier_dropout_ = rate_or(config, "classifier_dropout", dropout_);
       out_ = make_classifier(config, root, width_, label_count(config), init_);
     }
+  }
+
+  /// Tied words have one bias by two names. Words of the decoder's own have decoder.bias (where it
+  /// is there), and the other goes unused, as in Hugging Face's code.
+  Tensor word_bias(const Json& config, const Scope& scope) const {
+    const bool own = !config.boolean_or("tie_word_embeddings", true) && scope.has("decoder.bias");
+    if (own) {
+      scope.alias("bias");
+      return (scope / "decoder").parameter("bias", {vocabulary_}, Init::zeros());
+    }
+    scope.alias("decoder.bias");
+    return scope.parameter("bias", {vocabulary_}, Init::zeros());
   }
 
   TokenRows read(const ModelInput& input, bool skip_padding) const {

@@ -74,6 +74,16 @@ int64_t sliding_window(const Json& config) {
   return extent_or(config, "sliding_window", mentioned ? 0 : 4096);
 }
 
+std::optional<int64_t> padding_token(const Json& config, std::optional<int64_t> otherwise,
+                                     int64_t vocabulary) {
+  constexpr const char* kKey = "pad_token_id";
+  if (!config.has(kKey)) {
+    return config.raw().contains(kKey) ? std::nullopt : otherwise;
+  }
+  const int64_t token = config.integer(kKey, -vocabulary, vocabulary - 1);
+  return token < 0 ? token + vocabulary : token;
+}
+
 std::string architecture(const Json& config) {
   const auto found = config.find("architectures");
   return found && found->is_array() && found->size() > 0 ? (*found)[0].string() : std::string();

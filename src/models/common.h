@@ -26,6 +26,10 @@ int64_t head_width(const Json& config, std::string_view width_key, int64_t width
 /// Positions that a token of a Llama may look back on, itself included; 0: all of them. Mistral has
 /// such a window, of 4096 where config.json does not mention it.
 int64_t sliding_window(const Json& config);
+/// The token whose embedding takes no gradient, pad_token_id: null is none, negative counts from
+/// the end, as PyTorch does. `otherwise` where config.json does not mention it.
+std::optional<int64_t> padding_token(const Json& config, std::optional<int64_t> otherwise,
+                                     int64_t vocabulary);
 /// The head that config.json's `architectures` asks for, e.g. "BertForMaskedLM"; empty where null.
 std::string architecture(const Json& config);
 /// Bytes that this process may use: the machine's memory, or less where a limit is set.

@@ -45,7 +45,7 @@ class DistilBert final : public SizedModel {
     root.ignore({"*embeddings.position_ids"});
     const Scope base = head_ == DistilHead::none ? root : root / "distilbert";
     const Scope embeddings = base / "embeddings";
-    const int64_t padding = config.integer_or("pad_token_id", 0, 0, vocabulary_ - 1);
+    const auto padding = padding_token(config, 0, vocabulary_);
     words_ = Embedding(embeddings / "word_embeddings", vocabulary_, width_, init_, padding);
     positions_ = Embedding(embeddings / "position_embeddings", context_, width_, init_);
     norm_ = Norm(embeddings / "LayerNorm", width_, kEps);

@@ -1,14 +1,34 @@
 #include "models/files.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/check.h"
 #include "base/file.h"
+#include "io/json.h"
 #include "models/gguf/model.h"
 #include "models/llama2c.h"
 
 namespace heed {
 namespace {
 constexpr uint64_t kMaxConfig = uint64_t{16} << 20;
+
+/// config.json, with what generation_config.json says beside it under that name.
+std::string config_of(const std::filesystem::path& folder) {
+  std::string text = read_file(folder / "config.json", kMaxConfig);
+  const std::filesystem::path beside = folder / kGenerationFile;
+  if (!std::filesystem::exists(beside)) {
+    return text;
+  }
+  const Json config = Json::parse(text, (folder / "config.json").native());
+  if (!config.is_object()) {
+    return text;
+  }
+  nlohmann::json both = config.raw();
+  both[kGenerationKey] = Json::read(beside, {}, kMaxConfig).raw();
+  return both.dump(2);
 }
+
+}  // namespace
 
 ModelFiles find_model_files(const std::filesystem::path& path) {
   check_data(std::filesystem::exists(path), path.native(), "there is no such file or folder");
@@ -28,7 +48,7 @@ ModelFiles find_model_files(const std::filesystem::path& path) {
   check_data(std::filesystem::exists(folder / "config.json"), path.native(),
              "holds no config.json; give a Hugging Face folder or a run folder");
   ModelFiles files;
-  files.config = read_file(folder / "config.json", kMaxConfig);
+  files.config = config_of(folder);
   files.config_name = (folder / "config.json").native();
   files.weights_name = (folder / "model.safetensors").native();
   files.tensors = [folder] { return load_weights(folder); };

@@ -8,9 +8,14 @@
 
 namespace heed {
 
+/// Where a model's configuration keeps what generation_config.json says.
+inline constexpr const char* kGenerationKey = "generation_config";
+inline constexpr const char* kGenerationFile = "generation_config.json";
+
 /// What is needed to build a model, wherever it comes from.
 struct ModelFiles {
-  std::string config;                  ///< text of config.json (made up for GGUF and llama2.c)
+  /// Text of config.json (made up for GGUF and llama2.c), with generation_config.json inside.
+  std::string config;
   std::string config_name;             ///< in errors
   std::string weights_name;            ///< in errors
   std::function<TensorMap()> tensors;  ///< reads the weights

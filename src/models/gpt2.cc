@@ -1,8 +1,10 @@
 #include <cmath>
 
+#include "base/check.h"
 #include "base/samples.h"
 #include "models/common.h"
 #include "models/cross_decoder.h"
+#include "models/heads.h"
 #include "models/registry.h"
 
 namespace heed {
@@ -27,10 +29,9 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
     root.allow_prefix("transformer.");
     root.ignore({"*.attn.bias", "*.attn.masked_bias", "*.crossattention.bias",
                  "*.crossattention.masked_bias"});
-    const std::string head = architecture(config);
-    has_head_ = head.empty() ? root.is_fresh() || root.has("lm_head.weight") ||
-                                   root.has("transformer.wte.weight")
-                             : head != "GPT2Model";
+    const bool tied = config.boolean_or("tie_word_embeddings", true);
+    has_head_ =
+        has_word_head(config, "GPT2Model", root.is_fresh() || tied || root.has("lm_head.weight"));
     const Scope base = has_head_ ? root / "transformer" : root;
     const double deviation = positive_or(config, "initializer_range", 0.02);
     tokens_ = Embedding(base / "wte", vocabulary_, width_, Init::normal(deviation));
@@ -40,7 +41,7 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
       blocks_.push_back(make_block(config, base / "h" / i, i, inner, deviation));
     }
     norm_ = Norm(base / "ln_f", width_, positive_or(config, "layer_norm_epsilon", 1e-5));
-    if (has_head_ && config.boolean_or("tie_word_embeddings", true)) {
+    if (has_head_ && tied) {
       root.alias("lm_head.weight");
       head_ = Linear(tokens_.weight(), {});
     } else if (has_head_) {
@@ -52,6 +53,7 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
   ModelKind kind() const override { return ModelKind::decoder; }
 
   ModelOutput forward(const ModelInput& input) const override {
+    check_inputs(input, {}, "GPT-2");
     const TokenRows tokens =
         token_rows(input.input_ids, input.attention_mask, vocabulary_, input.skip_padding);
     return results(tokens, tokens.pass(input.training), input, shifted_loss);
@@ -82,7 +84,10 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
     return rows;
   }
 
-  Tensor logits(const Tensor& rows) const override { return head_(rows); }
+  Tensor logits(const Tensor& rows) const override {
+    check(has_head_, "generate", "this model has no head over words (lm_head)");
+    return head_(rows);
+  }
 
  private:
   ModelOutput results(const TokenRows& tokens, const Pass& pass, const ModelInput& input,

@@ -1,5 +1,6 @@
 #include "base/check.h"
 #include "models/common.h"
+#include "models/heads.h"
 #include "models/registry.h"
 #include "models/rope.h"
 
@@ -33,15 +34,13 @@ class Llama final : public SizedModel {
                  static_cast<double>(3 * inner)));
     root.allow_prefix("model.");
     root.ignore({"*.rotary_emb.inv_freq"});
-    const std::string head = architecture(config);
-    has_head_ = head.empty() ? root.is_fresh() || root.has("lm_head.weight") ||
-                                   root.has("model.embed_tokens.weight")
-                             : head != "LlamaModel" && head != "MistralModel";
+    has_head_ = has_word_head(
+        config, config.string("model_type") == "mistral" ? "MistralModel" : "LlamaModel",
+        root.is_fresh() || tied || root.has("lm_head.weight"));
     const Scope base = has_head_ ? root / "model" : root;
     const Init init = Init::normal(positive_or(config, "initializer_range", 0.02));
-    const int64_t padding = config.integer_or("pad_token_id", -1, -1, vocabulary_ - 1);
     tokens_ = Embedding(base / "embed_tokens", vocabulary_, width_, init,
-                        padding >= 0 ? std::optional(padding) : std::nullopt);
+                        padding_token(config, std::nullopt, vocabulary_));
     const Rotary rotary = rotary_of(config, head_width_, context_);
     for (int64_t i = 0; i < layers_; ++i) {
       blocks_.push_back(make_block(config, base / "layers" / i, inner, rotary, init));
@@ -58,6 +57,7 @@ class Llama final : public SizedModel {
   ModelKind kind() const override { return ModelKind::decoder; }
 
   ModelOutput forward(const ModelInput& input) const override {
+    check_inputs(input, {}, "Llama");
     const TokenRows tokens =
         token_rows(input.input_ids, input.attention_mask, vocabulary_, input.skip_padding);
     check_length(tokens.length, context_);
@@ -80,7 +80,10 @@ class Llama final : public SizedModel {
     return rows;
   }
 
-  Tensor logits(const Tensor& rows) const override { return head_(rows); }
+  Tensor logits(const Tensor& rows) const override {
+    check(has_head_, "generate", "this model has no head over words (lm_head)");
+    return head_(rows);
+  }
 
  private:
   Block make_block(const Json& config, const Scope& scope, int64_t inner, const Rotary& rotary,

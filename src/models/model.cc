@@ -4,6 +4,7 @@
 #include "models/common.h"
 #include "models/files.h"
 #include "models/registry.h"
+#include "models/ties.h"
 #include "tensor/impl.h"
 
 namespace heed {
@@ -45,7 +46,7 @@ namespace {
 std::unique_ptr<Model> build(std::string_view config_text, const std::string& config_name,
                              TensorMap tensors, const std::string& file,
                              const LoadOptions& options) {
-  const Json config = Json::parse(config_text, config_name);
+  const Json config = settle_ties(Json::parse(config_text, config_name), tensors);
   if (options.trainable) {
     double bytes = 0.0;
     for (const auto& [name, tensor] : tensors) {

@@ -5,6 +5,7 @@
 #include "heed/models.h"
 #include "io/json.h"
 #include "models/architectures.h"
+#include "models/files.h"
 
 namespace heed {
 namespace {
@@ -18,6 +19,7 @@ const char* torch_name(DType type) {
 /// The model's configuration with what transformers looks for when it opens a folder.
 json config_for(const Model& model, DType type) {
   json config = Json::parse(model.config(), "config.json").raw();
+  config.erase(kGenerationKey);
   const std::string architecture = hugging_face_architecture(model);
   if (!architecture.empty() &&
       (!config.contains("architectures") || !config["architectures"].is_array())) {
@@ -27,8 +29,14 @@ json config_for(const Model& model, DType type) {
   return config;
 }
 
-/// The token ids that generate() starts and stops with; nothing for a model that does not generate.
-json generation_config(const json& config, ModelKind kind) {
+/// generation_config.json as it was read, or the token ids that generate() starts and stops with;
+/// nothing for a model that does not generate.
+json generation_config(const Model& model) {
+  const json config = Json::parse(model.config(), "config.json").raw();
+  if (config.contains(kGenerationKey)) {
+    return config[kGenerationKey];
+  }
+  const ModelKind kind = model.kind();
   const bool generates = kind == ModelKind::decoder || kind == ModelKind::encoder_decoder ||
                          kind == ModelKind::vision_decoder;
   json result;
@@ -57,10 +65,10 @@ void save_model(const Model& model, const std::filesystem::path& folder, DType t
     tensors.emplace(parameter.name, tensor.dtype() == type ? tensor : dequantize(tensor).to(type));
   }
   const json config = config_for(model, type);
-  const json generation = generation_config(config, model.kind());
+  const json generation = generation_config(model);
   save_safetensors(folder / "model.safetensors", tensors);
   if (!generation.is_null()) {
-    write_file_atomically(folder / "generation_config.json", generation.dump(2) + "\n");
+    write_file_atomically(folder / kGenerationFile, generation.dump(2) + "\n");
   }
   write_file_atomically(folder / "config.json", config.dump(2) + "\n");
 }

@@ -14,6 +14,10 @@ namespace {
 class T5 final : public EncoderDecoder {
  public:
   T5(const Json& config, const Scope& root) {
+    const bool whole = has_word_head(config, "T5Model", true) && architecture(config) != kEncoder;
+    if (!whole) {
+      refuse_architecture(config, architecture(config), {"T5ForConditionalGeneration"});
+    }
     width_ = extent(config, "d_model");
     inner_ = extent(config, "d_ff");
     layers_ = layer_count(config, "num_layers");
@@ -95,6 +99,8 @@ class T5 final : public EncoderDecoder {
   }
 
  private:
+  static constexpr const char* kEncoder = "T5EncoderModel";
+
   struct Stack {
     Tensor bias_table;  ///< [buckets, heads]
     std::vector<Block> blocks;

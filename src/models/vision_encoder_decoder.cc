@@ -1,6 +1,9 @@
+#include <nlohmann/json.hpp>
+
 #include "base/check.h"
 #include "models/common.h"
 #include "models/cross_decoder.h"
+#include "models/heads.h"
 #include "models/registry.h"
 
 namespace heed {
@@ -11,8 +14,10 @@ namespace {
 class VisionEncoderDecoder final : public Model {
  public:
   VisionEncoderDecoder(const Json& config, const Scope& root)
-      : encoder_(make_model(config.at("encoder"), root / "encoder")),
-        decoder_(make_model(config.at("decoder"), root / "decoder")),
+      : encoder_(make_model(part(config, "encoder", "ViTForImageClassification", "ViTModel"),
+                            root / "encoder")),
+        decoder_(
+            make_model(part(config, "decoder", "GPT2Model", "GPT2LMHeadModel"), root / "decoder")),
         cross_(dynamic_cast<const CrossDecoder*>(decoder_.get())) {
     check_data(encoder_->kind() == ModelKind::vision, config.file(),
                "encoder.model_type '{}' is no image encoder; use vit",
@@ -39,6 +44,8 @@ class VisionEncoderDecoder final : public Model {
   }
 
   ModelOutput forward(const ModelInput& input) const override {
+    check(!input.input_ids.defined(), "forward", "a vision-encoder-decoder takes no input_ids");
+    check_inputs(input, {.decoder = true, .pixels = true}, "a vision-encoder-decoder");
     const Memory encoded = image(input);
     ModelInput decoding = input;
     if (!input.decoder_input_ids.defined()) {
@@ -60,6 +67,18 @@ class VisionEncoderDecoder final : public Model {
   Tensor logits(const Tensor& rows) const override { return decoder_->logits(rows); }
 
  private:
+  /// A half's configuration. It may still name the model that the half was taken from; here the
+  /// encoder is always without a head, the decoder with one.
+  static Json part(const Json& config, const char* name, const char* taken_from, const char* here) {
+    const Json half = config.at(name);
+    if (architecture(half) != taken_from) {
+      return half;
+    }
+    nlohmann::json changed = half.raw();
+    changed["architectures"] = {here};
+    return Json::adopt(std::move(changed), config.file());
+  }
+
   int64_t token(const Json& config, std::string_view key) const {
     return config.integer_or(key, -1, -1, decoder_->vocabulary() - 1);
   }

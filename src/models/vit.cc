@@ -112,7 +112,9 @@ class Vit final : public Model {
     }
     norm_ = Norm(base / "layernorm", width_, eps_);
     if (base.has("pooler.dense.weight")) {
-      pooler_ = Linear(base / "pooler" / "dense", width_, width_);
+      pooler_ = Linear(base / "pooler" / "dense", width_,
+                       extent_or(config, "pooler_output_size", width_));
+      pooler_activation_ = activation_of(config, "pooler_act", "tanh");
     }
     if (classifies_) {
       classifier_ = make_classifier(config, root, width_, label_count(config), init_);
@@ -141,7 +143,7 @@ class Vit final : public Model {
     }
     output.last_hidden_state = tokens.to_batch(rows);
     if (pooler_.defined()) {
-      output.pooler_output = pooler_(first, Activation::tanh);
+      output.pooler_output = pooler_(first, pooler_activation_);
     }
     return output;
   }
@@ -225,6 +227,7 @@ class Vit final : public Model {
   Tensor cls_, positions_, patch_weight_, patch_bias_;
   std::vector<Block> blocks_;
   Norm norm_;
+  Activation pooler_activation_ = Activation::tanh;
   Linear pooler_, classifier_;
 };
 

@@ -24,18 +24,42 @@ void check_weight(const char* op, const char* name, const Tensor& weight, const 
         weight.defined() ? weight.shape().to_string() : "none", shape);
 }
 
+/// Scale, soft-cap and bias in the order in which attention() applies them.
+Tensor limited(const Tensor& scores_in, const AttentionOptions& options) {
+  Tensor scores = scores_in;
+  if (options.scale) {
+    scores = scores * *options.scale;
+  }
+  if (options.softcap > 0) {
+    scores = tanh(scores * (1.0 / options.softcap)) * options.softcap;
+  }
+  return options.bias.defined() ? scores + cast(options.bias, scores.dtype()) : scores;
+}
+
+/// Keys [B, H, Tk, D] with zeros where there is padding: what stands there may be no number, and
+/// would reach the gradient of the weights that all keys share.
+Tensor real_keys(const Tensor& k, const Tensor& key_padding) {
+  if (!key_padding.defined()) {
+    return k;
+  }
+  check(key_padding.shape() == Shape({k.size(0), k.size(2)}), "attention",
+        "key_padding {} must be [batch, keys] = [{}, {}]", key_padding.shape(), k.size(0),
+        k.size(2));
+  const Tensor real = reshape(key_padding, {k.size(0), 1, k.size(2), 1});
+  return where(real, k, Tensor::zeros({1}, k.dtype()));
+}
+
 }  // namespace
 
 Tensor attend_scores(const Tensor& scores, const Tensor& v, const AttentionOptions& options) {
   check(scores.rank() == 4 && v.rank() == 4, "attend_scores",
         "scores {} must be [batch, heads, queries, keys], v {} [batch, heads, keys, depth]",
         scores.shape(), v.shape());
-  check(!options.bias.defined() && options.softcap == 0, "attend_scores",
-        "bias and soft-cap belong to the scores");
   // attention() with nothing but a bias: masks, dropout, records and gradients are its own.
   AttentionOptions mine = options;
-  mine.bias = scores;
+  mine.bias = limited(scores, options);
   mine.scale = 1.0;
+  mine.softcap = 0.0;
   const Tensor q = Tensor::zeros({scores.size(0), scores.size(1), scores.size(2), 1}, v.dtype());
   const Tensor k = Tensor::zeros({v.size(0), v.size(1), v.size(2), 1}, v.dtype());
   return attention(q, k, v, mine);
@@ -50,7 +74,9 @@ Tensor additive_attention(const Tensor& q, const Tensor& k, const Tensor& v, con
   check_weight(kOp, "w_query", w_query, {v_score.size(0), q.size(3)});
   check_weight(kOp, "w_key", w_key, {v_score.size(0), k.size(3)});
   return attend_scores(
-      tanh_scores(linear(q, w_query, Tensor()), linear(k, w_key, Tensor()), v_score), v, options);
+      tanh_scores(linear(q, w_query, Tensor()),
+                  linear(real_keys(k, options.key_padding), w_key, Tensor()), v_score),
+      v, options);
 }
 
 Tensor luong_dot_attention(const Tensor& q, const Tensor& k, const Tensor& v,
@@ -65,7 +91,8 @@ Tensor luong_general_attention(const Tensor& q, const Tensor& k, const Tensor& v
   constexpr const char* kOp = "luong_general_attention";
   check_heads(kOp, q, k, v);
   check_weight(kOp, "w_general", w_general, {q.size(3), k.size(3)});
-  return luong_dot_attention(q, linear(k, w_general, Tensor()), v, options);
+  return luong_dot_attention(q, linear(real_keys(k, options.key_padding), w_general, Tensor()), v,
+                             options);
 }
 
 Tensor luong_concat_attention(const Tensor& q, const Tensor& k, const Tensor& v,

@@ -66,7 +66,11 @@ Shape contiguous_strides(const Shape& shape) {
   int64_t step = 1;
   for (int i = shape.rank() - 1; i >= 0; --i) {
     strides[i] = step;
-    step *= std::max<int64_t>(shape[i], 1);
+    if (__builtin_mul_overflow(step, std::max<int64_t>(shape[i], 1), &step)) {
+      // Beside an extent of 0 the others may be anything: there is nothing to step over.
+      std::fill_n(&strides[0], strides.rank(), 0);
+      return strides;
+    }
   }
   return strides;
 }

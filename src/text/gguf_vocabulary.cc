@@ -146,6 +146,8 @@ void add_vocabulary(GgufWriter& writer, const Tokenizer& tokenizer, int64_t rows
     add_wordpiece(writer, entries);
   } else if (type == "Unigram") {
     add_unigram(writer, entries);
+  } else if (!document["model"].contains("merges")) {
+    writer.string("tokenizer.ggml.model", "none");  // whole words: llama.cpp has nothing like it
   } else if (document["model"].value("byte_fallback", false)) {
     add_scored_bpe(writer, document, entries);
   } else {

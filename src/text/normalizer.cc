@@ -1,6 +1,7 @@
 #include "text/normalizer.h"
 
 #include <optional>
+#include <vector>
 
 #include "text/byte_level.h"
 #include "text/pattern.h"
@@ -24,6 +25,31 @@ void rewrite_characters(AlignedText& text, Fn&& fn) {
   out.commit();
 }
 
+/// Writes `whole` for bytes [begin, end) character by character, so that each stands for its own
+/// bytes; false (and nothing written) where the form puts several together or in another order.
+bool put_characters(Rewriter& out, std::string_view view, size_t begin, size_t end, NormalForm form,
+                    std::string_view whole) {
+  struct Character {
+    std::string form;
+    size_t begin, end;
+  };
+  std::vector<Character> characters;
+  for (size_t i = begin; i < end;) {
+    const size_t next = i + decode_one(view.data() + i, view.data() + end).length;
+    Character& one = characters.emplace_back(Character{{}, i, next});
+    append_normalized(one.form, view.substr(i, next - i), form);
+    if (!whole.starts_with(one.form)) {
+      return false;
+    }
+    whole.remove_prefix(one.form.size());
+    i = next;
+  }
+  for (const Character& one : characters) {
+    out.put(one.form, one.begin, one.end);
+  }
+  return true;
+}
+
 void normalize_form(AlignedText& text, NormalForm form) {
   const std::string_view view = text.text();
   if (is_ascii(view)) {
@@ -45,7 +71,8 @@ void normalize_form(AlignedText& text, NormalForm form) {
     append_normalized(buffer, cluster, form);
     if (buffer == cluster) {
       out.keep(i, end);
-    } else {
+    } else if (i + decode_one(view.data() + i, view.data() + end).length == end ||
+               !put_characters(out, view, i, end, form, buffer)) {
       out.put(buffer, i, end);
     }
     i = end;

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "text/oniguruma.h"
 
 namespace heed::text {
 namespace {
@@ -23,52 +24,6 @@ std::string message_of(int code) {
   PCRE2_UCHAR buffer[256];
   pcre2_get_error_message(code, buffer, sizeof buffer);
   return reinterpret_cast<const char*>(buffer);
-}
-
-/// Oniguruma, which tokenizer.json's patterns are written for, has another idea of \s and \w than
-/// PCRE2: White_Space; and what is alphabetic, marks, digits, connectors and the numbers of
-/// Latin-1.
-std::string translate(std::string_view pattern) {
-  constexpr std::string_view kSpace = R"(\t-\r\x{85}\p{Z})";
-  constexpr std::string_view kWord =
-      R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
-  std::string out;
-  bool in_class = false;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    const char c = pattern[i];
-    if (c == '\\' && i + 1 < pattern.size()) {
-      const char next = pattern[++i];
-      const bool space = next == 's' || next == 'S';
-      const bool word = next == 'w' || next == 'W';
-      const bool negative = next == 'S' || next == 'W';
-      if ((space || word) && !(in_class && negative)) {
-        out += in_class ? "" : negative ? "[^" : "[";
-        out += space ? kSpace : kWord;
-        out += in_class ? "" : "]";
-      } else {
-        out += c;
-        out += next;
-      }
-      continue;
-    }
-    if (c == '[' && !in_class) {
-      in_class = true;
-      out += c;
-      if (i + 1 < pattern.size() && pattern[i + 1] == '^') {
-        out += pattern[++i];
-      }
-      if (i + 1 < pattern.size() && pattern[i + 1] == ']') {
-        out += "\\]";
-        ++i;
-      }
-      continue;
-    }
-    if (c == ']') {
-      in_class = false;
-    }
-    out += c;
-  }
-  return out;
 }
 
 }  // namespace
@@ -115,13 +70,13 @@ Regex::Regex(std::string_view pattern, std::string_view file) : impl_(std::make_
   impl_->pattern = pattern;
   check_data(pattern.size() <= kLongestPattern, file, "a pattern of {} bytes is too long",
              pattern.size());
-  const std::string translated = translate(pattern);
+  const std::string translated = from_oniguruma(pattern, file);
   int error = 0;
   PCRE2_SIZE place = 0;
-  impl_->code =
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
-                    PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_USE_OFFSET_LIMIT,
-                    &error, &place, nullptr);
+  impl_->code = pcre2_compile(
+      reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_MATCH_INVALID_UTF | PCRE2_USE_OFFSET_LIMIT,
+      &error, &place, nullptr);
   check_data(impl_->code != nullptr, file, "pattern '{}' does not compile: {} (at {})", pattern,
              message_of(error), place);
   pcre2_jit_compile(impl_->code, PCRE2_JIT_COMPLETE);  // without JIT it is only slower

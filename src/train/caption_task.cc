@@ -7,7 +7,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t kShapesTrain = 10000;
+constexpr int64_t kShapesTrain = 20000;
 constexpr int64_t kShapesHeldOut = 500;
 constexpr int64_t kDefaultSide = 64;  // pixels of images from files
 

@@ -30,10 +30,12 @@ std::string duration(double seconds) {
 }  // namespace
 
 std::string format_progress(const Progress& p, double remaining_seconds) {
+  const bool has_tokens = p.tokens_per_second > 0.0;
   return fmt::format(
-      "step {}/{} | loss {:.3f}{} | norm {:.2f} | lr {:.1e} | {:.0f} ms | {} tok/s | ETA {}",
-      p.step, p.steps, p.loss, p.validation > 0.0 ? fmt::format(" | val {:.3f}", p.validation) : "",
-      p.norm, p.lr, p.seconds * 1e3, thousands(p.tokens_per_second), duration(remaining_seconds));
+      "step {}/{} | loss {:.3f}{} | norm {:.2f} | lr {:.1e} | {:.0f} ms | {} {}/s | ETA {}", p.step,
+      p.steps, p.loss, p.validation > 0.0 ? fmt::format(" | val {:.3f}", p.validation) : "", p.norm,
+      p.lr, p.seconds * 1e3, thousands(has_tokens ? p.tokens_per_second : p.examples_per_second),
+      has_tokens ? "tok" : "examples", duration(remaining_seconds));
 }
 
 LiveLine::LiveLine(bool quiet)

@@ -14,7 +14,8 @@ struct Progress {
   double norm = 0.0;        ///< of the gradient
   double lr = 0.0;
   double seconds = 0.0;            ///< of the last step
-  double tokens_per_second = 0.0;  ///< of the last step
+  double tokens_per_second = 0.0;  ///< of the last step; 0: its examples have none
+  double examples_per_second = 0.0;
   // Of several ranks: how long their gradients were under way, and waited for.
   double sum_seconds = 0.0;
   double sum_wait_seconds = 0.0;

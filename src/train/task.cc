@@ -233,6 +233,19 @@ Task make_task(const TrainOptions& o) {
        o.task);
 }
 
+std::string describe(const Task& task, int64_t steps) {
+  int64_t trained = 0;
+  for (const Parameter& parameter : task.model->parameters()) {
+    trained += parameter.tensor.requires_grad() ? parameter.tensor.numel() : 0;
+  }
+  const int64_t all = task.model->parameter_count();
+  return fmt::format("model: {} of {} parameters{}; {} examples, {} for validation; {} steps",
+                     task.model->model_type(), all,
+                     trained == all ? "" : fmt::format(", {} of them trained", trained),
+                     task.train->examples(), task.validation ? task.validation->examples() : 0,
+                     steps);
+}
+
 ModelInput to_input(const Batch& batch, const TrainOptions& options, bool training) {
   ModelInput input;
   input.input_ids = batch.input_ids;

@@ -34,6 +34,9 @@ struct Task {
   std::string preprocessor;  ///< text of preprocessor_config.json, where there are images
 };
 
+/// One line for people: the model, its data and the steps to come.
+std::string describe(const Task& task, int64_t steps);
+
 /// Reads the data, trains the tokenizer where one is to be trained, and makes or loads the model.
 Task make_task(const TrainOptions& options);
 Task make_caption_task(const TrainOptions& options);

@@ -109,8 +109,8 @@ class Trainer {
     eval_every_ = options.eval_every > 0 ? options.eval_every : std::max<int64_t>(1, steps_ / 10);
     checkpoint_every_ =
         options.checkpoint_every > 0 ? options.checkpoint_every : std::max<int64_t>(1, steps_ / 10);
-    log_.say(describe_task());     // before the first passes, which may take a while
-    TrainOptions share = options;  // of this rank
+    log_.say(describe(task_, steps_));  // before the first passes, which may take a while
+    TrainOptions share = options;       // of this rank
     share.batch = (options.batch + ranks.size() - 1) / ranks.size();
     const MemoryPlan plan = plan_memory(task_, share);
     check_memory(plan, options, available_memory() / ranks.local_size());
@@ -176,19 +176,6 @@ class Trainer {
     double waited = 0.0;    // for other ranks' gradients
     double busy = 0.0;      // while gradients were under way
   };
-
-  std::string describe_task() const {
-    int64_t trained = 0;
-    for (const auto& [name, tensor] : parameters_) {
-      trained += tensor.numel();
-    }
-    const int64_t all = task_.model->parameter_count();
-    return fmt::format("model: {} of {} parameters{}; {} examples, {} for validation; {} steps",
-                       task_.model->model_type(), all,
-                       trained == all ? "" : fmt::format(", {} of them trained", trained),
-                       task_.train->examples(), task_.validation ? task_.validation->examples() : 0,
-                       steps_);
-  }
 
   /// One process stops at once; ranks stop where all have heard of it.
   bool interrupted() const { return ranks_.size() == 1 ? g_interrupted != 0 : agreed_; }
@@ -317,6 +304,7 @@ class Trainer {
     progress.lr = optimizer_.lr();
     progress.seconds = seconds;
     progress.tokens_per_second = static_cast<double>(outcome.tokens) / seconds;
+    progress.examples_per_second = static_cast<double>(options_.batch) / seconds;
     progress.sum_seconds = outcome.busy;
     progress.sum_wait_seconds = outcome.waited;
     log_.step(progress, outcome.finite);

@@ -29,6 +29,18 @@ expect 2 "did you mean --prompt?" "$heed" generate "$model" --promt x
 expect 2 "did you mean generate?" "$heed" generat "$model"
 expect 2 "did you mean swin?" "$heed" attention --input a --output b --variant swim
 expect 2 "--window: '1' must be 2 numbers" "$heed" attention --input a --output b --window 1
+variants=$source/tests/golden/attention_variants
+expect 2 "--softcap: variant performer does not follow it" "$heed" attention --variant performer --softcap 2 \
+  --input "$variants/performer_full.safetensors" --output "$work/o"
+expect 2 "--causal: variant swin does not follow it" "$heed" attention --variant swin --causal top-left \
+  --height 8 --width 8 --input "$variants/swin_shift0.safetensors" --output "$work/o"
+expect 2 "--window: longformer looks as far to the left as to the right" "$heed" attention --variant longformer \
+  --window 1,3 --input "$variants/longformer.safetensors" --output "$work/o"
+"$heed" attention --variant bigbird --block-size 16 --input "$variants/swin_shift0.safetensors" \
+  --output "$work/o" --quiet || {
+  echo "FAILED: BigBird of 6 blocks sees everything"
+  failed=1
+}
 expect 2 "info needs MODEL" "$heed" info
 expect 2 "--prompt needs a value" "$heed" generate "$model" --prompt
 if (ulimit -v 1000000 && "$heed" --version) >/dev/null 2>&1; then  # not with a sanitizer, which maps terabytes

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -281,6 +282,99 @@ TEST(Sampling, NonsenseIsRefused) {
   for (const Sampling& bad : {Sampling{.temperature = 1e9}, Sampling{.top_p = -1.0},
                               Sampling{.min_p = 1.0}, Sampling{.repetition_penalty = 0.0}}) {
     EXPECT_THROW(bad.check(), Error);
+  }
+}
+
+/// A folder whose configuration and generation_config.json are changed.
+class Folder {
+ public:
+  explicit Folder(const std::string& name) {
+    std::filesystem::copy(golden("generation/" + name), folder_.path(),
+                          std::filesystem::copy_options::recursive |
+                              std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::remove(folder_ / "generation_config.json");
+    config = nlohmann::json::parse(read_file(folder_ / "config.json"));
+  }
+  std::unique_ptr<Model> load() const {
+    write_file_atomically(folder_ / "config.json", config.dump());
+    if (!generation.is_null()) {
+      write_file_atomically(folder_ / "generation_config.json", generation.dump());
+    }
+    return load_model(folder_.path());
+  }
+  nlohmann::json config, generation;
+
+ private:
+  TemporaryFolder folder_;
+};
+
+/// Small models keep the ids of the vocabulary that their configuration was made for.
+TEST(GenerationRules, IdsOutsideTheVocabularyEndNothing) {
+  Folder folder("gpt2");
+  folder.config["eos_token_id"] = folder.config["bos_token_id"] = 50256;
+  EXPECT_TRUE(generation_ids(*folder.load()).end.empty());
+  folder.config["eos_token_id"] = {3, 50256};
+  EXPECT_EQ(generation_ids(*folder.load()).end, std::vector<int64_t>{3});
+}
+
+TEST(GenerationRules, GenerationConfigGoesBeforeTheConfiguration) {
+  Folder folder("marian");
+  folder.config["eos_token_id"] = 1;
+  folder.config["forced_eos_token_id"] = 2;
+  EXPECT_EQ(generation_ids(*folder.load()).forced_end, 2);
+  folder.generation = {{"eos_token_id", {3, 4}}, {"bad_words_ids", {{5}, {6, 7}}}};
+  const auto model = folder.load();
+  const GenerationIds ids = generation_ids(*model);
+  EXPECT_EQ(ids.end, (std::vector<int64_t>{3, 4}));
+  EXPECT_EQ(ids.never, std::vector<int64_t>{5});
+  EXPECT_EQ(ids.forced_end, -1);
+  // It goes along with the model, and is no part of config.json.
+  const TemporaryFolder saved;
+  save_model(*model, saved.path());
+  EXPECT_EQ(nlohmann::json::parse(read_file(saved / "generation_config.json")), folder.generation);
+  EXPECT_FALSE(
+      nlohmann::json::parse(read_file(saved / "config.json")).contains("generation_config"));
+}
+
+TEST(GenerationRules, ForcedEndAndForbiddenTokensAreFollowed) {
+  Folder folder("marian");
+  folder.config["eos_token_id"] = nullptr;
+  const nlohmann::json expected = expected_of("marian");
+  const std::vector<int64_t> input = expected["inputs"][0];
+  const auto plain = run_alone(*folder.load(), request_for(*folder.load(), input, 4));
+  ASSERT_EQ(plain.size(), 4u);
+  const int64_t other = plain[3] == 2 ? 3 : 2;
+  folder.generation = {{"forced_eos_token_id", other}, {"bad_words_ids", {{plain[0]}}}};
+  const auto model = folder.load();
+  Request request = request_for(*model, input, 4);
+  follow_generation_ids(*model, request);
+  const std::vector<int64_t> greedy = run_alone(*model, request);
+  EXPECT_EQ(greedy.back(), other);
+  EXPECT_EQ(std::count(greedy.begin(), greedy.end() - 1, plain[0]), 0);
+  BeamOptions options;
+  options.beams = 1;
+  EXPECT_EQ(beam_search(*model, request, options)[0].ids, greedy);
+  options.beams = options.n_best = 4;
+  for (const Hypothesis& found : beam_search(*model, request, options)) {
+    EXPECT_EQ(found.ids.back(), other);
+    EXPECT_EQ(std::count(found.ids.begin(), found.ids.end() - 1, plain[0]), 0);
+  }
+}
+
+TEST(GenerationRules, AModelWithoutAHeadSaysSo) {
+  for (const char* config :
+       {R"({"model_type": "gpt2", "architectures": ["GPT2Model"], "n_embd": 8, "n_layer": 1,
+            "n_head": 2, "n_positions": 8, "vocab_size": 11})",
+        R"({"model_type": "llama", "architectures": ["LlamaModel"], "hidden_size": 8,
+            "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8,
+            "max_position_embeddings": 8, "vocab_size": 11})"}) {
+    const auto model = create_model(config, 1);
+    try {
+      run_alone(*model, request_for(*model, {1, 2}, 3));
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("no head"), std::string::npos) << error.what();
+    }
   }
 }
 

@@ -170,7 +170,29 @@ TEST(JsonWriter, WritesAsPythonDoes) {
 TEST(JsonWriter, BadUtf8BecomesAReplacementCharacter) {
   std::string out;
   append_json_string(out, "a\xffz\xea\xb0");
-  EXPECT_EQ(out, "\"a\xef\xbf\xbdz\xef\xbf\xbd\xef\xbf\xbd\"");
+  EXPECT_EQ(out, "\"a\xef\xbf\xbdz\xef\xbf\xbd\"");
+}
+
+/// One for each beginning of a sequence, as Python's decode(errors="replace") has it.
+TEST(JsonWriter, BadUtf8IsCountedInBeginnings) {
+  const auto count = [](std::string_view text) {
+    std::string out;
+    append_json_string(out, text);
+    size_t found = 0;
+    for (size_t at = out.find("\xef\xbf\xbd"); at != std::string::npos;
+         at = out.find("\xef\xbf\xbd", at + 3)) {
+      ++found;
+    }
+    return found;
+  };
+  EXPECT_EQ(count("\xf0\x9f\x91"), 1u);
+  EXPECT_EQ(count("\xf0\x9f\x91x"), 1u);
+  EXPECT_EQ(count("\xf0\x9f x"), 1u);
+  EXPECT_EQ(count("\xe2\x82\xe2\x82"), 2u);
+  EXPECT_EQ(count("\xed\xa0\x80"), 3u);  // a surrogate
+  EXPECT_EQ(count("\xe0\x80\x80"), 3u);  // overlong
+  EXPECT_EQ(count("\xf4\x90\x80\x80"), 4u);
+  EXPECT_EQ(count("\xc3\x28\x80\xff"), 3u);
 }
 
 }  // namespace

@@ -77,6 +77,47 @@ TEST(AttentionVariants, AdditiveAndLuongAreTheReferences) {
   }
 }
 
+/// Scale, soft-cap and bias mean the same for scores of any making: here those of a plain product.
+TEST(AttentionVariants, ScoresOfAnyMakingFollowEveryOption) {
+  const Tensor q = random_normal({2, 3, 4, 5}, DType::f64, 1);
+  const Tensor k = random_normal({2, 3, 6, 5}, DType::f64, 2);
+  const Tensor v = random_normal({2, 3, 6, 7}, DType::f64, 3);
+  AttentionOptions options;
+  options.scale = 0.3;
+  options.softcap = 1.5;
+  options.bias = random_normal({3, 1, 6}, DType::f64, 4);
+  options.position = Causal{2};
+  const Tensor wanted = attention(q, k, v, options);
+  expect_close(attend_scores(matmul(q, transpose(k, 2, 3)), v, options), wanted, {1e-12, 1e-12});
+}
+
+/// What stands at padding may be no number; the weights that all keys share must not learn of it.
+TEST(AttentionVariants, PaddingReachesNoSharedWeight) {
+  Tensor key_padding = Tensor::full({1, 4}, 1, DType::u8);
+  key_padding.data<uint8_t>()[3] = 0;
+  AttentionOptions options;
+  options.key_padding = key_padding;
+  const Tensor q = random_normal({1, 2, 3, 5}, DType::f32, 1);
+  const Tensor v = random_normal({1, 2, 4, 5}, DType::f32, 3);
+  for (const bool general : {true, false}) {
+    Tensor gradients[2];
+    for (const bool nan : {false, true}) {
+      Tensor k = random_normal({1, 2, 4, 5}, DType::f32, 2);
+      for (int64_t head = 0; nan && head < 2; ++head) {
+        std::fill_n(k.data<float>() + head * 20 + 15, 5, std::nanf(""));
+      }
+      Tensor weight = random_normal({5, 5}, DType::f32, 4).set_requires_grad(true);
+      const Tensor out =
+          general ? luong_general_attention(q, k, v, weight, options)
+                  : additive_attention(q, k, v, random_normal({5, 5}, DType::f32, 5), weight,
+                                       random_normal({5}, DType::f32, 6), options);
+      backward(sum(out * out));
+      gradients[nan ? 1 : 0] = weight.grad();
+    }
+    expect_close(gradients[1], gradients[0], {1e-6, 1e-6});
+  }
+}
+
 TEST(AttentionVariants, ShawIsTheReference) {
   for (const std::string name : {"none", "top_left"}) {
     Golden golden("positions/shaw_" + name);

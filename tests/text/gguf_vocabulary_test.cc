@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "heed/error.h"
 #include "support/data.h"
 
@@ -70,6 +71,21 @@ TEST(GgufVocabularyFaults, MoreIdsThanRows) {
           "max_input_chars_per_word": 100, "vocab": {"[UNK]": 0, "a": 1, "##b": 2}}})");
   GgufWriter writer;
   EXPECT_THROW(text::add_vocabulary(writer, tokenizer, 2), Error);
+}
+
+/// Whole words have no kind of vocabulary in llama.cpp; the tokenizer.json goes along all the same.
+TEST(GgufVocabularyKinds, WholeWordsGoAlong) {
+  const TemporaryFolder out;
+  write_file_atomically(out / "tokenizer.json",
+                        R"({"version":"1.0","added_tokens":[],"normalizer":null,
+                            "pre_tokenizer":{"type":"WhitespaceSplit"},"post_processor":null,
+                            "decoder":null,"model":{"type":"WordLevel","unk_token":"[UNK]",
+                            "vocab":{"[UNK]":0,"Hello":1,"world,":2,"test.":3}}})");
+  const Tokenizer tokenizer = Tokenizer::load(out / "tokenizer.json");
+  GgufWriter writer;
+  text::add_vocabulary(writer, tokenizer, 6);
+  writer.write(out / "words.gguf");
+  expect_same_ids(Tokenizer::load(out / "words.gguf"), tokenizer, "words");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "heed/error.h"
 #include "io/json.h"
 #include "text/base64.h"
@@ -77,6 +79,22 @@ std::vector<std::string> pieces(const std::string& json, std::string_view text) 
 
 using Words = std::vector<std::string>;
 
+/// Decomposed, each character's parts stand for its own bytes, whatever stands beside it.
+TEST(Normalizer, CharactersKeepTheirPlaces) {
+  const std::string text = "한\u1161나\u0301";  // a syllable, a vowel; a syllable, an accent
+  AlignedText aligned(text, 0, true);
+  make_normalizer(Json::parse(R"({"type":"NFD"})", "test"))->apply(aligned);
+  EXPECT_EQ(aligned.text(), "\u1112\u1161\u11ab\u1161\u1102\u1161\u0301");
+  const auto source = [&](size_t at) {
+    const TextSpan span = aligned.source(3 * at, 3 * at + (at == 6 ? 2 : 3));
+    return std::pair(span.begin, span.end);
+  };
+  EXPECT_EQ(source(2), (std::pair<int64_t, int64_t>(0, 3)));
+  EXPECT_EQ(source(3), (std::pair<int64_t, int64_t>(3, 6)));
+  EXPECT_EQ(source(5), (std::pair<int64_t, int64_t>(6, 9)));
+  EXPECT_EQ(source(6), (std::pair<int64_t, int64_t>(9, 11)));
+}
+
 TEST(PreTokenizer, Splits) {
   const auto split = [](const std::string& behavior) {
     return R"({"type":"Split","pattern":{"String":"-"},"invert":false,"behavior":")" + behavior +
@@ -87,6 +105,37 @@ TEST(PreTokenizer, Splits) {
   EXPECT_EQ(pieces(split("MergedWithPrevious"), "a--b"), (Words{"a-", "-", "b"}));
   EXPECT_EQ(pieces(split("MergedWithNext"), "a--b"), (Words{"a", "-", "-b"}));
   EXPECT_EQ(pieces(split("Contiguous"), "a--b"), (Words{"a", "--", "b"}));
+}
+
+/// What Oniguruma finds, for patterns that PCRE2 reads in another way.
+TEST(PreTokenizer, PatternsMeanWhatOnigurumaMeans) {
+  const auto found = [](const std::string& pattern, std::string_view text) {
+    const nlohmann::json step = {{"type", "Split"},
+                                 {"pattern", {{"Regex", pattern}}},
+                                 {"behavior", "Removed"},
+                                 {"invert", true}};
+    return pieces(step.dump(), std::string(text));
+  };
+  // BLOOM's own: a class in a class.
+  EXPECT_EQ(found(R"( ?[^(\s|[.,!?…。，、।۔،])]+)", "Hi there, a|b 中文。x"),
+            (Words{"Hi", " there", " a", "b", " 中文", "x"}));
+  EXPECT_EQ(found("[a-c[x-z]]+", "abxd[z]"), (Words{"abx", "z"}));
+  EXPECT_EQ(found("[^a-c[x-z]]+", "abxd[z]"), (Words{"d[", "]"}));
+  EXPECT_EQ(found("[a-z&&[^aeiou]]+", "hello"), (Words{"h", "ll"}));
+  EXPECT_EQ(found("[^a-z&&[^aeiou]]+", "he1o"), (Words{"e1o"}));
+  // Latin-1's numbers are words outside of a class only.
+  EXPECT_EQ(found(R"(\w+)", "a½b"), (Words{"a½b"}));
+  EXPECT_EQ(found(R"([\w]+)", "a½b"), (Words{"a", "b"}));
+  EXPECT_EQ(found(R"([^\w\s]+)", "?½! a"), (Words{"?½!"}));
+  EXPECT_EQ(found(R"([\W]+)", "a e\u0301① b"), (Words{" ", "① "}));
+  EXPECT_EQ(found(R"([\S]+)", "a\u180eb c"), (Words{"a\u180eb", "c"}));
+  EXPECT_EQ(found(R"(\b.)", "①Ⅷ a"), (Words{"Ⅷ", " ", "a"}));
+  EXPECT_EQ(found(R"(\h+)", "xa0 ff"), (Words{"a0", "ff"}));
+  EXPECT_EQ(found(R"(\p{Han}+)", "漢字、。"), (Words{"漢字"}));
+  EXPECT_EQ(found(R"([[:alnum:]]+)", "a½Ⅷ"), (Words{"a", "Ⅷ"}));
+  EXPECT_EQ(found(R"(\u00e9)", "eé"), (Words{"é"}));
+  EXPECT_EQ(found("^a", "aa\na"), (Words{"a", "a"}));
+  EXPECT_THROW(found("[a", "a"), Error);
 }
 
 TEST(PreTokenizer, Others) {

@@ -12,6 +12,7 @@
 #include "io/json.h"
 #include "support/check.h"
 #include "support/data.h"
+#include "train/live_line.h"
 #include "train/memory_plan.h"
 #include "train/task.h"
 
@@ -43,6 +44,16 @@ std::vector<Json> lines_of(const std::filesystem::path& file) {
     lines.push_back(Json::parse(line, file.native()));
   }
   return lines;
+}
+
+TEST(Watching, TheLiveLine) {
+  Progress progress{120, 5000, 2.31, 2.4, 0.8, 3e-4, 0.041, 12400.0, 16.0};
+  EXPECT_EQ(
+      format_progress(progress, 200),
+      "step 120/5000 | loss 2.310 | val 2.400 | norm 0.80 | lr 3.0e-04 | 41 ms | 12.4k tok/s | "
+      "ETA 3m20s");
+  progress.tokens_per_second = 0.0;  // pictures
+  EXPECT_NE(format_progress(progress, 200).find("| 16 examples/s |"), std::string::npos);
 }
 
 TEST(Watch, EvaluationsHaveTheTasksFigures) {

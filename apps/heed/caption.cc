@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <utility>
 
 #include "base/check.h"
 #include "heed/command.h"
@@ -21,8 +22,8 @@ struct Options {
   BeamOptions beam{.beams = 1, .max_tokens = 64};
 };
 
-/// Region features f32 [N, F] or [1, N, F] from .npy, or from the tensor `features` of a
-/// .safetensors.
+/// Region features f32 [images, N, F] (or [N, F] of one image) from .npy, or from the tensor
+/// `features` of a .safetensors.
 Tensor load_features(const std::filesystem::path& file) {
   Tensor features;
   if (file.extension() == ".npy") {
@@ -33,9 +34,11 @@ Tensor load_features(const std::filesystem::path& file) {
     check_data(found != tensors.end(), file.native(), "has no tensor 'features'");
     features = found->second;
   }
-  check_data(is_floating(features.dtype()) &&
-                 (features.rank() == 2 || (features.rank() == 3 && features.size(0) == 1)),
-             file.native(), "is {} {}; floating [regions, size] is wanted",
+  check_data(is_floating(features.dtype()) && (features.rank() == 2 || features.rank() == 3) &&
+                 features.numel() > 0,
+             file.native(),
+             "is {} {}; floats [regions, width] or [images, regions, width] are "
+             "wanted",
              name_of(features.dtype()), features.shape().to_string());
   const Tensor wide = cast(features, DType::f32);
   return features.rank() == 2 ? unsqueeze(wide, 0) : wide;
@@ -45,7 +48,14 @@ bool is_features(const std::filesystem::path& file) {
   return file.extension() == ".npy" || file.extension() == ".safetensors";
 }
 
-Request make_request(const Opened& opened, const Options& options, const std::string& file) {
+struct Named {
+  std::string name;
+  Request request;
+};
+
+/// The images of a file: one, or as many as there are features of.
+std::vector<Named> make_requests(const Opened& opened, const Options& options,
+                                 const std::string& file) {
   Request request;
   request.max_tokens = options.beam.max_tokens;
   follow_generation_ids(*opened.model, request);
@@ -55,17 +65,22 @@ Request make_request(const Opened& opened, const Options& options, const std::st
          regions ? "region features (.npy or .safetensors), not pictures"
                  : "pictures (PNG or JPEG), not features");
   }
-  if (regions) {
-    request.encoder.features = load_features(file);
-  } else {
+  if (!regions) {
     const Json config = Json::parse(opened.model->config(), "config.json");
     request.encoder.pixel_values = model_pixels(vision_config(config), options.model, file);
+    return {{file, request}};
   }
-  return request;
+  const Tensor features = load_features(file);
+  std::vector<Named> requests;
+  for (int64_t i = 0; i < features.size(0); ++i) {
+    request.encoder.features = slice(features, 0, i, i + 1);
+    requests.push_back({features.size(0) == 1 ? file : fmt::format("{}[{}]", file, i), request});
+  }
+  return requests;
 }
 
 void print_result(const Opened& opened, const Options& options, const std::string& file,
-                  const std::vector<Hypothesis>& found, bool json) {
+                  const std::vector<Hypothesis>& found, bool alone, bool json) {
   JsonWriter line;
   line.begin_object().field("image", file).key("captions").begin_array();
   for (const Hypothesis& hypothesis : found) {
@@ -76,7 +91,7 @@ void print_result(const Opened& opened, const Options& options, const std::strin
     } else if (options.beam.n_best > 1) {
       print(fmt::format("{}\t{:.4f}\t{}\n", file, hypothesis.score, text));
     } else {
-      print(options.images.size() > 1 ? fmt::format("{}\t{}\n", file, text) : text + "\n");
+      print(alone ? text + "\n" : fmt::format("{}\t{}\n", file, text));
     }
   }
   if (json) {
@@ -89,18 +104,31 @@ int run(const Options& options, const Common& common) {
   check(opened.model->kind() == ModelKind::vision_decoder, "caption",
         "{} does not describe pictures; use one trained with --task caption",
         opened.model->model_type());
-  const auto count = static_cast<int64_t>(options.images.size());
-  for (int64_t begin = 0; begin < count; begin += options.batch) {
-    const int64_t end = std::min(count, begin + options.batch);
+  std::vector<Named> waiting;
+  bool alone = options.images.size() == 1;
+  const auto run_waiting = [&] {
     std::vector<Request> requests;
-    for (int64_t i = begin; i < end; ++i) {
-      requests.push_back(make_request(opened, options, options.images[static_cast<size_t>(i)]));
+    for (const Named& each : waiting) {
+      requests.push_back(each.request);
     }
     const auto found = beam_search(*opened.model, requests, options.beam);
     for (size_t i = 0; i < found.size(); ++i) {
-      print_result(opened, options, options.images[static_cast<size_t>(begin) + i], found[i],
-                   common.json);
+      print_result(opened, options, waiting[i].name, found[i], alone, common.json);
     }
+    waiting.clear();
+  };
+  for (const std::string& file : options.images) {
+    std::vector<Named> of_file = make_requests(opened, options, file);
+    alone = alone && of_file.size() == 1;
+    for (Named& each : of_file) {
+      waiting.push_back(std::move(each));
+      if (std::cmp_equal(waiting.size(), options.batch)) {
+        run_waiting();
+      }
+    }
+  }
+  if (!waiting.empty()) {
+    run_waiting();
   }
   check_files_intact();
   return 0;

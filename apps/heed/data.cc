@@ -6,6 +6,7 @@
 
 #include "heed/command.h"
 #include "heed/error.h"
+#include "heed/open.h"
 #include "heed/teaching.h"
 #include "io/json_writer.h"
 
@@ -61,10 +62,9 @@ int run(const Options& options, const Common& common) {
   teaching.seed = options.seed;
   teaching.held_out = options.held_out;
   if (options.output.empty()) {
-    for (int64_t index = 0; index < options.count && std::ferror(stdout) == 0; ++index) {
-      const auto line =
-          teaching_line(options.name, teaching, static_cast<uint64_t>(index), common.json) + "\n";
-      std::fwrite(line.data(), 1, line.size(), stdout);
+    for (int64_t index = 0; index < options.count; ++index) {
+      print(teaching_line(options.name, teaching, static_cast<uint64_t>(index), common.json) +
+            "\n");
     }
     return 0;
   }

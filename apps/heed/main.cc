@@ -1,10 +1,15 @@
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <new>
+#include <system_error>
 
 #include "heed/command.h"
 #include "heed/error.h"
@@ -74,6 +79,14 @@ int usage_error(const std::string& message, const std::string& command) {
   std::fprintf(stderr, "heed: %s\n`heed %s--help` shows what there is\n", message.c_str(),
                command.empty() ? "" : (command + " ").c_str());
   return 2;
+}
+
+/// "--prompt needs a value" instead of the parser's "--prompt: 1 required  missing".
+std::string parse_message(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  return dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr
+             ? text
+             : text.substr(0, text.find(':')) + " needs a value";
 }
 
 /// A word that nothing takes: says which one was meant.
@@ -146,8 +159,11 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     find_chosen();
     if (!help) {
-      return usage_error(error.what(), chosen == nullptr ? "" : chosen->command->name);
+      return usage_error(parse_message(error), chosen == nullptr ? "" : chosen->command->name);
     }
+  } catch (const Error& error) {  // a value that an option does not take
+    find_chosen();
+    return usage_error(error.what(), chosen == nullptr ? "" : chosen->command->name);
   }
   if (version) {
     print("heed " HEED_VERSION "\n");
@@ -175,17 +191,38 @@ int run(int argc, char** argv) {
   return chosen->runner();
 }
 
+/// A closed stdin, stdout or stderr becomes /dev/null: the next file to be opened would else take
+/// its number, and get what is printed.
+void open_standard_files() {
+  for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(file, F_GETFD) < 0 && open("/dev/null", O_RDWR) != file) {
+      std::exit(1);
+    }
+  }
+}
+
+/// Exit code after `code`, which is not known to have been printed yet.
+int finish(int code) {
+  errno = 0;
+  const bool flushed = std::fflush(stdout) == 0;
+  if ((flushed && std::ferror(stdout) == 0) || errno == EPIPE) {
+    return code;
+  }
+  std::fprintf(stderr, "heed: stdout: cannot be written%s%s\n", errno == 0 ? "" : ": ",
+               errno == 0 ? "" : std::strerror(errno));
+  return code == 0 ? 1 : code;
+}
+
 }  // namespace
 }  // namespace heed::app
 
 int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);  // a closed stdout is a write error, not a death
+  heed::app::open_standard_files();
   try {
-    const int code = heed::app::run(argc, argv);
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      return code == 0 ? 1 : code;
-    }
-    return code;
+    return heed::app::finish(heed::app::run(argc, argv));
+  } catch (const heed::app::ReaderGone&) {
+    return 0;  // `| head -1` has what it wanted
   } catch (const heed::Error& error) {
     std::fprintf(stderr, "heed: %s\n", error.what());
     return heed::app::exit_code(error.kind());
@@ -193,6 +230,10 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "heed: out of memory\n");
     return 1;
   } catch (const std::exception& error) {
+    const auto* system = dynamic_cast<const std::system_error*>(&error);
+    if (system != nullptr && system->code().value() == EPIPE) {
+      return 0;  // {fmt} found that the reader has gone
+    }
     std::fprintf(stderr, "heed: %s\n", error.what());
     return 1;
   }

@@ -1,7 +1,9 @@
 #include "heed/open.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <future>
 #include <iostream>
 
@@ -29,6 +31,20 @@ Opened open_model(const std::string& path, const std::string& tokenizer, const L
   return opened;
 }
 
+namespace {
+
+/// Enough of a text to find it by, cut between characters.
+std::string beginning_of(const std::string& text) {
+  constexpr size_t kMost = 40;
+  size_t end = std::min(kMost, text.size());
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {
+    --end;
+  }
+  return text.substr(0, end) + (end < text.size() ? "…" : "");
+}
+
+}  // namespace
+
 TextBatch encode_texts(const Opened& opened, const std::vector<std::string>& texts) {
   std::vector<std::vector<int32_t>> all;
   TextBatch batch;
@@ -38,8 +54,8 @@ TextBatch encode_texts(const Opened& opened, const std::vector<std::string>& tex
     all.push_back(opened.tokenizer.encode_ids(text, true));
     const auto length = static_cast<int64_t>(all.back().size());
     check(length > 0, "text", "'{}' has no tokens", text);
-    check(context == 0 || length <= context, "text", "has {} tokens; the model's context is {}",
-          length, context);
+    check(context == 0 || length <= context, "text",
+          "'{}' has {} tokens; the model's context is {}", beginning_of(text), length, context);
     batch.lengths.push_back(length);
     longest = std::max(longest, length);
   }
@@ -76,8 +92,12 @@ void for_each_batch(const std::vector<std::string>& texts, int64_t batch,
 }
 
 void for_each_line(const std::function<void(const std::string&)>& fn) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   std::string line;
-  while (std::getline(std::cin, line)) {
+  for (bool first = true; std::getline(std::cin, line); first = false) {
+    if (first && line.starts_with(kByteOrderMark)) {
+      line.erase(0, kByteOrderMark.size());
+    }
     if (!line.empty() && line.back() == '\r') {
       line.pop_back();
     }
@@ -85,16 +105,27 @@ void for_each_line(const std::function<void(const std::string&)>& fn) {
   }
 }
 
+namespace {
+
+[[noreturn]] void cannot_print() {
+  if (errno == EPIPE) {
+    throw ReaderGone();
+  }
+  fail(ErrorKind::runtime, "stdout", "cannot be written: {}", std::strerror(errno));
+}
+
+}  // namespace
+
 void print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
-    fail(ErrorKind::runtime, "stdout", "cannot be written; has the reader gone away?");
+    cannot_print();
   }
 }
 
 void print_now(std::string_view text) {
   print(text);
   if (std::fflush(stdout) != 0) {
-    fail(ErrorKind::runtime, "stdout", "cannot be written; has the reader gone away?");
+    cannot_print();
   }
 }
 

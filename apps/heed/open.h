@@ -34,10 +34,13 @@ TextBatch encode_texts(const Opened& opened, const std::vector<std::string>& tex
 void for_each_batch(const std::vector<std::string>& texts, int64_t batch,
                     const std::function<void(const std::vector<std::string>&)>& fn);
 
-/// Calls fn with every line of stdin, without its end.
+/// Calls fn with every line of stdin, without its end (and without a byte order mark).
 void for_each_line(const std::function<void(const std::string&)>& fn);
 
-/// Writes to stdout; an Error where it is closed.
+/// Thrown where the reader of stdout has gone away: there is nobody left to work for.
+struct ReaderGone {};
+
+/// Writes to stdout; an Error where that fails.
 void print(std::string_view text);
 /// The same, and flushes: for streaming.
 void print_now(std::string_view text);

@@ -8,6 +8,7 @@
 #include "heed/error.h"
 #include "heed/open.h"
 #include "io/json_writer.h"
+#include "io/toml.h"
 
 namespace heed::app {
 namespace {
@@ -98,8 +99,10 @@ TrainOptions resolve(const OptionTable& table, const Flags& flags) {
 int run(const OptionTable& table, const Flags& flags, const Common& common) {
   TrainOptions options = resolve(table, flags);
   options.quiet = common.quiet;
+  check_train_options(options);
   if (flags.dump) {
-    print(dump_train_options(options));
+    const std::string text = dump_train_options(options);
+    print(common.json ? parse_toml(text, "options").dump() + "\n" : text);
     return 0;
   }
   options.threads = common.threads;
@@ -110,7 +113,7 @@ int run(const OptionTable& table, const Flags& flags, const Common& common) {
   if (common.json) {
     JsonWriter line;
     line.begin_object().field("steps", result.steps).field("loss", result.loss);
-    line.field("val_loss", result.val_loss);
+    line.field("val_loss", result.val_loss).field("interrupted", result.interrupted);
     for (const auto& [name, value] : result.figures) {
       line.field(name, value);
     }
@@ -125,8 +128,8 @@ int run(const OptionTable& table, const Flags& flags, const Common& common) {
     }
     print(line.end_object().take() + "\n");
   } else if (result.interrupted) {
-    print(fmt::format("stopped at step {}; go on with the same command and --resume\n",
-                      result.steps));
+    print(fmt::format("stopped at step {}, saved in {}; go on with the same command and --resume\n",
+                      result.steps, (options.out / "checkpoints").string()));
   } else {
     if (options.task == "regress") {
       for (const TrainSample& sample : result.samples) {

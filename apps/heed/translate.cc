@@ -74,6 +74,10 @@ std::string json_text(const Opened& opened, const Options& options, const std::s
   return line.end_array().end_object().take() + "\n";
 }
 
+bool is_blank(const std::string& text) {
+  return text.find_first_not_of(" \t") == std::string::npos;
+}
+
 /// Lines of like length together, results in the order of the lines.
 std::vector<Translated> translate(const Opened& opened, const Options& options,
                                   const std::vector<std::string>& texts) {
@@ -82,15 +86,19 @@ std::vector<Translated> translate(const Opened& opened, const Options& options,
   rules.max_tokens = options.beam.max_tokens;
   follow_generation_ids(*opened.model, rules);
   std::vector<Request> requests(texts.size(), rules);
-  std::vector<size_t> order(texts.size());
+  std::vector<size_t> order;
+  std::vector<Translated> results(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
+    if (is_blank(texts[i]) && opened.tokenizer.encode_ids(texts[i], true).empty()) {
+      results[i] = {{Hypothesis()}, {{}}};  // a line for a line
+      continue;
+    }
     requests[i].encoder = encode_texts(opened, {texts[i]}).input;
-    order[i] = i;
+    order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return requests[a].encoder.input_ids.numel() < requests[b].encoder.input_ids.numel();
   });
-  std::vector<Translated> results(texts.size());
   for (size_t begin = 0; begin < order.size(); begin += static_cast<size_t>(options.batch)) {
     const size_t end = std::min(order.size(), begin + static_cast<size_t>(options.batch));
     std::vector<Request> together;

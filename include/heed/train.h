@@ -77,6 +77,9 @@ struct TrainResult {
 /// error on one rank ends all of them.
 HEED_API TrainResult train(const TrainOptions& options);
 
+/// Throws kind usage, with the option's name, where a number is none that `train` could take.
+HEED_API void check_train_options(const TrainOptions& options);
+
 /// Sets sizes, batch and rates that go well together for options.task: tiny, small or base.
 HEED_API void apply_train_preset(const std::string& name, TrainOptions& options);
 

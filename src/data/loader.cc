@@ -85,7 +85,10 @@ void Loader::set_examples(int64_t count, uint64_t fingerprint, bool bucketed) {
   examples_ = options_.part == Part::all     ? count
               : options_.part == Part::train ? count - held_out
                                              : held_out;
-  check_data(examples_ > 0, "data", "no examples are left of {} for this part of the set", count);
+  check_data(examples_ > 0, "data",
+             "no examples are left of {} for this part of the set; give more, or another share for "
+             "validation",
+             count);
   const double cut[4] = {static_cast<double>(options_.part), options_.validation,
                          static_cast<double>(options_.max_length),
                          static_cast<double>(options_.shuffle)};

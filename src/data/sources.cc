@@ -14,8 +14,12 @@ namespace {
 
 using std::filesystem::path;
 
+/// The names in a list; a name that is there as it stands may have commas itself.
 std::vector<std::string> split_at_commas(const std::string& text) {
   std::vector<std::string> parts;
+  if (std::filesystem::exists(text)) {
+    return {text};
+  }
   size_t begin = 0;
   for (size_t end = text.find(','); end != std::string::npos; end = text.find(',', begin)) {
     parts.push_back(text.substr(begin, end - begin));

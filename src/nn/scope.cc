@@ -190,7 +190,8 @@ Tensor Scope::take(std::string_view name, const Shape& shape, const Init& init, 
     }
     tensor = found->second;
     if (state.trainable) {
-      tensor = tensor.dtype() == DType::f32 ? tensor.clone() : dequantize(tensor);
+      // Contiguous, as the optimizer needs it: GGUF's matrices may lie turned around.
+      tensor = tensor.dtype() == DType::f32 ? tensor.clone() : dequantize(tensor).contiguous();
     } else if (use != Use::weight) {
       tensor = dequantize(tensor);
     }

@@ -50,8 +50,10 @@ std::vector<WordCount> written_words(std::span<const std::string_view> texts) {
 }
 
 void check_size(int64_t wanted, size_t least) {
-  check(wanted >= static_cast<int64_t>(least), "train tokenizer",
-        "a vocabulary of {} has no room for the {} tokens it begins with", wanted, least);
+  if (wanted < static_cast<int64_t>(least)) {
+    fail(ErrorKind::usage, "train tokenizer",
+         "a vocabulary of {} has no room for the {} tokens it begins with", wanted, least);
+  }
 }
 
 json vocabulary_of(const std::vector<std::string>& tokens) {

@@ -75,6 +75,7 @@ Task picture_task(TrainOptions o) {
   chosen_arch(o, {"vision-encoder-decoder"});
   Config config = captioner_config(o, images.size, images.channels, task.tokenizer.vocab_size());
   add_token_ids(config, sequence_tokens(task.tokenizer));
+  add_token_ids(config["decoder"], sequence_tokens(task.tokenizer));  // else GPT-2's 50256
   task.model = start_model(o, config);
   task.preprocessor = preprocessor_config(images);
   const SequenceTokens tokens = sequence_tokens(task.tokenizer, *task.model);

@@ -330,6 +330,9 @@ Evaluation evaluate(const Model& model, const Task& task, const TrainOptions& op
   std::vector<int64_t> truth, predicted;
   run_set(model, task, options, result, truth, predicted);
   result.score = -result.loss;
+  if (!std::isfinite(result.loss)) {
+    return result;  // nothing to show: tokens cannot be chosen from such logits
+  }
   switch (task.judge) {
     case Judge::perplexity:
       result.figures.emplace_back("val_perplexity", std::exp(result.loss));

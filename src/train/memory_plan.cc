@@ -1,5 +1,8 @@
 #include "train/memory_plan.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -139,6 +142,12 @@ int64_t available_memory() {
   const int64_t used = read_number("/sys/fs/cgroup/memory.current");
   if (limit > 0 && used >= 0) {
     available = std::min(available, std::max<int64_t>(limit - used, 0));
+  }
+  rlimit address_space{};  // ulimit -v
+  if (getrlimit(RLIMIT_AS, &address_space) == 0 && address_space.rlim_cur != RLIM_INFINITY) {
+    const int64_t mapped = read_number("/proc/self/statm") * sysconf(_SC_PAGE_SIZE);
+    const auto most = static_cast<int64_t>(std::min<rlim_t>(address_space.rlim_cur, INT64_MAX));
+    available = std::min(available, std::max<int64_t>(most - mapped, 0));
   }
   return available;
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <type_traits>
 
 #include "base/check.h"
 #include "base/file.h"
@@ -13,6 +14,7 @@ template <class Options, class Fn>
 void each_option(Options& o, Fn&& fn) {
   fn("task", o.task);
   fn("data", o.data);
+  fn("out", o.out);
   fn("validation", o.validation);
   fn("validation_share", o.validation_share);
   fn("arch", o.arch);
@@ -54,6 +56,9 @@ struct Reader {
   void operator()(const char* name, std::string& value) const {
     value = file.string_or(name, value);
   }
+  void operator()(const char* name, std::filesystem::path& value) const {
+    value = file.string_or(name, value.native());
+  }
   void operator()(const char* name, std::vector<std::string>& value) const {
     if (const auto found = file.find(name)) {
       value = found->strings();
@@ -71,12 +76,75 @@ struct Reader {
   void operator()(const char* name, bool& value) const { value = file.boolean_or(name, value); }
 };
 
+template <class T>
+void check_range(const char* name, T value, T low, T high) {
+  if (!(value >= low && value <= high)) {
+    fail(ErrorKind::usage, name, "{} is not in {} … {}", value, low, high);
+  }
+}
+
+void check_choice(const char* name, const std::string& value,
+                  std::initializer_list<std::string_view> choices) {
+  if (std::find(choices.begin(), choices.end(), value) == choices.end()) {
+    fail(ErrorKind::usage, name, "'{}' is not one of {}", value, fmt::join(choices, ", "));
+  }
+}
+
 }  // namespace
+
+void check_train_options(const TrainOptions& o) {
+  check_choice("--schedule", o.schedule, {"cosine", "linear", "constant", "inverse-sqrt"});
+  check_choice("--precision", o.precision, {"f32", "bf16", "f16"});
+  struct Whole {
+    const char* name;
+    int64_t value, low;
+  };
+  constexpr int64_t kMost = int64_t{1} << 40;
+  for (const Whole& each : {Whole{"--layers", o.layers, 1},
+                            {"--heads", o.heads, 1},
+                            {"--width", o.width, 1},
+                            {"--ff", o.ff, 0},
+                            {"--context", o.context, o.task == "lm" ? 2 : 1},
+                            {"--vocab", o.vocab, 0},
+                            {"--batch", o.batch, 1},
+                            {"--micro-batch", o.micro_batch, 0},
+                            {"--steps", o.steps, 0},
+                            {"--epochs", o.epochs, 0},
+                            {"--warmup", o.warmup, 0},
+                            {"--patience", o.patience, 0},
+                            {"--eval-texts", o.eval_texts, 0},
+                            {"--probes", o.probes, 0},
+                            {"--eval-every", o.eval_every, 0},
+                            {"--checkpoint-every", o.checkpoint_every, 0},
+                            {"--keep", o.keep, 0}}) {
+    check_range(each.name, each.value, each.low, kMost);
+  }
+  constexpr double kLargest = 1e12;
+  check_range("--dropout", o.dropout, 0.0, 1.0);
+  check_range("--lr", o.lr, 0.0, kLargest);
+  check_range("--weight-decay", o.weight_decay, 0.0, kLargest);
+  check_range("--clip", o.clip, 0.0, kLargest);
+  check_range("--label-smoothing", o.label_smoothing, 0.0, 1.0);
+  check_range("--ema", o.ema, 0.0, 0.999999);
+  if (!(o.validation_share >= 0.0 && o.validation_share < 1.0)) {
+    fail(ErrorKind::usage, "--validation-share", "{} is no share of 0 to below 1",
+         o.validation_share);
+  }
+  if (o.from.empty() && o.arch != "heed-rnn-seq2seq" && o.width % o.heads != 0) {
+    fail(ErrorKind::usage, "--width", "{} is no multiple of --heads {}", o.width, o.heads);
+  }
+}
 
 std::string dump_train_options(const TrainOptions& options) {
   TomlWriter writer;
   writer.comment("heed train: the options of this run");
-  each_option(options, [&](const char* name, const auto& value) { writer.field(name, value); });
+  each_option(options, [&](const char* name, const auto& value) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::filesystem::path>) {
+      writer.field(name, value.native());
+    } else {
+      writer.field(name, value);
+    }
+  });
   return writer.text();
 }
 

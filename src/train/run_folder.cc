@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <sstream>
 
@@ -25,21 +26,54 @@ std::string checksum_of(const fs::path& file) {
   return fmt::format("{:08x}", crc32_of(mapped.text()));
 }
 
-std::vector<fs::path> checkpoints_of(const fs::path& folder) {
-  std::vector<fs::path> found;
+uint64_t whole_number(std::string_view text, const std::string& where) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  check_data(error == std::errc() && end == text.data() + text.size(), where,
+             "'{}' is no whole number", text);
+  return value;
+}
+
+struct Checkpoint {
+  uint64_t step = 0;
+  fs::path folder;
+};
+
+/// In the order of their steps.
+std::vector<Checkpoint> checkpoints_of(const fs::path& folder) {
+  constexpr std::string_view kBegin = "step-";
+  constexpr size_t kMostDigits = 18;
+  std::vector<Checkpoint> found;
   if (fs::is_directory(folder)) {
     for (const auto& entry : fs::directory_iterator(folder)) {
-      if (entry.path().filename().string().starts_with("step-")) {
-        found.push_back(entry.path());
+      const std::string name = entry.path().filename().string();
+      const std::string digits = name.starts_with(kBegin) ? name.substr(kBegin.size()) : "";
+      if (!digits.empty() && digits.size() <= kMostDigits &&
+          digits.find_first_not_of("0123456789") == std::string::npos) {
+        found.push_back({whole_number(digits, name), entry.path()});
       }
     }
   }
-  std::sort(found.begin(), found.end());
+  std::sort(found.begin(), found.end(),
+            [](const Checkpoint& a, const Checkpoint& b) { return a.step < b.step; });
   return found;
 }
 
+/// What a killed process was writing; the lock says that nobody writes now.
+void remove_unfinished(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename().string().starts_with("tmp.")) {
+      found.push_back(entry.path());
+    }
+  }
+  for (const fs::path& path : found) {
+    fs::remove_all(path);
+  }
+}
+
 void write_state(JsonWriter& json, const RunState& state) {
-  json.field("step", state.step).field("best", state.best);
+  json.field("step", state.step).field("loss", state.loss).field("best", state.best);
   json.field("loss_scale", state.loss_scale.scale).field("good_steps", state.loss_scale.good);
   json.field("best_score", state.best_score).field("best_step", state.best_step);
   json.field("stale", state.stale);
@@ -52,11 +86,19 @@ void write_state(JsonWriter& json, const RunState& state) {
   json.field("options", state.options);
 }
 
+constexpr const char* kOwnChecksum = "state";
+
+/// Of what state.json says, however it is laid out.
+std::string own_checksum(const RunState& state) {
+  return fmt::format("{:08x}", crc32_of(state_to_text(state)));
+}
+
 std::string state_json(const RunState& state, const fs::path& folder) {
   JsonWriter json(2);
   json.begin_object();
   write_state(json, state);
   json.key("checksums").begin_object();
+  json.field(kOwnChecksum, own_checksum(state));
   for (const char* name : {"model.safetensors", "optimizer.safetensors", "ema.safetensors"}) {
     if (fs::exists(folder / name)) {
       json.field(name, checksum_of(folder / name));
@@ -68,10 +110,11 @@ std::string state_json(const RunState& state, const fs::path& folder) {
 
 RunState parse_state(const Json& json) {
   auto whole = [](const Json& object, const char* key) {
-    return static_cast<uint64_t>(std::stoull(object.string(key)));
+    return whole_number(object.string(key), fmt::format("{}: {}", object.file(), key));
   };
   RunState state;
   state.step = json.integer("step", 0, INT64_MAX);
+  state.loss = json.number_or("loss", 0.0, -1e300, 1e300);
   state.best = json.number("best", 0.0, 1e300);
   state.loss_scale = {json.number_or("loss_scale", 1.0, 1.0, LossScale::kLargest),
                       json.integer_or("good_steps", 0, 0, LossScale::kGrowAfter)};
@@ -88,11 +131,47 @@ RunState parse_state(const Json& json) {
 
 RunState read_state(const fs::path& folder) {
   const Json json = Json::read(folder / "state.json");
+  const RunState state = parse_state(json);
   json.at("checksums").for_each([&](const std::string& name, const Json& sum) {
-    check_data(checksum_of(folder / name) == sum.string(), (folder / name).native(),
+    const bool own = name == kOwnChecksum;
+    const fs::path file = folder / (own ? "state.json" : name);
+    check_data((own ? own_checksum(state) : checksum_of(file)) == sum.string(), file.native(),
                "does not match its checksum");
   });
-  return parse_state(json);
+  return state;
+}
+
+/// A finite gradient may still take the weights to infinity: such weights are never kept.
+void check_finite(const Parameter& parameter, int64_t step) {
+  const Tensor numbers = parameter.tensor.detach().to(DType::f32).contiguous();
+  const float* values = numbers.data<float>();
+  float zero = 0.0F;
+  for (int64_t i = 0; i < numbers.numel(); ++i) {
+    zero += values[i] * 0.0F;  // NaN where a value is not finite
+  }
+  check(zero == 0.0F, "train",
+        "'{}' is not finite after step {}, which was not saved; try a lower --lr", parameter.name,
+        step);
+}
+
+/// Removes a folder that could not be finished: a full disk has no room for halves.
+class Unfinished {
+ public:
+  explicit Unfinished(const fs::path& folder) : folder_(folder) {}
+  ~Unfinished() {
+    std::error_code ignored;  // also where it bears its final name by now
+    fs::remove_all(folder_, ignored);
+  }
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+
+ private:
+  fs::path folder_;
+};
+
+void warn_of_broken(const Error& error, bool last) {
+  std::fprintf(stderr, "heed: warning: %s%s\n", error.what(),
+               last ? "" : "; the checkpoint before it is used");
 }
 
 }  // namespace
@@ -179,10 +258,12 @@ void RunFolder::save(const Model& model, const TensorMap& moments, const Ema& em
   const fs::path folder = path_ / "checkpoints";
   const fs::path temporary = folder / fmt::format("tmp.{}", getpid());
   const fs::path final_name = folder / fmt::format("step-{:06}", state.step);
-  fs::remove_all(temporary);
+  remove_unfinished(folder);
+  const Unfinished unfinished(temporary);
   make_folder(temporary);
   TensorMap weights;
   for (const Parameter& parameter : model.parameters()) {
+    check_finite(parameter, state.step);
     weights.emplace(parameter.name, parameter.tensor.detach());
   }
   save_safetensors(temporary / "model.safetensors", weights);
@@ -195,35 +276,56 @@ void RunFolder::save(const Model& model, const TensorMap& moments, const Ema& em
   fs::remove_all(final_name);
   fs::rename(temporary, final_name);
   sync_folder(folder);
-  std::vector<fs::path> all = checkpoints_of(folder);
+  // Later ones are those that could not be read when the run went on from an earlier one: they
+  // must not count among the last.
+  std::vector<Checkpoint> all = checkpoints_of(folder);
+  while (!all.empty() && std::cmp_greater(all.back().step, state.step)) {
+    fs::remove_all(all.back().folder);
+    all.pop_back();
+  }
   for (size_t i = 0; i + static_cast<size_t>(std::max<int64_t>(keep, 1)) < all.size(); ++i) {
-    fs::remove_all(all[i]);
+    fs::remove_all(all[i].folder);
   }
 }
 
 std::optional<RunState> RunFolder::restore(const Model& model,
+                                           const std::function<void(const RunState&)>& accept,
                                            const std::function<void(const TensorMap&)>& moments,
                                            Ema& ema) const {
-  std::vector<fs::path> all = checkpoints_of(path_ / "checkpoints");
-  for (auto folder = all.rbegin(); folder != all.rend(); ++folder) {
+  const std::vector<Checkpoint> all = checkpoints_of(path_ / "checkpoints");
+  for (auto checkpoint = all.rbegin(); checkpoint != all.rend(); ++checkpoint) {
+    const fs::path& folder = checkpoint->folder;
+    RunState state;
     try {
-      const RunState state = read_state(*folder);
-      const TensorMap weights = load_safetensors(*folder / "model.safetensors");
+      state = read_state(folder);
+    } catch (const Error& error) {
+      warn_of_broken(error, checkpoint + 1 == all.rend());
+      continue;
+    }
+    // Another run's options are no damage: its weights may have other shapes, and going back, or
+    // beginning again, would not help.
+    accept(state);
+    try {
+      const TensorMap weights = load_safetensors(folder / "model.safetensors");
       for (const Parameter& parameter : model.parameters()) {
         const auto found = weights.find(parameter.name);
-        check_data(found != weights.end(), folder->native(), "lacks '{}'", parameter.name);
+        check_data(found != weights.end(), folder.native(), "lacks '{}'", parameter.name);
         Tensor tensor = parameter.tensor;
         tensor.copy_from(found->second);
       }
-      moments(load_safetensors(*folder / "optimizer.safetensors"));
+      moments(load_safetensors(folder / "optimizer.safetensors"));
       if (ema.on()) {
-        ema.load_state(load_safetensors(*folder / "ema.safetensors"));
+        ema.load_state(load_safetensors(folder / "ema.safetensors"));
       }
       return state;
     } catch (const Error& error) {
-      std::fprintf(stderr, "heed: %s; the checkpoint before it is used\n", error.what());
+      warn_of_broken(error, checkpoint + 1 == all.rend());
     }
   }
+  check_data(all.empty(), path_.native(),
+             "none of its {} checkpoints can be used; train once more with another --out "
+             "(--from {} begins with the best weights so far)",
+             all.size(), (path_ / "model").native());
   return std::nullopt;
 }
 

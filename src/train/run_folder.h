@@ -17,6 +17,7 @@ namespace heed {
 /// Where a run is, beside weights and moments.
 struct RunState {
   int64_t step = 0;
+  double loss = 0.0;        ///< of the last step whose loss was finite
   double best = 0.0;        ///< validation loss of the best evaluation; 0: none yet
   double best_score = 0.0;  ///< of the best evaluation
   int64_t best_step = 0;    ///< 0: none yet
@@ -48,12 +49,14 @@ class RunFolder {
   /// Drops the lines of steps after `step` (what a broken run did beyond its last checkpoint) and
   /// those of the end.
   void cut_lines(const char* name, int64_t step) const;
-  /// Writes checkpoints/step-NNNNNN in one step, then removes all but the last `keep`.
+  /// Writes checkpoints/step-NNNNNN in one step, then removes all but the last `keep` up to it.
   void save(const Model& model, const TensorMap& moments, const Ema& ema, const RunState& state,
             int64_t keep) const;
   /// The newest checkpoint whose checksums hold, into all of these (`moments` takes the optimizer's
-  /// state); warns of broken ones.
+  /// state); warns of broken ones, and throws where there are no others. `accept` throws where the
+  /// run must not go on from such a state. Nothing where there is no checkpoint yet.
   std::optional<RunState> restore(const Model& model,
+                                  const std::function<void(const RunState&)>& accept,
                                   const std::function<void(const TensorMap&)>& moments,
                                   Ema& ema) const;
 

@@ -1,5 +1,6 @@
 #include "train/task.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -180,6 +181,9 @@ Tokenizer choose_tokenizer(const TrainOptions& o, const char* otherwise,
   if (std::filesystem::exists(kind)) {
     return Tokenizer::load(kind);
   }
+  check_data(
+      std::any_of(texts.begin(), texts.end(), [](const auto& text) { return !text.empty(); }),
+      o.data, "has no text to learn a tokenizer from");
   TokenizerTraining training = parse_tokenizer_kind(kind);
   if (o.vocab > 0) {
     training.vocab_size = o.vocab;
@@ -227,6 +231,19 @@ Task make_task(const TrainOptions& o) {
   fail(ErrorKind::usage, "--task",
        "'{}' is not known; use lm, mlm, translate, classify, image-classify, caption or regress",
        o.task);
+}
+
+std::string describe(const Task& task, int64_t steps) {
+  int64_t trained = 0;
+  for (const Parameter& parameter : task.model->parameters()) {
+    trained += parameter.tensor.requires_grad() ? parameter.tensor.numel() : 0;
+  }
+  const int64_t all = task.model->parameter_count();
+  return fmt::format("model: {} of {} parameters{}; {} examples, {} for validation; {} steps",
+                     task.model->model_type(), all,
+                     trained == all ? "" : fmt::format(", {} of them trained", trained),
+                     task.train->examples(), task.validation ? task.validation->examples() : 0,
+                     steps);
 }
 
 ModelInput to_input(const Batch& batch, const TrainOptions& options, bool training) {

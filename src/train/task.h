@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "heed/data.h"
+#include "heed/error.h"
 #include "heed/models.h"
 #include "heed/text.h"
 #include "heed/train.h"
@@ -33,6 +34,9 @@ struct Task {
   std::string preprocessor;  ///< text of preprocessor_config.json, where there are images
 };
 
+/// One line for people: the model, its data and the steps to come.
+std::string describe(const Task& task, int64_t steps);
+
 /// Reads the data, trains the tokenizer where one is to be trained, and makes or loads the model.
 Task make_task(const TrainOptions& options);
 Task make_caption_task(const TrainOptions& options);
@@ -57,9 +61,18 @@ LoaderOptions loader_options(const TrainOptions& o, const Model& model, bool val
 /// that has files of its own.
 template <class Make>
 void add_loaders(Task& task, const TrainOptions& o, const Make& make) {
-  task.train = make(false, loader_options(o, *task.model, false));
+  const auto named = [&](bool own_set, bool validation) {
+    const std::string& data = own_set ? o.validation : o.data;
+    try {
+      return make(own_set, loader_options(o, *task.model, validation));
+    } catch (const Error& error) {  // a loader sees examples, not where they come from
+      const std::string what = error.what();
+      throw Error(error.kind(), what.find(data) == std::string::npos ? data + ": " + what : what);
+    }
+  };
+  task.train = named(false, false);
   if (!o.validation.empty() || o.validation_share > 0.0) {
-    task.validation = make(!o.validation.empty(), loader_options(o, *task.model, true));
+    task.validation = named(!o.validation.empty(), true);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "io/json.h"
+#include "models/files.h"
 
 namespace heed {
 namespace {
@@ -19,16 +20,30 @@ int64_t patch_for(int64_t side) {
   return 1;
 }
 
+/// model_type of a model to start from; those that are built and trained alike count as one.
+std::string family_of(const std::string& from) {
+  const ModelFiles files = find_model_files(from);
+  const std::string type = Json::parse(files.config, files.config_name).string_or("model_type", "");
+  return type == "distilbert" ? "bert" : type == "mistral" ? "llama" : type;
+}
+
 }  // namespace
 
 std::string chosen_arch(const TrainOptions& o, std::initializer_list<const char*> known) {
-  if (o.arch.empty()) {
-    return *known.begin();
-  }
+  const std::string from = o.from.empty() ? std::string() : family_of(o.from);
   for (const char* name : known) {
-    if (o.arch == name) {
-      return o.arch;
+    if ((o.arch.empty() ? from : o.arch) == name) {
+      if (!o.arch.empty() && !from.empty() && o.arch != from) {
+        fail(ErrorKind::usage, "--arch", "'{}' was given, but {} is a {}; leave --arch out", o.arch,
+             o.from, from);
+      }
+      return name;
     }
+  }
+  if (o.arch.empty()) {
+    check_data(from.empty() || from == "heed-encoder" || from == "heed-reader", o.from,
+               "a {} does not do task {}; use {}", from, o.task, fmt::join(known, ", "));
+    return *known.begin();
   }
   fail(ErrorKind::usage, "--arch", "'{}' does not do task {}; use {}", o.arch, o.task,
        fmt::join(known, ", "));
@@ -169,6 +184,7 @@ Config captioner_config(const TrainOptions& o, int64_t side, int64_t channels, i
   config["is_encoder_decoder"] = true;
   config["tie_word_embeddings"] = false;
   config["encoder"] = vit_config(o, side, channels);
+  config["encoder"]["architectures"] = {"ViTModel"};  // by Hugging Face's names, without classes
   Config decoder = lm_config(o, "gpt2", vocabulary);
   decoder.erase("architectures");
   decoder["add_cross_attention"] = decoder["is_decoder"] = true;

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 
@@ -12,6 +13,7 @@
 #include "train/data_parallel.h"
 #include "train/ema.h"
 #include "train/evaluate.h"
+#include "train/lasting_options.h"
 #include "train/memory_plan.h"
 #include "train/ranks.h"
 #include "train/run_folder.h"
@@ -62,6 +64,14 @@ class SignalScope {
 
 std::vector<NamedTensor> trainable(const Model& model, const std::vector<std::string>& freeze) {
   std::vector<NamedTensor> result;
+  for (const std::string& beginning : freeze) {
+    const auto& all = model.parameters();
+    if (std::none_of(all.begin(), all.end(),
+                     [&](const Parameter& each) { return each.name.starts_with(beginning); })) {
+      fail(ErrorKind::usage, "--freeze", "no parameter's name begins with '{}'; the first is '{}'",
+           beginning, all.front().name);
+    }
+  }
   for (const Parameter& parameter : model.parameters()) {
     bool frozen = false;
     for (const std::string& beginning : freeze) {
@@ -99,7 +109,8 @@ class Trainer {
     eval_every_ = options.eval_every > 0 ? options.eval_every : std::max<int64_t>(1, steps_ / 10);
     checkpoint_every_ =
         options.checkpoint_every > 0 ? options.checkpoint_every : std::max<int64_t>(1, steps_ / 10);
-    TrainOptions share = options;  // of this rank
+    log_.say(describe(task_, steps_));  // before the first passes, which may take a while
+    TrainOptions share = options;       // of this rank
     share.batch = (options.batch + ranks.size() - 1) / ranks.size();
     const MemoryPlan plan = plan_memory(task_, share);
     check_memory(plan, options, available_memory() / ranks.local_size());
@@ -115,29 +126,33 @@ class Trainer {
     start();
     TrainResult result;
     int skips = 0;
-    while (state_.step < steps_ && !stopped() && !interrupted()) {
+    bool leaves = false;
+    while (state_.step < steps_ && !stopped() && !leaves) {
       const double begin = seconds_now();
       const StepOutcome outcome = step();
       skips = outcome.finite || outcome.rescaled ? 0 : skips + 1;
       check(skips < kMaxSkips, "train",
             "{} steps in a row had a loss or gradient that is not finite; try a lower --lr", skips);
-      result.loss = outcome.loss;
+      state_.loss = std::isfinite(outcome.loss) ? outcome.loss : state_.loss;
       report(outcome, seconds_now() - begin);
       const bool last = state_.step == steps_;
       if (last || state_.step % eval_every_ == 0) {
         judge();
       }
-      if (last || stopped() || interrupted() || state_.step % checkpoint_every_ == 0) {
+      leaves = interrupted();  // looked at once: a later signal ends the run after another step
+      if (last || stopped() || leaves || state_.step % checkpoint_every_ == 0) {
         save();
       }
     }
     log_.finish();
-    result.interrupted = interrupted() && state_.step < steps_ && !stopped();
+    result.interrupted = leaves && state_.step < steps_ && !stopped();
     result.rank = ranks_.rank();
     if (stopped() && state_.step < steps_) {
       log_.say(fmt::format("stopped early at step {}: the best is that of step {}", state_.step,
                            state_.best_step));
     }
+    check(state_.best_step > 0 || result.interrupted || (!task_.validation && skips == 0), "train",
+          "the loss is not finite: there is no model to keep; try a lower --lr");
     if (state_.best_step == 0) {
       const EmaScope average(ema_);
       save_best();
@@ -145,6 +160,7 @@ class Trainer {
       judge_best(result);
     }
     result.steps = state_.step;
+    result.loss = state_.loss;
     result.val_loss = state_.best;
     result.samples = std::move(samples_);
     return result;
@@ -168,18 +184,22 @@ class Trainer {
     if (options_.resume) {
       restore();
     }
-    state_.options = lasting(options_);
+    state_.options = lasting_options(options_);
     if (folder_.writes()) {
       write_file_atomically(folder_.path() / "config.toml", dump_train_options(options_));
     }
     log_.open(state_.step);
   }
 
-  /// What a resumed run must have in common with its beginning. It may go on with other ranks, and
-  /// share out the optimizer or not.
-  static std::string lasting(TrainOptions options) {
-    options.shard_optimizer = false;
-    return dump_train_options(options);
+  /// Throws where options or data are not those that the run began with. Said before weights are
+  /// read: another vocabulary would look like damage.
+  void accept(const RunState& before) {
+    check_same_run(before.options, options_);
+    try {
+      task_.train->restore(before.loader);
+    } catch (const Error& error) {
+      throw Error(error.kind(), options_.data + ": " + error.what());
+    }
   }
 
   /// Rank 0 reads the last checkpoint; the others get it from there.
@@ -188,7 +208,7 @@ class Trainer {
     std::optional<RunState> restored;
     if (folder_.writes()) {
       restored = folder_.restore(
-          *task_.model,
+          *task_.model, [this](const RunState& before) { accept(before); },
           [&](const TensorMap& found) {
             parallel_.load_state(optimizer_, found);
             moments = found;
@@ -196,6 +216,8 @@ class Trainer {
           ema_);
     }
     if (ranks_.broadcast(std::string(restored ? "found" : "")).empty()) {
+      log_.say("there is no checkpoint yet: the run begins anew");
+      cut_logs();
       return;
     }
     state_ = restored.value_or(RunState());
@@ -207,12 +229,12 @@ class Trainer {
       broadcast_tensors(ranks_, averages);
       ema_.load_state(averages);
     }
-    TrainOptions before;
-    parse_train_options(state_.options, "config.toml", before);
-    check_data(lasting(before) == lasting(options_), options_.out.native(),
-               "the run was started with other options; resume with the same ones "
-               "(config.toml has them)");
     task_.train->restore(state_.loader);
+    cut_logs();
+  }
+
+  /// What a killed run wrote after its last checkpoint comes again.
+  void cut_logs() const {
     folder_.cut_lines("metrics.jsonl", state_.step);
     folder_.cut_lines("samples.jsonl", state_.step);
   }
@@ -292,8 +314,12 @@ class Trainer {
   void judge() {
     const EmaScope average(ema_);
     if (!task_.validation) {
-      samples_ = make_samples(*task_.model, task_, options_, sample_seed());
-      log_.samples(state_.step, samples_);
+      try {
+        samples_ = make_samples(*task_.model, task_, options_, sample_seed());
+        log_.samples(state_.step, samples_);
+      } catch (const Error& error) {  // logits that are not finite; the next steps tell
+        log_.say(fmt::format("no sample at step {}: {}", state_.step, error.what()));
+      }
     } else {
       Evaluation found =
           evaluate(*task_.model, task_, options_, options_.eval_texts, sample_seed());
@@ -396,6 +422,7 @@ TrainResult train(const TrainOptions& options) {
   if (options.out.empty() || options.data.empty() || options.task.empty()) {
     fail(ErrorKind::usage, "train", "needs --task, --data and --out");
   }
+  check_train_options(options);
   Communicator& ranks = world();
   try {
     meet(ranks, options);

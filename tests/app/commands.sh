@@ -42,6 +42,11 @@ expect 2 "--window: longformer looks as far to the left as to the right" "$heed"
   failed=1
 }
 expect 2 "info needs MODEL" "$heed" info
+expect 2 "--prompt needs a value" "$heed" generate "$model" --prompt
+if (ulimit -v 1000000 && "$heed" --version) >/dev/null 2>&1; then  # not with a sanitizer, which maps terabytes
+  (ulimit -v 1000000 && expect 1 "are free. Try" "$heed" train --task lm --data "$source/README.md" --tokenizer char \
+    --preset base --out "$work/large"; exit $failed) || failed=1
+fi
 HEED_THREADS=0 expect 2 "--threads: 0 is not in 1" "$heed" info "$model"
 [ "$(HEED_LR=0.5 "$heed" train --task lm --preset tiny --dump-config | grep '^lr')" = "lr = 0.5" ] || {
   echo "FAILED: HEED_LR must set --lr"
@@ -62,4 +67,17 @@ expect 2 "--temperature" "$heed" generate "$model" --tokenizer "$work/tokenizer.
 
 "$heed" info "$model" >/dev/full 2>"$work/err"
 [ $? -eq 1 ] || { echo "FAILED: a full stdout must give exit 1"; failed=1; }
+grep -q "stdout: cannot be written" "$work/err" || { echo "FAILED: a full stdout must be named"; failed=1; }
+"$heed" data reverse --count 100000 2>"$work/err" | head -1 >/dev/null
+[ "${PIPESTATUS[0]}" -eq 0 ] && [ ! -s "$work/err" ] || { echo "FAILED: | head -1 said: $(cat "$work/err")"; failed=1; }
+# What is printed into a closed stdout must not get into the file that is opened next.
+"$heed" convert "$model" "$work/closed" >&- 2>&-
+[ $? -eq 0 ] || { echo "FAILED: a closed stdout must not stop the work"; failed=1; }
+"$heed" convert "$model" "$work/open" >/dev/null 2>&1
+diff -r "$work/closed" "$work/open" || { echo "FAILED: a closed stdout changed what was written"; failed=1; }
+for value in -1 1e99 x; do
+  expect 2 "--layers: " "$heed" train --task lm --data "$source/README.md" --out "$work/run" --layers $value
+done
+expect 2 '`heed train --help` shows' "$heed" train --layers x
+"$heed" train --task lm --dump-config --json | grep -q '^{.*"layers":4.*}$' || { echo "FAILED: --dump-config --json"; failed=1; }
 exit $failed

@@ -234,6 +234,12 @@ TEST(CaptionCommand, LearnsFromRegionFeatures) {
   const Ran told = heed(fmt::format("caption {} {}", run, (folder / "one.npy").native()));
   EXPECT_EQ(told.code, 0) << told.out;
   EXPECT_FALSE(told.out.empty());
+  // The file that it learned from holds many images: a caption each, the first as above.
+  const Ran all =
+      heed(fmt::format("caption {} {} --batch 5", run, (folder / "regions.safetensors").native()));
+  EXPECT_EQ(all.code, 0) << all.out;
+  EXPECT_EQ(std::count(all.out.begin(), all.out.end(), '\n'), kImages);
+  EXPECT_TRUE(all.out.starts_with((folder / "regions.safetensors").native() + "[0]\t" + told.out));
   // A run of 4 steps that goes on is the run of 8; another may start from its weights.
   const Ran half =
       heed(fmt::format("{} --steps 8 --checkpoint-every 4 --keep 9 --out {}-cut", train, run));

@@ -31,3 +31,11 @@ done
 "$heed" translate "$work/marian" --alignment soft --json --text abc --max-tokens 4 | grep -q '"alignment":\[\[' || fail "no alignment in JSON"
 if "$heed" translate "$work/marian" --alignment medium --text abc 2>"$work/err"; then fail "--alignment medium was taken"; fi
 grep -q "not one of hard, soft" "$work/err" || fail "the message: $(cat "$work/err")"
+# A line for a line, empty ones too; a byte order mark is none of the text.
+printf 'abc\n\ncab\n' | "$heed" translate "$work/marian" --max-tokens 4 >"$work/plain"
+[ "$(sed -n '2p' "$work/plain")" = "" ] && [ "$(wc -l <"$work/plain")" -eq 3 ] || fail "an empty line: $(cat "$work/plain")"
+printf '\357\273\277abc\r\n\r\ncab' | "$heed" translate "$work/marian" --max-tokens 4 | cmp - "$work/plain" || fail "BOM and CRLF"
+# A reader that has enough is no error, and nothing is said.
+set +e
+for i in $(seq 1 4000); do echo abc; done | "$heed" translate "$work/marian" --max-tokens 4 2>"$work/err" | head -1 >/dev/null
+[ "${PIPESTATUS[1]}" -eq 0 ] && [ ! -s "$work/err" ] || fail "| head -1 said: $(cat "$work/err")"

@@ -57,13 +57,31 @@ run sentiment --task classify --data "$folder/classes.tsv" --tokenizer bpe:400; 
 run bert --task classify --arch bert --data "$folder/classes.tsv" --tokenizer wordpiece:300; has bert val_f1
 run caption --task caption --data "$folder/pictures" --tokenizer char; has caption val_exact_match
 [ -f "$folder/caption/model/preprocessor_config.json" ] || { echo "caption: no preprocessor"; failed=1; }
+# Hugging Face looks for the image encoder's body alone; under other names it would begin fresh there.
+grep -aq '"encoder.encoder.layer.0.attention.attention.query.weight"' "$folder/caption/model/model.safetensors" ||
+  { echo "caption: the encoder is not named as VisionEncoderDecoderModel has it"; failed=1; }
+grep -aq '"encoder.classifier' "$folder/caption/model/model.safetensors" && { echo "caption: a classifier"; failed=1; }
 run regress --task regress --data "$folder/numbers.jsonl"; says out prediction
 run image --task image-classify --data "$folder/squares"; has image val_accuracy; has image val_f1
 [ -f "$folder/image/model/preprocessor_config.json" ] || { echo "image: no preprocessor"; failed=1; }
 
+"$heed" classify "$folder/image" --image "$folder/squares/dark/1.pgm" --image "$folder/squares/light/1.pgm" --json >"$folder/out"
+[ "$(grep -c '"label":"\(dark\|light\)"' "$folder/out")" -eq 2 ] || { echo "image: not classified"; cat "$folder/out"; failed=1; }
+expect 1 "$heed" classify "$folder/bert" --image "$folder/squares/dark/1.pgm"
+# A name with a comma is one file; the run folder may stand in the options' file.
+mkdir "$folder/날짜, 둘"
+cp "$folder/dates.tsv" "$folder/날짜, 둘/dates, all.tsv"
+printf 'task = "translate"\nout = "%s"\n' "$folder/날짜, 둘/run" >"$folder/out.toml"
+expect 0 "$heed" train $small --config "$folder/out.toml" --data "$folder/날짜, 둘/dates, all.tsv" --tokenizer char
+[ -f "$folder/날짜, 둘/run/model/config.json" ] || { echo "no run where the options' file says"; failed=1; }
+
 # A body under another head, a model once more, and weights that stay.
 run head --task classify --arch bert --data "$folder/classes.tsv" --from "$folder/mlm" --tokenizer "$folder/mlm/model/tokenizer.json"
 says err "begin fresh"
+run head_again --task classify --data "$folder/classes.tsv" --from "$folder/mlm"  # --from says what it is
+grep -q BertForSequenceClassification "$folder/head_again/model/config.json" || { echo "head_again: no classifier"; failed=1; }
+"$heed" convert "$folder/gpt2" "$folder/gpt2.gguf" --dtype q8_0 --quiet
+run quantized --task lm --data "$folder/text.txt" --from "$folder/gpt2.gguf"
 run again --task translate --data "$folder/dates.tsv" --from "$folder/marian"
 run frozen --task lm --data "$folder/text.txt" --from "$folder/gpt2" --freeze transformer.wte --freeze transformer.wpe
 run pictures --task caption --data "$folder/pictures" --from "$folder/caption"
@@ -75,6 +93,16 @@ run regress_again --task regress --data "$folder/numbers.jsonl" --from "$folder/
 expect 3 "$heed" train --task lm --data "$folder/text.txt" --from "$folder/mlm" --out "$folder/x1"
 expect 3 "$heed" train --task regress --data "$folder/numbers.jsonl" --from "$folder/image" --out "$folder/x1"
 expect 3 "$heed" train --task image-classify --data "$folder/squares" --from "$folder/regress" --out "$folder/x1"
+expect 3 "$heed" train --task image-classify --data "$folder/squares" --from "$folder/bert" --out "$folder/x1"
+says err "a bert does not do task image-classify; use vit"
+expect 2 "$heed" train --task lm --data "$folder/text.txt" --from "$folder/llama" --arch gpt2 --out "$folder/x1"; says err "is a llama"
+expect 2 "$heed" train --task lm --data "$folder/text.txt" --freeze nothing --out "$folder/x1"; says err "begins with 'nothing'"
+# An error about data names its file.
+: >"$folder/empty.txt"; echo a >"$folder/short.txt"; printf 'a\tb\n' >"$folder/one.tsv"
+expect 3 "$heed" train --task lm --data "$folder/empty.txt" --out "$folder/x1"; says err "empty.txt: has no text"
+expect 3 "$heed" train --task lm --data "$folder/short.txt" --out "$folder/x1"; says err "short.txt: .* tokens"
+expect 3 "$heed" train --task translate --data "$folder/one.tsv" --out "$folder/x1"; says err "one.tsv: .* no examples are left"
+expect 2 "$heed" train --task lm --data "$folder/text.txt" --tokenizer bpe:10 --out "$folder/x1"
 
 # Flags over environment over file over preset.
 printf 'task = "lm"\nlr = 0.25\nseed = 5\nlayers = 3\n' >"$folder/config.toml"

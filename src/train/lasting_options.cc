@@ -1,0 +1,35 @@
+#include "train/lasting_options.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "base/check.h"
+
+namespace heed {
+
+std::string lasting_options(TrainOptions options) {
+  options.shard_optimizer = false;
+  options.out.clear();
+  options.checkpoint_every = options.keep = options.probes = 0;
+  return dump_train_options(options);
+}
+
+void check_same_run(const std::string& before, const TrainOptions& now) {
+  TrainOptions options;
+  parse_train_options(before, "state.json", options);
+  std::istringstream old_lines(lasting_options(options));
+  std::istringstream new_lines(lasting_options(now));
+  std::string changes;
+  for (std::string was, is; std::getline(old_lines, was) && std::getline(new_lines, is);) {
+    if (was != is) {  // both are "name = value" of the same name
+      changes += fmt::format("{}{} (was {})", changes.empty() ? "" : ", ", is,
+                             was.substr(std::min(was.find(" = ") + 3, was.size())));
+    }
+  }
+  check_data(changes.empty(), now.out.native(),
+             "the run was started with other options: {}; resume with the same ones, or start "
+             "another run with --from {}",
+             changes, (now.out / "model").native());
+}
+
+}  // namespace heed

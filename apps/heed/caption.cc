@@ -101,9 +101,8 @@ void print_result(const Opened& opened, const Options& options, const std::strin
 
 int run(const Options& options, const Common& common) {
   const Opened opened = open_model(options.model, options.tokenizer);
-  check(opened.model->kind() == ModelKind::vision_decoder, "caption",
-        "{} does not describe pictures; use one trained with --task caption",
-        opened.model->model_type());
+  check_suits(opened.model->kind() == ModelKind::vision_decoder, "caption", *opened.model,
+              "use one trained with --task caption");
   std::vector<Named> waiting;
   bool alone = options.images.size() == 1;
   const auto run_waiting = [&] {

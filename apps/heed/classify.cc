@@ -58,8 +58,8 @@ void print_results(const char* kind, const std::vector<std::string>& texts, cons
                    const ModelInput& input, bool json) {
   const NoGrad no_grad;
   const Tensor logits = model.forward(input).logits;
-  check(logits.defined() && logits.rank() == 2, "classify",
-        "the model gives no classes; use one trained with --task classify or image-classify");
+  check_suits(logits.defined() && logits.rank() == 2, "classify", model,
+              "use one trained with --task classify or image-classify");
   const std::vector<std::string> names = label_names(model, logits.size(1));
   const std::vector<double> probabilities = softmax(logits).to_doubles();
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -69,8 +69,8 @@ void print_results(const char* kind, const std::vector<std::string>& texts, cons
 
 int classify_images(const Options& options, bool json) {
   const std::unique_ptr<Model> model = load_model(options.model);
-  check(model->kind() == ModelKind::vision, "classify", "{} reads no images; leave --image out",
-        model->model_type());
+  check_suits(model->kind() == ModelKind::vision, "classify --image", *model,
+              "leave --image out or use one trained with --task image-classify");
   const VisionConfig vision = vision_config(Json::parse(model->config(), "config.json"));
   for (const std::string& image : options.images) {
     ModelInput input;

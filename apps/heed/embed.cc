@@ -25,8 +25,7 @@ std::vector<std::vector<double>> embed(const Opened& opened, const Options& opti
   const NoGrad no_grad;
   const TextBatch batch = encode_texts(opened, texts);
   const Tensor hidden = opened.model->forward(batch.input).last_hidden_state;
-  check(hidden.defined(), "embed",
-        "the model gives no hidden states; use an encoder without a head");
+  check_suits(hidden.defined(), "embed", *opened.model, "use an encoder without a head");
   const int64_t width = hidden.size(2);
   std::vector<std::vector<double>> result;
   for (size_t i = 0; i < texts.size(); ++i) {

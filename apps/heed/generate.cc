@@ -130,6 +130,9 @@ int run(const Options& options, const Common& common) {
   const bool many = !options.has_prompt || options.max_tokens * options.samples >= kMany;
   const Opened opened = open_model(options.model, options.tokenizer,
                                    LoadOptions{.trainable = false, .in_memory = many});
+  const ModelKind kind = opened.model->kind();
+  check_suits(kind == ModelKind::decoder || kind == ModelKind::encoder_decoder, "generate",
+              *opened.model, "use a decoder (gpt2, llama, or one trained with --task lm)");
   std::vector<std::string> prompts;
   if (options.has_prompt) {
     prompts.push_back(options.prompt);

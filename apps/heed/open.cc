@@ -45,7 +45,18 @@ std::string beginning_of(const std::string& text) {
 
 }  // namespace
 
+void check_suits(bool suits, std::string_view command, const Model& model,
+                 std::string_view use_instead) {
+  if (!suits) {
+    fail(ErrorKind::usage, command, "this {} is no model for it; {}", model.model_type(),
+         use_instead);
+  }
+}
+
 TextBatch encode_texts(const Opened& opened, const std::vector<std::string>& texts) {
+  const ModelKind kind = opened.model->kind();
+  check_suits(kind != ModelKind::vision && kind != ModelKind::vision_decoder, "text", *opened.model,
+              "it reads images");
   std::vector<std::vector<int32_t>> all;
   TextBatch batch;
   int64_t longest = 1;

@@ -22,6 +22,10 @@ struct Opened {
 Opened open_model(const std::string& path, const std::string& tokenizer,
                   const LoadOptions& load = {});
 
+/// Throws kind usage where a command has been given a model that is for another one.
+void check_suits(bool suits, std::string_view command, const Model& model,
+                 std::string_view use_instead);
+
 /// Texts as one padded batch, with the tokens the model expects around them; padding is not
 /// computed.
 struct TextBatch {

@@ -123,8 +123,8 @@ std::vector<Translated> translate(const Opened& opened, const Options& options,
 
 int run(const Options& options, const Common& common) {
   const Opened opened = open_model(options.model, options.tokenizer);
-  check(opened.model->kind() == ModelKind::encoder_decoder, "translate", "{} is no encoder-decoder",
-        opened.model->model_type());
+  check_suits(opened.model->kind() == ModelKind::encoder_decoder, "translate", *opened.model,
+              "use an encoder-decoder (marian, t5, or one trained with --task translate)");
   const bool typed = options.texts.empty() && isatty(STDIN_FILENO) != 0;
   const int64_t lines = typed ? 1 : options.batch * kReadAhead;
   for_each_batch(options.texts, lines, [&](const std::vector<std::string>& texts) {

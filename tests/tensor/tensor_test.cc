@@ -16,7 +16,7 @@ TEST(Shape, RefusesWhatCannotBeAddressed) {
   EXPECT_THROW(Tensor::empty({int64_t{1} << 62, 4}), Error);
   EXPECT_THROW(Tensor::empty({-1}), Error);
   EXPECT_THROW(Tensor::empty({int64_t{1} << 32, int64_t{1} << 31}), Error);
-  const Tensor nothing = Tensor::empty({int64_t{1} << 32, int64_t{1} << 32, 0});
+  const Tensor nothing = Tensor::empty({0, int64_t{1} << 32, int64_t{1} << 32});
   EXPECT_EQ(nothing.numel(), 0);
   EXPECT_EQ(nothing.contiguous().shape(), nothing.shape());
   EXPECT_THROW(Shape({1, 1, 1, 1, 1, 1, 1, 1, 1}), Error);

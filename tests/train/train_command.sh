@@ -67,7 +67,9 @@ run image --task image-classify --data "$folder/squares"; has image val_accuracy
 
 "$heed" classify "$folder/image" --image "$folder/squares/dark/1.pgm" --image "$folder/squares/light/1.pgm" --json >"$folder/out"
 [ "$(grep -c '"label":"\(dark\|light\)"' "$folder/out")" -eq 2 ] || { echo "image: not classified"; cat "$folder/out"; failed=1; }
-expect 1 "$heed" classify "$folder/bert" --image "$folder/squares/dark/1.pgm"
+for wrong in "classify $folder/bert --image $folder/squares/dark/1.pgm" "translate $folder/bert --text a" "generate $folder/bert --prompt a"; do
+  expect 2 "$heed" $wrong; says err "is no model for it"
+done
 # A name with a comma is one file; the run folder may stand in the options' file.
 mkdir "$folder/날짜, 둘"
 cp "$folder/dates.tsv" "$folder/날짜, 둘/dates, all.tsv"

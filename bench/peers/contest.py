@@ -4,6 +4,7 @@ from protocol import Worker, WorkerError
 
 LONG = 0.5  # seconds: a run as long as this needs no run before it to wake the threads
 PAUSE = 0.05  # in which the others' spinning threads go to sleep
+STEPS_BEFORE = 3  # of a training: the first make the optimizer's state, and memory beside it
 
 
 def say(text):
@@ -44,7 +45,9 @@ class WorkerSide(Side):
         self.worker = Worker(self.argv, self.environment, self.log)
         self.worker.ask(do="prepare", **self.command)
         first = self.worker.ask(do="run", repeats=1)["seconds"][0]
-        if first < LONG:
+        if self.command["kind"] == "train":
+            first = self.worker.ask(do="run", repeats=STEPS_BEFORE - 1)["seconds"][-1]
+        elif first < LONG:
             first = self.worker.ask(do="run", repeats=1)["seconds"][0]
         self.repeats = max(1, min(20, int(0.2 / max(first, 1e-6))))
         self.wake = first < LONG

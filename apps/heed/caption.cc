@@ -107,6 +107,7 @@ int run(const Options& options, const Common& common) {
   bool alone = options.images.size() == 1;
   const auto run_waiting = [&] {
     std::vector<Request> requests;
+    requests.reserve(waiting.size());
     for (const Named& each : waiting) {
       requests.push_back(each.request);
     }

@@ -230,6 +230,7 @@ std::vector<std::vector<Hypothesis>> beam_search(const Model& model,
     }
   }
   std::vector<std::vector<Hypothesis>> results;
+  results.reserve(searches.size());
   for (BeamSearch& search : searches) {
     results.push_back(search.result());
   }

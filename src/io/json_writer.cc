@@ -68,7 +68,7 @@ void append_json_number(std::string& out, double value) {
 void JsonWriter::new_line() {
   if (indent_ > 0) {
     text_ += '\n';
-    text_.append(static_cast<size_t>(indent_ * depth_), ' ');
+    text_.append(static_cast<size_t>(indent_) * static_cast<size_t>(depth_), ' ');
   }
 }
 

@@ -79,7 +79,7 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
   }
 
   Tensor decode(const Tensor& ids, Pass& pass) const override {
-    const Tensor rows = run(ids, pass.positions(), pass, nullptr);
+    Tensor rows = run(ids, pass.positions(), pass, nullptr);
     advance_caches(pass);
     return rows;
   }

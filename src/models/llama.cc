@@ -75,7 +75,7 @@ class Llama final : public SizedModel {
   }
 
   Tensor decode(const Tensor& ids, Pass& pass) const override {
-    const Tensor rows = run(ids, pass, nullptr);
+    Tensor rows = run(ids, pass, nullptr);
     advance_caches(pass);
     return rows;
   }

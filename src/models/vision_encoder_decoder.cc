@@ -70,7 +70,7 @@ class VisionEncoderDecoder final : public Model {
   /// A half's configuration. It may still name the model that the half was taken from; here the
   /// encoder is always without a head, the decoder with one.
   static Json part(const Json& config, const char* name, const char* taken_from, const char* here) {
-    const Json half = config.at(name);
+    Json half = config.at(name);
     if (architecture(half) != taken_from) {
       return half;
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 
 #include "base/clock.h"
@@ -20,7 +21,7 @@ std::string thousands(double value) {
 }
 
 std::string duration(double seconds) {
-  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  const int64_t whole = std::llround(seconds);
   if (whole >= 3600) {
     return fmt::format("{}h{:02}m", whole / 3600, whole % 3600 / 60);
   }

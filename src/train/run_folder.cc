@@ -131,7 +131,7 @@ RunState parse_state(const Json& json) {
 
 RunState read_state(const fs::path& folder) {
   const Json json = Json::read(folder / "state.json");
-  const RunState state = parse_state(json);
+  RunState state = parse_state(json);
   json.at("checksums").for_each([&](const std::string& name, const Json& sum) {
     const bool own = name == kOwnChecksum;
     const fs::path file = folder / (own ? "state.json" : name);

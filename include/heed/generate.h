@@ -49,10 +49,6 @@ struct GenerationIds {
 };
 HEED_API GenerationIds generation_ids(const Model& model);
 
-struct Request;
-/// Gives a request the model's own rules: where it ends, what is never written, what comes last.
-HEED_API void follow_generation_ids(const Model& model, Request& request);
-
 /// One sequence to generate.
 struct Request {
   std::vector<int64_t> prompt;  ///< tokens to go on from; for an encoder-decoder usually empty
@@ -67,6 +63,9 @@ struct Request {
   /// went away).
   std::function<bool(const Choice&)> on_token;
 };
+
+/// Gives a request the model's own rules: where it ends, what is never written, what comes last.
+HEED_API void follow_generation_ids(const Model& model, Request& request);
 
 enum class FinishReason { end_token, length, stopped };
 

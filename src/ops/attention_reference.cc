@@ -6,7 +6,7 @@
 #include "heed/attention.h"
 #include "heed/ops.h"
 #include "ops/attention_problem.h"
-#include "tensor/dispatch.h"
+#include "ops/common.h"
 
 namespace heed {
 namespace {
@@ -67,21 +67,6 @@ AttentionSteps formula(const AttentionShape& shape, const Tensor& q, const Tenso
   steps.output = matmul(grouped(shape, used), grouped(shape, v));
   steps.output = reshape(steps.output, shape.output());
   return steps;
-}
-
-bool all_finite(const Tensor& x) {
-  return dispatch_float(x.dtype(), "attention", [&](auto zero) {
-    using T = decltype(zero);
-    const Tensor flat = x.contiguous();
-    const T* values = flat.data<T>();
-    const int64_t count = flat.numel();
-    for (int64_t i = 0; i < count; ++i) {
-      if (!std::isfinite(load_double(values[i]))) {
-        return false;
-      }
-    }
-    return true;
-  });
 }
 
 /// Whether the plain product would carry NaN or infinity from hidden keys into rows that do not see

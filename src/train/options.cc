@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "heed/optim.h"
 #include "heed/train.h"
 #include "io/toml.h"
 
@@ -83,18 +84,13 @@ void check_range(const char* name, T value, T low, T high) {
   }
 }
 
-void check_choice(const char* name, const std::string& value,
-                  std::initializer_list<std::string_view> choices) {
-  if (std::find(choices.begin(), choices.end(), value) == choices.end()) {
-    fail(ErrorKind::usage, name, "'{}' is not one of {}", value, fmt::join(choices, ", "));
-  }
-}
-
 }  // namespace
 
 void check_train_options(const TrainOptions& o) {
-  check_choice("--schedule", o.schedule, {"cosine", "linear", "constant", "inverse-sqrt"});
-  check_choice("--precision", o.precision, {"f32", "bf16", "f16"});
+  schedule_from_name(o.schedule);
+  if (o.precision != "f32" && o.precision != "bf16" && o.precision != "f16") {
+    fail(ErrorKind::usage, "--precision", "'{}' is not one of f32, bf16, f16", o.precision);
+  }
   struct Whole {
     const char* name;
     int64_t value, low;

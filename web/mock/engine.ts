@@ -54,7 +54,8 @@ export function biasOf(a: Ran, head: number, query: number, key: number): number
   return a.kind !== 'cross' && a.stack.relative ? a.stack.relative(head, query, key) : 0;
 }
 export function visible(a: Ran, head: number, query: number, key: number): boolean {
-  return !(a.causal && key > query) && a.cut.get(`${head},${query},${key}`) !== -1 && a.cut.get(`-1,${query},${key}`) !== -1;
+  if (a.causal && key > query) return false;
+  return !a.cut.size || (a.cut.get(`${head},${query},${key}`) !== -1 && a.cut.get(`-1,${query},${key}`) !== -1);
 }
 export function scoresRow(a: Ran, head: number, query: number): Float64Array {
   const y = new Float64Array(a.k.rows);
@@ -142,7 +143,7 @@ class Runner {
     this.pass.attentions.set(`${kind}.${layer}`, ran);
     this.pass.hooks.set(`${place}.hook_q`, q).set(`${place}.hook_k`, k).set(`${place}.hook_v`, v);
     const parts: NamedPart[] = [];
-    for (let h = 0; h < stack.heads; ++h) {
+    for (let h = 0; h < stack.heads && q.rows <= kLong; ++h) {
       const wo: Matrix = { rows: d, columns: w.wo.columns, data: w.wo.data.subarray(h * d * w.wo.columns, (h + 1) * d * w.wo.columns) };
       parts.push({ part: { name: `${place}.head.${h}`, type: 'head', kind, layer, head: h }, rows: linear(columns(ran.z, h * d, (h + 1) * d), wo) });
     }
@@ -159,6 +160,7 @@ class Runner {
     this.pass.stats.set(name, { mean, rstd });
     const bias = matrix(x.rows, x.columns);
     for (let r = 0; r < x.rows; ++r) rowOf(bias, r).set(w.bias);
+    if (x.rows > kLong) return { y: this.hook(`${name}.hook_normalized`, y), parts: [] };
     const scaled = parts.map((p) => ({ part: p.part, rows: normPart(p.rows, w, rstd) }));
     return { y: this.hook(`${name}.hook_normalized`, y), parts: [...scaled, { part: { name: `${name}.b`, type: 'norm_bias' as const }, rows: bias }] };
   }

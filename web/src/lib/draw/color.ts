@@ -56,8 +56,12 @@ export function colorAt(theme: Theme, share: number, signed = false): string {
 export function inkOn(theme: Theme, share: number, signed = false): string {
   const i = 3 * Math.round(255 * Math.min(1, Math.max(0, share)));
   const t = ramp(theme, signed);
-  const linear = [0, 1, 2].map((c) => ((t[i + c] / 255) ** 2.2));
-  return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] > 0.24 ? '#0b1020' : '#fff';
+  const linear = [0, 1, 2].map((c) => {
+    const x = t[i + c] / 255;
+    return x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4;
+  });
+  const luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  return (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) ? '#000' : '#fff'; // at least 4.5 : 1
 }
 
 /// Where a weight lies on the sequential scale. Absolute: 0 … 1 with a gamma that keeps small weights visible, so that uniform

@@ -1,5 +1,5 @@
-import { numbers } from '../api/tensor';
-import type { HeadData, Tile } from '../api/types';
+import { numbers, row, tensor } from '../api/tensor';
+import type { HeadData, Rows, Tile, Trace } from '../api/types';
 import { headNumbers, mayAttend } from '../math/attention';
 import { session } from '../state/session.svelte';
 import { attentionSnippet } from './export';
@@ -25,4 +25,18 @@ export async function headSnippet(kind: string, layer: number, head: number): Pr
     ...h, mask, weights: numbers(tile.values) as Float32Array,
     title: `heed: ${trace.model}, ${kind} attention, layer ${layer}, head ${head}: ${text}`,
   });
+}
+
+export interface Strong { key: number; weight: number }
+/// The keys that a query looks at most, strongest first: from the tile that the map shows, where that is the whole matrix.
+export async function strongestKeys(trace: Trace, kind: string, layer: number, head: number, query: number, count: number): Promise<Strong[]> {
+  const size = trace.attentions.find((a) => a.kind === kind)!;
+  if (size.queries <= 256 && size.keys <= 256) {
+    const tile = await session.ask<Tile>('tile', { kind, layer, head, what: 'weights', level: 0, row: 0, column: 0 }, trace);
+    const weights = row(tensor(tile.values), query);
+    return Array.from(weights, (weight, key) => ({ key, weight })).filter((x) => x.weight > 0).sort((x, y) => y.weight - x.weight || x.key - y.key).slice(0, count);
+  }
+  const best = await session.ask<Rows>('rows', { kind, layer, head, queries: [query, query + 1], top_k: Math.min(count, size.keys) }, trace);
+  const weight = tensor(best.weight).data;
+  return Array.from(tensor(best.index).data, (key, i) => ({ key, weight: weight[i] })).filter((x) => x.key >= 0);
 }

@@ -20,7 +20,7 @@ export const ko: Record<keyof typeof en, string> = {
   'read.run': '실행', 'read.running': '실행하는 중 …', 'read.tokens': '토큰 {count}개', 'read.enter': 'Enter로 실행, Shift+Enter로 줄바꿈', 'read.time': '한 번 계산: {ms} ms',
   'read.noModel': '불러온 모델이 없습니다. heed explore MODEL로 시작하세요.',
   'read.chooseImage': '이미지 고르기', 'read.dropImage': '또는 여기에 놓으세요(PNG, JPEG)', 'read.image': '이미지', 'read.patches': '이미지 패치', 'read.patch': '{row}행 {column}열 패치',
-  'read.looked': '모델이 본 곳', 'read.click': '테두리가 있는 단어가 많이 본 단어일수록 진합니다. 다른 단어를 고르면 그 단어에서 본 모습이 나옵니다.', 'read.clickPatch': '많이 본 패치일수록 진합니다. 패치나 [CLS]를 고르면 그 자리에서 본 모습이 나옵니다.', 'read.clickTarget': '쓰인 단어를 고르세요. 그다음 단어를 쓸 때 원문의 어디를 보았는지 아래에 나옵니다.',
+  'read.looked': '모델이 본 곳', 'read.click': '테두리가 있는 단어가 많이 본 단어일수록 진합니다. 다른 단어를 고르면 그 단어에서 본 모습이 나옵니다.', 'read.clickPatch': '많이 본 패치일수록 또렷합니다. 패치나 [CLS]를 고르면 그 자리에서 본 모습이 나옵니다.', 'read.clickTarget': '쓰인 단어를 고르세요. 그다음 단어를 쓸 때 원문의 어디를 보았는지 아래에 나옵니다.',
   'read.targetTokens': '지금까지 쓴 글', 'read.sourceTokens': '원문', 'read.generated': '모델이 직접 썼습니다', 'read.tokensLabel': '토큰',
   'read.sentence': '“{query}”에서 가장 많이 본 곳:', 'read.which': '어떤 어텐션', 'read.mean': '레이어 평균', 'read.oneHead': '헤드 하나', 'read.rollout': '전체 레이어', 'read.rolloutTitle': '어텐션 롤아웃: 레이어마다 평균 가중치를 잔차 스트림과 반씩 섞어 곱합니다',
   'read.predicts': '모델의 예측', 'read.next': '“{token}” 다음에 올 토큰', 'read.fill': '“{token}” 자리에 들어갈 토큰', 'read.class': '분류 결과', 'read.span': '가리키는 단어', 'read.number': '예측값',

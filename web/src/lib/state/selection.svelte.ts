@@ -16,10 +16,14 @@ const names: Record<Exclude<keyof Selection, 'screen'>, string> = {
   model: 'm', text: 'x', pair: 'p', target: 'y', kind: 'a', layer: 'l', head: 'h', query: 'q', key: 'k', step: 's', run: 'r', lesson: 'n', b: 'b',
 };
 
+export const kLongestText = 2000;
+
 export function toHash(selection: Selection): string {
   const query = new URLSearchParams();
   for (const [field, name] of Object.entries(names)) {
     const value = selection[field as keyof Selection];
+    // A long text makes no good link; the tab keeps it until it is closed.
+    if (typeof value === 'string' && value.length > kLongestText) continue;
     if (value !== empty[field as keyof Selection]) query.set(name, String(value));
   }
   const text = query.toString();
@@ -47,9 +51,24 @@ export function fromHash(hash: string): Selection {
 export const sel: Selection = $state({ ...empty });
 
 export function readLocation() {
-  Object.assign(sel, fromHash(location.hash));
+  const found = fromHash(location.hash);
+  if (!found.text) {
+    try {
+      found.text = sel.text || (sessionStorage.getItem('heed.text') ?? '');
+    } catch {
+      found.text = sel.text;
+    }
+  }
+  Object.assign(sel, found);
 }
 export function writeLocation() {
+  if (sel.text.length > kLongestText) {
+    try {
+      sessionStorage.setItem('heed.text', sel.text);
+    } catch {
+      // The text is then typed again after a reload.
+    }
+  }
   const hash = toHash(sel);
   if (hash !== location.hash) {
     // A change of screen can be undone with the browser's Back; a change of cell is not worth an entry.

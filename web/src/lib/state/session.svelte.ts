@@ -30,7 +30,8 @@ class Session {
   /// The attention that is selected, always one that the trace has.
   attention: TraceAttention | null = $derived.by(() => {
     const all = this.trace?.attentions ?? [];
-    return all.find((a) => a.kind === sel.kind) ?? all[0] ?? null;
+    // Cross-attention says what an answer was made from; it comes first where there is one.
+    return all.find((a) => a.kind === sel.kind) ?? all.find((a) => a.kind === 'cross') ?? all[0] ?? null;
   });
   layer = $derived(clamp(sel.layer, this.attention?.layers ?? 1));
   head = $derived(clamp(sel.head, this.attention?.heads ?? 1));

@@ -89,12 +89,12 @@ void write_gguf(const Options& options, const Model& model, DType type) {
   if (is_gguf(vocabulary)) {
     const GgufFile file(vocabulary);
     for (const auto& [key, value] : file.values()) {
-      if (key.starts_with("tokenizer.") && key != gguf::kTokenTypes) {
+      if (key.starts_with("tokenizer.") && key != "tokenizer.ggml.token_type_count") {
         writer.value(key, value);
       }
     }
   } else if (!vocabulary.empty()) {
-    text::add_vocabulary(writer, Tokenizer::load(vocabulary), model.vocabulary());
+    text::add_vocabulary(writer, Tokenizer::load(vocabulary), model.vocab_size());
   }
   writer.write(options.destination);
 }

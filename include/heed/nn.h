@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,11 +23,11 @@ namespace heed {
 /// How a fresh parameter starts.
 struct Init {
   enum class Kind { constant, normal, uniform } kind = Kind::constant;
-  double value = 0.0;  ///< the constant, the standard deviation, or the bound of [-value, value]
+  double value = 0.0;  ///< the constant, the standard stddev, or the bound of [-value, value]
 
   static Init zeros() { return {Kind::constant, 0.0}; }
   static Init ones() { return {Kind::constant, 1.0}; }
-  static Init normal(double deviation) { return {Kind::normal, deviation}; }
+  static Init normal(double stddev) { return {Kind::normal, stddev}; }
   static Init uniform(double bound) { return {Kind::uniform, bound}; }
   /// PyTorch's default for Linear: uniform in ±1/sqrt(in).
   HEED_API static Init fan_in(int64_t in);
@@ -120,15 +121,25 @@ class HEED_API Linear {
 class HEED_API Norm {
  public:
   enum class Kind { layer, rms };
+  struct Options {
+    double eps = 1e-5;
+    Kind kind = Kind::layer;
+    bool bias = true;          ///< of LayerNorm
+    bool affine = true;        ///< false: no weight and no bias
+    bool unit_offset = false;  ///< multiplies by 1 + weight, which starts at 0 (Gemma)
+  };
   Norm() = default;
-  Norm(const Scope& scope, int64_t width, double eps, Kind kind = Kind::layer, bool bias = true);
+  Norm(const Scope& scope, int64_t size, const Options& options);
+  Norm(const Scope& scope, int64_t size, double eps, Kind kind = Kind::layer, bool bias = true);
   Tensor operator()(const Tensor& x) const;
   bool defined() const { return weight_.defined(); }
+  const Tensor& weight() const { return weight_; }
+  const Tensor& bias() const { return bias_; }
+  const Options& options() const { return options_; }
 
  private:
   Tensor weight_, bias_;
-  double eps_ = 1e-5;
-  Kind kind_ = Kind::layer;
+  Options options_;
 };
 
 /// Rows of a table by id, as f32 whatever the table's type.
@@ -213,14 +224,18 @@ struct HEED_API SequenceCache {
 struct Pass {
   Layout layout;
   bool training = false;
-  std::vector<SequenceCache*> caches;  ///< one a sequence, or empty
-  const Tensor* memory = nullptr;      ///< rows of the encoder's result
-  const Layout* memory_layout = nullptr;
+  std::vector<SequenceCache*> caches;             ///< one a sequence, or empty
+  const Tensor* encoder_hidden_states = nullptr;  ///< rows of the encoder's output
+  const Layout* encoder_layout = nullptr;
   Tensor bias;  ///< added to the scores of self-attention without caches (T5), [1, H, T, T]
   std::vector<Tensor> cached_bias;  ///< likewise with caches, one a sequence: [1, H, Tq, Tk]
 
+  int64_t first_example = 0;  ///< index of the first sequence in the whole batch, for dropout
+
   /// Position of each row in its sequence (cached length included), i64 [rows].
   HEED_API Tensor positions() const;
+  /// Dropout of rows [N, …] of this pass (or of one row per sequence), where it is training.
+  HEED_API Tensor dropout(const Tensor& x, double p) const;
 };
 
 /// Rotary embeddings: tables of cos and sin [positions, width/2], which grow as positions are
@@ -229,9 +244,11 @@ class HEED_API Rotary {
  public:
   Rotary() = default;
   Rotary(int64_t width, int64_t positions, double theta, bool interleaved = false);
-  /// The angle a position of each of the width/2 pairs.
-  Rotary(const std::vector<double>& frequencies, int64_t positions, bool interleaved = false);
-  /// x [N, heads, width], position of each row.
+  /// The angle per position of each pair. `scale` multiplies cosines and sines (YaRN, LongRoPE).
+  Rotary(const std::vector<double>& frequencies, int64_t positions, bool interleaved = false,
+         double scale = 1.0);
+  /// Rotates x [N, heads, head_dim] by the position of each row. With fewer frequencies than
+  /// head_dim / 2 only the first columns are rotated.
   Tensor operator()(const Tensor& x, const Tensor& positions) const;
   bool defined() const { return tables_ != nullptr; }
 
@@ -241,18 +258,30 @@ class HEED_API Rotary {
   bool interleaved_ = false;
 };
 
+/// How one projection holds queries, keys and values.
+enum class QkvLayout {
+  blocks,     ///< all queries, all keys, all values
+  per_group,  ///< for each key-value head: its queries, its key, its value (GPT-NeoX, BLOOM,
+              ///< Falcon)
+};
+
 /// Self- or cross-attention with its projections. All layers call heed::attention().
 class HEED_API MultiHeadAttention {
  public:
   struct Options {
-    int64_t heads = 1;
-    int64_t kv_heads = 0;  ///< 0: as heads
-    int64_t head_width = 0;
+    int64_t num_heads = 1;
+    int64_t num_kv_heads = 0;  ///< 0: as heads
+    int64_t head_dim = 0;
     bool causal = false;
     int64_t window = 0;  ///< > 0: only that many last positions (sliding window), with causal
     std::optional<double> scale;
+    double softcap = 0.0;
     double dropout = 0.0;
     Rotary rotary;
+    bool alibi = false;         ///< adds ALiBi's bias to the scores
+    Norm query_norm, key_norm;  ///< of queries and keys before the rotation; may be undefined
+    bool norm_per_head = true;  ///< over head_dim, or over the whole projection
+    QkvLayout qkv_layout = QkvLayout::blocks;  ///< of the one projection, where there is one
   };
   MultiHeadAttention() = default;
   /// Three projections.
@@ -266,17 +295,18 @@ class HEED_API MultiHeadAttention {
   /// themselves and the caches.
   Tensor operator()(const Tensor& rows, const Pass& pass, int64_t layer,
                     const Tensor& residual = {}) const;
-  /// Keys and values come from pass.memory.
+  /// Keys and values come from pass.encoder_hidden_states.
   Tensor cross(const Tensor& rows, const Pass& pass, int64_t layer,
                const Tensor& residual = {}) const;
   const Options& options() const { return options_; }
 
  private:
+  std::array<Tensor, 3> project(const Tensor& rows) const;
   std::pair<Tensor, Tensor> memory_keys_values(const Tensor& memory) const;
-  Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Layout& queries,
-                const Layout& keys, const Tensor& bias, bool training) const;
+  Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Layout& keys,
+                const Tensor& bias, const Pass& pass) const;
   Tensor attend_cached(const Tensor& q, const Pass& pass, int64_t layer, bool cross) const;
-  AttentionOptions attention_options(int64_t queries, int64_t keys, bool training) const;
+  AttentionOptions attention_options(int64_t queries, int64_t keys, const Pass& pass) const;
 
   Linear q_, k_, v_, qkv_, kv_, out_;
   Options options_;
@@ -285,16 +315,19 @@ class HEED_API MultiHeadAttention {
 class HEED_API FeedForward {
  public:
   FeedForward() = default;
-  FeedForward(Linear up, Linear down, Activation activation, double inner_dropout = 0.0);
+  FeedForward(Linear up, Linear down, Activation activation, double activation_dropout = 0.0);
   /// activate(gate(x)) * up(x), then down.
   FeedForward(Linear gate, Linear up, Linear down, Activation activation,
-              double inner_dropout = 0.0);
-  Tensor operator()(const Tensor& x, bool training, const Tensor& residual = {}) const;
+              double activation_dropout = 0.0);
+  /// One projection to gate | up.
+  static FeedForward fused_gate(Linear gate_up, Linear down, Activation activation,
+                                double activation_dropout = 0.0);
+  Tensor operator()(const Tensor& x, const Pass& pass, const Tensor& residual = {}) const;
 
  private:
-  Linear gate_, up_, down_;
+  Linear gate_, up_, down_, gate_up_;
   Activation activation_ = Activation::relu;
-  double inner_dropout_ = 0.0;
+  double activation_dropout_ = 0.0;
 };
 
 /// One Transformer block: self-attention, cross-attention where there is one, feed-forward, each
@@ -302,15 +335,19 @@ class HEED_API FeedForward {
 class HEED_API Block {
  public:
   struct Parts {
-    Norm attention_norm;
+    Norm attention_norm;  ///< may be undefined, like every norm here
     MultiHeadAttention attention;
+    Norm attention_post_norm;  ///< of attention's result, before the residual is added (Gemma 2)
     Norm cross_norm;
     MultiHeadAttention cross;
     bool has_cross = false;
     Norm feed_forward_norm;
     FeedForward feed_forward;
-    bool pre_norm = true;  ///< norm before each part (GPT-2) or after its residual (BERT)
-    double dropout = 0.0;  ///< on each part's result, before the residual is added
+    Norm feed_forward_post_norm;
+    bool pre_norm = true;   ///< norm before each part (GPT-2) or after its residual (BERT)
+    bool parallel = false;  ///< attention and feed-forward read the same rows (GPT-J); pre-norm
+    double residual_scale = 1.0;  ///< of each part's result (Granite)
+    double dropout = 0.0;         ///< on each part's result, before the residual is added
     std::optional<double> attention_dropout;  ///< on self-attention's result, where it differs
   };
   Block() = default;
@@ -321,9 +358,9 @@ class HEED_API Block {
   Parts parts_;
 };
 
-/// Runs blocks one after the other, each inside Place "blocks.N"; where `recompute` and a gradient
-/// is wanted, only the blocks' inputs are kept and backward() runs each block again. `after` is
-/// called with each block's result.
+/// Runs blocks one after the other, each inside HookScope "blocks.N"; where `recompute` and a
+/// gradient is wanted, only the blocks' inputs are kept and backward() runs each block again.
+/// `after` is called with each block's result.
 HEED_API Tensor run_blocks(const std::vector<Block>& blocks, Tensor rows, const Pass& pass,
                            bool recompute,
                            const std::function<void(int64_t, const Tensor&)>& after = nullptr);

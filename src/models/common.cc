@@ -10,16 +10,16 @@
 
 namespace heed {
 namespace {
-constexpr int64_t kMaxExtent = int64_t{1} << 24;
+constexpr int64_t kMaxSize = int64_t{1} << 24;
 constexpr int64_t kMaxLayers = 4096;
 }  // namespace
 
-int64_t extent(const Json& config, std::string_view key) {
-  return config.integer(key, 1, kMaxExtent);
+int64_t size_of(const Json& config, std::string_view key) {
+  return config.integer(key, 1, kMaxSize);
 }
 
-int64_t extent_or(const Json& config, std::string_view key, int64_t otherwise) {
-  return config.integer_or(key, otherwise, 1, kMaxExtent);
+int64_t size_or(const Json& config, std::string_view key, int64_t otherwise) {
+  return config.integer_or(key, otherwise, 1, kMaxSize);
 }
 
 int64_t layer_count(const Json& config, std::string_view key) {
@@ -59,26 +59,18 @@ Activation activation_of(const Json& config, std::string_view key, std::string_v
        "{} '{}' is not supported; use gelu, gelu_new, relu, silu or tanh", key, name);
 }
 
-int64_t head_width(const Json& config, std::string_view width_key, int64_t width,
-                   std::string_view heads_key, int64_t heads) {
+int64_t head_dim(const Json& config, std::string_view width_key, int64_t width,
+                 std::string_view heads_key, int64_t heads) {
   check_data(width % heads == 0, config.file(), "{} {} is not divisible by {} {}", width_key, width,
              heads_key, heads);
   return width / heads;
-}
-
-int64_t sliding_window(const Json& config) {
-  if (config.string("model_type") != "mistral") {
-    return 0;
-  }
-  const bool mentioned = config.raw().contains("sliding_window");  // null: no window
-  return extent_or(config, "sliding_window", mentioned ? 0 : 4096);
 }
 
 std::optional<int64_t> padding_token(const Json& config, std::optional<int64_t> otherwise,
                                      int64_t vocabulary) {
   constexpr const char* kKey = "pad_token_id";
   if (!config.has(kKey)) {
-    return config.raw().contains(kKey) ? std::nullopt : otherwise;
+    return config.mentions(kKey) ? std::nullopt : otherwise;
   }
   const int64_t token = config.integer(kKey, -vocabulary, vocabulary - 1);
   return token < 0 ? token + vocabulary : token;
@@ -213,7 +205,7 @@ void observe_hidden(const std::string& stack, int64_t index, const TokenRows& to
     return;
   }
   // A model that is one half of another reports under that half's name.
-  std::string half = Place::path();
+  std::string half = HookScope::path();
   half.resize(std::min(half.find('.'), half.size()));
   const bool inside = (half == "encoder" || half == "decoder") && !stack.starts_with(half);
   const std::string name = fmt::format("{}{}.{}", inside ? half + "_" : "", stack, index);
@@ -222,54 +214,52 @@ void observe_hidden(const std::string& stack, int64_t index, const TokenRows& to
   }
 }
 
-namespace {
-
-Tensor head_loss(const Tensor& rows, const Tensor& targets, const Linear& head,
-                 const ModelInput& input) {
-  check(head.layout() == WeightLayout::out_in, "loss", "the head's weight must be [out, in]");
-  CrossEntropyOptions options;
-  options.label_smoothing = input.label_smoothing;
-  return linear_cross_entropy(rows, head.weight(), head.bias(), targets, options);
-}
-
-}  // namespace
-
-Tensor shifted_loss(const Tensor& rows, const TokenRows& tokens, const Linear& head,
-                    const ModelInput& input) {
+Tensor next_token_targets(const TokenRows& tokens, const ModelInput& input) {
   check(input.labels.shape() == Shape({tokens.batch, tokens.length}), "loss",
         "labels {} do not fit {} x {} tokens", input.labels.shape(), tokens.batch, tokens.length);
   const Tensor labels = input.labels.to(DType::i64).contiguous();
   Tensor shifted = Tensor::full({tokens.batch, tokens.length}, -100, DType::i64);
   for (int64_t b = 0; b < tokens.batch; ++b) {
     for (int64_t t = 0; t + 1 < tokens.length; ++t) {
-      const int64_t place = b * tokens.length + t;
-      shifted.data<int64_t>()[place] = labels.data<int64_t>()[place + 1];
+      const int64_t index = b * tokens.length + t;
+      shifted.data<int64_t>()[index] = labels.data<int64_t>()[index + 1];
     }
   }
-  return head_loss(rows, tokens.pick(shifted), head, input);
+  return tokens.pick(shifted);
 }
 
-Tensor token_loss(const Tensor& rows, const TokenRows& tokens, const Linear& head,
-                  const ModelInput& input) {
-  return head_loss(rows, tokens.pick(input.labels), head, input);
+Tensor same_position_targets(const TokenRows& tokens, const ModelInput& input) {
+  return tokens.pick(input.labels);
 }
 
 ModelOutput token_results(const Tensor& rows, const TokenRows& tokens, const Linear& head,
-                          const ModelInput& input, RowsLoss loss) {
+                          const ModelInput& input, RowTargets targets,
+                          const std::function<Tensor(const Tensor&)>& adjust) {
   ModelOutput output;
+  Tensor logits;
+  if (input.want_logits || (adjust && input.labels.defined())) {
+    logits = head(rows);
+    logits = observe("hook_logits", adjust ? adjust(logits) : logits);
+  }
   if (input.want_logits) {
-    output.logits = tokens.to_batch(observe("hook_logits", head(rows)));
+    output.logits = tokens.to_batch(logits);
   }
   if (input.labels.defined()) {
-    output.loss = loss(rows, tokens, head, input);
+    CrossEntropyOptions options;
+    options.label_smoothing = input.label_smoothing;
+    check(head.layout() == WeightLayout::out_in, "loss", "the head's weight must be [out, in]");
+    const Tensor wanted = targets(tokens, input);
+    output.loss = adjust ? cross_entropy(logits, wanted, options)
+                         : linear_cross_entropy(rows, head.weight(), head.bias(), wanted, options);
   }
   return output;
 }
 
-Pass TokenRows::pass(bool training) const {
+Pass TokenRows::pass(const ModelInput& input) const {
   Pass pass;
   pass.layout = layout;
-  pass.training = training;
+  pass.training = input.training;
+  pass.first_example = input.first_example;
   return pass;
 }
 
@@ -294,11 +284,11 @@ Tensor run_stack(const std::vector<Block>& blocks, const Norm& norm, Tensor rows
   return rows;
 }
 
-SequenceCache self_caches(int64_t layers, int64_t heads, int64_t capacity, int64_t head_width,
+SequenceCache self_caches(int64_t layers, int64_t heads, int64_t capacity, int64_t head_dim,
                           int64_t window) {
   SequenceCache cache;
   for (int64_t i = 0; i < layers; ++i) {
-    cache.self.emplace_back(heads, capacity, head_width, head_width, window);
+    cache.self.emplace_back(heads, capacity, head_dim, head_dim, window);
   }
   return cache;
 }

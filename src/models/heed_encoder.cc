@@ -25,7 +25,8 @@ class SimpleEncoder final : public SimpleEncoderModel {
     const TokenRows tokens = read(input, input.skip_padding);
     const Tensor rows = run(tokens, input);
     if (head_.defined()) {
-      return token_results(rows, tokens, head_, input, causal_ ? shifted_loss : token_loss);
+      return token_results(rows, tokens, head_, input,
+                           causal_ ? next_token_targets : same_position_targets);
     }
     ModelOutput output;
     output.last_hidden_state = tokens.to_batch(rows);
@@ -33,7 +34,8 @@ class SimpleEncoder final : public SimpleEncoderModel {
   }
 
   SequenceCache new_cache(int64_t capacity) const override {
-    return causal_ ? self_caches(layers_, heads_, std::min(capacity, context_), sizes_.head_width())
+    return causal_ ? self_caches(num_layers_, num_heads_, std::min(capacity, context_length_),
+                                 sizes_.head_dim())
                    : Model::new_cache(capacity);
   }
 
@@ -41,7 +43,7 @@ class SimpleEncoder final : public SimpleEncoderModel {
     if (!causal_) {
       return Model::decode(ids, pass);
     }
-    Tensor rows = stack_(ids, pass.positions(), pass, recompute_, nullptr);
+    Tensor rows = stack_(ids, pass.positions(), pass, gradient_checkpointing_, nullptr);
     advance_caches(pass);
     return rows;
   }
@@ -64,8 +66,14 @@ class SimpleEncoder final : public SimpleEncoderModel {
 
 }  // namespace
 
-std::unique_ptr<Model> make_heed_encoder(const Json& config, const Scope& scope) {
-  return std::make_unique<SimpleEncoder>(config, scope);
+ModelSpec heed_encoder_spec() {
+  ModelSpec spec;
+  spec.model_type = "heed-encoder";
+  spec.kind = ModelKind::encoder;
+  spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {
+    return std::make_unique<SimpleEncoder>(config, scope);
+  };
+  return spec;
 }
 
 }  // namespace heed

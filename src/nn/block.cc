@@ -1,49 +1,78 @@
 #include "base/check.h"
-#include "base/samples.h"
 #include "heed/nn.h"
 #include "heed/precision.h"
 
 namespace heed {
 namespace {
 
-/// part(x, residual) with the residual fused into the last product where nothing comes between.
-template <class Part>
-Tensor with_residual(const Tensor& residual, double dropout_rate, bool training, const char* hook,
-                     const Part& part) {
-  const bool fuse = (dropout_rate == 0.0 || !training) && Observer::current() == nullptr;
+/// One part of a block: what comes between the residual stream and itself.
+struct Part {
+  const Norm& norm;
+  const Norm& post_norm;
+  double dropout;
+  const char* norm_hook;
+  const char* out_hook;
+};
+
+Tensor normed(const Norm& norm, const char* hook, const Tensor& x) {
+  return norm.defined() ? observe(hook, norm(x)) : x;
+}
+
+/// run(residual) with the residual fused into the last product where nothing comes between.
+template <class Run>
+Tensor with_residual(const Tensor& residual, const Part& part, double scale, const Pass& pass,
+                     const Run& run) {
+  const bool fuse = (part.dropout == 0.0 || !pass.training) && Observer::current() == nullptr &&
+                    !part.post_norm.defined() && scale == 1.0;
   if (fuse) {
-    return part(residual);
+    return run(residual);
   }
-  return add(residual, dropout(observe(hook, part(Tensor())), dropout_rate, training));
+  Tensor y = run(Tensor());
+  if (part.post_norm.defined()) {
+    y = part.post_norm(y);
+  }
+  y = pass.dropout(observe(part.out_hook, y), part.dropout);
+  return add(residual, scale == 1.0 ? y : mul(y, scale));
 }
 
 }  // namespace
 
 Tensor Block::operator()(const Tensor& rows, const Pass& pass, int64_t layer) const {
   const Parts& p = parts_;
-  const RaggedRows ragged(pass.layout.starts);
+  const Norm none;
+  const Part attention{p.attention_norm, p.attention_post_norm,
+                       p.attention_dropout.value_or(p.dropout), "ln1.hook_normalized",
+                       "hook_attn_out"};
+  const Part cross{p.cross_norm, none, p.dropout, "ln_cross.hook_normalized",
+                   "hook_cross_attn_out"};
+  const Part feed_forward{p.feed_forward_norm, p.feed_forward_post_norm, p.dropout,
+                          "ln2.hook_normalized", "hook_mlp_out"};
   Tensor x = observe("hook_resid_pre", rows);
-  auto step = [&](const Norm& norm, double rate, const char* norm_hook, const char* out_hook,
-                  auto&& part) {
-    const Tensor input = p.pre_norm ? observe(norm_hook, norm(x)) : x;
-    Tensor y = with_residual(x, rate, pass.training, out_hook,
-                             [&](const Tensor& residual) { return part(input, residual); });
-    x = p.pre_norm ? y : observe(norm_hook, norm(y));
+  const auto step = [&](const Part& part, const Tensor& input, const auto& run) {
+    const Tensor y = with_residual(x, part, p.residual_scale, pass,
+                                   [&](const Tensor& residual) { return run(input, residual); });
+    x = p.pre_norm ? y : normed(part.norm, part.norm_hook, y);
   };
-  step(p.attention_norm, p.attention_dropout.value_or(p.dropout), "ln1.hook_normalized",
-       "hook_attn_out", [&](const Tensor& input, const Tensor& residual) {
-         return p.attention(input, pass, layer, residual);
-       });
+  const auto read = [&](const Part& part) {
+    return p.pre_norm ? normed(part.norm, part.norm_hook, x) : x;
+  };
+  // Parallel parts read the same rows; where the second has no norm of its own, they share one.
+  const Tensor first = read(attention);
+  const Tensor second = !p.parallel                   ? Tensor()
+                        : feed_forward.norm.defined() ? read(feed_forward)
+                                                      : first;
+  step(attention, first, [&](const Tensor& input, const Tensor& residual) {
+    return p.attention(input, pass, layer, residual);
+  });
   x = observe("hook_resid_mid", x);
   if (p.has_cross) {
-    step(p.cross_norm, p.dropout, "ln_cross.hook_normalized", "hook_cross_attn_out",
-         [&](const Tensor& input, const Tensor& residual) {
-           return p.cross.cross(input, pass, layer, residual);
-         });
+    step(cross, read(cross), [&](const Tensor& input, const Tensor& residual) {
+      return p.cross.cross(input, pass, layer, residual);
+    });
   }
-  step(p.feed_forward_norm, p.dropout, "ln2.hook_normalized", "hook_mlp_out",
+  step(feed_forward, p.parallel ? second : read(feed_forward),
        [&](const Tensor& input, const Tensor& residual) {
-         return p.feed_forward(input, pass.training, residual);
+         return p.feed_forward(input, pass, residual);
        });
   return observe("hook_resid_post", x);
 }
@@ -53,21 +82,21 @@ namespace {
 /// The block's result without what it computed on the way; backward() runs it again.
 Tensor run_later_again(const Block& block, const Tensor& rows, const Pass& pass, int64_t layer) {
   std::vector<Tensor> inputs{rows};
-  if (pass.memory != nullptr) {
-    inputs.push_back(*pass.memory);
+  if (pass.encoder_hidden_states != nullptr) {
+    inputs.push_back(*pass.encoder_hidden_states);
   }
   if (pass.bias.defined()) {
     inputs.push_back(pass.bias);
   }
   // backward() comes after forward() is gone: the closure holds a memory layout of its own.
-  const Layout memory_layout = pass.memory_layout != nullptr ? *pass.memory_layout : Layout();
+  const Layout memory_layout = pass.encoder_layout != nullptr ? *pass.encoder_layout : Layout();
   return checkpoint(
       [&block, pass, layer, memory_layout](const std::vector<Tensor>& again) {
         Pass inner = pass;
         size_t next = 1;
-        if (pass.memory != nullptr) {
-          inner.memory = &again[next++];
-          inner.memory_layout = &memory_layout;
+        if (pass.encoder_hidden_states != nullptr) {
+          inner.encoder_hidden_states = &again[next++];
+          inner.encoder_layout = &memory_layout;
         }
         if (pass.bias.defined()) {
           inner.bias = again[next++];
@@ -87,22 +116,23 @@ Tensor run_blocks(const std::vector<Block>& blocks, Tensor rows, const Pass& giv
   Tensor memory_inside;
   if (reduced) {
     rows = cast(rows, activation_type());
-    if (pass.memory != nullptr) {
-      memory_inside = cast(*pass.memory, activation_type());
-      pass.memory = &memory_inside;
+    if (pass.encoder_hidden_states != nullptr) {
+      memory_inside = cast(*pass.encoder_hidden_states, activation_type());
+      pass.encoder_hidden_states = &memory_inside;
     }
   }
   for (size_t i = 0; i < blocks.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
-    const Place place("blocks", layer);
+    const HookScope hook_scope("blocks", layer);
     if (recompute && grad_enabled()) {
       rows = run_later_again(blocks[i], rows, pass, layer);
-    } else if (pass.memory != nullptr && grad_enabled()) {
+    } else if (pass.encoder_hidden_states != nullptr && grad_enabled()) {
       // A view of the memory for each block: its gradients are summed block by block, in the order
       // in which recomputation sums them.
-      const Tensor memory = reshape(*pass.memory, pass.memory->shape());
+      const Tensor memory =
+          reshape(*pass.encoder_hidden_states, pass.encoder_hidden_states->shape());
       Pass inner = pass;
-      inner.memory = &memory;
+      inner.encoder_hidden_states = &memory;
       rows = blocks[i](rows, inner, layer);
     } else {
       rows = blocks[i](rows, pass, layer);

@@ -12,11 +12,10 @@ namespace {
 
 Task language_task(const TrainOptions& o, bool masked) {
   Task task;
-  const std::string arch = masked ? chosen_arch(o, {"bert"}) : chosen_arch(o, {"gpt2", "llama"});
-  task.tokenizer = choose_tokenizer(o, masked ? "wordpiece:8192" : "bpe:8192", read_texts(o.data));
+  const std::string arch = chosen_arch(o, masked ? "bert" : "gpt2");
+  task.tokenizer = choose_tokenizer(o, usual_tokenizer(arch), read_texts(o.data));
   const int64_t vocabulary = task.tokenizer.vocab_size();
-  Config config =
-      masked ? bert_config(o, vocabulary, "BertForMaskedLM") : lm_config(o, arch, vocabulary);
+  Config config = fresh_config(o, arch, vocabulary);
   const SpecialTokens& special = task.tokenizer.special();
   if (special.eos) {
     config["eos_token_id"] = *special.eos;
@@ -42,7 +41,7 @@ Task language_task(const TrainOptions& o, bool masked) {
   }
   add_loaders(task, o, [&](bool own_set, const LoaderOptions& loader) {
     const TokenShard text = load_text(own_set ? o.validation : o.data, task.tokenizer);
-    text.check_vocabulary(task.model->vocabulary(), own_set ? o.validation : o.data);
+    text.check_vocabulary(task.model->vocab_size(), own_set ? o.validation : o.data);
     return masked ? make_mlm_loader(text, loader.max_length, masking, loader)
                   : make_lm_loader(text, loader.max_length, loader);
   });
@@ -50,7 +49,7 @@ Task language_task(const TrainOptions& o, bool masked) {
 }
 
 Task translate_task(const TrainOptions& o) {
-  const std::string arch = chosen_arch(o, {"heed-seq2seq", "marian", "t5", "heed-rnn-seq2seq"});
+  const std::string arch = chosen_arch(o, "heed-seq2seq");
   std::vector<TextPair> pairs = read_pairs(o.data);
   std::vector<std::string> texts;
   for (const TextPair& pair : pairs) {
@@ -60,7 +59,7 @@ Task translate_task(const TrainOptions& o) {
   Task task;
   task.judge = Judge::translation;
   task.tokenizer = choose_tokenizer(o, "bpe:8192", texts);
-  Config config = stack_config(o, arch, task.tokenizer.vocab_size());
+  Config config = fresh_config(o, arch, task.tokenizer.vocab_size());
   config["decoder_vocab_size"] = task.tokenizer.vocab_size();
   config["share_encoder_decoder_embeddings"] = true;
   add_token_ids(config, sequence_tokens(task.tokenizer));
@@ -71,8 +70,8 @@ Task translate_task(const TrainOptions& o) {
   add_loaders(task, o, [&](bool own_set, const LoaderOptions& loader) {
     const std::string& data = own_set ? o.validation : o.data;
     const PairData set = load_pairs(data, task.tokenizer, task.tokenizer);
-    set.source.check_vocabulary(task.model->vocabulary(), data);
-    set.target.check_vocabulary(task.model->vocabulary(), data);
+    set.source.check_vocabulary(task.model->vocab_size(), data);
+    set.target.check_vocabulary(task.model->vocab_size(), data);
     return make_pair_loader(set, tokens, loader);
   });
   if (task.validation) {
@@ -82,24 +81,23 @@ Task translate_task(const TrainOptions& o) {
 }
 
 Task classify_task(const TrainOptions& o) {
-  const std::string arch = chosen_arch(o, {"heed-sentiment", "bert"});
+  const std::string arch = chosen_arch(o, "heed-sentiment");
   std::vector<std::string> texts;
   for (LabelledText& row : read_labelled(o.data)) {
     texts.push_back(std::move(row.text));
   }
   Task task;
   task.judge = Judge::classes;
-  task.tokenizer = choose_tokenizer(o, arch == "bert" ? "wordpiece:8192" : "bpe:8192", texts);
+  task.tokenizer = choose_tokenizer(o, usual_tokenizer(arch), texts);
   const LabelledData data = load_labelled(o.data, task.tokenizer);
   task.labels = data.labels;
   const int64_t vocabulary = task.tokenizer.vocab_size();
-  Config config = arch == "bert" ? bert_config(o, vocabulary, "BertForSequenceClassification")
-                                 : stack_config(o, arch, vocabulary);
+  Config config = fresh_config(o, arch, vocabulary);
   add_labels(config, data.labels);
   task.model = start_model(o, config, true);
   check_data(task.model->kind() == ModelKind::encoder, o.from, "a {} does not do task classify",
              task.model->model_type());
-  data.text.check_vocabulary(task.model->vocabulary(), o.data);
+  data.text.check_vocabulary(task.model->vocab_size(), o.data);
   add_loaders(task, o, [&](bool own_set, const LoaderOptions& loader) {
     return make_class_loader(
         own_set ? load_labelled(o.validation, task.tokenizer, data.labels) : data,
@@ -109,14 +107,13 @@ Task classify_task(const TrainOptions& o) {
 }
 
 Task image_task(const TrainOptions& o) {
-  chosen_arch(o, {"vit"});
+  const std::string arch = chosen_arch(o, "vit");
   Task task;
   task.judge = Judge::classes;
   const ImageData data = load_image_classes(o.data);
   task.labels = data.labels;
   const ImageOptions images = image_options(o, data);
-  Config config = vit_config(o, images.size, images.channels);
-  config["architectures"] = {"ViTForImageClassification"};
+  Config config = fresh_config(o, arch, 0, images.size, images.channels);
   add_labels(config, data.labels);
   task.model = start_model(o, config, true);
   check_data(task.model->kind() == ModelKind::vision, o.from,
@@ -130,7 +127,7 @@ Task image_task(const TrainOptions& o) {
   return task;
 }
 
-/// Mean and standard deviation (1 where all numbers are the same).
+/// Mean and standard stddev (1 where all numbers are the same).
 std::pair<double, double> mean_and_scale(const Tensor& numbers) {
   const std::vector<double> values = numbers.to_doubles();
   double sum = 0.0, squares = 0.0;
@@ -141,8 +138,8 @@ std::pair<double, double> mean_and_scale(const Tensor& numbers) {
   for (const double value : values) {
     squares += (value - sum / count) * (value - sum / count);
   }
-  const double deviation = std::sqrt(squares / count);
-  return {sum / count, deviation > 0.0 ? deviation : 1.0};
+  const double stddev = std::sqrt(squares / count);
+  return {sum / count, stddev > 0.0 ? stddev : 1.0};
 }
 
 Task regress_task(TrainOptions o) {
@@ -150,10 +147,10 @@ Task regress_task(TrainOptions o) {
   task.judge = Judge::numbers;
   const NumberData data = load_numbers(o.data);
   if (data.input.size(0) < 2) {
-    o.validation_share = 0.0;  // the tutorial's one example: nothing can be held out
+    o.validation_fraction = 0.0;  // the tutorial's one example: nothing can be held out
   }
   o.batch = std::min(o.batch, data.input.size(0));  // no example twice in a step
-  Config config = stack_config(o, chosen_arch(o, {"heed-regressor"}), 1);
+  Config config = fresh_config(o, chosen_arch(o, "heed-regressor"), 1);
   config["input_size"] = config["output_size"] = 1;
   const auto [input_mean, input_scale] = mean_and_scale(data.input);
   const auto [output_mean, output_scale] = mean_and_scale(data.target);
@@ -170,7 +167,7 @@ Task regress_task(TrainOptions o) {
 
 }  // namespace
 
-Tokenizer choose_tokenizer(const TrainOptions& o, const char* otherwise,
+Tokenizer choose_tokenizer(const TrainOptions& o, const std::string& otherwise,
                            const std::vector<std::string>& texts) {
   if (o.tokenizer.empty() && !o.from.empty()) {
     const std::filesystem::path inner = std::filesystem::path(o.from) / "model";
@@ -196,14 +193,15 @@ LoaderOptions loader_options(const TrainOptions& o, const Model& model, bool val
   LoaderOptions options;
   options.batch = o.batch;
   options.seed = o.seed;
-  options.max_length = model.context() > 0 ? std::min(o.context, model.context()) : o.context;
+  options.max_length =
+      model.context_length() > 0 ? std::min(o.context, model.context_length()) : o.context;
   options.shuffle = !validation;
   if (!validation) {  // validation batches are shared out whole
     options.rank = world().rank();
     options.ranks = world().size();
   }
-  if (o.validation.empty() && o.validation_share > 0.0) {
-    options.validation = o.validation_share;
+  if (o.validation.empty() && o.validation_fraction > 0.0) {
+    options.validation = o.validation_fraction;
     options.part = validation ? Part::validation : Part::train;
   }
   return options;

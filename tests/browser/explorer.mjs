@@ -257,7 +257,7 @@ test('SVG, PNG, CSV and .npy are saved and hold the numbers', async (context) =>
 });
 
 test('the NumPy program reproduces the weights', async (context) => {
-  const python = ['/work/py/bin/python', 'python3'].find((p) => {
+  const python = [process.env.HEED_PYTHON, 'python3'].filter(Boolean).find((p) => {
     try {
       execFileSync(p, ['-c', 'import numpy'], { stdio: 'ignore' });
       return true;

@@ -23,7 +23,6 @@ for (const name of available) {
   try {
     browser = await launch(name);
   } catch (error) {
-    // Playwright drives its own build of Firefox; Debian's may not speak its protocol.
     console.log(`[ SKIPPED ] ${name}: ${String(error).split('\n')[0]}`);
     ++total.skipped;
     continue;

@@ -16,7 +16,8 @@ export const available = Object.keys(browsers).filter((name) => existsSync(brows
 
 export function launch(name) {
   const { path, args } = browsers[name];
-  return playwright[name].launch({ executablePath: path, args, headless: true });
+  // Debian's Firefox speaks WebDriver BiDi; Playwright's own protocol is for its own builds.
+  return (name === 'firefox' ? playwright._bidiFirefox : playwright[name]).launch({ executablePath: path, args, headless: true });
 }
 export const scratch = mkdtempSync(join(tmpdir(), 'heed-browser-'));
 

@@ -5,7 +5,8 @@
 
 namespace heed {
 
-/// The explorer page (web/dist/explorer.html.gz) as it lies in the repository: one gzipped HTML file.
+/// The explorer page (web/dist/explorer.html.gz) as it lies in the repository: one gzipped HTML
+/// file.
 std::string_view explorer_page_gzip();
 
 /// The same, unpacked.

@@ -8,7 +8,7 @@
 #include <iostream>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/printable.h"
 
 namespace heed::app {
 

@@ -18,13 +18,13 @@ namespace {
 
 std::string reason() { return std::strerror(errno); }
 
-/// Opens a regular file for reading and gives its size.
+/// Opens a regular file for reading and sets `size`.
 int open_regular(const std::filesystem::path& path, uint64_t& size) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) {
     fail(ErrorKind::data, path.native(), "cannot be opened: {}", reason());
   }
-  check_data(!S_ISDIR(info.st_mode), path.native(), "is a folder; a file is wanted here");
+  check_data(!S_ISDIR(info.st_mode), path.native(), "is a folder; expected a file");
   check_data(S_ISREG(info.st_mode), path.native(),
              "is not a regular file (a pipe or device cannot be mapped)");
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -82,11 +82,11 @@ void MappedFile::check_not_truncated() const {
   struct stat info {};
   if (fstat(descriptor_, &info) == 0 && static_cast<uint64_t>(info.st_size) < size_) {
     fail(ErrorKind::data, path_.native(),
-         "was cut from {} to {} bytes while in use; write a new file and rename it instead", size_,
-         info.st_size);
+         "was truncated from {} to {} bytes while in use; write a new file and rename it instead",
+         size_, info.st_size);
   }
-  check_data(guard_ == nullptr || !was_cut(guard_), path_.native(),
-             "could not be read any more while in use (cut short, or an error of the disk)");
+  check_data(guard_ == nullptr || !was_truncated(guard_), path_.native(),
+             "could not be read any more while in use (truncated, or a disk error)");
 }
 
 std::string read_file(const std::filesystem::path& path, uint64_t limit) {
@@ -95,7 +95,7 @@ std::string read_file(const std::filesystem::path& path, uint64_t limit) {
   std::string text;
   if (size > limit) {
     close(descriptor);
-    fail(ErrorKind::data, path.native(), "has {} bytes; at most {} are read here", size, limit);
+    fail(ErrorKind::data, path.native(), "has {} bytes; the limit is {}", size, limit);
   }
   text.resize(size);
   size_t got = 0;
@@ -180,8 +180,8 @@ void make_folder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error || !std::filesystem::is_directory(folder)) {
-    fail(ErrorKind::runtime, folder.native(), "cannot be made: {}",
-         error ? error.message() : "something else has that name");
+    fail(ErrorKind::runtime, folder.native(), "cannot be created: {}",
+         error ? error.message() : "something else has this name");
   }
 }
 

@@ -12,8 +12,8 @@ namespace heed {
 
 struct GuardedRange;
 
-/// A regular file mapped read-only. Directories, FIFOs and devices are refused. Where another
-/// process cuts the file, what is gone reads as zeros and check_not_truncated() throws.
+/// A regular file mapped read-only. Directories, FIFOs and devices are refused. If another process
+/// truncates the file, the missing part reads as zeros and check_not_truncated() throws.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);
@@ -24,7 +24,7 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   const std::filesystem::path& path() const { return path_; }
-  /// Throws where the file is now shorter than when it was mapped, or a part could not be read.
+  /// Throws if the file is now shorter than when it was mapped, or a part could not be read.
   void check_not_truncated() const;
 
  private:
@@ -35,10 +35,10 @@ class MappedFile {
   GuardedRange* guard_ = nullptr;
 };
 
-/// Gives the pages of a mapped file's part back to the system; they come again when it is read.
+/// Returns the pages of a part of a mapped file to the system; they are loaded again on access.
 void drop_pages(std::span<const std::byte> part);
 
-/// The whole of a regular file, refused beyond `limit` bytes.
+/// Reads a whole regular file; throws if it has more than `limit` bytes.
 std::string read_file(const std::filesystem::path& path, uint64_t limit = uint64_t{1} << 40);
 
 /// Writes next to `path` under a temporary name; commit() does fsync, rename, fsync of the folder.
@@ -62,10 +62,10 @@ class AtomicFile {
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
-/// fsync of a folder, so that a rename in it survives a power cut.
+/// fsync of a folder, so that a rename in it survives a power failure.
 void sync_folder(const std::filesystem::path& folder);
 
-/// Makes the folder and its parents, with an error that names it where that fails.
+/// Creates the folder and its parents; throws an error that names it.
 void make_folder(const std::filesystem::path& folder);
 
 }  // namespace heed

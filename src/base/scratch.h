@@ -6,7 +6,8 @@
 
 namespace heed {
 
-/// Working memory of a kernel: a block of the caching allocator for the length of a scope.
+/// Scratch memory of a kernel: `count` uninitialised elements from the caching allocator, freed at
+/// the end of the scope.
 template <class T>
 class Scratch {
  public:

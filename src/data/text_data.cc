@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/checksum.h"
-#include "base/text.h"
+#include "base/printable.h"
 #include "data/shard.h"
 #include "data/share.h"
 #include "data/sources.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace heed {
 namespace {

@@ -1,7 +1,6 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "base/text.h"
 #include "io/gguf.h"
 #include "io/gguf_format.h"
 

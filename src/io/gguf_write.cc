@@ -1,5 +1,6 @@
 #include "base/check.h"
-#include "base/text.h"
+#include "base/printable.h"
+#include "base/utf8.h"
 #include "io/gguf.h"
 #include "io/gguf_format.h"
 

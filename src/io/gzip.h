@@ -9,18 +9,19 @@ namespace heed {
 
 bool is_gzip(std::string_view bytes);
 
-/// Unpacks a gzip file piece by piece; a file may be several, one after the other.
-class Unpacker {
+/// Decompresses a gzip file incrementally; a file may consist of several concatenated members.
+class GzipReader {
  public:
   /// `name` is for messages.
-  explicit Unpacker(std::string name);
-  ~Unpacker();
-  Unpacker(const Unpacker&) = delete;
-  Unpacker& operator=(const Unpacker&) = delete;
+  explicit GzipReader(std::string name);
+  ~GzipReader();
+  GzipReader(const GzipReader&) = delete;
+  GzipReader& operator=(const GzipReader&) = delete;
 
-  /// Takes from the front of `packed` and writes at most `room` bytes; gives how many.
-  size_t unpack(std::string_view& packed, char* out, size_t room);
-  /// After the last byte: refuses a file that was cut.
+  /// Consumes from the front of `packed`, writes at most `capacity` bytes to `out` and returns how
+  /// many were written.
+  size_t read(std::string_view& packed, char* out, size_t capacity);
+  /// To be called after the last byte: throws if the file is truncated.
   void finish() const;
 
  private:

@@ -27,25 +27,25 @@ DType dtype_of(uint8_t code, const std::string& file) {
     case 0x0d:
       return DType::f32;
     default:
-      fail(ErrorKind::data, file, "has IDX type {:#04x}; u8, i32 and f32 are read", code);
+      fail(ErrorKind::data, file, "has IDX type {:#04x}; u8, i32 and f32 are supported", code);
   }
 }
 
 Tensor parse_idx(std::string_view text, const std::string& file) {
   check_data(text.size() >= 4 && text[0] == 0 && text[1] == 0, file,
-             "is no IDX file: it does not start with two zero bytes");
+             "is not an IDX file: it does not start with two zero bytes");
   const DType type = dtype_of(static_cast<uint8_t>(text[2]), file);
   const auto axes = static_cast<size_t>(static_cast<uint8_t>(text[3]));
   check_data(axes >= 1 && axes <= Shape::kMaxRank && text.size() >= 4 + 4 * axes, file,
-             "claims {} axes, which is too many or more than the file holds", axes);
+             "declares {} dimensions, which is too many or more than the file holds", axes);
   Shape shape;
   uint64_t elements = 1;
   for (size_t i = 0; i < axes; ++i) {
-    const uint32_t extent = big_endian(text, 4 + 4 * i);
+    const uint32_t size = big_endian(text, 4 + 4 * i);
     check_data(
-        !__builtin_mul_overflow(elements, uint64_t{extent}, &elements) && elements <= kMaxBytes,
-        file, "claims more than {} elements", kMaxBytes);
-    shape.push_back(extent);
+        !__builtin_mul_overflow(elements, uint64_t{size}, &elements) && elements <= kMaxBytes, file,
+        "declares more than {} elements", kMaxBytes);
+    shape.push_back(size);
   }
   const std::string_view data = text.substr(4 + 4 * axes);
   const auto bytes = static_cast<uint64_t>(bytes_of(type, static_cast<int64_t>(elements)));

@@ -4,13 +4,14 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/printable.h"
 #include "io/json_document.h"
 
 namespace heed {
 namespace {
 
-/// The way from `root` to `node` as "a.b[3]". Only errors ask for it, so nothing keeps it at hand.
+/// The path from `root` to `node` as "a.b[3]". Searched for on errors only, so values need not
+/// store it.
 bool find_field(const nlohmann::json& root, const nlohmann::json* node, std::string& field) {
   if (&root == node) {
     return true;
@@ -31,7 +32,7 @@ bool find_field(const nlohmann::json& root, const nlohmann::json* node, std::str
   return false;
 }
 
-/// A value as a message shows it: short, and strings in double quotes.
+/// A value for an error message: short, strings in double quotes.
 std::string shown(const nlohmann::json& value) {
   if (value.is_object()) {
     return "an object";
@@ -59,8 +60,8 @@ void Json::refuse(const std::string& what) const {
   fail(ErrorKind::data, file(), "{} {}", name.substr(1, name.size() - 2), what);
 }
 
-void Json::wanted(std::string_view what) const {
-  refuse(fmt::format("is {}; {} is wanted", shown(*node_), what));
+void Json::expected(std::string_view what) const {
+  refuse(fmt::format("is {}; expected {}", shown(*node_), what));
 }
 
 bool Json::is_null() const { return node_->is_null(); }
@@ -74,7 +75,7 @@ bool Json::is_boolean() const { return node_->is_boolean(); }
 const std::string& Json::string_ref() const {
   const auto* text = node_->get_ptr<const std::string*>();
   if (text == nullptr) {
-    wanted("a string");
+    expected("a string");
   }
   return *text;
 }
@@ -88,7 +89,7 @@ int64_t Json::integer(int64_t low, int64_t high) const {
   if (node_->is_number_unsigned()) {
     const auto number = node_->get<uint64_t>();
     if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-      wanted("a whole number of 64 bits");
+      expected("a whole number of 64 bits");
     }
     value = static_cast<int64_t>(number);
   } else if (node_->is_number_integer()) {
@@ -97,41 +98,41 @@ int64_t Json::integer(int64_t low, int64_t high) const {
              std::trunc(node_->get<double>()) == node_->get<double>()) {
     value = static_cast<int64_t>(node_->get<double>());
   } else {
-    wanted("a whole number");
+    expected("a whole number");
   }
   if (value < low || value > high) {
-    wanted(fmt::format("a whole number from {} to {}", low, high));
+    expected(fmt::format("a whole number from {} to {}", low, high));
   }
   return value;
 }
 
 double Json::number(double low, double high) const {
   if (!node_->is_number()) {
-    wanted("a number");
+    expected("a number");
   }
   const auto value = node_->get<double>();
   if (!(value >= low && value <= high)) {
-    wanted(fmt::format("a number from {} to {}", low, high));
+    expected(fmt::format("a number from {} to {}", low, high));
   }
   return value;
 }
 
 bool Json::boolean() const {
   if (!node_->is_boolean()) {
-    wanted("true or false");
+    expected("true or false");
   }
   return node_->get<bool>();
 }
 
 std::optional<Json> Json::find(std::string_view key) const {
   if (!node_->is_object()) {
-    wanted("an object");
+    expected("an object");
   }
-  const auto place = node_->find(key);
-  if (place == node_->end() || place->is_null()) {
+  const auto member = node_->find(key);
+  if (member == node_->end() || member->is_null()) {
     return std::nullopt;
   }
-  return Json(document_, &*place);
+  return Json(document_, &*member);
 }
 
 bool Json::has(std::string_view key) const { return find(key).has_value(); }
@@ -139,8 +140,8 @@ bool Json::has(std::string_view key) const { return find(key).has_value(); }
 Json Json::at(std::string_view key) const {
   std::optional<Json> member = find(key);
   if (!member) {
-    const std::string place = node_ == &document_->root ? "" : field() + ".";
-    fail(ErrorKind::data, file(), "{}{} is missing", place, key);
+    const std::string parent = node_ == &document_->root ? "" : field() + ".";
+    fail(ErrorKind::data, file(), "{}{} is missing", parent, key);
   }
   return *member;
 }
@@ -165,24 +166,24 @@ bool Json::boolean_or(std::string_view key, bool otherwise) const {
 void Json::only(std::initializer_list<std::string_view> known) const {
   for_each([&](const std::string& key, const Json& value) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      value.refuse(fmt::format("is not known here; known are: {}", fmt::join(known, ", ")));
+      value.refuse(fmt::format("is not a known key; known keys: {}", fmt::join(known, ", ")));
     }
   });
 }
 
 size_t Json::size() const {
   if (!node_->is_array() && !node_->is_object()) {
-    wanted("an array or object");
+    expected("an array or object");
   }
   return node_->size();
 }
 
 Json Json::operator[](size_t index) const {
   if (!node_->is_array()) {
-    wanted("an array");
+    expected("an array");
   }
   if (index >= node_->size()) {
-    refuse(fmt::format("has {} elements; one more is wanted", node_->size()));
+    refuse(fmt::format("has {} elements; expected more", node_->size()));
   }
   return Json(document_, &(*node_)[index]);
 }
@@ -190,7 +191,7 @@ Json Json::operator[](size_t index) const {
 void Json::for_each(const std::function<void(const std::string&, const Json&)>& fn) const {
   const auto* members = node_->get_ptr<const nlohmann::json::object_t*>();
   if (members == nullptr) {
-    wanted("an object");
+    expected("an object");
   }
   for (const auto& [key, value] : *members) {
     fn(key, Json(document_, &value));
@@ -199,7 +200,7 @@ void Json::for_each(const std::function<void(const std::string&, const Json&)>& 
 
 std::vector<Json> Json::elements() const {
   if (!node_->is_array()) {
-    wanted("an array");
+    expected("an array");
   }
   std::vector<Json> all;
   all.reserve(node_->size());

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "base/samples.h"
+#include "base/dropout_streams.h"
 #include "heed/random.h"
 #include "kernels/types.h"
 

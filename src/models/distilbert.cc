@@ -1,5 +1,5 @@
 #include "base/check.h"
-#include "base/samples.h"
+#include "base/dropout_streams.h"
 #include "models/common.h"
 #include "models/heads.h"
 #include "models/registry.h"

@@ -1,7 +1,7 @@
 #include "models/forward.h"
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/printable.h"
 
 namespace heed {
 namespace {

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "base/samples.h"
+#include "base/dropout_streams.h"
 #include "models/common.h"
 #include "models/cross_decoder.h"
 #include "models/heads.h"

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "base/samples.h"
+#include "base/dropout_streams.h"
 #include "models/encoder_decoder.h"
 #include "models/layers.h"
 #include "models/registry.h"

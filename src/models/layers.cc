@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "base/check.h"
-#include "base/samples.h"
+#include "base/dropout_streams.h"
 
 namespace heed {
 

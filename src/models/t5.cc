@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "base/samples.h"
+#include "base/dropout_streams.h"
 #include "heed/attention_layers.h"
 #include "models/encoder_decoder.h"
 #include "models/registry.h"

@@ -1,5 +1,5 @@
 #include "base/check.h"
-#include "base/samples.h"
+#include "base/dropout_streams.h"
 #include "heed/nn.h"
 #include "heed/precision.h"
 

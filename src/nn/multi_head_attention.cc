@@ -1,6 +1,6 @@
 #include "base/check.h"
+#include "base/dropout_streams.h"
 #include "base/parallel.h"
-#include "base/samples.h"
 #include "heed/nn.h"
 
 namespace heed {

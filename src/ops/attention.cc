@@ -2,7 +2,7 @@
 
 #include "autograd/node.h"
 #include "base/check.h"
-#include "base/samples.h"
+#include "base/dropout_streams.h"
 #include "heed/ops.h"
 #include "ops/attention_problem.h"
 #include "tensor/dispatch.h"

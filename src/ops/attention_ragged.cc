@@ -1,7 +1,7 @@
 #include "autograd/node.h"
 #include "base/check.h"
+#include "base/dropout_streams.h"
 #include "base/parallel.h"
-#include "base/samples.h"
 #include "heed/attention.h"
 #include "heed/ops.h"
 #include "ops/attention_problem.h"

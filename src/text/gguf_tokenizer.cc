@@ -3,7 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/printable.h"
+#include "base/utf8.h"
 #include "io/gguf.h"
 #include "text/legacy_files.h"
 #include "text/spm.h"

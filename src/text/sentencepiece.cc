@@ -5,7 +5,8 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "base/text.h"
+#include "base/printable.h"
+#include "base/utf8.h"
 #include "text/spm.h"
 #include "text/tokenizer_impl.h"
 

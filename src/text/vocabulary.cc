@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/printable.h"
 
 namespace heed::text {
 

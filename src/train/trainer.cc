@@ -6,8 +6,8 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/dropout_streams.h"
 #include "base/file.h"
-#include "base/samples.h"
 #include "heed/optim.h"
 #include "heed/train.h"
 #include "train/data_parallel.h"

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "base/samples.h"
+#include "base/dropout_streams.h"
 #include "heed/attention.h"
 #include "heed/error.h"
 #include "heed/ops.h"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "base/samples.h"
+#include "base/dropout_streams.h"
 #include "heed/attention.h"
 #include "heed/error.h"
 #include "heed/ops.h"

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/printable.h"
 #include "heed/ops.h"
 #include "io/json.h"
 #include "models/gguf/model.h"

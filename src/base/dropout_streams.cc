@@ -1,4 +1,4 @@
-#include "base/samples.h"
+#include "base/dropout_streams.h"
 
 namespace heed {
 namespace {

@@ -1,6 +1,4 @@
-#include "base/text.h"
-
-#include <fmt/format.h>
+#include "base/utf8.h"
 
 #include <cstdint>
 
@@ -32,22 +30,6 @@ Utf8Start utf8_start(std::string_view text) {
 size_t utf8_sequence(std::string_view text) {
   const Utf8Start start = utf8_start(text);
   return start.whole ? start.bytes : 0;
-}
-
-std::string quote(std::string_view name, size_t limit) {
-  std::string text = "'";
-  while (!name.empty() && text.size() <= limit) {
-    const size_t length = utf8_sequence(name);
-    const auto byte = static_cast<uint8_t>(name[0]);
-    if (length == 0 || byte < 0x20 || byte == 0x7f) {
-      text += fmt::format("\\x{:02x}", byte);
-      name.remove_prefix(1);
-    } else {
-      text += name.substr(0, length);
-      name.remove_prefix(length);
-    }
-  }
-  return text + (name.empty() ? "'" : "…'");
 }
 
 bool is_valid_utf8(std::string_view text) {

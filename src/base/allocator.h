@@ -4,9 +4,8 @@
 
 namespace heed {
 
-/// Caching allocator for tensors. Freed blocks are kept and reused, so a training step after the
-/// first touches no new page. Small blocks are cached by size class; blocks of 1 MiB or more come
-/// from an Arena. Thread-safe. Throws std::bad_alloc.
+/// Blocks for tensors. Freed blocks are kept and handed out again, so that a training step after
+/// the first touches no new page: small ones by size class, from 1 MiB on in an Arena. Thread-safe.
 void* allocate_block(int64_t bytes);
 void free_block(void* block, int64_t bytes);
 

@@ -7,17 +7,17 @@
 
 namespace heed {
 
-/// Best-fit allocator for large blocks, carved from segments that request huge pages. A freed block
-/// merges with its free neighbours, so the memory of a step's activations serves its gradients.
-/// Not thread-safe.
+/// Large blocks, cut from segments of memory that ask for huge pages. A freed block joins its free
+/// neighbours, and the smallest free range that is large enough is cut for the next one: what a
+/// step's activations leave serves its gradients. Not thread-safe.
 class Arena {
  public:
-  /// Returns null if the system has no memory left. Sizes are multiples of the page size.
+  /// Null where the system has no memory left. Sizes are whole pages.
   void* take(int64_t bytes);
   void give(void* block, int64_t bytes);
-  /// Returns all free ranges to the system.
+  /// Gives all free ranges back to the system.
   void release();
-  /// Bytes obtained from the system, in use or free.
+  /// Bytes asked of the system: in use or free.
   int64_t mapped() const { return mapped_; }
 
  private:

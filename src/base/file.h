@@ -8,6 +8,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/file_descriptor.h"
+#include "base/output_file.h"
+
 namespace heed {
 
 struct GuardedRange;
@@ -29,7 +32,7 @@ class MappedFile {
 
  private:
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  FileDescriptor descriptor_;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
   GuardedRange* guard_ = nullptr;
@@ -40,30 +43,6 @@ void drop_pages(std::span<const std::byte> part);
 
 /// Reads a whole regular file; throws if it has more than `limit` bytes.
 std::string read_file(const std::filesystem::path& path, uint64_t limit = uint64_t{1} << 40);
-
-/// Writes next to `path` under a temporary name; commit() does fsync, rename, fsync of the folder.
-/// Without commit() the destructor removes the temporary. The old file stays whole until then.
-class AtomicFile {
- public:
-  explicit AtomicFile(const std::filesystem::path& path);
-  ~AtomicFile();
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
-
-  void write(const void* data, size_t bytes);
-  void write(std::string_view text) { write(text.data(), text.size()); }
-  void commit();
-
- private:
-  std::filesystem::path path_;
-  std::filesystem::path temporary_;
-  int descriptor_ = -1;
-};
-
-void write_file_atomically(const std::filesystem::path& path, std::string_view text);
-
-/// fsync of a folder, so that a rename in it survives a power failure.
-void sync_folder(const std::filesystem::path& folder);
 
 /// Creates the folder and its parents; throws an error that names it.
 void make_folder(const std::filesystem::path& folder);

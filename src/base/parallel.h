@@ -37,14 +37,14 @@ void parallel_ranges(int64_t count, int64_t grain, Fn&& fn) {
 /// True on a thread that is running a tile.
 bool inside_parallel();
 
-/// While one lives, parallel loops started by this thread run on this thread only. Meant for work
-/// that finishes sooner than another thread could be woken.
-class SingleThreadedScope {
+/// While one lives, loops of this thread run on it alone: for work that is done sooner than another
+/// thread could be woken.
+class Alone {
  public:
-  SingleThreadedScope();
-  ~SingleThreadedScope();
-  SingleThreadedScope(const SingleThreadedScope&) = delete;
-  SingleThreadedScope& operator=(const SingleThreadedScope&) = delete;
+  Alone();
+  ~Alone();
+  Alone(const Alone&) = delete;
+  Alone& operator=(const Alone&) = delete;
 
  private:
   bool before_;

@@ -6,8 +6,7 @@
 
 namespace heed {
 
-/// Scratch memory of a kernel: `count` uninitialised elements from the caching allocator, freed at
-/// the end of the scope.
+/// Working memory of a kernel: a block of the caching allocator for the length of a scope.
 template <class T>
 class Scratch {
  public:

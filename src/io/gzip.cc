@@ -49,8 +49,21 @@ size_t GzipReader::read(std::string_view& packed, char* out, size_t capacity) {
   check_data(status == Z_OK || status == Z_STREAM_END || starved, name_,
              "is a corrupt or truncated gzip file");
   packed.remove_prefix(given - zlib.avail_in);
+  check_expansion(given - zlib.avail_in, made);
   stream_->ended = status == Z_STREAM_END;
   return made;
+}
+
+void GzipReader::check_expansion(size_t consumed, size_t produced) {
+  constexpr uint64_t kAlwaysAllowed = uint64_t{64} << 20;
+  constexpr uint64_t kLargestRatio = 128;
+  consumed_ += consumed;
+  produced_ += produced;
+  check_data(
+      produced_ <= kAlwaysAllowed || produced_ / kLargestRatio <= consumed_, name_,
+      "decompresses to more than {} bytes from {}: refused as a decompression bomb; decompress "
+      "it yourself if you trust it",
+      produced_, consumed_);
 }
 
 void GzipReader::finish() const {
@@ -63,8 +76,8 @@ std::string gunzip(std::string_view bytes, const std::string& name, uint64_t lim
   std::string out;
   for (;;) {
     const size_t filled = out.size();
-    out.resize(filled + kChunk);
-    const size_t made = reader.read(bytes, out.data() + filled, kChunk);
+    out.resize(filled + std::min<uint64_t>(kChunk, limit - filled + 1));
+    const size_t made = reader.read(bytes, out.data() + filled, out.size() - filled);
     out.resize(filled + made);
     check_data(out.size() <= limit, name, "decompresses to more than {} bytes", limit);
     if (made == 0 && bytes.empty()) {

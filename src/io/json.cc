@@ -60,7 +60,7 @@ void Json::refuse(const std::string& what) const {
   fail(ErrorKind::data, file(), "{} {}", name.substr(1, name.size() - 2), what);
 }
 
-void Json::expected(std::string_view what) const {
+void Json::wanted(std::string_view what) const {
   refuse(fmt::format("is {}; expected {}", shown(*node_), what));
 }
 
@@ -75,7 +75,7 @@ bool Json::is_boolean() const { return node_->is_boolean(); }
 const std::string& Json::string_ref() const {
   const auto* text = node_->get_ptr<const std::string*>();
   if (text == nullptr) {
-    expected("a string");
+    wanted("a string");
   }
   return *text;
 }
@@ -89,7 +89,7 @@ int64_t Json::integer(int64_t low, int64_t high) const {
   if (node_->is_number_unsigned()) {
     const auto number = node_->get<uint64_t>();
     if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-      expected("a whole number of 64 bits");
+      wanted("a whole number of 64 bits");
     }
     value = static_cast<int64_t>(number);
   } else if (node_->is_number_integer()) {
@@ -98,35 +98,35 @@ int64_t Json::integer(int64_t low, int64_t high) const {
              std::trunc(node_->get<double>()) == node_->get<double>()) {
     value = static_cast<int64_t>(node_->get<double>());
   } else {
-    expected("a whole number");
+    wanted("a whole number");
   }
   if (value < low || value > high) {
-    expected(fmt::format("a whole number from {} to {}", low, high));
+    wanted(fmt::format("a whole number from {} to {}", low, high));
   }
   return value;
 }
 
 double Json::number(double low, double high) const {
   if (!node_->is_number()) {
-    expected("a number");
+    wanted("a number");
   }
   const auto value = node_->get<double>();
   if (!(value >= low && value <= high)) {
-    expected(fmt::format("a number from {} to {}", low, high));
+    wanted(fmt::format("a number from {} to {}", low, high));
   }
   return value;
 }
 
 bool Json::boolean() const {
   if (!node_->is_boolean()) {
-    expected("true or false");
+    wanted("true or false");
   }
   return node_->get<bool>();
 }
 
 std::optional<Json> Json::find(std::string_view key) const {
   if (!node_->is_object()) {
-    expected("an object");
+    wanted("an object");
   }
   const auto member = node_->find(key);
   if (member == node_->end() || member->is_null()) {
@@ -173,14 +173,14 @@ void Json::only(std::initializer_list<std::string_view> known) const {
 
 size_t Json::size() const {
   if (!node_->is_array() && !node_->is_object()) {
-    expected("an array or object");
+    wanted("an array or object");
   }
   return node_->size();
 }
 
 Json Json::operator[](size_t index) const {
   if (!node_->is_array()) {
-    expected("an array");
+    wanted("an array");
   }
   if (index >= node_->size()) {
     refuse(fmt::format("has {} elements; expected more", node_->size()));
@@ -191,7 +191,7 @@ Json Json::operator[](size_t index) const {
 void Json::for_each(const std::function<void(const std::string&, const Json&)>& fn) const {
   const auto* members = node_->get_ptr<const nlohmann::json::object_t*>();
   if (members == nullptr) {
-    expected("an object");
+    wanted("an object");
   }
   for (const auto& [key, value] : *members) {
     fn(key, Json(document_, &value));
@@ -200,7 +200,7 @@ void Json::for_each(const std::function<void(const std::string&, const Json&)>& 
 
 std::vector<Json> Json::elements() const {
   if (!node_->is_array()) {
-    expected("an array");
+    wanted("an array");
   }
   std::vector<Json> all;
   all.reserve(node_->size());

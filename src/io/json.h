@@ -17,16 +17,16 @@
 namespace heed {
 
 /// A value of a parsed JSON (or TOML) text. A cheap handle: copies share the document. Getters
-/// check type and range and throw kind data with file, field and what was expected: `config.json:
-/// text_config.n_head is "abc"; expected a whole number`.
+/// check type and range and throw kind data with file, field and what is wanted: `config.json:
+/// text_config.n_head is "abc"; a whole number is wanted`.
 class Json {
  public:
-  /// Parses all of `text`. Refuses text beyond the limits, invalid UTF-8, a duplicate key in an
-  /// object, and anything after the value. `file` is the name in messages.
+  /// Parses all of `text`. Refuses what lies beyond the limits, bad UTF-8, a key that comes twice
+  /// in an object, and anything after the value. `file` is the name in messages.
   static Json parse(std::string_view text, const std::string& file, const JsonLimits& limits = {});
   static Json read(const std::filesystem::path& path, const JsonLimits& limits = {},
                    uint64_t max_bytes = uint64_t{512} << 20);
-  /// Wraps a document that was built elsewhere.
+  /// Takes a document that something else has made.
   static Json adopt(nlohmann::json&& value, const std::string& file);
 
   bool is_null() const;
@@ -48,8 +48,8 @@ class Json {
 
   /// Members of an object. null counts as absent, as Hugging Face's configurations mean it.
   bool has(std::string_view key) const;
-  Json at(std::string_view key) const;                   ///< throws if it is absent
-  std::optional<Json> find(std::string_view key) const;  ///< nullopt if it is absent
+  Json at(std::string_view key) const;                   ///< throws where it is absent
+  std::optional<Json> find(std::string_view key) const;  ///< nothing where it is absent
   std::string string(std::string_view key) const { return at(key).string(); }
   int64_t integer(std::string_view key, int64_t low, int64_t high) const {
     return at(key).integer(low, high);
@@ -62,7 +62,7 @@ class Json {
   int64_t integer_or(std::string_view key, int64_t otherwise, int64_t low, int64_t high) const;
   double number_or(std::string_view key, double otherwise, double low, double high) const;
   bool boolean_or(std::string_view key, bool otherwise) const;
-  /// Throws if the object has a key that is not listed, and names the known ones.
+  /// Throws where the object has a key that is not among these, and names them.
   void only(std::initializer_list<std::string_view> known) const;
 
   /// Elements of an array or members of an object (these in the order of their keys).
@@ -78,14 +78,14 @@ class Json {
   /// Throws `file: field <what>`.
   [[noreturn]] void refuse(const std::string& what) const;
   std::string dump(int indent = -1) const;
-  /// The underlying value, for what the getters do not cover.
+  /// For what the getters do not cover.
   const nlohmann::json& raw() const { return *node_; }
 
  private:
   struct Document;
   Json(std::shared_ptr<const Document> document, const nlohmann::json* node)
       : document_(std::move(document)), node_(node) {}
-  [[noreturn]] void expected(std::string_view what) const;
+  [[noreturn]] void wanted(std::string_view what) const;
 
   std::shared_ptr<const Document> document_;
   const nlohmann::json* node_ = nullptr;

@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "io/json.h"
 #include "io/json_document.h"
+#include "io/json_problem.h"
 #include "io/json_split.h"
 
 namespace heed {
@@ -42,7 +43,7 @@ class Builder {
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) {
     // The library's text may quote the whole of a bad token.
     fail(ErrorKind::data, file_, "is not valid JSON at byte {}: {}", position,
-         quote(error.what(), 200));
+         json_problem(error.what()));
   }
 
  private:

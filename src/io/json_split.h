@@ -10,16 +10,15 @@
 
 namespace heed {
 
-/// A tokenizer.json whose vocabulary and merges are flat lists instead of JSON values: building a
-/// tree of their hundred thousand values would take longer than the rest of loading.
+/// A tokenizer.json whose vocabulary and merges are lists instead of parts of the tree: a tree of
+/// their hundred thousand values costs more time than all the rest of loading.
 struct SplitJson {
-  Json rest;                                                ///< with {} and [] in place of the two
+  Json rest;                                                ///< with {} and [] in their places
   std::vector<std::pair<std::string, int32_t>> vocabulary;  ///< model.vocab: token and id
   std::vector<std::pair<std::string, std::string>> merges;  ///< model.merges, "a b" or ["a", "b"]
 };
 
-/// Returns nullopt if a part is missing or has another form; Json::parse() gives a better error
-/// then.
+/// Nothing where a part is missing or not of this kind: what Json::parse() gives then tells more.
 std::optional<SplitJson> split_tokenizer_json(std::string_view text, const std::string& file);
 
 }  // namespace heed

@@ -11,7 +11,7 @@ namespace heed {
 /// Appends `text` as a JSON string with its quotes; bytes that are not UTF-8 become U+FFFD.
 void append_json_string(std::string& out, std::string_view text);
 /// Appends the shortest number that reads back as `value`, always with a point or an exponent; null
-/// if it is not finite, as JSON has no such number.
+/// where it is not finite, as JSON has no such number.
 void append_json_number(std::string& out, double value);
 
 /// Writes JSON in the order of the calls: objects and arrays may hold millions of values, and
@@ -44,7 +44,7 @@ class JsonWriter {
     return end_array();
   }
   JsonWriter& null() { return raw("null"); }
-  /// Appends JSON text as it is.
+  /// A piece of JSON made elsewhere.
   JsonWriter& raw(std::string_view json);
 
   template <class T>

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/printable.h"
 #include "io/json_limits.h"
+#include "io/json_problem.h"
 
 namespace heed {
 namespace {
@@ -144,7 +145,7 @@ class HeaderReader {
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) {
     // The library's text may quote the whole of a bad token.
     fail(ErrorKind::data, file_, "the header is not valid JSON at its byte {}: {}", position,
-         quote(error.what(), 200));
+         json_problem(error.what()));
   }
 
  private:

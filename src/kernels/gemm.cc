@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/parallel.h"
 #include "base/prefetch.h"
+#include "base/parallel.h"
 #include "base/scratch.h"
 #include "kernels/quantize.h"
 #include "kernels/quantized_gemm.h"
@@ -320,9 +320,9 @@ void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, voi
     return;
   }
   constexpr double kSmall = 65536;  // multiplications: about two microseconds
-  std::optional<SingleThreadedScope> single_threaded;
+  std::optional<Alone> alone;
   if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= kSmall) {
-    single_threaded.emplace();
+    alone.emplace();
   }
   constexpr int64_t kDecoding = 32;  // rows
   if (m <= kDecoding && !inside_parallel()) {

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -204,15 +205,23 @@ void open_standard_files() {
   }
 }
 
-/// Exit code after `code`, which is not known to have been printed yet.
+/// True if stdout is a pipe or socket that nobody reads from any more.
+bool reader_is_gone() {
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+/// The exit code once stdout is flushed. A reader that left early, as `| head -1` does, had what it
+/// wanted.
 int finish(int code) {
   errno = 0;
   const bool flushed = std::fflush(stdout) == 0;
-  if ((flushed && std::ferror(stdout) == 0) || errno == EPIPE) {
+  const int why = errno;
+  if ((flushed && std::ferror(stdout) == 0) || why == EPIPE || reader_is_gone()) {
     return code;
   }
-  std::fprintf(stderr, "heed: stdout: cannot be written%s%s\n", errno == 0 ? "" : ": ",
-               errno == 0 ? "" : std::strerror(errno));
+  std::fprintf(stderr, "heed: stdout: cannot be written%s%s\n", why == 0 ? "" : ": ",
+               why == 0 ? "" : std::strerror(why));
   return code == 0 ? 1 : code;
 }
 

@@ -243,8 +243,15 @@ void sync_folder(const fs::path& folder) {
     }
     fail(ErrorKind::runtime, folder.native(), "cannot be opened: {}", reason());
   }
-  fsync(descriptor);  // some file systems refuse this on folders; the rename itself is done
+  int synced = fsync(descriptor);
+  while (synced != 0 && errno == EINTR) {
+    synced = fsync(descriptor);
+  }
+  const int why = errno;
   close(descriptor);
+  if (synced != 0 && why != EINVAL && why != ENOTSUP && why != EROFS) {  // refused on folders
+    fail(ErrorKind::runtime, folder.native(), "cannot be synced: {}", std::strerror(why));
+  }
 }
 
 }  // namespace heed

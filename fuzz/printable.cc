@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "fuzz/target.h"
 
 /// Whatever goes in, a printable line comes out.

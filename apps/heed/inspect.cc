@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "base/check.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "heed/autograd.h"
 #include "heed/inspect_run.h"
 #include "heed/language.h"

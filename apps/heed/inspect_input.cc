@@ -2,7 +2,7 @@
 #include <filesystem>
 
 #include "base/check.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "heed/generate.h"
 #include "heed/image.h"
 #include "heed/image_input.h"

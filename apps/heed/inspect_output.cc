@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "heed/inspect_view.h"
 #include "heed/io.h"
 #include "heed/open.h"

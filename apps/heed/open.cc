@@ -8,7 +8,7 @@
 #include <iostream>
 
 #include "base/check.h"
-#include "base/printable.h"
+#include "base/text.h"
 
 namespace heed::app {
 

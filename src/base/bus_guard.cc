@@ -15,7 +15,7 @@ namespace heed {
 struct GuardedRange {
   std::atomic<uintptr_t> begin{0};
   std::atomic<uintptr_t> end{0};  // 0: free
-  std::atomic<bool> truncated{false};
+  std::atomic<bool> cut{false};
   GuardedRange* next = nullptr;
   std::function<void()> check;  // under the lock
 };
@@ -46,7 +46,7 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
       void* zeros = mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
       if (zeros != MAP_FAILED) {
-        range->truncated.store(true);
+        range->cut.store(true);
         return;
       }
     }
@@ -78,7 +78,7 @@ GuardedRange* guard_range(const void* begin, size_t bytes, std::function<void()>
     range->next = g_first.load();
     g_first.store(range);
   }
-  range->truncated.store(false);
+  range->cut.store(false);
   range->check = std::move(check);
   range->begin.store(reinterpret_cast<uintptr_t>(begin));
   range->end.store(reinterpret_cast<uintptr_t>(begin) + bytes);
@@ -91,7 +91,7 @@ void release_range(GuardedRange* range) {
   range->check = nullptr;
 }
 
-bool was_truncated(const GuardedRange* range) { return range->truncated.load(); }
+bool was_cut(const GuardedRange* range) { return range->cut.load(); }
 
 void check_guarded_ranges() {
   const std::lock_guard lock(g_lock);

@@ -7,17 +7,17 @@ namespace heed {
 
 struct GuardedRange;
 
-/// Reading a mapped page that was truncated from its file raises SIGBUS. In a guarded range the
-/// signal handler, installed by the first call, maps zero pages over the rest of the range and
-/// marks it as truncated. Faults elsewhere go to the handler that was installed before. See
-/// docs/adr/0010-truncated-files.md.
+/// Touching a mapped page that its file no longer has raises SIGBUS. A guarded range turns that
+/// into zeros and a mark: the handler, installed by the first call, maps zero pages over the rest
+/// of the range. Faults elsewhere go to whoever handled SIGBUS before. See
+/// docs/adr/0010-cut-files.md.
 GuardedRange* guard_range(const void* begin, size_t bytes, std::function<void()> check);
-/// Must be called before the range is unmapped.
+/// To be called before the range is unmapped.
 void release_range(GuardedRange* range);
-/// True if a page of the range was found missing.
-bool was_truncated(const GuardedRange* range);
+/// True where a page of the range was found missing.
+bool was_cut(const GuardedRange* range);
 
-/// Runs the `check` of every guarded range; the first exception ends the loop.
+/// Runs the `check` of every range there is; one that throws ends it.
 void check_guarded_ranges();
 
 }  // namespace heed

@@ -10,6 +10,7 @@
 
 #include "base/bus_guard.h"
 #include "base/check.h"
+#include "base/file_descriptor.h"
 #include "base/parallel.h"
 
 namespace heed {
@@ -54,12 +55,13 @@ void drop_pages(std::span<const std::byte> part) {
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   uint64_t size = 0;
-  descriptor_ = open_regular(path, size);
+  FileDescriptor descriptor = open_regular(path, size);
   size_ = size;
   if (size_ == 0) {
+    descriptor_ = descriptor.release();
     return;
   }
-  void* address = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor_.get(), 0);
+  void* address = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
   if (address == MAP_FAILED) {
     fail(ErrorKind::data, path.native(), "cannot be mapped: {}", reason());
   }
@@ -70,6 +72,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
     munmap(address, size_);
     throw;
   }
+  descriptor_ = descriptor.release();
 }
 
 MappedFile::~MappedFile() {
@@ -78,16 +81,17 @@ MappedFile::~MappedFile() {
     drop_pages(bytes());  // on all threads; munmap() alone takes 13 ms for 500 MB
     munmap(const_cast<std::byte*>(data_), size_);
   }
+  close(descriptor_);
 }
 
 void MappedFile::check_not_truncated() const {
   struct stat info {};
-  if (fstat(descriptor_.get(), &info) == 0 && static_cast<uint64_t>(info.st_size) < size_) {
+  if (fstat(descriptor_, &info) == 0 && static_cast<uint64_t>(info.st_size) < size_) {
     fail(ErrorKind::data, path_.native(),
          "was truncated from {} to {} bytes while in use; write a new file and rename it instead",
          size_, info.st_size);
   }
-  check_data(guard_ == nullptr || !was_truncated(guard_), path_.native(),
+  check_data(guard_ == nullptr || !was_cut(guard_), path_.native(),
              "could not be read any more while in use (truncated, or a disk error)");
 }
 

@@ -8,15 +8,12 @@
 #include <string>
 #include <string_view>
 
-#include "base/file_descriptor.h"
-#include "base/output_file.h"
-
 namespace heed {
 
 struct GuardedRange;
 
-/// A regular file mapped read-only. Directories, FIFOs and devices are refused. If another process
-/// truncates the file, the missing part reads as zeros and check_not_truncated() throws.
+/// A regular file mapped read-only. Directories, FIFOs and devices are refused. Where another
+/// process cuts the file, what is gone reads as zeros and check_not_truncated() throws.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);
@@ -27,24 +24,48 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   const std::filesystem::path& path() const { return path_; }
-  /// Throws if the file is now shorter than when it was mapped, or a part could not be read.
+  /// Throws where the file is now shorter than when it was mapped, or a part could not be read.
   void check_not_truncated() const;
 
  private:
   std::filesystem::path path_;
-  FileDescriptor descriptor_;
+  int descriptor_ = -1;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
   GuardedRange* guard_ = nullptr;
 };
 
-/// Returns the pages of a part of a mapped file to the system; they are loaded again on access.
+/// Gives the pages of a mapped file's part back to the system; they come again when it is read.
 void drop_pages(std::span<const std::byte> part);
 
-/// Reads a whole regular file; throws if it has more than `limit` bytes.
+/// The whole of a regular file, refused beyond `limit` bytes.
 std::string read_file(const std::filesystem::path& path, uint64_t limit = uint64_t{1} << 40);
 
-/// Creates the folder and its parents; throws an error that names it.
+/// Writes next to `path` under a temporary name; commit() does fsync, rename, fsync of the folder.
+/// Without commit() the destructor removes the temporary. The old file stays whole until then.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::filesystem::path& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(const void* data, size_t bytes);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  void commit();
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int descriptor_ = -1;
+};
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+/// fsync of a folder, so that a rename in it survives a power cut.
+void sync_folder(const std::filesystem::path& folder);
+
+/// Makes the folder and its parents, with an error that names it where that fails.
 void make_folder(const std::filesystem::path& folder);
 
 }  // namespace heed

@@ -10,9 +10,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <iterator>
 
 #include "base/check.h"
+#include "base/file.h"
+#include "base/file_descriptor.h"
 
 namespace heed {
 namespace {
@@ -49,23 +50,24 @@ struct TemporarySlot {
 };
 TemporarySlot g_slots[64];
 
-int register_temporary(const fs::path& path) {
+void register_temporary(const fs::path& path) {
   const std::string& name = path.native();
-  for (int i = 0; name.size() < sizeof(TemporarySlot::path) && i < std::ssize(g_slots); ++i) {
+  for (TemporarySlot& slot : g_slots) {
     int unused = 0;
-    if (g_slots[i].state.compare_exchange_strong(unused, 1)) {
-      std::memcpy(g_slots[i].path, name.c_str(), name.size() + 1);
-      g_slots[i].state.store(2);
-      return i;
+    if (name.size() < sizeof slot.path && slot.state.compare_exchange_strong(unused, 1)) {
+      std::memcpy(slot.path, name.c_str(), name.size() + 1);
+      slot.state.store(2);
+      return;
     }
   }
-  return -1;
 }
 
-void unregister_temporary(int& slot) {
-  if (slot >= 0) {
-    g_slots[slot].state.store(0);
-    slot = -1;
+void unregister_temporary(const fs::path& path) {
+  for (TemporarySlot& slot : g_slots) {
+    if (slot.state.load() == 2 && path.native() == slot.path) {
+      slot.state.store(0);
+      return;
+    }
   }
 }
 
@@ -96,6 +98,22 @@ fs::path follow_links(fs::path path, bool& descriptor_link) {
   fail(ErrorKind::runtime, path.native(), "cannot be written: too many symbolic links");
 }
 
+int sync(int descriptor) {
+  int result = fsync(descriptor);
+  while (result != 0 && errno == EINTR) {
+    result = fsync(descriptor);
+  }
+  return result;
+}
+
+/// FIFOs, devices, and on some file systems folders.
+bool cannot_be_synced(int error) { return error == EINVAL || error == ENOTSUP || error == EROFS; }
+
+[[noreturn]] void fail_writing(const fs::path& path, bool replaces, std::string_view why) {
+  fail(ErrorKind::runtime, path.native(), "writing failed: {}{}", why,
+       replaces ? "; the old file is kept" : "");
+}
+
 }  // namespace
 
 fs::path temporary_name(const fs::path& path) {
@@ -111,80 +129,71 @@ bool is_temporary_file(const fs::path& path) {
          name.find_first_not_of("0123456789abcdef", mark + kMark.size()) == std::string::npos;
 }
 
-AtomicFile::AtomicFile(const fs::path& path) : path_(path) {
+namespace {
+
+/// Creates a file that nobody else can have created or linked there before, and locks it: the lock
+/// tells a file that is being written from one that a killed process left.
+FileDescriptor open_temporary(const fs::path& target, mode_t mode, fs::path& name) {
+  constexpr int kAttempts = 16;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    name = temporary_name(target);
+    FileDescriptor opened(
+        open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    if (opened.is_open()) {
+      flock(opened.get(), LOCK_EX | LOCK_NB);
+      return opened;
+    }
+    if (errno != EEXIST) {
+      break;
+    }
+  }
+  fail(ErrorKind::runtime, target.native(), "cannot be written: {}", reason());
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(const fs::path& path) {
   bool descriptor_link = false;
-  target_ = follow_links(path, descriptor_link);
+  path_ = follow_links(path, descriptor_link);
   struct stat info {};
-  const bool exists = stat(target_.c_str(), &info) == 0;
+  const bool exists = stat(path_.c_str(), &info) == 0;
   if (!exists && errno != ENOENT) {
     fail(ErrorKind::runtime, path.native(), "cannot be written: {}", reason());
   }
   check(!exists || !S_ISDIR(info.st_mode), path.native(), "is a folder; expected a file");
   if (descriptor_link || (exists && !S_ISREG(info.st_mode))) {
-    descriptor_ = open(target_.c_str(), O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC);
+    descriptor_ = open(path_.c_str(), O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC);
     if (descriptor_ < 0) {
       fail(ErrorKind::runtime, path.native(), "cannot be written: {}", reason());
     }
-    return;
+    return;  // written through: no temporary
   }
-  if (exists && access(target_.c_str(), W_OK) != 0) {
+  if (exists && access(path_.c_str(), W_OK) != 0) {
     fail(ErrorKind::runtime, path.native(), "cannot be written: {}", reason());
   }
-  open_temporary(exists ? 0600 : 0666);
+  FileDescriptor opened = open_temporary(path_, exists ? 0600 : 0666, temporary_);
   if (exists) {
-    // Without the right to give a file away, it belongs to the writer; then nobody gains access.
-    const bool same_owner = fchown(descriptor_, info.st_uid, info.st_gid) == 0;
-    const mode_t mode = info.st_mode & (same_owner ? 07777 : 0777);
-    if (fchmod(descriptor_, mode) != 0) {
+    // Without the right to give a file away it belongs to the writer; then nobody gains access.
+    const bool same_owner = fchown(opened.get(), info.st_uid, info.st_gid) == 0;
+    if (fchmod(opened.get(), info.st_mode & (same_owner ? 07777 : 0777)) != 0) {
       const std::string why = reason();
-      close(descriptor_);
       unlink(temporary_.c_str());
-      unregister_temporary(slot_);
       fail(ErrorKind::runtime, path.native(), "cannot be written: {}", why);
     }
   }
-}
-
-void AtomicFile::open_temporary(mode_t mode) {
-  constexpr int kAttempts = 16;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    temporary_ = temporary_name(target_);
-    descriptor_ =
-        open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    if (descriptor_ >= 0 || errno != EEXIST) {
-      break;
-    }
-  }
-  if (descriptor_ >= 0) {
-    flock(descriptor_, LOCK_EX | LOCK_NB);  // tells a file in work from a killed process's
-    slot_ = register_temporary(fs::absolute(temporary_));
-  }
-  if (descriptor_ < 0) {
-    fail(ErrorKind::runtime, path_.native(), "cannot be written: {}", reason());
-  }
+  temporary_ = fs::absolute(temporary_);
+  register_temporary(temporary_);
+  descriptor_ = opened.release();
 }
 
 AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) {
     close(descriptor_);
-    if (replaces()) {
+    if (!temporary_.empty()) {
       unlink(temporary_.c_str());
+      unregister_temporary(temporary_);
     }
   }
-  unregister_temporary(slot_);
-}
-
-void remove_open_temporaries() noexcept {
-  for (TemporarySlot& slot : g_slots) {
-    if (slot.state.load() == 2) {
-      unlink(slot.path);
-    }
-  }
-}
-
-void AtomicFile::fail_writing(std::string_view why) const {
-  fail(ErrorKind::runtime, path_.native(), "writing failed: {}{}", why,
-       replaces() ? "; the old file is kept" : "");
 }
 
 void AtomicFile::write(const void* data, size_t bytes) {
@@ -195,7 +204,7 @@ void AtomicFile::write(const void* data, size_t bytes) {
       continue;
     }
     if (n <= 0) {
-      fail_writing(n < 0 ? reason() : "short write");
+      fail_writing(path_, !temporary_.empty(), n < 0 ? reason() : "short write");
     }
     next += n;
     bytes -= static_cast<size_t>(n);
@@ -203,30 +212,35 @@ void AtomicFile::write(const void* data, size_t bytes) {
 }
 
 void AtomicFile::commit() {
-  int synced = fsync(descriptor_);
-  while (synced != 0 && errno == EINTR) {
-    synced = fsync(descriptor_);
-  }
-  if (synced != 0 && (replaces() || (errno != EINVAL && errno != EROFS && errno != ENOTSUP))) {
-    fail_writing(reason());  // FIFOs and devices cannot be synced
+  const bool replaces = !temporary_.empty();
+  if (sync(descriptor_) != 0 && (replaces || !cannot_be_synced(errno))) {
+    fail_writing(path_, replaces, reason());
   }
   const int descriptor = descriptor_;
   descriptor_ = -1;
   const bool closed = close(descriptor) == 0 || errno == EINTR;  // Linux closes it in either case
-  if (!replaces()) {
+  if (!replaces) {
     if (!closed) {
-      fail_writing(reason());
+      fail_writing(path_, replaces, reason());
     }
     return;
   }
-  if (!closed || rename(temporary_.c_str(), target_.c_str()) != 0) {
-    const std::string why = reason();
+  const bool renamed = closed && rename(temporary_.c_str(), path_.c_str()) == 0;
+  const std::string why = renamed ? "" : reason();
+  if (!renamed) {
     unlink(temporary_.c_str());
-    unregister_temporary(slot_);
-    fail(ErrorKind::runtime, path_.native(), "cannot be replaced: {}; the old file is kept", why);
   }
-  unregister_temporary(slot_);
-  sync_folder(parent_of(target_));
+  unregister_temporary(temporary_);
+  check(renamed, path_.native(), "cannot be replaced: {}; the old file is kept", why);
+  sync_folder(parent_of(path_));
+}
+
+void remove_open_temporaries() noexcept {
+  for (TemporarySlot& slot : g_slots) {
+    if (slot.state.load() == 2) {
+      unlink(slot.path);
+    }
+  }
 }
 
 void write_file_atomically(const fs::path& path, std::string_view text) {
@@ -236,21 +250,12 @@ void write_file_atomically(const fs::path& path, std::string_view text) {
 }
 
 void sync_folder(const fs::path& folder) {
-  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) {
-    if (errno == EACCES) {
-      return;  // a folder that may be written and searched, but not listed
-    }
-    fail(ErrorKind::runtime, folder.native(), "cannot be opened: {}", reason());
+  const FileDescriptor opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.is_open() && errno == EACCES) {
+    return;  // a folder that may be written and searched, but not listed
   }
-  int synced = fsync(descriptor);
-  while (synced != 0 && errno == EINTR) {
-    synced = fsync(descriptor);
-  }
-  const int why = errno;
-  close(descriptor);
-  if (synced != 0 && why != EINVAL && why != ENOTSUP && why != EROFS) {  // refused on folders
-    fail(ErrorKind::runtime, folder.native(), "cannot be synced: {}", std::strerror(why));
+  if (!opened.is_open() || (sync(opened.get()) != 0 && !cannot_be_synced(errno))) {
+    fail(ErrorKind::runtime, folder.native(), "cannot be synced: {}", reason());
   }
 }
 

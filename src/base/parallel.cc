@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/ahead.h"
 #include "base/check.h"
-#include "base/prefetch.h"
 
 namespace heed {
 namespace {
@@ -29,8 +29,8 @@ void pause_cpu() {
 #endif
 }
 
-/// Memory that idle threads prefetch into their caches, one 4 KiB chunk at a time.
-class IdlePrefetch {
+/// What idle threads fetch into their caches, a piece at a time.
+class Ahead {
  public:
   void set(const void* data, int64_t bytes) {
     const auto begin = reinterpret_cast<uintptr_t>(data);
@@ -38,16 +38,16 @@ class IdlePrefetch {
     next_.store(begin, std::memory_order_relaxed);
     end_.store(begin + static_cast<uintptr_t>(bytes), std::memory_order_relaxed);
   }
-  /// Prefetches the next chunk; returns false if there is none. A concurrent set() may cause one
-  /// useless prefetch.
+  /// Asks for the next piece; false where there is none. Of a set() that comes in between a piece
+  /// may be asked for in vain.
   bool fetch() {
-    constexpr uintptr_t kChunk = 4096;
+    constexpr uintptr_t kPiece = 4096;
     const uintptr_t end = end_.load(std::memory_order_relaxed);
     if (next_.load(std::memory_order_relaxed) >= end) {
       return false;
     }
-    const uintptr_t begin = next_.fetch_add(kChunk, std::memory_order_relaxed);
-    for (uintptr_t line = begin; line < std::min(begin + kChunk, end); line += 64) {
+    const uintptr_t begin = next_.fetch_add(kPiece, std::memory_order_relaxed);
+    for (uintptr_t line = begin; line < std::min(begin + kPiece, end); line += 64) {
       __builtin_prefetch(reinterpret_cast<const void*>(line), 0, 2);
     }
     return true;
@@ -82,7 +82,7 @@ class Pool {
   }
 
   int threads() const { return threads_.load(std::memory_order_relaxed); }
-  IdlePrefetch& prefetch() { return prefetch_; }
+  Ahead& ahead() { return ahead_; }
 
   void resize(int threads) {
     std::lock_guard lock(caller_);
@@ -202,7 +202,7 @@ class Pool {
         return;
       }
       if (spin < kSpins) {
-        if (!prefetch_.fetch()) {
+        if (!ahead_.fetch()) {
           pause_cpu();
         }
       } else {
@@ -215,7 +215,7 @@ class Pool {
     while (true) {
       uint32_t now = signal_.load(std::memory_order_acquire);
       for (int spin = 0; now == seen && spin < kSpins; ++spin) {
-        if (!prefetch_.fetch()) {
+        if (!ahead_.fetch()) {
           pause_cpu();
         }
         now = signal_.load(std::memory_order_acquire);
@@ -239,7 +239,7 @@ class Pool {
   std::mutex caller_;
   std::vector<std::thread> workers_;
   std::atomic<bool> stop_{false};
-  IdlePrefetch prefetch_;
+  Ahead ahead_;
 
   alignas(64) std::atomic<uint64_t> ticket_{kClosed};
   alignas(64) std::atomic<uint32_t> done_{0};
@@ -265,9 +265,7 @@ void set_thread_count(int threads) {
 
 bool inside_parallel() { return t_inside; }
 
-void prefetch_when_idle(const void* data, int64_t bytes) {
-  Pool::instance().prefetch().set(data, bytes);
-}
+void fetch_ahead(const void* data, int64_t bytes) { Pool::instance().ahead().set(data, bytes); }
 
 Alone::Alone() : before_(t_inside) { t_inside = true; }
 Alone::~Alone() { t_inside = before_; }

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <iterator>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace heed {
 namespace {
@@ -72,10 +72,6 @@ std::string printable_lines(std::string_view text) {
     text.remove_prefix(append_sequence(out, text, true));
   }
   return out;
-}
-
-std::string quote(std::string_view name, size_t limit) {
-  return "'" + printable(name, limit) + "'";
 }
 
 }  // namespace heed

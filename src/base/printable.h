@@ -18,7 +18,4 @@ std::string printable(std::string_view text, size_t limit = std::string_view::np
 /// The same for running text, such as what a model generates: newlines and tabs stay.
 std::string printable_lines(std::string_view text);
 
-/// printable() in single quotes, for names in messages.
-std::string quote(std::string_view name, size_t limit = 80);
-
 }  // namespace heed

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "data/table.h"
 #include "heed/data.h"
 #include "heed/io.h"

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "data/stream.h"
 #include "data/table.h"
 #include "heed/data.h"

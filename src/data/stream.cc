@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace heed {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "data/stream.h"
 #include "io/json.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "heed/image.h"
 #include "io/json_writer.h"
 

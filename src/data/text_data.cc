@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/check.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "data/shard.h"
 #include "data/share.h"
 #include "data/sources.h"

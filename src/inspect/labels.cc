@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "heed/inspect.h"
 
 namespace heed {

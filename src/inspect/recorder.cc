@@ -2,7 +2,7 @@
 #include <set>
 
 #include "base/check.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "heed/inspect.h"
 #include "heed/ops.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace heed {
 namespace {

@@ -1,7 +1,7 @@
 #include "io/gguf_format.h"
 
 #include "base/check.h"
-#include "base/printable.h"
+#include "base/text.h"
 
 namespace heed::gguf {
 namespace {

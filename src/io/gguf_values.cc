@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "io/gguf.h"
 #include "io/gguf_format.h"
 

@@ -1,6 +1,5 @@
 #include "base/check.h"
-#include "base/printable.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "io/gguf.h"
 #include "io/gguf_format.h"
 

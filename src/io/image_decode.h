@@ -13,7 +13,7 @@ Tensor decode_png(std::string_view bytes, const std::string& name);
 Tensor decode_jpeg(std::string_view bytes, const std::string& name);
 Tensor decode_netpbm(std::string_view bytes, const std::string& name);
 
-/// Allocates an image of the size that a file declares; throws beyond 100 million pixels.
+/// Room for an image of a size that a file claims; throws beyond 100 million pixels.
 Tensor empty_image(uint64_t height, uint64_t width, int channels, const std::string& name);
 
 }  // namespace heed

@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "heed/io.h"
 
 namespace heed {

@@ -4,8 +4,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "base/printable.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "heed/io.h"
 #include "io/json_writer.h"
 #include "io/safetensors_header.h"

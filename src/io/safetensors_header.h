@@ -18,15 +18,15 @@ struct SafetensorsEntry {
 };
 
 struct SafetensorsHeader {
-  std::vector<SafetensorsEntry> entries;  ///< in file order
+  std::vector<SafetensorsEntry> entries;  ///< by their place in the file
   Metadata metadata;
 };
 
-/// Bytes of one element of a dtype of the format; 0 if it is unknown.
+/// Bytes of one element of a dtype of the format; 0 where it is not known.
 uint64_t safetensors_element_bytes(std::string_view dtype);
 
-/// Parses and validates the JSON part: no duplicate names or fields, sizes that match shapes, and
-/// tensors that fill `data_bytes` without overlap or gap. `file` is for messages.
+/// Parses the JSON part and checks all of it: names and fields once, sizes that match shapes, and
+/// tensors that fill `data_bytes` without overlap or hole. `file` is for messages.
 SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_bytes,
                                            std::string_view file);
 

@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "io/json_writer.h"
 
 namespace heed {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/prefetch.h"
+#include "base/ahead.h"
 #include "base/parallel.h"
 #include "base/scratch.h"
 #include "kernels/quantize.h"
@@ -294,7 +294,7 @@ class WeightOrder {
       entry = {weights, {}};
     }
     before_ = &entry.next;
-    prefetch_when_idle(entry.next.data, entry.next.bytes);
+    fetch_ahead(entry.next.data, entry.next.bytes);
   }
 
  private:

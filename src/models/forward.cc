@@ -1,7 +1,7 @@
 #include "models/forward.h"
 
 #include "base/check.h"
-#include "base/printable.h"
+#include "base/text.h"
 
 namespace heed {
 namespace {

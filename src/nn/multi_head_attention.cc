@@ -1,5 +1,4 @@
 #include "base/check.h"
-#include "base/sample_ranges.h"
 #include "base/parallel.h"
 #include "heed/attention_layers.h"
 #include "heed/nn.h"

@@ -1,6 +1,5 @@
 #include "autograd/node.h"
 #include "base/check.h"
-#include "base/sample_ranges.h"
 #include "base/parallel.h"
 #include "heed/attention.h"
 #include "heed/ops.h"

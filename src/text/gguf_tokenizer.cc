@@ -3,8 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "base/printable.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "io/gguf.h"
 #include "text/legacy_files.h"
 #include "text/spm.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/printable.h"
+#include "base/text.h"
 
 namespace heed::text {
 

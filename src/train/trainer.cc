@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/sample_ranges.h"
 #include "base/file.h"
 #include "heed/optim.h"
 #include "heed/train.h"

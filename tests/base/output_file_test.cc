@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/file_descriptor.h"
 #include "heed/error.h"
 #include "support/data.h"
 

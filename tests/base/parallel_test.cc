@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/prefetch.h"
+#include "base/ahead.h"
 #include "heed/error.h"
 
 namespace heed {
@@ -91,10 +91,10 @@ TEST(Parallel, FetchingAheadTouchesNothing) {
   munmap(page, 1 << 20);
   std::atomic<int> count{0};
   for (int i = 0; i < 200; ++i) {
-    prefetch_when_idle(i % 2 == 0 ? page : nullptr, i % 2 == 0 ? 1 << 20 : 0);
+    fetch_ahead(i % 2 == 0 ? page : nullptr, i % 2 == 0 ? 1 << 20 : 0);
     parallel_for(5, [&](int64_t) { count++; });
   }
-  prefetch_when_idle(nullptr, 0);
+  fetch_ahead(nullptr, 0);
   EXPECT_EQ(count.load(), 200 * 5);
 }
 

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/file.h"
+#include "base/output_file.h"
 #include "data/shard.h"
 #include "data/support.h"
 #include "heed/error.h"

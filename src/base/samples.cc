@@ -1,4 +1,4 @@
-#include "base/sample_ranges.h"
+#include "base/samples.h"
 
 namespace heed {
 

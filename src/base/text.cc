@@ -1,6 +1,8 @@
-#include "base/utf8.h"
+#include "base/text.h"
 
 #include <cstdint>
+
+#include "base/printable.h"
 
 namespace heed {
 
@@ -30,6 +32,10 @@ Utf8Start utf8_start(std::string_view text) {
 size_t utf8_sequence(std::string_view text) {
   const Utf8Start start = utf8_start(text);
   return start.whole ? start.bytes : 0;
+}
+
+std::string quote(std::string_view name, size_t limit) {
+  return "'" + printable(name, limit) + "'";
 }
 
 bool is_valid_utf8(std::string_view text) {

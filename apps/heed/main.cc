@@ -167,7 +167,7 @@ int run(int argc, char** argv) {
     return usage_error(error.what(), chosen == nullptr ? "" : chosen->command->name);
   }
   if (version) {
-    print(fmt::format("heed {}\n", version()));
+    print(fmt::format("heed {}\n", heed::version()));
     return 0;
   }
   if (help) {

@@ -72,7 +72,7 @@ std::string roff_text(const std::string& text) {
 
 std::string title(const std::string& page) {
   // Ragged right: a list of choices has no spaces to stretch.
-  return fmt::format(".TH {} 1 \"\" \"heed {}\" \"heed\"\n.ad l\n", page, version());
+  return fmt::format(".TH {} 1 \"\" \"heed {}\" \"heed\"\n.ad l\n", page, heed::version());
 }
 
 std::string entry(const Option& option) {

@@ -59,10 +59,10 @@ AttentionOptions attention_options(const AttentionCall& call, AttentionTensors& 
   if (mask.defined() && is_floating(mask.dtype())) {
     options.bias = tensors.leaf("mask");
   } else {
-    options.keep = mask;
+    options.mask = mask;
   }
   // As q, k and v below: an axis for the heads, and one for the batch.
-  for (Tensor* each : {&options.keep, &options.bias}) {
+  for (Tensor* each : {&options.mask, &options.bias}) {
     *each = each->defined() && each->rank() == 3 ? unsqueeze(*each, 1) : *each;
   }
   if (options.key_padding.defined() && options.key_padding.rank() == 1) {

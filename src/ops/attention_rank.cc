@@ -24,7 +24,7 @@ FourAxes with_head_axes(const Tensor& q, const Tensor& k, const Tensor& v,
     return x.rank() == 3 ? unsqueeze(x, 1) : unsqueeze(unsqueeze(x, 0), 0);
   };
   FourAxes all{lifted(q), lifted(k), lifted(v), options};
-  all.options.keep = mask_with_head_axes(options.keep);
+  all.options.mask = mask_with_head_axes(options.mask);
   all.options.bias = mask_with_head_axes(options.bias);
   if (options.key_padding.defined() && options.key_padding.rank() == 1) {
     all.options.key_padding = unsqueeze(options.key_padding, 0);

@@ -45,7 +45,7 @@ TEST(AttentionRank, MasksFollow) {
   Tensor mask = Tensor::full({2, 4, 4}, 1.0, DType::u8);
   mask[1].fill(0);
   AttentionOptions options;
-  options.keep = mask;
+  options.mask = mask;
   const Tensor y = attention(q, q, q, options);
   EXPECT_EQ(count_nonzero(y[1]), 0);
   expect_same_bits(y[0], attention(q[0], q[0], q[0]));

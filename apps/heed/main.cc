@@ -20,6 +20,7 @@
 #include "heed/help.h"
 #include "heed/open.h"
 #include "heed/parallel.h"
+#include "heed/version.h"
 
 namespace heed::app {
 namespace {
@@ -170,7 +171,7 @@ int run(int argc, char** argv) {
     return usage_error(error.what(), chosen == nullptr ? "" : chosen->command->name);
   }
   if (version) {
-    print("heed " HEED_VERSION "\n");
+    print(fmt::format("heed {}\n", heed::version()));
     return 0;
   }
   if (help) {

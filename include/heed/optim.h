@@ -53,6 +53,8 @@ class HEED_API Optimizer {
  public:
   Optimizer(std::vector<ParameterGroup> groups, const OptimizerOptions& options);
   Optimizer(const std::vector<NamedTensor>& parameters, const OptimizerOptions& options);
+  /// All parameters of a Scope or a Model.
+  Optimizer(const std::vector<Parameter>& parameters, const OptimizerOptions& options);
 
   /// One update with gradients times `grad_scale` (clipping, loss scaling). Parameters without a
   /// gradient are left alone.

@@ -71,31 +71,27 @@ bool quantize_blocks(const float* x, Block* out, int64_t count) {
 
 }  // namespace
 
-bool quantize(const float* x, BlockQ8* out, int64_t count) {
-  return quantize_blocks(x, out, count);
-}
-bool quantize(const float* x, BlockQ4* out, int64_t count) {
-  return quantize_blocks(x, out, count);
+bool quantize(Element type, const float* x, void* blocks, int64_t count) {
+  return type == Element::q8_0 ? quantize_blocks(x, static_cast<BlockQ8*>(blocks), count)
+                               : quantize_blocks(x, static_cast<BlockQ4*>(blocks), count);
 }
 
-void dequantize(const BlockQ8* x, float* out, int64_t count) {
-  for (int64_t b = 0; b < count / kBlock; ++b) {
-    const float scale = to_float(x[b].scale);
-    for (int64_t i = 0; i < kBlock; ++i) {
-      out[b * kBlock + i] = scale * static_cast<float>(x[b].values[i]);
+void dequantize(Element type, const void* blocks, float* out, int64_t count) {
+  with_block_of(type, [&]<class Block>(const Block*) {
+    constexpr int64_t kWeights = kBlockWeights<Block>;
+    const auto* block = static_cast<const Block*>(blocks);
+    UnpackedBlock whole;
+    for (const float* end = out + count; out < end; out += kWeights) {
+      unpack(*block++, whole);
+      for (int64_t part = 0; part < kWeights / 16; ++part) {
+        const float scale = whole.scale * static_cast<float>(whole.scales[part]);
+        const float min = whole.min * static_cast<float>(whole.mins[part]);
+        for (int64_t i = 16 * part; i < 16 * part + 16; ++i) {
+          out[i] = scale * static_cast<float>(whole.values[i]) - min;
+        }
+      }
     }
-  }
-}
-
-void dequantize(const BlockQ4* x, float* out, int64_t count) {
-  for (int64_t b = 0; b < count / kBlock; ++b) {
-    const float scale = to_float(x[b].scale);
-    float* weights = out + b * kBlock;
-    for (int64_t i = 0; i < kBlock / 2; ++i) {
-      weights[i] = scale * static_cast<float>((x[b].pairs[i] & 15) - 8);
-      weights[kBlock / 2 + i] = scale * static_cast<float>((x[b].pairs[i] >> 4) - 8);
-    }
-  }
+  });
 }
 
 }  // namespace heed::kernels

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -64,6 +65,31 @@ TEST(Quantize, BlocksAreGgmlsToTheBit) {
     EXPECT_EQ(std::memcmp(blocks.raw(), wanted.raw(), static_cast<size_t>(wanted.bytes())), 0)
         << name_of(type);
   }
+}
+
+/// Every block type that GGUF has weights in, against the gguf package's own reading.
+TEST(Quantize, WeightsOfEveryBlockTypeAreTheReferencesToTheBit) {
+  const TensorMap golden = load_safetensors(test::golden("io/blocks.safetensors"));
+  int kinds = 0;
+  for (int i = static_cast<int>(DType::q8_0); i <= static_cast<int>(DType::tq2_0); ++i, ++kinds) {
+    const auto type = static_cast<DType>(i);
+    const std::string name(name_of(type));
+    const Tensor& blocks = golden.at(name + ".blocks");
+    const Tensor& wanted = golden.at(name + ".weights");
+    const Shape shape{blocks.size(0), block_of(type)};
+    ASSERT_EQ(blocks.bytes(), bytes_of(type, shape.numel())) << name;
+    const Tensor quantized = Tensor::empty(shape, type);
+    std::memcpy(quantized.raw(), blocks.raw(), static_cast<size_t>(blocks.bytes()));
+    const Tensor weights = dequantize(quantized);
+    ASSERT_EQ(weights.shape(), wanted.shape()) << name;
+    for (int64_t k = 0; k < weights.numel(); ++k) {
+      ASSERT_EQ(std::bit_cast<uint32_t>(weights.data<float>()[k]),
+                std::bit_cast<uint32_t>(wanted.data<float>()[k]))
+          << name << " weight " << k << ": " << weights.data<float>()[k] << " instead of "
+          << wanted.data<float>()[k];
+    }
+  }
+  EXPECT_EQ(kinds, 22);
 }
 
 TEST(Quantize, ErrorIsAtMostHalfAStep) {

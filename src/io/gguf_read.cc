@@ -194,6 +194,13 @@ void check_start(Reader& reader, const std::string& file) {
 }  // namespace
 
 GgufFile::GgufFile(const std::filesystem::path& path)
+    : GgufFile(gguf::shard_path(path, 1).value_or(path), OneFile()) {
+  if (has("split.count")) {
+    add_shards();
+  }
+}
+
+GgufFile::GgufFile(const std::filesystem::path& path, OneFile)
     : mapping_(std::make_shared<MappedFile>(path)) {
   Reader reader(mapping_->bytes(), file());
   check_start(reader, file());

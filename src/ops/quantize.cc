@@ -28,21 +28,27 @@ kernels::Element quantized_element(DType type) {
                               static_cast<int>(Element::q8_0));
 }
 
-Tensor quantize(const Tensor& x, DType type) {
-  check(is_quantized(type), "quantize", "{} is not a quantised type; q8_0 and q4_0 are",
+Tensor quantize(const Tensor& x, DType type, const Tensor& importance) {
+  check(is_quantized(type), "quantize", "{} is not a quantised type; q8_0, q4_0 and q4_k are",
         name_of(type));
-  check(type == DType::q8_0 || type == DType::q4_0, "quantize",
-        "writes q8_0 and q4_0; {} is only read", name_of(type));
+  check(kernels::can_quantize(quantized_element(type)), "quantize", "{} is only read, not written",
+        name_of(type));
   check(is_floating(x.dtype()), "quantize", "takes floating tensors, not {}", name_of(x.dtype()));
   check(x.rank() > 0 && x.size(-1) % block_of(type) == 0, "quantize",
         "rows of shape {} are not a multiple of {}", x.shape(), block_of(type));
+  check(!importance.defined() ||
+            (importance.dtype() == DType::f32 && importance.shape() == Shape{x.size(-1)}),
+        "quantize", "importance must be f32 [{}]", x.size(-1));
   const Tensor flat = x.to(DType::f32).contiguous();
+  const Tensor weights = importance.defined() ? importance.contiguous() : importance;
   const float* in = flat.data<float>();
   Tensor result = Tensor::empty(x.shape(), type);
   std::atomic<bool> fits{true};
-  parallel_ranges(x.numel(), kTile, [&](int64_t begin, int64_t end) {
+  const int64_t tile = weights.defined() ? x.size(-1) : kTile;
+  parallel_ranges(x.numel(), std::max<int64_t>(tile, 1), [&](int64_t begin, int64_t end) {
     if (!kernels::quantize(quantized_element(type), in + begin,
-                           const_cast<char*>(at(result, begin)), end - begin)) {
+                           const_cast<char*>(at(result, begin)), end - begin,
+                           weights.defined() ? weights.data<float>() : nullptr)) {
       fits.store(false);
     }
   });

@@ -14,7 +14,7 @@ namespace {
 
 void write_gguf(const Model& model, const std::filesystem::path& path, DType type) {
   GgufWriter writer;
-  gguf::add_model(writer, model, type);
+  gguf::add_model(writer, model, gguf::StoredTypes(type));
   writer.write(path);
 }
 

@@ -44,8 +44,8 @@ struct GgufValue {
 /// A GGUF file, mapped. Everything in it is checked when it is opened. Getters throw kind data with
 /// the file and the key where a value is absent, of another type or out of range.
 ///
-/// A model in several files (`name-00001-of-00003.gguf`) is opened by any of them: metadata come from
-/// the first, tensors from all.
+/// A model in several files (`name-00001-of-00003.gguf`) is opened by any of them: metadata come
+/// from the first, tensors from all.
 class GgufFile {
  public:
   explicit GgufFile(const std::filesystem::path& path);

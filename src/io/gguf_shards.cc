@@ -14,8 +14,8 @@ constexpr int64_t kMostShards = 99'999;  // as many as five digits number
 constexpr size_t kDigits = 5;
 
 bool are_digits(std::string_view text) {
-  return text.size() == kDigits && std::all_of(text.begin(), text.end(),
-                                               [](char c) { return c >= '0' && c <= '9'; });
+  return text.size() == kDigits &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 }  // namespace
@@ -56,8 +56,8 @@ void GgufFile::add_shards() {
                shard.file(), "is not file {} of {}: split.no and split.count say otherwise",
                number + 1, count);
   };
-  check_data(name_of_shard(1) == file() && name_of_shard(1).string().ends_with(
-                                                fmt::format("-of-{:05}.gguf", count)),
+  check_data(name_of_shard(1) == file() &&
+                 name_of_shard(1).string().ends_with(fmt::format("-of-{:05}.gguf", count)),
              file(), "split.count is {}; the file's name says otherwise", count);
   check_number(*this, 0);
   for (int64_t number = 1; number < count; ++number) {

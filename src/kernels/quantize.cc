@@ -79,8 +79,9 @@ bool weigh_errors(const float* x, const float* importance, float* w) {
 }
 
 template <class Block>
-inline constexpr bool kCanQuantize =
-    requires(const float* x, Block& out) { quantize_block(x, x, out); };
+inline constexpr bool kCanQuantize = requires(const float* x, Block& out) {
+  quantize_block(x, x, out);
+};
 
 template <class Block>
 bool quantize_blocks(const float* x, Block* out, int64_t count, const float* importance) {

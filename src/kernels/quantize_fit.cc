@@ -39,8 +39,8 @@ float nearest(float value) {
   return (value + kShift) - kShift;
 }
 
-/// The best of trial scales 1 / inverse: rounds x · inverse to a number q(i), fits the scale to these
-/// and compares what is left of the error. `count` is a multiple of kLanes.
+/// The best of trial scales 1 / inverse: rounds x · inverse to a number q(i), fits the scale to
+/// these and compares what is left of the error. `count` is a multiple of kLanes.
 template <class Inverse, class Number>
 float best_scale(const float* x, const float* w, int count, const Inverse& inverse_of,
                  const Number& number) {
@@ -70,7 +70,8 @@ float best_scale(const float* x, const float* w, int count, const Inverse& inver
 }  // namespace
 
 int rounded(float value, int low, int high) {
-  return static_cast<int>(nearest(std::clamp(value, static_cast<float>(low), static_cast<float>(high))));
+  return static_cast<int>(
+      nearest(std::clamp(value, static_cast<float>(low), static_cast<float>(high))));
 }
 
 float fit_scale(const float* x, const float* w, int count, int low, int high) {

@@ -28,9 +28,9 @@ double squared_error(const float* x, const float* w, int group, const Whole& who
   double error = 0.0;
   for (int i = 0; i < kSuperblock; ++i) {
     const int j = i / group;
-    const float value = whole.scale * static_cast<float>(whole.scales[j]) *
-                            static_cast<float>(whole.q[i]) -
-                        whole.min * static_cast<float>(whole.mins[j]);
+    const float value =
+        whole.scale * static_cast<float>(whole.scales[j]) * static_cast<float>(whole.q[i]) -
+        whole.min * static_cast<float>(whole.mins[j]);
     error += static_cast<double>(w[i] * (x[i] - value) * (x[i] - value));
   }
   return error;
@@ -112,7 +112,8 @@ Whole affine(const float* x, const float* w, int group, int high, int most) {
     whole.scales[j] = whole.scale > 0 ? rounded(fits[j].scale / whole.scale, 0, most) : 0;
     whole.mins[j] = whole.min > 0 ? rounded(fits[j].min / whole.min, 0, most) : 0;
   }
-  settle(x, w, group, [&](float value) { return rounded(value, 0, high); }, whole);
+  settle(
+      x, w, group, [&](float value) { return rounded(value, 0, high); }, whole);
   return whole;
 }
 
@@ -142,7 +143,8 @@ void pack_scales(const Whole& whole, uint8_t* packed) {
   for (int j = 0; j < 4; ++j) {
     packed[j] = static_cast<uint8_t>(whole.scales[j] | (whole.scales[4 + j] >> 4) << 6);
     packed[4 + j] = static_cast<uint8_t>(whole.mins[j] | (whole.mins[4 + j] >> 4) << 6);
-    packed[8 + j] = static_cast<uint8_t>((whole.scales[4 + j] & 15) | (whole.mins[4 + j] & 15) << 4);
+    packed[8 + j] =
+        static_cast<uint8_t>((whole.scales[4 + j] & 15) | (whole.mins[4 + j] & 15) << 4);
   }
 }
 void pack_pairs_of_64(const Whole& whole, uint8_t* pairs) {

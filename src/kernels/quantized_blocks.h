@@ -10,9 +10,9 @@ namespace heed::kernels {
 inline constexpr int64_t kBlock = 32;        // weights of a plain block
 inline constexpr int64_t kSuperblock = 256;  // weights of a superblock
 
-// GGUF's blocks as they lie in a file. `pairs` are bytes of two 4-bit numbers, `quads` of four 2-bit
-// ones. docs/formats/gguf.md says what a weight is; unpack() is the only code that knows the layout,
-// apart from the SIMD paths that the tests compare with it.
+// GGUF's blocks as they lie in a file. `pairs` are bytes of two 4-bit numbers, `quads` of four
+// 2-bit ones. docs/formats/gguf.md says what a weight is; unpack() is the only code that knows the
+// layout, apart from the SIMD paths that the tests compare with it.
 struct BlockQ8 {
   Half scale;
   int8_t values[kBlock];

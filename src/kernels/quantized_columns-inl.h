@@ -13,7 +13,7 @@
 
 #include <limits>
 
-#include "kernels/quantized_expand-inl.h"
+#include "kernels/quantized_expand_k-inl.h"
 #include "kernels/quantized_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -230,8 +230,8 @@ HWY_INLINE void add_group(const RoundedRows& x, int64_t row, int64_t block, int6
   hn::StoreU(sum, d, c);
 }
 
-/// `count` (up to kColumnGroup) columns, one after the other in memory, times `rows` rows of x, into
-/// c [rows, c_stride].
+/// `count` (up to kColumnGroup) columns, one after the other in memory, times `rows` rows of x,
+/// into c [rows, c_stride].
 template <class Block>
 void multiply_group(const Block* first, int64_t stride, int64_t count, const RoundedRows& x,
                     int64_t rows, GroupSums<Block>& sums, float* c, int64_t c_stride) {

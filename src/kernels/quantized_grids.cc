@@ -1,9 +1,10 @@
 // Layouts of the I-quants, whose weights come in groups of 8 or 4 from a grid.
+#include "kernels/quantized_grids.h"
+
 #include <bit>
 #include <cstring>
 
 #include "kernels/quantized_blocks.h"
-#include "kernels/quantized_grids.h"
 
 namespace heed::kernels {
 namespace {

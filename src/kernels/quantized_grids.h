@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-// Made by tools/make_quantized_grids.py: constants of the GGUF format. An entry holds 8 indices of 2
-// bits, or 4 of 3 bits, into the grid's levels, the first in the lowest bits.
+// Made by tools/make_quantized_grids.py: constants of the GGUF format. An entry holds 8 indices of
+// 2 bits, or 4 of 3 bits, into the grid's levels, the first in the lowest bits.
 // clang-format off
 namespace heed::kernels {
 

@@ -180,7 +180,8 @@ TEST_F(GgufFaults, F29_RowsAndTypes) {
     refused(start(1, 0).tensor("t", {128, 2}, type, 0).align().zeros(512),
             std::string("no multiple of ") + name + "'s block of 256");
     refused(start(1, 0).tensor("t", {256, 2}, type, 0).align().zeros(2 * size - 1), "past the end");
-    const GgufFile file(write(start(1, 0).tensor("t", {256, 2}, type, 0).align().zeros(2 * size).text));
+    const GgufFile file(
+        write(start(1, 0).tensor("t", {256, 2}, type, 0).align().zeros(2 * size).text));
     EXPECT_EQ(name_of(file.tensors().at("t").dtype()), name);
   }
   for (const auto& [number, name] :

@@ -52,7 +52,8 @@ Tensor product(const Tensor& x, const Tensor& w) {
   Tensor y = Tensor::empty({x.size(0), w.size(0)});
   const int64_t k = x.size(1);
   kernels::quantized_gemm(x.size(0), w.size(0), k, {x.raw(), Element::f32, k, 1},
-                          {w.raw(), quantized_element(w.dtype()), 1, k}, y.raw(), Element::f32, w.size(0));
+                          {w.raw(), quantized_element(w.dtype()), 1, k}, y.raw(), Element::f32,
+                          w.size(0));
   return y;
 }
 
@@ -112,10 +113,10 @@ double largest_min(const Tensor& w, int64_t row) {
 class QuantizedGemm : public testing::TestWithParam<DType> {};
 
 /// Against f64 from the dequantised weights and the rounded activations: only the chain over the
-/// blocks rounds, three times per term (product of the scales, multiply, add), and a block gives one
-/// term or, with minima, two: the error is below (2 · blocks + 6) · eps of the absolute terms, where
-/// a weight scale · q − min counts with both of its parts. Against the exact activations the rounding of
-/// x, half a step of its block's scale, comes on top.
+/// blocks rounds, three times per term (product of the scales, multiply, add), and a block gives
+/// one term or, with minima, two: the error is below (2 · blocks + 6) · eps of the absolute terms,
+/// where a weight scale · q − min counts with both of its parts. Against the exact activations the
+/// rounding of x, half a step of its block's scale, comes on top.
 TEST_P(QuantizedGemm, IsWithinItsErrorBound) {
   const int64_t block = block_of(GetParam());
   const int64_t most = block == kBlock ? 4128 : 9216;
@@ -202,8 +203,9 @@ TEST_P(PlainGemm, ExtremeWeightsAreExact) {
   }
 }
 
-/// Every byte of a block 0xff, 0x80 or 0, its scales 1: where sums of bytes would saturate. Sums stay
-/// below 2^24 · 16 and the activations are whole numbers, so that only the last rounding is left.
+/// Every byte of a block 0xff, 0x80 or 0, its scales 1: where sums of bytes would saturate. Sums
+/// stay below 2^24 · 16 and the activations are whole numbers, so that only the last rounding is
+/// left.
 TEST_P(QuantizedGemm, ExtremeBlocksDoNotSaturate) {
   const DType type = GetParam();
   const int64_t k = 2 * block_of(type);

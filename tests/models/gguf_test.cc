@@ -121,8 +121,8 @@ TEST(GgufMixture, KeepsTypesWhereNoneIsAskedFor) {
 
 TEST(GgufMixture, RowsThatAreNoSuperblocksFallBack) {
   const std::tuple<DType, DType> pairs[] = {
-      {DType::q4_k, DType::q5_0}, {DType::q5_k, DType::q5_1},    {DType::q6_k, DType::q8_0},
-      {DType::q2_k, DType::q4_0}, {DType::q3_k, DType::q4_0},    {DType::iq4_xs, DType::iq4_nl},
+      {DType::q4_k, DType::q5_0}, {DType::q5_k, DType::q5_1}, {DType::q6_k, DType::q8_0},
+      {DType::q2_k, DType::q4_0}, {DType::q3_k, DType::q4_0}, {DType::iq4_xs, DType::iq4_nl},
   };
   for (const auto& [type, instead] : pairs) {
     EXPECT_EQ(gguf::fitting_type(type, 512), type);

@@ -130,14 +130,14 @@ double rms_error(const Tensor& x, const Tensor& quantized, int64_t step = 1) {
   return std::sqrt(error / size);
 }
 
-/// The error on normal weights, as a fraction of their norm. What ggml's own search gives is at most
-/// two percent smaller: docs/formats/gguf.md has both.
+/// The error on normal weights, as a fraction of their norm. What ggml's own search gives is at
+/// most two percent smaller: docs/formats/gguf.md has both.
 TEST(Quantize, ErrorOfEveryWrittenTypeIsWhatItsBitsAllow) {
   const Tensor x = test::random_normal({64, 1024}, DType::f32, 7);
   const std::pair<DType, double> allowed[] = {
-      {DType::q8_0, 0.0056}, {DType::q4_0, 0.089},   {DType::q4_1, 0.073},   {DType::q5_0, 0.0425},
-      {DType::q5_1, 0.0355}, {DType::q2_k, 0.285},   {DType::q3_k, 0.151},   {DType::q4_k, 0.0745},
-      {DType::q5_k, 0.0372}, {DType::q6_k, 0.0182},  {DType::iq4_nl, 0.078}, {DType::iq4_xs, 0.079},
+      {DType::q8_0, 0.0056}, {DType::q4_0, 0.089},  {DType::q4_1, 0.073},   {DType::q5_0, 0.0425},
+      {DType::q5_1, 0.0355}, {DType::q2_k, 0.285},  {DType::q3_k, 0.151},   {DType::q4_k, 0.0745},
+      {DType::q5_k, 0.0372}, {DType::q6_k, 0.0182}, {DType::iq4_nl, 0.078}, {DType::iq4_xs, 0.079},
   };
   for (const auto& [type, most] : allowed) {
     const double error = rms_error(x, quantize(x, type));

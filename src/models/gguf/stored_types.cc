@@ -17,14 +17,14 @@ struct FileType {
   bool mixture = false;
 };
 constexpr FileType kFileTypes[] = {
-    {"f32", 0, DType::f32},         {"f16", 1, DType::f16},
-    {"bf16", 32, DType::bf16},      {"q8_0", 7, DType::q8_0},
-    {"q4_0", 2, DType::q4_0},       {"q4_1", 3, DType::q4_1},
-    {"q5_0", 8, DType::q5_0},       {"q5_1", 9, DType::q5_1},
-    {"q2_k", 10, DType::q2_k},      {"q3_k", 11, DType::q3_k},
-    {"q4_k_s", 14, DType::q4_k},    {"q4_k_m", 15, DType::q4_k, true},
-    {"q5_k_s", 16, DType::q5_k},    {"q5_k_m", 17, DType::q5_k, true},
-    {"q6_k", 18, DType::q6_k},      {"iq4_nl", 25, DType::iq4_nl},
+    {"f32", 0, DType::f32},        {"f16", 1, DType::f16},
+    {"bf16", 32, DType::bf16},     {"q8_0", 7, DType::q8_0},
+    {"q4_0", 2, DType::q4_0},      {"q4_1", 3, DType::q4_1},
+    {"q5_0", 8, DType::q5_0},      {"q5_1", 9, DType::q5_1},
+    {"q2_k", 10, DType::q2_k},     {"q3_k", 11, DType::q3_k},
+    {"q4_k_s", 14, DType::q4_k},   {"q4_k_m", 15, DType::q4_k, true},
+    {"q5_k_s", 16, DType::q5_k},   {"q5_k_m", 17, DType::q5_k, true},
+    {"q6_k", 18, DType::q6_k},     {"iq4_nl", 25, DType::iq4_nl},
     {"iq4_xs", 30, DType::iq4_xs},
 };
 
@@ -87,11 +87,9 @@ Importance read_importance(const std::filesystem::path& path) {
     }
     const std::string tensor = name.substr(0, name.size() - kSums.size());
     const auto counts = file.tensors().find(tensor + ".counts");
-    check_data(counts != file.tensors().end(), file.file(), "tensor {} has no counts",
-               quote(name));
+    check_data(counts != file.tensors().end(), file.file(), "tensor {} has no counts", quote(name));
     check_data(sums.dtype() == DType::f32 && counts->second.dtype() == DType::f32 &&
-                   sums.rank() >= 1 && sums.numel() == sums.size(-1) &&
-                   counts->second.numel() == 1,
+                   sums.rank() >= 1 && sums.numel() == sums.size(-1) && counts->second.numel() == 1,
                file.file(), "tensor {} {} is not one row of f32 with one count", quote(name),
                sums.shape());
     const float count = counts->second.data<float>()[0];

@@ -18,8 +18,8 @@ using Importance = std::map<std::string, Tensor, std::less<>>;
 Importance read_importance(const std::filesystem::path& path);
 
 /// Which type each tensor of a GGUF file is written in: one type for all matrices, or one of
-/// llama.cpp's mixtures, which give more bits to the tensors that need them. Norms, biases and small
-/// tables are f32.
+/// llama.cpp's mixtures, which give more bits to the tensors that need them. Norms, biases and
+/// small tables are f32.
 class StoredTypes {
  public:
   /// f32, f16, bf16, a block type that can be written, or q4_k_s, q4_k_m, q5_k_s, q5_k_m.

@@ -58,6 +58,12 @@ void answer_model(const CallPtr& call) {
                      "model_not_found"));
 }
 
+void answer_transcription(const CallPtr& call) {
+  call->exchange->respond(error_response(
+      501, "no speech model is served here; this version of heed serves text and image models", {},
+      "not_supported"));
+}
+
 void answer_openapi(const CallPtr& call) { call->reply(openapi_document()); }
 
 }  // namespace heed::serve

@@ -1,6 +1,7 @@
 #include <ctime>
 
 #include "serve/handlers.h"
+#include "serve/log_probabilities.h"
 #include "serve/text_run.h"
 
 namespace heed::serve {
@@ -87,13 +88,11 @@ class CompletionFormat : public AnswerFormat {
       json.null();
       return;
     }
-    std::vector<std::string> tokens;
-    std::vector<double> values;
-    for (size_t i = from; i < to; ++i) {
-      tokens.push_back(token_text(*model_, choice.tokens[i].id));
-      values.push_back(choice.tokens[i].log_probability);
+    size_t offset = echo(choice).size();
+    for (size_t i = 0; i < from; ++i) {
+      offset += token_text(*model_, choice.tokens[i].id).size();
     }
-    json.begin_object().field("tokens", tokens).field("token_logprobs", values).end_object();
+    write_completion_log_probabilities(json, *model_, choice, from, to, offset);
   }
 
   LoadedModelPtr model_;
@@ -102,51 +101,6 @@ class CompletionFormat : public AnswerFormat {
   bool log_probabilities_, include_usage_;
   std::vector<std::string> echoed_;
 };
-
-/// `prompt`: a text, texts, token ids or lists of token ids.
-void read_prompts(const Call& call, GenerationPlan& plan, std::vector<std::string>& texts) {
-  const Json prompt = call.body->at("prompt");
-  const auto bad = [] {
-    throw BadRequest("'prompt' must be a string, a list of strings or a list of token ids",
-                     "prompt");
-  };
-  const int64_t most_id = call.model->model->vocabulary() - 1;
-  const auto add_text = [&](const std::string& text) {
-    plan.prompts.push_back(prompt_tokens(*call.model, text, true));
-    texts.push_back(text);
-  };
-  const auto add_ids = [&](const Json& ids) {
-    std::vector<int64_t> tokens;
-    for (const Json& id : ids.elements()) {
-      if (!id.is_integer() || !(id.number() >= 0 && id.number() <= static_cast<double>(most_id))) {
-        throw BadRequest("'prompt' holds a token id that the model does not have", "prompt");
-      }
-      tokens.push_back(id.integer());
-    }
-    texts.push_back(
-        call.model->tokenizer.decode(std::vector<int32_t>(tokens.begin(), tokens.end())));
-    plan.prompts.push_back(std::move(tokens));
-  };
-  if (prompt.is_string()) {
-    add_text(prompt.string());
-  } else if (prompt.is_array() && prompt.size() > 0 && prompt[0].is_number()) {
-    add_ids(prompt);
-  } else if (prompt.is_array()) {
-    for (const Json& item : prompt.elements()) {
-      item.is_string() ? add_text(item.string()) : item.is_array() ? add_ids(item) : bad();
-    }
-  } else {
-    bad();
-  }
-  for (const auto& tokens : plan.prompts) {
-    if (tokens.empty()) {
-      throw BadRequest("'prompt' is empty, and the model has no token to begin with", "prompt");
-    }
-  }
-  if (plan.prompts.empty()) {
-    throw BadRequest("'prompt' is an empty list", "prompt");
-  }
-}
 
 }  // namespace
 
@@ -166,7 +120,7 @@ void answer_completions(const CallPtr& call) {
     plan.include_usage = call->body->at("stream_options").boolean_or("include_usage", false);
   }
   std::vector<std::string> texts;
-  read_prompts(*call, plan, texts);
+  read_prompts(*call, plan, &texts);
   if (!call->flag("echo")) {
     texts.clear();
   }

@@ -11,6 +11,8 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
+constexpr std::chrono::milliseconds kLook{200};  // for runners that are not used any more
+
 double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
 }  // namespace
@@ -23,14 +25,18 @@ struct Engine::Sequence {
   bool finished = false;
 };
 
-/// The scheduler of one model, while it has something to do.
+/// The scheduler of one model, while it has something to do and for a while after.
 struct Engine::Runner {
-  Runner(LoadedModelPtr model_in, int64_t slots)
-      : model(std::move(model_in)), scheduler(*model->model, slots) {}
+  Runner(LoadedModelPtr model_in, const Options& options)
+      : model(std::move(model_in)), scheduler(*model->model, options.slots) {
+    scheduler.share_prefixes(options.prefix_bytes);
+  }
 
   LoadedModelPtr model;
   Scheduler scheduler;
   std::vector<std::shared_ptr<Sequence>> active;
+  Clock::time_point used = Clock::now();
+  bool broken = false;
 };
 
 Engine::Engine(const Options& options, Metrics& metrics) : options_(options), metrics_(metrics) {
@@ -77,19 +83,28 @@ void Engine::submit(SingleTask task) {
 }
 
 bool Engine::has_work() const {
-  return !generation_.empty() || !texts_.empty() || !single_.empty() || !runners_.empty();
+  const bool decoding = std::any_of(runners_.begin(), runners_.end(), [](const auto& item) {
+    return !item.second->active.empty();
+  });
+  return decoding || !generation_.empty() || !texts_.empty() || !single_.empty();
 }
 
 void Engine::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    changed_.wait(lock, [&] { return stopping_ || has_work(); });
+    const auto awake = [&] { return stopping_ || has_work(); };
+    if (runners_.empty()) {
+      changed_.wait(lock, awake);
+    } else {
+      changed_.wait_for(lock, kLook, awake);
+    }
     if (stopping_) {
       break;
     }
     lock.unlock();
     admit();
     advance();
+    drop_idle();
     run_encoder_batch();
     run_single();
     lock.lock();
@@ -129,7 +144,7 @@ void Engine::admit() {
     }
     auto& runner = runners_[task.model.get()];
     if (!runner) {
-      runner = std::make_unique<Runner>(task.model, options_.slots);
+      runner = std::make_unique<Runner>(task.model, options_);
     }
     start(*runner, std::move(task));
   }
@@ -140,6 +155,7 @@ void Engine::start(Runner& runner, GenerationTask task) {
   sequence->submitted = sequence->last = Clock::now();
   sequence->task = std::move(task);
   Request request = sequence->task.request;
+  request.cancelled = sequence->task.cancelled;
   request.on_token = [this, sequence](const Choice& choice) {
     const auto now = Clock::now();
     auto& histogram =
@@ -161,17 +177,29 @@ void Engine::start(Runner& runner, GenerationTask task) {
 }
 
 void Engine::advance() {
-  for (auto at = runners_.begin(); at != runners_.end();) {
-    step(*at->second);
-    at = at->second->active.empty() ? runners_.erase(at) : std::next(at);
+  for (auto& [model, runner] : runners_) {
+    if (!runner->active.empty()) {
+      step(*runner);
+      runner->used = Clock::now();
+    }
   }
+}
+
+void Engine::drop_idle() {
+  const auto now = Clock::now();
+  std::erase_if(runners_, [&](const auto& item) {
+    return item.second->broken ||
+           (item.second->active.empty() && now - item.second->used >= options_.keep_idle);
+  });
 }
 
 void Engine::step(Runner& runner) {
   metrics_.batch_sequences.observe(static_cast<double>(runner.active.size()));
   std::string error;
+  const int64_t shared = runner.scheduler.shared_tokens();
   try {
     runner.scheduler.step();
+    metrics_.cached_prompt_tokens += runner.scheduler.shared_tokens() - shared;
   } catch (const std::exception& problem) {
     error = problem.what();
   }
@@ -184,6 +212,7 @@ void Engine::step(Runner& runner) {
       }
     }
     runner.active.clear();
+    runner.broken = true;
     return;
   }
   std::erase_if(runner.active, [](const auto& sequence) { return sequence->finished; });

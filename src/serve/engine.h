@@ -52,6 +52,8 @@ class Engine {
     int64_t slots = 16;           ///< sequences that decode together, per model
     int64_t batch_texts = 32;     ///< texts of an encoder's batch
     int64_t batch_tokens = 4096;  ///< and their tokens
+    int64_t prefix_bytes = int64_t{256} << 20;  ///< of prompts that may be shared, per model
+    std::chrono::milliseconds keep_idle{60'000};  ///< a model's shared prompts, without use
   };
   Engine(const Options& options, Metrics& metrics);
   ~Engine();
@@ -69,6 +71,7 @@ class Engine {
   bool has_work() const;
   void admit();
   void advance();
+  void drop_idle();
   void step(Runner& runner);
   void start(Runner& runner, GenerationTask task);
   bool run_encoder_batch();

@@ -149,6 +149,7 @@ LoadedModelPtr open_served_model(const std::string& name, const fs::path& path,
                "together",
                loaded->tokenizer.vocab_size(), rows);
     loaded->ids = generation_ids(*loaded->model);
+    loaded->chat_template = ChatTemplate::find(folder);
   }
   loaded->first_token_pooling = pools_first_token(folder);
   find_abilities(*loaded);

@@ -3,9 +3,11 @@
 #include <ctime>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "serve/chat_bridge.h"
 #include "heed/generate.h"
 #include "heed/models.h"
 #include "heed/text.h"
@@ -38,6 +40,7 @@ struct LoadedModel {
   std::vector<std::string> labels;  ///< of a classifier
   bool multi_label = false;         ///< its labels do not exclude each other
   bool first_token_pooling = false; ///< embeddings are the first token's; else the mean of all
+  std::optional<ChatTemplate> chat_template;
   std::time_t loaded_at = 0;
 
   int64_t context() const { return model->context(); }

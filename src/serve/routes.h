@@ -34,6 +34,7 @@ struct Route {
   bool (*suits)(const Abilities&) = nullptr;
   std::string needs = {};  ///< for the error where it cannot: "a language model"
   bool may_stream = false;
+  bool any_body = false;  ///< takes a body that is not JSON
   void (*handler)(const CallPtr&) = nullptr;
 };
 

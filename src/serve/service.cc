@@ -104,7 +104,7 @@ bool Service::admit(const ExchangePtr& exchange, const Route& route) {
     return refuse(401, "the API key is missing or wrong; send it as Authorization: Bearer KEY",
                   "invalid_api_key");
   }
-  if (request.method == "POST" && !is_json(request)) {
+  if (request.method == "POST" && !route.any_body && !is_json(request)) {
     return refuse(415, "the body must be JSON, sent with Content-Type: application/json");
   }
   if (route.where == Route::Where::io) {
@@ -203,6 +203,9 @@ void Service::prepare(const CallPtr& call) {
       throw BadRequest("the body must be a JSON object");
     }
     validate_object(route.fields, *call->body);
+  }
+  if (call->has("user")) {
+    call->client += "|" + call->body->string("user");
   }
   if (route.suits == nullptr) {
     dispatch(call);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <random>
 
 #include "serve/service.h"
@@ -12,6 +13,33 @@ namespace heed::serve {
 namespace {
 
 constexpr int64_t kMostSequences = 256;  // of one request: prompts times samples
+
+/// OpenAI's penalties, for what has been generated, and its bias; nothing where none is wanted.
+std::function<void(std::span<float>, const std::vector<int64_t>&)> logits_adjustment(
+    const GenerationPlan& plan, size_t prompt_length) {
+  const auto frequency = static_cast<float>(plan.frequency_penalty);
+  const auto presence = static_cast<float>(plan.presence_penalty);
+  if (frequency == 0.0F && presence == 0.0F && plan.logit_bias.empty()) {
+    return nullptr;
+  }
+  return [frequency, presence, bias = plan.logit_bias, prompt_length](
+             std::span<float> logits, const std::vector<int64_t>& tokens) {
+    for (const auto& [id, value] : bias) {
+      logits[static_cast<size_t>(id)] += value;
+    }
+    std::vector<int64_t> generated(
+        tokens.begin() + static_cast<std::ptrdiff_t>(std::min(prompt_length, tokens.size())),
+        tokens.end());
+    std::sort(generated.begin(), generated.end());
+    for (size_t i = 0; i < generated.size(); ++i) {
+      float& logit = logits[static_cast<size_t>(generated[i])];
+      logit -= frequency;
+      if (i == 0 || generated[i] != generated[i - 1]) {
+        logit -= presence;
+      }
+    }
+  };
+}
 
 /// A request whose texts are being generated.
 class TextRun : public std::enable_shared_from_this<TextRun> {
@@ -85,6 +113,8 @@ GenerationTask TextRun::task_for(size_t index) {
     const auto used = static_cast<int64_t>(request.prompt.size());
     request.max_tokens = std::min(request.max_tokens, std::max<int64_t>(context + 1 - used, 0));
   }
+  request.top_log_probabilities = std::max<int64_t>(plan_.log_probabilities, 0);
+  request.adjust_logits = logits_adjustment(plan_, request.prompt.size());
   request.on_token = [self, &choice](const Choice& token) { return self->on_token(choice, token); };
   return task;
 }
@@ -93,7 +123,7 @@ bool TextRun::on_token(TextChoice& choice, const Choice& token) {
   if (failed_ || call_->exchange->cancelled()) {
     return false;
   }
-  choice.tokens.push_back({token.id, token.log_probability});
+  choice.tokens.push_back({token.id, token.log_probability, token.top});
   const std::vector<int64_t>& ends = call_->model->ids.end;
   if (!plan_.ignore_end && std::find(ends.begin(), ends.end(), token.id) != ends.end()) {
     return true;  // the scheduler ends it
@@ -165,6 +195,21 @@ void TextRun::complete() {
   }
 }
 
+/// {"token id": bias}.
+std::vector<std::pair<int64_t, float>> read_logit_bias(const Call& call) {
+  std::vector<std::pair<int64_t, float>> biases;
+  call.body->at("logit_bias").for_each([&](const std::string& key, const Json& value) {
+    int64_t id = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (error != std::errc() || end != key.data() + key.size() || id < 0 ||
+        id >= call.model->model->vocabulary()) {
+      throw BadRequest("'logit_bias' has a key that is no token id of the model", "logit_bias");
+    }
+    biases.emplace_back(id, static_cast<float>(value.number()));
+  });
+  return biases;
+}
+
 void check_plan(const Call& call, const GenerationPlan& plan) {
   const auto sequences = static_cast<int64_t>(plan.prompts.size()) * plan.samples;
   if (sequences > kMostSequences) {
@@ -207,6 +252,11 @@ GenerationPlan common_plan(const Call& call, const std::string& length_field) {
   plan.sampling.top_k = call.integer("top_k");
   plan.sampling.min_p = call.number("min_p");
   plan.sampling.repetition_penalty = call.number("repetition_penalty");
+  plan.frequency_penalty = call.number("frequency_penalty");
+  plan.presence_penalty = call.number("presence_penalty");
+  if (call.has("logit_bias")) {
+    plan.logit_bias = read_logit_bias(call);
+  }
   const int64_t seed = call.has("seed") ? call.integer("seed") : -1;
   plan.sampling.seed =
       seed >= 0 ? static_cast<uint64_t>(seed) : (uint64_t{std::random_device()()} << 16);

@@ -13,6 +13,7 @@ namespace heed::serve {
 struct TokenRecord {
   int64_t id = 0;
   double log_probability = 0.0;
+  std::vector<std::pair<int64_t, double>> top = {};  ///< the likeliest tokens, where asked for
 };
 
 /// One text that is generated for a request: sample `sample` of prompt `prompt`.
@@ -36,6 +37,8 @@ struct GenerationPlan {
   int64_t max_tokens = 16;
   std::vector<std::string> stops;
   Sampling sampling;
+  double frequency_penalty = 0.0, presence_penalty = 0.0;
+  std::vector<std::pair<int64_t, float>> logit_bias;
   bool ignore_end = false;  ///< end tokens do not end the text
   bool stream = false;
   bool include_usage = false;  ///< a last chunk with the usage, while streaming
@@ -70,6 +73,10 @@ void run_generation(const CallPtr& call, GenerationPlan plan, std::shared_ptr<An
 /// Sampling, stops, seed and the like from the fields that all text routes share. `length_field` is
 /// the name of the field that limits the tokens.
 GenerationPlan common_plan(const Call& call, const std::string& length_field);
+
+/// Reads `prompt`, a text, texts, token ids or lists of token ids, into the plan; the prompts as
+/// texts go to `texts` where it is given. Throws BadRequest.
+void read_prompts(const Call& call, GenerationPlan& plan, std::vector<std::string>* texts = nullptr);
 
 /// A server-sent event with one JSON value.
 std::string event(const std::string& json);

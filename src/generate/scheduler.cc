@@ -14,7 +14,7 @@ struct Scheduler::Sequence {
   Request request;
   std::function<void(FinishReason)> on_finish;
   SequenceCache cache;
-  Memory memory;                // the encoder's result, while the prompt is read
+  EncoderOutput memory;                // the encoder's result, while the prompt is read
   std::vector<int64_t> tokens;  // fed and chosen, the start token included
   int64_t generated = 0;
   bool finished = false;
@@ -60,8 +60,8 @@ static std::vector<std::pair<int64_t, double>> likeliest(const float* logits, in
 }
 
 /// The next token from a row of logits; none where no more are wanted.
-std::optional<Choice> Scheduler::choose(const Sequence& sequence, const Tensor& logits,
-                                        int64_t row) const {
+std::optional<SampledToken> Scheduler::choose(const Sequence& sequence, const Tensor& logits,
+                                              int64_t row) const {
   const Request& request = sequence.request;
   if (sequence.generated >= request.max_tokens) {
     return std::nullopt;
@@ -69,7 +69,7 @@ std::optional<Choice> Scheduler::choose(const Sequence& sequence, const Tensor& 
   const int64_t vocabulary = logits.size(1);
   const float* raw = logits.data<float>() + row * vocabulary;
   const float* values = raw;
-  const bool forced = request.forced_end >= 0 && sequence.generated + 1 == request.max_tokens;
+  const bool forced = request.forced_eos_token_id >= 0 && sequence.generated + 1 == request.max_tokens;
   std::vector<float> changed;
   if (forced || !request.never.empty() || request.adjust_logits) {
     changed.assign(values, values + vocabulary);
@@ -79,7 +79,7 @@ std::optional<Choice> Scheduler::choose(const Sequence& sequence, const Tensor& 
     restrict_choice(changed.data(), vocabulary, request, forced);
     values = changed.data();
   }
-  Choice choice = choose_token(values, vocabulary, request.sampling, request.stream,
+  SampledToken choice = sample_token(values, vocabulary, request.sampling, request.stream,
                                static_cast<uint64_t>(sequence.generated), sequence.tokens);
   if (request.top_log_probabilities > 0) {
     choice.top = likeliest(raw, vocabulary, request.top_log_probabilities);
@@ -88,7 +88,7 @@ std::optional<Choice> Scheduler::choose(const Sequence& sequence, const Tensor& 
 }
 
 /// Hands a chosen token out.
-void Scheduler::emit(Sequence& sequence, const std::optional<Choice>& choice) {
+void Scheduler::emit(Sequence& sequence, const std::optional<SampledToken>& choice) {
   const Request& request = sequence.request;
   if (!choice) {
     sequence.finish(FinishReason::length);
@@ -99,8 +99,8 @@ void Scheduler::emit(Sequence& sequence, const std::optional<Choice>& choice) {
   const bool goes_on = !request.on_token || request.on_token(*choice);
   const bool ends =
       std::find(request.end.begin(), request.end.end(), choice->id) != request.end.end();
-  const bool full =
-      model_.context() > 0 && static_cast<int64_t>(sequence.tokens.size()) > model_.context();
+  const bool full = model_.context_length() > 0 &&
+                    static_cast<int64_t>(sequence.tokens.size()) > model_.context_length();
   if (!goes_on) {
     sequence.finish(FinishReason::stopped);
   } else if (ends) {
@@ -144,8 +144,8 @@ void Scheduler::take_prefix(Sequence& sequence) {
 void Scheduler::start(Sequence& sequence) {
   sequence.tokens = start_tokens(model_, sequence.request);
   const auto count = static_cast<int64_t>(sequence.tokens.size());
-  check(model_.context() == 0 || count <= model_.context(), "generate",
-        "the prompt has {} tokens; the model's context is {}", count, model_.context());
+  check(model_.context_length() == 0 || count <= model_.context_length(), "generate",
+        "the prompt has {} tokens; the model's context is {}", count, model_.context_length());
   sequence.cache = model_.new_cache(count + sequence.request.max_tokens);
   sequence.memory = encode_request(model_, sequence.request);
 }
@@ -218,7 +218,7 @@ bool Scheduler::step() {
     caches.push_back(&sequence->cache);
   }
   const Tensor logits = continue_sequences(model_, tokens, std::move(caches));
-  std::vector<std::optional<Choice>> choices(active_.size());
+  std::vector<std::optional<SampledToken>> choices(active_.size());
   parallel_for(static_cast<int64_t>(active_.size()), [&](int64_t i) {
     const auto at = static_cast<size_t>(i);
     choices[at] = choose(*active_[at], logits, i);

@@ -14,9 +14,9 @@ void check_length(const LoadedModel& model, const EncodedText& text, const std::
   if (length == 0) {
     throw BadRequest(fmt::format("'{}' holds a text without a token", param), param);
   }
-  if (model.context() > 0 && length > model.context()) {
+  if (model.context_length() > 0 && length > model.context_length()) {
     throw BadRequest(fmt::format("'{}' holds a text of {} tokens; the context of {} has {}", param,
-                                 length, model.name, model.context()),
+                                 length, model.name, model.context_length()),
                      param, "context_length_exceeded");
   }
 }
@@ -44,10 +44,10 @@ EncodedText encode_text(const LoadedModel& model, const std::string& text, const
                         bool truncate) {
   EncodedText encoded;
   encoded.ids = model.tokenizer.encode_ids(text, true);
-  if (truncate && model.context() > 0 &&
-      static_cast<int64_t>(encoded.ids.size()) > model.context()) {
+  if (truncate && model.context_length() > 0 &&
+      static_cast<int64_t>(encoded.ids.size()) > model.context_length()) {
     Tokenizer::BatchOptions options;
-    options.truncation = Truncation{.max_length = model.context()};
+    options.truncation = Truncation{.max_length = model.context_length()};
     encoded.ids = model.tokenizer.encode_batch(std::vector{text}, options).front().ids;
   }
   check_length(model, encoded, param);
@@ -57,8 +57,8 @@ EncodedText encode_text(const LoadedModel& model, const std::string& text, const
 EncodedText encode_text_pair(const LoadedModel& model, const std::string& first,
                              const std::string& second, const std::string& param, bool truncate) {
   Tokenizer::BatchOptions options;
-  if (truncate && model.context() > 0) {
-    options.truncation = Truncation{.max_length = model.context(),
+  if (truncate && model.context_length() > 0) {
+    options.truncation = Truncation{.max_length = model.context_length(),
                                     .strategy = Truncation::Strategy::only_second};
   }
   const std::vector<std::pair<std::string, std::string>> pairs{{first, second}};

@@ -156,7 +156,7 @@ void Engine::start(Runner& runner, GenerationTask task) {
   sequence->task = std::move(task);
   Request request = sequence->task.request;
   request.cancelled = sequence->task.cancelled;
-  request.on_token = [this, sequence](const Choice& choice) {
+  request.on_token = [this, sequence](const SampledToken& choice) {
     const auto now = Clock::now();
     auto& histogram =
         sequence->tokens == 0 ? metrics_.time_to_first_token : metrics_.time_per_token;

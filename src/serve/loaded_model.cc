@@ -58,7 +58,7 @@ void probe_encoder(LoadedModel& loaded, const Json& config) {
         config.string_or("problem_type", "single_label_classification") ==
         "multi_label_classification";
   } else {
-    loaded.abilities.fill_mask = output.logits.size(2) == loaded.model->vocabulary();
+    loaded.abilities.fill_mask = output.logits.size(2) == loaded.model->vocab_size();
   }
 }
 
@@ -143,12 +143,12 @@ LoadedModelPtr open_served_model(const std::string& name, const fs::path& path,
     }
   } else {
     loaded->tokenizer = reading.get();
-    const int64_t rows = loaded->model->vocabulary();
+    const int64_t rows = loaded->model->vocab_size();
     check_data(rows == 0 || loaded->tokenizer.vocab_size() <= rows, source.native(),
                "the tokenizer has {} tokens, the model {} embedding rows; they do not belong "
                "together",
                loaded->tokenizer.vocab_size(), rows);
-    loaded->ids = generation_ids(*loaded->model);
+    loaded->ids = generation_tokens(*loaded->model);
     loaded->chat_template = ChatTemplate::find(folder);
   }
   loaded->first_token_pooling = pools_first_token(folder);

@@ -35,7 +35,7 @@ struct LoadedModel {
   std::filesystem::path path;
   std::unique_ptr<Model> model;
   Tokenizer tokenizer;  ///< empty for a model that only reads images
-  GenerationIds ids;
+  GenerationTokens ids;
   Abilities abilities;
   std::vector<std::string> labels;  ///< of a classifier
   bool multi_label = false;         ///< its labels do not exclude each other
@@ -43,7 +43,7 @@ struct LoadedModel {
   std::optional<ChatTemplate> chat_template;
   std::time_t loaded_at = 0;
 
-  int64_t context() const { return model->context(); }
+  int64_t context_length() const { return model->context_length(); }
 };
 using LoadedModelPtr = std::shared_ptr<const LoadedModel>;
 

@@ -100,7 +100,7 @@ void ModelRegistry::load_all() {
                   slot.model->loaded_at,
                   slot.model->abilities.tasks(),
                   slot.model->model->model_type(),
-                  slot.model->context(),
+                  slot.model->context_length(),
                   slot.model->model->parameter_count()};
   }
   const std::lock_guard lock(mutex_);
@@ -215,7 +215,7 @@ void ModelRegistry::load(const std::string& name, bool replace) {
                     result.model->loaded_at,
                     result.model->abilities.tasks(),
                     result.model->model->model_type(),
-                    result.model->context(),
+                    result.model->context_length(),
                     result.model->model->parameter_count()};
     }
     waiting.swap(slot.waiting);

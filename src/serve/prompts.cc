@@ -8,7 +8,7 @@ void read_prompts(const Call& call, GenerationPlan& plan, std::vector<std::strin
     throw BadRequest("'prompt' must be a string, a list of strings or a list of token ids",
                      "prompt");
   };
-  const int64_t most_id = call.model->model->vocabulary() - 1;
+  const int64_t most_id = call.model->model->vocab_size() - 1;
   const auto add_text = [&](const std::string& text) {
     plan.prompts.push_back(prompt_tokens(*call.model, text, true));
     if (texts != nullptr) {

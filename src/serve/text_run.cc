@@ -51,7 +51,7 @@ class TextRun : public std::enable_shared_from_this<TextRun> {
 
  private:
   GenerationTask task_for(size_t choice);
-  bool on_token(TextChoice& choice, const Choice& token);
+  bool on_token(TextChoice& choice, const SampledToken& token);
   void on_finish(TextChoice& choice, FinishReason reason);
   void on_error(const std::string& message);
   void complete();
@@ -101,7 +101,7 @@ GenerationTask TextRun::task_for(size_t index) {
   if (!plan_.encoder_inputs.empty()) {
     request.encoder = plan_.encoder_inputs[choice.prompt];
   }
-  follow_generation_ids(*call_->model->model, request);
+  apply_generation_tokens(*call_->model->model, request);
   if (plan_.ignore_end) {
     request.never.insert(request.never.end(), request.end.begin(), request.end.end());
     request.end.clear();
@@ -109,17 +109,17 @@ GenerationTask TextRun::task_for(size_t index) {
   request.sampling = plan_.sampling;
   request.stream = static_cast<uint64_t>(index) % static_cast<uint64_t>(plan_.samples);
   request.max_tokens = plan_.max_tokens;
-  if (const int64_t context = call_->model->context(); context > 0) {
+  if (const int64_t context = call_->model->context_length(); context > 0) {
     const auto used = static_cast<int64_t>(request.prompt.size());
     request.max_tokens = std::min(request.max_tokens, std::max<int64_t>(context + 1 - used, 0));
   }
   request.top_log_probabilities = std::max<int64_t>(plan_.log_probabilities, 0);
   request.adjust_logits = logits_adjustment(plan_, request.prompt.size());
-  request.on_token = [self, &choice](const Choice& token) { return self->on_token(choice, token); };
+  request.on_token = [self, &choice](const SampledToken& token) { return self->on_token(choice, token); };
   return task;
 }
 
-bool TextRun::on_token(TextChoice& choice, const Choice& token) {
+bool TextRun::on_token(TextChoice& choice, const SampledToken& token) {
   if (failed_ || call_->exchange->cancelled()) {
     return false;
   }
@@ -202,7 +202,7 @@ std::vector<std::pair<int64_t, float>> read_logit_bias(const Call& call) {
     int64_t id = -1;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc() || end != key.data() + key.size() || id < 0 ||
-        id >= call.model->model->vocabulary()) {
+        id >= call.model->model->vocab_size()) {
       throw BadRequest("'logit_bias' has a key that is no token id of the model", "logit_bias");
     }
     biases.emplace_back(id, static_cast<float>(value.number()));
@@ -217,7 +217,7 @@ void check_plan(const Call& call, const GenerationPlan& plan) {
                                  plan.prompts.size(), plan.samples, sequences, kMostSequences),
                      "n");
   }
-  const int64_t context = call.model->context();
+  const int64_t context = call.model->context_length();
   for (const auto& prompt : plan.prompts) {
     const auto length = static_cast<int64_t>(prompt.size());
     if (context > 0 && length > context) {
@@ -243,7 +243,7 @@ GenerationPlan common_plan(const Call& call, const std::string& length_field) {
   plan.max_tokens = call.integer(length_field);
   if (plan.max_tokens < 0 || (!call.has(length_field) && plan.max_tokens == 0)) {
     // As many as the context holds; of a model without a limit, a generous number.
-    plan.max_tokens = call.model->context() > 0 ? call.model->context() : kUnlimited;
+    plan.max_tokens = call.model->context_length() > 0 ? call.model->context_length() : kUnlimited;
   }
   plan.stops = call.texts("stop");
   plan.stream = call.flag("stream");

@@ -114,7 +114,7 @@ void answer_translate(const CallPtr& call) {
                      "stream");
   }
   Request rules;
-  follow_generation_ids(*call->model->model, rules);
+  apply_generation_tokens(*call->model->model, rules);
   rules.max_tokens = plan.max_tokens;
   std::vector<Request> requests(input.size(), rules);
   for (size_t i = 0; i < requests.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "serve/service.h"
+#include "serve/text_run.h"
 
 namespace heed::serve {
 namespace {
@@ -94,7 +95,7 @@ void run_encoder(const CallPtr& call, std::vector<EncodedText> texts,
       answer_errors(gathering->call, [&] {
         gathering->on_output(i, output, row, length);
         if (--gathering->left == 0) {
-          gathering->call->exchange->note().prompt_tokens = gathering->tokens;
+          annotate_usage(*gathering->call, {gathering->tokens, 0});
           gathering->on_done(gathering->tokens);
         }
       });

@@ -43,7 +43,7 @@ void Connection::close() {
   phase_ = Phase::closed;
   if (outbox_) {
     cancel(outbox_);
-    report(499, outbox_->body_bytes);
+    report(*outbox_, 499);
   }
   ErrorCode ignored;
   deadline_.cancel(ignored);
@@ -159,8 +159,10 @@ bool Connection::accept_header() {
     refuse(505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
     return false;
   }
-  if (message.count(http::field::content_length) > 1) {
-    refuse(400, "Content-Length is given more than once");
+  const auto length = message[http::field::content_length];
+  if (message.count(http::field::content_length) > 1 ||
+      length.find_first_not_of("0123456789") != length.npos) {
+    refuse(400, "Content-Length must be one number, given once");
     return false;
   }
   const size_t encodings = message.count(http::field::transfer_encoding);
@@ -287,9 +289,8 @@ void Connection::handle() {
   parser_.reset();
   const auto exchange =
       std::make_shared<HttpExchange>(core_, shared_from_this(), outbox, std::move(request));
-  exchange_ = exchange;
-  watch();
   core_->handler(exchange);
+  watch();
 }
 
 /// Answers and closes: the connection's framing is not to be trusted any more, or its time is up.
@@ -313,8 +314,7 @@ void Connection::refuse(int status, const std::string& message) {
     logged_->method = "-";
     logged_->path = "-";
   }
-  note_ = {};
-  note_.error = message;
+  outbox->note.error = message;
   enter(Phase::handling, core_->limits.write_time);
   flush(outbox);
 }
@@ -330,7 +330,12 @@ void Connection::watch() {
     if (self->phase_ != Phase::handling || !self->outbox_) {
       return;
     }
-    if (error || self->client_is_gone()) {
+    bool answered = false;
+    {
+      const std::lock_guard lock(self->outbox_->mutex);
+      answered = self->outbox_->ended;  // one that only sends no more gets its answer
+    }
+    if (!answered && (error || self->client_is_gone())) {
       self->close();
     }
   });
@@ -416,18 +421,22 @@ void Connection::on_written(const std::shared_ptr<Outbox>& outbox, ErrorCode err
 }
 
 /// Tells the observer once how a request has ended.
-void Connection::report(int status, uint64_t bytes) {
-  if (const auto exchange = exchange_.lock()) {
-    note_ = exchange->note();
-  }
+void Connection::report(Outbox& outbox, int status) {
   if (core_->observer && logged_) {
-    core_->observer({*logged_, note_, status, bytes, Clock::now() - request_start_});
+    Exchange::Note note;
+    uint64_t bytes = 0;
+    {
+      const std::lock_guard lock(outbox.mutex);
+      note = outbox.note;
+      bytes = outbox.body_bytes;
+    }
+    core_->observer({*logged_, note, status, bytes, Clock::now() - request_start_});
   }
   logged_.reset();
 }
 
 void Connection::finish_response(const std::shared_ptr<Outbox>& outbox) {
-  report(outbox->status, outbox->body_bytes);
+  report(*outbox, outbox->status);
   outbox_.reset();
   core_->body_bytes -= std::exchange(reserved_, 0);
   outbox->keep_alive && !core_->draining ? wait_for_request() : linger();

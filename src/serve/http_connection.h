@@ -61,6 +61,7 @@ struct Outbox {
   bool flush_posted = false;
   bool keep_alive = true;
   std::function<void()> on_cancel;
+  Exchange::Note note;
   std::atomic<bool> cancelled{false};
 };
 
@@ -103,7 +104,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool client_is_gone();
   void on_written(const std::shared_ptr<Outbox>& outbox, ErrorCode error, size_t count);
   void finish_response(const std::shared_ptr<Outbox>& outbox);
-  void report(int status, uint64_t bytes);
+  void report(Outbox& outbox, int status);
   void linger();
   void drain_input(uint64_t left);
 
@@ -113,9 +114,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
   std::shared_ptr<Outbox> outbox_;
-  std::weak_ptr<Exchange> exchange_;
   std::optional<HttpRequest> logged_;  // what the access log needs after the exchange has gone
-  Exchange::Note note_;
   std::string remote_, writing_;
   Phase phase_ = Phase::header;
   Clock::time_point since_, request_start_;

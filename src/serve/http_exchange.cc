@@ -25,6 +25,7 @@ std::string format_head(const HttpResponse& response, int64_t length, bool chunk
   if (!response.content_type.empty()) {
     head += "Content-Type: " + response.content_type + "\r\n";
   }
+  head += "X-Content-Type-Options: nosniff\r\n";  // model output is never taken for a page
   for (const auto& [name, value] : response.fields) {
     head += name + ": " + value + "\r\n";
   }
@@ -159,6 +160,11 @@ void HttpExchange::on_cancel(std::function<void()> callback) {
     }
   }
   callback();
+}
+
+void HttpExchange::annotate(const std::function<void(Note&)>& change) {
+  const std::lock_guard lock(outbox_->mutex);
+  change(outbox_->note);
 }
 
 void HttpExchange::post_flush() {

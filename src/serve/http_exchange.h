@@ -20,6 +20,7 @@ class HttpExchange : public Exchange {
   void end_stream() override;
   bool cancelled() const override { return outbox_->cancelled; }
   void on_cancel(std::function<void()> callback) override;
+  void annotate(const std::function<void(Note&)>& change) override;
 
  private:
   void post_flush();

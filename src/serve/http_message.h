@@ -69,12 +69,14 @@ class Exchange {
     int64_t prompt_tokens = 0;
     int64_t completion_tokens = 0;
   };
-  Note& note() { return note_; }
+  virtual void annotate(const std::function<void(Note&)>& change) = 0;
+  void annotate_error(const std::string& message) {
+    annotate([&](Note& note) { note.error = message; });
+  }
 
  protected:
   Exchange() = default;
   HttpRequest request_;
-  Note note_;
 };
 using ExchangePtr = std::shared_ptr<Exchange>;
 

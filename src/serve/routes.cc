@@ -65,7 +65,7 @@ std::vector<std::string> Call::texts(const std::string& name) const {
 void Call::reply(std::string json) const { exchange->respond({200, std::move(json)}); }
 
 void Call::fail(int status, const std::string& message, const std::string& param) const {
-  exchange->note().error = message;
+  exchange->annotate_error(message);
   exchange->respond(error_response(status, message, param));
 }
 

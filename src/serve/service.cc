@@ -26,7 +26,7 @@ bool is_json(const HttpRequest& request) {
 
 void answer_errors(const CallPtr& call, const std::function<void()>& body) {
   const auto answer = [&](HttpResponse response, const std::string& message) {
-    call->exchange->note().error = message;
+    call->exchange->annotate_error(message);
     call->exchange->respond(std::move(response));
   };
   try {
@@ -96,7 +96,7 @@ void Service::post(std::function<void()> work) {
 bool Service::admit(const ExchangePtr& exchange, const Route& route) {
   const HttpRequest& request = exchange->request();
   const auto refuse = [&](int status, const std::string& message, const char* code = "") {
-    exchange->note().error = message;
+    exchange->annotate_error(message);
     exchange->respond(error_response(status, message, {}, code));
     return false;
   };
@@ -144,9 +144,11 @@ void Service::answer_options(const ExchangePtr& exchange, const std::vector<cons
 void Service::handle(const ExchangePtr& exchange) {
   const HttpRequest& request = exchange->request();
   const std::vector<const Route*> found = routes_at(request.path);
-  exchange->note().route = found.empty() ? "other" : found.front()->path;
+  exchange->annotate([&](Exchange::Note& note) {
+    note.route = found.empty() ? "other" : found.front()->path;
+  });
   const auto refuse = [&](int status, const std::string& message) {
-    exchange->note().error = message;
+    exchange->annotate_error(message);
     exchange->respond(error_response(status, message));
   };
   if (!options_.access.host_allowed(request)) {
@@ -237,7 +239,7 @@ void Service::prepare(const CallPtr& call) {
 void Service::dispatch(const CallPtr& call) {
   answer_errors(call, [&] {
     if (call->model) {
-      call->exchange->note().model = call->model->name;
+      call->exchange->annotate([&](Exchange::Note& note) { note.model = call->model->name; });
       if (!call->route.suits(call->model->abilities)) {
         throw BadRequest(fmt::format("{} needs {}; {} is one for {}", call->route.path,
                                      call->route.needs, call->model->name,

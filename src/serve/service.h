@@ -55,14 +55,15 @@ class Service {
 
   Options options_;
   Metrics metrics_;
-  ModelRegistry models_;
-  Engine engine_;
   const HttpCounters* http_ = nullptr;
   std::atomic<bool> draining_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> work_;
   bool stopping_ = false;
+  // Their threads call post(): they end before what it uses.
+  ModelRegistry models_;
+  Engine engine_;
   std::vector<std::thread> threads_;
 };
 

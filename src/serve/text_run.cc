@@ -159,7 +159,7 @@ void TextRun::on_error(const std::string& message) {
     return;
   }
   failed_ = true;
-  call_->exchange->note().error = message;
+  call_->exchange->annotate_error(message);
   const HttpResponse response = error_response(500, message);
   if (plan_.stream) {
     call_->exchange->write(event(response.body));
@@ -185,8 +185,7 @@ Usage TextRun::usage() const {
 
 void TextRun::complete() {
   const Usage total = usage();
-  call_->exchange->note().prompt_tokens = total.prompt_tokens;
-  call_->exchange->note().completion_tokens = total.completion_tokens;
+  annotate_usage(*call_, total);
   if (plan_.stream) {
     call_->exchange->write(format_->end(choices_, total));
     call_->exchange->end_stream();
@@ -293,6 +292,13 @@ void write_usage(JsonWriter& json, const Usage& usage) {
   json.field("prompt_tokens", usage.prompt_tokens);
   json.field("completion_tokens", usage.completion_tokens);
   json.field("total_tokens", usage.prompt_tokens + usage.completion_tokens).end_object();
+}
+
+void annotate_usage(const Call& call, const Usage& usage) {
+  call.exchange->annotate([&](Exchange::Note& note) {
+    note.prompt_tokens = usage.prompt_tokens;
+    note.completion_tokens = usage.completion_tokens;
+  });
 }
 
 std::string token_text(const LoadedModel& model, int64_t id) {

@@ -91,6 +91,8 @@ std::vector<int64_t> prompt_tokens(const LoadedModel& model, const std::string& 
 std::string new_id(const std::string& prefix);
 
 void write_usage(JsonWriter& json, const Usage& usage);
+/// Tells the access log.
+void annotate_usage(const Call& call, const Usage& usage);
 
 /// Bytes of a token's text, as a list for `bytes`, and the text itself.
 std::string token_text(const LoadedModel& model, int64_t id);

@@ -79,8 +79,7 @@ void translate_by_beams(const CallPtr& call, std::vector<Request> requests,
     }
     json.end_array();
     write_usage(json, usage);
-    call->exchange->note().prompt_tokens = usage.prompt_tokens;
-    call->exchange->note().completion_tokens = usage.completion_tokens;
+    annotate_usage(*call, usage);
     call->reply(json.end_object().take());
   };
   call->service.engine().submit(std::move(task));

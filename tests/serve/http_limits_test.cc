@@ -248,7 +248,6 @@ TEST(HttpLimits, ManyIdleConnectionsGiveWay) {
 TEST(HttpLimits, TheAcceptLoopSurvivesWithoutFileDescriptors) {
   const TestServer server;
   RawConnection before(server.port());
-  std::vector<int> taken;
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
   rlimit small = limit;

@@ -90,8 +90,8 @@ void read_image(const Json& config, const InspectOptions& options, InspectInput&
 }
 
 /// The start token and what the model itself would write, the most likely token at each step.
-std::vector<int32_t> most_likely(const Model& model, const ModelInput& input,
-                                 std::vector<int32_t> ids) {
+std::vector<int32_t> most_likely(const Model& model, const ModelInput& input, int64_t start) {
+  std::vector<int32_t> ids{static_cast<int32_t>(start)};
   Request request;
   request.encoder = input;
   request.max_tokens = kMostGenerated;
@@ -116,10 +116,11 @@ void read_target(const Model& model, const Tokenizer& tokenizer, const InspectOp
   need_tokenizer(tokenizer, options);
   const int64_t start = generation_ids(model).decoder_start;
   check_data(start >= 0, options.model, "config.json names no decoder_start_token_id");
-  std::vector<int32_t> ids{static_cast<int32_t>(start)};
+  std::vector<int32_t> ids;
   if (options.target.empty()) {
-    ids = most_likely(model, result.input, ids);
+    ids = most_likely(model, result.input, start);
   } else {
+    ids.push_back(static_cast<int32_t>(start));
     tokenizer.append_ids(options.target, ids);
   }
   result.input.decoder_input_ids = as_row(ids);

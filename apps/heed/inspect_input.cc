@@ -95,8 +95,9 @@ std::vector<int32_t> most_likely(const Model& model, const ModelInput& input, in
   Request request;
   request.encoder = input;
   request.max_tokens = kMostGenerated;
-  follow_generation_ids(model, request);
-  request.on_token = [&ids, &request, context = model.context()](const Choice& choice) {
+  apply_generation_tokens(model, request);
+  request.on_token = [&ids, &request,
+                      context = model.context_length()](const SampledToken& choice) {
     const bool ends =
         std::find(request.end.begin(), request.end.end(), choice.id) != request.end.end();
     const bool full = context > 0 && std::cmp_greater_equal(ids.size(), context);
@@ -114,7 +115,7 @@ std::vector<int32_t> most_likely(const Model& model, const ModelInput& input, in
 void read_target(const Model& model, const Tokenizer& tokenizer, const InspectOptions& options,
                  InspectInput& result) {
   need_tokenizer(tokenizer, options);
-  const int64_t start = generation_ids(model).decoder_start;
+  const int64_t start = generation_tokens(model).decoder_start;
   check_data(start >= 0, options.model, "config.json names no decoder_start_token_id");
   std::vector<int32_t> ids;
   if (options.target.empty()) {

@@ -23,7 +23,7 @@ Opened open_model(const std::string& path, const std::string& tokenizer, const L
       std::async(std::launch::async, [&source] { return Tokenizer::load(source); });
   opened.model = load_model(path, load);
   opened.tokenizer = reading.get();
-  const int64_t rows = opened.model->vocabulary();
+  const int64_t rows = opened.model->vocab_size();
   if (rows > 0 && opened.tokenizer.vocab_size() > rows) {
     fail(ErrorKind::data, source.native(),
          "the tokenizer has {} tokens, the model {} embedding rows; they do not belong together",
@@ -48,7 +48,7 @@ TextBatch encode_texts(const Opened& opened, const std::vector<std::string>& tex
   std::vector<std::vector<int32_t>> all;
   TextBatch batch;
   int64_t longest = 1;
-  const int64_t context = opened.model->context();
+  const int64_t context = opened.model->context_length();
   for (const std::string& text : texts) {
     all.push_back(opened.tokenizer.encode_ids(text, true));
     const auto length = static_cast<int64_t>(all.back().size());

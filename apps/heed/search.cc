@@ -107,7 +107,7 @@ int run(const Options& options, const Common& common) {
   open.reranker = options.rerank;
   open.distributed = ranks.size() > 1;
   SearchIndex index = SearchIndex::open(options.index, open);
-  if (!index.info().complete && !common.quiet && ranks.leads()) {
+  if (!index.info().complete && !common.quiet && ranks.is_root()) {
     fmt::print(stderr,
                korean ? "heed: {}: 색인이 끝나지 않았습니다. 결과가 완전하지 않을 수 있습니다\n"
                       : "heed: {}: indexing was not finished; results may be incomplete\n",
@@ -119,7 +119,7 @@ int run(const Options& options, const Common& common) {
   search.candidates = options.candidates;
   const auto answer = [&](const std::string& query) {
     const std::vector<SearchResult> results = index.search(query, search);
-    if (!ranks.leads()) {
+    if (!ranks.is_root()) {
       return;
     }
     if (results.empty() && !common.json && !common.quiet) {

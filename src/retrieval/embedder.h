@@ -17,7 +17,7 @@ class Embedder {
   /// `pooling`: "mean", "cls", or empty for what the model's folder says (else mean).
   Embedder(const std::string& model, const std::string& tokenizer, const std::string& pooling);
 
-  int64_t dimension() const { return model_->width(); }
+  int64_t dimension() const { return model_->hidden_size(); }
   const std::string& pooling() const { return pooling_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
   /// Of configuration, weights, tokenizer and pooling, in hexadecimal.

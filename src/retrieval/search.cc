@@ -105,7 +105,7 @@ struct SearchIndex::Impl {
                                        : store.load_vectors(ranks->rank(), ranks->size()));
     }
     std::vector<float> embedded(static_cast<size_t>(store.settings().dimension));
-    if (ranks == nullptr || ranks->leads()) {
+    if (ranks == nullptr || ranks->is_root()) {
       const std::string text = store.settings().query_prefix + std::string(query);
       embedded = opened_embedder().embed(std::span(&text, 1));
     }

@@ -17,7 +17,7 @@ void each_option(Options& o, Fn&& fn) {
   fn("data", o.data);
   fn("out", o.out);
   fn("validation", o.validation);
-  fn("validation_share", o.validation_share);
+  fn("validation_fraction", o.validation_fraction);
   fn("arch", o.arch);
   fn("tokenizer", o.tokenizer);
   fn("from", o.from);
@@ -122,9 +122,9 @@ void check_train_options(const TrainOptions& o) {
   check_range("--clip", o.clip, 0.0, kLargest);
   check_range("--label-smoothing", o.label_smoothing, 0.0, 1.0);
   check_range("--ema", o.ema, 0.0, 0.999999);
-  if (!(o.validation_share >= 0.0 && o.validation_share < 1.0)) {
+  if (!(o.validation_fraction >= 0.0 && o.validation_fraction < 1.0)) {
     fail(ErrorKind::usage, "--validation-share", "{} is no share of 0 to below 1",
-         o.validation_share);
+         o.validation_fraction);
   }
   if (o.from.empty() && o.arch != "heed-rnn-seq2seq" && o.width % o.heads != 0) {
     fail(ErrorKind::usage, "--width", "{} is no multiple of --heads {}", o.width, o.heads);

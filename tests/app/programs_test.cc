@@ -154,7 +154,7 @@ std::vector<Hypothesis> captions(const Model& model, const Tensor& features, int
   Request request;
   request.encoder.features = unsqueeze(features, 0);
   request.max_tokens = 6;
-  request.end = generation_ids(model).end;
+  request.end = generation_tokens(model).end;
   return beam_search(model, request, {.beams = beams, .n_best = beams, .max_tokens = 6});
 }
 

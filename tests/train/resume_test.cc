@@ -157,7 +157,7 @@ TEST(TrainOptions, NumbersThatMakeNoSenseAreNamed) {
       {"--lr", [](TrainOptions& o) { o.lr = -0.1; }},
       {"--clip", [](TrainOptions& o) { o.clip = 1e99; }},
       {"--label-smoothing", [](TrainOptions& o) { o.label_smoothing = 2.0; }},
-      {"--validation-share", [](TrainOptions& o) { o.validation_share = 1.0; }},
+      {"--validation-share", [](TrainOptions& o) { o.validation_fraction = 1.0; }},
       {"--precision", [](TrainOptions& o) { o.precision = "q8_0"; }},
       {"--width", [](TrainOptions& o) { o.width = 15; }}};
   for (const auto& [name, change] : cases) {
@@ -173,7 +173,7 @@ TEST(Train, WhatIsNotFiniteIsNotKept) {
   for (const double share : {0.0, 0.1}) {
     TrainOptions options = saved_run(folder, "run" + std::to_string(share));
     options.lr = 1e12;
-    options.validation_share = share;
+    options.validation_fraction = share;
     const std::string message = message_of(options, ErrorKind::runtime);
     EXPECT_NE(message.find("lower --lr"), std::string::npos) << message;
     EXPECT_FALSE(fs::exists(options.out / "model"));

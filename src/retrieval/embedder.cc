@@ -45,9 +45,9 @@ Embedder::Embedder(const std::string& model, const std::string& tokenizer,
   const std::filesystem::path folder = model_folder(model);
   tokenizer_ = Tokenizer::load(tokenizer.empty() ? folder : std::filesystem::path(tokenizer));
   pooling_ = pooling.empty() ? pooling_of(folder) : pooling;
-  check_data(model_->vocabulary() == 0 || tokenizer_.vocab_size() <= model_->vocabulary(), model,
+  check_data(model_->vocab_size() == 0 || tokenizer_.vocab_size() <= model_->vocab_size(), model,
              "the tokenizer has {} tokens, the model {} embedding rows; they do not belong together",
-             tokenizer_.vocab_size(), model_->vocabulary());
+             tokenizer_.vocab_size(), model_->vocab_size());
   if (model_->kind() != ModelKind::encoder) {
     fail(ErrorKind::usage, model,
          "an index needs a text encoder (bert, distilbert, …); this folder holds a {}",
@@ -67,7 +67,7 @@ std::string Embedder::fingerprint() const {
 
 std::vector<float> Embedder::embed(std::span<const std::string> texts) const {
   const auto dim = static_cast<size_t>(dimension());
-  const int64_t context = model_->context() > 0 ? model_->context() : kLongest;
+  const int64_t context = model_->context_length() > 0 ? model_->context_length() : kLongest;
   Tokenizer::BatchOptions options;
   options.truncation = Truncation{.max_length = context};
   const std::vector<Encoding> encodings = tokenizer_.encode_batch(texts, options);

@@ -5,6 +5,7 @@
 #include "heed/autograd.h"
 #include "heed/inspect.h"
 #include "heed/retrieval.h"
+#include "retrieval/write_answer.h"
 
 namespace heed {
 namespace {
@@ -162,7 +163,7 @@ void record_attention(const Model& model, const Prompt& prompt, const std::vecto
     const auto first = static_cast<int64_t>(prompt.ids.size()) - 1;
     measure_attention(recorder, "self", first, first + rows, answer);
   } else {
-    std::vector<int64_t> shifted{generation_ids(model).decoder_start};
+    std::vector<int64_t> shifted{generation_tokens(model).decoder_start};
     shifted.insert(shifted.end(), ids.begin(), ids.end() - 1);
     input.input_ids = row_of_ids(prompt.ids);
     input.decoder_input_ids = row_of_ids(shifted);
@@ -198,7 +199,7 @@ Answer ask(SearchIndex& index, const Model& model, const Tokenizer& tokenizer,
   }
   options.sampling.check();
   const std::vector<SearchResult> results = index.search(question, options.search);
-  const int64_t context = model.context() > 0 ? model.context() : kDefaultContext;
+  const int64_t context = model.context_length() > 0 ? model.context_length() : kDefaultContext;
   const int64_t budget = decoder ? context - options.max_tokens : context;
   const Prompt prompt = fit_prompt(results, question, tokenizer, options, budget);
   Answer answer;
@@ -210,32 +211,7 @@ Answer ask(SearchIndex& index, const Model& model, const Tokenizer& tokenizer,
   } else {
     request.encoder.input_ids = row_of_ids(prompt.ids);
   }
-  request.sampling = options.sampling;
-  request.max_tokens = options.max_tokens;
-  follow_generation_ids(model, request);
-  std::vector<int64_t> ids;
-  TextStream stream(tokenizer, options.stops);
-  const auto emit = [&](const std::string& text) {
-    answer.text += text;
-    if (options.on_text && !text.empty()) {
-      options.on_text(text);
-    }
-  };
-  const std::vector<int64_t> end = request.end;
-  request.on_token = [&](const auto& token) {
-    ids.push_back(token.id);
-    if (std::find(end.begin(), end.end(), token.id) == end.end()) {
-      emit(stream.push(token.id));
-    }
-    return !stream.stopped();
-  };
-  Scheduler scheduler(model, 1);
-  scheduler.add(std::move(request), [&](FinishReason reason) {
-    answer.finish = reason;
-    emit(stream.finish());
-  });
-  scheduler.run();
-  answer.answer_tokens = static_cast<int64_t>(ids.size());
+  const std::vector<int64_t> ids = write_answer(model, tokenizer, std::move(request), options, answer);
   if (options.attention) {
     record_attention(model, prompt, ids, answer);
   }

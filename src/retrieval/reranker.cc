@@ -29,7 +29,7 @@ std::vector<double> Reranker::score(std::string_view query,
       pairs.emplace_back(query, passages[i]);
     }
     Tokenizer::BatchOptions options;
-    const int64_t context = model_->context() > 0 ? model_->context() : 512;
+    const int64_t context = model_->context_length() > 0 ? model_->context_length() : 512;
     options.truncation =
         Truncation{.max_length = context, .strategy = Truncation::Strategy::only_second};
     options.padding = Padding{};

@@ -77,7 +77,7 @@ def encoders():
 
 def rag(name, build):
     config = hf.RagConfig.from_question_encoder_generator_configs(
-        dpr(), t5(d_kv=4, d_ff=28), n_docs=PASSAGES, max_combined_length=9, do_deduplication=True, reduce_loss=False)
+        dpr(), t5(d_kv=4, d_ff=28, bos_token_id=2), n_docs=PASSAGES, max_combined_length=9, do_deduplication=True, reduce_loss=False)
     config._attn_implementation = "eager"
     model = build(config=config, question_encoder=hf.DPRQuestionEncoder(config.question_encoder),
                   generator=hf.T5ForConditionalGeneration(config.generator)).eval()
@@ -103,7 +103,7 @@ def rag(name, build):
     with torch.no_grad():
         for beams in (1, 3):
             outputs[f"generated_{beams}"] = model.generate(
-                input_ids=question, attention_mask=question_mask, context_input_ids=ids, context_attention_mask=mask,
+                context_input_ids=ids, context_attention_mask=mask,
                 doc_scores=scores.detach(), n_docs=PASSAGES, num_beams=beams, max_new_tokens=6, do_sample=False)
     write(name, model, {"input_ids": question, "attention_mask": question_mask, "labels": labels,
                         "document_embeddings": documents, **{k: v for k, v in common.items() if k != "doc_scores"}}, outputs)

@@ -63,9 +63,8 @@ class Builder {
   Builder(IndexStore store, const Embedder& embedder, const IndexOptions& options)
       : store_(std::move(store)), embedder_(embedder), options_(options) {}
 
-  IndexReport run(const std::vector<std::string>& docs) {
+  IndexReport run(const std::vector<std::string>& docs, const std::vector<DocumentFile>& files) {
     const double start = seconds_now();
-    const std::vector<DocumentFile> files = expand_documents(docs);
     remove_vanished(docs, files);
     const std::vector<StoredFile> changed = find_changed(files);
     progress_.files = static_cast<int64_t>(changed.size());
@@ -360,13 +359,14 @@ IndexReport build_index(const std::vector<std::string>& docs, const fs::path& ou
     fail(ErrorKind::usage, "index", "there are vectors in f32 and int8, not in {}",
          *options.vector_type);
   }
+  const std::vector<DocumentFile> files = expand_documents(docs);
   if (!fs::exists(out)) {
     if (options.model.empty()) {
       fail(ErrorKind::usage, "index", "a new index needs an encoder: --model FOLDER");
     }
     const Embedder embedder(options.model, options.tokenizer, options.pooling.value_or(""));
     return Builder(IndexStore::create(out, new_settings(options, embedder)), embedder, options)
-        .run(docs);
+        .run(docs, files);
   }
   IndexStore store = IndexStore::open(out, true);
   const IndexSettings& stored = store.settings();
@@ -377,7 +377,7 @@ IndexReport build_index(const std::vector<std::string>& docs, const fs::path& ou
     fail(ErrorKind::usage, out.native(),
          "was made with another model ({}); use that one, or make a new index", stored.model);
   }
-  return Builder(std::move(store), embedder, options).run(docs);
+  return Builder(std::move(store), embedder, options).run(docs, files);
 }
 
 }  // namespace heed

@@ -66,6 +66,9 @@ std::string Embedder::fingerprint() const {
 }
 
 std::vector<float> Embedder::embed(std::span<const std::string> texts) const {
+  if (texts.empty()) {
+    return {};
+  }
   const auto dim = static_cast<size_t>(dimension());
   const int64_t context = model_->context_length() > 0 ? model_->context_length() : kLongest;
   Tokenizer::BatchOptions options;

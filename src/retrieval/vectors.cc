@@ -98,15 +98,33 @@ void VectorTable::append(std::span<const int64_t> ids, std::span<const float> sc
   check(rows.size() == numbers * (type_ == VectorType::f32 ? sizeof(float) : 1) &&
             (type_ == VectorType::f32 || scales.size() == ids.size()),
         "index", "{} vectors of {} numbers do not fit {} bytes", ids.size(), dim_, rows.size());
+  const size_t row_bytes = ids.empty() ? 0 : rows.size() / ids.size();
+  for (size_t begin = 0; begin < ids.size();) {
+    if (ids[begin] == 0) {
+      ++begin;
+      continue;
+    }
+    size_t end = begin;  // of a run of vectors that are there
+    while (end < ids.size() && ids[end] != 0) {
+      ++end;
+    }
+    append_run(ids.subspan(begin, end - begin), scales.empty() ? scales : scales.subspan(begin, end - begin),
+               rows.subspan(begin * row_bytes, (end - begin) * row_bytes));
+    begin = end;
+  }
+}
+
+void VectorTable::append_run(std::span<const int64_t> ids, std::span<const float> scales,
+                             std::span<const std::byte> rows) {
   ids_.insert(ids_.end(), ids.begin(), ids.end());
   if (type_ == VectorType::f32) {
     const size_t old = rows_f32_.size();
-    rows_f32_.resize(old + numbers);
+    rows_f32_.resize(old + rows.size() / sizeof(float));
     std::memcpy(rows_f32_.data() + old, rows.data(), rows.size());
   } else {
     scales_.insert(scales_.end(), scales.begin(), scales.end());
     const auto* values = reinterpret_cast<const int8_t*>(rows.data());
-    rows_int8_.insert(rows_int8_.end(), values, values + numbers);
+    rows_int8_.insert(rows_int8_.end(), values, values + rows.size());
   }
 }
 
@@ -139,9 +157,8 @@ std::vector<VectorHit> VectorTable::search(const float* query, int64_t count) co
       score_tile(query, rounded.values, rounded.scale, begin, end, scores);
       for (int64_t i = begin; i < end; ++i) {
         const float score = scores[i - begin];
-        const int64_t id = ids_[static_cast<size_t>(i)];
-        if (score >= best.least() && id != 0) {
-          best.add({id, score});
+        if (score >= best.least()) {
+          best.add({ids_[static_cast<size_t>(i)], score});
         }
       }
     }

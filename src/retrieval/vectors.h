@@ -23,12 +23,13 @@ inline bool better(const VectorHit& a, const VectorHit& b) {
 /// Quantises `dim` numbers to int8 and returns the scale: value ≈ scale · int8.
 float quantize_vector(const float* vector, int64_t dim, int8_t* out);
 
-/// Stored vectors in memory, searched exactly. A chunk id of 0 marks a vector that was deleted.
+/// Stored vectors in memory, searched exactly.
 class VectorTable {
  public:
   VectorTable(VectorType type, int64_t dim) : type_(type), dim_(dim) {}
 
-  /// Appends `ids.size()` vectors: f32 or int8 rows as bytes, and for int8 one scale per row.
+  /// Appends `ids.size()` vectors: f32 or int8 rows as bytes, and for int8 one scale per row. Those
+  /// with id 0 were deleted and are left out.
   void append(std::span<const int64_t> ids, std::span<const float> scales,
               std::span<const std::byte> rows);
   void reserve(int64_t vectors);
@@ -42,6 +43,8 @@ class VectorTable {
   std::vector<VectorHit> search(const float* query, int64_t count) const;
 
  private:
+  void append_run(std::span<const int64_t> ids, std::span<const float> scales,
+                  std::span<const std::byte> rows);
   void score_tile(const float* query, std::span<const int16_t> rounded, float scale, int64_t begin,
                   int64_t end, float* scores) const;
 

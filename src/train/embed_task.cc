@@ -82,7 +82,7 @@ Tensor contrastive_loss(const Model& model, const ModelInput& input,
 
 Task make_embed_task(const TrainOptions& o) {
   const std::vector<RetrievalExample> examples = read_retrieval(o.data);
-  chosen_arch(o, {"bert"});
+  const std::string arch = chosen_arch(o, "bert");
   std::vector<std::string> texts;
   for (const RetrievalExample& example : examples) {
     texts.push_back(example.query);
@@ -91,8 +91,8 @@ Task make_embed_task(const TrainOptions& o) {
   }
   Task task;
   task.judge = Judge::retrieval;
-  task.tokenizer = choose_tokenizer(o, "wordpiece:8192", texts);
-  task.model = start_model(o, bert_config(o, task.tokenizer.vocab_size(), "BertModel"));
+  task.tokenizer = choose_tokenizer(o, usual_tokenizer(arch).c_str(), texts);
+  task.model = start_model(o, fresh_config(o, arch, task.tokenizer.vocab_size()));
   check_data(task.model->kind() == ModelKind::encoder, o.from, "a {} does not do task embed",
              task.model->model_type());
   add_loaders(task, o, [&](bool own_set, const LoaderOptions& loader) {

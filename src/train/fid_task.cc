@@ -24,7 +24,7 @@ int64_t most_passages(const std::vector<FidExample>& examples, const std::string
 /// Fusion-in-Decoder: passages are encoded one by one, the decoder reads all of them. --context is
 /// the most tokens of a passage.
 Task make_fid_task(const TrainOptions& o) {
-  const std::string arch = chosen_arch(o, {"t5", "heed-seq2seq", "marian"});
+  const std::string arch = chosen_arch(o, "t5");
   const std::vector<FidExample> examples = read_fid(o.data);
   const int64_t passages = most_passages(examples, o.data);
   std::vector<std::string> texts;
@@ -37,7 +37,7 @@ Task make_fid_task(const TrainOptions& o) {
   Task task;
   task.judge = Judge::captions;  // exact match of what is generated
   task.tokenizer = choose_tokenizer(o, "bpe:8192", texts);
-  Config config = stack_config(o, arch, task.tokenizer.vocab_size());
+  Config config = fresh_config(o, arch, task.tokenizer.vocab_size());
   config["decoder_vocab_size"] = task.tokenizer.vocab_size();
   config["share_encoder_decoder_embeddings"] = true;
   add_token_ids(config, sequence_tokens(task.tokenizer));

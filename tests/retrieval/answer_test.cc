@@ -111,6 +111,22 @@ TEST(Fid, APassageIsEncodedByItself) {
   EXPECT_THROW(model->encode(odd), Error);
 }
 
+TEST(Dpr, EncodersAreTheReferences) {
+  for (const char* name : {"retrieval/dpr_question", "retrieval/dpr_context"}) {
+    const std::unique_ptr<Model> model = load_model(test::golden(name));
+    const TensorMap inputs = load_safetensors(test::golden(name) / "inputs.safetensors");
+    const TensorMap expected = load_safetensors(test::golden(name) / "outputs.safetensors");
+    ModelInput input;
+    input.input_ids = inputs.at("input_ids");
+    input.attention_mask = inputs.at("attention_mask");
+    test::expect_norm_close(model->forward(input).pooler_output, expected.at("pooler_output"),
+                            test::kModel, name);
+    input.skip_padding = true;
+    test::expect_norm_close(model->forward(input).pooler_output, expected.at("pooler_output"),
+                            test::kModel, name);
+  }
+}
+
 /// A small decoder and an index of four short texts.
 class Answering : public testing::Test {
  protected:

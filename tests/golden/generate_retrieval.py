@@ -1,4 +1,4 @@
-"""FiD, DPR and RAG: small random models with inputs, losses, logits, gradients and generated ids."""
+"""FiD and DPR: small random models with inputs, losses, logits, gradients and generated ids."""
 
 import torch
 import transformers as hf
@@ -75,44 +75,8 @@ def encoders():
         write(name, model, inputs, outputs_of(result), gradients=False)
 
 
-def rag(name, build):
-    config = hf.RagConfig.from_question_encoder_generator_configs(
-        dpr(), t5(d_kv=4, d_ff=28, bos_token_id=2), n_docs=PASSAGES, max_combined_length=9, do_deduplication=True, reduce_loss=False)
-    config._attn_implementation = "eager"
-    model = build(config=config, question_encoder=hf.DPRQuestionEncoder(config.question_encoder),
-                  generator=hf.T5ForConditionalGeneration(config.generator)).eval()
-    randomize(model)
-    question, question_mask = padded(BATCH, 7, 4)
-    ids, mask = padded(BATCH * PASSAGES, 9, 4)
-    labels = torch.randint(3, VOCAB, (BATCH, 5))
-    labels[:, -1] = 1
-    labels[1, 3], labels[1, 4] = 1, 0  # ended, then padding, which RAG's losses leave out by id
-    embedding = model.question_encoder(question, attention_mask=question_mask).pooler_output
-    documents = torch.randn(BATCH, PASSAGES, embedding.shape[1])
-    scores = torch.einsum("bh,bdh->bd", embedding, documents)
-    common = {"context_input_ids": ids, "context_attention_mask": mask, "doc_scores": scores}
-    result = model(input_ids=None, **common, labels=labels, n_docs=PASSAGES)
-    plain = model(input_ids=None, **common, n_docs=PASSAGES,
-                  decoder_input_ids=torch.cat([torch.zeros(BATCH, 1, dtype=torch.long), labels[:, :-1]], 1))
-    outputs = {"loss": result.loss.sum() if result.loss.dim() else result.loss, "losses": result.loss, "logits": plain.logits,
-               "question_embedding": embedding, "doc_scores": scores}
-    if name == "rag_token":
-        outputs["marginal_logits"] = model(
-            input_ids=None, **common, n_docs=PASSAGES, do_marginalize=True,
-            decoder_input_ids=torch.cat([torch.zeros(BATCH, 1, dtype=torch.long), labels[:, :-1]], 1)).logits
-    with torch.no_grad():
-        for beams in (1, 3):
-            outputs[f"generated_{beams}"] = model.generate(
-                context_input_ids=ids, context_attention_mask=mask,
-                doc_scores=scores.detach(), n_docs=PASSAGES, num_beams=beams, max_new_tokens=6, do_sample=False)
-    write(name, model, {"input_ids": question, "attention_mask": question_mask, "labels": labels,
-                        "document_embeddings": documents, **{k: v for k, v in common.items() if k != "doc_scores"}}, outputs)
-
-
 if __name__ == "__main__":
     seed(6)
     hf.utils.logging.disable_progress_bar()
     fid()
     encoders()
-    rag("rag_sequence", hf.RagSequenceForGeneration)
-    rag("rag_token", hf.RagTokenForGeneration)

@@ -1,7 +1,6 @@
 // One line per architecture: HEED_MODEL(name) stands for `ModelSpec name_spec()` in its own file.
 HEED_MODEL(bert)
 HEED_MODEL(distilbert)
-HEED_MODEL(dpr)
 HEED_MODEL(gpt2)
 HEED_MODEL(heed_captioner)
 HEED_MODEL(heed_encoder)

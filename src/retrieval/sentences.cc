@@ -70,7 +70,8 @@ std::string word_before(std::string_view text, size_t end) {
   size_t begin = end;
   while (begin > 0) {
     const auto c = static_cast<unsigned char>(text[begin - 1]);
-    if (!(c == '.' || c >= 0x80 || (c | 0x20) - 'a' < 26u)) {
+    const int lower = c | 0x20;
+    if (!(c == '.' || c >= 0x80 || (lower >= 'a' && lower <= 'z'))) {
       break;
     }
     --begin;

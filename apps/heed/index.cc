@@ -47,7 +47,7 @@ IndexOptions index_options(const Options& options, bool korean, ProgressBar& bar
   result.max_file_bytes = options.max_file_mb << 20;
   result.progress = [&bar](const IndexProgress& at) { bar(at.bytes_done, at.bytes); };
   result.complain = [korean](const std::string& what) {
-    fmt::print(stderr, korean ? "heed: 건너뜀: {}\n" : "heed: left out: {}\n", what);
+    fmt::print(stderr, fmt::runtime(korean ? "heed: 건너뜀: {}\n" : "heed: left out: {}\n"), what);
   };
   result.cancelled = [] { return g_interrupted != 0; };
   return result;
@@ -87,8 +87,10 @@ int run(const Options& options, const Common& common) {
   }
   show(report, options, common, korean);
   if (report.cancelled) {
-    fmt::print(stderr, korean ? "heed: 중단됨. {}에 저장했습니다. 같은 명령으로 이어서 색인합니다\n"
-                              : "heed: interrupted; saved in {}. The same command goes on from there\n",
+    fmt::print(stderr,
+               fmt::runtime(
+                   korean ? "heed: 중단했습니다. {}에 저장했습니다. 같은 명령으로 이어서 색인합니다\n"
+                          : "heed: interrupted; saved in {}. The same command goes on from there\n"),
                options.out);
     return 130;
   }

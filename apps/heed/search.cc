@@ -108,10 +108,11 @@ int run(const Options& options, const Common& common) {
   open.distributed = ranks.size() > 1;
   SearchIndex index = SearchIndex::open(options.index, open);
   if (!index.info().complete && !common.quiet && ranks.is_root()) {
-    fmt::print(stderr,
-               korean ? "heed: {}: 색인이 끝나지 않았습니다. 결과가 완전하지 않을 수 있습니다\n"
-                      : "heed: {}: indexing was not finished; results may be incomplete\n",
-               options.index);
+    fmt::print(
+        stderr,
+        fmt::runtime(korean ? "heed: {}: 색인이 끝나지 않았습니다. 결과가 완전하지 않을 수 있습니다\n"
+                            : "heed: {}: indexing was not finished; results may be incomplete\n"),
+        options.index);
   }
   SearchOptions search;
   search.mode = parse_search_mode(options.mode);
@@ -123,7 +124,9 @@ int run(const Options& options, const Common& common) {
       return;
     }
     if (results.empty() && !common.json && !common.quiet) {
-      fmt::print(stderr, korean ? "heed: 찾은 것이 없습니다: {}\n" : "heed: nothing found: {}\n", query);
+      fmt::print(stderr,
+                 fmt::runtime(korean ? "heed: 찾은 것이 없습니다: {}\n" : "heed: nothing found: {}\n"),
+                 query);
     }
     show(results, common);
   };

@@ -1,7 +1,16 @@
 # Compiler settings shared by every target of ours.
 add_library(heed_options INTERFACE)
 target_compile_options(heed_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-psabi -Werror)
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-psabi)
+# Whether warnings are errors stands in a file that every command line names, so that turning it on
+# or off compiles nothing again: `./dev test` after `./dev quickstart` reuses its objects.
+set(HEED_WERROR_FLAGS ${PROJECT_BINARY_DIR}/werror.rsp)
+if(HEED_WERROR)
+  file(CONFIGURE OUTPUT ${HEED_WERROR_FLAGS} CONTENT "-Werror\n")
+else()
+  file(CONFIGURE OUTPUT ${HEED_WERROR_FLAGS} CONTENT "\n")
+endif()
+target_compile_options(heed_options INTERFACE "@${HEED_WERROR_FLAGS}")
 # GCC 12 sees overlaps in "literal" + std::string that are not there (its bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(heed_options INTERFACE -Wno-restrict)

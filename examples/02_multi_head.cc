@@ -24,7 +24,7 @@ struct Net {
       : tokens(scope / "tokens", kSymbols, kWidth, Init::normal(1.0)),
         places(scope / "places", kLength, kWidth, Init::normal(1.0)),
         attention(Linear(scope / "qkv", kWidth, 3 * kWidth), Linear(scope / "out", kWidth, kWidth),
-                  {.heads = heads, .head_width = kWidth / heads}),
+                  {.num_heads = heads, .head_dim = kWidth / heads}),
         before(scope / "before", kWidth, kSymbols),
         after(scope / "after", kWidth, kSymbols) {}
 

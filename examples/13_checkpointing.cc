@@ -29,7 +29,7 @@ Run run(int64_t layers, bool recompute, DType type) {
   const std::string config = R"({"model_type": "gpt2", "n_embd": 128, "n_head": 4,
       "vocab_size": 256, "n_positions": 128, "n_layer": )";  // dropout is GPT-2's, 0.1
   const auto model = create_model(config + std::to_string(layers) + "}", 1);
-  model->set_recompute(recompute);
+  model->set_gradient_checkpointing(recompute);
   ModelInput input{.input_ids = random_tokens(), .labels = random_tokens()};
   input.training = true;  // dropout on: its masks must come out the same the second time
   input.want_logits = false;
@@ -65,7 +65,8 @@ int main(int argc, char** argv) {
   std::printf("computed again, loss and all %zu gradients are the same to the bit: %s\n",
               plain.gradients.size(), same ? "yes" : "no");
   if (argc > 1) {  // a folder for the lesson's picture
-    LinePlot plot{.title = "Memory of a training step", .x_title = "Blocks", .y_title = "MB"};
+    LinePlot plot{
+        .title = "EncoderOutput of a training step", .x_title = "Blocks", .y_title = "MB"};
     plot.series = {{"everything kept", {}, {}}, {"in bf16", {}, {}}, {"inputs only", {}, {}}};
     for (const int64_t layers : {2, 4, 8, 16}) {
       for (size_t i = 0; i < 3; ++i) {

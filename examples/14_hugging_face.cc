@@ -39,7 +39,8 @@ int main(int argc, char** argv) {
   const auto model = load_model(folder);
   const Tokenizer tokenizer = Tokenizer::load(folder);
   std::printf("%s: %ld layers, %ld heads, width %ld, %ld parameters\n", model->model_type().c_str(),
-              model->layers(), model->heads(), model->width(), model->parameter_count());
+              model->num_layers(), model->num_heads(), model->hidden_size(),
+              model->parameter_count());
   const Parameter& first = model->parameters()[0];
   std::printf("first of them: %s %s\n", first.name.c_str(),
               first.tensor.shape().to_string().c_str());
@@ -59,7 +60,7 @@ int main(int argc, char** argv) {
   if (argc > 2) {  // a folder for the lesson's picture
     Heatmap map{.title = "Layer 0 of " + model->model_type(), .panels_across = 2};
     map.row_labels = map.column_labels = encoding.tokens;
-    for (int64_t head = 0; head < model->heads(); ++head) {
+    for (int64_t head = 0; head < model->num_heads(); ++head) {
       map.panels.push_back(
           {"Head " + std::to_string(head), recorder.attentions()[0].record.weights(0, head)});
     }

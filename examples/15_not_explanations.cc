@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kHeldOut = 300;
 
-/// Right answers with one head muted.
+/// Right answers with one head ablated.
 double accuracy_without(const CoreferenceReader& reader, const HeadPointing& head) {
   const Recorder recorder(
       {.attention = false, .heads = {{head.place.layer, head.head, 0.0, head.place.kind}}});
@@ -56,7 +56,7 @@ void look_into(const char* name, Readout readout, const std::string& picture) {
   });
   for (const HeadPointing& head : ranked) {
     if (head.place.kind == "self") {
-      std::printf("  layer %ld head %ld points in %.0f %%; muted, %.0f %% are right\n",
+      std::printf("  layer %ld head %ld points in %.0f %%; ablated, %.0f %% are right\n",
                   head.place.layer, head.head, 100 * head.accuracy,
                   100 * accuracy_without(reader, head));
     }

@@ -48,7 +48,7 @@ AttentionOptions attention_options(const AttentionCall& call, AttentionTensors& 
   if (mask.defined() && is_floating(mask.dtype())) {
     options.bias = tensors.leaf("mask");
   } else {
-    options.keep = mask;
+    options.mask = mask;
   }
   const bool causal = call.causal != "none";
   const int64_t offset = call.causal == "bottom-right" ? keys - queries : 0;

@@ -58,7 +58,7 @@ std::vector<Named> make_requests(const Opened& opened, const Options& options,
                                  const std::string& file) {
   Request request;
   request.max_tokens = options.beam.max_tokens;
-  follow_generation_ids(*opened.model, request);
+  apply_generation_tokens(*opened.model, request);
   const bool regions = opened.model->model_type() == "heed-captioner";
   if (regions != is_features(file)) {
     fail(ErrorKind::usage, "caption", "{}: this model reads {}", file,

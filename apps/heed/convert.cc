@@ -94,7 +94,7 @@ void write_gguf(const Options& options, const Model& model, DType type) {
       }
     }
   } else if (!vocabulary.empty()) {
-    text::add_vocabulary(writer, Tokenizer::load(vocabulary), model.vocabulary());
+    text::add_vocabulary(writer, Tokenizer::load(vocabulary), model.vocab_size());
   }
   writer.write(options.destination);
 }

@@ -71,7 +71,7 @@ Request make_request(const Opened& opened, const Options& options, const std::st
   request.sampling = options.sampling;
   request.stream = sample;
   request.max_tokens = options.max_tokens;
-  follow_generation_ids(*opened.model, request);
+  apply_generation_tokens(*opened.model, request);
   return request;
 }
 
@@ -87,7 +87,7 @@ void run_prompts(const Opened& opened, const Options& options, const Common& com
       Running& running = *all.back();
       Request request = make_request(opened, options, prompt, static_cast<uint64_t>(sample));
       const std::vector<int64_t> end = request.end;
-      request.on_token = [&running, live, end](const Choice& choice) {
+      request.on_token = [&running, live, end](const SampledToken& choice) {
         running.ids.push_back(choice.id);
         running.log_probabilities.push_back(choice.log_probability);
         if (std::find(end.begin(), end.end(), choice.id) == end.end()) {

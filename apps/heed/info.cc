@@ -31,11 +31,11 @@ void print_json(const Model& model, const MemoryEstimate& memory) {
       .field("model_type", model.model_type())
       .field("architecture", hugging_face_architecture(model))
       .field("parameters", model.parameter_count())
-      .field("layers", model.layers())
-      .field("heads", model.heads())
-      .field("width", model.width())
-      .field("vocabulary", model.vocabulary())
-      .field("context", model.context());
+      .field("layers", model.num_layers())
+      .field("heads", model.num_heads())
+      .field("width", model.hidden_size())
+      .field("vocabulary", model.vocab_size())
+      .field("context", model.context_length());
   json.key("weights").begin_object();
   for (const auto& [type, bytes] : memory.weights_by_type) {
     json.field(type, bytes);
@@ -64,13 +64,13 @@ void print_text(const Model& model, const MemoryEstimate& memory) {
   const std::string name = hugging_face_architecture(model);
   fmt::print("architecture  {}{}\n", model.model_type(), name.empty() ? "" : " (" + name + ")");
   fmt::print("parameters    {}\n", model.parameter_count());
-  fmt::print("shape         {} layers, {} heads, width {}", model.layers(), model.heads(),
-             model.width());
-  if (model.vocabulary() > 0) {
-    fmt::print(", vocabulary {}", model.vocabulary());
+  fmt::print("shape         {} layers, {} heads, width {}", model.num_layers(), model.num_heads(),
+             model.hidden_size());
+  if (model.vocab_size() > 0) {
+    fmt::print(", vocabulary {}", model.vocab_size());
   }
-  if (model.context() > 0) {
-    fmt::print(", context {}", model.context());
+  if (model.context_length() > 0) {
+    fmt::print(", context {}", model.context_length());
   }
   fmt::print("\nweights       {}", size_text(static_cast<double>(memory.weights)));
   for (const auto& [type, bytes] : memory.weights_by_type) {

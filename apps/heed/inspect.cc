@@ -21,7 +21,7 @@ constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "vocab.json", "voca
                                            "tokenizer.model"};
 constexpr int64_t kLong = 1024;  // tokens from which only one layer is kept
 
-/// "3.5" or "3.5=0.25": layer 3, head 5, muted or scaled.
+/// "3.5" or "3.5=0.25": layer 3, head 5, ablated or scaled.
 HeadScale parse_head(const std::string& text, const std::string& kind) {
   HeadScale scale;
   scale.kind = kind;
@@ -37,7 +37,7 @@ HeadScale parse_head(const std::string& text, const std::string& kind) {
     }
   }
   if (!ok || scale.layer < 0 || scale.head < 0) {
-    fail(ErrorKind::usage, "--mute", "{} is not LAYER.HEAD or LAYER.HEAD=SCALE", quote(text));
+    fail(ErrorKind::usage, "--ablate", "{} is not LAYER.HEAD or LAYER.HEAD=SCALE", quote(text));
   }
   return scale;
 }
@@ -102,7 +102,7 @@ std::vector<Guess> guesses(const Model& model, const Tensor& logits, const Token
                     [&](int64_t a, int64_t b) {
                       return shares[static_cast<size_t>(a)] > shares[static_cast<size_t>(b)];
                     });
-  const bool tokens = tokenizer && logits.rank() == 3 && model.vocabulary() == logits.size(-1);
+  const bool tokens = tokenizer && logits.rank() == 3 && model.vocab_size() == logits.size(-1);
   const bool places = points(model) && words.size() == shares.size();
   for (size_t i = 0; i < kept; ++i) {
     const int64_t id = order[i];
@@ -123,9 +123,9 @@ RecorderOptions recorder_options(const Model& model, const InspectOptions& optio
   wanted.kind = options.kind;
   wanted.layer = options.rollout || options.heads_table ? -1 : options.layer;
   if (length > kLong && wanted.layer < 0 && !options.heads_table) {
-    wanted.layer = model.layers() - 1;
+    wanted.layer = model.num_layers() - 1;
   }
-  for (const std::string& text : options.mute) {
+  for (const std::string& text : options.ablate) {
     wanted.heads.push_back(parse_head(text, options.kind));
   }
   wanted.no_causal = options.no_causal;
@@ -135,9 +135,9 @@ RecorderOptions recorder_options(const Model& model, const InspectOptions& optio
 
 void check_heads(const Model& model, const std::vector<HeadScale>& heads) {
   for (const HeadScale& head : heads) {
-    if (head.layer >= model.layers() && model.layers() > 0) {
-      fail(ErrorKind::usage, "--mute", "layer {} does not exist; the model has {}", head.layer,
-           model.layers());
+    if (head.layer >= model.num_layers() && model.num_layers() > 0) {
+      fail(ErrorKind::usage, "--ablate", "layer {} does not exist; the model has {}", head.layer,
+           model.num_layers());
     }
   }
 }
@@ -145,8 +145,8 @@ void check_heads(const Model& model, const std::vector<HeadScale>& heads) {
 /// Not every attention lets itself be disturbed: an LSTM's weights are only shown.
 void check_reached(const Recorder& recorder, bool gradients) {
   for (const HeadScale& head : recorder.unscaled()) {
-    fail(ErrorKind::usage, "--mute", "this model has no head {}.{} that can be muted", head.layer,
-         head.head);
+    fail(ErrorKind::usage, "--ablate", "this model has no head {}.{} that can be ablated",
+         head.layer, head.head);
   }
   const auto& all = recorder.attentions();
   const bool probed = std::any_of(
@@ -218,7 +218,7 @@ void add_options(OptionTable& table, InspectOptions& o) {
   table.add("--patches", &o.patches, "For images: the weights over the image (svg, png)");
   table.add("--query", &o.query, "With --patches: the query whose weights are shown")
       .range(0, 1 << 20);
-  table.add("--mute", &o.mute, "LAYER.HEAD to silence, or LAYER.HEAD=SCALE; may be repeated");
+  table.add("--ablate", &o.ablate, "LAYER.HEAD to silence, or LAYER.HEAD=SCALE; may be repeated");
   table.add("--no-causal", &o.no_causal, "Let every token see the later ones");
   table.add("--format", &o.format, "What to make")
       .choices({"term", "svg", "png", "html", "json", "npy"});

@@ -90,13 +90,14 @@ void read_image(const Json& config, const InspectOptions& options, InspectInput&
 }
 
 /// The start token and what the model itself would write, the most likely token at each step.
-std::vector<int32_t> most_likely(const Model& model, const ModelInput& input,
-                                 std::vector<int32_t> ids) {
+std::vector<int32_t> most_likely(const Model& model, const ModelInput& input, int64_t start) {
+  std::vector<int32_t> ids{static_cast<int32_t>(start)};
   Request request;
   request.encoder = input;
   request.max_tokens = kMostGenerated;
-  follow_generation_ids(model, request);
-  request.on_token = [&ids, &request, context = model.context()](const Choice& choice) {
+  apply_generation_tokens(model, request);
+  request.on_token = [&ids, &request,
+                      context = model.context_length()](const SampledToken& choice) {
     const bool ends =
         std::find(request.end.begin(), request.end.end(), choice.id) != request.end.end();
     const bool full = context > 0 && std::cmp_greater_equal(ids.size(), context);
@@ -114,12 +115,13 @@ std::vector<int32_t> most_likely(const Model& model, const ModelInput& input,
 void read_target(const Model& model, const Tokenizer& tokenizer, const InspectOptions& options,
                  InspectInput& result) {
   need_tokenizer(tokenizer, options);
-  const int64_t start = generation_ids(model).decoder_start;
+  const int64_t start = generation_tokens(model).decoder_start;
   check_data(start >= 0, options.model, "config.json names no decoder_start_token_id");
-  std::vector<int32_t> ids{static_cast<int32_t>(start)};
+  std::vector<int32_t> ids;
   if (options.target.empty()) {
-    ids = most_likely(model, result.input, ids);
+    ids = most_likely(model, result.input, start);
   } else {
+    ids.push_back(static_cast<int32_t>(start));
     tokenizer.append_ids(options.target, ids);
   }
   result.input.decoder_input_ids = as_row(ids);

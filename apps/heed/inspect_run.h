@@ -28,7 +28,7 @@ struct InspectOptions {
   int64_t top_k = 0;
   std::string format = "term";
   std::string output;
-  std::vector<std::string> mute;  ///< "L.H" or "L.H=scale"
+  std::vector<std::string> ablate;  ///< "L.H" or "L.H=scale"
   bool no_causal = false;
   bool rollout = false;
   bool heads_table = false;
@@ -63,7 +63,7 @@ struct Inspection {
   InspectInput input;
   std::string model_type;
   std::vector<Guess> prediction;   ///< most likely first
-  std::vector<Guess> undisturbed;  ///< the same without --mute and --no-causal
+  std::vector<Guess> undisturbed;  ///< the same without --ablate and --no-causal
   std::vector<std::string> row_labels(const RecordedAttention& attention) const;
   std::vector<std::string> column_labels(const RecordedAttention& attention) const;
 };

@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "base/check.h"
+#include "base/text.h"
 
 namespace heed::app {
 
@@ -22,7 +23,7 @@ Opened open_model(const std::string& path, const std::string& tokenizer, const L
       std::async(std::launch::async, [&source] { return Tokenizer::load(source); });
   opened.model = load_model(path, load);
   opened.tokenizer = reading.get();
-  const int64_t rows = opened.model->vocabulary();
+  const int64_t rows = opened.model->vocab_size();
   if (rows > 0 && opened.tokenizer.vocab_size() > rows) {
     fail(ErrorKind::data, source.native(),
          "the tokenizer has {} tokens, the model {} embedding rows; they do not belong together",
@@ -30,20 +31,6 @@ Opened open_model(const std::string& path, const std::string& tokenizer, const L
   }
   return opened;
 }
-
-namespace {
-
-/// Enough of a text to find it by, cut between characters.
-std::string beginning_of(const std::string& text) {
-  constexpr size_t kMost = 40;
-  size_t end = std::min(kMost, text.size());
-  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {
-    --end;
-  }
-  return text.substr(0, end) + (end < text.size() ? "…" : "");
-}
-
-}  // namespace
 
 void check_suits(bool suits, std::string_view command, const Model& model,
                  std::string_view use_instead) {
@@ -57,16 +44,17 @@ TextBatch encode_texts(const Opened& opened, const std::vector<std::string>& tex
   const ModelKind kind = opened.model->kind();
   check_suits(kind != ModelKind::vision && kind != ModelKind::vision_decoder, "text", *opened.model,
               "it reads images");
+  constexpr size_t kQuoted = 40;  // bytes: enough of a text to find it by
   std::vector<std::vector<int32_t>> all;
   TextBatch batch;
   int64_t longest = 1;
-  const int64_t context = opened.model->context();
+  const int64_t context = opened.model->context_length();
   for (const std::string& text : texts) {
     all.push_back(opened.tokenizer.encode_ids(text, true));
     const auto length = static_cast<int64_t>(all.back().size());
     check(length > 0, "text", "'{}' has no tokens", text);
-    check(context == 0 || length <= context, "text",
-          "'{}' has {} tokens; the model's context is {}", beginning_of(text), length, context);
+    check(context == 0 || length <= context, "text", "{} has {} tokens; the model's context is {}",
+          quote(text, kQuoted), length, context);
     batch.lengths.push_back(length);
     longest = std::max(longest, length);
   }

@@ -12,7 +12,7 @@
 #include "heed/open.h"
 #include "heed/picture.h"
 #include "io/json_writer.h"
-#include "train/live_line.h"
+#include "train/progress_line.h"
 
 namespace heed::app {
 namespace {
@@ -121,7 +121,7 @@ int run(const Options& options, const Common& common) {
     }
     print_now("\n");
   }
-  LiveLine line(common.quiet);
+  ProgressLine line(common.quiet);
   const CoreferenceReader reader =
       train_coreference(settings, [&](const Progress& progress) { line.show(progress); });
   line.finish();

@@ -28,7 +28,7 @@ void add_options(OptionTable& table, TrainOptions& o) {
       .file();
   table.add("--out", &o.out, "Run folder to write (required)").file();
   table.add("--validation", &o.validation, "A validation set of its own").file();
-  table.add("--validation-share", &o.validation_share, "Else this share of the data");
+  table.add("--validation-share", &o.validation_fraction, "Else this share of the data");
   table.add("--from", &o.from, "Fine-tune this model folder").file();
   table.add("--freeze", &o.freeze, "Parameters whose names begin so stay as they are");
   table.add("--resume", &o.resume, "Go on from the last checkpoint, exactly");

@@ -81,10 +81,10 @@ bool is_blank(const std::string& text) {
 /// Lines of like length together, results in the order of the lines.
 std::vector<Translated> translate(const Opened& opened, const Options& options,
                                   const std::vector<std::string>& texts) {
-  const GenerationIds ids = generation_ids(*opened.model);
+  const GenerationTokens ids = generation_tokens(*opened.model);
   Request rules;
   rules.max_tokens = options.beam.max_tokens;
-  follow_generation_ids(*opened.model, rules);
+  apply_generation_tokens(*opened.model, rules);
   std::vector<Request> requests(texts.size(), rules);
   std::vector<size_t> order;
   std::vector<Translated> results(texts.size());

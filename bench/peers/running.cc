@@ -54,7 +54,7 @@ class Continue final : public PeerWork {
 
   /// Of the last sequence's last logits.
   std::vector<double> values() const override {
-    const auto width = static_cast<size_t>(model_->vocabulary());
+    const auto width = static_cast<size_t>(model_->vocab_size());
     std::vector<double> values;
     const std::vector<float> logits = logits_.to_vector<float>();
     add_sample(std::span(logits).last(width), values);
@@ -79,7 +79,7 @@ class Translate final : public PeerWork {
       Request request;
       request.encoder.input_ids = Tensor::from(ids, {1, static_cast<int64_t>(ids.size())});
       request.max_tokens = command.integer("max_tokens", 1, 4096);
-      request.end = generation_ids(*model_).end;
+      request.end = generation_tokens(*model_).end;
       requests_.push_back(std::move(request));
     }
     options_.beams = command.integer("beams", 1, 64);

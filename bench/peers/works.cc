@@ -191,7 +191,7 @@ class Encode final : public PeerWork {
     const std::vector<double> real = input_.attention_mask.to_doubles();
     const std::vector<float> states = states_.to_vector<float>();
     const std::span<const float> all = states;
-    const auto width = static_cast<size_t>(model_->width());
+    const auto width = static_cast<size_t>(model_->hidden_size());
     std::vector<float> kept;
     for (size_t place = 0; place < real.size(); ++place) {
       if (real[place] != 0) {

@@ -34,13 +34,15 @@ enum class AttentionKernel {
 
 struct AttentionOptions {
   PositionMask position = NoMask{};
-  Tensor keep;         ///< bool or u8, true = attend; broadcastable to [B, Hq, Tq, Tk]
+  Tensor mask;         ///< bool or u8, true = attend; broadcastable to [B, Hq, Tq, Tk]
   Tensor bias;         ///< floating, added to the scaled scores, has a gradient; broadcastable
   Tensor key_padding;  ///< bool or u8 [B, Tk], true = real
   std::optional<double> scale;  ///< default 1/sqrt(D)
   double softcap = 0.0;  ///< s -> softcap * tanh(s / softcap) where > 0, before masks and bias
   double dropout = 0.0;  ///< on the weights
   bool training = false;
+  int64_t first_example =
+      0;  ///< index in the whole batch of the first sequence; dropout draws by it
   AttentionKernel kernel = AttentionKernel::automatic;
   int64_t chunk = 128;  ///< queries at a time of the chunked kernel
 };
@@ -104,7 +106,7 @@ class HEED_API Observer {
   Observer& operator=(const Observer&) = delete;
 
   /// Called for an activation by its hook name ("blocks.0.attn.hook_q"). What it returns is used in
-  /// its place: that is how a head is muted. Only called where wants(name).
+  /// its place: that is how a head is ablated. Only called where wants(name).
   virtual Tensor activation(const std::string& name, const Tensor& value);
   virtual bool wants(const std::string& name);
   /// Called after each attention of the model, with the name of its place ("blocks.0.attn").
@@ -119,14 +121,14 @@ class HEED_API Observer {
   Observer* outer_;
 };
 
-/// Names the places below it: `Place place("blocks.0");` makes "attn" report as "blocks.0.attn".
-/// Costs nothing where no Observer is in scope.
-class HEED_API Place {
+/// Names the places below it: `HookScope hook_scope("blocks.0");` makes "attn" report as
+/// "blocks.0.attn". Costs nothing where no Observer is in scope.
+class HEED_API HookScope {
  public:
-  explicit Place(const char* name, int64_t index = -1);
-  ~Place();
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
+  explicit HookScope(const char* name, int64_t index = -1);
+  ~HookScope();
+  HookScope(const HookScope&) = delete;
+  HookScope& operator=(const HookScope&) = delete;
   /// "blocks.0.attn" + "." + name
   static std::string path(const char* name = "");
 
@@ -141,7 +143,7 @@ inline Tensor observe(const char* name, const Tensor& value) {
   if (observer == nullptr) {
     return value;
   }
-  const std::string path = Place::path(name);
+  const std::string path = HookScope::path(name);
   return observer->wants(path) ? observer->activation(path, value) : value;
 }
 

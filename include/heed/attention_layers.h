@@ -115,7 +115,7 @@ HEED_API Tensor swin_attention(const SwinInputs& inputs);
 class HEED_API SingleHeadAttention {
  public:
   struct Options {
-    int64_t head_width = 0;  ///< 0: as wide as x
+    int64_t head_dim = 0;  ///< 0: as wide as x
     bool causal = false;
     bool bias = true;
     bool output = true;  ///< whether it has an output matrix
@@ -186,7 +186,7 @@ class HEED_API LongformerSelfAttention {
 class HEED_API BigBirdSelfAttention {
  public:
   struct Options {
-    int64_t heads = 1;
+    int64_t num_heads = 1;
     int64_t block_size = 64;
     int64_t random_blocks = 3;
     bool hf_compat = false;
@@ -223,7 +223,7 @@ class HEED_API PerformerSelfAttention {
 class HEED_API SwinLayer {
  public:
   struct Options {
-    int64_t heads = 1;
+    int64_t num_heads = 1;
     int64_t window = 7;
     int64_t shift = 0;
     double mlp_ratio = 4.0;

@@ -49,7 +49,7 @@ struct CoreferenceScore {
   double pointing = 0.0;  ///< the readout's largest weight lies on the referent; 0 without one
 };
 /// On `count` sentences with pairs of nouns that no training sentence has. A Recorder in scope acts
-/// on the model: that is how heads are muted.
+/// on the model: that is how heads are ablated.
 HEED_API CoreferenceScore score_coreference(const CoreferenceReader& reader, int64_t count);
 
 }  // namespace heed

@@ -275,7 +275,7 @@ struct ImageOptions {
   int64_t size = 0;      ///< height and width; 0: those of the images
   int64_t channels = 0;  ///< 1 or 3; 0: those of the images in memory, else 3
   std::array<double, 3> mean = {0.5, 0.5, 0.5};
-  std::array<double, 3> deviation = {0.5, 0.5, 0.5};
+  std::array<double, 3> stddev = {0.5, 0.5, 0.5};
 };
 HEED_API std::unique_ptr<Loader> make_image_loader(const ImageData& data,
                                                    const ImageOptions& images,

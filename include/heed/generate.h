@@ -29,29 +29,26 @@ struct Sampling {
 };
 
 /// A chosen token and the log of its probability before any filter.
-struct Choice {
+struct SampledToken {
   int64_t id = 0;
   double log_probability = 0.0;
 };
 
 /// Chooses from logits [vocabulary]. Deterministic: `step` picks the random number. `history` is
 /// what the repetition penalty looks at.
-HEED_API Choice choose_token(const float* logits, int64_t vocabulary, const Sampling& sampling,
-                             uint64_t stream, uint64_t step, const std::vector<int64_t>& history);
+HEED_API SampledToken sample_token(const float* logits, int64_t vocabulary,
+                                   const Sampling& sampling, uint64_t stream, uint64_t step,
+                                   const std::vector<int64_t>& history);
 
 /// The ids with a part to play in generation, from config.json and generation_config.json.
-struct GenerationIds {
+struct GenerationTokens {
   std::vector<int64_t> end;  ///< any of these ends a sequence
   int64_t decoder_start = -1;
   int64_t pad = -1;
-  std::vector<int64_t> never;  ///< bad_words_ids of one token (Marian's padding)
-  int64_t forced_end = -1;     ///< forced_eos_token_id
+  std::vector<int64_t> never;        ///< bad_words_ids of one token (Marian's padding)
+  int64_t forced_eos_token_id = -1;  ///< forced_eos_token_id
 };
-HEED_API GenerationIds generation_ids(const Model& model);
-
-struct Request;
-/// Gives a request the model's own rules: where it ends, what is never written, what comes last.
-HEED_API void follow_generation_ids(const Model& model, Request& request);
+HEED_API GenerationTokens generation_tokens(const Model& model);
 
 /// One sequence to generate.
 struct Request {
@@ -62,11 +59,15 @@ struct Request {
   int64_t max_tokens = 128;
   std::vector<int64_t> end;    ///< ids that end it
   std::vector<int64_t> never;  ///< ids that are not chosen
-  int64_t forced_end = -1;  ///< what the last of max_tokens is, whatever the model says; -1: free
+  int64_t forced_eos_token_id =
+      -1;  ///< what the last of max_tokens is, whatever the model says; -1: free
   /// Called with every new token; returning false ends the sequence (a stop string, a reader that
   /// went away).
-  std::function<bool(const Choice&)> on_token;
+  std::function<bool(const SampledToken&)> on_token;
 };
+
+/// Gives a request the model's own rules: where it ends, what is never written, what comes last.
+HEED_API void apply_generation_tokens(const Model& model, Request& request);
 
 enum class FinishReason { end_token, length, stopped };
 
@@ -93,8 +94,9 @@ class HEED_API Scheduler {
  private:
   struct Sequence;
   void join();
-  std::optional<Choice> choose(const Sequence& sequence, const Tensor& logits, int64_t row) const;
-  void emit(Sequence& sequence, const std::optional<Choice>& choice);
+  std::optional<SampledToken> choose(const Sequence& sequence, const Tensor& logits,
+                                     int64_t row) const;
+  void emit(Sequence& sequence, const std::optional<SampledToken>& choice);
 
   const Model& model_;
   int64_t max_batch_;

@@ -23,10 +23,9 @@ HEED_API Tensor resize_image(const Tensor& image, int64_t height, int64_t width,
                              Resample filter = Resample::bilinear);
 /// The middle [C, height, width] of an image, which must be as large.
 HEED_API Tensor center_crop(const Tensor& image, int64_t height, int64_t width);
-/// (image * rescale - mean) / deviation as f32 [C, H, W], with one mean and deviation a channel.
+/// (image * rescale - mean) / stddev as f32 [C, H, W], with one mean and stddev a channel.
 HEED_API Tensor normalize_image(const Tensor& image, const std::array<double, 3>& mean,
-                                const std::array<double, 3>& deviation,
-                                double rescale = 1.0 / 255.0);
+                                const std::array<double, 3>& stddev, double rescale = 1.0 / 255.0);
 
 /// u8 [H, W], [H, W, 3] or [H, W, 4] as PNG.
 HEED_API std::string encode_png(const Tensor& pixels);

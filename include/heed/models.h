@@ -24,6 +24,7 @@ struct ModelInput {
   Tensor decoder_features;        ///< f32 [B, T, F]: the regressor's shifted targets
   Tensor labels;                  ///< i64 (classes or tokens, -100 = ignore) or f32 (regression)
   bool training = false;          ///< dropout on
+  int64_t first_example = 0;      ///< index of the first example in the whole batch, for dropout
   bool want_logits = true;        ///< false: only the loss, without the logits of a whole batch
   bool skip_padding = false;      ///< true: padded positions are not computed (their results are 0)
   double label_smoothing = 0.0;
@@ -39,7 +40,7 @@ struct ModelOutput {
 };
 
 /// The encoder's result, for a decoder to look at.
-struct Memory {
+struct EncoderOutput {
   Tensor rows;    ///< [N, width]
   Layout layout;  ///< of its sequences
 };
@@ -66,7 +67,7 @@ class HEED_API Model {
 
   // Step by step, for generation. Models that cannot throw an Error that says so.
   /// The encoder's part for a batch of inputs; padding is not computed.
-  virtual Memory encode(const ModelInput& input) const;
+  virtual EncoderOutput encode(const ModelInput& input) const;
   /// An empty cache with room for `capacity` positions.
   virtual SequenceCache new_cache(int64_t capacity) const;
   /// Hidden rows of the decoder for new tokens: ids i64 [N], cut by pass.layout, with pass.caches
@@ -75,11 +76,11 @@ class HEED_API Model {
   /// Logits [N, vocabulary] of hidden rows.
   virtual Tensor logits(const Tensor& rows) const;
 
-  virtual int64_t vocabulary() const { return 0; }
-  virtual int64_t context() const { return 0; }  ///< most positions; 0: no limit
-  virtual int64_t width() const { return 0; }
-  virtual int64_t layers() const { return 0; }
-  virtual int64_t heads() const { return 0; }
+  virtual int64_t vocab_size() const { return 0; }
+  virtual int64_t context_length() const { return 0; }  ///< most positions; 0: no limit
+  virtual int64_t hidden_size() const { return 0; }
+  virtual int64_t num_layers() const { return 0; }
+  virtual int64_t num_heads() const { return 0; }
 
   const std::string& model_type() const { return model_type_; }
   /// config.json as text.
@@ -87,11 +88,11 @@ class HEED_API Model {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   int64_t parameter_count() const;
   /// Gradient checkpointing on every stack.
-  virtual void set_recompute(bool on) { recompute_ = on; }
+  virtual void set_gradient_checkpointing(bool on) { gradient_checkpointing_ = on; }
 
  protected:
   Model() = default;
-  bool recompute_ = false;
+  bool gradient_checkpointing_ = false;
 
  private:
   friend struct ModelAccess;

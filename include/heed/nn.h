@@ -22,11 +22,11 @@ namespace heed {
 /// How a fresh parameter starts.
 struct Init {
   enum class Kind { constant, normal, uniform } kind = Kind::constant;
-  double value = 0.0;  ///< the constant, the standard deviation, or the bound of [-value, value]
+  double value = 0.0;  ///< the constant, the standard stddev, or the bound of [-value, value]
 
   static Init zeros() { return {Kind::constant, 0.0}; }
   static Init ones() { return {Kind::constant, 1.0}; }
-  static Init normal(double deviation) { return {Kind::normal, deviation}; }
+  static Init normal(double stddev) { return {Kind::normal, stddev}; }
   static Init uniform(double bound) { return {Kind::uniform, bound}; }
   /// PyTorch's default for Linear: uniform in ±1/sqrt(in).
   HEED_API static Init fan_in(int64_t in);
@@ -213,14 +213,18 @@ struct HEED_API SequenceCache {
 struct Pass {
   Layout layout;
   bool training = false;
-  std::vector<SequenceCache*> caches;  ///< one a sequence, or empty
-  const Tensor* memory = nullptr;      ///< rows of the encoder's result
-  const Layout* memory_layout = nullptr;
+  std::vector<SequenceCache*> caches;             ///< one a sequence, or empty
+  const Tensor* encoder_hidden_states = nullptr;  ///< rows of the encoder's output
+  const Layout* encoder_layout = nullptr;
   Tensor bias;  ///< added to the scores of self-attention without caches (T5), [1, H, T, T]
   std::vector<Tensor> cached_bias;  ///< likewise with caches, one a sequence: [1, H, Tq, Tk]
 
+  int64_t first_example = 0;  ///< index of the first sequence in the whole batch, for dropout
+
   /// Position of each row in its sequence (cached length included), i64 [rows].
   HEED_API Tensor positions() const;
+  /// Dropout of rows [N, …] of this pass (or of one row per sequence), where it is training.
+  HEED_API Tensor dropout(const Tensor& x, double p) const;
 };
 
 /// Rotary embeddings: tables of cos and sin [positions, width/2], which grow as positions are
@@ -245,9 +249,9 @@ class HEED_API Rotary {
 class HEED_API MultiHeadAttention {
  public:
   struct Options {
-    int64_t heads = 1;
-    int64_t kv_heads = 0;  ///< 0: as heads
-    int64_t head_width = 0;
+    int64_t num_heads = 1;
+    int64_t num_kv_heads = 0;  ///< 0: as heads
+    int64_t head_dim = 0;
     bool causal = false;
     int64_t window = 0;  ///< > 0: only that many last positions (sliding window), with causal
     std::optional<double> scale;
@@ -266,17 +270,17 @@ class HEED_API MultiHeadAttention {
   /// themselves and the caches.
   Tensor operator()(const Tensor& rows, const Pass& pass, int64_t layer,
                     const Tensor& residual = {}) const;
-  /// Keys and values come from pass.memory.
+  /// Keys and values come from pass.encoder_hidden_states.
   Tensor cross(const Tensor& rows, const Pass& pass, int64_t layer,
                const Tensor& residual = {}) const;
   const Options& options() const { return options_; }
 
  private:
   std::pair<Tensor, Tensor> memory_keys_values(const Tensor& memory) const;
-  Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Layout& queries,
-                const Layout& keys, const Tensor& bias, bool training) const;
+  Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Layout& keys,
+                const Tensor& bias, const Pass& pass) const;
   Tensor attend_cached(const Tensor& q, const Pass& pass, int64_t layer, bool cross) const;
-  AttentionOptions attention_options(int64_t queries, int64_t keys, bool training) const;
+  AttentionOptions attention_options(int64_t queries, int64_t keys, const Pass& pass) const;
 
   Linear q_, k_, v_, qkv_, kv_, out_;
   Options options_;
@@ -285,16 +289,16 @@ class HEED_API MultiHeadAttention {
 class HEED_API FeedForward {
  public:
   FeedForward() = default;
-  FeedForward(Linear up, Linear down, Activation activation, double inner_dropout = 0.0);
+  FeedForward(Linear up, Linear down, Activation activation, double activation_dropout = 0.0);
   /// activate(gate(x)) * up(x), then down.
   FeedForward(Linear gate, Linear up, Linear down, Activation activation,
-              double inner_dropout = 0.0);
-  Tensor operator()(const Tensor& x, bool training, const Tensor& residual = {}) const;
+              double activation_dropout = 0.0);
+  Tensor operator()(const Tensor& x, const Pass& pass, const Tensor& residual = {}) const;
 
  private:
   Linear gate_, up_, down_;
   Activation activation_ = Activation::relu;
-  double inner_dropout_ = 0.0;
+  double activation_dropout_ = 0.0;
 };
 
 /// One Transformer block: self-attention, cross-attention where there is one, feed-forward, each
@@ -321,9 +325,9 @@ class HEED_API Block {
   Parts parts_;
 };
 
-/// Runs blocks one after the other, each inside Place "blocks.N"; where `recompute` and a gradient
-/// is wanted, only the blocks' inputs are kept and backward() runs each block again. `after` is
-/// called with each block's result.
+/// Runs blocks one after the other, each inside HookScope "blocks.N"; where `recompute` and a
+/// gradient is wanted, only the blocks' inputs are kept and backward() runs each block again.
+/// `after` is called with each block's result.
 HEED_API Tensor run_blocks(const std::vector<Block>& blocks, Tensor rows, const Pass& pass,
                            bool recompute,
                            const std::function<void(int64_t, const Tensor&)>& after = nullptr);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "heed/autograd.h"
@@ -85,9 +86,18 @@ HEED_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b)
 HEED_API Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
 /// weight [n, d], ids i64/i32 of any shape -> ids.shape + [d].
 HEED_API Tensor embedding(const Tensor& weight, const Tensor& ids);
-/// Each element is zero with probability p, else scaled by 1/(1-p). The mask comes from the
+/// The examples that the rows of a tensor belong to. An example's dropout mask does not depend on
+/// the rest of its batch, so that a batch gives the same masks whole, in parts, or spread over
+/// ranks.
+struct ExampleRows {
+  int64_t first = 0;  ///< index of the first example in the whole batch
+  int64_t count = 0;  ///< number of examples; 0: the tensor is drawn for as a whole
+  std::span<const int64_t>
+      starts;  ///< first row of each example and the number of rows; empty: equal
+};
+/// Zeroes each element with probability p and scales the others by 1/(1-p). The mask comes from the
 /// thread's random state. Does nothing where p is 0 or `training` is false.
-HEED_API Tensor dropout(const Tensor& x, double p, bool training);
+HEED_API Tensor dropout(const Tensor& x, double p, bool training, const ExampleRows& examples = {});
 /// [B, C, H, W] -> [B, (H/p)*(W/p), C*p*p]: the non-overlapping patches, row-major.
 HEED_API Tensor unfold_patches(const Tensor& images, int64_t patch_height, int64_t patch_width);
 

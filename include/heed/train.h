@@ -15,7 +15,7 @@ struct TrainOptions {
   std::string task;  ///< lm, mlm, translate, classify, image-classify, caption, regress
   std::string data;
   std::string validation;  ///< a set of its own; empty: a share of the data
-  double validation_share = 0.05;
+  double validation_fraction = 0.05;
   std::filesystem::path out;
   std::string arch;                 ///< model_type; empty: the task's usual one
   std::string tokenizer;            ///< char, bpe:N, wordpiece:N, unigram:N or a file

@@ -10,6 +10,15 @@ namespace heed {
 /// control characters and bad UTF-8 escaped as \xNN.
 std::string quote(std::string_view name, size_t limit = 80);
 
+/// What `text` (not empty) starts with: a whole UTF-8 sequence, or as much as could be the
+/// beginning of one (at least a byte). One U+FFFD stands for that, as Unicode recommends and Rust
+/// and Python do.
+struct Utf8Start {
+  size_t bytes;
+  bool whole;
+};
+Utf8Start utf8_start(std::string_view text);
+
 /// Bytes of the well-formed UTF-8 sequence that `text` (not empty) starts with; 0 where there is
 /// none.
 size_t utf8_sequence(std::string_view text);

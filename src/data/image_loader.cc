@@ -153,7 +153,7 @@ Tensor image_values(const Tensor& image, const ImageOptions& options) {
   if (options.size > 0 && (sized.size(1) != options.size || sized.size(2) != options.size)) {
     sized = resize_image(sized, options.size, options.size);
   }
-  const Tensor values = normalize_image(sized, options.mean, options.deviation);
+  const Tensor values = normalize_image(sized, options.mean, options.stddev);
   Shape shape = values.shape();
   shape.insert(0, 1);
   return values.alias(shape, contiguous_strides(shape), 0);

@@ -18,7 +18,7 @@ class Communicator {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  bool leads() const { return rank_ == 0; }
+  bool is_root() const { return rank_ == 0; }
   int local_rank() const { return local_rank_; }  ///< among the ranks on this machine
   int local_size() const { return local_size_; }
   int machine() const { return machine_; }  ///< the same number for all ranks of a machine
@@ -38,7 +38,7 @@ class Communicator {
   /// belongs to it until finish().
   virtual void start_sum(float* data, int64_t chunk, bool everywhere) = 0;
   /// Starts to send chunk rank() to all others.
-  virtual void start_share(float* data, int64_t chunk) = 0;
+  virtual void start_all_gather(float* data, int64_t chunk) = 0;
   /// Waits until everything that was started is done.
   virtual void finish() = 0;
   /// Seconds since the last call in which something was under way in the background.

@@ -114,7 +114,9 @@ class MpiCommunicator final : public Communicator {
   void start_sum(float* data, int64_t chunk, bool everywhere) override {
     add({data, chunk, Stage::scatter, everywhere});
   }
-  void start_share(float* data, int64_t chunk) override { add({data, chunk, Stage::share, true}); }
+  void start_all_gather(float* data, int64_t chunk) override {
+    add({data, chunk, Stage::share, true});
+  }
 
   void finish() override {
     std::unique_lock lock(queue_lock_);
@@ -194,7 +196,7 @@ class MpiCommunicator final : public Communicator {
       for (Job& job : fresh) {
         const bool scatter = job.stage == Stage::scatter;
         (scatter ? scatters : shares).push_back(std::move(job));
-        scatter ? start_scatter(scatters.back()) : start_share(shares.back());
+        scatter ? start_scatter(scatters.back()) : start_all_gather(shares.back());
       }
       bool moved = !fresh.empty();
       while (!scatters.empty() && is_done(&scatters.front().request)) {
@@ -204,7 +206,7 @@ class MpiCommunicator final : public Communicator {
         moved = true;
         if (job.everywhere) {
           shares.push_back(std::move(job));
-          start_share(shares.back());
+          start_all_gather(shares.back());
         } else {
           end_one();
         }
@@ -237,7 +239,7 @@ class MpiCommunicator final : public Communicator {
                   static_cast<int>(job.chunk), MPI_FLOAT, scatter_, &job.request);
   }
 
-  void start_share(Job& job) {
+  void start_all_gather(Job& job) {
     const std::lock_guard lock(mpi_lock_);
     MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, job.data, static_cast<int>(job.chunk),
                    MPI_FLOAT, share_, &job.request);

@@ -14,7 +14,7 @@ class Solo final : public Communicator {
   std::vector<std::string> gather(std::string_view mine) override { return {std::string(mine)}; }
   void broadcast(void*, size_t) override {}
   void start_sum(float*, int64_t, bool) override {}
-  void start_share(float*, int64_t) override {}
+  void start_all_gather(float*, int64_t) override {}
   void finish() override {}
   double take_busy_seconds() override { return 0.0; }
   [[noreturn]] void abort(int code) override { std::exit(code); }

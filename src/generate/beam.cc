@@ -53,8 +53,8 @@ class BeamSearch {
       : request_(request), options_(options) {
     limit_ = request.max_tokens;
     const auto fed = static_cast<int64_t>(start_tokens(model, request).size());
-    if (model.context() > 0) {
-      limit_ = std::min(limit_, model.context() + 1 - fed);
+    if (model.context_length() > 0) {
+      limit_ = std::min(limit_, model.context_length() + 1 - fed);
     }
     beams_.resize(1);
     take(log_softmax(start_sequence(model, request, fed + limit_, beams_[0].cache)));
@@ -74,7 +74,7 @@ class BeamSearch {
   void take(const Tensor& log_probabilities) {
     ++step_;
     const bool last = step_ >= limit_;
-    advance(allowed(log_probabilities, last && request_.forced_end >= 0), last);
+    advance(allowed(log_probabilities, last && request_.forced_eos_token_id >= 0), last);
     running_ = !beams_.empty() && step_ < limit_ && !done(step_);
     if (!running_) {
       beams_.clear();

@@ -23,7 +23,7 @@ Perplexity perplexity(const Model& model, const std::vector<int64_t>& ids, int64
   }
   const auto count = static_cast<int64_t>(ids.size());
   check(count >= 2, kPerplexity, "a text of {} tokens; at least 2 are needed", count);
-  const int64_t most = model.context();
+  const int64_t most = model.context_length();
   if (context == 0) {
     context = most > 0 ? std::min(most, kLongestWindow) : kLongestWindow;
   }

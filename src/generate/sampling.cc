@@ -87,8 +87,8 @@ std::vector<Candidate> filtered(const std::vector<float>& logits, const Sampling
 
 }  // namespace
 
-Choice choose_token(const float* raw, int64_t vocabulary, const Sampling& sampling, uint64_t stream,
-                    uint64_t step, const std::vector<int64_t>& history) {
+SampledToken sample_token(const float* raw, int64_t vocabulary, const Sampling& sampling,
+                          uint64_t stream, uint64_t step, const std::vector<int64_t>& history) {
   const double normaliser = kernels::log_sum_exp(raw, vocabulary);
   check(std::isfinite(normaliser), "generate", "the model's logits are not finite");
   if (sampling.temperature == 0.0 && sampling.repetition_penalty == 1.0) {

@@ -39,27 +39,28 @@ void Scheduler::add(Request request, std::function<void(FinishReason)> on_finish
 }
 
 /// The next token from a row of logits; none where no more are wanted.
-std::optional<Choice> Scheduler::choose(const Sequence& sequence, const Tensor& logits,
-                                        int64_t row) const {
+std::optional<SampledToken> Scheduler::choose(const Sequence& sequence, const Tensor& logits,
+                                              int64_t row) const {
   const Request& request = sequence.request;
   if (sequence.generated >= request.max_tokens) {
     return std::nullopt;
   }
   const int64_t vocabulary = logits.size(1);
   const float* values = logits.data<float>() + row * vocabulary;
-  const bool forced = request.forced_end >= 0 && sequence.generated + 1 == request.max_tokens;
+  const bool forced =
+      request.forced_eos_token_id >= 0 && sequence.generated + 1 == request.max_tokens;
   std::vector<float> changed;
   if (forced || !request.never.empty()) {
     changed.assign(values, values + vocabulary);
     restrict_choice(changed.data(), vocabulary, request, forced);
     values = changed.data();
   }
-  return choose_token(values, vocabulary, request.sampling, request.stream,
+  return sample_token(values, vocabulary, request.sampling, request.stream,
                       static_cast<uint64_t>(sequence.generated), sequence.tokens);
 }
 
 /// Hands a chosen token out.
-void Scheduler::emit(Sequence& sequence, const std::optional<Choice>& choice) {
+void Scheduler::emit(Sequence& sequence, const std::optional<SampledToken>& choice) {
   const Request& request = sequence.request;
   if (!choice) {
     sequence.finish(FinishReason::length);
@@ -70,8 +71,8 @@ void Scheduler::emit(Sequence& sequence, const std::optional<Choice>& choice) {
   const bool goes_on = !request.on_token || request.on_token(*choice);
   const bool ends =
       std::find(request.end.begin(), request.end.end(), choice->id) != request.end.end();
-  const bool full =
-      model_.context() > 0 && static_cast<int64_t>(sequence.tokens.size()) > model_.context();
+  const bool full = model_.context_length() > 0 &&
+                    static_cast<int64_t>(sequence.tokens.size()) > model_.context_length();
   if (!goes_on) {
     sequence.finish(FinishReason::stopped);
   } else if (ends) {
@@ -108,7 +109,7 @@ bool Scheduler::step() {
     caches.push_back(&sequence->cache);
   }
   const Tensor logits = continue_sequences(model_, tokens, std::move(caches));
-  std::vector<std::optional<Choice>> choices(active_.size());
+  std::vector<std::optional<SampledToken>> choices(active_.size());
   parallel_for(static_cast<int64_t>(active_.size()), [&](int64_t i) {
     const auto at = static_cast<size_t>(i);
     choices[at] = choose(*active_[at], logits, i);

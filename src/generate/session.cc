@@ -17,10 +17,10 @@ bool has_encoder(const Model& model) {
 }
 }  // namespace
 
-GenerationIds generation_ids(const Model& model) {
+GenerationTokens generation_tokens(const Model& model) {
   const Json config = Json::parse(model.config(), "config.json");
-  GenerationIds ids;
-  const int64_t limit = std::max<int64_t>(model.vocabulary(), 1) - 1;
+  GenerationTokens ids;
+  const int64_t limit = std::max<int64_t>(model.vocab_size(), 1) - 1;
   auto in_vocabulary = [&](int64_t id) { return id <= limit ? id : -1; };
   // A vision-encoder-decoder keeps its decoder's ids one level down.
   const Json decoder =
@@ -55,22 +55,22 @@ GenerationIds generation_ids(const Model& model) {
     }
   }
   if (const auto forced = rules.find("forced_eos_token_id"); forced && forced->is_integer()) {
-    ids.forced_end = in_vocabulary(forced->integer(-1, kMaxToken));
+    ids.forced_eos_token_id = in_vocabulary(forced->integer(-1, kMaxToken));
   }
   return ids;
 }
 
-void follow_generation_ids(const Model& model, Request& request) {
-  GenerationIds ids = generation_ids(model);
+void apply_generation_tokens(const Model& model, Request& request) {
+  GenerationTokens ids = generation_tokens(model);
   request.end = std::move(ids.end);
   request.never = std::move(ids.never);
-  request.forced_end = ids.forced_end;
+  request.forced_eos_token_id = ids.forced_eos_token_id;
 }
 
 std::vector<int64_t> start_tokens(const Model& model, const Request& request) {
   std::vector<int64_t> tokens = request.prompt;
   if (has_encoder(model)) {
-    const int64_t start = generation_ids(model).decoder_start;
+    const int64_t start = generation_tokens(model).decoder_start;
     check_data(start >= 0, "config.json", "has no decoder_start_token_id to begin a sequence with");
     tokens.insert(tokens.begin(), start);
   }
@@ -83,10 +83,10 @@ Tensor start_sequence(const Model& model, const Request& request, int64_t capaci
   const NoGrad no_grad;
   const std::vector<int64_t> tokens = start_tokens(model, request);
   const auto count = static_cast<int64_t>(tokens.size());
-  check(model.context() == 0 || count <= model.context(), "generate",
-        "the prompt has {} tokens; the model's context is {}", count, model.context());
+  check(model.context_length() == 0 || count <= model.context_length(), "generate",
+        "the prompt has {} tokens; the model's context is {}", count, model.context_length());
   cache = model.new_cache(capacity);
-  Memory memory;
+  EncoderOutput memory;
   if (has_encoder(model)) {
     memory = model.encode(request.encoder);
   }
@@ -98,8 +98,8 @@ Tensor start_sequence(const Model& model, const Request& request, int64_t capaci
     pass.layout = Layout::ragged({length});
     pass.caches = {&cache};
     if (memory.rows.defined()) {
-      pass.memory = &memory.rows;
-      pass.memory_layout = &memory.layout;
+      pass.encoder_hidden_states = &memory.rows;
+      pass.encoder_layout = &memory.layout;
     }
     rows = model.decode(Tensor::from(chunk, {length}), pass);
   }
@@ -113,7 +113,7 @@ void restrict_choice(float* values, int64_t vocabulary, const Request& request, 
   }
   if (forced) {
     std::fill(values, values + vocabulary, kNever);
-    values[request.forced_end] = 0.0F;
+    values[request.forced_eos_token_id] = 0.0F;
   }
 }
 

@@ -145,7 +145,7 @@ AttentionSteps RecordedAttention::steps(int64_t sequence, int64_t head) const {
         "{} x {} scores are too many to show every step of", queries(), keys());
   const int64_t shared = heads() / record.k.size(1);
   AttentionOptions options = record.options;
-  options.keep = part_of(options.keep, sequence, head);
+  options.mask = part_of(options.mask, sequence, head);
   options.bias = part_of(options.bias, sequence, head);
   if (options.key_padding.defined()) {
     options.key_padding = slice(options.key_padding, 0, sequence, sequence + 1);

@@ -16,7 +16,7 @@ class Canvas {
     data_ = pixels_.data<uint8_t>();
   }
   const Tensor& pixels() const { return pixels_; }
-  int64_t width() const { return width_; }
+  int64_t hidden_size() const { return width_; }
   int64_t height() const { return height_; }
 
   void blend(int64_t x, int64_t y, const Color& color, double coverage) {

@@ -86,7 +86,7 @@ Tensor center_crop(const Tensor& image, int64_t height, int64_t width) {
 }
 
 Tensor normalize_image(const Tensor& image, const std::array<double, 3>& mean,
-                       const std::array<double, 3>& deviation, double rescale) {
+                       const std::array<double, 3>& stddev, double rescale) {
   check_image(image, "normalize_image");
   check(image.size(0) <= 3, "normalize_image", "shape {} has more than 3 channels", image.shape());
   Tensor result = Tensor::empty(image.shape());
@@ -95,11 +95,10 @@ Tensor normalize_image(const Tensor& image, const std::array<double, 3>& mean,
   const int64_t plane = image.size(1) * image.size(2);
   for (int64_t c = 0; c < image.size(0); ++c) {
     const auto channel = static_cast<size_t>(c);
-    check(deviation[channel] > 0, "normalize_image", "deviation {} is not above 0",
-          deviation[channel]);
+    check(stddev[channel] > 0, "normalize_image", "stddev {} is not above 0", stddev[channel]);
     for (int64_t i = c * plane; i < (c + 1) * plane; ++i) {
       values[i] = static_cast<float>((static_cast<double>(values[i]) * rescale - mean[channel]) /
-                                     deviation[channel]);
+                                     stddev[channel]);
     }
   }
   return result;

@@ -46,11 +46,13 @@ std::string shown(const nlohmann::json& value) {
 
 }  // namespace
 
+const nlohmann::json& raw(const Json& value) { return JsonAccess::node(value); }
+
 const std::string& Json::file() const { return document_->file; }
 
 std::string Json::field() const {
   std::string field;
-  find_field(document_->root, node_, field);
+  find_field(document_->root, &raw(*this), field);
   return field.empty() ? "the text" : field;
 }
 
@@ -60,19 +62,19 @@ void Json::refuse(const std::string& what) const {
 }
 
 void Json::wanted(std::string_view what) const {
-  refuse(fmt::format("is {}; {} is wanted", shown(*node_), what));
+  refuse(fmt::format("is {}; {} is wanted", shown(raw(*this)), what));
 }
 
-bool Json::is_null() const { return node_->is_null(); }
-bool Json::is_object() const { return node_->is_object(); }
-bool Json::is_array() const { return node_->is_array(); }
-bool Json::is_string() const { return node_->is_string(); }
-bool Json::is_number() const { return node_->is_number(); }
-bool Json::is_integer() const { return node_->is_number_integer(); }
-bool Json::is_boolean() const { return node_->is_boolean(); }
+bool Json::is_null() const { return raw(*this).is_null(); }
+bool Json::is_object() const { return raw(*this).is_object(); }
+bool Json::is_array() const { return raw(*this).is_array(); }
+bool Json::is_string() const { return raw(*this).is_string(); }
+bool Json::is_number() const { return raw(*this).is_number(); }
+bool Json::is_integer() const { return raw(*this).is_number_integer(); }
+bool Json::is_boolean() const { return raw(*this).is_boolean(); }
 
 const std::string& Json::string_ref() const {
-  const auto* text = node_->get_ptr<const std::string*>();
+  const auto* text = raw(*this).get_ptr<const std::string*>();
   if (text == nullptr) {
     wanted("a string");
   }
@@ -85,17 +87,17 @@ int64_t Json::integer(int64_t low, int64_t high) const {
   constexpr double kExact =
       9007199254740992.0;  // 2^53: beyond it not every whole number is a double
   int64_t value = 0;
-  if (node_->is_number_unsigned()) {
-    const auto number = node_->get<uint64_t>();
+  if (raw(*this).is_number_unsigned()) {
+    const auto number = raw(*this).get<uint64_t>();
     if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
       wanted("a whole number of 64 bits");
     }
     value = static_cast<int64_t>(number);
-  } else if (node_->is_number_integer()) {
-    value = node_->get<int64_t>();
-  } else if (node_->is_number_float() && std::abs(node_->get<double>()) <= kExact &&
-             std::trunc(node_->get<double>()) == node_->get<double>()) {
-    value = static_cast<int64_t>(node_->get<double>());
+  } else if (raw(*this).is_number_integer()) {
+    value = raw(*this).get<int64_t>();
+  } else if (raw(*this).is_number_float() && std::abs(raw(*this).get<double>()) <= kExact &&
+             std::trunc(raw(*this).get<double>()) == raw(*this).get<double>()) {
+    value = static_cast<int64_t>(raw(*this).get<double>());
   } else {
     wanted("a whole number");
   }
@@ -106,10 +108,10 @@ int64_t Json::integer(int64_t low, int64_t high) const {
 }
 
 double Json::number(double low, double high) const {
-  if (!node_->is_number()) {
+  if (!raw(*this).is_number()) {
     wanted("a number");
   }
-  const auto value = node_->get<double>();
+  const auto value = raw(*this).get<double>();
   if (!(value >= low && value <= high)) {
     wanted(fmt::format("a number from {} to {}", low, high));
   }
@@ -117,29 +119,30 @@ double Json::number(double low, double high) const {
 }
 
 bool Json::boolean() const {
-  if (!node_->is_boolean()) {
+  if (!raw(*this).is_boolean()) {
     wanted("true or false");
   }
-  return node_->get<bool>();
+  return raw(*this).get<bool>();
 }
 
 std::optional<Json> Json::find(std::string_view key) const {
-  if (!node_->is_object()) {
+  if (!raw(*this).is_object()) {
     wanted("an object");
   }
-  const auto place = node_->find(key);
-  if (place == node_->end() || place->is_null()) {
+  const auto place = raw(*this).find(key);
+  if (place == raw(*this).end() || place->is_null()) {
     return std::nullopt;
   }
-  return Json(document_, &*place);
+  return Json(document_, JsonAccess::pointer(*place));
 }
 
 bool Json::has(std::string_view key) const { return find(key).has_value(); }
+bool Json::mentions(std::string_view key) const { return raw(*this).contains(key); }
 
 Json Json::at(std::string_view key) const {
   std::optional<Json> member = find(key);
   if (!member) {
-    const std::string place = node_ == &document_->root ? "" : field() + ".";
+    const std::string place = &raw(*this) == &document_->root ? "" : field() + ".";
     fail(ErrorKind::data, file(), "{}{} is missing", place, key);
   }
   return *member;
@@ -171,40 +174,40 @@ void Json::only(std::initializer_list<std::string_view> known) const {
 }
 
 size_t Json::size() const {
-  if (!node_->is_array() && !node_->is_object()) {
+  if (!raw(*this).is_array() && !raw(*this).is_object()) {
     wanted("an array or object");
   }
-  return node_->size();
+  return raw(*this).size();
 }
 
 Json Json::operator[](size_t index) const {
-  if (!node_->is_array()) {
+  if (!raw(*this).is_array()) {
     wanted("an array");
   }
-  if (index >= node_->size()) {
-    refuse(fmt::format("has {} elements; one more is wanted", node_->size()));
+  if (index >= raw(*this).size()) {
+    refuse(fmt::format("has {} elements; one more is wanted", raw(*this).size()));
   }
-  return Json(document_, &(*node_)[index]);
+  return Json(document_, JsonAccess::pointer(raw(*this)[index]));
 }
 
 void Json::for_each(const std::function<void(const std::string&, const Json&)>& fn) const {
-  const auto* members = node_->get_ptr<const nlohmann::json::object_t*>();
+  const auto* members = raw(*this).get_ptr<const nlohmann::json::object_t*>();
   if (members == nullptr) {
     wanted("an object");
   }
   for (const auto& [key, value] : *members) {
-    fn(key, Json(document_, &value));
+    fn(key, Json(document_, JsonAccess::pointer(value)));
   }
 }
 
 std::vector<Json> Json::elements() const {
-  if (!node_->is_array()) {
+  if (!raw(*this).is_array()) {
     wanted("an array");
   }
   std::vector<Json> all;
-  all.reserve(node_->size());
-  for (const auto& value : *node_) {
-    all.push_back(Json(document_, &value));
+  all.reserve(raw(*this).size());
+  for (const auto& value : raw(*this)) {
+    all.push_back(Json(document_, JsonAccess::pointer(value)));
   }
   return all;
 }
@@ -226,7 +229,7 @@ std::vector<std::string> Json::strings() const {
 }
 
 std::string Json::dump(int indent) const {
-  return node_->dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+  return raw(*this).dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace heed

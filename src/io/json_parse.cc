@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "io/json.h"
 #include "io/json_document.h"
+#include "io/json_limits.h"
 #include "io/json_split.h"
 
 namespace heed {
@@ -219,13 +220,13 @@ std::optional<SplitJson> split_tokenizer_json(std::string_view text, const std::
   }
   check_json_limits(text, file, {});
   nlohmann::json root;
-  SplitJson lists{Json::adopt(nlohmann::json(), file), {}, {}};
+  SplitJson lists{adopt_json(nlohmann::json(), file), {}, {}};
   Builder tree(root, file);
   Splitter splitter(tree, lists);
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &splitter) || !splitter.found_both()) {
     return std::nullopt;
   }
-  lists.rest = Json::adopt(std::move(root), file);
+  lists.rest = adopt_json(std::move(root), file);
   return lists;
 }
 
@@ -235,20 +236,15 @@ Json Json::parse(std::string_view text, const std::string& file, const JsonLimit
   document->file = file;
   Builder builder(document->root, file);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
-  const nlohmann::json* root = &document->root;
-  return Json(std::move(document), root);
+  return JsonAccess::document(std::move(document));
 }
 
 Json Json::read(const std::filesystem::path& path, const JsonLimits& limits, uint64_t max_bytes) {
   return parse(read_file(path, max_bytes), path.native(), limits);
 }
 
-Json Json::adopt(nlohmann::json&& value, const std::string& file) {
-  auto document = std::make_shared<Document>();
-  document->file = file;
-  document->root = std::move(value);
-  const nlohmann::json* root = &document->root;
-  return Json(std::move(document), root);
+Json adopt_json(nlohmann::json&& value, const std::string& file) {
+  return JsonAccess::adopt(std::move(value), file);
 }
 
 }  // namespace heed

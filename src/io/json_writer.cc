@@ -7,32 +7,13 @@
 #include "base/text.h"
 
 namespace heed {
-namespace {
-
-/// Bytes of an ill-formed beginning that one U+FFFD stands for: as far as a sequence could go on
-/// from there, as Unicode recommends and Rust and Python do.
-size_t bad_bytes(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0xe0 || lead > 0xf4 || text.size() < 2) {
-    return 1;
-  }
-  const unsigned char low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-  const unsigned char high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-  if (byte(1) < low || byte(1) > high) {
-    return 1;
-  }
-  return lead >= 0xf0 && text.size() > 2 && (byte(2) & 0xc0) == 0x80 ? 3 : 2;
-}
-
-}  // namespace
 
 void append_json_string(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
-    const size_t length = utf8_sequence(text);
+    const Utf8Start start = utf8_start(text);
     const auto byte = static_cast<unsigned char>(text[0]);
-    if (length == 0) {
+    if (!start.whole) {
       out += "\xef\xbf\xbd";
     } else if (byte == '"' || byte == '\\') {
       out += '\\';
@@ -46,9 +27,9 @@ void append_json_string(std::string& out, std::string_view text) {
     } else if (byte < 0x20) {
       out += fmt::format("\\u{:04x}", byte);
     } else {
-      out += text.substr(0, length);
+      out += text.substr(0, start.bytes);
     }
-    text.remove_prefix(length == 0 ? bad_bytes(text) : length);
+    text.remove_prefix(start.bytes);
   }
   out += '"';
 }

@@ -71,7 +71,7 @@ Json parse_toml(std::string_view text, const std::string& file) {
              kMaxBytes);
   try {
     const toml::table table = toml::parse(text, file);
-    return Json::adopt(converted(table, file), file);
+    return adopt_json(converted(table, file), file);
   } catch (const toml::parse_error& error) {
     const std::string reason = quote(error.description(), 200);
     fail(ErrorKind::data, file, "line {}, column {}: {}", error.source().begin.line,

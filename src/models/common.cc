@@ -10,16 +10,16 @@
 
 namespace heed {
 namespace {
-constexpr int64_t kMaxExtent = int64_t{1} << 24;
+constexpr int64_t kMaxSize = int64_t{1} << 24;
 constexpr int64_t kMaxLayers = 4096;
 }  // namespace
 
-int64_t extent(const Json& config, std::string_view key) {
-  return config.integer(key, 1, kMaxExtent);
+int64_t size_of(const Json& config, std::string_view key) {
+  return config.integer(key, 1, kMaxSize);
 }
 
-int64_t extent_or(const Json& config, std::string_view key, int64_t otherwise) {
-  return config.integer_or(key, otherwise, 1, kMaxExtent);
+int64_t size_or(const Json& config, std::string_view key, int64_t otherwise) {
+  return config.integer_or(key, otherwise, 1, kMaxSize);
 }
 
 int64_t layer_count(const Json& config, std::string_view key) {
@@ -59,8 +59,8 @@ Activation activation_of(const Json& config, std::string_view key, std::string_v
        "{} '{}' is not supported; use gelu, gelu_new, relu, silu or tanh", key, name);
 }
 
-int64_t head_width(const Json& config, std::string_view width_key, int64_t width,
-                   std::string_view heads_key, int64_t heads) {
+int64_t head_dim(const Json& config, std::string_view width_key, int64_t width,
+                 std::string_view heads_key, int64_t heads) {
   check_data(width % heads == 0, config.file(), "{} {} is not divisible by {} {}", width_key, width,
              heads_key, heads);
   return width / heads;
@@ -70,15 +70,15 @@ int64_t sliding_window(const Json& config) {
   if (config.string("model_type") != "mistral") {
     return 0;
   }
-  const bool mentioned = config.raw().contains("sliding_window");  // null: no window
-  return extent_or(config, "sliding_window", mentioned ? 0 : 4096);
+  const bool mentioned = config.mentions("sliding_window");  // null: no window
+  return size_or(config, "sliding_window", mentioned ? 0 : 4096);
 }
 
 std::optional<int64_t> padding_token(const Json& config, std::optional<int64_t> otherwise,
                                      int64_t vocabulary) {
   constexpr const char* kKey = "pad_token_id";
   if (!config.has(kKey)) {
-    return config.raw().contains(kKey) ? std::nullopt : otherwise;
+    return config.mentions(kKey) ? std::nullopt : otherwise;
   }
   const int64_t token = config.integer(kKey, -vocabulary, vocabulary - 1);
   return token < 0 ? token + vocabulary : token;
@@ -213,7 +213,7 @@ void observe_hidden(const std::string& stack, int64_t index, const TokenRows& to
     return;
   }
   // A model that is one half of another reports under that half's name.
-  std::string half = Place::path();
+  std::string half = HookScope::path();
   half.resize(std::min(half.find('.'), half.size()));
   const bool inside = (half == "encoder" || half == "decoder") && !stack.starts_with(half);
   const std::string name = fmt::format("{}{}.{}", inside ? half + "_" : "", stack, index);
@@ -266,10 +266,11 @@ ModelOutput token_results(const Tensor& rows, const TokenRows& tokens, const Lin
   return output;
 }
 
-Pass TokenRows::pass(bool training) const {
+Pass TokenRows::pass(const ModelInput& input) const {
   Pass pass;
   pass.layout = layout;
-  pass.training = training;
+  pass.training = input.training;
+  pass.first_example = input.first_example;
   return pass;
 }
 
@@ -294,11 +295,11 @@ Tensor run_stack(const std::vector<Block>& blocks, const Norm& norm, Tensor rows
   return rows;
 }
 
-SequenceCache self_caches(int64_t layers, int64_t heads, int64_t capacity, int64_t head_width,
+SequenceCache self_caches(int64_t layers, int64_t heads, int64_t capacity, int64_t head_dim,
                           int64_t window) {
   SequenceCache cache;
   for (int64_t i = 0; i < layers; ++i) {
-    cache.self.emplace_back(heads, capacity, head_width, head_width, window);
+    cache.self.emplace_back(heads, capacity, head_dim, head_dim, window);
   }
   return cache;
 }

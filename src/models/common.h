@@ -10,8 +10,8 @@
 namespace heed {
 
 /// A whole number of a configuration that sizes something: 1 … 2^24.
-int64_t extent(const Json& config, std::string_view key);
-int64_t extent_or(const Json& config, std::string_view key, int64_t otherwise);
+int64_t size_of(const Json& config, std::string_view key);
+int64_t size_or(const Json& config, std::string_view key, int64_t otherwise);
 /// A number of layers: 1 … 4096.
 int64_t layer_count(const Json& config, std::string_view key);
 /// A norm's eps or a rotary base: above 0.
@@ -21,8 +21,8 @@ double rate_or(const Json& config, std::string_view key, double otherwise);
 /// "gelu", "gelu_new", "relu", "silu" … as Hugging Face names them.
 Activation activation_of(const Json& config, std::string_view key, std::string_view otherwise);
 /// width / heads, refused where it does not divide.
-int64_t head_width(const Json& config, std::string_view width_key, int64_t width,
-                   std::string_view heads_key, int64_t heads);
+int64_t head_dim(const Json& config, std::string_view width_key, int64_t width,
+                 std::string_view heads_key, int64_t heads);
 /// Positions that a token of a Llama may look back on, itself included; 0: all of them. Mistral has
 /// such a window, of 4096 where config.json does not mention it.
 int64_t sliding_window(const Json& config);
@@ -41,14 +41,14 @@ void check_size(const Json& config, const Scope& scope, double parameters);
 /// A model that keeps the sizes it is asked about.
 class SizedModel : public Model {
  public:
-  int64_t vocabulary() const override { return vocabulary_; }
-  int64_t context() const override { return context_; }
-  int64_t width() const override { return width_; }
-  int64_t layers() const override { return layers_; }
-  int64_t heads() const override { return heads_; }
+  int64_t vocab_size() const override { return vocab_size_; }
+  int64_t context_length() const override { return context_length_; }
+  int64_t hidden_size() const override { return hidden_size_; }
+  int64_t num_layers() const override { return num_layers_; }
+  int64_t num_heads() const override { return num_heads_; }
 
  protected:
-  int64_t vocabulary_ = 0, context_ = 0, width_ = 0, layers_ = 0, heads_ = 0;
+  int64_t vocab_size_ = 0, context_length_ = 0, hidden_size_ = 0, num_layers_ = 0, num_heads_ = 0;
 };
 
 /// Refuses an input longer than the model's positions.
@@ -68,7 +68,7 @@ struct TokenRows {
   /// A per-token input [batch, length] -> [N].
   Tensor pick(const Tensor& values) const;
   /// A pass over these rows.
-  Pass pass(bool training) const;
+  Pass pass(const ModelInput& input) const;
 };
 /// Checks ids (against the vocabulary) and mask, and leaves padding out where asked.
 TokenRows token_rows(const Tensor& ids, const Tensor& mask, int64_t vocabulary, bool skip_padding,
@@ -88,7 +88,7 @@ Tensor run_stack(const std::vector<Block>& blocks, const Norm& norm, Tensor rows
                  bool recompute, const TokenRows* tokens, const char* stack = "hidden_states");
 
 /// Empty caches of self-attention in all layers.
-SequenceCache self_caches(int64_t layers, int64_t heads, int64_t capacity, int64_t head_width,
+SequenceCache self_caches(int64_t layers, int64_t heads, int64_t capacity, int64_t head_dim,
                           int64_t window = 0);
 /// The caches have seen the pass's rows.
 void advance_caches(const Pass& pass);

@@ -10,7 +10,7 @@ class CrossDecoder {
   virtual ~CrossDecoder() = default;
   /// A full pass over decoder_input_ids (padding by decoder_attention_mask); labels are at the same
   /// positions.
-  virtual ModelOutput forward_with(const ModelInput& input, const Memory& memory) const = 0;
+  virtual ModelOutput forward_with(const ModelInput& input, const EncoderOutput& memory) const = 0;
   /// Whether it was made with cross-attention.
   virtual bool looks_at_memory() const = 0;
 };

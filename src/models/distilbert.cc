@@ -1,5 +1,4 @@
 #include "base/check.h"
-#include "base/samples.h"
 #include "models/common.h"
 #include "models/heads.h"
 #include "models/registry.h"
@@ -28,16 +27,17 @@ DistilHead distil_head_of(const Json& config, const Scope& root) {
 class DistilBert final : public SizedModel {
  public:
   DistilBert(const Json& config, const Scope& root) : head_(distil_head_of(config, root)) {
-    width_ = extent(config, "dim");
-    layers_ = layer_count(config, "n_layers");
-    heads_ = extent(config, "n_heads");
-    inner_ = extent(config, "hidden_dim");
-    context_ = extent(config, "max_position_embeddings");
-    vocabulary_ = extent(config, "vocab_size");
-    check_size(config, root,
-               static_cast<double>(vocabulary_ + context_) * static_cast<double>(width_) +
-                   static_cast<double>(layers_) * static_cast<double>(width_) *
-                       static_cast<double>(4 * width_ + 2 * inner_));
+    hidden_size_ = size_of(config, "dim");
+    num_layers_ = layer_count(config, "n_layers");
+    num_heads_ = size_of(config, "n_heads");
+    intermediate_size_ = size_of(config, "hidden_dim");
+    context_length_ = size_of(config, "max_position_embeddings");
+    vocab_size_ = size_of(config, "vocab_size");
+    check_size(
+        config, root,
+        static_cast<double>(vocab_size_ + context_length_) * static_cast<double>(hidden_size_) +
+            static_cast<double>(num_layers_) * static_cast<double>(hidden_size_) *
+                static_cast<double>(4 * hidden_size_ + 2 * intermediate_size_));
     init_ = Init::normal(positive_or(config, "initializer_range", 0.02));
     dropout_ = rate_or(config, "dropout", 0.1);
     activation_ = activation_of(config, "activation", "gelu");
@@ -45,24 +45,25 @@ class DistilBert final : public SizedModel {
     root.ignore({"*embeddings.position_ids"});
     const Scope base = head_ == DistilHead::none ? root : root / "distilbert";
     const Scope embeddings = base / "embeddings";
-    const auto padding = padding_token(config, 0, vocabulary_);
-    words_ = Embedding(embeddings / "word_embeddings", vocabulary_, width_, init_, padding);
-    positions_ = Embedding(embeddings / "position_embeddings", context_, width_, init_);
-    norm_ = Norm(embeddings / "LayerNorm", width_, kEps);
-    for (int64_t i = 0; i < layers_; ++i) {
+    const auto padding = padding_token(config, 0, vocab_size_);
+    words_ = Embedding(embeddings / "word_embeddings", vocab_size_, hidden_size_, init_, padding);
+    positions_ =
+        Embedding(embeddings / "position_embeddings", context_length_, hidden_size_, init_);
+    norm_ = Norm(embeddings / "LayerNorm", hidden_size_, kEps);
+    for (int64_t i = 0; i < num_layers_; ++i) {
       blocks_.push_back(make_block(config, base / "transformer" / "layer" / i));
     }
     if (head_ == DistilHead::sequence) {
-      before_ = Linear(root / "pre_classifier", width_, width_, {.init = init_});
-      out_ = make_classifier(config, root, width_, label_count(config), init_);
+      before_ = Linear(root / "pre_classifier", hidden_size_, hidden_size_, {.init = init_});
+      out_ = make_classifier(config, root, hidden_size_, label_count(config), init_);
       classifier_dropout_ = rate_or(config, "seq_classif_dropout", 0.2);
-      problem_ = problem_of(config);
+      problem_ = problem_type_of(config);
     } else if (head_ == DistilHead::masked) {
-      before_ = Linear(root / "vocab_transform", width_, width_, {.init = init_});
-      before_norm_ = Norm(root / "vocab_layer_norm", width_, kEps);
+      before_ = Linear(root / "vocab_transform", hidden_size_, hidden_size_, {.init = init_});
+      before_norm_ = Norm(root / "vocab_layer_norm", hidden_size_, kEps);
       const Scope projector = root / "vocab_projector";
-      const Tensor bias = projector.parameter("bias", {vocabulary_}, Init::zeros());
-      out_ = word_head(config, projector, words_, bias, init_);
+      const Tensor bias = projector.parameter("bias", {vocab_size_}, Init::zeros());
+      out_ = lm_head(config, projector, words_, bias, init_);
     }
   }
 
@@ -78,13 +79,13 @@ class DistilBert final : public SizedModel {
     }
     if (head_ == DistilHead::sequence) {
       const Tensor first = before_(first_rows(rows, tokens.layout), Activation::relu);
-      return sequence_results(dropout(first, classifier_dropout_, input.training), out_, input,
+      return sequence_results(tokens.pass(input).dropout(first, classifier_dropout_), out_, input,
                               problem_);
     }
     return token_results(before_norm_(before_(rows, activation_)), tokens, out_, input, token_loss);
   }
 
-  Memory encode(const ModelInput& input) const override {
+  EncoderOutput encode(const ModelInput& input) const override {
     const TokenRows tokens = read(input, true);
     return {run(tokens, input), tokens.layout};
   }
@@ -94,8 +95,8 @@ class DistilBert final : public SizedModel {
 
   Block make_block(const Json& config, const Scope& scope) const {
     MultiHeadAttention::Options options;
-    options.heads = heads_;
-    options.head_width = head_width(config, "dim", width_, "n_heads", heads_);
+    options.num_heads = num_heads_;
+    options.head_dim = head_dim(config, "dim", hidden_size_, "n_heads", num_heads_);
     options.dropout = rate_or(config, "attention_dropout", 0.1);
     auto dense = [&](const Scope& at, int64_t in, int64_t out) {
       return Linear(at, in, out, {.init = init_});
@@ -103,36 +104,37 @@ class DistilBert final : public SizedModel {
     const Scope attention = scope / "attention";
     Block::Parts parts;
     parts.pre_norm = false;
-    parts.attention = MultiHeadAttention(dense(attention / "q_lin", width_, width_),
-                                         dense(attention / "k_lin", width_, width_),
-                                         dense(attention / "v_lin", width_, width_),
-                                         dense(attention / "out_lin", width_, width_), options);
-    parts.attention_norm = Norm(scope / "sa_layer_norm", width_, kEps);
-    parts.feed_forward = FeedForward(dense(scope / "ffn" / "lin1", width_, inner_),
-                                     dense(scope / "ffn" / "lin2", inner_, width_), activation_);
-    parts.feed_forward_norm = Norm(scope / "output_layer_norm", width_, kEps);
+    parts.attention =
+        MultiHeadAttention(dense(attention / "q_lin", hidden_size_, hidden_size_),
+                           dense(attention / "k_lin", hidden_size_, hidden_size_),
+                           dense(attention / "v_lin", hidden_size_, hidden_size_),
+                           dense(attention / "out_lin", hidden_size_, hidden_size_), options);
+    parts.attention_norm = Norm(scope / "sa_layer_norm", hidden_size_, kEps);
+    parts.feed_forward =
+        FeedForward(dense(scope / "ffn" / "lin1", hidden_size_, intermediate_size_),
+                    dense(scope / "ffn" / "lin2", intermediate_size_, hidden_size_), activation_);
+    parts.feed_forward_norm = Norm(scope / "output_layer_norm", hidden_size_, kEps);
     parts.dropout = dropout_;
     parts.attention_dropout = 0.0;
     return Block(std::move(parts));
   }
 
   TokenRows read(const ModelInput& input, bool skip_padding) const {
-    return read_tokens(input, {}, "DistilBERT", vocabulary_, context_, skip_padding);
+    return read_tokens(input, {}, "DistilBERT", vocab_size_, context_length_, skip_padding);
   }
 
   Tensor run(const TokenRows& tokens, const ModelInput& input) const {
-    const Pass pass = tokens.pass(input.training);
+    const Pass pass = tokens.pass(input);
     Tensor rows = add(observe("hook_embed", words_(tokens.ids)),
                       observe("hook_pos_embed", positions_(tokens.positions)));
-    const RaggedRows ragged(pass.layout.starts);
-    rows = dropout(norm_(rows), dropout_, input.training);
-    return run_stack(blocks_, {}, rows, pass, recompute_, &tokens);
+    rows = pass.dropout(norm_(rows), dropout_);
+    return run_stack(blocks_, {}, rows, pass, gradient_checkpointing_, &tokens);
   }
 
   DistilHead head_;
-  int64_t inner_ = 0;
+  int64_t intermediate_size_ = 0;
   double dropout_ = 0.0, classifier_dropout_ = 0.0;
-  Problem problem_ = Problem::unnamed;
+  ProblemType problem_ = ProblemType::unspecified;
   Init init_;
   Activation activation_ = Activation::gelu;
   Embedding words_, positions_;

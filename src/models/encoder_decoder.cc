@@ -8,13 +8,14 @@ int64_t token_or(const Json& config, std::string_view key, int64_t otherwise, in
   return config.integer_or(key, otherwise, 0, vocabulary - 1);
 }
 
-Memory EncoderDecoder::encode_source(const ModelInput& input, const TokenRows& source) const {
-  const Place place("encoder");
-  Pass pass = source.pass(input.training);
+EncoderOutput EncoderDecoder::encode_source(const ModelInput& input,
+                                            const TokenRows& source) const {
+  const HookScope hook_scope("encoder");
+  Pass pass = source.pass(input);
   return {run_encoder(source, input, pass), source.layout};
 }
 
-Memory EncoderDecoder::encode(const ModelInput& input) const {
+EncoderOutput EncoderDecoder::encode(const ModelInput& input) const {
   return encode_source(input, read_source(input, true));
 }
 
@@ -43,13 +44,13 @@ ModelOutput EncoderDecoder::forward(const ModelInput& input) const {
                  target_.vocabulary, input.skip_padding, "decoder_input_ids");
   check(source.batch == target.batch, "forward", "{} inputs and {} decoder inputs", source.batch,
         target.batch);
-  const Memory memory = encode_source(input, source);
-  Pass pass = target.pass(input.training);
-  pass.memory = &memory.rows;
-  pass.memory_layout = &memory.layout;
+  const EncoderOutput memory = encode_source(input, source);
+  Pass pass = target.pass(input);
+  pass.encoder_hidden_states = &memory.rows;
+  pass.encoder_layout = &memory.layout;
   Tensor rows;
   {
-    const Place place("decoder");
+    const HookScope hook_scope("decoder");
     rows = run_decoder(target.ids, target.positions, pass, &target);
   }
   if (head_scale_ != 1.0) {
@@ -63,14 +64,14 @@ ModelOutput EncoderDecoder::forward(const ModelInput& input) const {
 }
 
 SequenceCache EncoderDecoder::new_cache(int64_t capacity) const {
-  const int64_t room = context() > 0 ? std::min(capacity, context()) : capacity;
-  SequenceCache cache = self_caches(target_.layers, target_.heads, room, target_.head_width);
+  const int64_t room = context_length() > 0 ? std::min(capacity, context_length()) : capacity;
+  SequenceCache cache = self_caches(target_.layers, target_.heads, room, target_.head_dim);
   cache.cross.resize(static_cast<size_t>(target_.layers));
   return cache;
 }
 
 Tensor EncoderDecoder::decode(const Tensor& ids, Pass& pass) const {
-  const Place place("decoder");
+  const HookScope hook_scope("decoder");
   Tensor rows = run_decoder(ids, pass.positions(), pass, nullptr);
   advance_caches(pass);
   return rows;
@@ -84,7 +85,7 @@ void EncoderDecoder::set_target(const Json& config, const StackSizes& decoder, i
                                 int64_t start) {
   target_.layers = decoder.layers;
   target_.heads = decoder.heads;
-  target_.head_width = decoder.head_width();
+  target_.head_dim = decoder.head_dim();
   target_.padding = token_or(config, "pad_token_id", padding, target_.vocabulary);
   target_.start = token_or(config, "decoder_start_token_id", start, target_.vocabulary);
 }
@@ -93,16 +94,16 @@ TokenTranslator::TokenTranslator(const Json& config, const char* name, const Sta
                                  const StackSizes& decoder, int64_t context)
     : encoder_sizes_(encoder),
       decoder_sizes_(decoder),
-      context_(extent_or(config, "max_position_embeddings", context)),
-      vocabulary_(extent(config, "vocab_size")),
+      context_length_(size_or(config, "max_position_embeddings", context)),
+      vocab_size_(size_of(config, "vocab_size")),
       name_(name) {
-  width_ = encoder.width;
-  target_.vocabulary = extent_or(config, "decoder_vocab_size", vocabulary_);
+  hidden_size_ = encoder.width;
+  target_.vocabulary = size_or(config, "decoder_vocab_size", vocab_size_);
 }
 
 void TokenTranslator::make_encoder(const Scope& scope, const Embedding& tokens,
                                    TokenStack::Options options) {
-  options.context = context_;
+  options.context = context_length_;
   options.sizes = encoder_sizes_;
   options.hidden_name = "encoder_hidden_states";
   encoder_ = TokenStack(scope / "encoder", tokens, options);
@@ -110,7 +111,7 @@ void TokenTranslator::make_encoder(const Scope& scope, const Embedding& tokens,
 
 void TokenTranslator::make_decoder(const Scope& scope, const Embedding& tokens,
                                    TokenStack::Options options) {
-  options.context = context_;
+  options.context = context_length_;
   options.sizes = decoder_sizes_;
   options.hidden_name = "decoder_hidden_states";
   options.causal = options.cross = true;
@@ -118,16 +119,16 @@ void TokenTranslator::make_decoder(const Scope& scope, const Embedding& tokens,
 }
 
 TokenRows TokenTranslator::read_source(const ModelInput& input, bool skip_padding) const {
-  return read_tokens(input, {.decoder = true}, name_, vocabulary_, context_, skip_padding);
+  return read_tokens(input, {.decoder = true}, name_, vocab_size_, context_length_, skip_padding);
 }
 
 Tensor TokenTranslator::run_encoder(const TokenRows& source, const ModelInput&, Pass& pass) const {
-  return encoder_(source.ids, source.positions, pass, recompute_, &source);
+  return encoder_(source.ids, source.positions, pass, gradient_checkpointing_, &source);
 }
 
 Tensor TokenTranslator::run_decoder(const Tensor& ids, const Tensor& positions, Pass& pass,
                                     const TokenRows* tokens) const {
-  return decoder_(ids, positions, pass, recompute_, tokens);
+  return decoder_(ids, positions, pass, gradient_checkpointing_, tokens);
 }
 
 }  // namespace heed

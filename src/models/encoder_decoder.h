@@ -11,11 +11,11 @@ namespace heed {
 class EncoderDecoder : public Model {
  public:
   ModelKind kind() const override { return ModelKind::encoder_decoder; }
-  int64_t vocabulary() const override { return target_.vocabulary; }
-  int64_t width() const override { return width_; }
+  int64_t vocab_size() const override { return target_.vocabulary; }
+  int64_t hidden_size() const override { return hidden_size_; }
 
   ModelOutput forward(const ModelInput& input) const override;
-  Memory encode(const ModelInput& input) const override;
+  EncoderOutput encode(const ModelInput& input) const override;
   SequenceCache new_cache(int64_t capacity) const override;
   Tensor decode(const Tensor& ids, Pass& pass) const override;
   Tensor logits(const Tensor& rows) const override;
@@ -26,7 +26,7 @@ class EncoderDecoder : public Model {
     int64_t vocabulary = 0;
     int64_t layers = 0;
     int64_t heads = 0;
-    int64_t head_width = 0;
+    int64_t head_dim = 0;
     int64_t start = 0;    ///< decoder_start_token_id
     int64_t padding = 0;  ///< what stands for ignored labels in the decoder's input
   };
@@ -43,21 +43,21 @@ class EncoderDecoder : public Model {
   virtual Tensor run_decoder(const Tensor& ids, const Tensor& positions, Pass& pass,
                              const TokenRows* tokens) const = 0;
 
-  int64_t width_ = 0;
+  int64_t hidden_size_ = 0;
   Target target_;
   Linear head_;
   double head_scale_ = 1.0;  ///< of the rows that the head reads
 
  private:
-  Memory encode_source(const ModelInput& input, const TokenRows& source) const;
+  EncoderOutput encode_source(const ModelInput& input, const TokenRows& source) const;
 };
 
 /// An encoder-decoder of two token stacks: Marian and the tutorials' translator.
 class TokenTranslator : public EncoderDecoder {
  public:
-  int64_t context() const override { return context_; }
-  int64_t layers() const override { return encoder_sizes_.layers; }
-  int64_t heads() const override { return target_.heads; }
+  int64_t context_length() const override { return context_length_; }
+  int64_t num_layers() const override { return encoder_sizes_.layers; }
+  int64_t num_heads() const override { return target_.heads; }
 
  protected:
   /// `name`: in messages; `context`: where the configuration does not say.
@@ -73,7 +73,7 @@ class TokenTranslator : public EncoderDecoder {
                      const TokenRows* tokens) const override;
 
   StackSizes encoder_sizes_, decoder_sizes_;
-  int64_t context_ = 0, vocabulary_ = 0;
+  int64_t context_length_ = 0, vocab_size_ = 0;
 
  private:
   const char* name_;

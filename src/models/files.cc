@@ -23,8 +23,8 @@ std::string config_of(const std::filesystem::path& folder) {
   if (!config.is_object()) {
     return text;
   }
-  nlohmann::json both = config.raw();
-  both[kGenerationKey] = Json::read(beside, {}, kMaxConfig).raw();
+  nlohmann::json both = raw(config);
+  both[kGenerationKey] = raw(Json::read(beside, {}, kMaxConfig));
   return both.dump(2);
 }
 

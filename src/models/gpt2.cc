@@ -1,7 +1,6 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "base/samples.h"
 #include "models/common.h"
 #include "models/cross_decoder.h"
 #include "models/heads.h"
@@ -15,38 +14,39 @@ namespace {
 class Gpt2 final : public SizedModel, public CrossDecoder {
  public:
   Gpt2(const Json& config, const Scope& root) {
-    width_ = extent(config, "n_embd");
-    layers_ = layer_count(config, "n_layer");
-    heads_ = extent(config, "n_head");
-    context_ = extent(config, "n_positions");
-    vocabulary_ = extent(config, "vocab_size");
-    const int64_t inner = extent_or(config, "n_inner", 4 * width_);
+    hidden_size_ = size_of(config, "n_embd");
+    num_layers_ = layer_count(config, "n_layer");
+    num_heads_ = size_of(config, "n_head");
+    context_length_ = size_of(config, "n_positions");
+    vocab_size_ = size_of(config, "vocab_size");
+    const int64_t intermediate_size = size_or(config, "n_inner", 4 * hidden_size_);
     has_cross_ = config.boolean_or("add_cross_attention", false);
-    check_size(config, root,
-               static_cast<double>(vocabulary_ + context_) * static_cast<double>(width_) +
-                   static_cast<double>(layers_) * static_cast<double>(width_) *
-                       static_cast<double>((has_cross_ ? 8 : 4) * width_ + 2 * inner));
+    check_size(
+        config, root,
+        static_cast<double>(vocab_size_ + context_length_) * static_cast<double>(hidden_size_) +
+            static_cast<double>(num_layers_) * static_cast<double>(hidden_size_) *
+                static_cast<double>((has_cross_ ? 8 : 4) * hidden_size_ + 2 * intermediate_size));
     root.allow_prefix("transformer.");
     root.ignore({"*.attn.bias", "*.attn.masked_bias", "*.crossattention.bias",
                  "*.crossattention.masked_bias"});
     const bool tied = config.boolean_or("tie_word_embeddings", true);
     has_head_ =
-        has_word_head(config, "GPT2Model", root.is_fresh() || tied || root.has("lm_head.weight"));
+        has_lm_head(config, "GPT2Model", root.is_fresh() || tied || root.has("lm_head.weight"));
     const Scope base = has_head_ ? root / "transformer" : root;
-    const double deviation = positive_or(config, "initializer_range", 0.02);
-    tokens_ = Embedding(base / "wte", vocabulary_, width_, Init::normal(deviation));
-    positions_ = Embedding(base / "wpe", context_, width_, Init::normal(deviation));
+    const double stddev = positive_or(config, "initializer_range", 0.02);
+    tokens_ = Embedding(base / "wte", vocab_size_, hidden_size_, Init::normal(stddev));
+    positions_ = Embedding(base / "wpe", context_length_, hidden_size_, Init::normal(stddev));
     embedding_dropout_ = rate_or(config, "embd_pdrop", 0.1);
-    for (int64_t i = 0; i < layers_; ++i) {
-      blocks_.push_back(make_block(config, base / "h" / i, i, inner, deviation));
+    for (int64_t i = 0; i < num_layers_; ++i) {
+      blocks_.push_back(make_block(config, base / "h" / i, i, intermediate_size, stddev));
     }
-    norm_ = Norm(base / "ln_f", width_, positive_or(config, "layer_norm_epsilon", 1e-5));
+    norm_ = Norm(base / "ln_f", hidden_size_, positive_or(config, "layer_norm_epsilon", 1e-5));
     if (has_head_ && tied) {
       root.alias("lm_head.weight");
       head_ = Linear(tokens_.weight(), {});
     } else if (has_head_) {
-      head_ = Linear(root / "lm_head", width_, vocabulary_,
-                     {.bias = false, .init = Init::normal(deviation)});
+      head_ = Linear(root / "lm_head", hidden_size_, vocab_size_,
+                     {.bias = false, .init = Init::normal(stddev)});
     }
   }
 
@@ -55,25 +55,25 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
   ModelOutput forward(const ModelInput& input) const override {
     check_inputs(input, {}, "GPT-2");
     const TokenRows tokens =
-        token_rows(input.input_ids, input.attention_mask, vocabulary_, input.skip_padding);
-    return results(tokens, tokens.pass(input.training), input, shifted_loss);
+        token_rows(input.input_ids, input.attention_mask, vocab_size_, input.skip_padding);
+    return results(tokens, tokens.pass(input), input, shifted_loss);
   }
 
-  ModelOutput forward_with(const ModelInput& input, const Memory& memory) const override {
-    const Place place("decoder");
+  ModelOutput forward_with(const ModelInput& input, const EncoderOutput& memory) const override {
+    const HookScope hook_scope("decoder");
     const TokenRows tokens = token_rows(input.decoder_input_ids, input.decoder_attention_mask,
-                                        vocabulary_, input.skip_padding, "decoder_input_ids");
-    Pass pass = tokens.pass(input.training);
-    pass.memory = &memory.rows;
-    pass.memory_layout = &memory.layout;
+                                        vocab_size_, input.skip_padding, "decoder_input_ids");
+    Pass pass = tokens.pass(input);
+    pass.encoder_hidden_states = &memory.rows;
+    pass.encoder_layout = &memory.layout;
     return results(tokens, pass, input, token_loss);
   }
 
   bool looks_at_memory() const override { return has_cross_; }
 
   SequenceCache new_cache(int64_t capacity) const override {
-    SequenceCache cache =
-        self_caches(layers_, heads_, std::min(capacity, context_), width_ / heads_);
+    SequenceCache cache = self_caches(num_layers_, num_heads_, std::min(capacity, context_length_),
+                                      hidden_size_ / num_heads_);
     cache.cross.resize(has_cross_ ? blocks_.size() : 0);
     return cache;
   }
@@ -92,7 +92,7 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
  private:
   ModelOutput results(const TokenRows& tokens, const Pass& pass, const ModelInput& input,
                       RowsLoss loss) const {
-    check_length(tokens.length, context_);
+    check_length(tokens.length, context_length_);
     const Tensor rows = run(tokens.ids, tokens.positions, pass, &tokens);
     if (has_head_) {
       return token_results(rows, tokens, head_, input, loss);
@@ -102,45 +102,50 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
     return output;
   }
 
-  Block make_block(const Json& config, const Scope& scope, int64_t layer, int64_t inner,
-                   double deviation) const {
+  Block make_block(const Json& config, const Scope& scope, int64_t layer, int64_t intermediate_size,
+                   double stddev) const {
     const double eps = positive_or(config, "layer_norm_epsilon", 1e-5);
     const auto in_out = WeightLayout::in_out;
-    const Init init = Init::normal(deviation);
-    const Init residual = Init::normal(deviation / std::sqrt(2.0 * static_cast<double>(layers_)));
+    const Init init = Init::normal(stddev);
+    const Init residual = Init::normal(stddev / std::sqrt(2.0 * static_cast<double>(num_layers_)));
     MultiHeadAttention::Options options;
-    options.heads = heads_;
-    options.head_width = head_width(config, "n_embd", width_, "n_head", heads_);
+    options.num_heads = num_heads_;
+    options.head_dim = head_dim(config, "n_embd", hidden_size_, "n_head", num_heads_);
     options.causal = true;
     options.dropout = rate_or(config, "attn_pdrop", 0.1);
     double scale = config.boolean_or("scale_attn_weights", true)
-                       ? 1.0 / std::sqrt(static_cast<double>(options.head_width))
+                       ? 1.0 / std::sqrt(static_cast<double>(options.head_dim))
                        : 1.0;
     if (config.boolean_or("scale_attn_by_inverse_layer_idx", false)) {
       scale /= static_cast<double>(layer + 1);
     }
     options.scale = scale;
     Block::Parts parts;
-    parts.attention_norm = Norm(scope / "ln_1", width_, eps);
-    parts.attention = MultiHeadAttention(
-        Linear(scope / "attn" / "c_attn", width_, 3 * width_, {.layout = in_out, .init = init}),
-        Linear(scope / "attn" / "c_proj", width_, width_, {.layout = in_out, .init = residual}),
-        options);
+    parts.attention_norm = Norm(scope / "ln_1", hidden_size_, eps);
+    parts.attention = MultiHeadAttention(Linear(scope / "attn" / "c_attn", hidden_size_,
+                                                3 * hidden_size_, {.layout = in_out, .init = init}),
+                                         Linear(scope / "attn" / "c_proj", hidden_size_,
+                                                hidden_size_, {.layout = in_out, .init = residual}),
+                                         options);
     if (has_cross_) {
       const Scope cross = scope / "crossattention";
       options.causal = false;
       parts.has_cross = true;
-      parts.cross_norm = Norm(scope / "ln_cross_attn", width_, eps);
+      parts.cross_norm = Norm(scope / "ln_cross_attn", hidden_size_, eps);
       parts.cross = MultiHeadAttention(
-          Linear(cross / "q_attn", width_, width_, {.layout = in_out, .init = init}),
-          Linear(cross / "c_attn", width_, 2 * width_, {.layout = in_out, .init = init}),
-          Linear(cross / "c_proj", width_, width_, {.layout = in_out, .init = residual}), options);
+          Linear(cross / "q_attn", hidden_size_, hidden_size_, {.layout = in_out, .init = init}),
+          Linear(cross / "c_attn", hidden_size_, 2 * hidden_size_,
+                 {.layout = in_out, .init = init}),
+          Linear(cross / "c_proj", hidden_size_, hidden_size_,
+                 {.layout = in_out, .init = residual}),
+          options);
     }
-    parts.feed_forward_norm = Norm(scope / "ln_2", width_, eps);
-    parts.feed_forward = FeedForward(
-        Linear(scope / "mlp" / "c_fc", width_, inner, {.layout = in_out, .init = init}),
-        Linear(scope / "mlp" / "c_proj", inner, width_, {.layout = in_out, .init = residual}),
-        activation_of(config, "activation_function", "gelu_new"));
+    parts.feed_forward_norm = Norm(scope / "ln_2", hidden_size_, eps);
+    parts.feed_forward = FeedForward(Linear(scope / "mlp" / "c_fc", hidden_size_, intermediate_size,
+                                            {.layout = in_out, .init = init}),
+                                     Linear(scope / "mlp" / "c_proj", intermediate_size,
+                                            hidden_size_, {.layout = in_out, .init = residual}),
+                                     activation_of(config, "activation_function", "gelu_new"));
     parts.pre_norm = true;
     parts.dropout = rate_or(config, "resid_pdrop", 0.1);
     return Block(std::move(parts));
@@ -151,9 +156,8 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
              const TokenRows* tokens) const {
     const Tensor embedded = observe("hook_embed", tokens_(ids));
     Tensor rows = add(embedded, observe("hook_pos_embed", positions_(positions)));
-    const RaggedRows ragged(pass.layout.starts);
-    rows = dropout(rows, embedding_dropout_, pass.training);
-    return run_stack(blocks_, norm_, rows, pass, recompute_, tokens);
+    rows = pass.dropout(rows, embedding_dropout_);
+    return run_stack(blocks_, norm_, rows, pass, gradient_checkpointing_, tokens);
   }
 
   bool has_head_ = true;

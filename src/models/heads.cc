@@ -5,14 +5,14 @@
 namespace heed {
 namespace {
 
-Tensor sequence_loss(const Tensor& logits, const ModelInput& input, Problem problem) {
+Tensor sequence_loss(const Tensor& logits, const ModelInput& input, ProblemType problem) {
   const Tensor& labels = input.labels;
-  if (problem == Problem::unnamed) {
-    problem = logits.size(1) == 1           ? Problem::numbers
-              : is_floating(labels.dtype()) ? Problem::several_classes
-                                            : Problem::one_class;
+  if (problem == ProblemType::unspecified) {
+    problem = logits.size(1) == 1           ? ProblemType::regression
+              : is_floating(labels.dtype()) ? ProblemType::multi_label
+                                            : ProblemType::single_label;
   }
-  if (problem == Problem::one_class) {
+  if (problem == ProblemType::single_label) {
     const int64_t batch = logits.size(0);
     check(labels.numel() == batch, "loss", "labels {} do not fit a batch of {}", labels.shape(),
           batch);
@@ -26,7 +26,7 @@ Tensor sequence_loss(const Tensor& logits, const ModelInput& input, Problem prob
   check(labels.numel() == logits.numel(), "loss", "labels {} do not fit outputs {}", labels.shape(),
         logits.shape());
   const Tensor wanted = reshape(labels.to(logits.dtype()), logits.shape());
-  if (problem == Problem::numbers) {
+  if (problem == ProblemType::regression) {
     return mse(logits, wanted);
   }
   // A class is right or not: a softmax over its output and 0.
@@ -44,7 +44,7 @@ void refuse_architecture(const Json& config, const std::string& name,
        fmt::join(known, ", "));
 }
 
-bool has_word_head(const Json& config, const std::string& base, bool otherwise) {
+bool has_lm_head(const Json& config, const std::string& base, bool otherwise) {
   const std::string name = architecture(config);
   for (const char* other : {"Classification", "QuestionAnswering", "DoubleHeads"}) {
     check_data(name.find(other) == std::string::npos, config.file(),
@@ -56,7 +56,7 @@ bool has_word_head(const Json& config, const std::string& base, bool otherwise) 
 
 int64_t label_count(const Json& config, int64_t otherwise) {
   if (config.has("num_labels")) {
-    return extent(config, "num_labels");
+    return size_of(config, "num_labels");
   }
   const auto names = config.find("id2label");
   if (!names) {
@@ -73,26 +73,26 @@ Linear make_classifier(const Json& config, const Scope& root, int64_t width, int
   return Linear(root / "classifier", width, labels, {.init = init});
 }
 
-Problem problem_of(const Json& config) {
+ProblemType problem_type_of(const Json& config) {
   const std::string name = config.string_or("problem_type", "");
   if (name.empty()) {
-    return Problem::unnamed;
+    return ProblemType::unspecified;
   }
   if (name == "regression") {
-    return Problem::numbers;
+    return ProblemType::regression;
   }
   if (name == "single_label_classification") {
-    return Problem::one_class;
+    return ProblemType::single_label;
   }
   check_data(name == "multi_label_classification", config.file(),
              "problem_type '{}' is not supported; use regression, single_label_classification or "
              "multi_label_classification",
              name);
-  return Problem::several_classes;
+  return ProblemType::multi_label;
 }
 
 ModelOutput sequence_results(const Tensor& pooled, const Linear& classifier,
-                             const ModelInput& input, Problem problem) {
+                             const ModelInput& input, ProblemType problem) {
   ModelOutput output;
   output.logits = observe("hook_logits", classifier(pooled));
   if (input.labels.defined()) {
@@ -101,8 +101,8 @@ ModelOutput sequence_results(const Tensor& pooled, const Linear& classifier,
   return output;
 }
 
-Linear word_head(const Json& config, const Scope& scope, const Embedding& words, const Tensor& bias,
-                 const Init& init) {
+Linear lm_head(const Json& config, const Scope& scope, const Embedding& words, const Tensor& bias,
+               const Init& init) {
   if (config.boolean_or("tie_word_embeddings", true)) {
     scope.alias("weight");
     return Linear(words.weight(), bias);

@@ -19,18 +19,19 @@ Linear make_classifier(const Json& config, const Scope& root, int64_t width, int
 /// What a sequence's outputs stand for, config.json's problem_type: a number each, a class each of
 /// which one is right, a class each that is right or not. Unnamed: one output is a number, labels
 /// that are no whole numbers are of several classes.
-enum class Problem { unnamed, numbers, one_class, several_classes };
-Problem problem_of(const Json& config);
+enum class ProblemType { unspecified, regression, single_label, multi_label };
+ProblemType problem_type_of(const Json& config);
 
 /// Logits [B, outputs] and loss from a row a sequence: squared error, cross entropy, or the binary
 /// one of every class.
 ModelOutput sequence_results(const Tensor& pooled, const Linear& classifier,
-                             const ModelInput& input, Problem problem = Problem::unnamed);
+                             const ModelInput& input,
+                             ProblemType problem = ProblemType::unspecified);
 
 /// The layer over words: the embeddings' own weights, marked as used where the file stores them
 /// twice, or weights of its own.
-Linear word_head(const Json& config, const Scope& scope, const Embedding& words, const Tensor& bias,
-                 const Init& init);
+Linear lm_head(const Json& config, const Scope& scope, const Embedding& words, const Tensor& bias,
+               const Init& init);
 
 /// The head that config.json's `architectures` names; nothing where it is null.
 template <class Head>
@@ -52,7 +53,7 @@ std::optional<Head> named_head(const Json& config,
 
 /// Whether a model that writes words has its head: config.json names something else than `base`, or
 /// names nothing and `otherwise`. Heads for other work are refused.
-bool has_word_head(const Json& config, const std::string& base, bool otherwise);
+bool has_lm_head(const Json& config, const std::string& base, bool otherwise);
 
 /// The first row of each sequence (BERT's [CLS]), [B, width]. Refuses an empty sequence.
 Tensor first_rows(const Tensor& rows, const Layout& layout);

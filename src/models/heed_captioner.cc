@@ -1,6 +1,5 @@
 #include <cmath>
 
-#include "base/samples.h"
 #include "models/encoder_decoder.h"
 #include "models/layers.h"
 #include "models/registry.h"
@@ -14,37 +13,37 @@ class Captioner final : public EncoderDecoder {
  public:
   Captioner(const Json& config, const Scope& root) {
     const StackSizes decoder = stack_sizes(config, "decoder");
-    width_ = decoder.width;
-    features_ = extent_or(config, "feature_size", 2048);
-    context_ = extent_or(config, "max_position_embeddings", 128);
-    target_.vocabulary = extent(config, "vocab_size");
+    hidden_size_ = decoder.width;
+    features_ = size_or(config, "feature_size", 2048);
+    context_length_ = size_or(config, "max_position_embeddings", 128);
+    target_.vocabulary = size_of(config, "vocab_size");
     set_target(config, decoder, 0, 1);
-    check_size(
-        config, root,
-        static_cast<double>(2 * target_.vocabulary + features_) * static_cast<double>(width_) +
-            stack_parameters(decoder, true));
+    check_size(config, root,
+               static_cast<double>(2 * target_.vocabulary + features_) *
+                       static_cast<double>(hidden_size_) +
+                   stack_parameters(decoder, true));
     dropout_ = decoder.dropout;
-    regions_ =
-        Linear(root / "encoder" / "input", features_, width_, {.init = glorot(features_, width_)});
-    const double root_width = std::sqrt(static_cast<double>(width_));
+    regions_ = Linear(root / "encoder" / "input", features_, hidden_size_,
+                      {.init = glorot(features_, hidden_size_)});
+    const double root_width = std::sqrt(static_cast<double>(hidden_size_));
     TokenStack::Options options;
     options.sizes = decoder;
-    options.context = context_;
+    options.context = context_length_;
     options.scale = root_width;
     options.final_norm = options.causal = options.cross = true;
     options.hidden_name = "decoder_hidden_states";
     decoder_ = TokenStack(root / "decoder",
-                          Embedding(root / "decoder" / "embed_tokens", target_.vocabulary, width_,
-                                    Init::normal(1.0 / root_width)),
+                          Embedding(root / "decoder" / "embed_tokens", target_.vocabulary,
+                                    hidden_size_, Init::normal(1.0 / root_width)),
                           options);
-    head_ = Linear(root / "lm_head", width_, target_.vocabulary,
-                   {.init = glorot(width_, target_.vocabulary)});
+    head_ = Linear(root / "lm_head", hidden_size_, target_.vocabulary,
+                   {.init = glorot(hidden_size_, target_.vocabulary)});
   }
 
   ModelKind kind() const override { return ModelKind::vision_decoder; }
-  int64_t context() const override { return context_; }
-  int64_t layers() const override { return target_.layers; }
-  int64_t heads() const override { return target_.heads; }
+  int64_t context_length() const override { return context_length_; }
+  int64_t num_layers() const override { return target_.layers; }
+  int64_t num_heads() const override { return target_.heads; }
 
  protected:
   TokenRows read_source(const ModelInput& input, bool skip_padding) const override {
@@ -56,17 +55,16 @@ class Captioner final : public EncoderDecoder {
   Tensor run_encoder(const TokenRows& source, const ModelInput& input, Pass& pass) const override {
     const Tensor rows = regions_(feature_rows(input.features, source));
     observe_hidden("encoder_hidden_states", 0, source, rows);
-    const RaggedRows ragged(pass.layout.starts);
-    return dropout(rows, dropout_, pass.training);
+    return pass.dropout(rows, dropout_);
   }
 
   Tensor run_decoder(const Tensor& ids, const Tensor& positions, Pass& pass,
                      const TokenRows* tokens) const override {
-    return decoder_(ids, positions, pass, recompute_, tokens);
+    return decoder_(ids, positions, pass, gradient_checkpointing_, tokens);
   }
 
  private:
-  int64_t features_ = 0, context_ = 0;
+  int64_t features_ = 0, context_length_ = 0;
   double dropout_ = 0.0;
   Linear regions_;
   TokenStack decoder_;

@@ -33,7 +33,8 @@ class SimpleEncoder final : public SimpleEncoderModel {
   }
 
   SequenceCache new_cache(int64_t capacity) const override {
-    return causal_ ? self_caches(layers_, heads_, std::min(capacity, context_), sizes_.head_width())
+    return causal_ ? self_caches(num_layers_, num_heads_, std::min(capacity, context_length_),
+                                 sizes_.head_dim())
                    : Model::new_cache(capacity);
   }
 
@@ -41,7 +42,7 @@ class SimpleEncoder final : public SimpleEncoderModel {
     if (!causal_) {
       return Model::decode(ids, pass);
     }
-    Tensor rows = stack_(ids, pass.positions(), pass, recompute_, nullptr);
+    Tensor rows = stack_(ids, pass.positions(), pass, gradient_checkpointing_, nullptr);
     advance_caches(pass);
     return rows;
   }

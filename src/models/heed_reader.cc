@@ -22,12 +22,13 @@ class Reader final : public SimpleEncoderModel {
                "readout '{}' is not known; use attention or classifier", readout);
     points_ = readout == "attention";
     if (points_) {
-      const Linear::Options options{.bias = false, .init = glorot(width_, width_)};
-      query_ = Linear(root / "readout" / "query", width_, width_, options);
-      key_ = Linear(root / "readout" / "key", width_, width_, options);
+      const Linear::Options options{.bias = false, .init = glorot(hidden_size_, hidden_size_)};
+      query_ = Linear(root / "readout" / "query", hidden_size_, hidden_size_, options);
+      key_ = Linear(root / "readout" / "key", hidden_size_, hidden_size_, options);
     } else {
       const int64_t labels = label_count(config);
-      classifier_ = make_classifier(config, root, width_, labels, glorot(width_, labels));
+      classifier_ =
+          make_classifier(config, root, hidden_size_, labels, glorot(hidden_size_, labels));
     }
   }
 
@@ -41,9 +42,10 @@ class Reader final : public SimpleEncoderModel {
       asked.data<int64_t>()[b] = b * length + queries[static_cast<size_t>(b)];
     }
     const Tensor query =
-        index_rows(reshape(rows, {tokens.batch * length, width_}), asked);  // [B, width]
+        index_rows(reshape(rows, {tokens.batch * length, hidden_size_}), asked);  // [B, width]
     if (!points_) {
-      return sequence_results(dropout(query, sizes_.dropout, input.training), classifier_, input);
+      return sequence_results(tokens.pass(input).dropout(query, sizes_.dropout), classifier_,
+                              input);
     }
     ModelOutput output;
     const Tensor hidden = candidates(input, tokens, queries);
@@ -96,9 +98,9 @@ class Reader final : public SimpleEncoderModel {
   Tensor scores(const Tensor& query, const Tensor& rows, const Tensor& keep) const {
     const int64_t batch = rows.size(0);
     const int64_t length = rows.size(1);
-    const int64_t width = width_;
-    const Place readout("readout");
-    const Place place("attn");
+    const int64_t width = hidden_size_;
+    const HookScope readout("readout");
+    const HookScope hook_scope("attn");
     const Tensor q = observe("hook_q", reshape(query_(query), {batch, 1, 1, width}));
     const Tensor k = observe("hook_k", reshape(key_(rows), {batch, 1, length, width}));
     if (Observer::current() != nullptr) {

@@ -17,10 +17,10 @@ class Regressor final : public Model {
   Regressor(const Json& config, const Scope& root)
       : encoder_sizes_(stack_sizes(config, "encoder")),
         decoder_sizes_(stack_sizes(config, "decoder")),
-        context_(extent_or(config, "max_position_embeddings", 512)),
-        inputs_(extent_or(config, "input_size", 1)),
-        outputs_(extent_or(config, "output_size", 1)),
-        targets_(extent_or(config, "decoder_input_size", outputs_)),
+        context_length_(size_or(config, "max_position_embeddings", 512)),
+        inputs_(size_or(config, "input_size", 1)),
+        outputs_(size_or(config, "output_size", 1)),
+        targets_(size_or(config, "decoder_input_size", outputs_)),
         input_{number_or(config, "input_mean", 0.0), positive_or(config, "input_scale", 1.0)},
         output_{number_or(config, "output_mean", 0.0), positive_or(config, "output_scale", 1.0)} {
     const int64_t width = encoder_sizes_.width;
@@ -34,7 +34,7 @@ class Regressor final : public Model {
     encoder_input_ = project(root / "encoder" / "input", inputs_, width);
     decoder_input_ = project(root / "decoder" / "input", targets_, width);
     TokenStack::Options options;
-    options.context = context_;
+    options.context = context_length_;
     options.scale = std::sqrt(static_cast<double>(width));
     options.final_norm = true;
     options.sizes = encoder_sizes_;
@@ -48,28 +48,28 @@ class Regressor final : public Model {
   }
 
   ModelKind kind() const override { return ModelKind::regressor; }
-  int64_t context() const override { return context_; }
-  int64_t width() const override { return encoder_sizes_.width; }
-  int64_t layers() const override { return encoder_sizes_.layers; }
-  int64_t heads() const override { return encoder_sizes_.heads; }
+  int64_t context_length() const override { return context_length_; }
+  int64_t hidden_size() const override { return encoder_sizes_.width; }
+  int64_t num_layers() const override { return encoder_sizes_.layers; }
+  int64_t num_heads() const override { return encoder_sizes_.heads; }
 
   ModelOutput forward(const ModelInput& input) const override {
     const TokenRows source = read(input, input.skip_padding);
     const Tensor given = target_features(input);
     const TokenRows target = feature_places(given, input.decoder_attention_mask, targets_,
                                             input.skip_padding, "decoder_features");
-    check_length(target.length, context_);
+    check_length(target.length, context_length_);
     check(source.batch == target.batch, "forward", "{} inputs and {} decoder inputs", source.batch,
           target.batch);
-    const Memory memory = run_encoder(input, source);
-    Pass pass = target.pass(input.training);
-    pass.memory = &memory.rows;
-    pass.memory_layout = &memory.layout;
+    const EncoderOutput memory = run_encoder(input, source);
+    Pass pass = target.pass(input);
+    pass.encoder_hidden_states = &memory.rows;
+    pass.encoder_layout = &memory.layout;
     Tensor rows;
     {
-      const Place place("decoder");
+      const HookScope hook_scope("decoder");
       rows = decoder_.run(decoder_input_(output_.to_unit(feature_rows(given, target))),
-                          target.positions, pass, recompute_, &target);
+                          target.positions, pass, gradient_checkpointing_, &target);
     }
     rows = observe("hook_logits", output_.from_unit(out_(rows)));
     ModelOutput output;
@@ -81,7 +81,7 @@ class Regressor final : public Model {
     return output;
   }
 
-  Memory encode(const ModelInput& input) const override {
+  EncoderOutput encode(const ModelInput& input) const override {
     return run_encoder(input, read(input, true));
   }
 
@@ -105,7 +105,7 @@ class Regressor final : public Model {
     check_inputs(input, {.decoder = true, .features = true}, "heed-regressor");
     TokenRows places =
         feature_places(input.features, input.attention_mask, inputs_, skip_padding, "features");
-    check_length(places.length, context_);
+    check_length(places.length, context_length_);
     return places;
   }
 
@@ -124,11 +124,11 @@ class Regressor final : public Model {
         {Tensor::zeros({labels.size(0), 1, labels.size(2)}), slice(labels, 1, 0, length - 1)}, 1);
   }
 
-  Memory run_encoder(const ModelInput& input, const TokenRows& source) const {
-    const Place place("encoder");
-    const Pass pass = source.pass(input.training);
+  EncoderOutput run_encoder(const ModelInput& input, const TokenRows& source) const {
+    const HookScope hook_scope("encoder");
+    const Pass pass = source.pass(input);
     return {encoder_.run(encoder_input_(input_.to_unit(feature_rows(input.features, source))),
-                         source.positions, pass, recompute_, &source),
+                         source.positions, pass, gradient_checkpointing_, &source),
             source.layout};
   }
 
@@ -159,7 +159,7 @@ class Regressor final : public Model {
   }
 
   StackSizes encoder_sizes_, decoder_sizes_;
-  int64_t context_ = 0, inputs_ = 0, outputs_ = 0, targets_ = 0;
+  int64_t context_length_ = 0, inputs_ = 0, outputs_ = 0, targets_ = 0;
   Unit input_, output_;
   Linear encoder_input_, decoder_input_, out_;
   TokenStack encoder_, decoder_;

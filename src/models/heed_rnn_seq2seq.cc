@@ -33,51 +33,51 @@ class LstmCell {
 class RnnSeq2Seq final : public Model {
  public:
   RnnSeq2Seq(const Json& config, const Scope& root) {
-    embed_ = extent(config, "d_model");
-    hidden_ = extent(config, "hidden_size");
-    source_vocabulary_ = extent(config, "vocab_size");
-    vocabulary_ = extent_or(config, "decoder_vocab_size", source_vocabulary_);
-    const int64_t size = extent_or(config, "attention_size", hidden_);
+    embed_ = size_of(config, "d_model");
+    hidden_ = size_of(config, "hidden_size");
+    source_vocabulary_ = size_of(config, "vocab_size");
+    vocab_size_ = size_or(config, "decoder_vocab_size", source_vocabulary_);
+    const int64_t size = size_or(config, "attention_size", hidden_);
     dropout_ = rate_or(config, "dropout", 0.0);
     const RnnScore score = rnn_score(config, "attention");
     after_ = attends_after(score);
     check_size(config, root,
-               static_cast<double>(source_vocabulary_ + vocabulary_) * static_cast<double>(embed_) +
+               static_cast<double>(source_vocabulary_ + vocab_size_) * static_cast<double>(embed_) +
                    static_cast<double>(hidden_) *
-                       static_cast<double>(2 * vocabulary_ + 8 * embed_ + 16 * hidden_ + 4 * size));
+                       static_cast<double>(2 * vocab_size_ + 8 * embed_ + 16 * hidden_ + 4 * size));
     const Init init = Init::normal(1.0 / std::sqrt(static_cast<double>(embed_)));
     const Scope encoder = root / "encoder";
     const Scope decoder = root / "decoder";
     source_ = Embedding(encoder / "embed_tokens", source_vocabulary_, embed_, init);
     encoder_ = LstmCell(encoder / "lstm", embed_, hidden_);
-    target_ = Embedding(decoder / "embed_tokens", vocabulary_, embed_, init);
+    target_ = Embedding(decoder / "embed_tokens", vocab_size_, embed_, init);
     decoder_ = LstmCell(decoder / "lstm", after_ ? embed_ : embed_ + hidden_, hidden_);
     attention_ = RnnAttention(decoder / "attention", score, hidden_, size);
     if (after_) {
       combine_ = Linear(decoder / "attention" / "w_combine", 2 * hidden_, hidden_, {.bias = false});
     }
-    out_ = Linear(decoder / "out", after_ ? hidden_ : 2 * hidden_, vocabulary_);
-    start_ = token_or(config, "decoder_start_token_id", 1, vocabulary_);
-    padding_ = token_or(config, "pad_token_id", 0, vocabulary_);
+    out_ = Linear(decoder / "out", after_ ? hidden_ : 2 * hidden_, vocab_size_);
+    start_ = token_or(config, "decoder_start_token_id", 1, vocab_size_);
+    padding_ = token_or(config, "pad_token_id", 0, vocab_size_);
   }
 
   ModelKind kind() const override { return ModelKind::encoder_decoder; }
-  int64_t vocabulary() const override { return vocabulary_; }
-  int64_t width() const override { return hidden_; }
-  int64_t layers() const override { return 1; }
-  int64_t heads() const override { return 1; }
+  int64_t vocab_size() const override { return vocab_size_; }
+  int64_t hidden_size() const override { return hidden_; }
+  int64_t num_layers() const override { return 1; }
+  int64_t num_heads() const override { return 1; }
 
   ModelOutput forward(const ModelInput& input) const override {
     const Encoded source = run_encoder(input);
     const TokenRows target =
-        token_rows(target_ids(input, start_, padding_), input.decoder_attention_mask, vocabulary_,
+        token_rows(target_ids(input, start_, padding_), input.decoder_attention_mask, vocab_size_,
                    false, "decoder_input_ids");
     check(source.memory.size(0) == target.batch, "forward", "{} inputs and {} decoder inputs",
           source.memory.size(0), target.batch);
-    const Place place("decoder");
-    const Tensor embedded =
-        dropout(observe("hook_embed", target_(reshape(target.ids, {target.batch, target.length}))),
-                dropout_, input.training);
+    const HookScope hook_scope("decoder");
+    const Tensor embedded = target.pass(input).dropout(
+        observe("hook_embed", target_(reshape(target.ids, {target.batch, target.length}))),
+        dropout_);
     const Tensor prepared = attention_.prepare(source.memory);
     LstmState state = source.last;
     std::vector<Tensor> read, seen;
@@ -88,9 +88,8 @@ class RnnSeq2Seq final : public Model {
       seen.push_back(next.weights);
     }
     show(stack(seen, 1), source.memory);
-    const Tensor rows =
-        dropout(reshape(stack(read, 1), {target.layout.rows(), read.front().size(1)}), dropout_,
-                input.training);
+    const Tensor rows = target.pass(input).dropout(
+        reshape(stack(read, 1), {target.layout.rows(), read.front().size(1)}), dropout_);
     ModelOutput output = token_results(rows, target, out_, input, token_loss);
     if (input.want_logits) {
       output.encoder_last_hidden_state = source.memory;
@@ -99,7 +98,7 @@ class RnnSeq2Seq final : public Model {
   }
 
   /// Rows [hidden | cell] of the real places: the last of a sequence is the decoder's first state.
-  Memory encode(const ModelInput& input) const override {
+  EncoderOutput encode(const ModelInput& input) const override {
     const Encoded source = run_encoder(input);
     const int64_t length = source.memory.size(1);
     std::vector<int64_t> real, lengths;
@@ -123,7 +122,7 @@ class RnnSeq2Seq final : public Model {
   SequenceCache new_cache(int64_t) const override { return {}; }
 
   Tensor decode(const Tensor& ids, Pass& pass) const override {
-    const Place place("decoder");
+    const HookScope hook_scope("decoder");
     std::vector<Tensor> rows;
     for (int64_t i = 0; i < pass.layout.batch; ++i) {
       SequenceCache& cache = *pass.caches[static_cast<size_t>(i)];
@@ -165,7 +164,7 @@ class RnnSeq2Seq final : public Model {
     check_inputs(input, {.decoder = true}, "heed-rnn-seq2seq");
     const TokenRows tokens =
         token_rows(input.input_ids, input.attention_mask, source_vocabulary_, false);
-    const Place place("encoder");
+    const HookScope hook_scope("encoder");
     Encoded result;
     const Tensor& real = tokens.layout.key_padding;
     if (real.defined()) {
@@ -174,9 +173,9 @@ class RnnSeq2Seq final : public Model {
         result.masked.data<uint8_t>()[i] = real.data<uint8_t>()[i] == 0;
       }
     }
-    const Tensor embedded =
-        dropout(observe("hook_embed", source_(reshape(tokens.ids, {tokens.batch, tokens.length}))),
-                dropout_, input.training);
+    const Tensor embedded = tokens.pass(input).dropout(
+        observe("hook_embed", source_(reshape(tokens.ids, {tokens.batch, tokens.length}))),
+        dropout_);
     const Tensor zero = Tensor::zeros({tokens.batch, hidden_});
     LstmState state{zero, zero};
     std::vector<Tensor> memory, cells;
@@ -218,24 +217,24 @@ class RnnSeq2Seq final : public Model {
 
   /// Hidden, cell, memory [1, T, hidden] and its prepared form of one sequence.
   std::vector<Tensor> first_state(const Pass& pass, int64_t sequence) const {
-    check(pass.memory != nullptr && pass.memory_layout->batch == pass.layout.batch, "decode",
-          "the first pass of a sequence needs the encoder's result");
-    const Layout& layout = *pass.memory_layout;
+    check(pass.encoder_hidden_states != nullptr && pass.encoder_layout->batch == pass.layout.batch,
+          "decode", "the first pass of a sequence needs the encoder's result");
+    const Layout& layout = *pass.encoder_layout;
     const int64_t end = layout.start(sequence + 1);
-    const Tensor rows = slice(*pass.memory, 0, layout.start(sequence), end);
-    const Tensor last = slice(*pass.memory, 0, end - 1, end);
+    const Tensor rows = slice(*pass.encoder_hidden_states, 0, layout.start(sequence), end);
+    const Tensor last = slice(*pass.encoder_hidden_states, 0, end - 1, end);
     const Tensor memory = contiguous(unsqueeze(slice(rows, 1, 0, hidden_), 0));
     return {contiguous(slice(last, 1, 0, hidden_)),
             contiguous(slice(last, 1, hidden_, 2 * hidden_)), memory, attention_.prepare(memory)};
   }
 
   static void show(const Tensor& weights, const Tensor& memory) {
-    const Place block("blocks", 0);
-    const Place place("cross_attn");
+    const HookScope block("blocks", 0);
+    const HookScope hook_scope("cross_attn");
     show_weights(weights, memory);
   }
 
-  int64_t embed_ = 0, hidden_ = 0, source_vocabulary_ = 0, vocabulary_ = 0, start_ = 0,
+  int64_t embed_ = 0, hidden_ = 0, source_vocabulary_ = 0, vocab_size_ = 0, start_ = 0,
           padding_ = 0;
   double dropout_ = 0.0;
   bool after_ = false;

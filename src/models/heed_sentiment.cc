@@ -12,13 +12,13 @@ class Sentiment final : public SimpleEncoderModel {
   Sentiment(const Json& config, const Scope& root)
       : SimpleEncoderModel(config, root, "heed-sentiment", {}, false) {
     const int64_t labels = label_count(config, 3);
-    classifier_ = make_classifier(config, root, width_, labels, glorot(width_, labels));
+    classifier_ = make_classifier(config, root, hidden_size_, labels, glorot(hidden_size_, labels));
   }
 
   ModelOutput forward(const ModelInput& input) const override {
     const TokenRows tokens = read(input, input.skip_padding);
     const Tensor pooled = mean_rows(run(tokens, input), tokens.layout);
-    return sequence_results(dropout(pooled, sizes_.dropout, input.training), classifier_, input);
+    return sequence_results(tokens.pass(input).dropout(pooled, sizes_.dropout), classifier_, input);
   }
 
  private:

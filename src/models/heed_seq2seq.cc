@@ -14,18 +14,20 @@ class Seq2Seq final : public TokenTranslator {
       : TokenTranslator(config, "heed-seq2seq", stack_sizes(config, "encoder"),
                         stack_sizes(config, "decoder"), 512) {
     set_target(config, decoder_sizes_, 0, 1);
-    check_size(
-        config, root,
-        static_cast<double>(vocabulary_ + 2 * target_.vocabulary) * static_cast<double>(width_) +
-            stack_parameters(encoder_sizes_, false) + stack_parameters(decoder_sizes_, true));
-    const double root_width = std::sqrt(static_cast<double>(width_));
+    check_size(config, root,
+               static_cast<double>(vocab_size_ + 2 * target_.vocabulary) *
+                       static_cast<double>(hidden_size_) +
+                   stack_parameters(encoder_sizes_, false) +
+                   stack_parameters(decoder_sizes_, true));
+    const double root_width = std::sqrt(static_cast<double>(hidden_size_));
     TokenStack::Options options;
     options.final_norm = true;
     options.scale = config.boolean_or("scale_embedding", true) ? root_width : 1.0;
     auto embed = [&](const char* side, int64_t count) {
-      return Embedding(root / side / "embed_tokens", count, width_, Init::normal(1.0 / root_width));
+      return Embedding(root / side / "embed_tokens", count, hidden_size_,
+                       Init::normal(1.0 / root_width));
     };
-    make_encoder(root, embed("encoder", vocabulary_), options);
+    make_encoder(root, embed("encoder", vocab_size_), options);
     const Embedding target = embed("decoder", target_.vocabulary);
     make_decoder(root, target, options);
     head_ =

@@ -5,7 +5,6 @@
 #include <mutex>
 
 #include "base/check.h"
-#include "base/samples.h"
 
 namespace heed {
 
@@ -15,23 +14,23 @@ Init glorot(int64_t in, int64_t out) {
 
 StackSizes stack_sizes(const Json& config, const std::string& side) {
   StackSizes sizes;
-  sizes.width = extent(config, "d_model");
+  sizes.width = size_of(config, "d_model");
   sizes.layers = layer_count(config, side + "_layers");
-  sizes.heads = extent(config, side + "_attention_heads");
-  sizes.inner = extent(config, side + "_ffn_dim");
-  head_width(config, "d_model", sizes.width, side + "_attention_heads", sizes.heads);
+  sizes.heads = size_of(config, side + "_attention_heads");
+  sizes.intermediate_size = size_of(config, side + "_ffn_dim");
+  head_dim(config, "d_model", sizes.width, side + "_attention_heads", sizes.heads);
   sizes.activation = activation_of(config, "activation_function", "relu");
   sizes.eps = positive_or(config, "layer_norm_eps", 1e-5);
   sizes.dropout = rate_or(config, "dropout", 0.1);
   sizes.attention_dropout = rate_or(config, "attention_dropout", 0.0);
-  sizes.inner_dropout = rate_or(config, "activation_dropout", 0.0);
+  sizes.activation_dropout = rate_or(config, "activation_dropout", 0.0);
   return sizes;
 }
 
 double stack_parameters(const StackSizes& sizes, bool cross) {
   const auto width = static_cast<double>(sizes.width);
   return static_cast<double>(sizes.layers) * width *
-         ((cross ? 8.0 : 4.0) * width + 2.0 * static_cast<double>(sizes.inner));
+         ((cross ? 8.0 : 4.0) * width + 2.0 * static_cast<double>(sizes.intermediate_size));
 }
 
 namespace {
@@ -42,8 +41,8 @@ Linear dense(const Scope& scope, const StackSizes& sizes, int64_t in, int64_t ou
 
 MultiHeadAttention make_attention(const Scope& scope, const StackSizes& sizes, bool causal) {
   MultiHeadAttention::Options options;
-  options.heads = sizes.heads;
-  options.head_width = sizes.head_width();
+  options.num_heads = sizes.heads;
+  options.head_dim = sizes.head_dim();
   options.causal = causal;
   options.dropout = sizes.attention_dropout;
   auto project = [&](const char* name) {
@@ -70,9 +69,10 @@ std::vector<Block> post_norm_blocks(const Scope& scope, const StackSizes& sizes,
       parts.cross = make_attention(layer / "encoder_attn", sizes, false);
       parts.cross_norm = Norm(layer / "encoder_attn_layer_norm", sizes.width, sizes.eps);
     }
-    parts.feed_forward = FeedForward(dense(layer / "fc1", sizes, sizes.width, sizes.inner),
-                                     dense(layer / "fc2", sizes, sizes.inner, sizes.width),
-                                     sizes.activation, sizes.inner_dropout);
+    parts.feed_forward =
+        FeedForward(dense(layer / "fc1", sizes, sizes.width, sizes.intermediate_size),
+                    dense(layer / "fc2", sizes, sizes.intermediate_size, sizes.width),
+                    sizes.activation, sizes.activation_dropout);
     parts.feed_forward_norm = Norm(layer / "final_layer_norm", sizes.width, sizes.eps);
     blocks.emplace_back(std::move(parts));
   }
@@ -127,20 +127,19 @@ Tensor TokenStack::operator()(const Tensor& ids, const Tensor& positions, const 
 
 Tensor TokenStack::run(const Tensor& embedded, const Tensor& positions, const Pass& pass,
                        bool recompute, const TokenRows* tokens) const {
-  const RaggedRows ragged(pass.layout.starts);
   Tensor rows = options_.scale == 1.0 ? embedded : mul(embedded, options_.scale);
   rows = add(rows, observe("hook_pos_embed", position_rows(positions)));
-  rows = dropout(rows, options_.sizes.dropout, pass.training);
+  rows = pass.dropout(rows, options_.sizes.dropout);
   return run_stack(blocks_, norm_, rows, pass, recompute, tokens, options_.hidden_name);
 }
 
 TokenStack simple_encoder(const Json& config, const Scope& scope, bool causal) {
   TokenStack::Options options;
   options.sizes = stack_sizes(config, "encoder");
-  options.context = extent(config, "max_position_embeddings");
+  options.context = size_of(config, "max_position_embeddings");
   options.learned_positions = true;
   options.causal = causal;
-  const int64_t vocabulary = extent(config, "vocab_size");
+  const int64_t vocabulary = size_of(config, "vocab_size");
   const int64_t width = options.sizes.width;
   check_size(config, scope,
              static_cast<double>(vocabulary + options.context) * static_cast<double>(width) +
@@ -165,22 +164,22 @@ SimpleEncoderModel::SimpleEncoderModel(const Json& config, const Scope& scope, c
       stack_(simple_encoder(config, scope, causal)),
       name_(name),
       use_(use) {
-  vocabulary_ = extent(config, "vocab_size");
-  context_ = extent(config, "max_position_embeddings");
-  width_ = sizes_.width;
-  layers_ = sizes_.layers;
-  heads_ = sizes_.heads;
+  vocab_size_ = size_of(config, "vocab_size");
+  context_length_ = size_of(config, "max_position_embeddings");
+  hidden_size_ = sizes_.width;
+  num_layers_ = sizes_.layers;
+  num_heads_ = sizes_.heads;
 }
 
 TokenRows SimpleEncoderModel::read(const ModelInput& input, bool skip_padding) const {
-  return read_tokens(input, use_, name_, vocabulary_, context_, skip_padding);
+  return read_tokens(input, use_, name_, vocab_size_, context_length_, skip_padding);
 }
 
 Tensor SimpleEncoderModel::run(const TokenRows& tokens, const ModelInput& input) const {
-  return stack_(tokens.ids, tokens.positions, tokens.pass(input.training), recompute_, &tokens);
+  return stack_(tokens.ids, tokens.positions, tokens.pass(input), gradient_checkpointing_, &tokens);
 }
 
-Memory SimpleEncoderModel::encode(const ModelInput& input) const {
+EncoderOutput SimpleEncoderModel::encode(const ModelInput& input) const {
   const TokenRows tokens = read(input, true);
   return {run(tokens, input), tokens.layout};
 }

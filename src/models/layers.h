@@ -9,15 +9,15 @@ struct StackSizes {
   int64_t width = 0;
   int64_t layers = 0;
   int64_t heads = 0;
-  int64_t inner = 0;
+  int64_t intermediate_size = 0;
   Activation activation = Activation::relu;
   double eps = 1e-5;
   double dropout = 0.0;
   double attention_dropout = 0.0;
-  double inner_dropout = 0.0;
+  double activation_dropout = 0.0;
   std::optional<Init> init = {};  ///< of the matrices; default Glorot's
 
-  int64_t head_width() const { return width / heads; }
+  int64_t head_dim() const { return width / heads; }
 };
 
 /// d_model, SIDE_layers, SIDE_attention_heads, SIDE_ffn_dim, activation_function, dropout … of a
@@ -81,7 +81,7 @@ TokenStack simple_encoder(const Json& config, const Scope& scope, bool causal);
 class SimpleEncoderModel : public SizedModel {
  public:
   ModelKind kind() const override { return ModelKind::encoder; }
-  Memory encode(const ModelInput& input) const override;
+  EncoderOutput encode(const ModelInput& input) const override;
 
  protected:
   /// `name`: in messages.

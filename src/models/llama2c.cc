@@ -16,16 +16,16 @@ constexpr size_t kHeaderBytes = 256;     // of versions 1 and 2
 
 /// What all versions say about the model.
 struct Numbers {
-  int32_t width, inner, layers, heads, kv_heads, vocabulary, context;
+  int32_t width, intermediate_size, layers, heads, num_kv_heads, vocabulary, context;
 };
 
 struct Sizes {
-  int64_t width, inner, layers, heads, kv_heads, vocabulary, context;
+  int64_t width, intermediate_size, layers, heads, num_kv_heads, vocabulary, context;
   bool shared;        // the head is the embedding
   int32_t version;    // 0: f32; 1: f32 behind a longer header; 2: matrices of 8 bits
   int64_t group = 0;  // of version 2: weights that share a scale
   size_t weights;     // where they begin
-  int64_t kv_width() const { return width / heads * kv_heads; }
+  int64_t kv_width() const { return width / heads * num_kv_heads; }
 };
 
 int64_t checked(const std::string& file, const char* name, int32_t value) {
@@ -59,16 +59,16 @@ class HeaderReader {
 Sizes sizes_of(const std::string& file, const Numbers& numbers, int32_t vocabulary) {
   Sizes sizes;
   sizes.width = checked(file, "dim", numbers.width);
-  sizes.inner = checked(file, "hidden_dim", numbers.inner);
+  sizes.intermediate_size = checked(file, "hidden_dim", numbers.intermediate_size);
   sizes.layers = checked(file, "n_layers", numbers.layers);
   sizes.heads = checked(file, "n_heads", numbers.heads);
-  sizes.kv_heads = checked(file, "n_kv_heads", numbers.kv_heads);
+  sizes.num_kv_heads = checked(file, "n_kv_heads", numbers.num_kv_heads);
   sizes.vocabulary = checked(file, "vocab_size", vocabulary);
   sizes.context = checked(file, "seq_len", numbers.context);
   check_data(sizes.width % sizes.heads == 0 && sizes.width / sizes.heads % 2 == 0, file,
              "dim {} is not n_heads {} of an even width", sizes.width, sizes.heads);
-  check_data(sizes.heads % sizes.kv_heads == 0, file,
-             "n_heads {} is not divisible by n_kv_heads {}", sizes.heads, sizes.kv_heads);
+  check_data(sizes.heads % sizes.num_kv_heads == 0, file,
+             "n_heads {} is not divisible by n_kv_heads {}", sizes.heads, sizes.num_kv_heads);
   return sizes;
 }
 
@@ -128,9 +128,9 @@ void for_each_part(const Sizes& sizes, const Fn& fn) {
     layers("self_attn.o_proj", {width, width}, Part::matrix);
   };
   const auto feed_forward = [&] {
-    layers("mlp.gate_proj", {sizes.inner, width}, Part::matrix);
-    layers("mlp.down_proj", {width, sizes.inner}, Part::matrix);
-    layers("mlp.up_proj", {sizes.inner, width}, Part::matrix);
+    layers("mlp.gate_proj", {sizes.intermediate_size, width}, Part::matrix);
+    layers("mlp.down_proj", {width, sizes.intermediate_size}, Part::matrix);
+    layers("mlp.up_proj", {sizes.intermediate_size, width}, Part::matrix);
   };
   if (sizes.version == 0) {
     embedding();
@@ -212,7 +212,7 @@ TensorMap read_weights(const std::shared_ptr<MappedFile>& mapping, const Sizes& 
                               ? widened(data, shape, sizes.group, mapping->path().native(), name)
                               : Tensor::borrow(data, shape, DType::f32, mapping);
     const int64_t pairs = part == Part::query ? sizes.heads
-                          : part == Part::key ? sizes.kv_heads
+                          : part == Part::key ? sizes.num_kv_heads
                                               : 0;
     tensors.emplace(name, pairs > 0 ? gguf::rows_in_halves(tensor, pairs) : tensor);
   });
@@ -227,12 +227,12 @@ std::string config_of(const Sizes& sizes) {
       .field("eos_token_id", 2)
       .field("hidden_act", "silu")
       .field("hidden_size", sizes.width)
-      .field("intermediate_size", sizes.inner)
+      .field("intermediate_size", sizes.intermediate_size)
       .field("max_position_embeddings", sizes.context)
       .field("model_type", "llama")
       .field("num_attention_heads", sizes.heads)
       .field("num_hidden_layers", sizes.layers)
-      .field("num_key_value_heads", sizes.kv_heads)
+      .field("num_key_value_heads", sizes.num_kv_heads)
       .field("rms_norm_eps", 1e-5)
       .field("rope_theta", 10000.0)
       .field("tie_word_embeddings", sizes.shared)

@@ -23,11 +23,11 @@ class Marian final : public TokenTranslator {
       : TokenTranslator(config, "Marian", sizes(config, "encoder"), sizes(config, "decoder"),
                         1024) {
     const bool shared = config.boolean_or("share_encoder_decoder_embeddings", true);
-    check_data(!shared || target_.vocabulary == vocabulary_, config.file(),
+    check_data(!shared || target_.vocabulary == vocab_size_, config.file(),
                "decoder_vocab_size {} differs from vocab_size {}, yet the embeddings are shared",
-               target_.vocabulary, vocabulary_);
+               target_.vocabulary, vocab_size_);
     check_size(config, root,
-               static_cast<double>(vocabulary_) * static_cast<double>(width_) +
+               static_cast<double>(vocab_size_) * static_cast<double>(hidden_size_) +
                    stack_parameters(encoder_sizes_, false) +
                    stack_parameters(decoder_sizes_, true));
     const int64_t padding =
@@ -38,19 +38,21 @@ class Marian final : public TokenTranslator {
     root.ignore({"*.embed_positions.weight"});
     TokenStack::Options options;
     options.sinusoids = SinusoidLayout::concatenated;
-    options.scale =
-        config.boolean_or("scale_embedding", false) ? std::sqrt(static_cast<double>(width_)) : 1.0;
+    options.scale = config.boolean_or("scale_embedding", false)
+                        ? std::sqrt(static_cast<double>(hidden_size_))
+                        : 1.0;
     const Init init = *encoder_sizes_.init;
     Embedding source;
     Embedding target;
     if (shared) {
-      source = target = Embedding(base / "shared", vocabulary_, width_, init, target_.padding);
+      source = target =
+          Embedding(base / "shared", vocab_size_, hidden_size_, init, target_.padding);
       base.alias("encoder.embed_tokens.weight");
       base.alias("decoder.embed_tokens.weight");
     } else {
-      source = Embedding(base / "encoder" / "embed_tokens", vocabulary_, width_, init,
-                         token_or(config, "pad_token_id", vocabulary_ - 1, vocabulary_));
-      target = Embedding(base / "decoder" / "embed_tokens", target_.vocabulary, width_, init,
+      source = Embedding(base / "encoder" / "embed_tokens", vocab_size_, hidden_size_, init,
+                         token_or(config, "pad_token_id", vocab_size_ - 1, vocab_size_));
+      target = Embedding(base / "decoder" / "embed_tokens", target_.vocabulary, hidden_size_, init,
                          target_.padding);
     }
     make_encoder(base, source, options);
@@ -58,7 +60,7 @@ class Marian final : public TokenTranslator {
     const Tensor bias =
         reshape(root.buffer("final_logits_bias", {1, target_.vocabulary}, Init::zeros()),
                 {target_.vocabulary});
-    head_ = word_head(config, root / "lm_head", target, bias, init);
+    head_ = lm_head(config, root / "lm_head", target, bias, init);
   }
 };
 

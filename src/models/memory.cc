@@ -35,17 +35,18 @@ MemoryEstimate estimate_memory(const Model& model) {
     estimate.weights += bytes;
     estimate.weights_by_type[std::string(name_of(parameter.tensor.dtype()))] += bytes;
   }
-  const int64_t context = model.context();
+  const int64_t context = model.context_length();
   estimate.length = context > 0 ? std::min(context, kShown) : kShown;
-  const int64_t step = estimate.length * (6 * model.width()) * kFloat + model.vocabulary() * kFloat;
+  const int64_t step =
+      estimate.length * (6 * model.hidden_size()) * kFloat + model.vocab_size() * kFloat;
   estimate.run = estimate.weights + cache_bytes(model, estimate.length) + step;
-  const int64_t kept =
-      estimate.length * (model.layers() * kept_a_block(model.width()) + 2 * model.width());
+  const int64_t kept = estimate.length * (model.num_layers() * kept_a_block(model.hidden_size()) +
+                                          2 * model.hidden_size());
   constexpr int64_t kCopies = 4;  // weight, gradient, two moments
   estimate.train = (kCopies * model.parameter_count() + kept) * kFloat + step;
   for (const int64_t length : {128, 512, 1024, 2048, 4096, 16384, 65536}) {
-    estimate.attention.push_back({length, model.heads() * length * length * kFloat,
-                                  length * (model.width() + model.heads()) * kFloat,
+    estimate.attention.push_back({length, model.num_heads() * length * length * kFloat,
+                                  length * (model.hidden_size() + model.num_heads()) * kFloat,
                                   cache_bytes(model, length)});
   }
   return estimate;

@@ -17,7 +17,9 @@ namespace {
 }
 }  // namespace
 
-Memory Model::encode(const ModelInput&) const { cannot(*this, "encode an input for a decoder"); }
+EncoderOutput Model::encode(const ModelInput&) const {
+  cannot(*this, "encode an input for a decoder");
+}
 SequenceCache Model::new_cache(int64_t) const { cannot(*this, "generate"); }
 Tensor Model::decode(const Tensor&, Pass&) const { cannot(*this, "generate"); }
 Tensor Model::logits(const Tensor&) const { cannot(*this, "give logits of tokens"); }
@@ -46,7 +48,7 @@ namespace {
 std::unique_ptr<Model> build(std::string_view config_text, const std::string& config_name,
                              TensorMap tensors, const std::string& file,
                              const LoadOptions& options) {
-  const Json config = settle_ties(Json::parse(config_text, config_name), tensors);
+  const Json config = resolve_tied_weights(Json::parse(config_text, config_name), tensors);
   if (options.trainable) {
     double bytes = 0.0;
     for (const auto& [name, tensor] : tensors) {

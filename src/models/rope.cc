@@ -50,16 +50,16 @@ double rotary_theta(const Json& config) {
                      "rope_theta", 10000.0);
 }
 
-std::vector<double> rotary_frequencies(const Json& config, int64_t head_width) {
-  check_data(head_width % 2 == 0, config.file(),
-             "a head width of {} is not even, rotary pairs need it", head_width);
+std::vector<double> rotary_frequencies(const Json& config, int64_t head_dim) {
+  check_data(head_dim % 2 == 0, config.file(),
+             "a head width of {} is not even, rotary pairs need it", head_dim);
   const auto parameters = config.find("rope_parameters");
   const auto scaling = parameters ? parameters : config.find("rope_scaling");
   const double theta = rotary_theta(config);
   std::vector<double> frequencies;
-  for (int64_t i = 0; i < head_width; i += 2) {
-    frequencies.push_back(
-        1.0 / std::pow(theta, static_cast<double>(i) / static_cast<double>(head_width)));
+  for (int64_t i = 0; i < head_dim; i += 2) {
+    frequencies.push_back(1.0 /
+                          std::pow(theta, static_cast<double>(i) / static_cast<double>(head_dim)));
   }
   const std::string type =
       scaling ? scaling->string_or("rope_type", scaling->string_or("type", "default")) : "default";
@@ -79,8 +79,8 @@ std::vector<double> rotary_frequencies(const Json& config, int64_t head_width) {
   return frequencies;
 }
 
-Rotary rotary_of(const Json& config, int64_t head_width, int64_t context) {
-  return Rotary(rotary_frequencies(config, head_width), context);
+Rotary rotary_of(const Json& config, int64_t head_dim, int64_t context) {
+  return Rotary(rotary_frequencies(config, head_dim), context);
 }
 
 }  // namespace heed

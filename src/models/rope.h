@@ -13,8 +13,8 @@ double rotary_theta(const Json& config);
 /// Inverse frequencies of a head's pairs, from rope_parameters (transformers 5) or rope_theta and
 /// rope_scaling (before): the types default, linear, llama3, and
 /// longrope with one set of factors.
-std::vector<double> rotary_frequencies(const Json& config, int64_t head_width);
+std::vector<double> rotary_frequencies(const Json& config, int64_t head_dim);
 
-Rotary rotary_of(const Json& config, int64_t head_width, int64_t context);
+Rotary rotary_of(const Json& config, int64_t head_dim, int64_t context);
 
 }  // namespace heed

@@ -18,7 +18,7 @@ const char* torch_name(DType type) {
 
 /// The model's configuration with what transformers looks for when it opens a folder.
 json config_for(const Model& model, DType type) {
-  json config = Json::parse(model.config(), "config.json").raw();
+  json config = raw(Json::parse(model.config(), "config.json"));
   config.erase(kGenerationKey);
   const std::string architecture = hugging_face_architecture(model);
   if (!architecture.empty() &&
@@ -32,7 +32,7 @@ json config_for(const Model& model, DType type) {
 /// generation_config.json as it was read, or the token ids that generate() starts and stops with;
 /// nothing for a model that does not generate.
 json generation_config(const Model& model) {
-  const json config = Json::parse(model.config(), "config.json").raw();
+  const json config = raw(Json::parse(model.config(), "config.json"));
   if (config.contains(kGenerationKey)) {
     return config[kGenerationKey];
   }

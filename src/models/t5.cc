@@ -1,7 +1,6 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "base/samples.h"
 #include "heed/attention_layers.h"
 #include "models/encoder_decoder.h"
 #include "models/registry.h"
@@ -14,64 +13,65 @@ namespace {
 class T5 final : public EncoderDecoder {
  public:
   T5(const Json& config, const Scope& root) {
-    const bool whole = has_word_head(config, "T5Model", true) && architecture(config) != kEncoder;
+    const bool whole = has_lm_head(config, "T5Model", true) && architecture(config) != kEncoder;
     if (!whole) {
       refuse_architecture(config, architecture(config), {"T5ForConditionalGeneration"});
     }
-    width_ = extent(config, "d_model");
-    inner_ = extent(config, "d_ff");
-    layers_ = layer_count(config, "num_layers");
-    vocabulary_ = extent(config, "vocab_size");
-    target_.vocabulary = vocabulary_;
+    hidden_size_ = size_of(config, "d_model");
+    intermediate_size_ = size_of(config, "d_ff");
+    num_layers_ = layer_count(config, "num_layers");
+    vocab_size_ = size_of(config, "vocab_size");
+    target_.vocabulary = vocab_size_;
     target_.layers =
-        config.has("num_decoder_layers") ? layer_count(config, "num_decoder_layers") : layers_;
-    target_.heads = extent(config, "num_heads");
-    target_.head_width = extent(config, "d_kv");
-    target_.padding = token_or(config, "pad_token_id", 0, vocabulary_);
-    target_.start = token_or(config, "decoder_start_token_id", target_.padding, vocabulary_);
-    buckets_ = extent_or(config, "relative_attention_num_buckets", 32);
-    max_distance_ = extent_or(config, "relative_attention_max_distance", 128);
+        config.has("num_decoder_layers") ? layer_count(config, "num_decoder_layers") : num_layers_;
+    target_.heads = size_of(config, "num_heads");
+    target_.head_dim = size_of(config, "d_kv");
+    target_.padding = token_or(config, "pad_token_id", 0, vocab_size_);
+    target_.start = token_or(config, "decoder_start_token_id", target_.padding, vocab_size_);
+    buckets_ = size_or(config, "relative_attention_num_buckets", 32);
+    max_distance_ = size_or(config, "relative_attention_max_distance", 128);
     check_data(buckets_ % 4 == 0 && max_distance_ > buckets_ / 2, config.file(),
                "relative_attention_num_buckets {} must be a multiple of 4, and "
                "relative_attention_max_distance {} more than half of it",
                buckets_, max_distance_);
     const double inside =
-        static_cast<double>(target_.heads) * static_cast<double>(target_.head_width);
+        static_cast<double>(target_.heads) * static_cast<double>(target_.head_dim);
     check_size(config, root,
-               static_cast<double>(width_) * (static_cast<double>(vocabulary_) +
-                                              static_cast<double>(layers_ + target_.layers) *
-                                                  (4 * inside + 2 * static_cast<double>(inner_))));
+               static_cast<double>(hidden_size_) *
+                   (static_cast<double>(vocab_size_) +
+                    static_cast<double>(num_layers_ + target_.layers) *
+                        (4 * inside + 2 * static_cast<double>(intermediate_size_))));
     check_size(config, root, static_cast<double>(buckets_) * static_cast<double>(target_.heads));
     eps_ = positive_or(config, "layer_norm_epsilon", 1e-6);
     dropout_ = rate_or(config, "dropout_rate", 0.1);
     factor_ = positive_or(config, "initializer_factor", 1.0);
     read_feed_forward(config);
-    tokens_ = Embedding(root / "shared", vocabulary_, width_, Init::normal(factor_));
+    tokens_ = Embedding(root / "shared", vocab_size_, hidden_size_, Init::normal(factor_));
     root.alias("encoder.embed_tokens.weight");
     root.alias("decoder.embed_tokens.weight");
     root.ignore({"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"});
-    encoder_ = make_stack(root / "encoder", layers_, false);
+    encoder_ = make_stack(root / "encoder", num_layers_, false);
     decoder_ = make_stack(root / "decoder", target_.layers, true);
     const bool tied = config.boolean_or("tie_word_embeddings", true);
     if (tied) {
       root.alias("lm_head.weight");
       head_ = Linear(tokens_.weight(), {});
     } else {
-      head_ = Linear(root / "lm_head", width_, vocabulary_,
+      head_ = Linear(root / "lm_head", hidden_size_, vocab_size_,
                      {.bias = false, .init = Init::normal(factor_)});
     }
     if (config.boolean_or("scale_decoder_outputs", tied)) {
-      head_scale_ = 1.0 / std::sqrt(static_cast<double>(width_));
+      head_scale_ = 1.0 / std::sqrt(static_cast<double>(hidden_size_));
     }
   }
 
-  int64_t layers() const override { return layers_; }
-  int64_t heads() const override { return target_.heads; }
+  int64_t num_layers() const override { return num_layers_; }
+  int64_t num_heads() const override { return target_.heads; }
 
  protected:
   TokenRows read_source(const ModelInput& input, bool skip_padding) const override {
     check_inputs(input, {.decoder = true}, "T5");
-    return token_rows(input.input_ids, input.attention_mask, vocabulary_, skip_padding);
+    return token_rows(input.input_ids, input.attention_mask, vocab_size_, skip_padding);
   }
 
   Tensor run_encoder(const TokenRows& source, const ModelInput&, Pass& pass) const override {
@@ -128,29 +128,30 @@ class T5 final : public EncoderDecoder {
   Stack make_stack(const Scope& scope, int64_t layers, bool decoder) const {
     Stack stack;
     const double inside =
-        static_cast<double>(target_.heads) * static_cast<double>(target_.head_width);
-    const double width = factor_ / std::sqrt(static_cast<double>(width_));
+        static_cast<double>(target_.heads) * static_cast<double>(target_.head_dim);
+    const double width = factor_ / std::sqrt(static_cast<double>(hidden_size_));
     const Scope first = scope / "block" / 0 / "layer" / 0 / "SelfAttention";
     stack.bias_table = (first / "relative_attention_bias")
                            .parameter("weight", {buckets_, target_.heads}, Init::normal(width));
-    auto dense = [&](const Scope& at, int64_t in, int64_t out, double deviation) {
-      return Linear(at, in, out, {.bias = false, .init = Init::normal(deviation)});
+    auto dense = [&](const Scope& at, int64_t in, int64_t out, double stddev) {
+      return Linear(at, in, out, {.bias = false, .init = Init::normal(stddev)});
     };
     auto attention = [&](const Scope& at, bool causal) {
       MultiHeadAttention::Options options;
-      options.heads = target_.heads;
-      options.head_width = target_.head_width;
+      options.num_heads = target_.heads;
+      options.head_dim = target_.head_dim;
       options.causal = causal;
       options.scale = 1.0;
       options.dropout = dropout_;
-      const int64_t all = target_.heads * target_.head_width;
+      const int64_t all = target_.heads * target_.head_dim;
       return MultiHeadAttention(
-          dense(at / "q", width_, all, width / std::sqrt(static_cast<double>(target_.head_width))),
-          dense(at / "k", width_, all, width), dense(at / "v", width_, all, width),
-          dense(at / "o", all, width_, factor_ / std::sqrt(inside)), options);
+          dense(at / "q", hidden_size_, all,
+                width / std::sqrt(static_cast<double>(target_.head_dim))),
+          dense(at / "k", hidden_size_, all, width), dense(at / "v", hidden_size_, all, width),
+          dense(at / "o", all, hidden_size_, factor_ / std::sqrt(inside)), options);
     };
     auto norm = [&](const Scope& at) {
-      return Norm(at / "layer_norm", width_, eps_, Norm::Kind::rms);
+      return Norm(at / "layer_norm", hidden_size_, eps_, Norm::Kind::rms);
     };
     for (int64_t i = 0; i < layers; ++i) {
       const Scope block = scope / "block" / i / "layer";
@@ -165,17 +166,21 @@ class T5 final : public EncoderDecoder {
       }
       const Scope last = block / (decoder ? 2 : 1);
       parts.feed_forward_norm = norm(last);
-      const Scope inner = last / "DenseReluDense";
-      const double back = factor_ / std::sqrt(static_cast<double>(inner_));
+      const Scope intermediate_size = last / "DenseReluDense";
+      const double back = factor_ / std::sqrt(static_cast<double>(intermediate_size_));
       parts.feed_forward =
-          gated_ ? FeedForward(dense(inner / "wi_0", width_, inner_, width),
-                               dense(inner / "wi_1", width_, inner_, width),
-                               dense(inner / "wo", inner_, width_, back), activation_, dropout_)
-                 : FeedForward(dense(inner / "wi", width_, inner_, width),
-                               dense(inner / "wo", inner_, width_, back), activation_, dropout_);
+          gated_ ? FeedForward(
+                       dense(intermediate_size / "wi_0", hidden_size_, intermediate_size_, width),
+                       dense(intermediate_size / "wi_1", hidden_size_, intermediate_size_, width),
+                       dense(intermediate_size / "wo", intermediate_size_, hidden_size_, back),
+                       activation_, dropout_)
+                 : FeedForward(
+                       dense(intermediate_size / "wi", hidden_size_, intermediate_size_, width),
+                       dense(intermediate_size / "wo", intermediate_size_, hidden_size_, back),
+                       activation_, dropout_);
       stack.blocks.emplace_back(std::move(parts));
     }
-    stack.norm = Norm(scope / "final_layer_norm", width_, eps_, Norm::Kind::rms);
+    stack.norm = Norm(scope / "final_layer_norm", hidden_size_, eps_, Norm::Kind::rms);
     return stack;
   }
 
@@ -187,23 +192,22 @@ class T5 final : public EncoderDecoder {
         observe_hidden(name, index, *tokens, value);
       }
     };
-    const RaggedRows ragged(pass.layout.starts);
-    Tensor rows = dropout(observe("hook_embed", tokens_(ids)), dropout_, pass.training);
+    Tensor rows = pass.dropout(observe("hook_embed", tokens_(ids)), dropout_);
     hidden(0, rows);
     const auto last = static_cast<int64_t>(stack.blocks.size()) - 1;
-    rows =
-        run_blocks(stack.blocks, rows, pass, recompute_, [&](int64_t layer, const Tensor& value) {
-          if (layer < last) {
-            hidden(layer + 1, value);
-          }
-        });
+    rows = run_blocks(stack.blocks, rows, pass, gradient_checkpointing_,
+                      [&](int64_t layer, const Tensor& value) {
+                        if (layer < last) {
+                          hidden(layer + 1, value);
+                        }
+                      });
     rows = observe("ln_final.hook_normalized", stack.norm(rows));
-    rows = dropout(rows, dropout_, pass.training);
+    rows = pass.dropout(rows, dropout_);
     hidden(last + 1, rows);
     return rows;
   }
 
-  int64_t inner_ = 0, layers_ = 0, vocabulary_ = 0, buckets_ = 0, max_distance_ = 0;
+  int64_t intermediate_size_ = 0, num_layers_ = 0, vocab_size_ = 0, buckets_ = 0, max_distance_ = 0;
   double eps_ = 1e-6, dropout_ = 0.0, factor_ = 1.0;
   bool gated_ = false;
   Activation activation_ = Activation::relu;

@@ -128,7 +128,7 @@ Apart settle(const Json& config, const std::string& before, TensorMap& tensors) 
 
 }  // namespace
 
-Json settle_ties(const Json& config, TensorMap& tensors) {
+Json resolve_tied_weights(const Json& config, TensorMap& tensors) {
   const bool nested = config.string_or("model_type", "") == "vision-encoder-decoder" &&
                       config.find("decoder") && config.at("decoder").is_object();
   const Apart apart =
@@ -136,7 +136,7 @@ Json settle_ties(const Json& config, TensorMap& tensors) {
   if (!apart.head && !apart.sides) {
     return config;
   }
-  nlohmann::json changed = config.raw();
+  nlohmann::json changed = raw(config);
   nlohmann::json& writer = nested ? changed["decoder"] : changed;
   if (apart.sides) {
     writer[kShared] = false;
@@ -147,7 +147,7 @@ Json settle_ties(const Json& config, TensorMap& tensors) {
     }
     writer["tie_word_embeddings"] = false;
   }
-  return Json::adopt(std::move(changed), config.file());
+  return adopt_json(std::move(changed), config.file());
 }
 
 }  // namespace heed

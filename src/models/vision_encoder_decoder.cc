@@ -25,43 +25,44 @@ class VisionEncoderDecoder final : public Model {
     check_data(cross_ != nullptr && cross_->looks_at_memory(), config.file(),
                "decoder.model_type '{}' has no cross-attention; use gpt2 with add_cross_attention",
                config.at("decoder").string("model_type"));
-    if (encoder_->width() != decoder_->width()) {
-      projection_ = Linear(root / "enc_to_dec_proj", encoder_->width(), decoder_->width());
+    if (encoder_->hidden_size() != decoder_->hidden_size()) {
+      projection_ =
+          Linear(root / "enc_to_dec_proj", encoder_->hidden_size(), decoder_->hidden_size());
     }
     start_ = token(config, "decoder_start_token_id");
     padding_ = token(config, "pad_token_id");
   }
 
   ModelKind kind() const override { return ModelKind::vision_decoder; }
-  int64_t vocabulary() const override { return decoder_->vocabulary(); }
-  int64_t context() const override { return decoder_->context(); }
-  int64_t width() const override { return decoder_->width(); }
-  int64_t layers() const override { return decoder_->layers(); }
-  int64_t heads() const override { return decoder_->heads(); }
-  void set_recompute(bool on) override {
-    encoder_->set_recompute(on);
-    decoder_->set_recompute(on);
+  int64_t vocab_size() const override { return decoder_->vocab_size(); }
+  int64_t context_length() const override { return decoder_->context_length(); }
+  int64_t hidden_size() const override { return decoder_->hidden_size(); }
+  int64_t num_layers() const override { return decoder_->num_layers(); }
+  int64_t num_heads() const override { return decoder_->num_heads(); }
+  void set_gradient_checkpointing(bool on) override {
+    encoder_->set_gradient_checkpointing(on);
+    decoder_->set_gradient_checkpointing(on);
   }
 
   ModelOutput forward(const ModelInput& input) const override {
     check(!input.input_ids.defined(), "forward", "a vision-encoder-decoder takes no input_ids");
     check_inputs(input, {.decoder = true, .pixels = true}, "a vision-encoder-decoder");
-    const Memory encoded = image(input);
+    const EncoderOutput encoded = image(input);
     ModelInput decoding = input;
     if (!input.decoder_input_ids.defined()) {
       check(input.labels.defined(), "forward", "decoder_input_ids are missing");
       decoding.decoder_input_ids = shifted_right(input.labels);
     }
     ModelOutput output = cross_->forward_with(decoding, projected(encoded));
-    output.encoder_last_hidden_state =
-        reshape(encoded.rows, {encoded.layout.batch, encoded.layout.length, encoder_->width()});
+    output.encoder_last_hidden_state = reshape(
+        encoded.rows, {encoded.layout.batch, encoded.layout.length, encoder_->hidden_size()});
     return output;
   }
 
-  Memory encode(const ModelInput& input) const override { return projected(image(input)); }
+  EncoderOutput encode(const ModelInput& input) const override { return projected(image(input)); }
   SequenceCache new_cache(int64_t capacity) const override { return decoder_->new_cache(capacity); }
   Tensor decode(const Tensor& ids, Pass& pass) const override {
-    const Place place("decoder");
+    const HookScope hook_scope("decoder");
     return decoder_->decode(ids, pass);
   }
   Tensor logits(const Tensor& rows) const override { return decoder_->logits(rows); }
@@ -74,22 +75,22 @@ class VisionEncoderDecoder final : public Model {
     if (architecture(half) != taken_from) {
       return half;
     }
-    nlohmann::json changed = half.raw();
+    nlohmann::json changed = raw(half);
     changed["architectures"] = {here};
-    return Json::adopt(std::move(changed), config.file());
+    return adopt_json(std::move(changed), config.file());
   }
 
   int64_t token(const Json& config, std::string_view key) const {
-    return config.integer_or(key, -1, -1, decoder_->vocabulary() - 1);
+    return config.integer_or(key, -1, -1, decoder_->vocab_size() - 1);
   }
 
-  Memory image(const ModelInput& input) const {
-    const Place place("encoder");
+  EncoderOutput image(const ModelInput& input) const {
+    const HookScope hook_scope("encoder");
     return encoder_->encode(input);
   }
 
-  Memory projected(const Memory& memory) const {
-    return projection_.defined() ? Memory{projection_(memory.rows), memory.layout} : memory;
+  EncoderOutput projected(const EncoderOutput& memory) const {
+    return projection_.defined() ? EncoderOutput{projection_(memory.rows), memory.layout} : memory;
   }
 
   /// The labels moved right by one behind the start token; what is ignored becomes padding.

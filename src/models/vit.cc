@@ -18,7 +18,7 @@ struct Grid {
 Grid sides(const Json& config, std::string_view key) {
   const Json value = config.at(key);
   if (!value.is_array()) {
-    const int64_t side = extent(config, key);
+    const int64_t side = size_of(config, key);
     return {side, side};
   }
   constexpr int64_t kMaxSide = 1 << 16;
@@ -75,11 +75,11 @@ Tensor resize_matrix(Grid from, Grid to) {
 class Vit final : public Model {
  public:
   Vit(const Json& config, const Scope& root) {
-    width_ = extent(config, "hidden_size");
-    layers_ = layer_count(config, "num_hidden_layers");
-    heads_ = extent(config, "num_attention_heads");
-    channels_ = extent_or(config, "num_channels", 3);
-    inner_ = extent(config, "intermediate_size");
+    hidden_size_ = size_of(config, "hidden_size");
+    num_layers_ = layer_count(config, "num_hidden_layers");
+    num_heads_ = size_of(config, "num_attention_heads");
+    channels_ = size_or(config, "num_channels", 3);
+    intermediate_size_ = size_of(config, "intermediate_size");
     patch_ = sides(config, "patch_size");
     const Grid image = sides(config, "image_size");
     check_data(image.height % patch_.height == 0 && image.width % patch_.width == 0, config.file(),
@@ -87,11 +87,11 @@ class Vit final : public Model {
                patch_.height, patch_.width);
     grid_ = {image.height / patch_.height, image.width / patch_.width};
     check_size(config, root,
-               static_cast<double>(grid_.count()) * static_cast<double>(width_) +
+               static_cast<double>(grid_.count()) * static_cast<double>(hidden_size_) +
                    static_cast<double>(patch_.count()) * static_cast<double>(channels_) *
-                       static_cast<double>(width_) +
-                   static_cast<double>(layers_) * static_cast<double>(width_) *
-                       static_cast<double>(4 * width_ + 2 * inner_));
+                       static_cast<double>(hidden_size_) +
+                   static_cast<double>(num_layers_) * static_cast<double>(hidden_size_) *
+                       static_cast<double>(4 * hidden_size_ + 2 * intermediate_size_));
     eps_ = positive_or(config, "layer_norm_eps", 1e-12);
     init_ = Init::normal(positive_or(config, "initializer_range", 0.02));
     dropout_ = rate_or(config, "hidden_dropout_prob", 0.0);
@@ -101,32 +101,33 @@ class Vit final : public Model {
                                : head == "ViTForImageClassification";
     const Scope base = classifies_ ? root / "vit" : root;
     const Scope embeddings = base / "embeddings";
-    cls_ = embeddings.parameter("cls_token", {1, 1, width_}, init_);
-    positions_ = embeddings.parameter("position_embeddings", {1, 1 + grid_.count(), width_}, init_);
+    cls_ = embeddings.parameter("cls_token", {1, 1, hidden_size_}, init_);
+    positions_ =
+        embeddings.parameter("position_embeddings", {1, 1 + grid_.count(), hidden_size_}, init_);
     const Scope projection = embeddings / "patch_embeddings" / "projection";
-    patch_weight_ =
-        projection.parameter("weight", {width_, channels_, patch_.height, patch_.width}, init_);
-    patch_bias_ = projection.parameter("bias", {width_}, Init::zeros());
-    for (int64_t i = 0; i < layers_; ++i) {
+    patch_weight_ = projection.parameter(
+        "weight", {hidden_size_, channels_, patch_.height, patch_.width}, init_);
+    patch_bias_ = projection.parameter("bias", {hidden_size_}, Init::zeros());
+    for (int64_t i = 0; i < num_layers_; ++i) {
       blocks_.push_back(make_block(config, base / "encoder" / "layer" / i));
     }
-    norm_ = Norm(base / "layernorm", width_, eps_);
+    norm_ = Norm(base / "layernorm", hidden_size_, eps_);
     if (base.has("pooler.dense.weight")) {
-      pooler_ = Linear(base / "pooler" / "dense", width_,
-                       extent_or(config, "pooler_output_size", width_));
+      pooler_ = Linear(base / "pooler" / "dense", hidden_size_,
+                       size_or(config, "pooler_output_size", hidden_size_));
       pooler_activation_ = activation_of(config, "pooler_act", "tanh");
     }
     if (classifies_) {
-      problem_ = problem_of(config);
-      classifier_ = make_classifier(config, root, width_, label_count(config), init_);
+      problem_ = problem_type_of(config);
+      classifier_ = make_classifier(config, root, hidden_size_, label_count(config), init_);
     }
   }
 
   ModelKind kind() const override { return ModelKind::vision; }
-  int64_t context() const override { return 1 + grid_.count(); }
-  int64_t width() const override { return width_; }
-  int64_t layers() const override { return layers_; }
-  int64_t heads() const override { return heads_; }
+  int64_t context_length() const override { return 1 + grid_.count(); }
+  int64_t hidden_size() const override { return hidden_size_; }
+  int64_t num_layers() const override { return num_layers_; }
+  int64_t num_heads() const override { return num_heads_; }
 
   ModelOutput forward(const ModelInput& input) const override {
     check(!input.input_ids.defined(), "forward", "ViT takes no input_ids");
@@ -145,7 +146,7 @@ class Vit final : public Model {
     return output;
   }
 
-  Memory encode(const ModelInput& input) const override {
+  EncoderOutput encode(const ModelInput& input) const override {
     TokenRows tokens;
     Tensor rows = run(input, tokens);
     return {std::move(rows), tokens.layout};
@@ -154,13 +155,14 @@ class Vit final : public Model {
  private:
   Block make_block(const Json& config, const Scope& scope) const {
     MultiHeadAttention::Options options;
-    options.heads = heads_;
-    options.head_width = head_width(config, "hidden_size", width_, "num_attention_heads", heads_);
+    options.num_heads = num_heads_;
+    options.head_dim =
+        head_dim(config, "hidden_size", hidden_size_, "num_attention_heads", num_heads_);
     options.dropout = rate_or(config, "attention_probs_dropout_prob", 0.0);
     const bool bias = config.boolean_or("qkv_bias", true);
     const Scope attention = scope / "attention" / "attention";
     auto project = [&](const char* name) {
-      return Linear(attention / name, width_, width_, {.bias = bias, .init = init_});
+      return Linear(attention / name, hidden_size_, hidden_size_, {.bias = bias, .init = init_});
     };
     auto dense = [&](const Scope& at, int64_t in, int64_t out) {
       return Linear(at / "dense", in, out, {.init = init_});
@@ -168,20 +170,21 @@ class Vit final : public Model {
     Block::Parts parts;
     parts.pre_norm = true;
     parts.dropout = dropout_;
-    parts.attention_norm = Norm(scope / "layernorm_before", width_, eps_);
-    parts.attention =
-        MultiHeadAttention(project("query"), project("key"), project("value"),
-                           dense(scope / "attention" / "output", width_, width_), options);
-    parts.feed_forward_norm = Norm(scope / "layernorm_after", width_, eps_);
-    parts.feed_forward = FeedForward(dense(scope / "intermediate", width_, inner_),
-                                     dense(scope / "output", inner_, width_),
-                                     activation_of(config, "hidden_act", "gelu"));
+    parts.attention_norm = Norm(scope / "layernorm_before", hidden_size_, eps_);
+    parts.attention = MultiHeadAttention(
+        project("query"), project("key"), project("value"),
+        dense(scope / "attention" / "output", hidden_size_, hidden_size_), options);
+    parts.feed_forward_norm = Norm(scope / "layernorm_after", hidden_size_, eps_);
+    parts.feed_forward =
+        FeedForward(dense(scope / "intermediate", hidden_size_, intermediate_size_),
+                    dense(scope / "output", intermediate_size_, hidden_size_),
+                    activation_of(config, "hidden_act", "gelu"));
     return Block(std::move(parts));
   }
 
   /// Positions of the class token and of a grid of patches, [1 + count, width].
   Tensor positions_for(Grid grid) const {
-    Tensor all = reshape(positions_, {1 + grid_.count(), width_});
+    Tensor all = reshape(positions_, {1 + grid_.count(), hidden_size_});
     if (grid == grid_) {
       return all;
     }
@@ -207,19 +210,20 @@ class Vit final : public Model {
     tokens.layout = Layout::equal(tokens.batch, tokens.length);
     const Tensor patches =
         linear(unfold_patches(pixels.to(DType::f32), patch_.height, patch_.width),
-               reshape(patch_weight_, {width_, channels_ * patch_.count()}), patch_bias_);
-    const Tensor cls = expand(cls_, {tokens.batch, 1, width_});
+               reshape(patch_weight_, {hidden_size_, channels_ * patch_.count()}), patch_bias_);
+    const Tensor cls = expand(cls_, {tokens.batch, 1, hidden_size_});
     Tensor rows = add(observe("hook_embed", concat({cls, patches}, 1)),
                       observe("hook_pos_embed", positions_for(grid)));
-    rows = dropout(reshape(rows, {tokens.layout.rows(), width_}), dropout_, input.training);
-    rows = run_stack(blocks_, {}, rows, tokens.pass(input.training), recompute_, &tokens);
+    rows =
+        tokens.pass(input).dropout(reshape(rows, {tokens.layout.rows(), hidden_size_}), dropout_);
+    rows = run_stack(blocks_, {}, rows, tokens.pass(input), gradient_checkpointing_, &tokens);
     return observe("ln_final.hook_normalized", norm_(rows));
   }
 
-  int64_t width_ = 0, layers_ = 0, heads_ = 0, channels_ = 3, inner_ = 0;
+  int64_t hidden_size_ = 0, num_layers_ = 0, num_heads_ = 0, channels_ = 3, intermediate_size_ = 0;
   Grid patch_, grid_;
   bool classifies_ = false;
-  Problem problem_ = Problem::unnamed;
+  ProblemType problem_ = ProblemType::unspecified;
   double eps_ = 1e-12, dropout_ = 0.0;
   Init init_;
   Tensor cls_, positions_, patch_weight_, patch_bias_;

@@ -39,7 +39,7 @@ Tensor as_blocks(const Tensor& x, int64_t block_size) {
 
 struct InnerKeys {
   Tensor index;  // i64 [B·H·inner·width]: rows of as_blocks()
-  Tensor keep;   // u8 [B·H·inner, width·block_size]
+  Tensor mask;   // u8 [B·H·inner, width·block_size]
   int64_t width = 0;
 };
 
@@ -52,9 +52,9 @@ InnerKeys inner_keys(const BigBirdInputs& in, const Tensor& key_padding, int64_t
   InnerKeys keys;
   keys.width = 5 + random;
   keys.index = Tensor::empty({batch * heads * inner * keys.width}, DType::i64);
-  keys.keep = Tensor::empty({batch * heads * inner, keys.width * in.block_size}, DType::u8);
+  keys.mask = Tensor::empty({batch * heads * inner, keys.width * in.block_size}, DType::u8);
   int64_t* index = keys.index.data<int64_t>();
-  uint8_t* keep = keys.keep.data<uint8_t>();
+  uint8_t* mask = keys.mask.data<uint8_t>();
   const uint8_t* padding = key_padding.defined() ? key_padding.data<uint8_t>() : nullptr;
   for (int64_t b = 0; b < batch; ++b) {
     for (int64_t h = 0; h < heads; ++h) {
@@ -66,7 +66,7 @@ InnerKeys inner_keys(const BigBirdInputs& in, const Tensor& key_padding, int64_t
           for (int64_t j = 0; j < in.block_size; ++j) {
             const int64_t key = list.block[n] * in.block_size + j;
             const bool real = padding == nullptr || padding[b * blocks * in.block_size + key] != 0;
-            *keep++ = real && !list.again[n] ? 1 : 0;
+            *mask++ = real && !list.again[n] ? 1 : 0;
           }
         }
       }
@@ -88,7 +88,7 @@ Tensor inner_blocks(const BigBirdInputs& in, const Tensor& key_padding, int64_t 
                    {sequences, 1, keys.width * in.block_size, x.size(3)});
   };
   const Tensor q = slice(in.q, 2, in.block_size, in.q.size(2) - in.block_size);
-  options.key_padding = keys.keep;
+  options.key_padding = keys.mask;
   const Tensor out = attention(reshape(q, {sequences, 1, in.block_size, in.q.size(3)}), seen(in.k),
                                seen(in.v), options);
   return reshape(out, {batch, heads, inner * in.block_size, in.v.size(3)});

@@ -1,5 +1,4 @@
 #include "base/check.h"
-#include "base/samples.h"
 #include "heed/nn.h"
 #include "heed/precision.h"
 
@@ -8,25 +7,24 @@ namespace {
 
 /// part(x, residual) with the residual fused into the last product where nothing comes between.
 template <class Part>
-Tensor with_residual(const Tensor& residual, double dropout_rate, bool training, const char* hook,
-                     const Part& part) {
-  const bool fuse = (dropout_rate == 0.0 || !training) && Observer::current() == nullptr;
+Tensor with_residual(const Tensor& residual, double dropout_rate, const Pass& pass,
+                     const char* hook, const Part& part) {
+  const bool fuse = (dropout_rate == 0.0 || !pass.training) && Observer::current() == nullptr;
   if (fuse) {
     return part(residual);
   }
-  return add(residual, dropout(observe(hook, part(Tensor())), dropout_rate, training));
+  return add(residual, pass.dropout(observe(hook, part(Tensor())), dropout_rate));
 }
 
 }  // namespace
 
 Tensor Block::operator()(const Tensor& rows, const Pass& pass, int64_t layer) const {
   const Parts& p = parts_;
-  const RaggedRows ragged(pass.layout.starts);
   Tensor x = observe("hook_resid_pre", rows);
   auto step = [&](const Norm& norm, double rate, const char* norm_hook, const char* out_hook,
                   auto&& part) {
     const Tensor input = p.pre_norm ? observe(norm_hook, norm(x)) : x;
-    Tensor y = with_residual(x, rate, pass.training, out_hook,
+    Tensor y = with_residual(x, rate, pass, out_hook,
                              [&](const Tensor& residual) { return part(input, residual); });
     x = p.pre_norm ? y : observe(norm_hook, norm(y));
   };
@@ -43,7 +41,7 @@ Tensor Block::operator()(const Tensor& rows, const Pass& pass, int64_t layer) co
   }
   step(p.feed_forward_norm, p.dropout, "ln2.hook_normalized", "hook_mlp_out",
        [&](const Tensor& input, const Tensor& residual) {
-         return p.feed_forward(input, pass.training, residual);
+         return p.feed_forward(input, pass, residual);
        });
   return observe("hook_resid_post", x);
 }
@@ -53,21 +51,21 @@ namespace {
 /// The block's result without what it computed on the way; backward() runs it again.
 Tensor run_later_again(const Block& block, const Tensor& rows, const Pass& pass, int64_t layer) {
   std::vector<Tensor> inputs{rows};
-  if (pass.memory != nullptr) {
-    inputs.push_back(*pass.memory);
+  if (pass.encoder_hidden_states != nullptr) {
+    inputs.push_back(*pass.encoder_hidden_states);
   }
   if (pass.bias.defined()) {
     inputs.push_back(pass.bias);
   }
   // backward() comes after forward() is gone: the closure holds a memory layout of its own.
-  const Layout memory_layout = pass.memory_layout != nullptr ? *pass.memory_layout : Layout();
+  const Layout memory_layout = pass.encoder_layout != nullptr ? *pass.encoder_layout : Layout();
   return checkpoint(
       [&block, pass, layer, memory_layout](const std::vector<Tensor>& again) {
         Pass inner = pass;
         size_t next = 1;
-        if (pass.memory != nullptr) {
-          inner.memory = &again[next++];
-          inner.memory_layout = &memory_layout;
+        if (pass.encoder_hidden_states != nullptr) {
+          inner.encoder_hidden_states = &again[next++];
+          inner.encoder_layout = &memory_layout;
         }
         if (pass.bias.defined()) {
           inner.bias = again[next++];
@@ -87,22 +85,23 @@ Tensor run_blocks(const std::vector<Block>& blocks, Tensor rows, const Pass& giv
   Tensor memory_inside;
   if (reduced) {
     rows = cast(rows, activation_type());
-    if (pass.memory != nullptr) {
-      memory_inside = cast(*pass.memory, activation_type());
-      pass.memory = &memory_inside;
+    if (pass.encoder_hidden_states != nullptr) {
+      memory_inside = cast(*pass.encoder_hidden_states, activation_type());
+      pass.encoder_hidden_states = &memory_inside;
     }
   }
   for (size_t i = 0; i < blocks.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
-    const Place place("blocks", layer);
+    const HookScope hook_scope("blocks", layer);
     if (recompute && grad_enabled()) {
       rows = run_later_again(blocks[i], rows, pass, layer);
-    } else if (pass.memory != nullptr && grad_enabled()) {
+    } else if (pass.encoder_hidden_states != nullptr && grad_enabled()) {
       // A view of the memory for each block: its gradients are summed block by block, in the order
       // in which recomputation sums them.
-      const Tensor memory = reshape(*pass.memory, pass.memory->shape());
+      const Tensor memory =
+          reshape(*pass.encoder_hidden_states, pass.encoder_hidden_states->shape());
       Pass inner = pass;
-      inner.memory = &memory;
+      inner.encoder_hidden_states = &memory;
       rows = blocks[i](rows, inner, layer);
     } else {
       rows = blocks[i](rows, pass, layer);

@@ -6,16 +6,16 @@ namespace heed {
 
 SingleHeadAttention::SingleHeadAttention(const Scope& scope, int64_t width, const Options& options)
     : options_(options) {
-  if (options_.head_width == 0) {
-    options_.head_width = width;
+  if (options_.head_dim == 0) {
+    options_.head_dim = width;
   }
   Linear::Options with;
   with.bias = options.bias;
-  query_ = Linear(scope / "query", width, options_.head_width, with);
-  key_ = Linear(scope / "key", width, options_.head_width, with);
-  value_ = Linear(scope / "value", width, options_.head_width, with);
+  query_ = Linear(scope / "query", width, options_.head_dim, with);
+  key_ = Linear(scope / "key", width, options_.head_dim, with);
+  value_ = Linear(scope / "value", width, options_.head_dim, with);
   if (options.output) {
-    output_ = Linear(scope / "output", options_.head_width, width, with);
+    output_ = Linear(scope / "output", options_.head_dim, width, with);
   }
 }
 
@@ -40,7 +40,7 @@ HeadList::HeadList(const Scope& scope, int64_t width, int64_t heads, bool causal
   check(heads > 0 && width % heads == 0, "HeadList", "{} heads do not divide width {}", heads,
         width);
   SingleHeadAttention::Options options;
-  options.head_width = width / heads;
+  options.head_dim = width / heads;
   options.causal = causal;
   options.dropout = dropout;
   options.output = false;
@@ -70,8 +70,8 @@ MultiHeadAttention HeadList::fused() const {
     return Linear(concat(weights, 0), concat(biases, 0));
   };
   MultiHeadAttention::Options options;
-  options.heads = static_cast<int64_t>(heads_.size());
-  options.head_width = heads_.front().options_.head_width;
+  options.num_heads = static_cast<int64_t>(heads_.size());
+  options.head_dim = heads_.front().options_.head_dim;
   options.causal = heads_.front().options_.causal;
   options.dropout = heads_.front().options_.dropout;
   return MultiHeadAttention(stack_rows(&SingleHeadAttention::query_),

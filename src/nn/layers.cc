@@ -75,30 +75,30 @@ Tensor Embedding::operator()(const Tensor& ids) const {
   return wide || weight_.requires_grad() ? rows : cast(rows, DType::f32);
 }
 
-FeedForward::FeedForward(Linear up, Linear down, Activation activation, double inner_dropout)
+FeedForward::FeedForward(Linear up, Linear down, Activation activation, double activation_dropout)
     : up_(std::move(up)),
       down_(std::move(down)),
       activation_(activation),
-      inner_dropout_(inner_dropout) {}
+      activation_dropout_(activation_dropout) {}
 
 FeedForward::FeedForward(Linear gate, Linear up, Linear down, Activation activation,
-                         double inner_dropout)
+                         double activation_dropout)
     : gate_(std::move(gate)),
       up_(std::move(up)),
       down_(std::move(down)),
       activation_(activation),
-      inner_dropout_(inner_dropout) {}
+      activation_dropout_(activation_dropout) {}
 
-Tensor FeedForward::operator()(const Tensor& x, bool training, const Tensor& residual) const {
-  const Place place("mlp");
-  Tensor inner;
+Tensor FeedForward::operator()(const Tensor& x, const Pass& pass, const Tensor& residual) const {
+  const HookScope hook_scope("mlp");
+  Tensor hidden;
   if (gate_.defined()) {
-    inner = gated(observe("hook_pre", gate_(x)), observe("hook_pre_linear", up_(x)), activation_);
+    hidden = gated(observe("hook_pre", gate_(x)), observe("hook_pre_linear", up_(x)), activation_);
   } else {
-    inner = up_(x, activation_);
+    hidden = up_(x, activation_);
   }
-  inner = dropout(observe("hook_post", inner), inner_dropout_, training);
-  return down_(inner, Activation::none, residual);
+  hidden = pass.dropout(observe("hook_post", hidden), activation_dropout_);
+  return down_(hidden, Activation::none, residual);
 }
 
 }  // namespace heed

@@ -1,6 +1,5 @@
 #include "base/check.h"
 #include "base/parallel.h"
-#include "base/samples.h"
 #include "heed/nn.h"
 
 namespace heed {
@@ -70,8 +69,8 @@ MultiHeadAttention::MultiHeadAttention(Linear q, Linear k, Linear v, Linear out,
       v_(std::move(v)),
       out_(std::move(out)),
       options_(options) {
-  if (options_.kv_heads == 0) {
-    options_.kv_heads = options_.heads;
+  if (options_.num_kv_heads == 0) {
+    options_.num_kv_heads = options_.num_heads;
   }
 }
 
@@ -87,7 +86,7 @@ MultiHeadAttention::MultiHeadAttention(Linear q, Linear kv, Linear out, const Op
 
 /// Keys and values [N, heads, width] of the encoder's rows.
 std::pair<Tensor, Tensor> MultiHeadAttention::memory_keys_values(const Tensor& memory) const {
-  const int64_t width = options_.kv_heads * options_.head_width;
+  const int64_t width = options_.num_kv_heads * options_.head_dim;
   Tensor k;
   Tensor v;
   if (kv_.defined()) {
@@ -98,12 +97,12 @@ std::pair<Tensor, Tensor> MultiHeadAttention::memory_keys_values(const Tensor& m
     k = k_(memory);
     v = v_(memory);
   }
-  return {observe("hook_k", split_heads(k, options_.kv_heads, options_.head_width)),
-          observe("hook_v", split_heads(v, options_.kv_heads, options_.head_width))};
+  return {observe("hook_k", split_heads(k, options_.num_kv_heads, options_.head_dim)),
+          observe("hook_v", split_heads(v, options_.num_kv_heads, options_.head_dim))};
 }
 
 AttentionOptions MultiHeadAttention::attention_options(int64_t queries, int64_t keys,
-                                                       bool training) const {
+                                                       const Pass& pass) const {
   AttentionOptions options;
   if (options_.causal && options_.window > 0) {
     options.position = Window{options_.window - 1, 0, keys - queries};
@@ -112,15 +111,16 @@ AttentionOptions MultiHeadAttention::attention_options(int64_t queries, int64_t 
   }
   options.scale = options_.scale;
   options.dropout = options_.dropout;
-  options.training = training;
+  options.training = pass.training;
+  options.first_example = pass.first_example;
   return options;
 }
 
 Tensor MultiHeadAttention::attend(const Tensor& q, const Tensor& k, const Tensor& v,
-                                  const Layout& queries, const Layout& keys, const Tensor& bias,
-                                  bool training) const {
+                                  const Layout& keys, const Tensor& bias, const Pass& pass) const {
+  const Layout& queries = pass.layout;
   if (!queries.is_ragged() && !keys.is_ragged()) {
-    AttentionOptions options = attention_options(queries.length, keys.length, training);
+    AttentionOptions options = attention_options(queries.length, keys.length, pass);
     options.key_padding = keys.key_padding;
     options.bias = bias;
     return merge_heads(
@@ -128,7 +128,7 @@ Tensor MultiHeadAttention::attend(const Tensor& q, const Tensor& k, const Tensor
   }
   if (!bias.defined() && Observer::current() == nullptr) {
     const Tensor z = ragged_attention(q, k, v, starts_of(queries), starts_of(keys),
-                                      attention_options(0, 0, training));
+                                      attention_options(0, 0, pass));
     return reshape(z, {z.size(0), z.size(1) * z.size(2)});
   }
   const std::vector<Tensor> qs = split(q, lengths_of(queries), 0);
@@ -139,8 +139,8 @@ Tensor MultiHeadAttention::attend(const Tensor& q, const Tensor& k, const Tensor
   for (int64_t i = 0; i < queries.batch; ++i) {
     // The layer takes one random stream, as a batch of equal lengths does; examples differ in it.
     set_random_state(random);
-    const OneSample sample(i);
-    AttentionOptions options = attention_options(queries.length_of(i), keys.length_of(i), training);
+    AttentionOptions options = attention_options(queries.length_of(i), keys.length_of(i), pass);
+    options.first_example += i;
     if (bias.defined()) {
       options.bias = slice(slice(bias, 2, 0, queries.length_of(i)), 3, 0, keys.length_of(i));
     }
@@ -159,7 +159,7 @@ Tensor MultiHeadAttention::attend_cached(const Tensor& q, const Pass& pass, int6
     SequenceCache& caches = *pass.caches[static_cast<size_t>(i)];
     const KvCache& cache = (cross ? caches.cross : caches.self)[static_cast<size_t>(layer)];
     const int64_t keys = cache.length() - cache.first();
-    AttentionOptions options = attention_options(layout.length_of(i), keys, false);
+    AttentionOptions options = attention_options(layout.length_of(i), keys, pass);
     if (!cross && !pass.cached_bias.empty()) {
       options.bias = pass.cached_bias[static_cast<size_t>(i)];
     }
@@ -171,14 +171,14 @@ Tensor MultiHeadAttention::attend_cached(const Tensor& q, const Pass& pass, int6
 
 Tensor MultiHeadAttention::operator()(const Tensor& rows, const Pass& pass, int64_t layer,
                                       const Tensor& residual) const {
-  const Place place("attn");
+  const HookScope hook_scope("attn");
   const Options& o = options_;
   Tensor q;
   Tensor k;
   Tensor v;
   if (qkv_.defined()) {
-    const int64_t q_width = o.heads * o.head_width;
-    const int64_t kv_width = o.kv_heads * o.head_width;
+    const int64_t q_width = o.num_heads * o.head_dim;
+    const int64_t kv_width = o.num_kv_heads * o.head_dim;
     const std::vector<Tensor> parts = split(qkv_(rows), {q_width, kv_width, kv_width}, 1);
     q = parts[0];
     k = parts[1];
@@ -188,9 +188,9 @@ Tensor MultiHeadAttention::operator()(const Tensor& rows, const Pass& pass, int6
     k = k_(rows);
     v = v_(rows);
   }
-  q = split_heads(q, o.heads, o.head_width);
-  k = split_heads(k, o.kv_heads, o.head_width);
-  v = split_heads(v, o.kv_heads, o.head_width);
+  q = split_heads(q, o.num_heads, o.head_dim);
+  k = split_heads(k, o.num_kv_heads, o.head_dim);
+  v = split_heads(v, o.num_kv_heads, o.head_dim);
   if (o.rotary.defined()) {
     const Tensor positions = pass.positions();
     q = o.rotary(q, positions);
@@ -201,7 +201,7 @@ Tensor MultiHeadAttention::operator()(const Tensor& rows, const Pass& pass, int6
   v = observe("hook_v", v);
   Tensor z;
   if (pass.caches.empty()) {
-    z = attend(q, k, v, pass.layout, pass.layout, pass.bias, pass.training);
+    z = attend(q, k, v, pass.layout, pass.bias, pass);
   } else {
     for_each_sequence(pass.layout.batch, [&](int64_t i) {
       pass.caches[static_cast<size_t>(i)]->self[static_cast<size_t>(layer)].append(
@@ -215,11 +215,11 @@ Tensor MultiHeadAttention::operator()(const Tensor& rows, const Pass& pass, int6
 
 Tensor MultiHeadAttention::cross(const Tensor& rows, const Pass& pass, int64_t layer,
                                  const Tensor& residual) const {
-  const Place place("cross_attn");
+  const HookScope hook_scope("cross_attn");
   const Options& o = options_;
-  check(pass.memory != nullptr || !pass.caches.empty(), "attention",
+  check(pass.encoder_hidden_states != nullptr || !pass.caches.empty(), "attention",
         "cross-attention needs the encoder's result");
-  const Tensor q = observe("hook_q", split_heads(q_(rows), o.heads, o.head_width));
+  const Tensor q = observe("hook_q", split_heads(q_(rows), o.num_heads, o.head_dim));
   bool cached = !pass.caches.empty();
   if (cached) {
     for (SequenceCache* cache : pass.caches) {
@@ -230,18 +230,18 @@ Tensor MultiHeadAttention::cross(const Tensor& rows, const Pass& pass, int64_t l
   if (cached) {
     z = attend_cached(q, pass, layer, true);
   } else {
-    check(pass.memory != nullptr && pass.memory_layout->batch == pass.layout.batch, "attention",
-          "the first pass of a sequence needs the encoder's result");
-    const auto [k, v] = memory_keys_values(*pass.memory);
+    check(pass.encoder_hidden_states != nullptr && pass.encoder_layout->batch == pass.layout.batch,
+          "attention", "the first pass of a sequence needs the encoder's result");
+    const auto [k, v] = memory_keys_values(*pass.encoder_hidden_states);
     for (size_t i = 0; i < pass.caches.size(); ++i) {
       const auto sequence = static_cast<int64_t>(i);
       KvCache& cache = pass.caches[i]->cross[static_cast<size_t>(layer)];
       cache =
-          KvCache(o.kv_heads, pass.memory_layout->length_of(sequence), o.head_width, o.head_width);
-      cache.append(as_sequence(k, *pass.memory_layout, sequence),
-                   as_sequence(v, *pass.memory_layout, sequence));
+          KvCache(o.num_kv_heads, pass.encoder_layout->length_of(sequence), o.head_dim, o.head_dim);
+      cache.append(as_sequence(k, *pass.encoder_layout, sequence),
+                   as_sequence(v, *pass.encoder_layout, sequence));
     }
-    z = pass.caches.empty() ? attend(q, k, v, pass.layout, *pass.memory_layout, {}, pass.training)
+    z = pass.caches.empty() ? attend(q, k, v, *pass.encoder_layout, {}, pass)
                             : attend_cached(q, pass, layer, true);
   }
   z = observe("hook_z", z);

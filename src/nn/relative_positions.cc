@@ -34,7 +34,8 @@ Tensor shaw_rows(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
   if (hidden.defined()) {
     scores = masked_fill(scores, hidden, -std::numeric_limits<double>::infinity());
   }
-  const Tensor weights = dropout(softmax(scores), options.dropout, options.training);
+  const Tensor weights = dropout(softmax(scores), options.dropout, options.training,
+                                 {options.first_example, shape.batch, {}});
   const Tensor by_distance = collect_distances(weights, relative_value.size(0) / 2, first);
   return matmul(weights, v) + matmul(by_distance, relative_value);
 }
@@ -52,7 +53,7 @@ Tensor shaw_attention(const Tensor& q, const Tensor& k, const Tensor& v, const T
             "relative_key and relative_value must be [2·reach + 1, depth], not {}", table.shape());
     }
   }
-  check(!relative_value.defined() || shape.heads == shape.kv_heads, kOp,
+  check(!relative_value.defined() || shape.heads == shape.num_kv_heads, kOp,
         "relative values want as many key heads as query heads");
   const auto inputs = [&](int64_t begin, int64_t end) {
     std::vector<Tensor> given{slice(q, 2, begin, end), k, v};

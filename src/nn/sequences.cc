@@ -122,6 +122,10 @@ SequenceCache SequenceCache::copy() const {
   return other;
 }
 
+Tensor Pass::dropout(const Tensor& x, double p) const {
+  return heed::dropout(x, p, training, {first_example, layout.batch, layout.starts});
+}
+
 Tensor Pass::positions() const {
   Tensor result = Tensor::empty({layout.rows()}, DType::i64);
   int64_t* out = result.data<int64_t>();

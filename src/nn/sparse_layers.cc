@@ -55,7 +55,7 @@ BigBirdSelfAttention::BigBirdSelfAttention(const Scope& scope, int64_t width,
       key_(scope / "key", width, width),
       value_(scope / "value", width, width),
       options_(options) {
-  check_width("BigBirdSelfAttention", width, options.heads);
+  check_width("BigBirdSelfAttention", width, options.num_heads);
   check(options.block_size > 0 && options.random_blocks >= 0, "BigBirdSelfAttention",
         "blocks of {}, {} random ones", options.block_size, options.random_blocks);
 }
@@ -67,9 +67,9 @@ Tensor BigBirdSelfAttention::operator()(const Tensor& x, const Tensor& key_paddi
   const int64_t missing = blocks * options_.block_size - length;
   const Tensor padded = pad_rows(x, missing);
   BigBirdInputs in;
-  in.q = split_heads(query_(padded), options_.heads);
-  in.k = split_heads(key_(padded), options_.heads);
-  in.v = split_heads(value_(padded), options_.heads);
+  in.q = split_heads(query_(padded), options_.num_heads);
+  in.k = split_heads(key_(padded), options_.num_heads);
+  in.v = split_heads(value_(padded), options_.num_heads);
   in.key_padding = key_padding;
   if (missing > 0) {
     const Tensor real = key_padding.defined() ? key_padding.to(DType::u8)
@@ -78,7 +78,7 @@ Tensor BigBirdSelfAttention::operator()(const Tensor& x, const Tensor& key_paddi
   }
   in.block_size = options_.block_size;
   if (blocks > 5 + 2 * options_.random_blocks) {
-    in.random_blocks = bigbird_random_blocks(options_.heads, blocks, options_.random_blocks,
+    in.random_blocks = bigbird_random_blocks(options_.num_heads, blocks, options_.random_blocks,
                                              {options_.seed, 0}, options_.hf_compat);
   }
   in.dropout = options_.dropout;

@@ -118,7 +118,7 @@ Tensor swin_attention(const SwinInputs& in) {
     options.bias = table_bias(in.bias_table, grid);
   }
   if (in.shift > 0) {
-    options.keep = neighbours(grid);
+    options.mask = neighbours(grid);
   }
   const Tensor out =
       attention(to_windows(in.q, grid), to_windows(in.k, grid), to_windows(in.v, grid), options);

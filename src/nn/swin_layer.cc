@@ -33,16 +33,16 @@ SwinLayer::SwinLayer(const Scope& scope, int64_t width, const Options& options)
     : before_(scope / "layernorm_before", width, options.eps),
       after_(scope / "layernorm_after", width, options.eps),
       options_(options) {
-  check(options.heads > 0 && width % options.heads == 0, "SwinLayer",
-        "{} heads do not divide width {}", options.heads, width);
+  check(options.num_heads > 0 && width % options.num_heads == 0, "SwinLayer",
+        "{} heads do not divide width {}", options.num_heads, width);
   const Scope self = scope / "attention" / "self";
   const auto inner = static_cast<int64_t>(static_cast<double>(width) * options.mlp_ratio);
   const int64_t span = 2 * options.window - 1;
   query_ = Linear(self / "query", width, width);
   key_ = Linear(self / "key", width, width);
   value_ = Linear(self / "value", width, width);
-  bias_table_ =
-      self.parameter("relative_position_bias_table", {span * span, options.heads}, Init::zeros());
+  bias_table_ = self.parameter("relative_position_bias_table", {span * span, options.num_heads},
+                               Init::zeros());
   output_ = Linear(scope / "attention" / "output" / "dense", width, width);
   up_ = Linear(scope / "intermediate" / "dense", width, inner);
   down_ = Linear(scope / "output" / "dense", inner, width);
@@ -58,9 +58,9 @@ Tensor SwinLayer::attend(const Tensor& x, int64_t height, int64_t width, bool tr
   const Tensor grid =
       pad_grid(reshape(x, {x.size(0), height, width, x.size(2)}), in.height, in.width);
   const Tensor places = reshape(grid, {x.size(0), in.height * in.width, x.size(2)});
-  in.q = split_heads(query_(places), options_.heads);
-  in.k = split_heads(key_(places), options_.heads);
-  in.v = split_heads(value_(places), options_.heads);
+  in.q = split_heads(query_(places), options_.num_heads);
+  in.k = split_heads(key_(places), options_.num_heads);
+  in.v = split_heads(value_(places), options_.num_heads);
   in.bias_table = bias_table_;
   in.dropout = options_.dropout;
   in.training = training;

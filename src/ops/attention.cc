@@ -2,7 +2,6 @@
 
 #include "autograd/node.h"
 #include "base/check.h"
-#include "base/samples.h"
 #include "heed/ops.h"
 #include "ops/attention_problem.h"
 #include "tensor/dispatch.h"
@@ -115,7 +114,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   AttentionOptions options = wanted;
   std::string place;
   if (observer != nullptr) {
-    place = Place::path();
+    place = HookScope::path();
     observer->adjust(place, options);
   }
   const AttentionShape shape = check_attention(q, k, v, options);
@@ -126,7 +125,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   if (options.dropout > 0) {
     random = next_random_key();
     // A head of an example has a stream of its own, 2^40 apart, whatever ran beside it.
-    random.stream += first_of_batch(shape.batch) * static_cast<uint64_t>(shape.heads) << 40;
+    random.stream += static_cast<uint64_t>(options.first_example * shape.heads) << 40;
   }
   FlashResult flash;
   Tensor output;

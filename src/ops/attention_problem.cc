@@ -26,9 +26,9 @@ void check_mask_type(const Tensor& x, const char* name) {
 }
 
 void check_options(const AttentionShape& shape, const AttentionOptions& options) {
-  if (options.keep.defined()) {
-    check_mask_type(options.keep, "keep");
-    check_broadcast(options.keep, shape.scores(), "keep");
+  if (options.mask.defined()) {
+    check_mask_type(options.mask, "mask");
+    check_broadcast(options.mask, shape.scores(), "mask");
   }
   if (options.bias.defined()) {
     check(is_floating(options.bias.dtype()), kAttention, "bias is {}; give a floating tensor",
@@ -69,10 +69,10 @@ AttentionShape check_attention(const Tensor& q, const Tensor& k, const Tensor& v
   check(k.size(3) == shape.depth && shape.depth > 0, kAttention,
         "q {} and k {} must agree in their last axis, which must not be empty", q.shape(),
         k.shape());
-  check(v.size(1) == shape.kv_heads && v.size(2) == shape.keys, kAttention,
+  check(v.size(1) == shape.num_kv_heads && v.size(2) == shape.keys, kAttention,
         "k {} and v {} must agree in heads and length", k.shape(), v.shape());
-  check(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0, kAttention,
-        "{} query heads are no multiple of {} key heads", shape.heads, shape.kv_heads);
+  check(shape.num_kv_heads > 0 && shape.heads % shape.num_kv_heads == 0, kAttention,
+        "{} query heads are no multiple of {} key heads", shape.heads, shape.num_kv_heads);
   check(is_floating(q.dtype()) && q.dtype() == k.dtype() && q.dtype() == v.dtype(), kAttention,
         "q {}, k {} and v {} must have one floating type", name_of(q.dtype()), name_of(k.dtype()),
         name_of(v.dtype()));

@@ -14,7 +14,7 @@ namespace heed {
 struct AttentionShape {
   int64_t batch = 0;
   int64_t heads = 0;
-  int64_t kv_heads = 0;
+  int64_t num_kv_heads = 0;
   int64_t queries = 0;
   int64_t keys = 0;
   int64_t depth = 0;
@@ -79,7 +79,7 @@ kernels::AttentionProblem<T> attention_problem(const AttentionShape& shape, cons
   kernels::AttentionProblem<T> problem;
   problem.batch = shape.batch;
   problem.heads = shape.heads;
-  problem.kv_heads = shape.kv_heads;
+  problem.kv_heads = shape.num_kv_heads;
   problem.queries = shape.queries;
   problem.keys = shape.keys;
   problem.depth = shape.depth;
@@ -87,7 +87,7 @@ kernels::AttentionProblem<T> attention_problem(const AttentionShape& shape, cons
   problem.q = heads_view<const T>(q);
   problem.k = heads_view<const T>(k);
   problem.v = heads_view<const T>(v);
-  problem.keep = score_view<const uint8_t>(options.keep);
+  problem.keep = score_view<const uint8_t>(options.mask);
   if (options.key_padding.defined()) {
     const Shape& strides = options.key_padding.strides();
     problem.key_padding = {static_cast<const uint8_t*>(options.key_padding.raw()), strides[0], 0, 0,

@@ -1,7 +1,6 @@
 #include "autograd/node.h"
 #include "base/check.h"
 #include "base/parallel.h"
-#include "base/samples.h"
 #include "heed/attention.h"
 #include "heed/ops.h"
 #include "ops/attention_problem.h"
@@ -64,7 +63,7 @@ AttentionShape check_ragged(const Tensor& q, const Tensor& k, const Tensor& v,
   check(rising(query_starts, q.size(0)) && rising(key_starts, k.size(0)), kRagged,
         "starts must rise from 0 to the number of rows ({} of queries, {} of keys)", q.size(0),
         k.size(0));
-  check(!options.keep.defined() && !options.bias.defined() && !options.key_padding.defined(),
+  check(!options.mask.defined() && !options.bias.defined() && !options.key_padding.defined(),
         kRagged, "takes no mask, bias or padding; call attention() for each sequence");
   return check_attention(as_one(q), as_one(k), as_one(v), options);
 }
@@ -137,16 +136,16 @@ std::vector<Tensor> ragged_gradient(const RaggedCall& call, const FlashSaved& sa
 }
 
 /// One random stream for the call, as a batch of equal lengths takes; examples differ in it.
-std::vector<RandomKey> random_keys(int64_t count, int64_t heads, double dropout) {
+std::vector<RandomKey> random_keys(int64_t count, int64_t heads, double dropout,
+                                   int64_t first_example) {
   std::vector<RandomKey> keys(static_cast<size_t>(count));
   if (dropout <= 0) {
     return keys;
   }
   const RandomKey random = next_random_key();
   for (int64_t i = 0; i < count; ++i) {
-    const OneSample sample(i);
     keys[static_cast<size_t>(i)] = random;
-    keys[static_cast<size_t>(i)].stream += first_of_batch(1) * static_cast<uint64_t>(heads) << 40;
+    keys[static_cast<size_t>(i)].stream += static_cast<uint64_t>((first_example + i) * heads) << 40;
   }
   return keys;
 }
@@ -161,8 +160,8 @@ Tensor ragged_attention(const Tensor& q, const Tensor& k, const Tensor& v,
       wanted,
       {{query_starts.begin(), query_starts.end()}, {key_starts.begin(), key_starts.end()}, {}}};
   call.options.dropout = wanted.training ? wanted.dropout : 0.0;
-  call.sequences.random =
-      random_keys(call.sequences.count(), call.shape.heads, call.options.dropout);
+  call.sequences.random = random_keys(call.sequences.count(), call.shape.heads,
+                                      call.options.dropout, wanted.first_example);
   const Tensor columns_q = with_contiguous_columns(q);
   const Tensor columns_k = with_contiguous_columns(k);
   const Tensor columns_v = with_contiguous_columns(v);

@@ -80,7 +80,7 @@ bool Observer::wants(const std::string& /*name*/) { return false; }
 void Observer::attention(const std::string& /*name*/, const AttentionRecord& /*record*/) {}
 void Observer::adjust(const std::string& /*name*/, AttentionOptions& /*options*/) {}
 
-Place::Place(const char* name, int64_t index) : active_(t_observer != nullptr) {
+HookScope::HookScope(const char* name, int64_t index) : active_(t_observer != nullptr) {
   if (!active_) {
     return;
   }
@@ -95,13 +95,13 @@ Place::Place(const char* name, int64_t index) : active_(t_observer != nullptr) {
   }
 }
 
-Place::~Place() {
+HookScope::~HookScope() {
   if (active_) {
     t_place.resize(length_);
   }
 }
 
-std::string Place::path(const char* name) {
+std::string HookScope::path(const char* name) {
   if (*name == '\0') {
     return t_place;
   }

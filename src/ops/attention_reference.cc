@@ -6,7 +6,7 @@
 #include "heed/attention.h"
 #include "heed/ops.h"
 #include "ops/attention_problem.h"
-#include "tensor/dispatch.h"
+#include "ops/common.h"
 
 namespace heed {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 bool is_masked(const AttentionOptions& options) {
-  return options.keep.defined() || options.key_padding.defined() ||
+  return options.mask.defined() || options.key_padding.defined() ||
          !std::holds_alternative<NoMask>(options.position);
 }
 
@@ -36,8 +36,8 @@ Tensor dropout_factors(const AttentionShape& shape, double p, RandomKey random, 
 
 /// [B, H, T, D] as [B, Hkv, group, T, D], for products that share keys among a group's heads.
 Tensor grouped(const AttentionShape& shape, const Tensor& x) {
-  return reshape(x,
-                 {shape.batch, shape.kv_heads, x.size(1) / shape.kv_heads, x.size(2), x.size(3)});
+  return reshape(
+      x, {shape.batch, shape.num_kv_heads, x.size(1) / shape.num_kv_heads, x.size(2), x.size(3)});
 }
 
 /// The formula, step by step; every step is an op with its own gradient.
@@ -69,21 +69,6 @@ AttentionSteps formula(const AttentionShape& shape, const Tensor& q, const Tenso
   return steps;
 }
 
-bool all_finite(const Tensor& x) {
-  return dispatch_float(x.dtype(), "attention", [&](auto zero) {
-    using T = decltype(zero);
-    const Tensor flat = x.contiguous();
-    const T* values = flat.data<T>();
-    const int64_t count = flat.numel();
-    for (int64_t i = 0; i < count; ++i) {
-      if (!std::isfinite(load_double(values[i]))) {
-        return false;
-      }
-    }
-    return true;
-  });
-}
-
 /// Whether the plain product would carry NaN or infinity from hidden keys into rows that do not see
 /// them (0 · NaN is NaN).
 bool would_leak(const Tensor& k, const Tensor& v, const AttentionOptions& options) {
@@ -105,7 +90,7 @@ Tensor query_rows(const Tensor& x, int64_t begin, int64_t end) {
 
 AttentionOptions for_rows(const AttentionOptions& options, int64_t begin, int64_t end) {
   AttentionOptions part = options;
-  part.keep = query_rows(options.keep, begin, end);
+  part.mask = query_rows(options.mask, begin, end);
   part.bias = query_rows(options.bias, begin, end);
   if (auto* causal = std::get_if<Causal>(&part.position)) {
     causal->offset += begin;
@@ -137,13 +122,13 @@ Tensor hidden_mask(const AttentionShape& shape, const AttentionOptions& options)
   if (!is_masked(options)) {
     return Tensor();
   }
-  const auto keep = score_view<const uint8_t>(options.keep);
+  const auto mask = score_view<const uint8_t>(options.mask);
   const auto* padding = options.key_padding.defined()
                             ? static_cast<const uint8_t*>(options.key_padding.raw())
                             : nullptr;
   const VisibleRange range = visible_range(options.position);
-  const int64_t batch = padding != nullptr || keep.batch != 0 ? shape.batch : 1;
-  const int64_t heads = keep.head != 0 ? shape.heads : 1;
+  const int64_t batch = padding != nullptr || mask.batch != 0 ? shape.batch : 1;
+  const int64_t heads = mask.head != 0 ? shape.heads : 1;
   const Tensor hidden = Tensor::empty({batch, heads, shape.queries, shape.keys}, DType::boolean);
   bool* out = hidden.data<bool>();
   parallel_ranges(batch * heads * shape.queries, 64, [&](int64_t begin, int64_t end) {
@@ -153,7 +138,7 @@ Tensor hidden_mask(const AttentionShape& shape, const AttentionOptions& options)
       const int64_t b = row / shape.queries / heads;
       for (int64_t j = 0; j < shape.keys; ++j) {
         bool visible = (j >= i + range.first && j <= i + range.last) || j < range.prefix;
-        visible = visible && (keep.data == nullptr || *keep.at(b, h, i, j) != 0);
+        visible = visible && (mask.data == nullptr || *mask.at(b, h, i, j) != 0);
         visible =
             visible &&
             (padding == nullptr ||

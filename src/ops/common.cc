@@ -1,5 +1,7 @@
 #include "ops/common.h"
 
+#include <cmath>
+
 #include "kernels/reduce.h"
 
 namespace heed {
@@ -74,6 +76,21 @@ Tensor swap_axes(const Tensor& x, int a, int b) {
   std::swap(shape[a], shape[b]);
   std::swap(strides[a], strides[b]);
   return x.alias(shape, strides, 0);
+}
+
+bool all_finite(const Tensor& x) {
+  return dispatch_float(x.dtype(), "all_finite", [&](auto zero) {
+    using T = decltype(zero);
+    const Tensor flat = x.contiguous();
+    const T* values = flat.data<T>();
+    const int64_t count = flat.numel();
+    for (int64_t i = 0; i < count; ++i) {
+      if (!std::isfinite(load_double(values[i]))) {
+        return false;
+      }
+    }
+    return true;
+  });
 }
 
 Tensor checked_indices(const Tensor& index, int64_t limit, std::string_view op) {

@@ -48,6 +48,9 @@ Tensor sum_to(const Tensor& gradient, const Shape& shape);
 /// x with the last two named axes exchanged, as a view without history.
 Tensor swap_axes(const Tensor& x, int a, int b);
 
+/// Whether no element of a floating tensor is NaN or infinite.
+bool all_finite(const Tensor& x);
+
 /// Indices as contiguous i64, each checked to lie in [0, limit).
 Tensor checked_indices(const Tensor& index, int64_t limit, std::string_view op);
 

@@ -27,7 +27,7 @@ Tensor dropped(const Tensor& input, const Mask& mask) {
 
 }  // namespace
 
-Tensor dropout(const Tensor& x, double p, bool training) {
+Tensor dropout(const Tensor& x, double p, bool training, const ExampleRows& examples) {
   check_floating(x, "dropout");
   check(p >= 0.0 && p < 1.0, "dropout", "probability {} is not in [0, 1)", p);
   if (p == 0.0 || !training) {
@@ -35,8 +35,9 @@ Tensor dropout(const Tensor& x, double p, bool training) {
   }
   // The mask is not kept: the gradient draws the same words again.
   const int64_t rows = x.rank() > 0 ? x.size(0) : 1;
-  const auto mask =
-      std::make_shared<const Mask>(Mask{next_random_key(), p, sample_ranges(rows, x.numel())});
+  const auto mask = std::make_shared<const Mask>(
+      Mask{next_random_key(), p,
+           sample_ranges(rows, x.numel(), examples.first, examples.count, examples.starts)});
   return record("dropout", dropped(x, *mask), {x},
                 [mask](const Tensor& dy) { return std::vector{dropped(dy, *mask)}; });
 }

@@ -125,7 +125,7 @@ std::shared_ptr<TokenizerImpl> load_byte_bpe(const GgufFile& gguf, const Entries
   if (!steps.is_null()) {
     document["pre_tokenizer"] = std::move(steps);
   }
-  auto impl = build(Json::adopt(std::move(document), gguf.file()),
+  auto impl = build(adopt_json(std::move(document), gguf.file()),
                     {.special_in_text = false, .model = nullptr});
   using Item = PostProcessor::Item;
   if (bos && gguf.boolean_or("tokenizer.ggml.add_bos_token", false)) {
@@ -152,7 +152,7 @@ std::shared_ptr<TokenizerImpl> load_bert(const GgufFile& gguf, Entries entries) 
              std::any_of(token.begin(), token.end(), [](char c) { return c >= 'A' && c <= 'Z'; }));
   }
   return build(
-      Json::adopt(wordpiece_document(vocabulary_json(gguf, entries.tokens), !upper), gguf.file()));
+      adopt_json(wordpiece_document(vocabulary_json(gguf, entries.tokens), !upper), gguf.file()));
 }
 
 std::shared_ptr<TokenizerImpl> load_spm(const GgufFile& gguf, const Entries& entries,

@@ -136,7 +136,7 @@ void add_vocabulary(GgufWriter& writer, const Tokenizer& tokenizer, int64_t rows
              "has ids up to {}, the model's embedding only {} rows", tokenizer.vocab_size() - 1,
              rows);
   const std::string text = tokenizer.impl().document();
-  const json document = Json::parse(text, tokenizer.impl().file).raw();
+  const json document = raw(Json::parse(text, tokenizer.impl().file));
   VocabularyEntries entries = entries_of(document, rows);
   if (const auto unknown = tokenizer.special().unk) {
     entries.types[static_cast<size_t>(*unknown)] = kUnknown;

@@ -93,7 +93,7 @@ nlohmann::json document_from_merges(const std::filesystem::path& vocabulary,
   }
   const Json tokens = Json::read(vocabulary);
   check_data(tokens.is_object(), vocabulary.native(), "is not an object of token: id");
-  return byte_bpe_document(tokens.raw(), std::move(list),
+  return byte_bpe_document(raw(tokens), std::move(list),
                            {"<|endoftext|>", "<s>", "<pad>", "</s>", "<unk>", "<mask>"});
 }
 

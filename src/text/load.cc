@@ -57,7 +57,7 @@ std::shared_ptr<TokenizerImpl> load_file(const fs::path& path, const Json* confi
   const std::string name = path.filename().string();
   if (name.ends_with("vocab.json")) {
     // The two files do not say which tokens are special: a bare vocabulary reads all text as text.
-    return text::build(Json::adopt(document_of_merges(path, config), path.native()),
+    return text::build(adopt_json(document_of_merges(path, config), path.native()),
                        {.special_in_text = config != nullptr, .model = nullptr});
   }
   if (name.ends_with(".json")) {
@@ -68,7 +68,7 @@ std::shared_ptr<TokenizerImpl> load_file(const fs::path& path, const Json* confi
     if (config != nullptr && config->has("do_lower_case")) {
       lowercase = config->at("do_lower_case").boolean();
     }
-    return text::build(Json::adopt(text::document_from_vocab_txt(path, lowercase), path.native()));
+    return text::build(adopt_json(text::document_from_vocab_txt(path, lowercase), path.native()));
   }
   if (name.ends_with(".model") || name.ends_with(".spm")) {
     return text::load_sentencepiece(path, config);

@@ -94,8 +94,8 @@ std::shared_ptr<TokenizerImpl> load_marian(const std::filesystem::path& folder) 
           {{"Sequence", {{"id", "B"}, {"type_id", 0}}}},
           {{"SpecialToken", {{"id", "</s>"}, {"type_id", 0}}}}}},
         {"special_tokens", {{"</s>", {{"id", "</s>"}, {"ids", {eos}}, {"tokens", {"</s>"}}}}}}}},
-      {"model", {{"type", "WordLevel"}, {"unk_token", "<unk>"}, {"vocab", vocabulary.raw()}}}};
-  auto impl = build(Json::adopt(std::move(document), vocabulary.file()),
+      {"model", {{"type", "WordLevel"}, {"unk_token", "<unk>"}, {"vocab", raw(vocabulary)}}}};
+  auto impl = build(adopt_json(std::move(document), vocabulary.file()),
                     {.special_in_text = true, .model = nullptr});
   const Vocabulary& words = impl->model->vocabulary();
   const int32_t unk = *words.find("<unk>");

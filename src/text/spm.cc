@@ -185,7 +185,7 @@ std::shared_ptr<TokenizerImpl> build_spm(const SpmVocabulary& v) {
     bpe.unk = v.unk;
     options.model = make_bpe(std::move(vocabulary), merges, std::move(bpe));
   }
-  auto impl = build(Json::adopt(spm_document(v, v.unigram), v.file), std::move(options));
+  auto impl = build(adopt_json(spm_document(v, v.unigram), v.file), std::move(options));
   if (!v.unigram) {
     impl->document = [v] { return spm_document(v, true).dump(1); };
   }

@@ -65,7 +65,7 @@ json vocabulary_of(const std::vector<std::string>& tokens) {
 }
 
 Tokenizer finish(json document) {
-  return Tokenizer(text::build(Json::adopt(std::move(document), kName)));
+  return Tokenizer(text::build(adopt_json(std::move(document), kName)));
 }
 
 Tokenizer train_byte_bpe(std::span<const std::string_view> texts,
@@ -134,8 +134,7 @@ Tokenizer train_wordpiece(std::span<const std::string_view> texts,
   training.min_frequency = options.min_frequency;
   training.prefix = "##";
   check_size(options.vocab_size, training.tokens.size() + 1);
-  const Json shape =
-      Json::adopt(text::wordpiece_document(json::object(), options.lowercase), kName);
+  const Json shape = adopt_json(text::wordpiece_document(json::object(), options.lowercase), kName);
   const auto normalizer = text::make_normalizer(shape.at("normalizer"));
   const auto pretokenizer = text::make_pretokenizer(shape.at("pre_tokenizer"), nullptr);
   const std::vector<WordCount> words =

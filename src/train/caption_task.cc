@@ -54,7 +54,7 @@ Task region_task(const TrainOptions& o) {
   add_loaders(task, o, [&](bool own_set, const LoaderOptions& loader) {
     const FeatureData set = own_set ? load_features(o.validation) : data;
     const TokenShard captions = tokenize_all(set.captions, task.tokenizer);
-    captions.check_vocabulary(task.model->vocabulary(), own_set ? o.validation : o.data);
+    captions.check_vocabulary(task.model->vocab_size(), own_set ? o.validation : o.data);
     if (own_set || (o.validation.empty() && task.texts.empty())) {
       keep_texts(task, set.captions);
     }
@@ -64,7 +64,7 @@ Task region_task(const TrainOptions& o) {
 }
 
 Task picture_task(TrainOptions o) {
-  if (is_shapes(o.data) && o.validation.empty() && o.validation_share > 0.0) {
+  if (is_shapes(o.data) && o.validation.empty() && o.validation_fraction > 0.0) {
     o.validation = o.data;  // held-out drawings, which are as cheap as others
   }
   Task task;
@@ -82,7 +82,7 @@ Task picture_task(TrainOptions o) {
   add_loaders(task, o, [&](bool own_set, const LoaderOptions& loader) {
     const ImageData set = own_set ? load_images(o.validation, true) : data;
     const TokenShard captions = tokenize_all(set.captions, task.tokenizer);
-    captions.check_vocabulary(task.model->vocabulary(), own_set ? o.validation : o.data);
+    captions.check_vocabulary(task.model->vocab_size(), own_set ? o.validation : o.data);
     if (own_set || (o.validation.empty() && task.texts.empty())) {
       keep_texts(task, set.captions);
     }
@@ -134,7 +134,7 @@ ImageOptions image_options(const TrainOptions& o, const ImageData& data) {
       }
     };
     three("image_mean", images.mean);
-    three("image_std", images.deviation);
+    three("image_std", images.stddev);
   }
   return images;
 }
@@ -149,7 +149,7 @@ std::string preprocessor_config(const ImageOptions& images) {
   const auto channels = static_cast<size_t>(images.channels);
   for (size_t i = 0; i < channels; ++i) {
     config["image_mean"].push_back(images.mean[i]);
-    config["image_std"].push_back(images.deviation[i]);
+    config["image_std"].push_back(images.stddev[i]);
   }
   return config.dump(2) + "\n";
 }

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "heed/optim.h"
 #include "heed/random.h"
-#include "train/live_line.h"
+#include "train/progress_line.h"
 
 namespace heed {
 namespace {

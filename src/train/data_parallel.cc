@@ -229,7 +229,7 @@ struct DataParallel::State {
       }
     }
     for (Bucket& bucket : buckets) {
-      ranks.start_share(bucket.flat.data<float>(), bucket.chunk);
+      ranks.start_all_gather(bucket.flat.data<float>(), bucket.chunk);
     }
     ranks.finish();
   }

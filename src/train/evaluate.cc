@@ -50,7 +50,7 @@ std::vector<std::string> generate_rows(const Model& model, const Task& task,
                                        const TrainOptions& options, const Batch& batch,
                                        int64_t rows) {
   std::vector<std::vector<int32_t>> written(static_cast<size_t>(rows));
-  const std::vector<int64_t> end = generation_ids(model).end;
+  const std::vector<int64_t> end = generation_tokens(model).end;
   Scheduler scheduler(model, kDecodeTogether);
   for (int64_t row = 0; row < rows; ++row) {
     const Batch one = batch_rows(batch, row, row + 1);
@@ -62,9 +62,9 @@ std::vector<std::string> generate_rows(const Model& model, const Task& task,
     // A model that has learned nothing yet would otherwise write to the end of its context.
     const int64_t longest = 2 * one.labels.size(1) + 8;
     request.max_tokens = std::max<int64_t>(
-        1, model.context() > 0 ? std::min(longest, model.context() - 1) : longest);
+        1, model.context_length() > 0 ? std::min(longest, model.context_length() - 1) : longest);
     std::vector<int32_t>& ids = written[static_cast<size_t>(row)];
-    request.on_token = [&ids](const Choice& choice) {
+    request.on_token = [&ids](const SampledToken& choice) {
       ids.push_back(static_cast<int32_t>(choice.id));
       return true;
     };
@@ -151,9 +151,9 @@ TrainSample continuation(const Model& model, const Task& task, uint64_t seed) {
   request.sampling.temperature = 0.8;
   request.sampling.seed = seed;
   request.max_tokens = kTokens;
-  request.end = generation_ids(model).end;
+  request.end = generation_tokens(model).end;
   std::vector<int32_t> written;
-  request.on_token = [&written](const Choice& choice) {
+  request.on_token = [&written](const SampledToken& choice) {
     written.push_back(static_cast<int32_t>(choice.id));
     return true;
   };

@@ -124,10 +124,10 @@ MemoryPlan plan_memory(const Task& task, const TrainOptions& options) {
   double kept = kept_by(*task.model, largest, options);
   if (options.recompute) {
     // One block at a time is computed again, and its gradients take about as much once more.
-    task.model->set_recompute(false);
+    task.model->set_gradient_checkpointing(false);
     const double whole = kept_by(*task.model, largest, options);
-    task.model->set_recompute(true);
-    kept += 2.0 * whole / static_cast<double>(std::max<int64_t>(task.model->layers(), 1));
+    task.model->set_gradient_checkpointing(true);
+    kept += 2.0 * whole / static_cast<double>(std::max<int64_t>(task.model->num_layers(), 1));
   }
   plan.activations = static_cast<int64_t>(kept * (1.0 + kWorking));
   plan.peak = peak_of(plan, plan.activations, plan.rows < options.batch);

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "heed/optim.h"
 #include "heed/train.h"
 #include "io/toml.h"
 
@@ -16,7 +17,7 @@ void each_option(Options& o, Fn&& fn) {
   fn("data", o.data);
   fn("out", o.out);
   fn("validation", o.validation);
-  fn("validation_share", o.validation_share);
+  fn("validation_fraction", o.validation_fraction);
   fn("arch", o.arch);
   fn("tokenizer", o.tokenizer);
   fn("from", o.from);
@@ -83,18 +84,13 @@ void check_range(const char* name, T value, T low, T high) {
   }
 }
 
-void check_choice(const char* name, const std::string& value,
-                  std::initializer_list<std::string_view> choices) {
-  if (std::find(choices.begin(), choices.end(), value) == choices.end()) {
-    fail(ErrorKind::usage, name, "'{}' is not one of {}", value, fmt::join(choices, ", "));
-  }
-}
-
 }  // namespace
 
 void check_train_options(const TrainOptions& o) {
-  check_choice("--schedule", o.schedule, {"cosine", "linear", "constant", "inverse-sqrt"});
-  check_choice("--precision", o.precision, {"f32", "bf16", "f16"});
+  schedule_from_name(o.schedule);
+  if (o.precision != "f32" && o.precision != "bf16" && o.precision != "f16") {
+    fail(ErrorKind::usage, "--precision", "'{}' is not one of f32, bf16, f16", o.precision);
+  }
   struct Whole {
     const char* name;
     int64_t value, low;
@@ -126,9 +122,9 @@ void check_train_options(const TrainOptions& o) {
   check_range("--clip", o.clip, 0.0, kLargest);
   check_range("--label-smoothing", o.label_smoothing, 0.0, 1.0);
   check_range("--ema", o.ema, 0.0, 0.999999);
-  if (!(o.validation_share >= 0.0 && o.validation_share < 1.0)) {
+  if (!(o.validation_fraction >= 0.0 && o.validation_fraction < 1.0)) {
     fail(ErrorKind::usage, "--validation-share", "{} is no share of 0 to below 1",
-         o.validation_share);
+         o.validation_fraction);
   }
   if (o.from.empty() && o.arch != "heed-rnn-seq2seq" && o.width % o.heads != 0) {
     fail(ErrorKind::usage, "--width", "{} is no multiple of --heads {}", o.width, o.heads);

@@ -94,7 +94,7 @@ void broadcast_tensors(Communicator& ranks, TensorMap& tensors) {
     const Json one = described[i];
     const std::string name = one.string("name");
     Tensor tensor;
-    if (ranks.leads()) {
+    if (ranks.is_root()) {
       tensor = tensors.find(name)->second.contiguous();
     } else {
       Shape shape;
@@ -113,7 +113,7 @@ void broadcast_tensors(Communicator& ranks, TensorMap& tensors) {
 void abort_all(Communicator& ranks, const std::exception& error) {
   // What all ranks stumble over is said once, by rank 0.
   constexpr auto kLeadSpeaksFirst = std::chrono::milliseconds(500);
-  if (!ranks.leads()) {
+  if (!ranks.is_root()) {
     std::this_thread::sleep_for(kLeadSpeaksFirst);
   }
   const auto* known = dynamic_cast<const Error*>(&error);

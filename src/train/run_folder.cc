@@ -15,6 +15,7 @@
 #include "heed/io.h"
 #include "io/json.h"
 #include "io/json_writer.h"
+#include "ops/common.h"
 
 namespace heed {
 namespace {
@@ -143,13 +144,7 @@ RunState read_state(const fs::path& folder) {
 
 /// A finite gradient may still take the weights to infinity: such weights are never kept.
 void check_finite(const Parameter& parameter, int64_t step) {
-  const Tensor numbers = parameter.tensor.detach().to(DType::f32).contiguous();
-  const float* values = numbers.data<float>();
-  float zero = 0.0F;
-  for (int64_t i = 0; i < numbers.numel(); ++i) {
-    zero += values[i] * 0.0F;  // NaN where a value is not finite
-  }
-  check(zero == 0.0F, "train",
+  check(all_finite(parameter.tensor.detach()), "train",
         "'{}' is not finite after step {}, which was not saved; try a lower --lr", parameter.name,
         step);
 }

@@ -4,7 +4,7 @@
 
 #include "train/evaluate.h"
 #include "train/event_file.h"
-#include "train/live_line.h"
+#include "train/progress_line.h"
 #include "train/run_folder.h"
 
 namespace heed {
@@ -27,7 +27,7 @@ class RunLog {
  private:
   const RunFolder& folder_;
   bool quiet_;
-  LiveLine line_;
+  ProgressLine line_;
   std::unique_ptr<EventFile> events_;
   double validation_ = 0.0;
 };

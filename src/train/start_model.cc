@@ -69,7 +69,7 @@ std::unique_ptr<Model> start_model(const TrainOptions& o, const Config& config, 
   std::unique_ptr<Model> model = o.from.empty() ? create_model(config.dump(), o.seed)
                                  : new_head     ? with_new_head(o, config)
                                                 : load_model(o.from, {.trainable = true});
-  model->set_recompute(o.recompute);
+  model->set_gradient_checkpointing(o.recompute);
   return model;
 }
 

@@ -42,7 +42,7 @@ Task language_task(const TrainOptions& o, bool masked) {
   }
   add_loaders(task, o, [&](bool own_set, const LoaderOptions& loader) {
     const TokenShard text = load_text(own_set ? o.validation : o.data, task.tokenizer);
-    text.check_vocabulary(task.model->vocabulary(), own_set ? o.validation : o.data);
+    text.check_vocabulary(task.model->vocab_size(), own_set ? o.validation : o.data);
     return masked ? make_mlm_loader(text, loader.max_length, masking, loader)
                   : make_lm_loader(text, loader.max_length, loader);
   });
@@ -71,8 +71,8 @@ Task translate_task(const TrainOptions& o) {
   add_loaders(task, o, [&](bool own_set, const LoaderOptions& loader) {
     const std::string& data = own_set ? o.validation : o.data;
     const PairData set = load_pairs(data, task.tokenizer, task.tokenizer);
-    set.source.check_vocabulary(task.model->vocabulary(), data);
-    set.target.check_vocabulary(task.model->vocabulary(), data);
+    set.source.check_vocabulary(task.model->vocab_size(), data);
+    set.target.check_vocabulary(task.model->vocab_size(), data);
     return make_pair_loader(set, tokens, loader);
   });
   if (task.validation) {
@@ -99,7 +99,7 @@ Task classify_task(const TrainOptions& o) {
   task.model = start_model(o, config, true);
   check_data(task.model->kind() == ModelKind::encoder, o.from, "a {} does not do task classify",
              task.model->model_type());
-  data.text.check_vocabulary(task.model->vocabulary(), o.data);
+  data.text.check_vocabulary(task.model->vocab_size(), o.data);
   add_loaders(task, o, [&](bool own_set, const LoaderOptions& loader) {
     return make_class_loader(
         own_set ? load_labelled(o.validation, task.tokenizer, data.labels) : data,
@@ -130,7 +130,7 @@ Task image_task(const TrainOptions& o) {
   return task;
 }
 
-/// Mean and standard deviation (1 where all numbers are the same).
+/// Mean and standard stddev (1 where all numbers are the same).
 std::pair<double, double> mean_and_scale(const Tensor& numbers) {
   const std::vector<double> values = numbers.to_doubles();
   double sum = 0.0, squares = 0.0;
@@ -141,8 +141,8 @@ std::pair<double, double> mean_and_scale(const Tensor& numbers) {
   for (const double value : values) {
     squares += (value - sum / count) * (value - sum / count);
   }
-  const double deviation = std::sqrt(squares / count);
-  return {sum / count, deviation > 0.0 ? deviation : 1.0};
+  const double stddev = std::sqrt(squares / count);
+  return {sum / count, stddev > 0.0 ? stddev : 1.0};
 }
 
 Task regress_task(TrainOptions o) {
@@ -150,7 +150,7 @@ Task regress_task(TrainOptions o) {
   task.judge = Judge::numbers;
   const NumberData data = load_numbers(o.data);
   if (data.input.size(0) < 2) {
-    o.validation_share = 0.0;  // the tutorial's one example: nothing can be held out
+    o.validation_fraction = 0.0;  // the tutorial's one example: nothing can be held out
   }
   o.batch = std::min(o.batch, data.input.size(0));  // no example twice in a step
   Config config = stack_config(o, chosen_arch(o, {"heed-regressor"}), 1);
@@ -196,14 +196,15 @@ LoaderOptions loader_options(const TrainOptions& o, const Model& model, bool val
   LoaderOptions options;
   options.batch = o.batch;
   options.seed = o.seed;
-  options.max_length = model.context() > 0 ? std::min(o.context, model.context()) : o.context;
+  options.max_length =
+      model.context_length() > 0 ? std::min(o.context, model.context_length()) : o.context;
   options.shuffle = !validation;
   if (!validation) {  // validation batches are shared out whole
     options.rank = world().rank();
     options.ranks = world().size();
   }
-  if (o.validation.empty() && o.validation_share > 0.0) {
-    options.validation = o.validation_share;
+  if (o.validation.empty() && o.validation_fraction > 0.0) {
+    options.validation = o.validation_fraction;
     options.part = validation ? Part::validation : Part::train;
   }
   return options;

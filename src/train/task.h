@@ -71,7 +71,7 @@ void add_loaders(Task& task, const TrainOptions& o, const Make& make) {
     }
   };
   task.train = named(false, false);
-  if (!o.validation.empty() || o.validation_share > 0.0) {
+  if (!o.validation.empty() || o.validation_fraction > 0.0) {
     task.validation = named(!o.validation.empty(), true);
   }
 }

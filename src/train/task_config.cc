@@ -70,7 +70,7 @@ SequenceTokens sequence_tokens(const Tokenizer& t) {
 SequenceTokens sequence_tokens(const Tokenizer& tokenizer, const Model& model) {
   SequenceTokens tokens = sequence_tokens(tokenizer);
   const Json config = Json::parse(model.config(), "config.json");
-  const int64_t most = std::max<int64_t>(model.vocabulary(), 1) - 1;
+  const int64_t most = std::max<int64_t>(model.vocab_size(), 1) - 1;
   auto take = [&](const char* key, int32_t& id) {
     const auto found = config.find(key);
     if (found && found->is_integer()) {

@@ -7,15 +7,14 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/samples.h"
 #include "heed/optim.h"
 #include "heed/train.h"
 #include "train/data_parallel.h"
 #include "train/ema.h"
 #include "train/evaluate.h"
-#include "train/lasting_options.h"
 #include "train/memory_plan.h"
 #include "train/ranks.h"
+#include "train/resume_options.h"
 #include "train/run_folder.h"
 #include "train/run_log.h"
 #include "train/snapshot.h"
@@ -94,13 +93,13 @@ class Trainer {
   Trainer(const TrainOptions& options, Communicator& ranks)
       : options_(options),
         ranks_(ranks),
-        folder_(options.out, options.resume, ranks.leads()),
+        folder_(options.out, options.resume, ranks.is_root()),
         task_(make_task_together(ranks, options)),
         parameters_(trainable(*task_.model, options.freeze)),
         parallel_(ranks, parameters_, options.shard_optimizer),
         optimizer_(parallel_.groups(options.weight_decay), {.lr = options.lr, .beta2 = 0.98}),
         ema_(parameters_, options.ema),
-        log_(folder_, options.quiet || !ranks.leads()),
+        log_(folder_, options.quiet || !ranks.is_root()),
         activations_(dtype_from_name(options.precision)) {
     check_same_data(ranks, task_, options);
     state_.loss_scale = LossScale::for_type(activations_);
@@ -256,10 +255,11 @@ class Trainer {
       // neither micro-batches nor the number of ranks change what a step computes.
       const double share =
           static_cast<double>(part.targets) / static_cast<double>(batch.global_targets);
-      const SampleScope samples(first + begin, part.rows);
       set_random_state({options_.seed, static_cast<uint64_t>(state_.step) << kStepStreams});
       const ActivationScope precision(activations_);
-      const Tensor loss = task_.model->forward(to_input(part, options_, true)).loss;
+      ModelInput input = to_input(part, options_, true);
+      input.first_example = first + begin;
+      const Tensor loss = task_.model->forward(input).loss;
       part_loss += loss.item() * share;
       if (begin + micro >= batch.rows) {
         parallel_.last_pass();

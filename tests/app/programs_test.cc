@@ -29,7 +29,7 @@ struct Ran {
 
 /// heed with these words of a shell's line.
 Ran heed(const std::string& arguments) {
-  FILE* pipe = popen(fmt::format("{} {} 2>&1", program().native(), arguments).c_str(), "r");
+  FILE* pipe = popen(fmt::format("'{}' {} 2>&1", program().native(), arguments).c_str(), "r");
   Ran ran;
   std::array<char, 4096> buffer{};
   for (size_t n = 0; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
@@ -154,7 +154,7 @@ std::vector<Hypothesis> captions(const Model& model, const Tensor& features, int
   Request request;
   request.encoder.features = unsqueeze(features, 0);
   request.max_tokens = 6;
-  request.end = generation_ids(model).end;
+  request.end = generation_tokens(model).end;
   return beam_search(model, request, {.beams = beams, .n_best = beams, .max_tokens = 6});
 }
 

@@ -13,7 +13,7 @@ namespace {
 TEST(Communicator, OneProcessIsARankOfOne) {
   Communicator& ranks = world();
   EXPECT_EQ(ranks.size(), 1);
-  EXPECT_TRUE(ranks.leads());
+  EXPECT_TRUE(ranks.is_root());
   EXPECT_EQ(ranks.gather("abc"), std::vector<std::string>{"abc"});
   EXPECT_EQ(ranks.broadcast(std::string("text")), "text");
   EXPECT_EQ(ranks.sum({1.5, -2.0}), (std::vector<double>{1.5, -2.0}));
@@ -40,7 +40,7 @@ class Pair final : public Communicator {
   }
   void broadcast(void*, size_t) override {}
   void start_sum(float*, int64_t, bool) override {}
-  void start_share(float*, int64_t) override {}
+  void start_all_gather(float*, int64_t) override {}
   void finish() override {}
   double take_busy_seconds() override { return 0.0; }
   [[noreturn]] void abort(int code) override { std::exit(code); }

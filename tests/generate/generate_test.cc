@@ -28,13 +28,13 @@ Request request_for(const Model& model, const std::vector<int64_t>& ids, int64_t
     request.encoder.input_ids = Tensor::from(ids, {1, static_cast<int64_t>(ids.size())});
   }
   request.max_tokens = max_tokens;
-  request.end = generation_ids(model).end;
+  request.end = generation_tokens(model).end;
   return request;
 }
 
 std::vector<int64_t> run_alone(const Model& model, Request request) {
   std::vector<int64_t> ids;
-  request.on_token = [&](const Choice& choice) {
+  request.on_token = [&](const SampledToken& choice) {
     ids.push_back(choice.id);
     return true;
   };
@@ -127,9 +127,9 @@ std::vector<Request> random_requests(const Model& model, int count, uint64_t sho
 
 /// Requests that join at random steps get, bit for bit, what they get alone.
 void expect_company_changes_nothing(const Model& model, const std::vector<Request>& requests) {
-  std::vector<std::vector<Choice>> alone(requests.size());
-  const auto into = [](std::vector<Choice>& choices, Request request) {
-    request.on_token = [&choices](const Choice& c) {
+  std::vector<std::vector<SampledToken>> alone(requests.size());
+  const auto into = [](std::vector<SampledToken>& choices, Request request) {
+    request.on_token = [&choices](const SampledToken& c) {
       choices.push_back(c);
       return true;
     };
@@ -143,7 +143,7 @@ void expect_company_changes_nothing(const Model& model, const std::vector<Reques
   Random random(12);
   for (const int threads : {1, 3}) {
     set_thread_count(threads);
-    std::vector<std::vector<Choice>> together(requests.size());
+    std::vector<std::vector<SampledToken>> together(requests.size());
     Scheduler scheduler(model, 7);
     for (size_t next = 0; next < requests.size();) {
       for (uint64_t n = random.below(3); n > 0 && next < requests.size(); --n, ++next) {
@@ -239,10 +239,10 @@ TEST(Window, MemoryIsTheWindowsHoweverLongTheSequence) {
 TEST(Cache, StepByStepLogitsEqualTheFullPass) {
   for (const char* name : {"gpt2_lm", "llama_gqa", "mistral_window"}) {
     const auto model = load_model(golden(std::string("models/") + name));
-    const Tensor ids = random_indices({9}, model->vocabulary(), 3);
+    const Tensor ids = random_indices({9}, model->vocab_size(), 3);
     ModelInput input;
     input.input_ids = reshape(ids, {1, 9});
-    const Tensor full = reshape(model->forward(input).logits, {9, model->vocabulary()});
+    const Tensor full = reshape(model->forward(input).logits, {9, model->vocab_size()});
     SequenceCache cache = model->new_cache(9);
     for (int64_t i = 0; i < 9; ++i) {
       expect_close(feed(*model, ids, i, i + 1, cache), slice(full, 0, i, i + 1).contiguous(),
@@ -256,7 +256,7 @@ TEST(Sampling, FiltersKeepWhatTheySay) {
   auto seen = [&](const Sampling& sampling) {
     std::vector<int> counts(5, 0);
     for (uint64_t step = 0; step < 2000; ++step) {
-      ++counts[static_cast<size_t>(choose_token(logits.data(), 5, sampling, 0, step, {}).id)];
+      ++counts[static_cast<size_t>(sample_token(logits.data(), 5, sampling, 0, step, {}).id)];
     }
     return counts;
   };
@@ -275,7 +275,7 @@ TEST(Sampling, FiltersKeepWhatTheySay) {
   EXPECT_EQ(seen(sampling)[0] + seen(sampling)[3] + seen(sampling)[4], 0);
   Sampling greedy;
   greedy.repetition_penalty = 2.0;
-  EXPECT_EQ(choose_token(logits.data(), 5, greedy, 0, 0, {1}).id, 2);
+  EXPECT_EQ(sample_token(logits.data(), 5, greedy, 0, 0, {1}).id, 2);
 }
 
 TEST(Sampling, NonsenseIsRefused) {
@@ -312,22 +312,22 @@ class Folder {
 TEST(GenerationRules, IdsOutsideTheVocabularyEndNothing) {
   Folder folder("gpt2");
   folder.config["eos_token_id"] = folder.config["bos_token_id"] = 50256;
-  EXPECT_TRUE(generation_ids(*folder.load()).end.empty());
+  EXPECT_TRUE(generation_tokens(*folder.load()).end.empty());
   folder.config["eos_token_id"] = {3, 50256};
-  EXPECT_EQ(generation_ids(*folder.load()).end, std::vector<int64_t>{3});
+  EXPECT_EQ(generation_tokens(*folder.load()).end, std::vector<int64_t>{3});
 }
 
 TEST(GenerationRules, GenerationConfigGoesBeforeTheConfiguration) {
   Folder folder("marian");
   folder.config["eos_token_id"] = 1;
   folder.config["forced_eos_token_id"] = 2;
-  EXPECT_EQ(generation_ids(*folder.load()).forced_end, 2);
+  EXPECT_EQ(generation_tokens(*folder.load()).forced_eos_token_id, 2);
   folder.generation = {{"eos_token_id", {3, 4}}, {"bad_words_ids", {{5}, {6, 7}}}};
   const auto model = folder.load();
-  const GenerationIds ids = generation_ids(*model);
+  const GenerationTokens ids = generation_tokens(*model);
   EXPECT_EQ(ids.end, (std::vector<int64_t>{3, 4}));
   EXPECT_EQ(ids.never, std::vector<int64_t>{5});
-  EXPECT_EQ(ids.forced_end, -1);
+  EXPECT_EQ(ids.forced_eos_token_id, -1);
   // It goes along with the model, and is no part of config.json.
   const TemporaryFolder saved;
   save_model(*model, saved.path());
@@ -347,7 +347,7 @@ TEST(GenerationRules, ForcedEndAndForbiddenTokensAreFollowed) {
   folder.generation = {{"forced_eos_token_id", other}, {"bad_words_ids", {{plain[0]}}}};
   const auto model = folder.load();
   Request request = request_for(*model, input, 4);
-  follow_generation_ids(*model, request);
+  apply_generation_tokens(*model, request);
   const std::vector<int64_t> greedy = run_alone(*model, request);
   EXPECT_EQ(greedy.back(), other);
   EXPECT_EQ(std::count(greedy.begin(), greedy.end() - 1, plain[0]), 0);

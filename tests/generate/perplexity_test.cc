@@ -18,14 +18,14 @@ double surprise(const Model& model, const std::vector<int64_t>& ids, int64_t beg
   input.input_ids =
       Tensor::from(std::vector<int64_t>(ids.begin() + begin, ids.begin() + at), {1, at - begin});
   const Tensor logits = log_softmax(model.forward(input).logits, -1);
-  return -logits.to_doubles()[static_cast<size_t>((at - begin - 1) * model.vocabulary() +
+  return -logits.to_doubles()[static_cast<size_t>((at - begin - 1) * model.vocab_size() +
                                                   ids[static_cast<size_t>(at)])];
 }
 
 TEST(PerplexityOfText, EveryTokenCountsOnceWithTheWindowBeforeIt) {
   const auto model = load_model(golden("generation/gpt2"));
   const std::vector<int64_t> ids =
-      random_indices({23}, model->vocabulary(), 7).to_vector<int64_t>();
+      random_indices({23}, model->vocab_size(), 7).to_vector<int64_t>();
   for (const auto& [context, stride] : {std::pair{8, 4}, std::pair{8, 7}, std::pair{5, 1}}) {
     double sum = 0.0;
     int64_t done = 1;
@@ -46,7 +46,7 @@ TEST(PerplexityOfText, RefusesWhatMakesNoSense) {
   const std::vector<int64_t> ids{1, 2, 3};
   EXPECT_THROW(perplexity(*model, {1}), Error);
   EXPECT_THROW(perplexity(*model, ids, 1), Error);
-  EXPECT_THROW(perplexity(*model, ids, model->context() + 1), Error);
+  EXPECT_THROW(perplexity(*model, ids, model->context_length() + 1), Error);
   EXPECT_THROW(perplexity(*model, ids, 4, 4), Error);
   EXPECT_THROW(perplexity(*load_model(golden("generation/t5")), ids), Error);
 }

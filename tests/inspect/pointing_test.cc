@@ -20,8 +20,8 @@ TEST(Pointing, RanksTheHeadThatPoints) {
   for (int64_t i = 0; i < 3; ++i) {
     Recorder recorder;
     {
-      const Place place("blocks", 0);
-      const Place inner("attn");
+      const HookScope hook_scope("blocks", 0);
+      const HookScope inner("attn");
       attend();
     }
     score.add(recorder, 1, i == 2 ? 3 : 2);

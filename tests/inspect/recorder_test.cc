@@ -105,7 +105,7 @@ TEST(Recorder, KeepsOnlyWhatIsAskedFor) {
   model->forward(short_input());
   ASSERT_EQ(recorder.attentions().size(), 1U);
   EXPECT_EQ(recorder.attentions()[0].place.name, "blocks.1.attn");
-  EXPECT_EQ(recorder.activations().size(), static_cast<size_t>(model->layers()) + 1);
+  EXPECT_EQ(recorder.activations().size(), static_cast<size_t>(model->num_layers()) + 1);
   EXPECT_EQ(recorder.activations().count("blocks.0.attn.hook_q"), 1U);
   EXPECT_THROW(recorder.at("self", 0), Error);
   EXPECT_THROW(recorder.at("cross", 1), Error);
@@ -175,7 +175,7 @@ TEST(Recorder, MutesHeads) {
   const auto model = golden_model("gpt2_lm");
   const Tensor before = model->forward(short_input()).logits;
   RecorderOptions options;
-  for (int64_t head = 0; head < model->heads(); ++head) {
+  for (int64_t head = 0; head < model->num_heads(); ++head) {
     options.heads.push_back({0, head, 0.0, ""});
   }
   options.activations = {"blocks.0.attn.hook_z"};
@@ -259,7 +259,7 @@ TEST(HeadTable, HasALineForEveryHead) {
   Recorder recorder;
   model->forward(short_input());
   const std::vector<HeadSummary> table = head_table(recorder);
-  ASSERT_EQ(table.size(), static_cast<size_t>(model->layers() * model->heads()));
+  ASSERT_EQ(table.size(), static_cast<size_t>(model->num_layers() * model->num_heads()));
   for (const HeadSummary& head : table) {
     EXPECT_GE(head.patterns.entropy, 0.0);
     EXPECT_FALSE(head.pattern.empty());

@@ -12,12 +12,12 @@ constexpr Tolerance kStep{1e-5, 1e-5};
 Tensor step_by_step(const Model& model, const ModelInput& input, const Tensor& ids) {
   const int64_t batch = ids.size(0);
   const int64_t length = ids.size(1);
-  Memory memory;
+  EncoderOutput memory;
   Pass pass;
   if (model.kind() != ModelKind::decoder) {
     memory = model.encode(input);
-    pass.memory = &memory.rows;
-    pass.memory_layout = &memory.layout;
+    pass.encoder_hidden_states = &memory.rows;
+    pass.encoder_layout = &memory.layout;
   }
   std::vector<SequenceCache> caches;
   for (int64_t b = 0; b < batch; ++b) {
@@ -51,7 +51,7 @@ Tensor step_by_step(const Model& model, const ModelInput& input, const Tensor& i
     pass.layout = Layout::ragged(lengths);
     const Tensor hidden =
         model.decode(Tensor::from(tokens, {static_cast<int64_t>(tokens.size())}), pass);
-    pass.memory = nullptr;
+    pass.encoder_hidden_states = nullptr;
     const Tensor logits = model.logits(hidden);
     for (size_t i = 0; i < active.size(); ++i) {
       const auto b = static_cast<size_t>(active[i]);
@@ -136,11 +136,11 @@ TEST(DecodeOne, ACopiedCacheGoesItsOwnWay) {
     const Case given = load_case(name);
     ModelInput one;
     one.input_ids = row_of(given.input.input_ids, 0, 0);
-    const Memory memory = given.model->encode(one);
+    const EncoderOutput memory = given.model->encode(one);
     SequenceCache cache = given.model->new_cache(8);
     Pass pass;
-    pass.memory = &memory.rows;
-    pass.memory_layout = &memory.layout;
+    pass.encoder_hidden_states = &memory.rows;
+    pass.encoder_layout = &memory.layout;
     auto feed = [&](SequenceCache& into, int64_t id) {
       pass.layout = Layout::ragged({1});
       pass.caches = {&into};

@@ -33,7 +33,7 @@ TEST_P(GgufModel, FolderToGgufToFolderKeepsEveryBit) {
   const TemporaryFolder out;
   write_gguf(*model, out / "model.gguf", DType::f32);
   const auto read = load_model(out / "model.gguf");
-  const Tensor ids = random_indices({2, 7}, model->vocabulary(), 5);
+  const Tensor ids = random_indices({2, 7}, model->vocab_size(), 5);
   expect_same_bits(results(*read, ids), results(*model, ids), "results");
   save_model(*read, out / "folder");
   const TensorMap before = load_safetensors(folder / "model.safetensors");
@@ -51,7 +51,7 @@ TEST_P(GgufModel, TrainsFromGguf) {
   const TemporaryFolder out;
   write_gguf(*model, out / "model.gguf", DType::f32);
   const auto read = load_model(out / "model.gguf", {.trainable = true});
-  const Tensor ids = random_indices({1, 5}, model->vocabulary(), 5);
+  const Tensor ids = random_indices({1, 5}, model->vocab_size(), 5);
   backward(sum(results(*read, ids)));
   for (const Parameter& parameter : read->parameters()) {
     EXPECT_TRUE(parameter.tensor.is_contiguous()) << parameter.name;
@@ -88,7 +88,7 @@ TEST_P(Quantised, GivesWhatItsWeightsGive) {
     weights.emplace(parameter.name, dequantize(parameter.tensor).contiguous());
   }
   EXPECT_TRUE(any);
-  const Tensor ids = random_indices({2, 9}, model->vocabulary(), 5);
+  const Tensor ids = random_indices({2, 9}, model->vocab_size(), 5);
   const Tensor actual = results(*read, ids);
   const Tensor expected = results(*build_model(config, weights, "weights"), ids);
   if (is_quantized(type)) {

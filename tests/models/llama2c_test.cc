@@ -73,8 +73,8 @@ class Llama2cFaults : public testing::Test {
 
 TEST_F(Llama2cFaults, TheFileItselfIsGood) {
   const auto model = load_model(write(floats_));
-  EXPECT_EQ(model->layers(), 2);
-  EXPECT_EQ(model->vocabulary(), 11);
+  EXPECT_EQ(model->num_layers(), 2);
+  EXPECT_EQ(model->vocab_size(), 11);
 }
 
 TEST_F(Llama2cFaults, CutOrTooLong) {

@@ -134,7 +134,7 @@ TEST_P(OwnModel, RecomputesTheSameGradients) {
   std::vector<Tensor> expected;
   for (const bool recompute : {false, true}) {
     const auto model = create_model(GetParam().config, 7);
-    model->set_recompute(recompute);
+    model->set_gradient_checkpointing(recompute);
     backward(model->forward(GetParam().input).loss);
     size_t index = 0;
     for (const Parameter& parameter : model->parameters()) {

@@ -19,7 +19,7 @@ struct Gradients {
 
 Gradients gradients(const char* name, DType activations, bool recompute) {
   Case given = load_case(name, true);
-  given.model->set_recompute(recompute);
+  given.model->set_gradient_checkpointing(recompute);
   manual_seed(11);
   Gradients result;
   {

@@ -14,7 +14,7 @@ TEST_P(Recompute, GivesTheSameGradients) {
   for (const bool recompute : {false, true}) {
     Case given = load_case(GetParam(), true);
     given.input.training = true;
-    given.model->set_recompute(recompute);
+    given.model->set_gradient_checkpointing(recompute);
     manual_seed(11);
     backward(given.model->forward(given.input).loss);
     size_t index = 0;

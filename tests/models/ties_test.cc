@@ -162,7 +162,7 @@ TEST(Inputs, WhatADecoderDoesNotReadIsRefused) {
 
 TEST(VitFiles, ThePoolerHasItsOwnActivation) {
   Parts parts("vit_base");
-  const int64_t width = parts.given.model->width();
+  const int64_t width = parts.given.model->hidden_size();
   parts.tensors.emplace("pooler.dense.weight", random_normal({5, width}, DType::f32, 1));
   parts.tensors.emplace("pooler.dense.bias", random_normal({5}, DType::f32, 2));
   parts.config["pooler_output_size"] = 5;

@@ -49,7 +49,7 @@ TEST(HeadLayers, AListOfHeadsEqualsTheFusedLayer) {
 TEST(HeadLayers, SingleHeadFollowsTheFormula) {
   SingleHeadAttention::Options options;
   options.causal = true;
-  options.head_width = 5;
+  options.head_dim = 5;
   const Scope scope = Scope::fresh(3);
   const SingleHeadAttention layer(scope, 8, options);
   const Tensor x = random_normal({2, 6, 8}, DType::f32, 1);
@@ -100,7 +100,7 @@ TEST(SparseLayers, LongformerFromHiddenStates) {
 TEST(SparseLayers, BigBirdFromHiddenStates) {
   const TensorMap golden = golden_tensors("bigbird_hf_eval");
   BigBirdSelfAttention::Options options;
-  options.heads = 3;
+  options.num_heads = 3;
   options.block_size = 4;
   options.random_blocks = 2;
   options.hf_compat = true;
@@ -129,7 +129,7 @@ TEST(SwinLayer, IsHuggingFaces) {
                                                    {"swin_layer_shift2_7x6", 7, 6, 2}}) {
     const TensorMap golden = golden_tensors(name);
     SwinLayer::Options options;
-    options.heads = 3;
+    options.num_heads = 3;
     options.window = 4;
     options.shift = shift;
     options.mlp_ratio = 2.0;

@@ -76,17 +76,17 @@ std::map<std::string, Tensor> run_onnx(OnnxCall call) {
   options.softcap = call.number("softcap", 0);
   if (call.mask.defined()) {
     const Tensor mask = to_length(call.mask, call.k.size(2));
-    (is_floating(mask.dtype()) ? options.bias : options.keep) = mask;
+    (is_floating(mask.dtype()) ? options.bias : options.mask) = mask;
   }
   if (call.number("is_causal", 0) != 0 && !call.nonpad.defined()) {
     options.position = Causal{past};
   }
   if (call.nonpad.defined()) {
     const Tensor keep = nonpad_mask(call, call.q.size(0), call.q.size(2), call.k.size(2));
-    if (options.keep.defined()) {
-      options.keep = (keep.to(DType::f32) * options.keep.to(DType::f32)).to(DType::boolean);
+    if (options.mask.defined()) {
+      options.mask = (keep.to(DType::f32) * options.mask.to(DType::f32)).to(DType::boolean);
     } else {
-      options.keep = keep;
+      options.mask = keep;
     }
   }
   Tensor y = attention(call.q, call.k, call.v, options);

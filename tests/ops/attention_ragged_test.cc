@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include "base/samples.h"
 #include "heed/attention.h"
 #include "heed/error.h"
 #include "heed/ops.h"
@@ -17,7 +16,7 @@ struct Ragged {
   std::vector<int64_t> queries;
   std::vector<int64_t> keys;
   int64_t heads = 4;
-  int64_t kv_heads = 2;
+  int64_t num_kv_heads = 2;
   int64_t depth = 24;
   int64_t value_depth = 40;
 };
@@ -37,8 +36,8 @@ Rows rows_of(const Ragged& work, DType type) {
   const int64_t n = starts_of(work.queries).back();
   const int64_t m = starts_of(work.keys).back();
   return {random_normal({n, work.heads, work.depth}, type, 1).set_requires_grad(true),
-          random_normal({m, work.kv_heads, work.depth}, type, 2).set_requires_grad(true),
-          random_normal({m, work.kv_heads, work.value_depth}, type, 3).set_requires_grad(true),
+          random_normal({m, work.num_kv_heads, work.depth}, type, 2).set_requires_grad(true),
+          random_normal({m, work.num_kv_heads, work.value_depth}, type, 3).set_requires_grad(true),
           random_normal({n, work.heads, work.value_depth}, type, 4)};
 }
 
@@ -53,7 +52,7 @@ std::vector<Tensor> together(const Ragged& work, DType type, const AttentionOpti
 }
 
 /// The same by attention() for one sequence after the other.
-std::vector<Tensor> one_by_one(const Ragged& work, DType type, const AttentionOptions& options) {
+std::vector<Tensor> one_by_one(const Ragged& work, DType type, AttentionOptions options) {
   const Rows rows = rows_of(work, type);
   const auto heads_first = [](const Tensor& x) { return unsqueeze(transpose(x, 0, 1), 0); };
   const std::vector<Tensor> qs = split(rows.q, work.queries, 0);
@@ -62,7 +61,7 @@ std::vector<Tensor> one_by_one(const Ragged& work, DType type, const AttentionOp
   std::vector<Tensor> parts;
   for (size_t i = 0; i < qs.size(); ++i) {
     manual_seed(5);
-    const OneSample sample(static_cast<int64_t>(i));
+    options.first_example = static_cast<int64_t>(i);
     const Tensor y = attention(heads_first(qs[i]), heads_first(ks[i]), heads_first(vs[i]), options);
     parts.push_back(transpose(squeeze(y, 0), 0, 1));
   }
@@ -120,7 +119,7 @@ TEST(RaggedAttention, RefusesWhatMakesNoSense) {
   EXPECT_THROW(call({0, 5, 3, 7}, {0, 3, 5, 7}, {}), Error);
   EXPECT_THROW(call({}, {}, {}), Error);
   AttentionOptions masked;
-  masked.keep = Tensor::full({1, 1, 7, 7}, 1, DType::u8);
+  masked.mask = Tensor::full({1, 1, 7, 7}, 1, DType::u8);
   EXPECT_THROW(call({0, 3, 7}, {0, 3, 7}, masked), Error);
   EXPECT_THROW(ragged_attention(rows.q, rows.k, Tensor(), std::vector<int64_t>{0, 7},
                                 std::vector<int64_t>{0, 7}),

@@ -16,13 +16,13 @@ using test::random_normal;
 struct Keep : Observer {
   std::map<std::string, AttentionRecord> records;
   std::vector<std::string> seen;
-  bool muted = false;
+  bool ablated = false;
   void attention(const std::string& name, const AttentionRecord& record) override {
     records[name] = record;
   }
   bool wants(const std::string& name) override {
     seen.push_back(name);
-    return muted;
+    return ablated;
   }
   Tensor activation(const std::string&, const Tensor& value) override { return value * 0.0; }
   void adjust(const std::string& name, AttentionOptions& options) override {
@@ -100,8 +100,8 @@ TEST(Observer, NamesPlacesAndAdjustsOptions) {
   options.position = Causal{};
   const auto model = [&] {
     for (int64_t block = 0; block < 2; ++block) {
-      const Place place("blocks", block);
-      const Place here("attn");
+      const HookScope hook_scope("blocks", block);
+      const HookScope here("attn");
       attention(observe("hook_q", x), x, x, options);
     }
   };
@@ -112,8 +112,8 @@ TEST(Observer, NamesPlacesAndAdjustsOptions) {
   ASSERT_EQ(keep.records.size(), 2u);
   EXPECT_EQ(keep.records.at("blocks.0.attn").weights(0, 0).to_doubles()[3], 0.0);
   EXPECT_GT(keep.records.at("blocks.1.attn").weights(0, 0).to_doubles()[3], 0.0);
-  EXPECT_EQ(Place::path("end"), "end");
-  keep.muted = true;
+  EXPECT_EQ(HookScope::path("end"), "end");
+  keep.ablated = true;
   model();
   EXPECT_EQ(keep.records.at("blocks.0.attn").q.to_doubles()[0], 0.0);
   {

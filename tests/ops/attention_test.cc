@@ -28,11 +28,11 @@ Tensor random_keep(const Shape& shape, uint64_t seed) {
 struct Inputs {
   Tensor q, k, v;
 };
-Inputs make_inputs(int64_t batch, int64_t heads, int64_t kv_heads, int64_t queries, int64_t keys,
-                   int64_t depth, int64_t value_depth, DType type = DType::f32) {
+Inputs make_inputs(int64_t batch, int64_t heads, int64_t num_kv_heads, int64_t queries,
+                   int64_t keys, int64_t depth, int64_t value_depth, DType type = DType::f32) {
   return {random_normal({batch, heads, queries, depth}, type, 1),
-          random_normal({batch, kv_heads, keys, depth}, type, 2),
-          random_normal({batch, kv_heads, keys, value_depth}, type, 3)};
+          random_normal({batch, num_kv_heads, keys, depth}, type, 2),
+          random_normal({batch, num_kv_heads, keys, value_depth}, type, 3)};
 }
 
 /// Output and gradients of one kernel.
@@ -70,8 +70,8 @@ std::vector<std::pair<std::string, AttentionOptions>> option_grid(int64_t batch,
   add("bottom-right", [&](auto& o) { o.position = Causal{keys - queries}; });
   add("window", [](auto& o) { o.position = Window{5, 3, 1, 0}; });
   add("window with prefix", [](auto& o) { o.position = Window{3, 0, 0, 2}; });
-  add("keep", [&](auto& o) { o.keep = random_keep({batch, heads, queries, keys}, 4); });
-  add("keep per key", [&](auto& o) { o.keep = random_keep({batch, 1, 1, keys}, 5); });
+  add("mask", [&](auto& o) { o.mask = random_keep({batch, heads, queries, keys}, 4); });
+  add("keep per key", [&](auto& o) { o.mask = random_keep({batch, 1, 1, keys}, 5); });
   add("padding", [&](auto& o) { o.key_padding = random_keep({batch, keys}, 6); });
   add("bias", [&](auto& o) { o.bias = random_normal({batch, heads, queries, keys}, type, 7); });
   add("shared bias", [&](auto& o) { o.bias = random_normal({heads, queries, keys}, type, 8); });
@@ -85,7 +85,7 @@ std::vector<std::pair<std::string, AttentionOptions>> option_grid(int64_t batch,
   });
   add("everything", [&](auto& o) {
     o.position = Window{40, 2, keys - queries, 0};
-    o.keep = random_keep({batch, 1, queries, keys}, 4);
+    o.mask = random_keep({batch, 1, queries, keys}, 4);
     o.key_padding = random_keep({batch, keys}, 6);
     o.bias = random_normal({heads, queries, keys}, type, 8);
     o.softcap = 2.0;
@@ -181,8 +181,8 @@ TEST(Attention, AConstantAddedToScoresChangesNothing) {
 TEST(Attention, ARowWithoutKeysIsZeroAndHasNoGradient) {
   const Inputs inputs = make_inputs(1, 2, 2, 4, 6, 8, 8);
   AttentionOptions options;
-  options.keep = Tensor::full({4, 6}, 1, DType::u8);
-  std::fill_n(options.keep.data<uint8_t>() + 6, 6, uint8_t{0});
+  options.mask = Tensor::full({4, 6}, 1, DType::u8);
+  std::fill_n(options.mask.data<uint8_t>() + 6, 6, uint8_t{0});
   for (const AttentionKernel kernel :
        {AttentionKernel::flash, AttentionKernel::reference, AttentionKernel::chunked}) {
     const auto results = run(inputs, options, kernel);
@@ -204,9 +204,9 @@ TEST(Attention, NanInHiddenKeysDoesNotLeak) {
     if (by_position) {
       options.position = Causal{};  // key 66 is hidden from the rows before it, and only from those
     } else {
-      options.keep = Tensor::full({70, 70}, 1, DType::u8);
+      options.mask = Tensor::full({70, 70}, 1, DType::u8);
       for (int64_t i = 0; i < 66; ++i) {
-        options.keep.data<uint8_t>()[i * 70 + 66] = 0;
+        options.mask.data<uint8_t>()[i * 70 + 66] = 0;
       }
     }
     Inputs poisoned{clean.q, clean.k.clone(), clean.v.clone()};
@@ -405,8 +405,8 @@ TEST(Attention, RefusesWhatMakesNoSense) {
     set(options);
     return options;
   };
-  refuses(x, with([](auto& o) { o.keep = Tensor::full({5, 7}, 1, DType::u8); }), "[5, 7]");
-  refuses(x, with([](auto& o) { o.keep = Tensor::full({5, 6}, 1, DType::i64); }), "bool or u8");
+  refuses(x, with([](auto& o) { o.mask = Tensor::full({5, 7}, 1, DType::u8); }), "[5, 7]");
+  refuses(x, with([](auto& o) { o.mask = Tensor::full({5, 6}, 1, DType::i64); }), "bool or u8");
   refuses(x, with([](auto& o) { o.bias = Tensor::full({3, 5, 6}, 1); }), "[3, 5, 6]");
   refuses(x, with([](auto& o) { o.key_padding = Tensor::full({2, 5}, 1, DType::u8); }), "[2, 5]");
   refuses(x, with([](auto& o) { o.dropout = 1.0; }), "dropout");

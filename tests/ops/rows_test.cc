@@ -56,7 +56,7 @@ TEST(Norm, Gradients) {
 
 TEST(Norm, MatchesTheFormulaForWideAndShiftedRows) {
   for (const int64_t n : {1, 5, 64, 771}) {
-    // A mean of 1,000 with a deviation of 1: the variance must not come from E[x²] - E[x]².
+    // A mean of 1,000 with a stddev of 1: the variance must not come from E[x²] - E[x]².
     const Tensor x = add(random_normal({6, n}, DType::f64), 1000.0).to(DType::f32);
     const Tensor w = random_normal({n}, DType::f32, 2);
     const Tensor b = random_normal({n}, DType::f32, 3);
@@ -65,7 +65,7 @@ TEST(Norm, MatchesTheFormulaForWideAndShiftedRows) {
     const Tensor variance = mean(mul(centred, centred), -1, true);
     const Tensor z = div(centred, sqrt(add(variance, 1e-5)));
     const Tensor expected = add(mul(z, w.to(DType::f64)), b.to(DType::f64));
-    // The mean of n numbers of about 1,000, seen in units of the deviation.
+    // The mean of n numbers of about 1,000, seen in units of the stddev.
     const Tolerance of_mean{0.0, reduction(1000.0, static_cast<double>(n), DType::f32)};
     expect_close(layer_norm(x, w, b, 1e-5), expected, of_mean, "layer_norm");
     const Tensor squares = mean(mul(wide, wide), -1, true);

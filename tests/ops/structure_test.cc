@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "base/samples.h"
 #include "heed/attention.h"
 #include "heed/error.h"
 #include "heed/ops.h"
@@ -139,12 +138,11 @@ TEST(Dropout, TheMaskIsPhiloxByPositionForEveryType) {
   }
 }
 
-TEST(Dropout, AnExampleGetsTheSameMaskInAnyCompany) {
+TEST(Dropout, AnExampleMaskDoesNotDependOnItsBatch) {
   const Tensor x = Tensor::full({6, 5, 3}, 1.0);
   const auto masked = [&](int64_t first, int64_t count) {
     manual_seed(9);
-    const SampleScope samples(first, count);
-    return dropout(slice(x, 0, first, first + count), 0.5, true).to_doubles();
+    return dropout(slice(x, 0, first, first + count), 0.5, true, {first, count, {}}).to_doubles();
   };
   const std::vector<double> whole = masked(0, 6);
   std::vector<double> parts = masked(0, 2);
@@ -157,9 +155,8 @@ TEST(Dropout, AnExampleGetsTheSameMaskInAnyCompany) {
   // Rows of different lengths: the beginning of a longer example.
   const std::vector<int64_t> starts = {0, 5, 7};
   manual_seed(9);
-  const SampleScope samples(0, 2);
-  const RaggedRows ragged(starts);
-  const std::vector<double> rows = dropout(Tensor::full({7, 3}, 1.0), 0.5, true).to_doubles();
+  const std::vector<double> rows =
+      dropout(Tensor::full({7, 3}, 1.0), 0.5, true, {0, 2, starts}).to_doubles();
   EXPECT_EQ(std::vector<double>(rows.begin(), rows.begin() + 15),
             std::vector<double>(whole.begin(), whole.begin() + 15));
   EXPECT_EQ(std::vector<double>(rows.begin() + 15, rows.end()),
@@ -173,7 +170,7 @@ TEST(Dropout, AttentionDrawsByExampleToo) {
   options.training = true;
   const auto run = [&](int64_t first, int64_t count) {
     manual_seed(4);
-    const SampleScope samples(first, count);
+    options.first_example = first;
     const Tensor part = slice(v, 0, first, first + count);
     return attention(part, part, part, options).to_doubles();
   };

@@ -25,7 +25,7 @@ AttentionCase load_attention_case(const std::filesystem::path& path, DType type)
   if (mask.defined() && is_floating(mask.dtype())) {
     result.options.bias = wants_gradient(mask);
   } else {
-    result.options.keep = mask;
+    result.options.mask = mask;
   }
   result.options.key_padding = input("key_padding");
   const auto option = [&](const char* name) {

@@ -9,30 +9,18 @@
 #include "io/json.h"
 #include "support/check.h"
 #include "support/data.h"
+#include "train/small_run.h"
 
 namespace heed::test {
 namespace {
 
 namespace fs = std::filesystem;
 
-TrainOptions small_run(const TemporaryFolder& folder, const std::string& name) {
-  const fs::path text = folder / "text.txt";
-  if (!fs::exists(text)) {
-    std::string content;
-    for (int i = 0; i < 200; ++i) {
-      content += "the " + std::to_string(i % 17) + " cats sat on the mat. ";
-    }
-    write_file_atomically(text, content);
-  }
-  TrainOptions o;
-  o.task = "lm";
-  o.data = text.string();
-  o.tokenizer = "char";
-  o.layers = 1, o.heads = 2, o.width = 16, o.context = 16, o.batch = 4;
-  o.steps = 8, o.warmup = 2, o.checkpoint_every = 2, o.eval_every = 4, o.probes = 0;
-  o.quiet = true;
-  o.out = folder / name;
-  return o;
+/// A run with many checkpoints.
+TrainOptions saved_run(const TemporaryFolder& folder, const std::string& name) {
+  TrainOptions options = small_run(folder, name);
+  options.steps = 8, options.checkpoint_every = 2, options.eval_every = 4, options.probes = 0;
+  return options;
 }
 
 /// A copy of the run, to go on with.
@@ -69,7 +57,7 @@ std::string message_of(const TrainOptions& options, ErrorKind kind) {
 
 TEST(Resume, OtherOptionsAreNamedAndNothingIsLost) {
   const TemporaryFolder folder;
-  const TrainOptions whole = small_run(folder, "whole");
+  const TrainOptions whole = saved_run(folder, "whole");
   train(whole);
   TrainOptions other = copy_of(whole, folder, "other");
   const std::string before = read_file(checkpoint_file(other, 8, "model.safetensors"));
@@ -85,7 +73,7 @@ TEST(Resume, OtherOptionsAreNamedAndNothingIsLost) {
 
 TEST(Resume, OtherDataIsNamedEvenWithAnotherVocabulary) {
   const TemporaryFolder folder;
-  const TrainOptions whole = small_run(folder, "whole");
+  const TrainOptions whole = saved_run(folder, "whole");
   train(whole);
   const TrainOptions other = copy_of(whole, folder, "other");
   write_file_atomically(folder / "text.txt", read_file(folder / "text.txt") + "Zebra!");
@@ -95,7 +83,7 @@ TEST(Resume, OtherDataIsNamedEvenWithAnotherVocabulary) {
 
 TEST(Resume, AChangedStateIsDamage) {
   const TemporaryFolder folder;
-  const TrainOptions whole = small_run(folder, "whole");
+  const TrainOptions whole = saved_run(folder, "whole");
   train(whole);
   for (const auto& [from, to] : {std::pair{"\"step\": 8", "\"step\": 7"},
                                  {"\"random_stream\": \"", "\"random_stream\": \"x"},
@@ -114,7 +102,7 @@ TEST(Resume, AChangedStateIsDamage) {
 
 TEST(Resume, WithoutAUsableCheckpointNothingBeginsAnew) {
   const TemporaryFolder folder;
-  const TrainOptions whole = small_run(folder, "whole");
+  const TrainOptions whole = saved_run(folder, "whole");
   train(whole);
   const TrainOptions broken = copy_of(whole, folder, "broken");
   for (const int step : {6, 8}) {
@@ -127,7 +115,7 @@ TEST(Resume, WithoutAUsableCheckpointNothingBeginsAnew) {
 
 TEST(Resume, ABrokenCheckpointIsNoneOfTheLast) {
   const TemporaryFolder folder;
-  TrainOptions whole = small_run(folder, "whole");
+  TrainOptions whole = saved_run(folder, "whole");
   whole.checkpoint_every = 4;
   train(whole);
   TrainOptions broken = copy_of(whole, folder, "broken");
@@ -143,7 +131,7 @@ TEST(Resume, ABrokenCheckpointIsNoneOfTheLast) {
 
 TEST(Resume, ARunWithoutACheckpointBeginsAnewWithItsLog) {
   const TemporaryFolder folder;
-  const TrainOptions whole = small_run(folder, "whole");
+  const TrainOptions whole = saved_run(folder, "whole");
   train(whole);
   const TrainOptions killed = copy_of(whole, folder, "killed");
   fs::remove_all(killed.out / "checkpoints");
@@ -169,11 +157,11 @@ TEST(TrainOptions, NumbersThatMakeNoSenseAreNamed) {
       {"--lr", [](TrainOptions& o) { o.lr = -0.1; }},
       {"--clip", [](TrainOptions& o) { o.clip = 1e99; }},
       {"--label-smoothing", [](TrainOptions& o) { o.label_smoothing = 2.0; }},
-      {"--validation-share", [](TrainOptions& o) { o.validation_share = 1.0; }},
+      {"--validation-share", [](TrainOptions& o) { o.validation_fraction = 1.0; }},
       {"--precision", [](TrainOptions& o) { o.precision = "q8_0"; }},
       {"--width", [](TrainOptions& o) { o.width = 15; }}};
   for (const auto& [name, change] : cases) {
-    TrainOptions options = small_run(folder, "run");
+    TrainOptions options = saved_run(folder, "run");
     change(options);
     EXPECT_TRUE(message_of(options, ErrorKind::usage).starts_with(name)) << name;
     EXPECT_FALSE(fs::exists(options.out)) << name;
@@ -183,9 +171,9 @@ TEST(TrainOptions, NumbersThatMakeNoSenseAreNamed) {
 TEST(Train, WhatIsNotFiniteIsNotKept) {
   const TemporaryFolder folder;
   for (const double share : {0.0, 0.1}) {
-    TrainOptions options = small_run(folder, "run" + std::to_string(share));
+    TrainOptions options = saved_run(folder, "run" + std::to_string(share));
     options.lr = 1e12;
-    options.validation_share = share;
+    options.validation_fraction = share;
     const std::string message = message_of(options, ErrorKind::runtime);
     EXPECT_NE(message.find("lower --lr"), std::string::npos) << message;
     EXPECT_FALSE(fs::exists(options.out / "model"));

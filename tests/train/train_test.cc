@@ -10,37 +10,10 @@
 #include "heed/parallel.h"
 #include "support/check.h"
 #include "support/data.h"
+#include "train/small_run.h"
 
 namespace heed::test {
 namespace {
-
-/// A small language-model run on a text of its own.
-TrainOptions small_run(const TemporaryFolder& folder, const std::string& name) {
-  const auto text = folder / "text.txt";
-  if (!std::filesystem::exists(text)) {
-    std::string content;
-    for (int i = 0; i < 400; ++i) {
-      content += "the " + std::to_string(i % 17) + " cats sat on the mat. ";
-    }
-    write_file_atomically(text, content);
-  }
-  TrainOptions options;
-  options.task = "lm";
-  options.data = text.string();
-  options.tokenizer = "char";
-  options.layers = 1;
-  options.heads = 2;
-  options.width = 16;
-  options.context = 16;
-  options.batch = 4;
-  options.steps = 12;
-  options.warmup = 2;
-  options.checkpoint_every = 4;
-  options.eval_every = 6;
-  options.quiet = true;
-  options.out = folder / name;
-  return options;
-}
 
 std::string weights_of(const TrainOptions& options) {
   return read_file(options.out / "checkpoints" / "step-000012" / "model.safetensors");

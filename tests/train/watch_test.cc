@@ -12,8 +12,8 @@
 #include "io/json.h"
 #include "support/check.h"
 #include "support/data.h"
-#include "train/live_line.h"
 #include "train/memory_plan.h"
+#include "train/progress_line.h"
 #include "train/task.h"
 
 namespace heed::test {
@@ -29,7 +29,7 @@ TrainOptions small_translation(const TemporaryFolder& folder, const std::string&
   o.task = "translate";
   o.data = data.string();
   o.tokenizer = "char";
-  o.validation_share = 0.25;
+  o.validation_fraction = 0.25;
   o.layers = 1, o.heads = 2, o.width = 16, o.context = 32, o.batch = 8;
   o.steps = 12, o.warmup = 2, o.eval_every = 4, o.checkpoint_every = 4;
   o.quiet = true;
@@ -206,7 +206,7 @@ TEST(MemoryPlan, IsWithinAQuarterOfThePeak) {
   o.data = (folder / "text.txt").string();
   o.tokenizer = "char";
   o.layers = 4, o.heads = 4, o.width = 128, o.context = 128, o.batch = 8;
-  o.steps = 2, o.eval_every = 100, o.probes = 0, o.validation_share = 0.0;
+  o.steps = 2, o.eval_every = 100, o.probes = 0, o.validation_fraction = 0.0;
   o.quiet = true;
   o.out = folder / "activations";
   expect_plan(o, "activations");
@@ -220,7 +220,7 @@ TEST(MemoryPlan, IsWithinAQuarterOfThePeak) {
   expect_plan(weights, "weights");
   TrainOptions pairs = small_translation(folder, "pairs");
   pairs.width = 64, pairs.batch = 32, pairs.steps = 2, pairs.eval_every = 100, pairs.probes = 0;
-  pairs.arch = "marian", pairs.layers = 3, pairs.validation_share = 0.0;
+  pairs.arch = "marian", pairs.layers = 3, pairs.validation_fraction = 0.0;
   expect_plan(pairs, "translation");
   TrainOptions micro = o;
   micro.micro_batch = 2;

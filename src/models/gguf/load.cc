@@ -10,7 +10,7 @@
 namespace heed::gguf {
 namespace {
 
-constexpr int64_t kMaxExtent = int64_t{1} << 24;
+constexpr int64_t kMaxSize = int64_t{1} << 24;
 
 /// Metadata of one architecture by the ends of its keys.
 class Reader {
@@ -20,9 +20,9 @@ class Reader {
 
   std::string key(std::string_view name) const { return fmt::format("{}.{}", architecture_, name); }
   bool has(std::string_view name) const { return file_.has(key(name)); }
-  int64_t extent(std::string_view name) const { return file_.integer(key(name), 1, kMaxExtent); }
-  int64_t extent_or(std::string_view name, int64_t otherwise) const {
-    return file_.integer_or(key(name), otherwise, 1, kMaxExtent);
+  int64_t size_of(std::string_view name) const { return file_.integer(key(name), 1, kMaxSize); }
+  int64_t size_or(std::string_view name, int64_t otherwise) const {
+    return file_.integer_or(key(name), otherwise, 1, kMaxSize);
   }
   double number_or(std::string_view name, double otherwise) const {
     return file_.number_or(key(name), otherwise, 0.0, 1e12);
@@ -49,11 +49,11 @@ class Reader {
 
 void add_gpt2(const Reader& from, nlohmann::json& config) {
   config["model_type"] = "gpt2";
-  config["n_embd"] = from.extent("embedding_length");
-  config["n_layer"] = from.extent("block_count");
-  config["n_head"] = from.extent("attention.head_count");
-  config["n_inner"] = from.extent("feed_forward_length");
-  config["n_positions"] = from.extent("context_length");
+  config["n_embd"] = from.size_of("embedding_length");
+  config["n_layer"] = from.size_of("block_count");
+  config["n_head"] = from.size_of("attention.head_count");
+  config["n_inner"] = from.size_of("feed_forward_length");
+  config["n_positions"] = from.size_of("context_length");
   config["layer_norm_epsilon"] = from.number_or("attention.layer_norm_epsilon", 1e-5);
   config["tie_word_embeddings"] = !from.has_tensor("output.weight");
   config.emplace("architectures", nlohmann::json::array({"GPT2LMHeadModel"}));
@@ -86,16 +86,16 @@ void add_rope_scaling(const Reader& from, nlohmann::json& config) {
 }
 
 void add_llama(const Reader& from, nlohmann::json& config) {
-  const int64_t width = from.extent("embedding_length");
-  const int64_t heads = from.extent("attention.head_count");
+  const int64_t width = from.size_of("embedding_length");
+  const int64_t heads = from.size_of("attention.head_count");
   config["hidden_size"] = width;
-  config["num_hidden_layers"] = from.extent("block_count");
+  config["num_hidden_layers"] = from.size_of("block_count");
   config["num_attention_heads"] = heads;
-  config["num_key_value_heads"] = from.extent_or("attention.head_count_kv", heads);
-  config["intermediate_size"] = from.extent("feed_forward_length");
-  config["max_position_embeddings"] = from.extent("context_length");
+  config["num_key_value_heads"] = from.size_or("attention.head_count_kv", heads);
+  config["intermediate_size"] = from.size_of("feed_forward_length");
+  config["max_position_embeddings"] = from.size_of("context_length");
   config["head_dim"] =
-      from.extent_or("attention.key_length", from.extent_or("rope.dimension_count", width / heads));
+      from.size_or("attention.key_length", from.size_or("rope.dimension_count", width / heads));
   config["rms_norm_eps"] = from.number_or("attention.layer_norm_rms_epsilon", 1e-6);
   const double theta = from.number_or("rope.freq_base", 10000.0);
   if (config.contains("rope_parameters") && config["rope_parameters"].is_object()) {
@@ -111,7 +111,7 @@ void add_llama(const Reader& from, nlohmann::json& config) {
   config["model_type"] = mistral ? "mistral" : "llama";
   if (mistral) {
     config["sliding_window"] =
-        windowed ? nlohmann::json(from.extent("attention.sliding_window")) : nlohmann::json();
+        windowed ? nlohmann::json(from.size_of("attention.sliding_window")) : nlohmann::json();
   }
   config.emplace("architectures",
                  nlohmann::json::array({mistral ? "MistralForCausalLM" : "LlamaForCausalLM"}));
@@ -120,11 +120,11 @@ void add_llama(const Reader& from, nlohmann::json& config) {
 
 void add_bert(const Reader& from, nlohmann::json& config) {
   config["model_type"] = "bert";
-  config["hidden_size"] = from.extent("embedding_length");
-  config["num_hidden_layers"] = from.extent("block_count");
-  config["num_attention_heads"] = from.extent("attention.head_count");
-  config["intermediate_size"] = from.extent("feed_forward_length");
-  config["max_position_embeddings"] = from.extent("context_length");
+  config["hidden_size"] = from.size_of("embedding_length");
+  config["num_hidden_layers"] = from.size_of("block_count");
+  config["num_attention_heads"] = from.size_of("attention.head_count");
+  config["intermediate_size"] = from.size_of("feed_forward_length");
+  config["max_position_embeddings"] = from.size_of("context_length");
   config["layer_norm_eps"] = from.number_or("attention.layer_norm_epsilon", 1e-12);
   config["type_vocab_size"] = from.rows("token_types.weight");
   config.emplace("architectures", nlohmann::json::array({"BertModel"}));
@@ -140,7 +140,7 @@ void add_token_ids(const GgufFile& file, nlohmann::json& config) {
   };
   for (const auto& [key, name] : ids) {
     if (file.has(key)) {
-      config.emplace(name, file.integer(key, 0, kMaxExtent));
+      config.emplace(name, file.integer(key, 0, kMaxSize));
     }
   }
 }
@@ -159,7 +159,7 @@ nlohmann::json config_of(const GgufFile& file, const std::string& architecture) 
   if (file.has(kOwn)) {
     const Json own = Json::parse(file.string(kOwn), file.file());
     check_data(own.is_object(), file.file(), "{} is no JSON object", kOwn);
-    config = own.raw();
+    config = raw(own);
   }
   const Reader from(file, architecture);
   config["vocab_size"] = from.rows("token_embd.weight");

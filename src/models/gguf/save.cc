@@ -45,31 +45,31 @@ class MetadataWriter {
     writer_.u32(key(name), static_cast<uint32_t>(value));
   }
   void from(std::string_view name, std::string_view config_key) {
-    count(name, extent(config_, config_key));
+    count(name, size_of(config_, config_key));
   }
   void number(std::string_view name, double value) {
     writer_.f32(key(name), static_cast<float>(value));
   }
 
   void gpt2() {
-    count("context_length", model_.context());
-    count("feed_forward_length", extent_or(config_, "n_inner", 4 * model_.width()));
+    count("context_length", model_.context_length());
+    count("feed_forward_length", size_or(config_, "n_inner", 4 * model_.hidden_size()));
     number("attention.layer_norm_epsilon", positive_or(config_, "layer_norm_epsilon", 1e-5));
   }
   void bert() {
-    count("context_length", model_.context());
+    count("context_length", model_.context_length());
     from("feed_forward_length", "intermediate_size");
     number("attention.layer_norm_epsilon", positive_or(config_, "layer_norm_eps", 1e-12));
     writer_.boolean(key("attention.causal"), false);
     count("pooling_type", 1);
-    writer_.u32(kTokenTypes, static_cast<uint32_t>(extent_or(config_, "type_vocab_size", 2)));
+    writer_.u32(kTokenTypes, static_cast<uint32_t>(size_or(config_, "type_vocab_size", 2)));
   }
   void llama() {
-    const int64_t width = head_width_of_llama();
-    count("context_length", model_.context());
+    const int64_t width = head_dim_of_llama();
+    count("context_length", model_.context_length());
     from("feed_forward_length", "intermediate_size");
-    count("vocab_size", model_.vocabulary());
-    count("attention.head_count_kv", extent_or(config_, "num_key_value_heads", model_.heads()));
+    count("vocab_size", model_.vocab_size());
+    count("attention.head_count_kv", size_or(config_, "num_key_value_heads", model_.num_heads()));
     count("attention.key_length", width);
     count("attention.value_length", width);
     count("rope.dimension_count", width);
@@ -82,15 +82,15 @@ class MetadataWriter {
   }
 
   void common() {
-    count("embedding_length", model_.width());
-    count("block_count", model_.layers());
-    count("attention.head_count", model_.heads());
+    count("embedding_length", model_.hidden_size());
+    count("block_count", model_.num_layers());
+    count("attention.head_count", model_.num_heads());
   }
 
  private:
   std::string key(std::string_view name) const { return fmt::format("{}.{}", architecture_, name); }
-  int64_t head_width_of_llama() const {
-    return extent_or(config_, "head_dim", model_.width() / model_.heads());
+  int64_t head_dim_of_llama() const {
+    return size_or(config_, "head_dim", model_.hidden_size() / model_.num_heads());
   }
 
   /// What scaled frequencies are divided by, as GGUF keeps Llama 3's scaling.
@@ -174,11 +174,12 @@ void add_model(GgufWriter& writer, const Model& model, DType type) {
     metadata.bert();
   }
   const int64_t key_heads =
-      config.integer_or("num_key_value_heads", model.heads(), 1, model.heads());
+      config.integer_or("num_key_value_heads", model.num_heads(), 1, model.num_heads());
   for (const Parameter& parameter : model.parameters()) {
     const auto name = gguf_name(architecture, parameter.name);
     check(name.has_value(), "gguf", "has no name for parameter '{}'", parameter.name);
-    const Tensor tensor = turned(parameter.tensor.detach(), name->turn, model.heads(), key_heads);
+    const Tensor tensor =
+        turned(parameter.tensor.detach(), name->turn, model.num_heads(), key_heads);
     writer.tensor(name->text, stored(tensor, stays_f32(name->text, tensor) ? DType::f32 : type));
   }
 }

@@ -1,4 +1,4 @@
-#include "train/lasting_options.h"
+#include "train/resume_options.h"
 
 #include <algorithm>
 #include <sstream>

@@ -26,9 +26,9 @@ std::string format_progress(const Progress& progress, double remaining_seconds);
 
 /// Shows progress on stderr: one line that is rewritten on a terminal, a plain line every few
 /// seconds elsewhere, nothing where `quiet`.
-class LiveLine {
+class ProgressLine {
  public:
-  explicit LiveLine(bool quiet);
+  explicit ProgressLine(bool quiet);
   void show(const Progress& progress);
   /// Ends the line on a terminal.
   void finish();

@@ -1,4 +1,4 @@
-#include "train/live_line.h"
+#include "train/progress_line.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -39,10 +39,10 @@ std::string format_progress(const Progress& p, double remaining_seconds) {
       has_tokens ? "tok" : "examples", duration(remaining_seconds));
 }
 
-LiveLine::LiveLine(bool quiet)
+ProgressLine::ProgressLine(bool quiet)
     : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0), started_(seconds_now()) {}
 
-void LiveLine::show(const Progress& progress) {
+void ProgressLine::show(const Progress& progress) {
   const double elapsed = seconds_now() - started_;
   if (first_ < 0) {
     first_ = progress.step - 1;
@@ -61,7 +61,7 @@ void LiveLine::show(const Progress& progress) {
   open_ = terminal_;
 }
 
-void LiveLine::finish() {
+void ProgressLine::finish() {
   if (open_) {
     std::fputc('\n', stderr);
     open_ = false;

@@ -1,0 +1,52 @@
+# The libraries that heed is made of, one line each. What is said here reaches the compiler, the
+# shared library's link line, heedConfig.cmake and heed.pc; the Debian packages stand in
+# tools/packages.txt.
+#
+#   heed_package(NAME TARGET [MODULE])   found by find_package(NAME); TARGET is what to link. MODULE is
+#                                        its pkg-config name; header-only libraries have none.
+#   heed_module(NAME MODULE)             found by pkg-config as MODULE; linked as PkgConfig::NAME.
+#   heed_headers(MODULE)                 a header that one file includes; nothing to link.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+set(HEED_DEPENDENCIES Threads::Threads) # what libheed links
+set(HEED_PACKAGES "")                   # what a user of libheed.a must find, for heedConfig.cmake
+set(HEED_MODULES "")                    # the same by pkg-config: NAME=MODULE
+set(HEED_PC_REQUIRES "")                # the same for heed.pc
+
+macro(heed_package name target)
+  find_package(${name} REQUIRED)
+  list(APPEND HEED_DEPENDENCIES ${target})
+  list(APPEND HEED_PACKAGES ${name})
+  string(APPEND HEED_PC_REQUIRES " ${ARGN}")
+endmacro()
+
+macro(heed_module name module)
+  pkg_check_modules(${name} REQUIRED IMPORTED_TARGET ${module})
+  list(APPEND HEED_DEPENDENCIES PkgConfig::${name})
+  list(APPEND HEED_MODULES ${name}=${module})
+  string(APPEND HEED_PC_REQUIRES " ${module}")
+endmacro()
+
+macro(heed_headers module)
+  pkg_check_modules(HEADERS_${module} REQUIRED ${module})
+endmacro()
+
+heed_module(HWY libhwy)
+heed_package(fmt fmt::fmt fmt)
+heed_package(nlohmann_json nlohmann_json::nlohmann_json)
+heed_module(PCRE2 libpcre2-8)
+heed_module(UTF8PROC libutf8proc)
+heed_module(SENTENCEPIECE sentencepiece)
+heed_package(PNG PNG::PNG libpng)
+heed_package(JPEG JPEG::JPEG libjpeg)
+heed_package(ZLIB ZLIB::ZLIB zlib)
+heed_package(tomlplusplus tomlplusplus::tomlplusplus)
+heed_headers(libxxhash)
+find_package(CLI11 REQUIRED) # the program only
+
+if(HEED_MPI)
+  find_package(MPI COMPONENTS CXX)
+endif()
+string(STRIP "${HEED_PC_REQUIRES}" HEED_PC_REQUIRES)
+string(REGEX REPLACE " +" " " HEED_PC_REQUIRES "${HEED_PC_REQUIRES}")

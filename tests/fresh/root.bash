@@ -1,0 +1,115 @@
+# Minimal Debian roots for run.bash: made by debootstrap, with this machine's way to its packages, and
+# entered by chroot in namespaces of their own, so that nothing stays mounted or running.
+
+declare -A codename=([12]=bookworm [13]=trixie)
+
+# mirror_of "" | -security: where this machine gets Debian's packages (or its security updates) from.
+mirror_of() {
+  local own uri
+  own=$(. /etc/os-release 2>/dev/null && echo "${VERSION_CODENAME:-}")
+  uri=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' 2>/dev/null |
+    awk -v release="$own$1" '$2 == release && $3 == "main" { print $1; exit }')
+  echo "${uri:-http://deb.debian.org/debian${1:+$1}}"
+}
+
+# take_over_apt ROOT CODENAME: mirrors, proxy, certificates and keys of this machine.
+take_over_apt() {
+  local root=$1 suite=$2 file
+  rm -f "$root/etc/apt/sources.list"
+  {
+    echo "deb $(mirror_of "") $suite main"
+    echo "deb $(mirror_of "") $suite-updates main"
+    echo "deb $(mirror_of -security) $suite-security main"
+  } >"$root/etc/apt/sources.list.d/outer.list"
+  # The outer settings about fetching; those about its own hooks and programs do not belong here.
+  apt-config dump | grep -E '^Acquire::(https?|ftp|tor|Retries|ForceIPv[46]|Queue-Mode|Check-[A-Za-z-]+)\b.* ".+";$' \
+    >"$root/etc/apt/apt.conf.d/90outer" || true
+  if ! grep -q '^Acquire::http::Proxy ' "$root/etc/apt/apt.conf.d/90outer" && [ -n "${http_proxy:-}" ]; then
+    echo "Acquire::http::Proxy \"$http_proxy\";" >>"$root/etc/apt/apt.conf.d/90outer"
+  fi
+  if ! grep -q '^Acquire::https::Proxy ' "$root/etc/apt/apt.conf.d/90outer" && [ -n "${https_proxy:-}" ]; then
+    echo "Acquire::https::Proxy \"$https_proxy\";" >>"$root/etc/apt/apt.conf.d/90outer"
+  fi
+  for file in $(grep -oE '"/[^"]+"' "$root/etc/apt/apt.conf.d/90outer" | tr -d '"'); do # such as CaInfo
+    [ ! -f "$file" ] || install -D "$file" "$root$file"
+  done
+  for file in auth.conf auth.conf.d trusted.gpg trusted.gpg.d keyrings; do
+    [ ! -e "/etc/apt/$file" ] || cp -a "/etc/apt/$file" "$root/etc/apt/"
+  done
+  mkdir -p "$root/usr/local/share/ca-certificates"
+  cp -a /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/" 2>/dev/null || true
+  [ ! -s /etc/ssl/certs/ca-certificates.crt ] || install -D -m644 /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
+}
+
+# bare_root RELEASE: prints the folder of a minimal root that nothing may change; made once a run, or
+# kept in $HEED_FRESH_CACHE.
+bare_root() {
+  local suite=${codename[$1]} folder=${HEED_FRESH_CACHE:-$work}/bare-$1 proxy=
+  if [ ! -e "$folder/complete" ]; then
+    eval "$(apt-config shell proxy Acquire::http::Proxy)"
+    rm -rf --one-file-system "$folder"
+    mkdir -p "$folder"
+    http_proxy=${http_proxy:-$proxy} debootstrap --variant=minbase --include=ca-certificates "$suite" "$folder" \
+      "$(mirror_of "")" >"$work/debootstrap.log" 2>&1 || { tail -3 "$work/debootstrap.log" >&2; return 1; }
+    take_over_apt "$folder" "$suite"
+    touch "$folder/complete"
+  fi
+  echo "$folder"
+}
+
+# new_root RELEASE NAME: prints the folder of a copy of the bare root with a user of each kind: minsu,
+# and root. The source is cloned by clone_into.
+new_root() {
+  local bare root=$work/$1-$2
+  bare=$(bare_root "$1") || return 1
+  cp -a --reflink=auto "$bare" "$root"
+  cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+  echo "127.0.0.1 localhost $(uname -n)" >"$root/etc/hosts"
+  chroot "$root" useradd -m -s /bin/bash minsu
+  echo "$root"
+}
+
+# clone_into ROOT FOLDER [USER]: a clone of the source as it is committed.
+clone_into() {
+  mkdir -p "$1$(dirname "$2")"
+  git clone -q --no-hardlinks "$source" "$1$2"
+  [ -z "${3:-}" ] || chroot "$1" chown -R "$3:" "$(dirname "$2")"
+}
+
+# inside [--offline] ROOT USER FOLDER COMMAND…: runs a command in a root as that user, in an environment
+# as after logging in; --offline: without any network.
+inside() {
+  local spaces=(--mount --pid --fork --kill-child) home=/root variable kept=()
+  if [ "$1" = --offline ]; then
+    spaces+=(--net)
+    shift
+  fi
+  [ "$2" = root ] || home=/home/$2
+  for variable in http_proxy https_proxy no_proxy PIP_INDEX_URL npm_config_registry; do
+    [ -z "${!variable:-}" ] || kept+=("$variable=${!variable}")
+  done
+  if [ -n "${HEED_FRESH_CCACHE:-}" ]; then # for work on these tests; times mean nothing then
+    kept+=(CCACHE_DIR=/ccache "CCACHE_BASEDIR=$3" CCACHE_NOHASHDIR=1 CCACHE_UMASK=000
+      CCACHE_SLOPPINESS=include_file_ctime,include_file_mtime,pch_defines,time_macros)
+  fi
+  unshare "${spaces[@]}" bash -c '
+    set -e
+    root=$1 user=$2 folder=$3 home=$4 kept=$5
+    shift 5
+    mount --make-rprivate /
+    mount --bind "$root" "$root"
+    mount -o remount,bind,suid,exec,dev "$root"
+    mount -t proc proc "$root/proc"
+    mount --rbind /dev "$root/dev"
+    mount --rbind /sys "$root/sys"
+    if [ -n "${HEED_FRESH_CCACHE:-}" ]; then
+      mkdir -p "$root/ccache" "$HEED_FRESH_CCACHE"
+      mount --bind "$HEED_FRESH_CCACHE" "$root/ccache"
+      chmod 777 "$root/ccache"
+    fi
+    exec chroot --userspec="$user:" "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+      HOME="$home" USER="$user" LANG=C.UTF-8 TERM=dumb SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt \
+      PIP_CERT=/etc/ssl/certs/ca-certificates.crt NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt \
+      "${@:1:kept}" bash -c "cd \"\$1\" && shift && exec \"\$@\"" _ "$folder" "${@:kept+1}"' \
+    _ "$1" "$2" "$3" "$home" "${#kept[@]}" "${kept[@]}" "${@:4}"
+}

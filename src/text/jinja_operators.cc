@@ -95,10 +95,12 @@ Value binary(Budget& budget, std::string_view op, const Value& a, const Value& b
     return format_percent(budget, a.text(), b);
   }
   if (op == "+" && a.is_string() && b.is_string()) {
+    const bool safe = a.is_safe() || b.is_safe();
     TextBuilder out(budget);
-    out.append(a.text());
-    out.append(b.text());
-    return make_string(budget, out.take());
+    for (const Value* part : {&a, &b}) {
+      out.append(safe && !part->is_safe() ? html_escaped(budget, part->text()) : part->text());
+    }
+    return make_string(budget, out.take(), safe);
   }
   if (op == "+" && a.is_list() && b.is_list() && a.list().kind == b.list().kind) {
     std::vector<Value> items = iterate(budget, a);

@@ -1,5 +1,6 @@
 #include "text/jinja_print.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "text/unicode.h"

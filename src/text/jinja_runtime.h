@@ -74,6 +74,8 @@ std::string upper(std::string_view text);
 std::string lower(std::string_view text);
 /// The first character in upper case, the others in lower case.
 std::string capitalized(std::string_view text);
+/// With & < > ' " as HTML entities.
+std::string html_escaped(Budget& budget, std::string_view text);
 Value replace(Budget& budget, std::string_view text, std::string_view from, std::string_view to,
               int64_t count);
 

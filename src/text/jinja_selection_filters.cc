@@ -17,13 +17,18 @@ CallArguments without_first(const CallArguments& arguments, size_t count) {
   return rest;
 }
 
+/// What a filter runs over; anything that is false counts as empty here, None too.
+std::vector<Value> items_of(Budget& budget, const Value& input) {
+  return truthy(input) ? iterate(budget, input) : std::vector<Value>{};
+}
+
 Value map(Budget& budget, const Value& input, const CallArguments& arguments) {
   std::vector<Value> mapped;
   const bool by_attribute = arguments.positional.empty();
   if (by_attribute) {
     const std::string path = to_text(budget, arguments.at(0, "attribute", "map"));
     const Value* otherwise = arguments.find(~size_t{0}, "default");
-    for (const Value& item : iterate(budget, input)) {
+    for (const Value& item : items_of(budget, input)) {
       Value value = get_path(budget, item, path);
       mapped.push_back(value.is_undefined() && otherwise != nullptr ? *otherwise
                                                                     : std::move(value));
@@ -31,7 +36,7 @@ Value map(Budget& budget, const Value& input, const CallArguments& arguments) {
   } else {
     const std::string name = to_text(budget, arguments.positional[0]);
     const CallArguments rest = without_first(arguments, 1);
-    for (const Value& item : iterate(budget, input)) {
+    for (const Value& item : items_of(budget, input)) {
       mapped.push_back(apply_filter(budget, name, item, rest));
     }
   }
@@ -48,7 +53,7 @@ Value select(Budget& budget, const Value& input, const CallArguments& arguments,
   const std::string test = tested ? to_text(budget, arguments.positional[own]) : "";
   const CallArguments rest = without_first(arguments, own + 1);
   std::vector<Value> kept;
-  for (const Value& item : iterate(budget, input)) {
+  for (const Value& item : items_of(budget, input)) {
     const Value value = by_attribute ? get_path(budget, item, path) : item;
     const bool holds = tested ? apply_test(budget, test, value, rest) : truthy(value);
     if (holds == wanted) {

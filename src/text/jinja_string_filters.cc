@@ -87,29 +87,12 @@ Value truncate(Budget& budget, const Value& input, const CallArguments& argument
 }
 
 Value escape(Budget& budget, const Value& input, const CallArguments&) {
-  TextBuilder out(budget);
-  for (const char c : soft(budget, input)) {
-    switch (c) {
-      case '&':
-        out.append("&amp;");
-        break;
-      case '<':
-        out.append("&lt;");
-        break;
-      case '>':
-        out.append("&gt;");
-        break;
-      case '\'':
-        out.append("&#39;");
-        break;
-      case '"':
-        out.append("&#34;");
-        break;
-      default:
-        out.append(1, c);
-    }
-  }
-  return make_string(budget, out.take());
+  return input.is_safe() ? input
+                         : make_string(budget, html_escaped(budget, soft(budget, input)), true);
+}
+
+Value force_escape(Budget& budget, const Value& input, const CallArguments&) {
+  return make_string(budget, html_escaped(budget, soft(budget, input)), true);
 }
 
 Value urlencode(Budget& budget, const Value& input, const CallArguments&) {
@@ -272,7 +255,7 @@ constexpr Entry kFilters[] = {
     {"lower", HEED_FILTER(make_string(b, lower(soft(b, v))))},
     {"capitalize", HEED_FILTER(make_string(b, capitalized(soft(b, v))))},
     {"string", HEED_FILTER(make_string(b, soft(b, v)))},
-    {"safe", HEED_FILTER(make_string(b, soft(b, v)))},
+    {"safe", HEED_FILTER(make_string(b, soft(b, v), true))},
     {"center", HEED_FILTER(call_string_method(b, soft(b, v), "center",
                                               {{Value(a.integer(0, "width", 80))}, {}}))},
     {"title", title},
@@ -282,7 +265,7 @@ constexpr Entry kFilters[] = {
     {"truncate", truncate},
     {"escape", escape},
     {"e", escape},
-    {"forceescape", escape},
+    {"forceescape", force_escape},
     {"urlencode", urlencode},
     {"format", format},
     {"int", to_int},

@@ -77,6 +77,32 @@ std::string capitalized(std::string_view text) {
   return upper(text.substr(0, n)) + lower(text.substr(n));
 }
 
+std::string html_escaped(Budget& budget, std::string_view text) {
+  TextBuilder out(budget);
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out.append("&amp;");
+        break;
+      case '<':
+        out.append("&lt;");
+        break;
+      case '>':
+        out.append("&gt;");
+        break;
+      case '\'':
+        out.append("&#39;");
+        break;
+      case '"':
+        out.append("&#34;");
+        break;
+      default:
+        out.append(1, c);
+    }
+  }
+  return out.take();
+}
+
 Value replace(Budget& budget, std::string_view text, std::string_view from, std::string_view to,
               int64_t count) {
   TextBuilder out(budget);

@@ -55,6 +55,8 @@ bool equal_dicts(Budget& budget, const DictObject& a, const DictObject& b) {
 
 const std::string& Value::text() const { return std::get<StringRef>(data_)->text; }
 
+bool Value::is_safe() const { return is_string() && std::get<StringRef>(data_)->safe; }
+
 std::string_view Value::type_name() const {
   static constexpr std::string_view kNames[] = {"Undefined",   "NoneType", "bool",     "int",
                                                 "float",       "str",      "list",     "dict",
@@ -94,8 +96,8 @@ std::string hash_key(const Value& key) {
                ? fmt::format("i{}", static_cast<int64_t>(*number))
                : fmt::format("f{}", *number);
   }
-  if (key.is_none()) {
-    return "n";
+  if (key.is_none() || key.is_undefined()) {
+    return key.is_none() ? "n" : "u";
   }
   if (key.is_list() && key.list().kind == ListObject::Kind::tuple) {
     std::string all = fmt::format("t{}:", key.list().items.size());
@@ -114,10 +116,10 @@ std::string hash_key(const Value& key) {
   raise("unhashable type: '{}'", key.type_name());
 }
 
-Value make_string(Budget& budget, std::string text) {
+Value make_string(Budget& budget, std::string text, bool safe) {
   const uint64_t bytes = text.capacity() + kObjectBytes;
   budget.step(1 + text.size() / 256);
-  return Value(StringRef(new StringObject{std::move(text), Reserved(budget, bytes)}));
+  return Value(StringRef(new StringObject{std::move(text), safe, Reserved(budget, bytes)}));
 }
 
 Value make_list(Budget& budget, std::vector<Value> items, ListObject::Kind kind) {

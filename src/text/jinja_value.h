@@ -163,6 +163,7 @@ class Value {
   bool is_number() const { return is_integer() || is<double>(); }
 
   const std::string& text() const;  ///< of a string
+  bool is_safe() const;             ///< a string that is marked as safe HTML
   const ListObject& list() const { return *std::get<ListRef>(data_); }
   const DictObject& dict() const { return *std::get<DictRef>(data_); }
   int64_t integer() const { return is<bool>() ? *get<bool>() : std::get<int64_t>(data_); }
@@ -178,6 +179,7 @@ class Value {
 
 struct StringObject {
   std::string text;
+  bool safe;  ///< marked by the filter `safe`: what is added to it gets escaped as HTML
   Reserved reserved;
 };
 
@@ -224,7 +226,7 @@ struct CallableObject {
   const Macro* macro = nullptr;  ///< owned by the interpreter
 };
 
-Value make_string(Budget& budget, std::string text);
+Value make_string(Budget& budget, std::string text, bool safe = false);
 Value make_list(Budget& budget, std::vector<Value> items,
                 ListObject::Kind kind = ListObject::Kind::list);
 /// A key that comes twice keeps its first place and gets its last value, as in Python.

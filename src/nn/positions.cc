@@ -33,6 +33,7 @@ Tensor sinusoidal_positions(int64_t positions, int64_t width, SinusoidLayout lay
 struct Rotary::Tables {
   std::vector<float> frequencies;
   int64_t limit = 0;  // positions
+  float scale = 1.0f;
   std::mutex mutex;
   Tensor cos, sin;  // of the positions reached so far
 
@@ -58,8 +59,8 @@ struct Rotary::Tables {
       for (int64_t i = 0; i < half; ++i) {
         // The product in f32, as the reference computes it: at position 2,000 it matters.
         const float angle = static_cast<float>(p) * frequencies[static_cast<size_t>(i)];
-        cos.data<float>()[p * half + i] = std::cos(angle);
-        sin.data<float>()[p * half + i] = std::sin(angle);
+        cos.data<float>()[p * half + i] = std::cos(angle) * scale;
+        sin.data<float>()[p * half + i] = std::sin(angle) * scale;
       }
     }
   }
@@ -82,17 +83,24 @@ std::vector<double> plain_frequencies(int64_t width, double theta) {
 Rotary::Rotary(int64_t width, int64_t positions, double theta, bool interleaved)
     : Rotary(plain_frequencies(width, theta), positions, interleaved) {}
 
-Rotary::Rotary(const std::vector<double>& frequencies, int64_t positions, bool interleaved)
+Rotary::Rotary(const std::vector<double>& frequencies, int64_t positions, bool interleaved,
+               double scale)
     : tables_(std::make_shared<Tables>()), interleaved_(interleaved) {
   tables_->frequencies.assign(frequencies.begin(), frequencies.end());
   tables_->limit = positions;
+  tables_->scale = static_cast<float>(scale);
 }
 
 Tensor Rotary::operator()(const Tensor& x, const Tensor& positions) const {
   const std::vector<int64_t> reached = positions.to_vector<int64_t>();
   const int64_t last = reached.empty() ? 0 : *std::max_element(reached.begin(), reached.end());
   const auto [cos, sin] = tables_->reaching(last);
-  return rotary(x, positions, cos, sin, interleaved_);
+  const int64_t rotated = 2 * cos.size(1);
+  if (rotated == x.size(2)) {
+    return rotary(x, positions, cos, sin, interleaved_);
+  }
+  const std::vector<Tensor> parts = split(x, {rotated, x.size(2) - rotated}, 2);
+  return concat({rotary(contiguous(parts[0]), positions, cos, sin, interleaved_), parts[1]}, 2);
 }
 
 }  // namespace heed

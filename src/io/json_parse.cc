@@ -55,7 +55,7 @@ class Builder {
       return &root_;
     }
     if (open_.back()->is_array()) {
-      return &open_.back()->emsection_back(std::forward<T>(value));
+      return &open_.back()->emplace_back(std::forward<T>(value));
     }
     *member_ = std::forward<T>(value);
     return member_;
@@ -106,7 +106,7 @@ class Splitter {
     if (section_ != Section::vocabulary || value > std::numeric_limits<int32_t>::max()) {
       return false;
     }
-    lists_.vocabulary.emsection_back(std::move(token_), static_cast<int32_t>(value));
+    lists_.vocabulary.emplace_back(std::move(token_), static_cast<int32_t>(value));
     return true;
   }
   bool string(string_t& value) {
@@ -118,7 +118,7 @@ class Splitter {
         if (space == string_t::npos || value.find(' ', space + 1) != string_t::npos) {
           return false;
         }
-        lists_.merges.emsection_back(value.substr(0, space), value.substr(space + 1));
+        lists_.merges.emplace_back(value.substr(0, space), value.substr(space + 1));
         return true;
       }
       case Section::pair:
@@ -166,7 +166,7 @@ class Splitter {
     if (section_ == Section::merges) {
       section_ = Section::pair;
       halves_ = 0;
-      lists_.merges.emsection_back();
+      lists_.merges.emplace_back();
       return true;
     }
     if (section_ != Section::tree) {

@@ -17,7 +17,7 @@ export const en = {
   'read.text': 'Text', 'read.textMask': 'Text with {mask} where a word is missing', 'read.textSource': 'Text for the encoder', 'read.pair': 'Second text', 'read.target': 'Text for the decoder (empty: the model writes it)',
   'read.run': 'Run', 'read.running': 'Running …', 'read.tokens': '{count} tokens', 'read.enter': 'Enter runs, Shift+Enter starts a new line', 'read.time': 'one pass: {ms} ms',
   'read.noModel': 'No model is loaded. Start with “heed explore MODEL”.',
-  'read.chooseImage': 'Choose an image', 'read.dropImage': 'or drop one here (PNG, JPEG)', 'read.image': 'Image', 'read.patches': 'Patches of the image', 'read.patch': 'Patch in row {row}, column {column}',
+  'read.chooseImage': 'Choose an image', 'read.dropImage': 'or drop one here (PNG, JPEG)', 'read.audio': 'Choose a recording (WAV)', 'read.image': 'Image', 'read.patches': 'Patches of the image', 'read.patch': 'Patch in row {row}, column {column}',
   'read.looked': 'What the model looked at', 'read.click': 'Darker words got more attention from the framed word. Choose another word to see from there.', 'read.clickPatch': 'Clearer patches got more attention. Choose a patch, or [CLS], to see from there.', 'read.clickTarget': 'Choose a word that was written. The source below shows where the model looked while it wrote the next one.',
   'read.targetTokens': 'Written so far', 'read.sourceTokens': 'Source', 'read.generated': 'by the model itself', 'read.tokensLabel': 'Tokens',
   'read.sentence': 'From “{query}” most attention went to', 'read.which': 'Which attention', 'read.mean': 'Mean of a layer', 'read.oneHead': 'One head', 'read.rollout': 'All layers', 'read.rolloutTitle': 'Attention rollout: the layers’ mean weights multiplied, half of each mixed with the residual stream',
@@ -60,6 +60,8 @@ export const en = {
   'steps.temperature': 'Temperature', 'steps.cold': 'cold: always the best', 'steps.hot': 'hot: nearly at random', 'steps.probabilities': 'Probabilities', 'steps.logits': 'Logits',
   'steps.cutKeys': '{shown} of {all} words: those with the most weight.', 'steps.partial': 'Long text: the words {from} to {to} are shown; weights are normalised over all of them.',
   'steps.check': 'Recomputed on this page; largest difference from the engine’s weights: {error}', 'steps.checkMix': 'of weights × values: {error}',
+
+  'tensors.title': 'Look at any tensor ({count})', 'tensors.filter': 'Filter', 'tensors.name': 'Name',
 
   'why.lead': 'The score of one cell, split exactly into what earlier parts of the model contributed.', 'why.pick': 'Choose a cell', 'why.hint': 'Every cell has an answer. The framed one is explained.', 'why.title': 'Why does “{query}” look at “{key}”?', 'why.score': 'Score', 'why.sum': 'sum of all parts', 'why.remainder': 'remainder', 'why.bias': 'position bias', 'why.weight': 'Weight after the softmax',
   'why.linearised': 'This model normalises after each sum: the scales of the earlier norms are held at their values.', 'why.group': 'Split by', 'why.pairs': 'Pairs', 'why.query': 'Query side', 'why.key': 'Key side', 'why.matrix': 'All pairs', 'why.rest': '{count} others together',

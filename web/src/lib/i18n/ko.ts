@@ -19,7 +19,7 @@ export const ko: Record<keyof typeof en, string> = {
   'read.text': '글', 'read.textMask': '글(빈칸 자리에 {mask})', 'read.textSource': '인코더에 넣을 글', 'read.pair': '두 번째 글', 'read.target': '디코더에 넣을 글(비워 두면 모델이 씁니다)',
   'read.run': '실행', 'read.running': '실행하는 중 …', 'read.tokens': '토큰 {count}개', 'read.enter': 'Enter로 실행, Shift+Enter로 줄바꿈', 'read.time': '한 번 계산: {ms} ms',
   'read.noModel': '불러온 모델이 없습니다. heed explore MODEL로 시작하세요.',
-  'read.chooseImage': '이미지 고르기', 'read.dropImage': '또는 여기에 놓으세요(PNG, JPEG)', 'read.image': '이미지', 'read.patches': '이미지 패치', 'read.patch': '{row}행 {column}열 패치',
+  'read.chooseImage': '이미지 고르기', 'read.dropImage': '또는 여기에 놓으세요(PNG, JPEG)', 'read.audio': '음성(WAV) 고르기', 'read.image': '이미지', 'read.patches': '이미지 패치', 'read.patch': '{row}행 {column}열 패치',
   'read.looked': '모델이 본 곳', 'read.click': '테두리가 있는 단어가 많이 본 단어일수록 진합니다. 다른 단어를 고르면 그 단어에서 본 모습이 나옵니다.', 'read.clickPatch': '많이 본 패치일수록 또렷합니다. 패치나 [CLS]를 고르면 그 자리에서 본 모습이 나옵니다.', 'read.clickTarget': '쓰인 단어를 고르세요. 그다음 단어를 쓸 때 원문의 어디를 보았는지 아래에 나옵니다.',
   'read.targetTokens': '지금까지 쓴 글', 'read.sourceTokens': '원문', 'read.generated': '모델이 직접 썼습니다', 'read.tokensLabel': '토큰',
   'read.sentence': '“{query}”에서 가장 많이 본 곳:', 'read.which': '어떤 어텐션', 'read.mean': '레이어 평균', 'read.oneHead': '헤드 하나', 'read.rollout': '전체 레이어', 'read.rolloutTitle': '어텐션 롤아웃: 레이어마다 평균 가중치를 잔차 스트림과 반씩 섞어 곱합니다',
@@ -63,6 +63,8 @@ export const ko: Record<keyof typeof en, string> = {
   'steps.cutKeys': '단어 {all}개 중 가중치가 큰 {shown}개입니다.', 'steps.partial': '긴 글이라 {from}번부터 {to}번 단어까지만 보여 줍니다. 가중치는 전체를 기준으로 정규화한 값입니다.',
   'steps.check': '이 페이지에서 다시 계산했습니다. 엔진의 가중치와 가장 큰 차이: {error}', 'steps.checkMix': '가중치 × 밸류의 차이: {error}',
 
+  'tensors.title': '모든 텐서 찾아보기({count}개)', 'tensors.filter': '거르기', 'tensors.name': '이름',
+
   'why.lead': '한 칸의 점수를 모델의 앞부분이 보탠 몫으로 정확히 나눕니다.', 'why.pick': '칸을 고르세요', 'why.hint': '어느 칸이든 설명할 수 있습니다. 지금은 테두리가 있는 칸입니다.', 'why.title': '왜 “{query}”에서 “{key}” 쪽을 볼까요?', 'why.score': '점수', 'why.sum': '모든 몫의 합', 'why.remainder': '나머지', 'why.bias': '위치 바이어스', 'why.weight': '소프트맥스 뒤의 가중치',
   'why.linearised': '이 모델은 더한 뒤에 정규화합니다. 앞선 정규화의 배율은 실제 값으로 고정해 계산했습니다.', 'why.group': '나누는 기준', 'why.pairs': '쌍', 'why.query': '쿼리 쪽', 'why.key': '키 쪽', 'why.matrix': '모든 쌍', 'why.rest': '그 밖의 {count}개',
   'why.caption': '각 단어의 벡터는 임베딩, 위치, 앞선 모든 헤드와 피드포워드의 합입니다. 그래서 쿼리와 키의 곱도 부분끼리 짝지은 값의 합이 됩니다. 주황색은 점수를 높이고 파란색은 낮춥니다.', 'why.unsupported': '이 모델의 점수는 이런 부분으로 나눌 수 없습니다.',
@@ -76,7 +78,7 @@ export const ko: Record<keyof typeof en, string> = {
   'experiment.run': '적용', 'experiment.reset': '모두 되돌리기', 'experiment.remove': '되돌리기: {what}', 'experiment.didAblate': '헤드 {layer}.{head} 끔', 'experiment.didScale': '헤드 {layer}.{head} × {scale}', 'experiment.didCut': '헤드 {layer}.{head}: “{query}” → “{key}” 연결 끊음', 'experiment.didPosition': '{hook}에서 “{position}” 자리 교체', 'experiment.didCausal': '인과 마스크 제거',
   'experiment.beforeAfter': '전과 후', 'experiment.before': '전', 'experiment.after': '후', 'experiment.same': '예측은 그대로 “{token}”입니다.', 'experiment.changed': '예측이 바뀝니다: “{before}” → “{after}”', 'experiment.kl': '분포의 차이(KL):', 'experiment.empty': '왼쪽에서 바꿀 것을 적용하면 두 예측이 여기에 나란히 나옵니다.',
   'experiment.swap': '단어 바꾸기', 'experiment.swapNote': '단어를 고르고 다른 말로 바꾼 뒤 예측을 비교합니다.', 'experiment.replace': '“{token}” 대신', 'experiment.swapRun': '바꾸기',
-  'patching.title': '답은 어디에 담겨 있을까요?', 'patching.lead': '활성값 패칭: 바꾼 글을 실행하면서 원래 활성값을 하나씩 되돌려 놓습니다. 원래 답이 돌아오는 자리가 답을 나르던 곳입니다.', 'patching.corrupt': '바꾼 글(토큰 수가 같아야 합니다)', 'patching.what': '되돌릴 것', 'patching.resid_pre': '잔차 스트림', 'patching.attn_out': '어텐션', 'patching.mlp_out': '피드포워드', 'patching.head': '헤드', 'patching.run': '실행', 'patching.running': '실행하는 중 …', 'patching.length': '두 글의 토큰 수가 같아야 합니다: {clean}개와 {corrupt}개.', 'patching.map': '돌아온 답의 비율', 'patching.cell': '레이어 {layer}, {what}: {value}', 'patching.caption': '1이면 원래 답이 돌아온 것이고(로짓 차이 {clean}), 0이면 바꾼 글 그대로입니다({corrupt}).',
+  'patching.title': '답은 어디에 담겨 있을까요?', 'patching.lead': '활성값 패칭: 바꾼 글을 실행하면서 원래 활성값을 하나씩 되돌려 놓습니다. 원래 답이 돌아오는 자리가 답을 나르던 곳입니다.', 'patching.corrupt': '바꾼 글(토큰 수가 같아야 합니다)', 'patching.what': '되돌릴 것', 'patching.resid_pre': '잔차 스트림', 'patching.attn_out': '어텐션', 'patching.mlp_out': '피드포워드', 'patching.head': '헤드', 'patching.run': '실행', 'patching.running': '실행하는 중 …', 'patching.length': '두 글의 토큰 수가 같아야 합니다(지금은 {clean}개와 {corrupt}개입니다).', 'patching.map': '돌아온 답의 비율', 'patching.cell': '레이어 {layer}, {what}: {value}', 'patching.caption': '1이면 원래 답이 돌아온 것이고(로짓 차이 {clean}), 0이면 바꾼 글 그대로입니다({corrupt}).',
 
   'compare.lead': '헤드, 글, 체크포인트, 모델을 둘씩 나란히 놓고 봅니다.', 'compare.text': 'B의 글', 'compare.apply': '적용', 'compare.prediction': '{side}의 예측', 'compare.checkpoint': '체크포인트, {step}스텝', 'compare.difference': '차이', 'compare.cosine': '코사인 유사도', 'compare.moved': '행마다 옮겨 간 가중치', 'compare.most': '가장 큰 차이', 'compare.shapes': '두 맵의 크기가 다릅니다. 위에서 눈으로 비교하거나 토큰 수가 같은 글을 쓰세요.',
 

@@ -16,6 +16,7 @@ class Session {
   models: Models | null = $state.raw(null);
   trace: Trace | null = $state.raw(null);
   image = $state(''); // base64 of the chosen picture's file
+  audio = $state(''); // base64 of the chosen recording's file
   busy = $state(false);
   error: unknown = $state.raw(null);
   themeChoice: Theme | '' = $state((read('heed.theme') as Theme | null) ?? '');
@@ -95,12 +96,13 @@ class Session {
     if (m.inputs.pair && sel.pair) request.pair = sel.pair;
     if (m.inputs.target && sel.target) request.target = sel.target;
     if (m.inputs.image) request.image = this.image || (this.image = exampleImage(m.image?.width ?? 64, m.image?.height ?? 64));
+    if (m.inputs.audio && this.audio) request.audio = this.audio;
     return request;
   }
   /// Runs the model on what is typed and makes its trace the shown one.
   async run() {
     const request = this.current();
-    if (!request || api.offline) return;
+    if (!request || api.offline || (this.model?.inputs.audio && !this.audio)) return;
     const turn = ++this.running;
     this.busy = true;
     this.error = null;

@@ -236,7 +236,8 @@ void Connection::read_body() {
 void Connection::on_parse_error(ErrorCode error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow) {
     const std::string_view begun(static_cast<const char*>(buffer_.data().data()), buffer_.size());
-    const bool in_target = !parser_->is_header_done() && begun.find('\n') == std::string_view::npos;
+    const bool in_target =
+        parser_->get().target().empty() && begun.find('\n') == std::string_view::npos;
     in_target ? refuse(414, "the request target is too long")
               : refuse(431, fmt::format("the header has more than {} bytes",
                                         core_->limits.header_bytes));
@@ -417,7 +418,8 @@ void Connection::on_written(const std::shared_ptr<Outbox>& outbox, ErrorCode err
     const std::lock_guard lock(outbox->mutex);
     outbox->unsent -= count;
   }
-  flush(outbox_);  // what came meanwhile; after a refusal, the refusal
+  const auto current = outbox_;  // flush() may let the member go
+  flush(current);                // what came meanwhile; after a refusal, the refusal
 }
 
 /// Tells the observer once how a request has ended.

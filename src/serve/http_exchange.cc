@@ -123,11 +123,7 @@ bool HttpExchange::write(std::string_view piece) {
     outbox_->flush_posted = true;
   }
   if (too_slow) {
-    core_->post([connection = connection_, outbox = outbox_] {
-      connection->cancel(outbox);
-      connection->close();
-    });
-    outbox_->cancelled = true;
+    core_->post([connection = connection_] { connection->close(); });
     return false;
   }
   if (wake) {

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <thread>
 
 #include "heed/models.h"
@@ -190,17 +192,17 @@ Answer parse_answer(const std::string& bytes) {
 }
 
 std::string Answer::param() const {
-  const json value = json()["error"]["param"];
+  const nlohmann::json value = json()["error"]["param"];
   return value.is_string() ? value.get<std::string>() : "";
 }
 
-std::vector<json> Answer::events() const {
-  std::vector<json> all;
+std::vector<nlohmann::json> Answer::events() const {
+  std::vector<nlohmann::json> all;
   for (size_t at = body.find("data: "); at != std::string::npos; at = body.find("data: ", at + 1)) {
     const size_t end = body.find('\n', at);
     const std::string data = body.substr(at + 6, end - at - 6);
     if (data != "[DONE]") {
-      all.push_back(json::parse(data));
+      all.push_back(nlohmann::json::parse(data));
     }
   }
   return all;

@@ -1,14 +1,13 @@
 // Lesson 9. Attention of 2015 and of 2017 on the same task: reading seven letters backwards.
 //
-// Bahdanau's decoder is an LSTM that asks the encoder's states once a step. The Transformer asks
-// with several heads at all places at once. Both learn to look where the letter is.
+// Bahdanau's decoder is an LSTM that attends to the encoder's states once per step, the Transformer
+// with several heads at all positions at once. Both learn to look where the letter is.
 #include <cstdio>
 
 #include "heed/inspect.h"
 #include "heed/models.h"
 #include "heed/optim.h"
 #include "heed/picture.h"
-
 using namespace heed;
 
 namespace {
@@ -49,16 +48,17 @@ void learn(const char* name, const std::string& config, double rate, const std::
     right += guess.data<int64_t>()[i] == fresh.labels.data<int64_t>()[i] ? 1 : 0;
   }
   std::printf("%s: %d of 448 new letters right\n", name, right);
-  // Where each step looks: from the end to the beginning.
+  // Where each step looks most: at the letter it has to write, from the end to the beginning.
   const RecordedAttention& seen = recorder.attentions().back();
   Heatmap map{.title = name, .row_title = "Step", .column_title = "Letter"};
   for (int64_t head = 0; head < seen.heads(); ++head) {
     map.panels.push_back({"Head " + std::to_string(head), seen.record.weights(0, head)});
-    std::printf("  head %ld looks at letters", head);
-    for (const std::vector<Attended>& keys : top_attended(map.panels.back().values, 1)) {
-      std::printf(" %ld", keys[0].key);
+    int there = 0;
+    for (int64_t i = 0; i < guess.numel(); ++i) {
+      const auto attended = top_attended(seen.record.weights(i / kLetters, head), 1);
+      there += attended[i % kLetters][0].key == kLetters - 1 - i % kLetters ? 1 : 0;
     }
-    std::printf("\n");
+    std::printf("  head %ld looks at the letter to write in %d of 448 steps\n", head, there);
   }
   if (!picture.empty()) {
     save_picture(picture, map);

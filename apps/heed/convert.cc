@@ -89,7 +89,7 @@ void write_gguf(const Options& options, const Model& model, DType type) {
   if (is_gguf(vocabulary)) {
     const GgufFile file(vocabulary);
     for (const auto& [key, value] : file.values()) {
-      if (key.starts_with("tokenizer.") && key != gguf::kTokenTypes) {
+      if (key.starts_with("tokenizer.") && key != "tokenizer.ggml.token_type_count") {
         writer.value(key, value);
       }
     }

@@ -4,8 +4,8 @@
 
 #include "heed/command.h"
 #include "io/json_writer.h"
-#include "models/architectures.h"
 #include "models/memory.h"
+#include "models/registry.h"
 
 namespace heed::app {
 namespace {

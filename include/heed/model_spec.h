@@ -18,8 +18,9 @@ namespace heed {
 struct ModelHead {
   std::string architecture;  ///< "BertForMaskedLM", as in config.json's `architectures`
   std::string task;          ///< Hugging Face's task name, "fill-mask"; empty for a base model
-  /// Part of a parameter name that only a model with this head has; empty: any model.
+  /// Parts of parameter names that a model with this head has; empty: any model.
   std::string parameter;
+  std::string second_parameter = {};
 };
 
 /// Weights that a checkpoint may store once, twice or under another name. Names are given without
@@ -32,6 +33,8 @@ struct TiedWeights {
   bool tied_by_default = true;      ///< tie_word_embeddings where config.json does not mention it
   /// Whether a file may hold an embedding for each side although config.json shares them (Marian).
   bool sides_may_differ = false;
+  /// Flags of config.json that are set where a file unties the head against config.json.
+  std::vector<std::string> set_when_untied;
 };
 
 /// How a tensor lies in a GGUF file compared with the checkpoint.
@@ -133,6 +136,7 @@ struct ModelSpec {
   /// Tasks of `heed train` that can train it from scratch, and the config.json for that.
   std::vector<std::string> train_tasks;
   std::function<JsonBuilder(const FreshSizes& sizes)> fresh_config;
+  std::string fresh_tokenizer;  ///< the kind it usually has: "wordpiece:8192"; empty: "bpe:8192"
 };
 
 /// Makes an architecture known: its folders load, train, save, convert and can be inspected like

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -120,15 +121,25 @@ class HEED_API Linear {
 class HEED_API Norm {
  public:
   enum class Kind { layer, rms };
+  struct Options {
+    double eps = 1e-5;
+    Kind kind = Kind::layer;
+    bool bias = true;          ///< of LayerNorm
+    bool affine = true;        ///< false: no weight and no bias
+    bool unit_offset = false;  ///< multiplies by 1 + weight, which starts at 0 (Gemma)
+  };
   Norm() = default;
-  Norm(const Scope& scope, int64_t width, double eps, Kind kind = Kind::layer, bool bias = true);
+  Norm(const Scope& scope, int64_t size, const Options& options);
+  Norm(const Scope& scope, int64_t size, double eps, Kind kind = Kind::layer, bool bias = true);
   Tensor operator()(const Tensor& x) const;
   bool defined() const { return weight_.defined(); }
+  const Tensor& weight() const { return weight_; }
+  const Tensor& bias() const { return bias_; }
+  const Options& options() const { return options_; }
 
  private:
   Tensor weight_, bias_;
-  double eps_ = 1e-5;
-  Kind kind_ = Kind::layer;
+  Options options_;
 };
 
 /// Rows of a table by id, as f32 whatever the table's type.
@@ -233,16 +244,33 @@ class HEED_API Rotary {
  public:
   Rotary() = default;
   Rotary(int64_t width, int64_t positions, double theta, bool interleaved = false);
-  /// The angle a position of each of the width/2 pairs.
-  Rotary(const std::vector<double>& frequencies, int64_t positions, bool interleaved = false);
-  /// x [N, heads, width], position of each row.
+  /// The angle per position of each pair. `scale` multiplies cosines and sines (YaRN, LongRoPE).
+  Rotary(const std::vector<double>& frequencies, int64_t positions, bool interleaved = false,
+         double scale = 1.0);
+  /// Rotates x [N, heads, head_dim] by the position of each row. With fewer frequencies than
+  /// head_dim / 2 only the first columns are rotated.
   Tensor operator()(const Tensor& x, const Tensor& positions) const;
+  /// The same for rows of sequences, which may be of different lengths.
+  Tensor operator()(const Tensor& x, const Tensor& positions, const Layout& layout) const;
+  /// Other frequencies for sequences longer than `length` (LongRoPE).
+  void set_long(const std::vector<double>& frequencies, int64_t length);
   bool defined() const { return tables_ != nullptr; }
 
  private:
   struct Tables;
+  Tensor rotate(const Tensor& x, const Tensor& positions, Tables& tables) const;
+
   std::shared_ptr<Tables> tables_;
+  std::shared_ptr<Tables> longer_;
+  int64_t short_length_ = 0;
   bool interleaved_ = false;
+};
+
+/// How one projection holds queries, keys and values.
+enum class QkvLayout {
+  blocks,     ///< all queries, all keys, all values
+  per_group,  ///< for each key-value head: its queries, its key, its value (GPT-NeoX, BLOOM,
+              ///< Falcon)
 };
 
 /// Self- or cross-attention with its projections. All layers call heed::attention().
@@ -255,8 +283,14 @@ class HEED_API MultiHeadAttention {
     bool causal = false;
     int64_t window = 0;  ///< > 0: only that many last positions (sliding window), with causal
     std::optional<double> scale;
+    double softcap = 0.0;
     double dropout = 0.0;
     Rotary rotary;
+    bool alibi = false;         ///< adds ALiBi's bias to the scores
+    bool scale_alibi = false;  ///< scales that bias like the scores
+    Norm query_norm, key_norm;  ///< of queries and keys before the rotation; may be undefined
+    bool norm_per_head = true;  ///< over head_dim, or over the whole projection
+    QkvLayout qkv_layout = QkvLayout::blocks;  ///< of the one projection, where there is one
   };
   MultiHeadAttention() = default;
   /// Three projections.
@@ -276,6 +310,7 @@ class HEED_API MultiHeadAttention {
   const Options& options() const { return options_; }
 
  private:
+  std::array<Tensor, 3> project(const Tensor& rows) const;
   std::pair<Tensor, Tensor> memory_keys_values(const Tensor& memory) const;
   Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Layout& keys,
                 const Tensor& bias, const Pass& pass) const;
@@ -293,10 +328,13 @@ class HEED_API FeedForward {
   /// activate(gate(x)) * up(x), then down.
   FeedForward(Linear gate, Linear up, Linear down, Activation activation,
               double activation_dropout = 0.0);
+  /// One projection to gate | up.
+  static FeedForward fused_gate(Linear gate_up, Linear down, Activation activation,
+                                double activation_dropout = 0.0);
   Tensor operator()(const Tensor& x, const Pass& pass, const Tensor& residual = {}) const;
 
  private:
-  Linear gate_, up_, down_;
+  Linear gate_, up_, down_, gate_up_;
   Activation activation_ = Activation::relu;
   double activation_dropout_ = 0.0;
 };
@@ -306,15 +344,19 @@ class HEED_API FeedForward {
 class HEED_API Block {
  public:
   struct Parts {
-    Norm attention_norm;
+    Norm attention_norm;  ///< may be undefined, like every norm here
     MultiHeadAttention attention;
+    Norm attention_post_norm;  ///< of attention's result, before the residual is added (Gemma 2)
     Norm cross_norm;
     MultiHeadAttention cross;
     bool has_cross = false;
     Norm feed_forward_norm;
     FeedForward feed_forward;
-    bool pre_norm = true;  ///< norm before each part (GPT-2) or after its residual (BERT)
-    double dropout = 0.0;  ///< on each part's result, before the residual is added
+    Norm feed_forward_post_norm;
+    bool pre_norm = true;   ///< norm before each part (GPT-2) or after its residual (BERT)
+    bool parallel = false;  ///< attention and feed-forward read the same rows (GPT-J); pre-norm
+    double residual_scale = 1.0;  ///< of each part's result (Granite)
+    double dropout = 0.0;         ///< on each part's result, before the residual is added
     std::optional<double> attention_dropout;  ///< on self-attention's result, where it differs
   };
   Block() = default;

@@ -66,14 +66,6 @@ int64_t head_dim(const Json& config, std::string_view width_key, int64_t width,
   return width / heads;
 }
 
-int64_t sliding_window(const Json& config) {
-  if (config.string("model_type") != "mistral") {
-    return 0;
-  }
-  const bool mentioned = config.mentions("sliding_window");  // null: no window
-  return size_or(config, "sliding_window", mentioned ? 0 : 4096);
-}
-
 std::optional<int64_t> padding_token(const Json& config, std::optional<int64_t> otherwise,
                                      int64_t vocabulary) {
   constexpr const char* kKey = "pad_token_id";
@@ -222,46 +214,43 @@ void observe_hidden(const std::string& stack, int64_t index, const TokenRows& to
   }
 }
 
-namespace {
-
-Tensor head_loss(const Tensor& rows, const Tensor& targets, const Linear& head,
-                 const ModelInput& input) {
-  check(head.layout() == WeightLayout::out_in, "loss", "the head's weight must be [out, in]");
-  CrossEntropyOptions options;
-  options.label_smoothing = input.label_smoothing;
-  return linear_cross_entropy(rows, head.weight(), head.bias(), targets, options);
-}
-
-}  // namespace
-
-Tensor shifted_loss(const Tensor& rows, const TokenRows& tokens, const Linear& head,
-                    const ModelInput& input) {
+Tensor next_token_targets(const TokenRows& tokens, const ModelInput& input) {
   check(input.labels.shape() == Shape({tokens.batch, tokens.length}), "loss",
         "labels {} do not fit {} x {} tokens", input.labels.shape(), tokens.batch, tokens.length);
   const Tensor labels = input.labels.to(DType::i64).contiguous();
   Tensor shifted = Tensor::full({tokens.batch, tokens.length}, -100, DType::i64);
   for (int64_t b = 0; b < tokens.batch; ++b) {
     for (int64_t t = 0; t + 1 < tokens.length; ++t) {
-      const int64_t place = b * tokens.length + t;
-      shifted.data<int64_t>()[place] = labels.data<int64_t>()[place + 1];
+      const int64_t index = b * tokens.length + t;
+      shifted.data<int64_t>()[index] = labels.data<int64_t>()[index + 1];
     }
   }
-  return head_loss(rows, tokens.pick(shifted), head, input);
+  return tokens.pick(shifted);
 }
 
-Tensor token_loss(const Tensor& rows, const TokenRows& tokens, const Linear& head,
-                  const ModelInput& input) {
-  return head_loss(rows, tokens.pick(input.labels), head, input);
+Tensor same_position_targets(const TokenRows& tokens, const ModelInput& input) {
+  return tokens.pick(input.labels);
 }
 
 ModelOutput token_results(const Tensor& rows, const TokenRows& tokens, const Linear& head,
-                          const ModelInput& input, RowsLoss loss) {
+                          const ModelInput& input, RowTargets targets,
+                          const std::function<Tensor(const Tensor&)>& adjust) {
   ModelOutput output;
+  Tensor logits;
+  if (input.want_logits || (adjust && input.labels.defined())) {
+    logits = head(rows);
+    logits = observe("hook_logits", adjust ? adjust(logits) : logits);
+  }
   if (input.want_logits) {
-    output.logits = tokens.to_batch(observe("hook_logits", head(rows)));
+    output.logits = tokens.to_batch(logits);
   }
   if (input.labels.defined()) {
-    output.loss = loss(rows, tokens, head, input);
+    CrossEntropyOptions options;
+    options.label_smoothing = input.label_smoothing;
+    check(head.layout() == WeightLayout::out_in, "loss", "the head's weight must be [out, in]");
+    const Tensor wanted = targets(tokens, input);
+    output.loss = adjust ? cross_entropy(logits, wanted, options)
+                         : linear_cross_entropy(rows, head.weight(), head.bias(), wanted, options);
   }
   return output;
 }

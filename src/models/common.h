@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,9 +24,6 @@ Activation activation_of(const Json& config, std::string_view key, std::string_v
 /// width / heads, refused where it does not divide.
 int64_t head_dim(const Json& config, std::string_view width_key, int64_t width,
                  std::string_view heads_key, int64_t heads);
-/// Positions that a token of a Llama may look back on, itself included; 0: all of them. Mistral has
-/// such a window, of 4096 where config.json does not mention it.
-int64_t sliding_window(const Json& config);
 /// The token whose embedding takes no gradient, pad_token_id: null is none, negative counts from
 /// the end, as PyTorch does. `otherwise` where config.json does not mention it.
 std::optional<int64_t> padding_token(const Json& config, std::optional<int64_t> otherwise,
@@ -93,18 +91,16 @@ SequenceCache self_caches(int64_t layers, int64_t heads, int64_t capacity, int64
 /// The caches have seen the pass's rows.
 void advance_caches(const Pass& pass);
 
-/// Causal language-model loss: position t predicts labels[t + 1].
-Tensor shifted_loss(const Tensor& rows, const TokenRows& tokens, const Linear& head,
-                    const ModelInput& input);
-/// Loss of labels at the same positions (MLM, token classes, decoders with given inputs).
-Tensor token_loss(const Tensor& rows, const TokenRows& tokens, const Linear& head,
-                  const ModelInput& input);
+/// What each row should predict, i64 [N]: labels at the next position of a causal language model
+/// (-100 where there is none), or labels at the same position.
+using RowTargets = Tensor (*)(const TokenRows& tokens, const ModelInput& input);
+Tensor next_token_targets(const TokenRows& tokens, const ModelInput& input);
+Tensor same_position_targets(const TokenRows& tokens, const ModelInput& input);
 
-/// One of the two losses above.
-using RowsLoss = Tensor (*)(const Tensor& rows, const TokenRows& tokens, const Linear& head,
-                            const ModelInput& input);
-/// The head's logits where they are wanted, and the loss where there are labels.
+/// The head's logits where they are wanted, and the loss where there are labels. `adjust`, where it
+/// is given, is applied to the logits (soft-caps and scales) and is part of the loss.
 ModelOutput token_results(const Tensor& rows, const TokenRows& tokens, const Linear& head,
-                          const ModelInput& input, RowsLoss loss);
+                          const ModelInput& input, RowTargets targets,
+                          const std::function<Tensor(const Tensor&)>& adjust = nullptr);
 
 }  // namespace heed

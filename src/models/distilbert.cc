@@ -82,7 +82,8 @@ class DistilBert final : public SizedModel {
       return sequence_results(tokens.pass(input).dropout(first, classifier_dropout_), out_, input,
                               problem_);
     }
-    return token_results(before_norm_(before_(rows, activation_)), tokens, out_, input, token_loss);
+    return token_results(before_norm_(before_(rows, activation_)), tokens, out_, input,
+                         same_position_targets);
   }
 
   EncoderOutput encode(const ModelInput& input) const override {
@@ -145,8 +146,37 @@ class DistilBert final : public SizedModel {
 
 }  // namespace
 
-std::unique_ptr<Model> make_distilbert(const Json& config, const Scope& scope) {
-  return std::make_unique<DistilBert>(config, scope);
+ModelSpec distilbert_spec() {
+  ModelSpec spec;
+  spec.model_type = "distilbert";
+  spec.kind = ModelKind::encoder;
+  spec.heads = {{"DistilBertForMaskedLM", "fill-mask", "vocab_"},
+                {"DistilBertForSequenceClassification", "text-classification", "pre_classifier."},
+                {"DistilBertModel", "", ""}};
+  spec.ties = {.prefix = "distilbert.",
+               .embedding = "embeddings.word_embeddings.weight",
+               .lm_head = "vocab_projector.weight"};
+  spec.train_tasks = {"mlm", "classify"};
+  spec.fresh_tokenizer = "wordpiece:8192";
+  spec.fresh_config = [](const FreshSizes& sizes) {
+    return JsonBuilder()
+        .set("model_type", "distilbert")
+        .set("architectures", std::vector<std::string>{sizes.task == "classify"
+                                                           ? "DistilBertForSequenceClassification"
+                                                           : "DistilBertForMaskedLM"})
+        .set("vocab_size", sizes.vocab_size)
+        .set("dim", sizes.hidden_size)
+        .set("n_layers", sizes.num_layers)
+        .set("n_heads", sizes.num_heads)
+        .set("hidden_dim", sizes.intermediate_size)
+        .set("max_position_embeddings", sizes.context_length)
+        .set("dropout", sizes.dropout)
+        .set("attention_dropout", sizes.dropout);
+  };
+  spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {
+    return std::make_unique<DistilBert>(config, scope);
+  };
+  return spec;
 }
 
 }  // namespace heed

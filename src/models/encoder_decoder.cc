@@ -56,7 +56,7 @@ ModelOutput EncoderDecoder::forward(const ModelInput& input) const {
   if (head_scale_ != 1.0) {
     rows = mul(rows, head_scale_);
   }
-  ModelOutput output = token_results(rows, target, head_, input, token_loss);
+  ModelOutput output = token_results(rows, target, head_, input, same_position_targets);
   if (input.want_logits) {
     output.encoder_last_hidden_state = source.to_batch(memory.rows);
   }

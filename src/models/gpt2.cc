@@ -56,7 +56,7 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
     check_inputs(input, {}, "GPT-2");
     const TokenRows tokens =
         token_rows(input.input_ids, input.attention_mask, vocab_size_, input.skip_padding);
-    return results(tokens, tokens.pass(input), input, shifted_loss);
+    return results(tokens, tokens.pass(input), input, next_token_targets);
   }
 
   ModelOutput forward_with(const ModelInput& input, const EncoderOutput& memory) const override {
@@ -66,7 +66,7 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
     Pass pass = tokens.pass(input);
     pass.encoder_hidden_states = &memory.rows;
     pass.encoder_layout = &memory.layout;
-    return results(tokens, pass, input, token_loss);
+    return results(tokens, pass, input, same_position_targets);
   }
 
   bool looks_at_memory() const override { return has_cross_; }
@@ -85,17 +85,17 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
   }
 
   Tensor logits(const Tensor& rows) const override {
-    check(has_head_, "generate", "this model has no head over words (lm_head)");
+    check(has_head_, "generate", "this model has no LM head; load one made for text generation");
     return head_(rows);
   }
 
  private:
   ModelOutput results(const TokenRows& tokens, const Pass& pass, const ModelInput& input,
-                      RowsLoss loss) const {
+                      RowTargets targets) const {
     check_length(tokens.length, context_length_);
     const Tensor rows = run(tokens.ids, tokens.positions, pass, &tokens);
     if (has_head_) {
-      return token_results(rows, tokens, head_, input, loss);
+      return token_results(rows, tokens, head_, input, targets);
     }
     ModelOutput output;
     output.last_hidden_state = tokens.to_batch(rows);
@@ -171,8 +171,72 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
 
 }  // namespace
 
-std::unique_ptr<Model> make_gpt2(const Json& config, const Scope& scope) {
-  return std::make_unique<Gpt2>(config, scope);
+namespace {
+
+GgufSpec gpt2_gguf() {
+  constexpr auto kTransposed = GgufLayout::transposed;
+  GgufSpec gguf;
+  gguf.architecture = "gpt2";
+  gguf.prefix = "transformer.";
+  gguf.layers = "h.";
+  gguf.keys = {{"embedding_length", "n_embd"},
+               {"block_count", "n_layer"},
+               {"attention.head_count", "n_head"},
+               {"context_length", "n_positions"},
+               {"attention.layer_norm_epsilon", "layer_norm_epsilon", GgufKey::Kind::number, 1e-5}};
+  gguf.tensors = {{"token_embd", "wte"},
+                  {"position_embd", "wpe"},
+                  {"output_norm", "ln_f"},
+                  {"output", "lm_head"}};
+  gguf.layer_tensors = {{"attn_norm", "ln_1"},
+                        {"attn_qkv", "attn.c_attn", kTransposed},
+                        {"attn_output", "attn.c_proj", kTransposed},
+                        {"ffn_norm", "ln_2"},
+                        {"ffn_up", "mlp.c_fc", kTransposed},
+                        {"ffn_down", "mlp.c_proj", kTransposed}};
+  gguf.read_config = [](const GgufMetadata& file, JsonBuilder& config) {
+    config.set("n_inner", file.size("feed_forward_length", 0));
+    config.set("tie_word_embeddings", !file.has_tensor("output.weight"));
+    config.set_default("activation_function", "gelu_new");
+  };
+  gguf.write_config = [](GgufOutput& file, const Json& config, const Model& model) {
+    file.size("feed_forward_length", size_or(config, "n_inner", 4 * model.hidden_size()));
+  };
+  gguf.check_writable = [](const Json& config) {
+    check(!config.boolean_or("add_cross_attention", false), "gguf",
+          "has no place for cross-attention");
+  };
+  return gguf;
+}
+
+}  // namespace
+
+ModelSpec gpt2_spec() {
+  ModelSpec spec;
+  spec.model_type = "gpt2";
+  spec.kind = ModelKind::decoder;
+  spec.heads = {{"GPT2LMHeadModel", "text-generation", "transformer."}, {"GPT2Model", "", ""}};
+  spec.ties = {.prefix = "transformer.", .embedding = "wte.weight", .lm_head = "lm_head.weight"};
+  spec.gguf = gpt2_gguf();
+  spec.train_tasks = {"lm"};
+  spec.fresh_config = [](const FreshSizes& sizes) {
+    return JsonBuilder()
+        .set("model_type", "gpt2")
+        .set("architectures", std::vector<std::string>{"GPT2LMHeadModel"})
+        .set("vocab_size", sizes.vocab_size)
+        .set("n_embd", sizes.hidden_size)
+        .set("n_layer", sizes.num_layers)
+        .set("n_head", sizes.num_heads)
+        .set("n_positions", sizes.context_length)
+        .set("n_inner", sizes.intermediate_size)
+        .set("embd_pdrop", sizes.dropout)
+        .set("attn_pdrop", sizes.dropout)
+        .set("resid_pdrop", sizes.dropout);
+  };
+  spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {
+    return std::make_unique<Gpt2>(config, scope);
+  };
+  return spec;
 }
 
 }  // namespace heed

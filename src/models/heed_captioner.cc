@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "models/encoder_decoder.h"
+#include "models/fresh_config.h"
 #include "models/layers.h"
 #include "models/registry.h"
 
@@ -72,8 +73,19 @@ class Captioner final : public EncoderDecoder {
 
 }  // namespace
 
-std::unique_ptr<Model> make_heed_captioner(const Json& config, const Scope& scope) {
-  return std::make_unique<Captioner>(config, scope);
+ModelSpec heed_captioner_spec() {
+  ModelSpec spec;
+  spec.model_type = "heed-captioner";
+  spec.kind = ModelKind::vision_decoder;
+  spec.heads = {{"", "image-to-text", ""}};
+  spec.train_tasks = {"caption"};
+  spec.fresh_config = [](const FreshSizes& sizes) {
+    return stack_fresh_config("heed-captioner", sizes);
+  };
+  spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {
+    return std::make_unique<Captioner>(config, scope);
+  };
+  return spec;
 }
 
 }  // namespace heed

@@ -25,7 +25,8 @@ class SimpleEncoder final : public SimpleEncoderModel {
     const TokenRows tokens = read(input, input.skip_padding);
     const Tensor rows = run(tokens, input);
     if (head_.defined()) {
-      return token_results(rows, tokens, head_, input, causal_ ? shifted_loss : token_loss);
+      return token_results(rows, tokens, head_, input,
+                           causal_ ? next_token_targets : same_position_targets);
     }
     ModelOutput output;
     output.last_hidden_state = tokens.to_batch(rows);
@@ -65,8 +66,14 @@ class SimpleEncoder final : public SimpleEncoderModel {
 
 }  // namespace
 
-std::unique_ptr<Model> make_heed_encoder(const Json& config, const Scope& scope) {
-  return std::make_unique<SimpleEncoder>(config, scope);
+ModelSpec heed_encoder_spec() {
+  ModelSpec spec;
+  spec.model_type = "heed-encoder";
+  spec.kind = ModelKind::encoder;
+  spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {
+    return std::make_unique<SimpleEncoder>(config, scope);
+  };
+  return spec;
 }
 
 }  // namespace heed

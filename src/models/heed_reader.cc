@@ -138,8 +138,14 @@ class Reader final : public SimpleEncoderModel {
 
 }  // namespace
 
-std::unique_ptr<Model> make_heed_reader(const Json& config, const Scope& scope) {
-  return std::make_unique<Reader>(config, scope);
+ModelSpec heed_reader_spec() {
+  ModelSpec spec;
+  spec.model_type = "heed-reader";
+  spec.kind = ModelKind::encoder;
+  spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {
+    return std::make_unique<Reader>(config, scope);
+  };
+  return spec;
 }
 
 }  // namespace heed

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "models/fresh_config.h"
 #include "models/heads.h"
 #include "models/layers.h"
 #include "models/registry.h"
@@ -167,8 +168,18 @@ class Regressor final : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_heed_regressor(const Json& config, const Scope& scope) {
-  return std::make_unique<Regressor>(config, scope);
+ModelSpec heed_regressor_spec() {
+  ModelSpec spec;
+  spec.model_type = "heed-regressor";
+  spec.kind = ModelKind::regressor;
+  spec.train_tasks = {"regress"};
+  spec.fresh_config = [](const FreshSizes& sizes) {
+    return stack_fresh_config("heed-regressor", sizes);
+  };
+  spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {
+    return std::make_unique<Regressor>(config, scope);
+  };
+  return spec;
 }
 
 }  // namespace heed

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "models/encoder_decoder.h"
+#include "models/fresh_config.h"
 #include "models/registry.h"
 #include "models/rnn_attention.h"
 
@@ -90,7 +91,7 @@ class RnnSeq2Seq final : public Model {
     show(stack(seen, 1), source.memory);
     const Tensor rows = target.pass(input).dropout(
         reshape(stack(read, 1), {target.layout.rows(), read.front().size(1)}), dropout_);
-    ModelOutput output = token_results(rows, target, out_, input, token_loss);
+    ModelOutput output = token_results(rows, target, out_, input, same_position_targets);
     if (input.want_logits) {
       output.encoder_last_hidden_state = source.memory;
     }
@@ -246,8 +247,22 @@ class RnnSeq2Seq final : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_heed_rnn_seq2seq(const Json& config, const Scope& scope) {
-  return std::make_unique<RnnSeq2Seq>(config, scope);
+ModelSpec heed_rnn_seq2seq_spec() {
+  ModelSpec spec;
+  spec.model_type = "heed-rnn-seq2seq";
+  spec.kind = ModelKind::encoder_decoder;
+  spec.heads = {{"", "translation", ""}};
+  spec.train_tasks = {"translate"};
+  spec.fresh_config = [](const FreshSizes& sizes) {
+    return stack_fresh_config("heed-rnn-seq2seq", sizes)
+        .set("hidden_size", sizes.hidden_size)
+        .set("attention_size", sizes.hidden_size)
+        .set("attention", "bahdanau");
+  };
+  spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {
+    return std::make_unique<RnnSeq2Seq>(config, scope);
+  };
+  return spec;
 }
 
 }  // namespace heed

@@ -1,3 +1,4 @@
+#include "models/fresh_config.h"
 #include "models/heads.h"
 #include "models/layers.h"
 #include "models/registry.h"
@@ -27,8 +28,19 @@ class Sentiment final : public SimpleEncoderModel {
 
 }  // namespace
 
-std::unique_ptr<Model> make_heed_sentiment(const Json& config, const Scope& scope) {
-  return std::make_unique<Sentiment>(config, scope);
+ModelSpec heed_sentiment_spec() {
+  ModelSpec spec;
+  spec.model_type = "heed-sentiment";
+  spec.kind = ModelKind::encoder;
+  spec.heads = {{"", "text-classification", ""}};
+  spec.train_tasks = {"classify"};
+  spec.fresh_config = [](const FreshSizes& sizes) {
+    return stack_fresh_config("heed-sentiment", sizes);
+  };
+  spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {
+    return std::make_unique<Sentiment>(config, scope);
+  };
+  return spec;
 }
 
 }  // namespace heed

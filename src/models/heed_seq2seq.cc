@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "models/encoder_decoder.h"
+#include "models/fresh_config.h"
 #include "models/registry.h"
 
 namespace heed {
@@ -37,8 +38,19 @@ class Seq2Seq final : public TokenTranslator {
 
 }  // namespace
 
-std::unique_ptr<Model> make_heed_seq2seq(const Json& config, const Scope& scope) {
-  return std::make_unique<Seq2Seq>(config, scope);
+ModelSpec heed_seq2seq_spec() {
+  ModelSpec spec;
+  spec.model_type = "heed-seq2seq";
+  spec.kind = ModelKind::encoder_decoder;
+  spec.heads = {{"", "translation", ""}};
+  spec.train_tasks = {"translate"};
+  spec.fresh_config = [](const FreshSizes& sizes) {
+    return stack_fresh_config("heed-seq2seq", sizes);
+  };
+  spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {
+    return std::make_unique<Seq2Seq>(config, scope);
+  };
+  return spec;
 }
 
 }  // namespace heed

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "models/encoder_decoder.h"
+#include "models/fresh_config.h"
 #include "models/registry.h"
 
 namespace heed {
@@ -66,8 +67,22 @@ class Marian final : public TokenTranslator {
 
 }  // namespace
 
-std::unique_ptr<Model> make_marian(const Json& config, const Scope& scope) {
-  return std::make_unique<Marian>(config, scope);
+ModelSpec marian_spec() {
+  ModelSpec spec;
+  spec.model_type = "marian";
+  spec.kind = ModelKind::encoder_decoder;
+  spec.heads = {{"MarianMTModel", "translation", ""}};
+  spec.ties = {.prefix = "model.",
+               .embedding = "shared.weight",
+               .lm_head = "lm_head.weight",
+               .copies = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight"},
+               .sides_may_differ = true};
+  spec.train_tasks = {"translate"};
+  spec.fresh_config = [](const FreshSizes& sizes) { return stack_fresh_config("marian", sizes); };
+  spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {
+    return std::make_unique<Marian>(config, scope);
+  };
+  return spec;
 }
 
 }  // namespace heed

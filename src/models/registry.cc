@@ -2,51 +2,101 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <mutex>
+
 #include "base/check.h"
 
 namespace heed {
+namespace {
 
-const std::vector<ModelEntry>& model_entries() {
-  static const std::vector<ModelEntry> entries = {
-      // clang-format off
-      {"bert", make_bert},
-      {"distilbert", make_distilbert},
-      {"gpt2", make_gpt2},
-      {"heed-captioner", make_heed_captioner},
-      {"heed-encoder", make_heed_encoder},
-      {"heed-reader", make_heed_reader},
-      {"heed-regressor", make_heed_regressor},
-      {"heed-rnn-seq2seq", make_heed_rnn_seq2seq},
-      {"heed-sentiment", make_heed_sentiment},
-      {"heed-seq2seq", make_heed_seq2seq},
-      {"llama", make_llama},
-      {"marian", make_marian},
-      {"mistral", make_llama},
-      {"t5", make_t5},
-      {"vision-encoder-decoder", make_vision_encoder_decoder},
-      {"vit", make_vit},
-      // clang-format on
-  };
-  return entries;
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string, ModelSpec, std::less<>> specs;  // addresses stay
+
+  Registry() {
+    for (ModelSpec (*spec)() : {
+#define HEED_MODEL(name) name##_spec,
+#include "models/families.h"
+#undef HEED_MODEL
+         }) {
+      ModelSpec made = spec();
+      const std::string type = made.model_type;
+      specs.emplace(type, std::move(made));
+    }
+  }
+};
+
+Registry& registry() {
+  static Registry all;
+  return all;
+}
+
+bool has_parameter(const Model& model, std::string_view part) {
+  const auto& all = model.parameters();
+  return std::any_of(all.begin(), all.end(), [&](const Parameter& parameter) {
+    return parameter.name.find(part) != std::string::npos;
+  });
+}
+
+}  // namespace
+
+void register_model(ModelSpec spec) {
+  check(!spec.model_type.empty() && spec.make != nullptr, "register_model",
+        "a model_type and a function that makes the model are needed");
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  const std::string type = spec.model_type;
+  check(all.specs.emplace(type, std::move(spec)).second, "register_model",
+        "model_type '{}' is registered already", type);
+}
+
+const ModelSpec* find_model_spec(std::string_view model_type) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.specs.find(model_type);
+  return found == all.specs.end() ? nullptr : &found->second;
+}
+
+std::vector<const ModelSpec*> model_specs() {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  std::vector<const ModelSpec*> specs;
+  for (const auto& [type, spec] : all.specs) {
+    specs.push_back(&spec);
+  }
+  return specs;
 }
 
 std::vector<std::string> known_model_types() {
   std::vector<std::string> types;
-  for (const ModelEntry& entry : model_entries()) {
-    types.emplace_back(entry.type);
+  for (const ModelSpec* spec : model_specs()) {
+    types.push_back(spec->model_type);
   }
   return types;
 }
 
 std::unique_ptr<Model> make_model(const Json& config, const Scope& scope) {
   const std::string type = config.string("model_type");
-  for (const ModelEntry& entry : model_entries()) {
-    if (type == entry.type) {
-      return entry.make(config, scope);
+  const ModelSpec* spec = find_model_spec(type);
+  if (spec == nullptr) {
+    fail(ErrorKind::data, config.file(), "model_type '{}' is not supported; heed knows {}", type,
+         fmt::join(known_model_types(), ", "));
+  }
+  return spec->make(config, scope);
+}
+
+std::string hugging_face_architecture(const Model& model) {
+  const ModelSpec* spec = find_model_spec(model.model_type());
+  if (spec != nullptr) {
+    for (const ModelHead& head : spec->heads) {
+      if (has_parameter(model, head.parameter) && has_parameter(model, head.second_parameter)) {
+        return head.architecture;
+      }
     }
   }
-  fail(ErrorKind::data, config.file(), "model_type '{}' is not supported; heed knows {}", type,
-       fmt::join(known_model_types(), ", "));
+  return {};
 }
 
 }  // namespace heed

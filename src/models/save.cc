@@ -4,8 +4,8 @@
 #include "base/file.h"
 #include "heed/models.h"
 #include "io/json.h"
-#include "models/architectures.h"
 #include "models/files.h"
+#include "models/registry.h"
 
 namespace heed {
 namespace {

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "heed/attention_layers.h"
 #include "models/encoder_decoder.h"
+#include "models/fresh_config.h"
 #include "models/registry.h"
 
 namespace heed {
@@ -217,8 +218,29 @@ class T5 final : public EncoderDecoder {
 
 }  // namespace
 
-std::unique_ptr<Model> make_t5(const Json& config, const Scope& scope) {
-  return std::make_unique<T5>(config, scope);
+ModelSpec t5_spec() {
+  ModelSpec spec;
+  spec.model_type = "t5";
+  spec.kind = ModelKind::encoder_decoder;
+  spec.heads = {{"T5ForConditionalGeneration", "translation", ""}};
+  spec.ties = {.embedding = "shared.weight",
+               .lm_head = "lm_head.weight",
+               .copies = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight"},
+               .set_when_untied = {"scale_decoder_outputs"}};
+  spec.train_tasks = {"translate"};
+  spec.fresh_config = [](const FreshSizes& sizes) {
+    return stack_fresh_config("t5", sizes)
+        .set("d_kv", sizes.hidden_size / sizes.num_heads)
+        .set("d_ff", sizes.intermediate_size)
+        .set("num_layers", sizes.num_layers)
+        .set("num_decoder_layers", sizes.num_layers)
+        .set("num_heads", sizes.num_heads)
+        .set("dropout_rate", sizes.dropout);
+  };
+  spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {
+    return std::make_unique<T5>(config, scope);
+  };
+  return spec;
 }
 
 }  // namespace heed

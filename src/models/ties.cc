@@ -4,55 +4,14 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "heed/model_spec.h"
+
 namespace heed {
 namespace {
 
 constexpr const char* kShared = "share_encoder_decoder_embeddings";
 
-/// One matrix by several names. `prefix` may be missing in front of a base model's names.
-struct Tie {
-  std::string_view type;
-  std::string_view prefix;
-  std::string_view words;                ///< the embedding
-  std::string_view head;                 ///< tied to it where tie_word_embeddings says so
-  std::vector<std::string_view> copies;  ///< tied to it always
-};
-
-const std::vector<Tie>& ties() {
-  static const std::vector<Tie> all = {
-      {"gpt2", "transformer.", "wte.weight", "lm_head.weight", {}},
-      {"llama", "model.", "embed_tokens.weight", "lm_head.weight", {}},
-      {"mistral", "model.", "embed_tokens.weight", "lm_head.weight", {}},
-      {"bert", "bert.", "embeddings.word_embeddings.weight", "cls.predictions.decoder.weight", {}},
-      {"distilbert",
-       "distilbert.",
-       "embeddings.word_embeddings.weight",
-       "vocab_projector.weight",
-       {}},
-      {"t5",
-       "",
-       "shared.weight",
-       "lm_head.weight",
-       {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight"}},
-      {"marian",
-       "model.",
-       "shared.weight",
-       "lm_head.weight",
-       {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight"}},
-  };
-  return all;
-}
-
-const Tie* tie_of(const std::string& type) {
-  for (const Tie& tie : ties()) {
-    if (type == tie.type) {
-      return &tie;
-    }
-  }
-  return nullptr;
-}
-
-TensorMap::iterator find(TensorMap& tensors, const std::string& before, const Tie& tie,
+TensorMap::iterator find(TensorMap& tensors, const std::string& before, const TiedWeights& tie,
                          std::string_view name) {
   const auto whole = tensors.find(before + std::string(tie.prefix) + std::string(name));
   return whole != tensors.end() ? whole : tensors.find(before + std::string(name));
@@ -72,13 +31,14 @@ bool same(const Tensor& a, const Tensor& b) {
 struct Apart {
   bool head = false;   ///< the head has values of its own
   bool sides = false;  ///< encoder and decoder have embeddings of their own
+  std::vector<std::string> set_when_untied = {};
 };
 
 /// Whether both sides' embeddings are there and one is not the shared one; that is then unused.
-bool sides_apart(const Tie& tie, const std::string& before, TensorMap& tensors,
+bool sides_apart(const TiedWeights& tie, const std::string& before, TensorMap& tensors,
                  TensorMap::iterator words) {
   bool differ = false;
-  for (const std::string_view copy : tie.copies) {
+  for (const std::string& copy : tie.copies) {
     const auto found = find(tensors, before, tie, copy);
     if (found == tensors.end()) {
       return false;
@@ -89,37 +49,38 @@ bool sides_apart(const Tie& tie, const std::string& before, TensorMap& tensors,
 }
 
 /// The embedding by its own name, where the file has it by another one only.
-void name_words(const Tie& tie, const std::string& before, bool tied, TensorMap& tensors) {
-  const auto head = tensors.find(before + std::string(tie.head));
+void name_words(const TiedWeights& tie, const std::string& before, bool tied, TensorMap& tensors) {
+  const auto head = tensors.find(before + std::string(tie.lm_head));
   Tensor stored = tied && head != tensors.end() ? head->second : Tensor();
-  for (const std::string_view copy : tie.copies) {
+  for (const std::string& copy : tie.copies) {
     const auto found = find(tensors, before, tie, copy);
     if (!stored.defined() && found != tensors.end()) {
       stored = found->second;
     }
   }
   if (stored.defined()) {
-    tensors.emplace(before + std::string(tie.prefix) + std::string(tie.words), stored);
+    tensors.emplace(before + std::string(tie.prefix) + std::string(tie.embedding), stored);
   }
 }
 
 /// `before` is what stands in front of all names.
-Apart settle(const Json& config, const std::string& before, TensorMap& tensors) {
-  const Tie* tie = tie_of(config.string_or("model_type", ""));
-  if (tie == nullptr || !config.boolean_or(kShared, true)) {
-    return {};  // Marian may have an embedding a side: nothing is shared then
+Apart resolve(const Json& config, const std::string& before, TensorMap& tensors) {
+  const ModelSpec* spec = find_model_spec(config.string_or("model_type", ""));
+  if (spec == nullptr || spec->ties.embedding.empty() || !config.boolean_or(kShared, true)) {
+    return {};  // Marian may have an embedding per side: nothing is shared then
   }
-  const bool llama = tie->type == "llama" || tie->type == "mistral";
-  const bool tied = config.boolean_or("tie_word_embeddings", !llama);
-  const auto words = find(tensors, before, *tie, tie->words);
+  const TiedWeights& tie = spec->ties;
+  const bool tied = config.boolean_or("tie_word_embeddings", tie.tied_by_default);
+  const auto words = find(tensors, before, tie, tie.embedding);
   if (words == tensors.end()) {
-    name_words(*tie, before, tied, tensors);
+    name_words(tie, before, tied, tensors);
     return {};
   }
   Apart apart;
-  const auto head = tensors.find(before + std::string(tie->head));
+  const auto head = tensors.find(before + tie.lm_head);
   apart.head = tied && head != tensors.end() && !same(head->second, words->second);
-  apart.sides = tie->type == "marian" && sides_apart(*tie, before, tensors, words);
+  apart.set_when_untied = tie.set_when_untied;
+  apart.sides = tie.sides_may_differ && sides_apart(tie, before, tensors, words);
   if (apart.sides) {
     tensors.erase(words);
   }
@@ -129,10 +90,9 @@ Apart settle(const Json& config, const std::string& before, TensorMap& tensors) 
 }  // namespace
 
 Json resolve_tied_weights(const Json& config, TensorMap& tensors) {
-  const bool nested = config.string_or("model_type", "") == "vision-encoder-decoder" &&
-                      config.find("decoder") && config.at("decoder").is_object();
+  const bool nested = config.find("decoder") && config.at("decoder").is_object();
   const Apart apart =
-      nested ? settle(config.at("decoder"), "decoder.", tensors) : settle(config, "", tensors);
+      nested ? resolve(config.at("decoder"), "decoder.", tensors) : resolve(config, "", tensors);
   if (!apart.head && !apart.sides) {
     return config;
   }
@@ -142,8 +102,8 @@ Json resolve_tied_weights(const Json& config, TensorMap& tensors) {
     writer[kShared] = false;
   }
   if (apart.head) {
-    if (writer.value("model_type", "") == "t5") {
-      writer.emplace("scale_decoder_outputs", true);  // as a tied head has it
+    for (const std::string& flag : apart.set_when_untied) {
+      writer.emplace(flag, true);  // as a tied head has it
     }
     writer["tie_word_embeddings"] = false;
   }

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "models/common.h"
 #include "models/cross_decoder.h"
+#include "models/fresh_config.h"
 #include "models/heads.h"
 #include "models/registry.h"
 
@@ -116,8 +117,30 @@ class VisionEncoderDecoder final : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_vision_encoder_decoder(const Json& config, const Scope& scope) {
-  return std::make_unique<VisionEncoderDecoder>(config, scope);
+ModelSpec vision_encoder_decoder_spec() {
+  ModelSpec spec;
+  spec.model_type = "vision-encoder-decoder";
+  spec.kind = ModelKind::vision_decoder;
+  spec.heads = {{"VisionEncoderDecoderModel", "image-to-text", ""}};
+  spec.train_tasks = {"caption"};
+  spec.fresh_config = [](const FreshSizes& sizes) {
+    JsonBuilder decoder = find_model_spec("gpt2")->fresh_config(sizes);
+    decoder.erase("architectures").set("add_cross_attention", true).set("is_decoder", true);
+    // By Hugging Face's names, without classes.
+    const JsonBuilder encoder =
+        vit_fresh_config(sizes).set("architectures", std::vector<std::string>{"ViTModel"});
+    return JsonBuilder()
+        .set("model_type", "vision-encoder-decoder")
+        .set("architectures", std::vector<std::string>{"VisionEncoderDecoderModel"})
+        .set("is_encoder_decoder", true)
+        .set("tie_word_embeddings", false)
+        .set("encoder", encoder)
+        .set("decoder", decoder);
+  };
+  spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {
+    return std::make_unique<VisionEncoderDecoder>(config, scope);
+  };
+  return spec;
 }
 
 }  // namespace heed

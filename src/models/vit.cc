@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "models/common.h"
+#include "models/fresh_config.h"
 #include "models/heads.h"
 #include "models/registry.h"
 
@@ -235,8 +236,47 @@ class Vit final : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_vit(const Json& config, const Scope& scope) {
-  return std::make_unique<Vit>(config, scope);
+namespace {
+
+/// Side of a patch that gives at least seven by seven of them, the largest first.
+int64_t patch_for(int64_t side) {
+  constexpr int64_t kFewest = 7;
+  for (const int64_t patch : {16, 8, 4, 2}) {
+    if (side % patch == 0 && side / patch >= kFewest) {
+      return patch;
+    }
+  }
+  return 1;
+}
+
+}  // namespace
+
+JsonBuilder vit_fresh_config(const FreshSizes& sizes) {
+  return JsonBuilder()
+      .set("model_type", "vit")
+      .set("hidden_size", sizes.hidden_size)
+      .set("num_hidden_layers", sizes.num_layers)
+      .set("num_attention_heads", sizes.num_heads)
+      .set("intermediate_size", sizes.intermediate_size)
+      .set("hidden_dropout_prob", sizes.dropout)
+      .set("attention_probs_dropout_prob", 0.0)
+      .set("image_size", sizes.image_size)
+      .set("patch_size", patch_for(sizes.image_size))
+      .set("num_channels", sizes.num_channels);
+}
+
+ModelSpec vit_spec() {
+  ModelSpec spec;
+  spec.model_type = "vit";
+  spec.kind = ModelKind::vision;
+  spec.heads = {{"ViTForImageClassification", "image-classification", "classifier."},
+                {"ViTModel", "", ""}};
+  spec.train_tasks = {"image-classify"};
+  spec.fresh_config = vit_fresh_config;
+  spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {
+    return std::make_unique<Vit>(config, scope);
+  };
+  return spec;
 }
 
 }  // namespace heed

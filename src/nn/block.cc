@@ -5,41 +5,72 @@
 namespace heed {
 namespace {
 
-/// part(x, residual) with the residual fused into the last product where nothing comes between.
-template <class Part>
-Tensor with_residual(const Tensor& residual, double dropout_rate, const Pass& pass,
-                     const char* hook, const Part& part) {
-  const bool fuse = (dropout_rate == 0.0 || !pass.training) && Observer::current() == nullptr;
+/// One part of a block: what comes between the residual stream and itself.
+struct Part {
+  const Norm& norm;
+  const Norm& post_norm;
+  double dropout;
+  const char* norm_hook;
+  const char* out_hook;
+};
+
+Tensor normed(const Norm& norm, const char* hook, const Tensor& x) {
+  return norm.defined() ? observe(hook, norm(x)) : x;
+}
+
+/// run(residual) with the residual fused into the last product where nothing comes between.
+template <class Run>
+Tensor with_residual(const Tensor& residual, const Part& part, double scale, const Pass& pass,
+                     const Run& run) {
+  const bool fuse = (part.dropout == 0.0 || !pass.training) && Observer::current() == nullptr &&
+                    !part.post_norm.defined() && scale == 1.0;
   if (fuse) {
-    return part(residual);
+    return run(residual);
   }
-  return add(residual, pass.dropout(observe(hook, part(Tensor())), dropout_rate));
+  Tensor y = run(Tensor());
+  if (part.post_norm.defined()) {
+    y = part.post_norm(y);
+  }
+  y = pass.dropout(observe(part.out_hook, y), part.dropout);
+  return add(residual, scale == 1.0 ? y : mul(y, scale));
 }
 
 }  // namespace
 
 Tensor Block::operator()(const Tensor& rows, const Pass& pass, int64_t layer) const {
   const Parts& p = parts_;
+  const Norm none;
+  const Part attention{p.attention_norm, p.attention_post_norm,
+                       p.attention_dropout.value_or(p.dropout), "ln1.hook_normalized",
+                       "hook_attn_out"};
+  const Part cross{p.cross_norm, none, p.dropout, "ln_cross.hook_normalized",
+                   "hook_cross_attn_out"};
+  const Part feed_forward{p.feed_forward_norm, p.feed_forward_post_norm, p.dropout,
+                          "ln2.hook_normalized", "hook_mlp_out"};
   Tensor x = observe("hook_resid_pre", rows);
-  auto step = [&](const Norm& norm, double rate, const char* norm_hook, const char* out_hook,
-                  auto&& part) {
-    const Tensor input = p.pre_norm ? observe(norm_hook, norm(x)) : x;
-    Tensor y = with_residual(x, rate, pass, out_hook,
-                             [&](const Tensor& residual) { return part(input, residual); });
-    x = p.pre_norm ? y : observe(norm_hook, norm(y));
+  const auto step = [&](const Part& part, const Tensor& input, const auto& run) {
+    const Tensor y = with_residual(x, part, p.residual_scale, pass,
+                                   [&](const Tensor& residual) { return run(input, residual); });
+    x = p.pre_norm ? y : normed(part.norm, part.norm_hook, y);
   };
-  step(p.attention_norm, p.attention_dropout.value_or(p.dropout), "ln1.hook_normalized",
-       "hook_attn_out", [&](const Tensor& input, const Tensor& residual) {
-         return p.attention(input, pass, layer, residual);
-       });
+  const auto read = [&](const Part& part) {
+    return p.pre_norm ? normed(part.norm, part.norm_hook, x) : x;
+  };
+  // Parallel parts read the same rows; where the second has no norm of its own, they share one.
+  const Tensor first = read(attention);
+  const Tensor second = !p.parallel                   ? Tensor()
+                        : feed_forward.norm.defined() ? read(feed_forward)
+                                                      : first;
+  step(attention, first, [&](const Tensor& input, const Tensor& residual) {
+    return p.attention(input, pass, layer, residual);
+  });
   x = observe("hook_resid_mid", x);
   if (p.has_cross) {
-    step(p.cross_norm, p.dropout, "ln_cross.hook_normalized", "hook_cross_attn_out",
-         [&](const Tensor& input, const Tensor& residual) {
-           return p.cross.cross(input, pass, layer, residual);
-         });
+    step(cross, read(cross), [&](const Tensor& input, const Tensor& residual) {
+      return p.cross.cross(input, pass, layer, residual);
+    });
   }
-  step(p.feed_forward_norm, p.dropout, "ln2.hook_normalized", "hook_mlp_out",
+  step(feed_forward, p.parallel ? second : read(feed_forward),
        [&](const Tensor& input, const Tensor& residual) {
          return p.feed_forward(input, pass, residual);
        });

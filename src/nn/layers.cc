@@ -20,20 +20,26 @@ Tensor Linear::operator()(const Tensor& x, Activation activation, const Tensor& 
   return linear(x, weight_, bias_, {layout_, activation, residual});
 }
 
-Norm::Norm(const Scope& scope, int64_t width, double eps, Kind kind, bool bias)
-    : eps_(eps), kind_(kind) {
-  weight_ = scope.parameter("weight", {width}, Init::ones());
-  if (bias && kind == Kind::layer) {
-    bias_ = scope.parameter("bias", {width}, Init::zeros());
+Norm::Norm(const Scope& scope, int64_t size, const Options& options) : options_(options) {
+  if (!options.affine) {
+    weight_ = Tensor::full({size}, options.unit_offset ? 0.0 : 1.0);
+    return;
+  }
+  weight_ = scope.parameter("weight", {size}, options.unit_offset ? Init::zeros() : Init::ones());
+  if (options.bias && options.kind == Kind::layer) {
+    bias_ = scope.parameter("bias", {size}, Init::zeros());
   }
 }
 
+Norm::Norm(const Scope& scope, int64_t size, double eps, Kind kind, bool bias)
+    : Norm(scope, size, {.eps = eps, .kind = kind, .bias = bias}) {}
+
 Tensor Norm::operator()(const Tensor& x) const {
-  const Tensor weight = cast(weight_, x.dtype());
-  if (kind_ != Kind::layer) {
-    return rms_norm(x, weight, eps_);
+  const Tensor weight = cast(options_.unit_offset ? add(weight_, 1.0) : weight_, x.dtype());
+  if (options_.kind != Kind::layer) {
+    return rms_norm(x, weight, options_.eps);
   }
-  return layer_norm(x, weight, bias_.defined() ? cast(bias_, x.dtype()) : bias_, eps_);
+  return layer_norm(x, weight, bias_.defined() ? cast(bias_, x.dtype()) : bias_, options_.eps);
 }
 
 Embedding::Embedding(const Scope& scope, int64_t count, int64_t width, const Init& init)
@@ -89,10 +95,23 @@ FeedForward::FeedForward(Linear gate, Linear up, Linear down, Activation activat
       activation_(activation),
       activation_dropout_(activation_dropout) {}
 
+FeedForward FeedForward::fused_gate(Linear gate_up, Linear down, Activation activation,
+                                    double activation_dropout) {
+  FeedForward result({}, std::move(down), activation, activation_dropout);
+  result.gate_up_ = std::move(gate_up);
+  return result;
+}
+
 Tensor FeedForward::operator()(const Tensor& x, const Pass& pass, const Tensor& residual) const {
   const HookScope hook_scope("mlp");
   Tensor hidden;
-  if (gate_.defined()) {
+  if (gate_up_.defined()) {
+    const Tensor both = gate_up_(x);
+    const int64_t size = both.size(-1) / 2;
+    const std::vector<Tensor> parts = split(both, {size, size}, -1);
+    hidden = gated(observe("hook_pre", contiguous(parts[0])),
+                   observe("hook_pre_linear", contiguous(parts[1])), activation_);
+  } else if (gate_.defined()) {
     hidden = gated(observe("hook_pre", gate_(x)), observe("hook_pre_linear", up_(x)), activation_);
   } else {
     hidden = up_(x, activation_);

@@ -1,5 +1,8 @@
+#include <cmath>
+
 #include "base/check.h"
 #include "base/parallel.h"
+#include "heed/attention_layers.h"
 #include "heed/nn.h"
 
 namespace heed {
@@ -110,6 +113,15 @@ AttentionOptions MultiHeadAttention::attention_options(int64_t queries, int64_t 
     options.position = Causal{keys - queries};
   }
   options.scale = options_.scale;
+  options.softcap = options_.softcap;
+  if (options_.alibi && queries > 0) {
+    options.bias = alibi_bias(options_.num_heads, queries, keys, keys - queries);
+    if (options_.scale_alibi) {
+      options.bias =
+          mul(options.bias,
+              options_.scale.value_or(1.0 / std::sqrt(static_cast<double>(options_.head_dim))));
+    }
+  }
   options.dropout = options_.dropout;
   options.training = pass.training;
   options.first_example = pass.first_example;
@@ -122,11 +134,13 @@ Tensor MultiHeadAttention::attend(const Tensor& q, const Tensor& k, const Tensor
   if (!queries.is_ragged() && !keys.is_ragged()) {
     AttentionOptions options = attention_options(queries.length, keys.length, pass);
     options.key_padding = keys.key_padding;
-    options.bias = bias;
+    if (bias.defined()) {
+      options.bias = bias;
+    }
     return merge_heads(
         attention(as_batch(q, queries), as_batch(k, keys), as_batch(v, keys), options));
   }
-  if (!bias.defined() && Observer::current() == nullptr) {
+  if (!bias.defined() && !options_.alibi && Observer::current() == nullptr) {
     const Tensor z = ragged_attention(q, k, v, starts_of(queries), starts_of(keys),
                                       attention_options(0, 0, pass));
     return reshape(z, {z.size(0), z.size(1) * z.size(2)});
@@ -169,32 +183,55 @@ Tensor MultiHeadAttention::attend_cached(const Tensor& q, const Pass& pass, int6
   return layout.batch == 1 ? parts.front() : concat(parts, 0);
 }
 
+/// Queries, keys and values [N, heads, head_dim] of rows, before norms and rotation.
+std::array<Tensor, 3> MultiHeadAttention::project(const Tensor& rows) const {
+  const Options& o = options_;
+  if (!qkv_.defined()) {
+    return {split_heads(q_(rows), o.num_heads, o.head_dim),
+            split_heads(k_(rows), o.num_kv_heads, o.head_dim),
+            split_heads(v_(rows), o.num_kv_heads, o.head_dim)};
+  }
+  const Tensor all = qkv_(rows);
+  if (o.qkv_layout == QkvLayout::per_group) {
+    const int64_t shared = o.num_heads / o.num_kv_heads;
+    const Tensor groups = reshape(all, {all.size(0), o.num_kv_heads, shared + 2, o.head_dim});
+    const std::vector<Tensor> parts = split(groups, {shared, 1, 1}, 2);
+    return {reshape(parts[0], {all.size(0), o.num_heads, o.head_dim}), squeeze(parts[1], 2),
+            squeeze(parts[2], 2)};
+  }
+  const int64_t queries = o.num_heads * o.head_dim;
+  const int64_t keys = o.num_kv_heads * o.head_dim;
+  const std::vector<Tensor> parts = split(all, {queries, keys, keys}, 1);
+  return {split_heads(parts[0], o.num_heads, o.head_dim),
+          split_heads(parts[1], o.num_kv_heads, o.head_dim),
+          split_heads(parts[2], o.num_kv_heads, o.head_dim)};
+}
+
+namespace {
+
+/// A norm of [N, heads, head_dim]: of each head, or of the whole row.
+Tensor normed_heads(const Norm& norm, bool per_head, const Tensor& x) {
+  if (!norm.defined()) {
+    return x;
+  }
+  const Tensor dense = contiguous(x);
+  return per_head ? norm(dense)
+                  : reshape(norm(reshape(dense, {x.size(0), x.size(1) * x.size(2)})), x.shape());
+}
+
+}  // namespace
+
 Tensor MultiHeadAttention::operator()(const Tensor& rows, const Pass& pass, int64_t layer,
                                       const Tensor& residual) const {
   const HookScope hook_scope("attn");
   const Options& o = options_;
-  Tensor q;
-  Tensor k;
-  Tensor v;
-  if (qkv_.defined()) {
-    const int64_t q_width = o.num_heads * o.head_dim;
-    const int64_t kv_width = o.num_kv_heads * o.head_dim;
-    const std::vector<Tensor> parts = split(qkv_(rows), {q_width, kv_width, kv_width}, 1);
-    q = parts[0];
-    k = parts[1];
-    v = parts[2];
-  } else {
-    q = q_(rows);
-    k = k_(rows);
-    v = v_(rows);
-  }
-  q = split_heads(q, o.num_heads, o.head_dim);
-  k = split_heads(k, o.num_kv_heads, o.head_dim);
-  v = split_heads(v, o.num_kv_heads, o.head_dim);
+  auto [q, k, v] = project(rows);
+  q = normed_heads(o.query_norm, o.norm_per_head, q);
+  k = normed_heads(o.key_norm, o.norm_per_head, k);
   if (o.rotary.defined()) {
     const Tensor positions = pass.positions();
-    q = o.rotary(q, positions);
-    k = o.rotary(k, positions);
+    q = o.rotary(q, positions, pass.layout);
+    k = o.rotary(k, positions, pass.layout);
   }
   q = observe("hook_q", q);
   k = observe("hook_k", k);

@@ -118,7 +118,8 @@ void Regex::find_all(std::string_view text, std::vector<Piece>& matches) const {
 std::string quote_regex(std::string_view literal) {
   std::string out;
   for (const char c : literal) {
-    if (c >= 0 && !std::isalnum(static_cast<unsigned char>(c)) && c != '\0') {
+    const auto byte = static_cast<unsigned char>(c);  // `char` is unsigned on ARM
+    if (byte < 0x80 && !std::isalnum(byte) && c != '\0') {
       out += '\\';
     }
     if (c == '\0') {

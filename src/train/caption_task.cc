@@ -46,7 +46,7 @@ Task region_task(const TrainOptions& o) {
   task.judge = Judge::captions;
   const FeatureData data = load_features(o.data);
   task.tokenizer = caption_tokenizer(o, data.captions);
-  Config config = stack_config(o, chosen_arch(o, {"heed-captioner"}), task.tokenizer.vocab_size());
+  Config config = fresh_config(o, chosen_arch(o, "heed-captioner"), task.tokenizer.vocab_size());
   config["feature_size"] = data.features.size(2);
   add_token_ids(config, sequence_tokens(task.tokenizer));
   task.model = start_model(o, config);
@@ -72,8 +72,8 @@ Task picture_task(TrainOptions o) {
   const ImageData data = load_images(o.data, false);
   task.tokenizer = caption_tokenizer(o, data.captions);
   const ImageOptions images = image_options(o, data);
-  chosen_arch(o, {"vision-encoder-decoder"});
-  Config config = captioner_config(o, images.size, images.channels, task.tokenizer.vocab_size());
+  Config config = fresh_config(o, chosen_arch(o, "vision-encoder-decoder"),
+                               task.tokenizer.vocab_size(), images.size, images.channels);
   add_token_ids(config, sequence_tokens(task.tokenizer));
   add_token_ids(config["decoder"], sequence_tokens(task.tokenizer));  // else GPT-2's 50256
   task.model = start_model(o, config);

@@ -1,7 +1,7 @@
 #include <cstdio>
-#include <map>
 
 #include "base/check.h"
+#include "heed/model_spec.h"
 #include "io/json.h"
 #include "models/files.h"
 #include "train/memory_plan.h"
@@ -19,24 +19,35 @@ const Tensor* find_weight(const TensorMap& weights, const std::string& name) {
   return found == weights.end() ? nullptr : &found->second;
 }
 
+/// The class of a model type that does a task of `heed train`; empty where it has none.
+std::string head_for_task(const std::string& model_type, const std::string& task) {
+  const std::string wanted = task == "classify"         ? "text-classification"
+                             : task == "mlm"            ? "fill-mask"
+                             : task == "image-classify" ? "image-classification"
+                                                        : "";
+  const ModelSpec* spec = find_model_spec(model_type);
+  if (spec != nullptr && !wanted.empty()) {
+    for (const ModelHead& head : spec->heads) {
+      if (head.task == wanted) {
+        return head.architecture;
+      }
+    }
+  }
+  return {};
+}
+
 /// The body of the model in `from` under the head that `config` asks for.
 std::unique_ptr<Model> with_new_head(const TrainOptions& o, const Config& config) {
   const ModelFiles files = find_model_files(o.from);
   Config own = Config::parse(Json::parse(files.config, files.config_name).dump());
-  const std::map<std::string, std::map<std::string, std::string>> heads = {
-      {"BertForSequenceClassification", {{"distilbert", "DistilBertForSequenceClassification"}}},
-      {"BertForMaskedLM", {{"distilbert", "DistilBertForMaskedLM"}}}};
-  const std::string type = own.value("model_type", "");
-  for (const char* key : {"architectures", "id2label", "label2id", "num_labels"}) {
+  for (const char* key : {"id2label", "label2id", "num_labels"}) {
     if (config.contains(key)) {
       own[key] = config[key];
     }
   }
-  if (const auto family = config.contains("architectures")
-                              ? heads.find(config["architectures"][0].get<std::string>())
-                              : heads.end();
-      family != heads.end() && family->second.contains(type)) {
-    own["architectures"] = {family->second.at(type)};
+  const std::string head = head_for_task(own.value("model_type", ""), o.task);
+  if (!head.empty()) {
+    own["architectures"] = {head};
   }
   std::unique_ptr<Model> model = create_model(own.dump(), o.seed);
   const TensorMap weights = files.tensors();

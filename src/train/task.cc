@@ -12,11 +12,10 @@ namespace {
 
 Task language_task(const TrainOptions& o, bool masked) {
   Task task;
-  const std::string arch = masked ? chosen_arch(o, {"bert"}) : chosen_arch(o, {"gpt2", "llama"});
-  task.tokenizer = choose_tokenizer(o, masked ? "wordpiece:8192" : "bpe:8192", read_texts(o.data));
+  const std::string arch = chosen_arch(o, masked ? "bert" : "gpt2");
+  task.tokenizer = choose_tokenizer(o, usual_tokenizer(arch), read_texts(o.data));
   const int64_t vocabulary = task.tokenizer.vocab_size();
-  Config config =
-      masked ? bert_config(o, vocabulary, "BertForMaskedLM") : lm_config(o, arch, vocabulary);
+  Config config = fresh_config(o, arch, vocabulary);
   const SpecialTokens& special = task.tokenizer.special();
   if (special.eos) {
     config["eos_token_id"] = *special.eos;
@@ -50,7 +49,7 @@ Task language_task(const TrainOptions& o, bool masked) {
 }
 
 Task translate_task(const TrainOptions& o) {
-  const std::string arch = chosen_arch(o, {"heed-seq2seq", "marian", "t5", "heed-rnn-seq2seq"});
+  const std::string arch = chosen_arch(o, "heed-seq2seq");
   std::vector<TextPair> pairs = read_pairs(o.data);
   std::vector<std::string> texts;
   for (const TextPair& pair : pairs) {
@@ -60,7 +59,7 @@ Task translate_task(const TrainOptions& o) {
   Task task;
   task.judge = Judge::translation;
   task.tokenizer = choose_tokenizer(o, "bpe:8192", texts);
-  Config config = stack_config(o, arch, task.tokenizer.vocab_size());
+  Config config = fresh_config(o, arch, task.tokenizer.vocab_size());
   config["decoder_vocab_size"] = task.tokenizer.vocab_size();
   config["share_encoder_decoder_embeddings"] = true;
   add_token_ids(config, sequence_tokens(task.tokenizer));
@@ -82,19 +81,18 @@ Task translate_task(const TrainOptions& o) {
 }
 
 Task classify_task(const TrainOptions& o) {
-  const std::string arch = chosen_arch(o, {"heed-sentiment", "bert"});
+  const std::string arch = chosen_arch(o, "heed-sentiment");
   std::vector<std::string> texts;
   for (LabelledText& row : read_labelled(o.data)) {
     texts.push_back(std::move(row.text));
   }
   Task task;
   task.judge = Judge::classes;
-  task.tokenizer = choose_tokenizer(o, arch == "bert" ? "wordpiece:8192" : "bpe:8192", texts);
+  task.tokenizer = choose_tokenizer(o, usual_tokenizer(arch), texts);
   const LabelledData data = load_labelled(o.data, task.tokenizer);
   task.labels = data.labels;
   const int64_t vocabulary = task.tokenizer.vocab_size();
-  Config config = arch == "bert" ? bert_config(o, vocabulary, "BertForSequenceClassification")
-                                 : stack_config(o, arch, vocabulary);
+  Config config = fresh_config(o, arch, vocabulary);
   add_labels(config, data.labels);
   task.model = start_model(o, config, true);
   check_data(task.model->kind() == ModelKind::encoder, o.from, "a {} does not do task classify",
@@ -109,14 +107,13 @@ Task classify_task(const TrainOptions& o) {
 }
 
 Task image_task(const TrainOptions& o) {
-  chosen_arch(o, {"vit"});
+  const std::string arch = chosen_arch(o, "vit");
   Task task;
   task.judge = Judge::classes;
   const ImageData data = load_image_classes(o.data);
   task.labels = data.labels;
   const ImageOptions images = image_options(o, data);
-  Config config = vit_config(o, images.size, images.channels);
-  config["architectures"] = {"ViTForImageClassification"};
+  Config config = fresh_config(o, arch, 0, images.size, images.channels);
   add_labels(config, data.labels);
   task.model = start_model(o, config, true);
   check_data(task.model->kind() == ModelKind::vision, o.from,
@@ -153,7 +150,7 @@ Task regress_task(TrainOptions o) {
     o.validation_fraction = 0.0;  // the tutorial's one example: nothing can be held out
   }
   o.batch = std::min(o.batch, data.input.size(0));  // no example twice in a step
-  Config config = stack_config(o, chosen_arch(o, {"heed-regressor"}), 1);
+  Config config = fresh_config(o, chosen_arch(o, "heed-regressor"), 1);
   config["input_size"] = config["output_size"] = 1;
   const auto [input_mean, input_scale] = mean_and_scale(data.input);
   const auto [output_mean, output_scale] = mean_and_scale(data.target);
@@ -170,7 +167,7 @@ Task regress_task(TrainOptions o) {
 
 }  // namespace
 
-Tokenizer choose_tokenizer(const TrainOptions& o, const char* otherwise,
+Tokenizer choose_tokenizer(const TrainOptions& o, const std::string& otherwise,
                            const std::vector<std::string>& texts) {
   if (o.tokenizer.empty() && !o.from.empty()) {
     const std::filesystem::path inner = std::filesystem::path(o.from) / "model";

@@ -45,7 +45,7 @@ Task make_caption_task(const TrainOptions& options);
 ModelInput to_input(const Batch& batch, const TrainOptions& options, bool training);
 
 /// The tokenizer of --from, of a file, or one trained on `texts`.
-Tokenizer choose_tokenizer(const TrainOptions& o, const char* otherwise,
+Tokenizer choose_tokenizer(const TrainOptions& o, const std::string& otherwise,
                            const std::vector<std::string>& texts);
 
 /// How the pixels of a set become pixel_values: as the folder of --from asks for, else at their own

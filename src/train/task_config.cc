@@ -1,52 +1,77 @@
 #include "train/task_config.h"
 
+#include <algorithm>
+
 #include "base/check.h"
+#include "heed/model_spec.h"
 #include "io/json.h"
 #include "models/files.h"
 
 namespace heed {
 namespace {
 
-int64_t inner_width(const TrainOptions& o) { return o.ff > 0 ? o.ff : 4 * o.width; }
-
-/// Sides of a patch that give at least seven by seven of them, the largest first.
-int64_t patch_for(int64_t side) {
-  constexpr int64_t kFewest = 7;
-  for (const int64_t patch : {16, 8, 4, 2}) {
-    if (side % patch == 0 && side / patch >= kFewest) {
-      return patch;
+/// Types that `task` trains from scratch, the usual one first.
+std::vector<std::string> types_for(const std::string& task, const std::string& usual) {
+  std::vector<std::string> types = {usual};
+  for (const ModelSpec* spec : model_specs()) {
+    const auto& tasks = spec->train_tasks;
+    if (spec->model_type != usual && std::find(tasks.begin(), tasks.end(), task) != tasks.end()) {
+      types.push_back(spec->model_type);
     }
   }
-  return 1;
+  return types;
 }
 
-/// model_type of a model to start from; those that are built and trained alike count as one.
-std::string family_of(const std::string& from) {
+std::string type_of(const std::string& from) {
   const ModelFiles files = find_model_files(from);
-  const std::string type = Json::parse(files.config, files.config_name).string_or("model_type", "");
-  return type == "distilbert" ? "bert" : type == "mistral" ? "llama" : type;
+  return Json::parse(files.config, files.config_name).string_or("model_type", "");
 }
 
 }  // namespace
 
-std::string chosen_arch(const TrainOptions& o, std::initializer_list<const char*> known) {
-  const std::string from = o.from.empty() ? std::string() : family_of(o.from);
-  for (const char* name : known) {
-    if ((o.arch.empty() ? from : o.arch) == name) {
-      if (!o.arch.empty() && !from.empty() && o.arch != from) {
-        fail(ErrorKind::usage, "--arch", "'{}' was given, but {} is a {}; leave --arch out", o.arch,
-             o.from, from);
-      }
-      return name;
+std::string chosen_arch(const TrainOptions& o, const std::string& usual) {
+  const std::vector<std::string> known = types_for(o.task, usual);
+  const std::string from = o.from.empty() ? std::string() : type_of(o.from);
+  const std::string wanted = o.arch.empty() ? from : o.arch;
+  if (std::find(known.begin(), known.end(), wanted) != known.end()) {
+    if (!o.arch.empty() && !from.empty() && o.arch != from) {
+      fail(ErrorKind::usage, "--arch", "'{}' was given, but {} is a {}; leave --arch out", o.arch,
+           o.from, from);
     }
+    return wanted;
   }
   if (o.arch.empty()) {
     check_data(from.empty() || from == "heed-encoder" || from == "heed-reader", o.from,
-               "a {} does not do task {}; use {}", from, o.task, fmt::join(known, ", "));
-    return *known.begin();
+               "a {} model cannot be trained for task {}; use {}", from, o.task,
+               fmt::join(known, ", "));
+    return usual;
   }
-  fail(ErrorKind::usage, "--arch", "'{}' does not do task {}; use {}", o.arch, o.task,
+  fail(ErrorKind::usage, "--arch", "'{}' cannot be trained for task {}; use {}", o.arch, o.task,
        fmt::join(known, ", "));
+}
+
+Config fresh_config(const TrainOptions& o, const std::string& type, int64_t vocab_size,
+                    int64_t image_size, int64_t channels) {
+  const ModelSpec* spec = find_model_spec(type);
+  check(spec != nullptr && spec->fresh_config != nullptr, "train",
+        "a {} cannot be trained from scratch", type);
+  FreshSizes sizes;
+  sizes.vocab_size = vocab_size;
+  sizes.hidden_size = o.width;
+  sizes.num_layers = o.layers;
+  sizes.num_heads = o.heads;
+  sizes.intermediate_size = o.ff > 0 ? o.ff : 4 * o.width;
+  sizes.context_length = o.context;
+  sizes.dropout = o.dropout;
+  sizes.task = o.task;
+  sizes.image_size = image_size;
+  sizes.num_channels = channels;
+  return Config::parse(spec->fresh_config(sizes).dump());
+}
+
+std::string usual_tokenizer(const std::string& type) {
+  const ModelSpec* spec = find_model_spec(type);
+  return spec != nullptr && !spec->fresh_tokenizer.empty() ? spec->fresh_tokenizer : "bpe:8192";
 }
 
 int32_t first_of(std::initializer_list<std::optional<int32_t>> ids, int32_t otherwise) {
@@ -90,106 +115,6 @@ void add_token_ids(Config& config, const SequenceTokens& tokens) {
   if (tokens.end >= 0) {
     config["eos_token_id"] = tokens.end;
   }
-}
-
-Config stack_config(const TrainOptions& o, const std::string& type, int64_t vocabulary) {
-  Config config;
-  config["model_type"] = type;
-  config["vocab_size"] = vocabulary;
-  config["d_model"] = o.width;
-  config["max_position_embeddings"] = o.context;
-  for (const char* side : {"encoder", "decoder"}) {
-    config[std::string(side) + "_layers"] = o.layers;
-    config[std::string(side) + "_attention_heads"] = o.heads;
-    config[std::string(side) + "_ffn_dim"] = inner_width(o);
-  }
-  config["dropout"] = o.dropout;
-  config["scale_embedding"] = true;
-  if (type == "t5") {
-    config["d_kv"] = o.width / o.heads;
-    config["d_ff"] = inner_width(o);
-    config["num_layers"] = config["num_decoder_layers"] = o.layers;
-    config["num_heads"] = o.heads;
-    config["dropout_rate"] = o.dropout;
-  }
-  if (type == "heed-rnn-seq2seq") {
-    config["hidden_size"] = config["attention_size"] = o.width;
-    config["attention"] = "bahdanau";
-  }
-  return config;
-}
-
-Config bert_config(const TrainOptions& o, int64_t vocabulary, const char* architecture) {
-  Config config;
-  config["model_type"] = "bert";
-  config["architectures"] = {architecture};
-  config["vocab_size"] = vocabulary;
-  config["hidden_size"] = o.width;
-  config["num_hidden_layers"] = o.layers;
-  config["num_attention_heads"] = o.heads;
-  config["intermediate_size"] = inner_width(o);
-  config["max_position_embeddings"] = o.context;
-  config["hidden_dropout_prob"] = o.dropout;
-  config["attention_probs_dropout_prob"] = o.dropout;
-  return config;
-}
-
-Config lm_config(const TrainOptions& o, const std::string& type, int64_t vocabulary) {
-  Config config;
-  config["model_type"] = type;
-  config["vocab_size"] = vocabulary;
-  if (type == "gpt2") {
-    config["architectures"] = {"GPT2LMHeadModel"};
-    config["n_embd"] = o.width;
-    config["n_layer"] = o.layers;
-    config["n_head"] = o.heads;
-    config["n_positions"] = o.context;
-    config["n_inner"] = inner_width(o);
-    for (const char* name : {"embd_pdrop", "attn_pdrop", "resid_pdrop"}) {
-      config[name] = o.dropout;
-    }
-    return config;
-  }
-  config["architectures"] = {"LlamaForCausalLM"};
-  config["hidden_size"] = o.width;
-  config["num_hidden_layers"] = o.layers;
-  config["num_attention_heads"] = o.heads;
-  config["num_key_value_heads"] = o.heads;
-  config["intermediate_size"] = inner_width(o);
-  config["max_position_embeddings"] = o.context;
-  config["rms_norm_eps"] = 1e-5;
-  config["tie_word_embeddings"] = true;
-  return config;
-}
-
-Config vit_config(const TrainOptions& o, int64_t side, int64_t channels) {
-  Config config;
-  config["model_type"] = "vit";
-  config["hidden_size"] = o.width;
-  config["num_hidden_layers"] = o.layers;
-  config["num_attention_heads"] = o.heads;
-  config["intermediate_size"] = inner_width(o);
-  config["hidden_dropout_prob"] = o.dropout;
-  config["attention_probs_dropout_prob"] = 0.0;
-  config["image_size"] = side;
-  config["patch_size"] = patch_for(side);
-  config["num_channels"] = channels;
-  return config;
-}
-
-Config captioner_config(const TrainOptions& o, int64_t side, int64_t channels, int64_t vocabulary) {
-  Config config;
-  config["model_type"] = "vision-encoder-decoder";
-  config["architectures"] = {"VisionEncoderDecoderModel"};
-  config["is_encoder_decoder"] = true;
-  config["tie_word_embeddings"] = false;
-  config["encoder"] = vit_config(o, side, channels);
-  config["encoder"]["architectures"] = {"ViTModel"};  // by Hugging Face's names, without classes
-  Config decoder = lm_config(o, "gpt2", vocabulary);
-  decoder.erase("architectures");
-  decoder["add_cross_attention"] = decoder["is_decoder"] = true;
-  config["decoder"] = decoder;
-  return config;
 }
 
 void add_labels(Config& config, const std::vector<std::string>& labels) {

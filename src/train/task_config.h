@@ -17,8 +17,14 @@ namespace heed {
 
 using Config = nlohmann::ordered_json;
 
-/// --arch where the task knows it, the first of `known` where none was given.
-std::string chosen_arch(const TrainOptions& o, std::initializer_list<const char*> known);
+/// The model_type to train: the one asked for or started from, which must know the task, else
+/// `usual`.
+std::string chosen_arch(const TrainOptions& o, const std::string& usual);
+/// config.json of a model of that type with the sizes of the options.
+Config fresh_config(const TrainOptions& o, const std::string& type, int64_t vocab_size,
+                    int64_t image_size = 0, int64_t channels = 3);
+/// The kind of tokenizer that models of a type usually have: "bpe:8192", "wordpiece:8192".
+std::string usual_tokenizer(const std::string& type);
 
 /// Ids that batches need, from the tokenizer.
 SequenceTokens sequence_tokens(const Tokenizer& tokenizer);
@@ -26,14 +32,6 @@ SequenceTokens sequence_tokens(const Tokenizer& tokenizer);
 SequenceTokens sequence_tokens(const Tokenizer& tokenizer, const Model& model);
 /// The first id that is there.
 int32_t first_of(std::initializer_list<std::optional<int32_t>> ids, int32_t otherwise);
-
-Config lm_config(const TrainOptions& o, const std::string& type, int64_t vocabulary);
-Config bert_config(const TrainOptions& o, int64_t vocabulary, const char* architecture);
-/// Marian, the tutorials' models, T5 and the LSTM with attention.
-Config stack_config(const TrainOptions& o, const std::string& type, int64_t vocabulary);
-Config vit_config(const TrainOptions& o, int64_t side, int64_t channels);
-/// ViT and GPT-2 with cross-attention.
-Config captioner_config(const TrainOptions& o, int64_t side, int64_t channels, int64_t vocabulary);
 
 void add_token_ids(Config& config, const SequenceTokens& tokens);
 void add_labels(Config& config, const std::vector<std::string>& labels);

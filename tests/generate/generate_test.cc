@@ -373,7 +373,7 @@ TEST(GenerationRules, AModelWithoutAHeadSaysSo) {
       run_alone(*model, request_for(*model, {1, 2}, 3));
       FAIL();
     } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("no head"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("no LM head"), std::string::npos) << error.what();
     }
   }
 }

@@ -212,12 +212,12 @@ TEST(GgufNames, TranslateBothWays) {
        {std::pair{"gpt2", "blk.11.attn_qkv.bias"}, std::pair{"llama", "blk.0.ffn_gate.weight"},
         std::pair{"bert", "blk.3.layer_output_norm.weight"},
         std::pair{"bert", "cls.output.bias"}}) {
-    const auto there = gguf::checkpoint_name(architecture, name);
+    const auto there = gguf::checkpoint_name(find_model_spec(architecture)->gguf, name);
     ASSERT_TRUE(there) << name;
-    EXPECT_EQ(gguf::gguf_name(architecture, there->text)->text, name);
+    EXPECT_EQ(gguf::gguf_name(find_model_spec(architecture)->gguf, there->text)->text, name);
   }
-  EXPECT_FALSE(gguf::checkpoint_name("llama", "blk.x.attn_q.weight"));
-  EXPECT_FALSE(gguf::checkpoint_name("llama", "blk.1"));
+  EXPECT_FALSE(gguf::checkpoint_name(find_model_spec("llama")->gguf, "blk.x.attn_q.weight"));
+  EXPECT_FALSE(gguf::checkpoint_name(find_model_spec("llama")->gguf, "blk.1"));
 }
 
 }  // namespace

@@ -6,9 +6,6 @@
 
 namespace heed::gguf {
 
-/// BERT's number of segments: a size of the model that GGUF keeps among the tokenizer's keys.
-inline constexpr const char* kTokenTypes = "tokenizer.ggml.token_type_count";
-
 /// A GGUF file as a Hugging Face model: a config.json made from its metadata, tensors by the
 /// checkpoint's names.
 ModelFiles model_files(const std::filesystem::path& path);

@@ -13,7 +13,7 @@ declare -A direct=(
 )
 declare -A room_of=(
   [error.h]=base [export.h]=base [half.h]=base [memory.h]=base [parallel.h]=base [random.h]=base
-  [tensor.h]=tensor [autograd.h]=autograd [ops.h]=ops [attention.h]=ops [io.h]=io [text.h]=text
+  [tensor.h]=tensor [autograd.h]=autograd [ops.h]=ops [attention.h]=ops [io.h]=io [text.h]=text [chat.h]=text
   [nn.h]=nn [precision.h]=nn [attention_layers.h]=nn [models.h]=models [model_spec.h]=models [data.h]=data [dist.h]=dist [train.h]=train
   [image.h]=io [json.h]=io [teaching.h]=data [optim.h]=train [coreference.h]=train [metrics.h]=train [generate.h]=generate [inspect.h]=inspect [picture.h]=inspect [serve.h]=serve
 )

@@ -190,8 +190,7 @@ int run_until_stopped(Server& server, Signals& signals, double drain) {
     }
   }
   notify_systemd("STOPPING=1");
-  std::future<bool> stopping =
-      std::async(std::launch::async, [&] { return server.stop(drain); });
+  std::future<bool> stopping = std::async(std::launch::async, [&] { return server.stop(drain); });
   while (stopping.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
     const int signal = signals.wait(20);
     if (signal == SIGTERM || signal == SIGINT) {
@@ -234,7 +233,8 @@ int run(Options& options, const Common& common) {
 std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
   ServeOptions& serve = o->serve;
-  table.add("MODEL", &serve.models, "Model folders, run folders, .gguf or .bin; NAME=PATH names one")
+  table
+      .add("MODEL", &serve.models, "Model folders, run folders, .gguf or .bin; NAME=PATH names one")
       .file();
   table.add("--models-dir", &serve.models_dir, "Folder of models, each loaded on first use").file();
   table.add("--tokenizer", &serve.tokenizer, "Tokenizer file, where none lies with a model").file();
@@ -244,26 +244,31 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.group("Network");
   table.add("--host", &serve.host, "Address to listen on; any but loopback needs --api-key");
   table.add("--port", &serve.port, "Port; 0 picks a free one").range(0, 65535);
-  table.add("--api-key", &serve.api_keys, "Key that requests must carry; may be given several times");
+  table.add("--api-key", &serve.api_keys,
+            "Key that requests must carry; may be given several times");
   table.add("--api-key-file", &o->api_key_file, "File with one key per line").file();
   table.add("--allow-host", &serve.allowed_hosts,
             "Name that requests may use for this server, such as behind a proxy; * for any");
   table.add("--allow-origin", &serve.allowed_origins, "Origin of web pages that may use the API");
   table.group("Limits");
   table.add("--max-connections", &serve.max_connections, "Open connections").range(1, 1'000'000);
-  table.add("--queue", &serve.queue, "Requests under way; further ones get 429").range(1, 1'000'000);
+  table.add("--queue", &serve.queue, "Requests under way; further ones get 429")
+      .range(1, 1'000'000);
   table.add("--slots", &serve.slots, "Sequences of a model that decode together").range(1, 1024);
   table.add("--timeout", &serve.timeout, "Seconds of one request").range(0.1, 1e6);
   table.add("--header-timeout", &serve.header_timeout, "Seconds for a request's header")
       .range(0.1, 1e6);
   table.add("--body-timeout", &serve.body_timeout, "Seconds for a request's body").range(0.1, 1e6);
-  table.add("--max-body", &serve.max_body_bytes, "Bytes of a request's body")
-      .range(1024, 1 << 30);
-  table.add("--idle-unload", &serve.idle_unload, "Seconds without use until a model is unloaded; 0: never")
+  table.add("--max-body", &serve.max_body_bytes, "Bytes of a request's body").range(1024, 1 << 30);
+  table
+      .add("--idle-unload", &serve.idle_unload,
+           "Seconds without use until a model is unloaded; 0: never")
       .range(0, 1e9);
-  table.add("--drain", &o->drain, "Seconds that requests have to finish after SIGTERM").range(0, 1e6);
+  table.add("--drain", &o->drain, "Seconds that requests have to finish after SIGTERM")
+      .range(0, 1e6);
   table.group("Log");
-  table.add("--access-log", &o->access_log, "One JSON object per request to this file; - for stderr")
+  table
+      .add("--access-log", &o->access_log, "One JSON object per request to this file; - for stderr")
       .file();
   return [o, &common] { return run(*o, common); };
 }

@@ -34,7 +34,8 @@ struct Sampling {
 struct SampledToken {
   int64_t id = 0;
   double log_probability = 0.0;
-  /// The likeliest tokens with their log-probabilities, best first, where the request asks for them.
+  /// The likeliest tokens with their log-probabilities, best first, where the request asks for
+  /// them.
   std::vector<std::pair<int64_t, double>> top = {};
 };
 

@@ -20,18 +20,18 @@ struct ServeOptions {
   /// "OTHER=NAME": the model NAME also answers to OTHER; "*=NAME": to any name.
   std::vector<std::string> aliases;
 
-  std::string host = "127.0.0.1";  ///< an IP address or localhost; any but loopback needs a key
-  int port = 8080;                 ///< 0 picks a free one
-  int listen_socket = -1;          ///< a listening socket to use instead (socket activation)
-  std::vector<std::string> api_keys;         ///< one of them must come with every API request
+  std::string host = "127.0.0.1";     ///< an IP address or localhost; any but loopback needs a key
+  int port = 8080;                    ///< 0 picks a free one
+  int listen_socket = -1;             ///< a listening socket to use instead (socket activation)
+  std::vector<std::string> api_keys;  ///< one of them must come with every API request
   std::vector<std::string> allowed_hosts;    ///< names in Host beyond loopback and `host`; "*": any
   std::vector<std::string> allowed_origins;  ///< pages of other origins that may use the API
 
   int64_t max_connections = 1024;
-  int64_t queue = 256;          ///< requests under way; beyond: 429
-  int64_t slots = 16;           ///< sequences of a model that decode together
-  double timeout = 600.0;       ///< seconds of one request
-  double idle_unload = 0.0;     ///< seconds without use until a model is unloaded; 0: never
+  int64_t queue = 256;       ///< requests under way; beyond: 429
+  int64_t slots = 16;        ///< sequences of a model that decode together
+  double timeout = 600.0;    ///< seconds of one request
+  double idle_unload = 0.0;  ///< seconds without use until a model is unloaded; 0: never
   int64_t max_body_bytes = int64_t{16} << 20;
   double header_timeout = 10.0;  ///< seconds for a request's header
   double body_timeout = 60.0;    ///< and for its body

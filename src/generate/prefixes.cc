@@ -50,7 +50,8 @@ void Scheduler::Prefixes::keep(std::vector<int64_t> tokens, SequenceCache cache)
   // One that this sequence goes on from says nothing new.
   std::erase_if(kept, [&](const Kept& other) {
     const auto length = static_cast<int64_t>(other.tokens.size());
-    const bool covered = length <= cache.length && common_prefix(other.tokens, tokens, length) == length;
+    const bool covered =
+        length <= cache.length && common_prefix(other.tokens, tokens, length) == length;
     used -= covered ? other.bytes : 0;
     return covered;
   });

@@ -14,7 +14,7 @@ struct Scheduler::Sequence {
   Request request;
   std::function<void(FinishReason)> on_finish;
   SequenceCache cache;
-  EncoderOutput memory;                // the encoder's result, while the prompt is read
+  EncoderOutput memory;         // the encoder's result, while the prompt is read
   std::vector<int64_t> tokens;  // fed and chosen, the start token included
   int64_t generated = 0;
   bool finished = false;
@@ -69,7 +69,8 @@ std::optional<SampledToken> Scheduler::choose(const Sequence& sequence, const Te
   const int64_t vocabulary = logits.size(1);
   const float* raw = logits.data<float>() + row * vocabulary;
   const float* values = raw;
-  const bool forced = request.forced_eos_token_id >= 0 && sequence.generated + 1 == request.max_tokens;
+  const bool forced =
+      request.forced_eos_token_id >= 0 && sequence.generated + 1 == request.max_tokens;
   std::vector<float> changed;
   if (forced || !request.never.empty() || request.adjust_logits) {
     changed.assign(values, values + vocabulary);
@@ -80,7 +81,7 @@ std::optional<SampledToken> Scheduler::choose(const Sequence& sequence, const Te
     values = changed.data();
   }
   SampledToken choice = sample_token(values, vocabulary, request.sampling, request.stream,
-                               static_cast<uint64_t>(sequence.generated), sequence.tokens);
+                                     static_cast<uint64_t>(sequence.generated), sequence.tokens);
   if (request.top_log_probabilities > 0) {
     choice.top = likeliest(raw, vocabulary, request.top_log_probabilities);
   }

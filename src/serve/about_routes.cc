@@ -23,8 +23,9 @@ void answer_health(const CallPtr& call) {
     return;
   }
   call->exchange->respond(error_response(
-      503, call->service.models().ready() ? "the server is stopping" : "the models are being loaded",
-      {}, "not_ready"));
+      503,
+      call->service.models().ready() ? "the server is stopping" : "the models are being loaded", {},
+      "not_ready"));
 }
 
 void answer_metrics(const CallPtr& call) {

@@ -105,11 +105,11 @@ class ChatFormat : public AnswerFormat {
 void answer_chat_completions(const CallPtr& call) {
   const Json messages = call->body->at("messages");
   check_messages(messages);
-  if (call->has("response_format") &&
-      call->body->at("response_format").string("type") != "text") {
-    throw BadRequest("'response_format' can only be of type text: this version of heed does not "
-                     "constrain its answers to JSON",
-                     "response_format", "not_supported");
+  if (call->has("response_format") && call->body->at("response_format").string("type") != "text") {
+    throw BadRequest(
+        "'response_format' can only be of type text: this version of heed does not "
+        "constrain its answers to JSON",
+        "response_format", "not_supported");
   }
   GenerationPlan plan = common_plan(
       *call, call->has("max_completion_tokens") ? "max_completion_tokens" : "max_tokens");
@@ -128,8 +128,8 @@ void answer_chat_completions(const CallPtr& call) {
       call->has("tools") && !no_tools ? call->body->at("tools").dump() : std::string();
   const std::string variables =
       call->has("chat_template_kwargs") ? call->body->at("chat_template_kwargs").dump() : "";
-  plan.prompts.push_back(chat_tokens(
-      *call->model, render_chat(*call->model, messages.dump(), tools, variables)));
+  plan.prompts.push_back(
+      chat_tokens(*call->model, render_chat(*call->model, messages.dump(), tools, variables)));
   auto format = std::make_shared<ChatFormat>(*call, plan);
   run_generation(call, std::move(plan), std::move(format));
 }

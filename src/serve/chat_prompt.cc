@@ -23,9 +23,9 @@ std::string render_chat(const LoadedModel& model, const std::string& messages,
   try {
     return model.chat_template->render(messages, options);
   } catch (const Error& error) {
-    throw BadRequest(std::string("the model's chat template refuses the conversation: ") +
-                         error.what(),
-                     "messages");
+    throw BadRequest(
+        std::string("the model's chat template refuses the conversation: ") + error.what(),
+        "messages");
   }
 }
 

@@ -68,9 +68,10 @@ std::vector<int64_t> mask_positions(const LoadedModel& model, const EncodedText&
     }
   }
   if (positions.empty()) {
-    throw BadRequest(fmt::format("'input' holds a text without the mask token {}",
-                                 mask ? model.tokenizer.id_to_token(*mask) : "(the model has none)"),
-                     "input");
+    throw BadRequest(
+        fmt::format("'input' holds a text without the mask token {}",
+                    mask ? model.tokenizer.id_to_token(*mask) : "(the model has none)"),
+        "input");
   }
   return positions;
 }

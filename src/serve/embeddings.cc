@@ -162,8 +162,8 @@ void rerank_by_vectors(const CallPtr& call, const std::string& query,
         std::vector<double> scores;
         const std::vector<float>& asked = vectors->front();
         for (size_t i = 1; i < vectors->size(); ++i) {
-          scores.push_back(std::inner_product(asked.begin(), asked.end(), (*vectors)[i].begin(),
-                                              0.0));
+          scores.push_back(
+              std::inner_product(asked.begin(), asked.end(), (*vectors)[i].begin(), 0.0));
         }
         call->reply(rerank_answer(*call, documents, scores, tokens));
       });
@@ -186,9 +186,7 @@ void answer_embeddings(const CallPtr& call) {
         (*vectors)[i] = pooled_embedding(*call->model, output, row, length);
         shorten((*vectors)[i], dimensions);
       },
-      [call, vectors](int64_t tokens) {
-        call->reply(embeddings_answer(*call, *vectors, tokens));
-      });
+      [call, vectors](int64_t tokens) { call->reply(embeddings_answer(*call, *vectors, tokens)); });
 }
 
 void answer_rerank(const CallPtr& call) {

@@ -29,7 +29,7 @@ struct Engine::Sequence {
 struct Engine::Runner {
   Runner(LoadedModelPtr model_in, const Options& options)
       : model(std::move(model_in)), scheduler(*model->model, options.slots) {
-    scheduler.share_prefixes(options.prefix_bytes);
+    scheduler.share_prefixes(model->prefixes_last ? options.prefix_bytes : 0);
   }
 
   LoadedModelPtr model;
@@ -83,9 +83,8 @@ void Engine::submit(SingleTask task) {
 }
 
 bool Engine::has_work() const {
-  const bool decoding = std::any_of(runners_.begin(), runners_.end(), [](const auto& item) {
-    return !item.second->active.empty();
-  });
+  const bool decoding = std::any_of(runners_.begin(), runners_.end(),
+                                    [](const auto& item) { return !item.second->active.empty(); });
   return decoding || !generation_.empty() || !texts_.empty() || !single_.empty();
 }
 
@@ -129,9 +128,9 @@ void Engine::admit() {
     const std::lock_guard lock(mutex_);
     for (auto at = generation_.begin(); at != generation_.end();) {
       const auto runner = runners_.find(at->first);
-      auto room = options_.slots -
-                  (runner == runners_.end() ? 0
-                                            : static_cast<int64_t>(runner->second->active.size()));
+      auto room =
+          options_.slots -
+          (runner == runners_.end() ? 0 : static_cast<int64_t>(runner->second->active.size()));
       for (; room > 0 && !at->second.empty(); --room) {
         tasks.push_back(*at->second.pop());
       }

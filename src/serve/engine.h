@@ -49,10 +49,10 @@ struct SingleTask : Task {
 class Engine {
  public:
   struct Options {
-    int64_t slots = 16;           ///< sequences that decode together, per model
-    int64_t batch_texts = 32;     ///< texts of an encoder's batch
-    int64_t batch_tokens = 4096;  ///< and their tokens
-    int64_t prefix_bytes = int64_t{256} << 20;  ///< of prompts that may be shared, per model
+    int64_t slots = 16;                           ///< sequences that decode together, per model
+    int64_t batch_texts = 32;                     ///< texts of an encoder's batch
+    int64_t batch_tokens = 4096;                  ///< and their tokens
+    int64_t prefix_bytes = int64_t{256} << 20;    ///< of prompts that may be shared, per model
     std::chrono::milliseconds keep_idle{60'000};  ///< a model's shared prompts, without use
   };
   Engine(const Options& options, Metrics& metrics);

@@ -85,8 +85,9 @@ std::string shown(const Json& value) {
 
 void check_number(const Field& field, const Json& value, const std::string& path) {
   const bool integer = field.type == FieldType::integer;
-  const std::string wanted = fmt::format("{} from {} to {}", integer ? "a whole number" : "a number",
-                                         number_text(field.low), number_text(field.high));
+  const std::string wanted =
+      fmt::format("{} from {} to {}", integer ? "a whole number" : "a number",
+                  number_text(field.low), number_text(field.high));
   if (!value.is_number() || (integer && !value.is_integer())) {
     refuse(path, value, wanted);
   }
@@ -133,8 +134,8 @@ void check_strings(const Field& field, const Json& value, const std::string& pat
   check_count(field, value, path);
   for (const Json& item : value.elements()) {
     if (!item.is_string()) {
-      throw BadRequest(
-          fmt::format("'{}' holds {}; every item must be a string", path, shown(item)), path);
+      throw BadRequest(fmt::format("'{}' holds {}; every item must be a string", path, shown(item)),
+                       path);
     }
     if (static_cast<double>(item.string_ref().size()) > field.item_high) {
       throw BadRequest(fmt::format("an item of '{}' has {} bytes; at most {} are allowed", path,

@@ -15,7 +15,9 @@ class BadRequest : public std::runtime_error {
  public:
   explicit BadRequest(const std::string& message, std::string param = {}, std::string code = {},
                       int status = 400)
-      : std::runtime_error(message), status_(status), param_(std::move(param)),
+      : std::runtime_error(message),
+        status_(status),
+        param_(std::move(param)),
         code_(std::move(code)) {}
   int status() const { return status_; }
   const std::string& param() const { return param_; }
@@ -31,12 +33,12 @@ enum class FieldType {
   integer,
   number,
   string,
-  strings,        ///< a string or a list of strings
-  object,         ///< with `members`, or free where there are none
-  objects,        ///< a list of objects with `members`
-  list,           ///< a list of anything; the handler looks closer
-  any,            ///< the handler looks closer
-  number_map,     ///< an object whose values are numbers within the range
+  strings,     ///< a string or a list of strings
+  object,      ///< with `members`, or free where there are none
+  objects,     ///< a list of objects with `members`
+  list,        ///< a list of anything; the handler looks closer
+  any,         ///< the handler looks closer
+  number_map,  ///< an object whose values are numbers within the range
 };
 
 /// One field of a JSON body: what it may be, what it means. Requests are validated from it,

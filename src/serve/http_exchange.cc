@@ -18,8 +18,8 @@ std::string http_date() {
 
 }  // namespace
 
-std::string format_head(const HttpResponse& response, int64_t length, bool chunked,
-                        bool keep_alive, const std::string& request_id) {
+std::string format_head(const HttpResponse& response, int64_t length, bool chunked, bool keep_alive,
+                        const std::string& request_id) {
   std::string head = fmt::format("HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status,
                                  reason_phrase(response.status), http_date());
   if (!response.content_type.empty()) {
@@ -91,8 +91,7 @@ void HttpExchange::begin_stream(HttpResponse head) {
     }
     outbox_->status = head.status;
     outbox_->keep_alive = outbox_->keep_alive && outbox_->chunked && !core_->draining;
-    outbox_->pending +=
-        format_head(head, -1, outbox_->chunked, outbox_->keep_alive, request_.id);
+    outbox_->pending += format_head(head, -1, outbox_->chunked, outbox_->keep_alive, request_.id);
     outbox_->unsent = outbox_->pending.size();
   }
   post_flush();
@@ -123,11 +122,7 @@ bool HttpExchange::write(std::string_view piece) {
     outbox_->flush_posted = true;
   }
   if (too_slow) {
-    core_->post([connection = connection_, outbox = outbox_] {
-      connection->cancel(outbox);
-      connection->close();
-    });
-    outbox_->cancelled = true;
+    core_->post([connection = connection_] { connection->close(); });
     return false;
   }
   if (wake) {

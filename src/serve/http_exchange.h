@@ -32,7 +32,7 @@ class HttpExchange : public Exchange {
 
 /// Status line and header fields, with the empty line behind them. `length` < 0: chunked, or, with
 /// `chunked` false, until the connection closes.
-std::string format_head(const HttpResponse& response, int64_t length, bool chunked,
-                        bool keep_alive, const std::string& request_id);
+std::string format_head(const HttpResponse& response, int64_t length, bool chunked, bool keep_alive,
+                        const std::string& request_id);
 
 }  // namespace heed::serve

@@ -15,7 +15,8 @@ using boost::system::error_code;
 namespace {
 
 constexpr int kBacklog = 1024;
-constexpr int kSendBuffer = 128 << 10;  // bounds what the system keeps for a client that reads slowly
+constexpr int kSendBuffer =
+    128 << 10;  // bounds what the system keeps for a client that reads slowly
 constexpr std::chrono::milliseconds kAcceptPause{50};
 
 }  // namespace
@@ -44,7 +45,10 @@ bool HttpCore::evict_idle() {
 
 struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   explicit Impl(std::shared_ptr<HttpCore> shared)
-      : core(std::move(shared)), acceptor(core->io), retry(core->io), work(core->io.get_executor()) {}
+      : core(std::move(shared)),
+        acceptor(core->io),
+        retry(core->io),
+        work(core->io.get_executor()) {}
 
   void accept();
   void on_accept(error_code error, tcp::socket socket);
@@ -129,10 +133,10 @@ void HttpServer::adopt(int socket) {
   socklen_t length = sizeof address;
   int listening = 0;
   socklen_t option = sizeof listening;
-  const bool good =
-      getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0 &&
-      (address.ss_family == AF_INET || address.ss_family == AF_INET6) &&
-      getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listening, &option) == 0 && listening != 0;
+  const bool good = getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0 &&
+                    (address.ss_family == AF_INET || address.ss_family == AF_INET6) &&
+                    getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listening, &option) == 0 &&
+                    listening != 0;
   if (!good) {
     fail(ErrorKind::usage, "serve", "file descriptor {} is not a listening TCP socket", socket);
   }

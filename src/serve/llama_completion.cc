@@ -38,9 +38,7 @@ class LlamaFormat : public AnswerFormat {
     json.end_array().field("stop", true).field("model", model_name_);
     json.field("tokens_predicted", usage.completion_tokens);
     json.field("tokens_evaluated", usage.prompt_tokens);
-    json.field("stop_type", at_word                           ? "word"
-                            : choice.finish_reason == "stop" ? "eos"
-                                                             : "limit");
+    json.field("stop_type", at_word ? "word" : choice.finish_reason == "stop" ? "eos" : "limit");
     json.field("truncated", false);
     return json.end_object().take();
   }

@@ -54,9 +54,8 @@ void probe_encoder(LoadedModel& loaded, const Json& config) {
   if (output.logits.rank() == 2) {
     loaded.abilities.classify = true;
     loaded.labels = label_names(config, output.logits.size(1));
-    loaded.multi_label =
-        config.string_or("problem_type", "single_label_classification") ==
-        "multi_label_classification";
+    loaded.multi_label = config.string_or("problem_type", "single_label_classification") ==
+                         "multi_label_classification";
   } else {
     loaded.abilities.fill_mask = output.logits.size(2) == loaded.model->vocab_size();
   }
@@ -65,6 +64,10 @@ void probe_encoder(LoadedModel& loaded, const Json& config) {
 void find_abilities(LoadedModel& loaded) {
   const Json config = Json::parse(loaded.model->config(), "config.json");
   Abilities& can = loaded.abilities;
+  if (const auto scaling = config.find("rope_scaling"); scaling && scaling->is_object()) {
+    const std::string type = scaling->string_or("rope_type", scaling->string_or("type", ""));
+    loaded.prefixes_last = type != "longrope" && type != "su" && type != "dynamic";
+  }
   switch (loaded.model->kind()) {
     case ModelKind::decoder:
       can.generate = true;

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "serve/chat_bridge.h"
 #include "heed/generate.h"
 #include "heed/models.h"
 #include "heed/text.h"
+#include "serve/chat_bridge.h"
 
 namespace heed::serve {
 
@@ -37,10 +37,13 @@ struct LoadedModel {
   Tokenizer tokenizer;  ///< empty for a model that only reads images
   GenerationTokens ids;
   Abilities abilities;
-  std::vector<std::string> labels;  ///< of a classifier
-  bool multi_label = false;         ///< its labels do not exclude each other
-  bool first_token_pooling = false; ///< embeddings are the first token's; else the mean of all
+  std::vector<std::string> labels;   ///< of a classifier
+  bool multi_label = false;          ///< its labels do not exclude each other
+  bool first_token_pooling = false;  ///< embeddings are the first token's; else the mean of all
   std::optional<ChatTemplate> chat_template;
+  /// False where a position's key depends on the length of its sequence (LongRoPE, dynamic NTK):
+  /// what was computed for one text does not serve a longer one then.
+  bool prefixes_last = true;
   std::time_t loaded_at = 0;
 
   int64_t context_length() const { return model->context_length(); }

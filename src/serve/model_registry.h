@@ -25,10 +25,10 @@ class ModelRegistry {
     std::filesystem::path tokenizer = {};
   };
   struct Options {
-    std::vector<Source> models;        ///< loaded by load_all()
-    std::filesystem::path folder = {}; ///< its entries are loaded on first use
+    std::vector<Source> models;         ///< loaded by load_all()
+    std::filesystem::path folder = {};  ///< its entries are loaded on first use
     std::vector<std::pair<std::string, std::string>> aliases = {};  ///< other name, name; "*": any
-    std::chrono::milliseconds idle{0}; ///< unload after so long without use; 0: never
+    std::chrono::milliseconds idle{0};            ///< unload after so long without use; 0: never
     std::function<void(const std::string&)> log;  ///< told what is loaded and unloaded
   };
   /// What /v1/models shows of a model.

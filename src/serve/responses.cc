@@ -39,8 +39,8 @@ class ResponsesFormat : public AnswerFormat {
     append_json_string(quoted, choice.text);
     events += send("response.output_text.done", place() + ",\"text\":" + quoted);
     events += send("response.content_part.done", place() + ",\"part\":" + part(choice.text));
-    return events + send("response.output_item.done", ",\"output_index\":0,\"item\":" +
-                                                          message(choice.text, "completed"));
+    return events + send("response.output_item.done",
+                         ",\"output_index\":0,\"item\":" + message(choice.text, "completed"));
   }
   std::string end(const std::vector<TextChoice>& choices, const Usage& usage) override {
     const TextChoice& choice = choices.front();
@@ -130,9 +130,10 @@ std::string content_text(const Json& content) {
   for (const Json& part : content.elements()) {
     const bool is_text = part.is_object() && part.has("text") && part.at("text").is_string();
     if (!is_text) {
-      throw BadRequest("an item of 'input' has a part that is not text; this server takes text "
-                       "only",
-                       "input");
+      throw BadRequest(
+          "an item of 'input' has a part that is not text; this server takes text "
+          "only",
+          "input");
     }
     text += part.string("text");
   }

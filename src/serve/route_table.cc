@@ -66,9 +66,8 @@ Field prompt_field() {
 Field messages_field() {
   return objects_field(
              "messages", kMostTexts,
-             {choice_field("role",
-                           {"system", "developer", "user", "assistant", "tool", "function"}, "",
-                           "Who speaks")
+             {choice_field("role", {"system", "developer", "user", "assistant", "tool", "function"},
+                           "", "Who speaks")
                   .must(),
               any_field("content", "A text, or a list of parts of type text"),
               string_field("name", 256, "Name of the speaker"),
@@ -290,8 +289,7 @@ std::vector<Route> make_routes() {
   return {
       get("/health", "operation", "Whether the server is ready: 200, or 503 while it loads models",
           answer_health, Route::Access::open),
-      get("/metrics", "operation", "Counters and histograms in Prometheus' format",
-          answer_metrics),
+      get("/metrics", "operation", "Counters and histograms in Prometheus' format", answer_metrics),
       get("/openapi.json", "operation", "This description", answer_openapi),
       get("/v1/models", "models", "The models that can be asked for", answer_models),
       get("/v1/models/*", "models", "One model", answer_model),

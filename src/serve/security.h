@@ -11,8 +11,9 @@ namespace heed::serve {
 /// Who may talk to the server. A browser's page from elsewhere is kept out twice: its Origin is
 /// foreign, and after DNS rebinding its Host is.
 struct AccessRules {
-  std::vector<std::string> api_keys;         ///< any of them; empty: none is needed
-  std::vector<std::string> allowed_hosts;    ///< beyond loopback names and the bound address; "*": any
+  std::vector<std::string> api_keys;  ///< any of them; empty: none is needed
+  std::vector<std::string>
+      allowed_hosts;  ///< beyond loopback names and the bound address; "*": any
   std::vector<std::string> allowed_origins;  ///< beyond the server's own
   std::string bound_address;
 

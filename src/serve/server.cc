@@ -57,7 +57,8 @@ Service::Options service_options(const ServeOptions& options) {
   service.queue = options.queue;
   service.engine.slots = options.slots;
   if (options.idle_unload > 0.0) {
-    service.engine.keep_idle = std::min(service.engine.keep_idle, milliseconds(options.idle_unload));
+    service.engine.keep_idle =
+        std::min(service.engine.keep_idle, milliseconds(options.idle_unload));
   }
   return service;
 }

@@ -44,9 +44,7 @@ void answer_errors(const CallPtr& call, const std::function<void()>& body) {
 }
 
 Service::Service(Options options, ModelRegistry::Options models)
-    : options_(std::move(options)),
-      models_(std::move(models)),
-      engine_(options_.engine, metrics_) {
+    : options_(std::move(options)), models_(std::move(models)), engine_(options_.engine, metrics_) {
   for (int i = 0; i < options_.threads; ++i) {
     threads_.emplace_back([this] {
       pthread_setname_np(pthread_self(), "heed-prepare");
@@ -115,8 +113,7 @@ bool Service::admit(const ExchangePtr& exchange, const Route& route) {
   }
   if (metrics_.in_flight >= options_.queue) {
     metrics_.rejected += 1;
-    return refuse(429,
-                  fmt::format("{} requests are waiting already; try again", options_.queue),
+    return refuse(429, fmt::format("{} requests are waiting already; try again", options_.queue),
                   "queue_full");
   }
   return true;
@@ -144,20 +141,21 @@ void Service::answer_options(const ExchangePtr& exchange, const std::vector<cons
 void Service::handle(const ExchangePtr& exchange) {
   const HttpRequest& request = exchange->request();
   const std::vector<const Route*> found = routes_at(request.path);
-  exchange->annotate([&](Exchange::Note& note) {
-    note.route = found.empty() ? "other" : found.front()->path;
-  });
+  exchange->annotate(
+      [&](Exchange::Note& note) { note.route = found.empty() ? "other" : found.front()->path; });
   const auto refuse = [&](int status, const std::string& message) {
     exchange->annotate_error(message);
     exchange->respond(error_response(status, message));
   };
   if (!options_.access.host_allowed(request)) {
-    return refuse(403, "this server does not answer for the Host of the request; start it with "
-                       "--allow-host NAME to allow it");
+    return refuse(403,
+                  "this server does not answer for the Host of the request; start it with "
+                  "--allow-host NAME to allow it");
   }
   if (!options_.access.origin_allowed(request)) {
-    return refuse(403, "pages of this Origin may not use the server; start it with "
-                       "--allow-origin ORIGIN to allow it");
+    return refuse(403,
+                  "pages of this Origin may not use the server; start it with "
+                  "--allow-origin ORIGIN to allow it");
   }
   if (found.empty()) {
     return refuse(404, fmt::format("there is no {}; /openapi.json lists what there is",
@@ -227,9 +225,9 @@ void Service::prepare(const CallPtr& call) {
       call->model = result.model;
       post([this, call] { dispatch(call); });
     } else if (result.missing) {
-      call->exchange->respond(error_response(
-          404, "there is no model of this name; /v1/models lists the models", "model",
-          "model_not_found"));
+      call->exchange->respond(
+          error_response(404, "there is no model of this name; /v1/models lists the models",
+                         "model", "model_not_found"));
     } else {
       call->fail(500, "the model cannot be loaded: " + result.error, "model");
     }
@@ -241,10 +239,10 @@ void Service::dispatch(const CallPtr& call) {
     if (call->model) {
       call->exchange->annotate([&](Exchange::Note& note) { note.model = call->model->name; });
       if (!call->route.suits(call->model->abilities)) {
-        throw BadRequest(fmt::format("{} needs {}; {} is one for {}", call->route.path,
-                                     call->route.needs, call->model->name,
-                                     fmt::join(call->model->abilities.tasks(), ", ")),
-                         "model");
+        throw BadRequest(
+            fmt::format("{} needs {}; {} is one for {}", call->route.path, call->route.needs,
+                        call->model->name, fmt::join(call->model->abilities.tasks(), ", ")),
+            "model");
       }
     }
     call->route.handler(call);

@@ -115,7 +115,9 @@ GenerationTask TextRun::task_for(size_t index) {
   }
   request.top_log_probabilities = std::max<int64_t>(plan_.log_probabilities, 0);
   request.adjust_logits = logits_adjustment(plan_, request.prompt.size());
-  request.on_token = [self, &choice](const SampledToken& token) { return self->on_token(choice, token); };
+  request.on_token = [self, &choice](const SampledToken& token) {
+    return self->on_token(choice, token);
+  };
   return task;
 }
 
@@ -282,7 +284,8 @@ std::vector<int64_t> prompt_tokens(const LoadedModel& model, const std::string& 
 }
 
 std::string new_id(const std::string& prefix) {
-  static const uint64_t kProcess = (uint64_t{std::random_device()()} << 32) | std::random_device()();
+  static const uint64_t kProcess =
+      (uint64_t{std::random_device()()} << 32) | std::random_device()();
   static std::atomic<uint64_t> count{0};
   return fmt::format("{}{:016x}{:06x}", prefix, kProcess, ++count);
 }

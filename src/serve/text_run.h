@@ -41,7 +41,7 @@ struct GenerationPlan {
   std::vector<std::pair<int64_t, float>> logit_bias;
   bool ignore_end = false;  ///< end tokens do not end the text
   bool stream = false;
-  bool include_usage = false;  ///< a last chunk with the usage, while streaming
+  bool include_usage = false;      ///< a last chunk with the usage, while streaming
   int64_t log_probabilities = -1;  ///< how many alternatives are shown; -1: none wanted
 };
 
@@ -76,7 +76,8 @@ GenerationPlan common_plan(const Call& call, const std::string& length_field);
 
 /// Reads `prompt`, a text, texts, token ids or lists of token ids, into the plan; the prompts as
 /// texts go to `texts` where it is given. Throws BadRequest.
-void read_prompts(const Call& call, GenerationPlan& plan, std::vector<std::string>* texts = nullptr);
+void read_prompts(const Call& call, GenerationPlan& plan,
+                  std::vector<std::string>* texts = nullptr);
 
 /// A server-sent event with one JSON value.
 std::string event(const std::string& json);

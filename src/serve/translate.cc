@@ -11,7 +11,8 @@ namespace {
 ModelInput encoder_input(const EncodedText& text) {
   const auto length = static_cast<int64_t>(text.ids.size());
   ModelInput input;
-  input.input_ids = Tensor::from(std::vector<int64_t>(text.ids.begin(), text.ids.end()), {1, length});
+  input.input_ids =
+      Tensor::from(std::vector<int64_t>(text.ids.begin(), text.ids.end()), {1, length});
   input.attention_mask =
       Tensor::from(std::vector<int64_t>(static_cast<size_t>(length), 1), {1, length});
   return input;

@@ -35,8 +35,9 @@ TEST(Api, ListsItsModels) {
 }
 
 TEST(Api, CompletesTexts) {
-  const json body = {{"model", "lm"}, {"prompt", {"the fox", "one two"}}, {"max_tokens", 12},
-                     {"n", 2},        {"seed", 7},                        {"logprobs", 3}};
+  const json body = {{"model", "lm"},    {"prompt", {"the fox", "one two"}},
+                     {"max_tokens", 12}, {"n", 2},
+                     {"seed", 7},        {"logprobs", 3}};
   const Answer answer = all_models().post("/v1/completions", body);
   ASSERT_EQ(answer.status, 200) << answer.body;
   const json result = answer.json();
@@ -58,10 +59,12 @@ TEST(Api, CompletesTexts) {
 }
 
 TEST(Api, StreamsTheSameTextInPieces) {
-  json body = {{"model", "lm"}, {"prompt", "the fox"}, {"max_tokens", 40}, {"seed", 3},
+  json body = {{"model", "lm"},
+               {"prompt", "the fox"},
+               {"max_tokens", 40},
+               {"seed", 3},
                {"temperature", 1.0}};
-  const std::string whole =
-      all_models().post("/v1/completions", body).json()["choices"][0]["text"];
+  const std::string whole = all_models().post("/v1/completions", body).json()["choices"][0]["text"];
   body["stream"] = true;
   body["stream_options"] = {{"include_usage", true}};
   const Answer answer = all_models().post("/v1/completions", body);
@@ -84,8 +87,7 @@ TEST(Api, StreamsTheSameTextInPieces) {
 
 TEST(Api, StopsAtStopStrings) {
   json body = {{"model", "lm"}, {"prompt", "the fox"}, {"max_tokens", 60}, {"temperature", 0}};
-  const std::string whole =
-      all_models().post("/v1/completions", body).json()["choices"][0]["text"];
+  const std::string whole = all_models().post("/v1/completions", body).json()["choices"][0]["text"];
   ASSERT_GT(whole.size(), 12);
   const std::string stop = whole.substr(8, 3);
   body["stop"] = json::array({stop, "never to be seen"});
@@ -110,7 +112,10 @@ TEST(Api, StopsAtStopStrings) {
 }
 
 TEST(Api, PenaltiesAndBiasesChangeWhatIsChosen) {
-  json body = {{"model", "lm"}, {"prompt", "the fox"}, {"max_tokens", 20}, {"temperature", 0},
+  json body = {{"model", "lm"},
+               {"prompt", "the fox"},
+               {"max_tokens", 20},
+               {"temperature", 0},
                {"logprobs", 0}};
   const json plain = all_models().post("/v1/completions", body).json()["choices"][0];
   body["logit_bias"] = {{"70", 100}};
@@ -207,7 +212,8 @@ TEST(Api, RanksDocuments) {
 
 TEST(Api, ClassifiesAndFillsAndTranslates) {
   const json labels =
-      all_models().post("/v1/classify", {{"model", "classifier"}, {"input", {"the fox", "dog"}}})
+      all_models()
+          .post("/v1/classify", {{"model", "classifier"}, {"input", {"the fox", "dog"}}})
           .json();
   ASSERT_EQ(labels["data"].size(), 2) << labels;
   double total = 0.0;
@@ -215,11 +221,10 @@ TEST(Api, ClassifiesAndFillsAndTranslates) {
     total += each["score"].get<double>();
   }
   EXPECT_NEAR(total, 1.0, 1e-9);
-  const json filled = all_models()
-                          .post("/v1/fill-mask", {{"model", "masked"},
-                                                  {"input", "the [MASK] fox"},
-                                                  {"top_k", 3}})
-                          .json();
+  const json filled =
+      all_models()
+          .post("/v1/fill-mask", {{"model", "masked"}, {"input", "the [MASK] fox"}, {"top_k", 3}})
+          .json();
   ASSERT_EQ(filled["data"][0]["masks"][0]["candidates"].size(), 3) << filled;
   EXPECT_EQ(all_models().post("/v1/fill-mask", {{"model", "masked"}, {"input", "no"}}).param(),
             "input");
@@ -243,12 +248,11 @@ TEST(Api, RefusesModelsThatAreForSomethingElse) {
 }
 
 TEST(Api, TokenizesAndBack) {
-  const json ids =
-      all_models().post("/tokenize", {{"model", "lm"}, {"content", "the fox 안녕"}}).json()["tokens"];
+  const json ids = all_models()
+                       .post("/tokenize", {{"model", "lm"}, {"content", "the fox 안녕"}})
+                       .json()["tokens"];
   EXPECT_GT(ids.size(), 2);
-  EXPECT_EQ(all_models()
-                .post("/detokenize", {{"model", "lm"}, {"tokens", ids}})
-                .json()["content"],
+  EXPECT_EQ(all_models().post("/detokenize", {{"model", "lm"}, {"tokens", ids}}).json()["content"],
             "the fox 안녕");
   EXPECT_EQ(all_models().post("/detokenize", {{"model", "lm"}, {"tokens", {-1}}}).status, 400);
   EXPECT_EQ(all_models().post("/detokenize", {{"model", "lm"}, {"tokens", {1 << 30}}}).status, 400);
@@ -273,20 +277,22 @@ std::vector<std::pair<std::string, json>> mixed_requests() {
   std::vector<std::pair<std::string, json>> all;
   for (int i = 0; i < 8; ++i) {
     const std::string shared = "the quick brown fox jumps over the lazy dog . one two three four ";
-    all.push_back({"/v1/completions", {{"model", i % 2 == 0 ? "lm" : "lm2"},
-                                       {"prompt", shared + std::string(static_cast<size_t>(i), 'x')},
-                                       {"max_tokens", 10 + 7 * i},
-                                       {"temperature", i % 3 == 0 ? 0.0 : 0.9},
-                                       {"seed", i},
-                                       {"logprobs", 2},
-                                       {"n", 1 + i % 3}}});
+    all.push_back({"/v1/completions",
+                   {{"model", i % 2 == 0 ? "lm" : "lm2"},
+                    {"prompt", shared + std::string(static_cast<size_t>(i), 'x')},
+                    {"max_tokens", 10 + 7 * i},
+                    {"temperature", i % 3 == 0 ? 0.0 : 0.9},
+                    {"seed", i},
+                    {"logprobs", 2},
+                    {"n", 1 + i % 3}}});
     all.push_back({"/v1/embeddings",
                    {{"model", "encoder"},
-                    {"input", {std::string("the fox ") + std::string(static_cast<size_t>(i), 'y'),
-                               "one two three four five six seven eight nine ten"}}}});
-    all.push_back({"/v1/translate", {{"model", "translator"},
-                                     {"input", "the dog " + std::to_string(i)},
-                                     {"max_tokens", 12}}});
+                    {"input",
+                     {std::string("the fox ") + std::string(static_cast<size_t>(i), 'y'),
+                      "one two three four five six seven eight nine ten"}}}});
+    all.push_back(
+        {"/v1/translate",
+         {{"model", "translator"}, {"input", "the dog " + std::to_string(i)}, {"max_tokens", 12}}});
     all.push_back({i % 2 == 0 ? "/v1/classify" : "/v1/fill-mask",
                    {{"model", i % 2 == 0 ? "classifier" : "masked"},
                     {"input", fmt::format("the [MASK] fox {}", i)}}});
@@ -340,7 +346,8 @@ TEST(Api, AliasesAreNamesToo) {
   const TestServer server({"lm", "lm2"}, options);
   for (const char* name : {"gpt-4", "anything"}) {
     const json answer =
-        server.post("/v1/completions", {{"model", name}, {"prompt", "x"}, {"max_tokens", 1}}).json();
+        server.post("/v1/completions", {{"model", name}, {"prompt", "x"}, {"max_tokens", 1}})
+            .json();
     EXPECT_EQ(answer["model"], name);
   }
 }

@@ -20,9 +20,9 @@ int status_of(const TestServer& server, const std::string& bytes, double seconds
 
 TEST(HttpLimits, BadJsonAndBadTypesAre400) {
   const TestServer server;
-  for (const char* body : {"", "{", "[]", "7", "{\"prompt\":}", "{\"prompt\":\"a\",\"prompt\":\"b\"}",
-                           "{\"prompt\":\"\xff\"}", "nul\0l", "{\"prompt\":[]}", "{\"prompt\":{}}",
-                           "{\"prompt\":\"x\"} trailing"}) {
+  for (const char* body : {"", "{", "[]", "7", "{\"prompt\":}",
+                           "{\"prompt\":\"a\",\"prompt\":\"b\"}", "{\"prompt\":\"\xff\"}", "nul\0l",
+                           "{\"prompt\":[]}", "{\"prompt\":{}}", "{\"prompt\":\"x\"} trailing"}) {
     const Answer answer = server.post_text("/v1/completions", body);
     EXPECT_EQ(answer.status, 400) << body << "\n" << answer.body;
     EXPECT_EQ(answer.json()["error"]["type"], "invalid_request_error") << body;
@@ -66,15 +66,14 @@ TEST(HttpLimits, ChunksAreCountedAndChecked) {
 
 TEST(HttpLimits, AmbiguousFramingIs400AndCloses) {
   const TestServer server;
-  for (const char* fields : {"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
-                             "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n",
-                             "Content-Length: 2\r\nContent-Length: 2\r\n",
-                             "Content-Length: 2\r\nContent-Length: 3\r\n",
-                             "Content-Length: 2, 2\r\n", "Content-Length: -2\r\n",
-                             "Content-Length: +2\r\n", "Content-Length: 0x2\r\n",
-                             "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
-                             "Transfer-Encoding: gzip, chunked\r\n", "Transfer-Encoding: identity\r\n",
-                             "Transfer-Encoding: xchunked\r\n", "Host: other\r\nContent-Length: 2\r\n"}) {
+  for (const char* fields :
+       {"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n",
+        "Content-Length: 2\r\nContent-Length: 2\r\n", "Content-Length: 2\r\nContent-Length: 3\r\n",
+        "Content-Length: 2, 2\r\n", "Content-Length: -2\r\n", "Content-Length: +2\r\n",
+        "Content-Length: 0x2\r\n", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: gzip, chunked\r\n", "Transfer-Encoding: identity\r\n",
+        "Transfer-Encoding: xchunked\r\n", "Host: other\r\nContent-Length: 2\r\n"}) {
     RawConnection connection(server.port());
     connection.send(std::string("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
                                 "Content-Type: application/json\r\n") +
@@ -96,8 +95,8 @@ TEST(HttpLimits, LongHeadersAndTargetsAreRefused) {
   }
   EXPECT_EQ(status_of(server, many + "\r\n"), 431);
   EXPECT_EQ(status_of(server, "GET /" + std::string(100'000, 'x') + " HTTP/1.1\r\n\r\n"), 414);
-  EXPECT_EQ(status_of(server, "GET /" + std::string(10'000, 'x') +
-                                  " HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+  EXPECT_EQ(status_of(server,
+                      "GET /" + std::string(10'000, 'x') + " HTTP/1.1\r\nHost: localhost\r\n\r\n"),
             414);
   EXPECT_EQ(status_of(server, "GET /health HTTP/2.0\r\nHost: localhost\r\n\r\n"), 505);
   EXPECT_EQ(status_of(server, "GET /health HTTP/1.1\r\n\r\n"), 400);  // no Host
@@ -110,8 +109,9 @@ TEST(HttpLimits, SlowHeadersAndBodiesMeetATotalDeadline) {
   options.body_timeout = 0.5;
   const TestServer server({"lm"}, options);
   RawConnection slow_header(server.port()), slow_body(server.port()), silent(server.port());
-  slow_body.send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
-                 "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n");
+  slow_body.send(
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+      "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n");
   slow_header.send("GET /health HTTP/1.1\r\n");
   const auto start = std::chrono::steady_clock::now();
   bool header_open = true, body_open = true;
@@ -131,8 +131,8 @@ TEST(HttpLimits, ASlowReaderIsCancelledAndItsSlotIsFreed) {
   options.slots = 1;
   const TestServer server({"lm"}, options);
   RawConnection slow(server.port(), 4096);
-  const json body = {{"prompt", "the fox"}, {"max_tokens", 2000}, {"n", 100}, {"stream", true},
-                     {"logprobs", 20},      {"seed", 1}};
+  const json body = {{"prompt", "the fox"}, {"max_tokens", 2000}, {"n", 100},
+                     {"stream", true},      {"logprobs", 20},     {"seed", 1}};
   slow.send(post_request("/v1/completions", body.dump()));
   ASSERT_TRUE(server.metric_becomes("heed_requests_cancelled_total", 1, 120.0));
   EXPECT_TRUE(server.metric_becomes("heed_sequences_active", 0));
@@ -179,8 +179,8 @@ TEST(HttpLimits, PathsLeadNowhereElse) {
                            "/%", "/%zz", "/v1//models", "/v1/models/..%2flm", "/static/../x"}) {
     EXPECT_EQ(server.get(path).status, 404) << path;
   }
-  for (const std::string model : {"..", "../lm", "/etc/passwd", std::string("lm\0", 3).c_str(),
-                                  "%2e%2e", "nothing"}) {
+  for (const std::string model :
+       {"..", "../lm", "/etc/passwd", std::string("lm\0", 3).c_str(), "%2e%2e", "nothing"}) {
     const Answer answer =
         server.post("/v1/completions", {{"model", model}, {"prompt", "x"}, {"max_tokens", 1}});
     EXPECT_EQ(answer.status, model == "lm" ? 200 : 404) << model;
@@ -197,7 +197,8 @@ TEST(HttpLimits, KeepAliveAndPipelinedRequestsAreAnsweredInOrder) {
     requests += "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
     requests += "GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n";
   }
-  connection.send(requests + "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  connection.send(requests +
+                  "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   const std::string all = connection.receive();
   std::vector<std::string> statuses;
   for (size_t at = all.find("HTTP/1.1 "); at != std::string::npos;
@@ -218,10 +219,11 @@ TEST(HttpLimits, HeadOptionsAndExpectWork) {
   EXPECT_EQ(head.body, "");
   RawConnection patient(server.port());
   const std::string body = R"({"prompt":"a","max_tokens":1})";
-  patient.send(fmt::format("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
-                           "Content-Type: application/json\r\nConnection: close\r\n"
-                           "Content-Length: {}\r\n\r\n",
-                           body.size()));
+  patient.send(
+      fmt::format("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+                  "Content-Type: application/json\r\nConnection: close\r\n"
+                  "Content-Length: {}\r\n\r\n",
+                  body.size()));
   EXPECT_EQ(patient.receive("\r\n\r\n").substr(0, 12), "HTTP/1.1 100");
   patient.send(body);
   EXPECT_EQ(parse_answer(patient.receive()).status, 200);

@@ -65,8 +65,8 @@ std::vector<json> bad_values(const Field& field) {
     case FieldType::boolean:
       return {"true", 1, json::array(), json::object()};
     case FieldType::integer:
-      return {field.low - 1, field.high + 1, "5", 1.5, true, json::array(), json::object(),
-              int64_t{1} << 62, -1e30};
+      return {field.low - 1,  field.high + 1,   "5",  1.5, true, json::array(),
+              json::object(), int64_t{1} << 62, -1e30};
     case FieldType::number:
       return {field.low - 1, field.high + 1, "0.5", false, json::array(), json::object(), 1e300};
     case FieldType::string: {
@@ -77,17 +77,30 @@ std::vector<json> bad_values(const Field& field) {
       return values;
     }
     case FieldType::strings:
-      return {5, true, json::object(), json::array({1}), json::array({json::array()}),
+      return {5,
+              true,
+              json::object(),
+              json::array({1}),
+              json::array({json::array()}),
               std::vector<std::string>(static_cast<size_t>(field.high) + 1, "x")};
     case FieldType::object:
       return {5, "x", true, json::array()};
     case FieldType::objects:
-      return {5, "x", true, json::object(), json::array({1}),
+      return {5,
+              "x",
+              true,
+              json::object(),
+              json::array({1}),
               std::vector<json>(static_cast<size_t>(field.high) + 1, json::object())};
     case FieldType::list:
       return {5, "x", true, json::object()};
     case FieldType::number_map:
-      return {5, "x", true, json::array(), {{"1", "x"}}, {{"1", field.high + 1}},
+      return {5,
+              "x",
+              true,
+              json::array(),
+              {{"1", "x"}},
+              {{"1", field.high + 1}},
               {{"1", field.low - 1}}};
     case FieldType::any:
       return {};
@@ -104,8 +117,9 @@ TEST(RouteTable, EveryFieldRefusesWhatItsRowExcludes) {
         body[field.name] = value;
         const Answer answer = all_models().post(route.path, body);
         ++tried;
-        ASSERT_EQ(answer.status, 400) << route.path << " " << field.name << " "
-                                      << value.dump().substr(0, 80) << "\n" << answer.body;
+        ASSERT_EQ(answer.status, 400)
+            << route.path << " " << field.name << " " << value.dump().substr(0, 80) << "\n"
+            << answer.body;
         const std::string param = answer.param();
         EXPECT_TRUE(param == field.name || param.starts_with(field.name + "[") ||
                     param.starts_with(field.name + "."))
@@ -160,7 +174,8 @@ TEST(RouteTable, NumbersOutOfAllBoundsAre400) {
   EXPECT_EQ(all_models().post("/v1/completions", {{"prompt", "x"}, {"n", 1'000'000}}).param(), "n");
   EXPECT_EQ(all_models().post("/v1/completions", {{"prompt", "x"}, {"temperature", 1e9}}).param(),
             "temperature");
-  EXPECT_EQ(all_models().post("/v1/completions", {{"prompt", "x"}, {"top_p", -1}}).param(), "top_p");
+  EXPECT_EQ(all_models().post("/v1/completions", {{"prompt", "x"}, {"top_p", -1}}).param(),
+            "top_p");
   const Answer many = all_models().post(
       "/v1/completions", {{"prompt", std::vector<std::string>(100, "x")}, {"n", 100}});
   EXPECT_EQ(many.status, 400);
@@ -224,8 +239,8 @@ TEST(RouteTable, EveryRouteNeedsTheKey) {
       EXPECT_EQ(answer.status, route.access == Route::Access::open ? 200 : 401) << path << fields;
     }
   }
-  for (const char* fields : {"Authorization: Bearer secret\r\n", "Authorization: bearer another\r\n",
-                             "X-Api-Key: secret\r\n"}) {
+  for (const char* fields : {"Authorization: Bearer secret\r\n",
+                             "Authorization: bearer another\r\n", "X-Api-Key: secret\r\n"}) {
     EXPECT_EQ(server.get("/v1/models", fields).status, 200) << fields;
   }
 }

@@ -1,8 +1,9 @@
 // FAULTS 58, 59, 61, 62, 86 and 88, and the rest of the security table.
+#include "serve/security.h"
+
 #include <gtest/gtest.h>
 
 #include "heed/error.h"
-#include "serve/security.h"
 #include "support/data.h"
 #include "test_server.h"
 
@@ -14,8 +15,8 @@ using nlohmann::json;
 TEST(Security, ForeignHostsAre403) {
   const TestServer server;
   const std::string port = std::to_string(server.port());
-  for (const char* host : {"evil.example", "evil.example:80", "localhost.evil.example", "192.168.1.7",
-                           "127.0.0.1.evil.example", "", "[::2]"}) {
+  for (const char* host : {"evil.example", "evil.example:80", "localhost.evil.example",
+                           "192.168.1.7", "127.0.0.1.evil.example", "", "[::2]"}) {
     EXPECT_EQ(server.get("/v1/models", std::string("Host: ") + host + "\r\n").status, 403) << host;
     EXPECT_EQ(server.get("/health", std::string("Host: ") + host + "\r\n").status, 403) << host;
   }
@@ -39,20 +40,20 @@ TEST(Security, ForeignOriginsGetNoCorsHeaderAndNoAnswer) {
     EXPECT_FALSE(answer.fields.contains("access-control-allow-origin"));
   }
   RawConnection preflight(server.port());
-  preflight.send("OPTIONS /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-                 "Origin: http://evil.example\r\nAccess-Control-Request-Method: POST\r\n\r\n");
-  EXPECT_FALSE(
-      parse_answer(preflight.receive()).fields.contains("access-control-allow-origin"));
+  preflight.send(
+      "OPTIONS /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+      "Origin: http://evil.example\r\nAccess-Control-Request-Method: POST\r\n\r\n");
+  EXPECT_FALSE(parse_answer(preflight.receive()).fields.contains("access-control-allow-origin"));
   RawConnection allowed(server.port());
-  allowed.send("OPTIONS /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-               "Origin: https://app.example\r\nAccess-Control-Request-Method: POST\r\n\r\n");
+  allowed.send(
+      "OPTIONS /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+      "Origin: https://app.example\r\nAccess-Control-Request-Method: POST\r\n\r\n");
   EXPECT_EQ(parse_answer(allowed.receive()).fields.at("access-control-allow-origin"),
             "https://app.example");
   const std::string own = "http://localhost:" + std::to_string(server.port());
-  EXPECT_EQ(server
-                .get("/v1/models", "Host: " + own.substr(7) + "\r\nOrigin: " + own + "\r\n")
-                .status,
-            200);
+  EXPECT_EQ(
+      server.get("/v1/models", "Host: " + own.substr(7) + "\r\nOrigin: " + own + "\r\n").status,
+      200);
 }
 
 TEST(Security, PostsMustBeJson) {
@@ -60,18 +61,16 @@ TEST(Security, PostsMustBeJson) {
   const std::string body = R"({"prompt":"x","max_tokens":1})";
   for (const char* type : {"text/plain", "application/x-www-form-urlencoded", "multipart/form-data",
                            "application/jsonp", ""}) {
-    EXPECT_EQ(server
-                  .post_text("/v1/completions", body,
-                             std::string("Content-Type: ") + type + "\r\n")
-                  .status,
-              415)
+    EXPECT_EQ(
+        server.post_text("/v1/completions", body, std::string("Content-Type: ") + type + "\r\n")
+            .status,
+        415)
         << type;
   }
-  EXPECT_EQ(server
-                .post_text("/v1/completions", body,
-                           "Content-Type: application/json; charset=utf-8\r\n")
-                .status,
-            200);
+  EXPECT_EQ(
+      server.post_text("/v1/completions", body, "Content-Type: application/json; charset=utf-8\r\n")
+          .status,
+      200);
 }
 
 TEST(Security, AnOpenAddressNeedsAKey) {
@@ -127,9 +126,9 @@ TEST(Security, ComparisonsDoNotTellWhereTheyDiffer) {
 
 TEST(Security, AnswersAreNeverTakenForPages) {
   const TestServer server;
-  const Answer answer = server.post("/v1/completions", {{"prompt", "<script>alert(1)</script>"},
-                                                        {"max_tokens", 1},
-                                                        {"echo", true}});
+  const Answer answer =
+      server.post("/v1/completions",
+                  {{"prompt", "<script>alert(1)</script>"}, {"max_tokens", 1}, {"echo", true}});
   EXPECT_EQ(answer.fields.at("content-type"), "application/json");
   EXPECT_EQ(answer.fields.at("x-content-type-options"), "nosniff");
   EXPECT_EQ(server.get("/<script>").fields.at("content-type"), "application/json");

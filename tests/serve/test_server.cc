@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <thread>
 
 #include "heed/models.h"
@@ -47,10 +49,9 @@ json decoder_config() {
 }
 
 json encoder_config(const std::string& architecture) {
-  return {{"model_type", "bert"},    {"architectures", {architecture}},
-          {"hidden_size", 32},       {"num_attention_heads", 4},
-          {"num_hidden_layers", 2},  {"intermediate_size", 64},
-          {"type_vocab_size", 2},    {"max_position_embeddings", 64}};
+  return {{"model_type", "bert"},     {"architectures", {architecture}}, {"hidden_size", 32},
+          {"num_attention_heads", 4}, {"num_hidden_layers", 2},          {"intermediate_size", 64},
+          {"type_vocab_size", 2},     {"max_position_embeddings", 64}};
 }
 
 }  // namespace
@@ -190,17 +191,17 @@ Answer parse_answer(const std::string& bytes) {
 }
 
 std::string Answer::param() const {
-  const json value = json()["error"]["param"];
+  const nlohmann::json value = json()["error"]["param"];
   return value.is_string() ? value.get<std::string>() : "";
 }
 
-std::vector<json> Answer::events() const {
-  std::vector<json> all;
+std::vector<nlohmann::json> Answer::events() const {
+  std::vector<nlohmann::json> all;
   for (size_t at = body.find("data: "); at != std::string::npos; at = body.find("data: ", at + 1)) {
     const size_t end = body.find('\n', at);
     const std::string data = body.substr(at + 6, end - at - 6);
     if (data != "[DONE]") {
-      all.push_back(json::parse(data));
+      all.push_back(nlohmann::json::parse(data));
     }
   }
   return all;
@@ -210,7 +211,8 @@ std::string post_request(const std::string& path, const std::string& body,
                          const std::string& fields) {
   const bool typed = fields.find("Content-Type") != std::string::npos;
   return fmt::format(
-      "POST {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{}{}Content-Length: {}\r\n\r\n{}",
+      "POST {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{}{}Content-Length: "
+      "{}\r\n\r\n{}",
       path, typed ? "" : "Content-Type: application/json\r\n", fields, body.size(), body);
 }
 
@@ -233,9 +235,9 @@ TestServer::TestServer(const std::vector<std::string>& models, ServeOptions opti
 
 Answer TestServer::get(const std::string& path, const std::string& fields) const {
   RawConnection connection(port());
-  connection.send(fmt::format(
-      "GET {} HTTP/1.1\r\n{}Connection: close\r\n{}\r\n", path,
-      fields.find("Host:") == std::string::npos ? "Host: localhost\r\n" : "", fields));
+  connection.send(
+      fmt::format("GET {} HTTP/1.1\r\n{}Connection: close\r\n{}\r\n", path,
+                  fields.find("Host:") == std::string::npos ? "Host: localhost\r\n" : "", fields));
   return parse_answer(connection.receive());
 }
 

@@ -43,7 +43,7 @@ struct Answer {
   std::string body;
 
   nlohmann::json json() const { return nlohmann::json::parse(body); }
-  std::string param() const;                    ///< of an error; "" for null
+  std::string param() const;                   ///< of an error; "" for null
   std::vector<nlohmann::json> events() const;  ///< of a stream, without [DONE]
 };
 

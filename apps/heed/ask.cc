@@ -58,9 +58,10 @@ void print_sources(const Answer& answer, bool attention, bool korean) {
     }
   }
   if (attention) {
-    print(fmt::format(fmt::runtime(korean ? "    {:5.1f} % 지시문, 질문과 답 자신\n"
-                                          : "    {:5.1f} % instructions, question and the answer itself\n"),
-                      answer.other_attention * 100));
+    print(fmt::format(
+        fmt::runtime(korean ? "    {:5.1f} % 지시문, 질문과 답 자신\n"
+                            : "    {:5.1f} % instructions, question and the answer itself\n"),
+        answer.other_attention * 100));
   }
 }
 
@@ -119,13 +120,16 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
   table.add("INDEX", &o->index, "Index file that `heed index` made").required().file();
   table.add("QUESTION", &o->question, "What to answer from the index").required();
-  table.add("--model", &o->model, "Language model: a folder, run folder, .gguf or .bin").required().file();
+  table.add("--model", &o->model, "Language model: a folder, run folder, .gguf or .bin")
+      .required()
+      .file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
   table.add("--top-k,-k", &o->top_k, "Sources to put into the prompt").range(1, 100);
   table.add("--mode", &o->mode, "How to search: dense, lexical or hybrid")
       .choices({"dense", "lexical", "hybrid"});
   table.add("--rerank", &o->rerank, "Cross-encoder that orders the sources: a model folder").file();
-  table.add("--encoder", &o->encoder, "The index's encoder, where it is no longer where it was").file();
+  table.add("--encoder", &o->encoder, "The index's encoder, where it is no longer where it was")
+      .file();
   table.add("--show-attention", &o->show_attention, "How much attention each source got");
   table.add("--max-tokens", &o->max_tokens, "Tokens of the answer").range(1, 1 << 20);
   table.add("--stop", &o->stops, "Text that ends the answer; may be given several times");
@@ -137,12 +141,12 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   return [o, &common] { return run(*o, common); };
 }
 
-const Registration kRegistration{
-    {"ask",
-     "Answer a question from an index, with numbered sources",
-     {"heed ask notes.heed-index \"What is FiD?\" --model qwen.gguf",
-      "heed ask notes.heed-index \"역사를 요약하면?\" --model qwen.gguf --show-attention --lang ko"},
-     setup}};
+const Registration kRegistration{{"ask",
+                                  "Answer a question from an index, with numbered sources",
+                                  {"heed ask notes.heed-index \"What is FiD?\" --model qwen.gguf",
+                                   "heed ask notes.heed-index \"역사를 요약하면?\" --model "
+                                   "qwen.gguf --show-attention --lang ko"},
+                                  setup}};
 
 }  // namespace
 }  // namespace heed::app

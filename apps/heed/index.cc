@@ -87,11 +87,12 @@ int run(const Options& options, const Common& common) {
   }
   show(report, options, common, korean);
   if (report.cancelled) {
-    fmt::print(stderr,
-               fmt::runtime(
-                   korean ? "heed: 중단했습니다. {}에 저장했습니다. 같은 명령으로 이어서 색인합니다\n"
-                          : "heed: interrupted; saved in {}. The same command goes on from there\n"),
-               options.out);
+    fmt::print(
+        stderr,
+        fmt::runtime(
+            korean ? "heed: 중단했습니다. {}에 저장했습니다. 같은 명령으로 이어서 색인합니다\n"
+                   : "heed: interrupted; saved in {}. The same command goes on from there\n"),
+        options.out);
     return 130;
   }
   return report.failed > 0 ? 3 : 0;
@@ -116,7 +117,8 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--pooling", &o->pooling, "mean of all tokens, or cls (default: the model's own)")
       .choices({"mean", "cls"});
   table.add("--query-prefix", &o->query_prefix, "Put before every query, such as \"query: \"");
-  table.add("--passage-prefix", &o->passage_prefix, "Put before every chunk, such as \"passage: \"");
+  table.add("--passage-prefix", &o->passage_prefix,
+            "Put before every chunk, such as \"passage: \"");
   table.add("--max-file-mb", &o->max_file_mb, "Largest file, tables not counted").range(1, 65536);
   table.add("--lang", &o->language, "Language (default: by the locale)").choices({"en", "ko"});
   return [o, &common] { return run(*o, common); };

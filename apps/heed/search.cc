@@ -108,11 +108,11 @@ int run(const Options& options, const Common& common) {
   open.distributed = ranks.size() > 1;
   SearchIndex index = SearchIndex::open(options.index, open);
   if (!index.info().complete && !common.quiet && ranks.is_root()) {
-    fmt::print(
-        stderr,
-        fmt::runtime(korean ? "heed: {}: 색인이 끝나지 않았습니다. 결과가 완전하지 않을 수 있습니다\n"
-                            : "heed: {}: indexing was not finished; results may be incomplete\n"),
-        options.index);
+    fmt::print(stderr,
+               fmt::runtime(
+                   korean ? "heed: {}: 색인이 끝나지 않았습니다. 결과가 완전하지 않을 수 있습니다\n"
+                          : "heed: {}: indexing was not finished; results may be incomplete\n"),
+               options.index);
   }
   SearchOptions search;
   search.mode = parse_search_mode(options.mode);
@@ -124,9 +124,10 @@ int run(const Options& options, const Common& common) {
       return;
     }
     if (results.empty() && !common.json && !common.quiet) {
-      fmt::print(stderr,
-                 fmt::runtime(korean ? "heed: 찾은 것이 없습니다: {}\n" : "heed: nothing found: {}\n"),
-                 query);
+      fmt::print(
+          stderr,
+          fmt::runtime(korean ? "heed: 찾은 것이 없습니다: {}\n" : "heed: nothing found: {}\n"),
+          query);
     }
     show(results, common);
   };
@@ -148,7 +149,8 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--top-k,-k", &o->top_k, "Results").range(1, 10000);
   table.add("--candidates", &o->candidates, "Candidates before fusing or reranking (0: by itself)")
       .range(0, 10000);
-  table.add("--rerank", &o->rerank, "Cross-encoder that orders the candidates: a model folder").file();
+  table.add("--rerank", &o->rerank, "Cross-encoder that orders the candidates: a model folder")
+      .file();
   table.add("--model", &o->model, "The index's encoder, where it is no longer where it was").file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
   table.add("--lang", &o->language, "Language (default: by the locale)").choices({"en", "ko"});

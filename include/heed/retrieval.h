@@ -13,8 +13,8 @@
 #include "heed/generate.h"
 #include "heed/text.h"
 
-// Retrieval: documents are cut into chunks, embedded and kept in one file; questions find the chunks
-// that are closest in meaning (dense), share words (lexical), or both (hybrid).
+// Retrieval: documents are cut into chunks, embedded and kept in one file; questions find the
+// chunks that are closest in meaning (dense), share words (lexical), or both (hybrid).
 
 namespace heed {
 
@@ -30,14 +30,14 @@ struct IndexProgress {
 /// How an index is made. What is not set is taken from the index where one is there, else from the
 /// default named here.
 struct IndexOptions {
-  std::string model;                         ///< an encoder; needed for a new index
-  std::string tokenizer;                     ///< empty: the one that lies with the model
-  std::optional<int64_t> chunk_tokens;       ///< most tokens per chunk; 200
-  std::optional<int64_t> overlap_tokens;     ///< repeated from the chunk before; 40
-  std::optional<std::string> vector_type;    ///< "f32" or "int8"; f32
-  std::optional<std::string> pooling;        ///< "mean" or "cls"; the model's own, else mean
-  std::optional<std::string> query_prefix;   ///< put before questions ("query: "); empty
-  std::optional<std::string> passage_prefix; ///< put before chunks ("passage: "); empty
+  std::string model;                            ///< an encoder; needed for a new index
+  std::string tokenizer;                        ///< empty: the one that lies with the model
+  std::optional<int64_t> chunk_tokens;          ///< most tokens per chunk; 200
+  std::optional<int64_t> overlap_tokens;        ///< repeated from the chunk before; 40
+  std::optional<std::string> vector_type;       ///< "f32" or "int8"; f32
+  std::optional<std::string> pooling;           ///< "mean" or "cls"; the model's own, else mean
+  std::optional<std::string> query_prefix;      ///< put before questions ("query: "); empty
+  std::optional<std::string> passage_prefix;    ///< put before chunks ("passage: "); empty
   int64_t max_file_bytes = int64_t{256} << 20;  ///< of files that are not tables
   std::function<void(const IndexProgress&)> progress;
   /// Called with what could not be read; the rest goes on.
@@ -47,22 +47,22 @@ struct IndexOptions {
 };
 
 struct IndexReport {
-  int64_t files = 0;            ///< new or changed, and now in the index
-  int64_t unchanged = 0;        ///< files
-  int64_t removed = 0;          ///< files that are gone from the given folders
-  int64_t failed = 0;           ///< files and rows that could not be read
-  int64_t chunks_added = 0;     ///< embedded in this run
+  int64_t files = 0;         ///< new or changed, and now in the index
+  int64_t unchanged = 0;     ///< files
+  int64_t removed = 0;       ///< files that are gone from the given folders
+  int64_t failed = 0;        ///< files and rows that could not be read
+  int64_t chunks_added = 0;  ///< embedded in this run
   int64_t chunks_removed = 0;
-  int64_t chunks = 0;           ///< in the index now
+  int64_t chunks = 0;  ///< in the index now
   double seconds = 0.0;
-  bool cancelled = false;       ///< not finished: the same call goes on where it stopped
+  bool cancelled = false;  ///< not finished: the same call goes on where it stopped
 };
 
 /// Makes the index `out` of documents, or brings it up to date: only chunks that are new are
 /// embedded. `docs` names files and folders: text, Markdown, HTML, JSON lines, CSV, TSV, and PDF
 /// where pdftotext is installed. Every batch is one transaction: a run that is killed at any moment
-/// is gone on with by the same call, and loses or doubles nothing. Throws where `out` is no index of
-/// heed's, is damaged, or was made with another model or other options.
+/// is gone on with by the same call, and loses or doubles nothing. Throws where `out` is no index
+/// of heed's, is damaged, or was made with another model or other options.
 HEED_API IndexReport build_index(const std::vector<std::string>& docs,
                                  const std::filesystem::path& out, const IndexOptions& options);
 
@@ -108,9 +108,9 @@ struct IndexInfo {
 };
 
 struct OpenIndexOptions {
-  std::string model;      ///< the encoder, where it is no longer where it was
+  std::string model;  ///< the encoder, where it is no longer where it was
   std::string tokenizer;
-  std::string reranker;   ///< a cross-encoder that orders the candidates; empty: none
+  std::string reranker;      ///< a cross-encoder that orders the candidates; empty: none
   bool distributed = false;  ///< each rank searches a part; every rank must make the same calls
 };
 
@@ -146,7 +146,7 @@ struct AskOptions {
   /// Makes the model's prompt of the message with sources and question: a chat template. Empty: the
   /// message itself, with "Answer:" behind it.
   std::function<std::string(const std::string& message)> render;
-  bool attention = false;  ///< measure how much attention each source got
+  bool attention = false;                         ///< measure how much attention each source got
   std::function<void(std::string_view)> on_text;  ///< called with the answer as it is written
 };
 

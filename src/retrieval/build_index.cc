@@ -114,7 +114,8 @@ class Builder {
     store_.for_each_file([&](const StoredFile& file) {
       const fs::path path(file.path);
       const bool inside = std::any_of(roots.begin(), roots.end(), [&](const fs::path& root) {
-        return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
+        return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first ==
+               root.end();
       });
       if (inside && !std::binary_search(there.begin(), there.end(), path)) {
         gone.push_back(file.id);
@@ -327,7 +328,8 @@ void check_same_setting(const std::optional<T>& given, const T& stored, const ch
   }
 }
 
-void check_settings(const IndexOptions& options, const IndexSettings& stored, const fs::path& path) {
+void check_settings(const IndexOptions& options, const IndexSettings& stored,
+                    const fs::path& path) {
   check_same_setting(options.chunk_tokens, stored.chunk_tokens, "--chunk-tokens", path);
   check_same_setting(options.overlap_tokens, stored.overlap_tokens, "--overlap", path);
   check_same_setting(options.vector_type, stored.vector_type, "--vectors", path);
@@ -346,8 +348,8 @@ IndexSettings new_settings(const IndexOptions& options, const Embedder& embedder
   settings.query_prefix = options.query_prefix.value_or("");
   settings.passage_prefix = options.passage_prefix.value_or("");
   settings.chunk_tokens = options.chunk_tokens.value_or(settings.chunk_tokens);
-  settings.overlap_tokens = options.overlap_tokens.value_or(
-      std::min(settings.overlap_tokens, settings.chunk_tokens / 4));
+  settings.overlap_tokens =
+      options.overlap_tokens.value_or(std::min(settings.overlap_tokens, settings.chunk_tokens / 4));
   return settings;
 }
 

@@ -101,7 +101,8 @@ std::vector<Chunk> chunk_section(const Section& section, const Tokenizer& tokeni
   while (first < units.size()) {
     size_t last = first;
     int64_t tokens = 0;
-    while (last < units.size() && (last == first || tokens + units[last].tokens <= options.tokens)) {
+    while (last < units.size() &&
+           (last == first || tokens + units[last].tokens <= options.tokens)) {
       tokens += units[last++].tokens;
     }
     const TextSpan span{units[first].span.begin, units[last - 1].span.end};

@@ -10,7 +10,7 @@
 namespace heed {
 
 struct ChunkOptions {
-  int64_t tokens = 200;   ///< most tokens per chunk, special tokens not counted
+  int64_t tokens = 200;  ///< most tokens per chunk, special tokens not counted
   int64_t overlap = 40;  ///< most tokens of the chunk before that a chunk repeats
 };
 
@@ -19,7 +19,7 @@ struct Chunk {
   std::string title;
   std::string text;
   std::string location;
-  TextSpan span;       ///< bytes of the section's text
+  TextSpan span;      ///< bytes of the section's text
   uint64_t hash = 0;  ///< of title and text
 };
 

@@ -40,8 +40,9 @@ void Statement::bind_one(int at, std::string_view value) {
 }
 
 void Statement::bind_one(int at, std::span<const std::byte> value) {
-  if (sqlite3_bind_blob64(statement_, at + 1, value.empty() ? "" : static_cast<const void*>(value.data()),
-                          value.size(), SQLITE_STATIC) != SQLITE_OK) {
+  if (sqlite3_bind_blob64(statement_, at + 1,
+                          value.empty() ? "" : static_cast<const void*>(value.data()), value.size(),
+                          SQLITE_STATIC) != SQLITE_OK) {
     database_.refuse();
   }
 }
@@ -75,11 +76,12 @@ std::string_view Statement::text(int column) const {
 
 std::span<const std::byte> Statement::blob(int column) const {
   const auto* bytes = static_cast<const std::byte*>(sqlite3_column_blob(statement_, column));
-  return {bytes, bytes == nullptr ? 0 : static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
+  return {bytes,
+          bytes == nullptr ? 0 : static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
 }
 
 Database::Database(const std::filesystem::path& path, Mode mode) : path_(path) {
-  const int flags = mode == Mode::create ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+  const int flags = mode == Mode::create  ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
                     : mode == Mode::write ? SQLITE_OPEN_READWRITE
                                           : SQLITE_OPEN_READONLY;
   const int code = sqlite3_open_v2(path.c_str(), &handle_, flags | SQLITE_OPEN_NOMUTEX, nullptr);

@@ -242,10 +242,10 @@ std::string compose_hangul(std::string text) {
     return text;
   }
   utf8proc_uint8_t* composed = nullptr;
-  const utf8proc_ssize_t size = utf8proc_map(
-      reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-      static_cast<utf8proc_ssize_t>(text.size()), &composed,
-      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  const utf8proc_ssize_t size =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                   static_cast<utf8proc_ssize_t>(text.size()), &composed,
+                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
   if (size >= 0) {
     text.assign(reinterpret_cast<const char*>(composed), static_cast<size_t>(size));
     std::free(composed);
@@ -295,8 +295,9 @@ int64_t read_document(const fs::path& path, const DocumentLimits& limits, const 
 }
 
 std::vector<DocumentFile> expand_documents(const std::vector<std::string>& docs) {
-  constexpr std::array<std::string_view, 12> kReadable = {
-      ".txt", ".text", ".md", ".markdown", ".html", ".htm", ".xhtml", ".jsonl", ".ndjson", ".csv", ".tsv", ".pdf"};
+  constexpr std::array<std::string_view, 12> kReadable = {".txt",    ".text", ".md",    ".markdown",
+                                                          ".html",   ".htm",  ".xhtml", ".jsonl",
+                                                          ".ndjson", ".csv",  ".tsv",   ".pdf"};
   std::vector<DocumentFile> files;
   for (const std::string& name : docs) {
     std::error_code error;

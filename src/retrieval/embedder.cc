@@ -45,9 +45,10 @@ Embedder::Embedder(const std::string& model, const std::string& tokenizer,
   const std::filesystem::path folder = model_folder(model);
   tokenizer_ = Tokenizer::load(tokenizer.empty() ? folder : std::filesystem::path(tokenizer));
   pooling_ = pooling.empty() ? pooling_of(folder) : pooling;
-  check_data(model_->vocab_size() == 0 || tokenizer_.vocab_size() <= model_->vocab_size(), model,
-             "the tokenizer has {} tokens, the model {} embedding rows; they do not belong together",
-             tokenizer_.vocab_size(), model_->vocab_size());
+  check_data(
+      model_->vocab_size() == 0 || tokenizer_.vocab_size() <= model_->vocab_size(), model,
+      "the tokenizer has {} tokens, the model {} embedding rows; they do not belong together",
+      tokenizer_.vocab_size(), model_->vocab_size());
   if (model_->kind() != ModelKind::encoder) {
     fail(ErrorKind::usage, model,
          "an index needs a text encoder (bert, distilbert, …); this folder holds a {}",

@@ -9,16 +9,18 @@ namespace heed {
 namespace {
 
 constexpr std::array<std::string_view, 30> kBlocks = {
-    "p",      "div",     "br",     "li",    "ul",    "ol",     "tr",         "table",   "section", "article",
-    "header", "footer",  "nav",    "main",  "aside", "pre",    "blockquote", "dl",      "dt",      "dd",
-    "hr",     "figure",  "form",   "body",  "html",  "option", "address",    "caption", "thead",   "tbody"};
+    "p",          "div",     "br",      "li",      "ul",    "ol",     "tr",    "table",
+    "section",    "article", "header",  "footer",  "nav",   "main",   "aside", "pre",
+    "blockquote", "dl",      "dt",      "dd",      "hr",    "figure", "form",  "body",
+    "html",       "option",  "address", "caption", "thead", "tbody"};
 constexpr std::array<std::string_view, 8> kSkipped = {"script", "style",  "template", "noscript",
                                                       "svg",    "iframe", "textarea", "head"};
 constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kEntities = {{
-    {"amp", "&"},    {"lt", "<"},     {"gt", ">"},     {"quot", "\""},  {"apos", "'"},  {"nbsp", " "},
-    {"copy", "©"},   {"reg", "®"},    {"hellip", "…"}, {"mdash", "—"},  {"ndash", "–"}, {"lsquo", "‘"},
-    {"rsquo", "’"},  {"ldquo", "“"},  {"rdquo", "”"},  {"middot", "·"}, {"bull", "•"},  {"times", "×"},
-    {"laquo", "«"},  {"raquo", "»"},  {"deg", "°"},    {"euro", "€"},
+    {"amp", "&"},    {"lt", "<"},    {"gt", ">"},    {"quot", "\""},  {"apos", "'"},
+    {"nbsp", " "},   {"copy", "©"},  {"reg", "®"},   {"hellip", "…"}, {"mdash", "—"},
+    {"ndash", "–"},  {"lsquo", "‘"}, {"rsquo", "’"}, {"ldquo", "“"},  {"rdquo", "”"},
+    {"middot", "·"}, {"bull", "•"},  {"times", "×"}, {"laquo", "«"},  {"raquo", "»"},
+    {"deg", "°"},    {"euro", "€"},
 }};
 
 template <class Names>
@@ -208,8 +210,9 @@ class Page {
 
   static std::string trimmed(const std::string& text) {
     const size_t begin = text.find_first_not_of(" \n");
-    return begin == std::string::npos ? ""
-                                      : text.substr(begin, text.find_last_not_of(" \n") - begin + 1);
+    return begin == std::string::npos
+               ? ""
+               : text.substr(begin, text.find_last_not_of(" \n") - begin + 1);
   }
 
   void finish() {

@@ -56,12 +56,8 @@ int64_t number_of(const std::string& text, const std::string& file, const char* 
 }
 
 StoredFile file_row(const Statement& row) {
-  return {row.integer(0),
-          std::string(row.text(1)),
-          std::string(row.text(2)),
-          row.integer(3),
-          row.integer(4),
-          static_cast<uint64_t>(row.integer(5)),
+  return {row.integer(0),     std::string(row.text(1)), std::string(row.text(2)),
+          row.integer(3),     row.integer(4),           static_cast<uint64_t>(row.integer(5)),
           row.integer(6) != 0};
 }
 
@@ -165,7 +161,9 @@ std::multimap<uint64_t, StoredChunk> IndexStore::chunks_of(int64_t file) const {
   std::multimap<uint64_t, StoredChunk> chunks;
   while (get.next()) {
     chunks.emplace(static_cast<uint64_t>(get.integer(0)),
-                   StoredChunk{get.integer(1), get.integer(2), {get.integer(3), get.integer(4)},
+                   StoredChunk{get.integer(1),
+                               get.integer(2),
+                               {get.integer(3), get.integer(4)},
                                std::string(get.text(5))});
   }
   return chunks;
@@ -273,8 +271,9 @@ void IndexStore::remove_chunks(std::vector<int64_t> ids) const {
 /// Marks vectors as deleted, and drops a block when none is left. Ids must be sorted.
 void IndexStore::kill_vectors(std::span<const int64_t> ids) const {
   const std::string& file = database_->path().native();
-  Statement find(*database_,
-                 "SELECT id, ids, scales, rows FROM vectors WHERE id <= ? ORDER BY id DESC LIMIT 1");
+  Statement find(
+      *database_,
+      "SELECT id, ids, scales, rows FROM vectors WHERE id <= ? ORDER BY id DESC LIMIT 1");
   Statement update(*database_, "UPDATE vectors SET ids = ?, hash = ? WHERE id = ?");
   Statement drop(*database_, "DELETE FROM vectors WHERE id = ?");
   for (size_t i = 0; i < ids.size();) {
@@ -311,9 +310,9 @@ VectorTable IndexStore::load_vectors(int64_t part, int64_t parts) const {
     if (block % parts != part) {
       continue;
     }
-    check_data(static_cast<int64_t>(block_hash(get.blob(0), get.blob(1), get.blob(2))) ==
-                   get.integer(3),
-               file, "is damaged: a block of vectors does not match its checksum; make it again");
+    check_data(
+        static_cast<int64_t>(block_hash(get.blob(0), get.blob(1), get.blob(2))) == get.integer(3),
+        file, "is damaged: a block of vectors does not match its checksum; make it again");
     table.append(numbers_of<int64_t>(get.blob(0), file), numbers_of<float>(get.blob(1), file),
                  get.blob(2));
   }

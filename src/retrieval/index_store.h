@@ -17,8 +17,8 @@ namespace heed {
 
 /// What an index was made with; must be the same for everything in it.
 struct IndexSettings {
-  std::string model;                 ///< path, where it was
-  std::string model_fingerprint;     ///< of weights, configuration and tokenizer
+  std::string model;              ///< path, where it was
+  std::string model_fingerprint;  ///< of weights, configuration and tokenizer
   int64_t dimension = 0;
   std::string vector_type = "f32";
   std::string pooling = "mean";

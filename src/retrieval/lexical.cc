@@ -31,7 +31,8 @@ std::vector<std::string> query_terms(std::string_view query) {
   constexpr size_t kMostTerms = 256;  // a pasted page needs no more to be found
   std::vector<std::string> terms;
   for (Term& term : terms_of(query)) {
-    if (terms.size() < kMostTerms && std::find(terms.begin(), terms.end(), term.text) == terms.end()) {
+    if (terms.size() < kMostTerms &&
+        std::find(terms.begin(), terms.end(), term.text) == terms.end()) {
       terms.push_back(std::move(term.text));
     }
   }

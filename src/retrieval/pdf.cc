@@ -31,7 +31,8 @@ class PdfToText {
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     // An absolute path: no name of a file can be taken for an option.
     std::string program = "pdftotext", encoding = "-enc", utf8 = "UTF-8", name = path, out = "-";
-    char* arguments[] = {program.data(), encoding.data(), utf8.data(), name.data(), out.data(), nullptr};
+    char* arguments[] = {program.data(), encoding.data(), utf8.data(),
+                         name.data(),    out.data(),      nullptr};
     const int failed = posix_spawnp(&process_, "pdftotext", &actions, nullptr, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);

@@ -69,8 +69,7 @@ Prompt encode_prompt(const std::vector<SearchResult>& results, std::string_view 
     source.result = results[i];
     if (found != std::string::npos) {  // a template may have changed the text
       at = found + block.size();
-      source.tokens =
-          tokens_of(encoding, static_cast<int64_t>(found), static_cast<int64_t>(at));
+      source.tokens = tokens_of(encoding, static_cast<int64_t>(found), static_cast<int64_t>(at));
     }
     prompt.sources.push_back(std::move(source));
   }
@@ -117,8 +116,8 @@ void measure_attention(const Recorder& recorder, const std::string& kind, int64_
       heads += static_cast<double>(end - begin);
       for (AnswerSource& source : answer.sources) {
         if (source.tokens.end > source.tokens.begin && source.tokens.end <= attention.keys()) {
-          const Tensor weights = attention.record.weights(0, head, begin, end, source.tokens.begin,
-                                                          source.tokens.end);
+          const Tensor weights =
+              attention.record.weights(0, head, begin, end, source.tokens.begin, source.tokens.end);
           for (const float weight : weights.to_vector<float>()) {
             source.attention += weight;
           }
@@ -139,8 +138,8 @@ Tensor row_of_ids(const std::vector<int64_t>& ids) {
   return row;
 }
 
-/// Runs the whole text once more with a recorder in scope: the fast path keeps queries and keys, and
-/// the weights of the answer's rows are computed from them.
+/// Runs the whole text once more with a recorder in scope: the fast path keeps queries and keys,
+/// and the weights of the answer's rows are computed from them.
 void record_attention(const Model& model, const Prompt& prompt, const std::vector<int64_t>& ids,
                       Answer& answer) {
   if (ids.empty()) {
@@ -177,10 +176,11 @@ void record_attention(const Model& model, const Prompt& prompt, const std::vecto
 std::string rag_message(const std::vector<SearchResult>& sources, std::string_view question) {
   const bool korean = has_hangul(question);
   std::string message =
-      korean ? "아래 자료만 근거로 질문에 답하세요. 근거로 쓴 자료를 [1]처럼 번호로 밝히세요. 자료에 "
-               "답이 없으면 없다고 하세요.\n"
-             : "Answer the question from the sources below only. Cite the sources you use by number, "
-               "such as [1]. If they do not contain the answer, say so.\n";
+      korean
+          ? "아래 자료만 근거로 질문에 답하세요. 근거로 쓴 자료를 [1]처럼 번호로 밝히세요. 자료에 "
+            "답이 없으면 없다고 하세요.\n"
+          : "Answer the question from the sources below only. Cite the sources you use by number, "
+            "such as [1]. If they do not contain the answer, say so.\n";
   for (size_t i = 0; i < sources.size(); ++i) {
     message += "\n" + source_block(sources[i], i + 1) + "\n";
   }
@@ -211,7 +211,8 @@ Answer ask(SearchIndex& index, const Model& model, const Tokenizer& tokenizer,
   } else {
     request.encoder.input_ids = row_of_ids(prompt.ids);
   }
-  const std::vector<int64_t> ids = write_answer(model, tokenizer, std::move(request), options, answer);
+  const std::vector<int64_t> ids =
+      write_answer(model, tokenizer, std::move(request), options, answer);
   if (options.attention) {
     record_attention(model, prompt, ids, answer);
   }

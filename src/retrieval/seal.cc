@@ -106,8 +106,8 @@ int64_t seal_place(const File& file, const Header& header, const std::string& na
   const size_t cell = leaf ? big_endian(page.data() + 8, 2) : page.size();
   constexpr size_t kLongestCell = 32;
   const std::string_view text(reinterpret_cast<const char*>(page.data()), page.size());
-  const size_t mark = cell < page.size() ? text.substr(cell, kLongestCell).find(kMark)
-                                         : std::string_view::npos;
+  const size_t mark =
+      cell < page.size() ? text.substr(cell, kLongestCell).find(kMark) : std::string_view::npos;
   check_data(mark != std::string_view::npos && cell + mark + kMark.size() + 8 <= page.size(), name,
              "is damaged: its checksum is missing; make it again with `heed index`");
   return header.page_bytes + static_cast<int64_t>(cell + mark + kMark.size());
@@ -140,7 +140,8 @@ SealState check_index_file(const std::filesystem::path& path) {
   const File file(path, O_RDONLY);
   const Header header = read_header(file, name);
   std::error_code ignored;
-  if (std::filesystem::file_size(name + "-journal", ignored) != static_cast<uintmax_t>(-1) && !ignored) {
+  if (std::filesystem::file_size(name + "-journal", ignored) != static_cast<uintmax_t>(-1) &&
+      !ignored) {
     return SealState::unfinished;  // a transaction was cut short: SQLite rolls it back on opening
   }
   check_data(file.size() >= header.pages * header.page_bytes, name,
@@ -172,8 +173,8 @@ void break_seal(const Database& database) {
 void write_seal(const Database& database) {
   check(database.integer("SELECT rootpage FROM sqlite_master WHERE name = 'seal'") == 2, "index",
         "the seal is not on page 2");
-  // Under SQLite's lock; the descriptor is closed after it, as closing one gives up all locks that a
-  // process has on a file.
+  // Under SQLite's lock; the descriptor is closed after it, as closing one gives up all locks that
+  // a process has on a file.
   database.execute("BEGIN EXCLUSIVE");
   const File file(database.path(), O_RDWR);
   const std::string name = database.path().native();

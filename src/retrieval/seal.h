@@ -6,8 +6,9 @@ namespace heed {
 
 class Database;
 
-// The seal is a checksum over the whole index file, kept in the file's second page. It is zero while
-// an index is being written and set when that is finished; every later change of any byte shows.
+// The seal is a checksum over the whole index file, kept in the file's second page. It is zero
+// while an index is being written and set when that is finished; every later change of any byte
+// shows.
 
 constexpr int64_t kIndexApplication = 0x68656564;  // "heed"
 constexpr int64_t kIndexVersion = 1;

@@ -85,7 +85,8 @@ struct SearchIndex::Impl {
       const std::string& model = options.model.empty() ? settings.model : options.model;
       if (!std::filesystem::exists(model)) {
         fail(ErrorKind::usage, store.database().path().native(),
-             "its encoder is no longer at {}; say where with --model, or use --mode lexical", model);
+             "its encoder is no longer at {}; say where with --model, or use --mode lexical",
+             model);
       }
       embedder.emplace(model, options.tokenizer, settings.pooling);
       if (embedder->fingerprint() != settings.model_fingerprint) {
@@ -179,8 +180,7 @@ SearchIndex SearchIndex::open(const std::filesystem::path& path, const OpenIndex
 
 const IndexInfo& SearchIndex::info() const { return impl_->info; }
 
-std::vector<SearchResult> SearchIndex::search(std::string_view text,
-                                              const SearchOptions& options) {
+std::vector<SearchResult> SearchIndex::search(std::string_view text, const SearchOptions& options) {
   constexpr int64_t kMost = 10'000;
   if (options.top_k < 1 || options.top_k > kMost) {
     fail(ErrorKind::usage, "search", "--top-k {} is not in 1 … {}", options.top_k, kMost);

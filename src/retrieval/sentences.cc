@@ -13,11 +13,11 @@ namespace {
 
 // Lower-case, without the last period.
 constexpr std::array<std::string_view, 51> kAbbreviations = {
-    "mr",  "mrs",  "ms",  "dr",  "prof", "rev",  "hon",  "sr",   "jr",   "st",  "mt",
-    "vs",  "etc",  "e.g", "i.e", "cf",   "al",   "no",   "nos",  "vol",  "vols", "fig",
-    "figs", "eq",  "eqs", "sec", "ch",   "chap", "pp",   "p",    "ed",   "eds", "approx",
-    "ca",  "inc",  "ltd", "co",  "corp", "dept", "univ", "gen",  "col",  "sgt", "capt",
-    "lt",  "gov",  "sen", "rep", "jan",  "feb",  "dec"};
+    "mr",   "mrs", "ms",  "dr",  "prof", "rev",  "hon",  "sr",  "jr",  "st",   "mt",
+    "vs",   "etc", "e.g", "i.e", "cf",   "al",   "no",   "nos", "vol", "vols", "fig",
+    "figs", "eq",  "eqs", "sec", "ch",   "chap", "pp",   "p",   "ed",  "eds",  "approx",
+    "ca",   "inc", "ltd", "co",  "corp", "dept", "univ", "gen", "col", "sgt",  "capt",
+    "lt",   "gov", "sen", "rep", "jan",  "feb",  "dec"};
 
 // Korean words that come before a period without ending a sentence are rare; endings that close a
 // sentence at a line end even without one:
@@ -77,9 +77,8 @@ std::string word_before(std::string_view text, size_t end) {
     --begin;
   }
   std::string word(text.substr(begin, end - begin));
-  std::transform(word.begin(), word.end(), word.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
-  });
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
   return word;
 }
 
@@ -162,7 +161,8 @@ class Splitter {
   /// or a Korean ending before it.
   bool ends_line(size_t at) const {
     size_t next = at + 1;
-    while (next < text_.size() && (text_[next] == ' ' || text_[next] == '\t' || text_[next] == '\r')) {
+    while (next < text_.size() &&
+           (text_[next] == ' ' || text_[next] == '\t' || text_[next] == '\r')) {
       ++next;
     }
     if (next >= text_.size() || text_[next] == '\n' || text_.substr(next, 2) == "- " ||
@@ -195,8 +195,8 @@ class Splitter {
   }
 
   std::string_view text_;
-  size_t begin_ = 0;     // of the sentence
-  int32_t before_ = 0;   // the last character that is no space
+  size_t begin_ = 0;    // of the sentence
+  int32_t before_ = 0;  // the last character that is no space
   std::vector<TextSpan> spans_;
 };
 

@@ -33,8 +33,9 @@ std::vector<TextSpan> find_matches(std::string_view text, const std::set<std::st
       spans.push_back(term.span);
     }
   }
-  std::sort(spans.begin(), spans.end(),
-            [](TextSpan a, TextSpan b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });
+  std::sort(spans.begin(), spans.end(), [](TextSpan a, TextSpan b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+  });
   std::vector<TextSpan> joined;
   for (const TextSpan span : spans) {
     if (!joined.empty() && span.begin <= joined.back().end) {
@@ -57,8 +58,7 @@ TextSpan snippet_of(std::string_view text, const std::vector<TextSpan>& matches,
   int64_t begin = 0;
   int64_t most = -1;
   for (size_t i = 0; i < matches.size(); ++i) {
-    const int64_t start =
-        std::min(std::max<int64_t>(0, matches[i].begin - kBefore), size - bytes);
+    const int64_t start = std::min(std::max<int64_t>(0, matches[i].begin - kBefore), size - bytes);
     int64_t covered = 0;
     for (size_t j = i; j < matches.size() && matches[j].end <= start + bytes; ++j) {
       covered += matches[j].end - matches[j].begin;

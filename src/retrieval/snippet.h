@@ -14,6 +14,7 @@ std::vector<TextSpan> find_matches(std::string_view text, const std::set<std::st
 
 /// The part of `text` of about `bytes` bytes that holds most of the matches, from and to the edges
 /// of words; the beginning where there is no match.
-TextSpan snippet_of(std::string_view text, const std::vector<TextSpan>& matches, int64_t bytes = 320);
+TextSpan snippet_of(std::string_view text, const std::vector<TextSpan>& matches,
+                    int64_t bytes = 320);
 
 }  // namespace heed

@@ -66,9 +66,9 @@ std::string fold(std::string_view word) {
     return lower;
   }
   utf8proc_uint8_t* folded = nullptr;
-  const auto options = static_cast<utf8proc_option_t>(
-      UTF8PROC_STABLE | UTF8PROC_COMPAT | UTF8PROC_COMPOSE | UTF8PROC_CASEFOLD |
-      UTF8PROC_STRIPMARK | UTF8PROC_IGNORE);
+  const auto options =
+      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPAT | UTF8PROC_COMPOSE |
+                                     UTF8PROC_CASEFOLD | UTF8PROC_STRIPMARK | UTF8PROC_IGNORE);
   const utf8proc_ssize_t size =
       utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(word.data()),
                    static_cast<utf8proc_ssize_t>(word.size()), &folded, options);
@@ -140,8 +140,8 @@ std::vector<Term> terms_of(std::string_view text) {
       c = 0;
     }
     const Script script = c == 0 ? Script::none : script_of(c);
-    const bool continues = script == Script::mark ? run.script != Script::none
-                                                  : script == run.script;
+    const bool continues =
+        script == Script::mark ? run.script != Script::none : script == run.script;
     if (!continues) {
       finish(at);
       if (script != Script::none && script != Script::mark) {

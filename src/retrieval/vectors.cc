@@ -108,7 +108,8 @@ void VectorTable::append(std::span<const int64_t> ids, std::span<const float> sc
     while (end < ids.size() && ids[end] != 0) {
       ++end;
     }
-    append_run(ids.subspan(begin, end - begin), scales.empty() ? scales : scales.subspan(begin, end - begin),
+    append_run(ids.subspan(begin, end - begin),
+               scales.empty() ? scales : scales.subspan(begin, end - begin),
                rows.subspan(begin * row_bytes, (end - begin) * row_bytes));
     begin = end;
   }
@@ -167,14 +168,14 @@ std::vector<VectorHit> VectorTable::search(const float* query, int64_t count) co
   return merge_hits(found, count);
 }
 
-std::vector<VectorHit> merge_hits(const std::vector<std::vector<VectorHit>>& lists,
-                                  int64_t count) {
+std::vector<VectorHit> merge_hits(const std::vector<std::vector<VectorHit>>& lists, int64_t count) {
   std::vector<VectorHit> all;
   for (const auto& list : lists) {
     all.insert(all.end(), list.begin(), list.end());
   }
   const auto kept = std::min(static_cast<size_t>(count), all.size());
-  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(kept), all.end(), better);
+  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(kept), all.end(),
+                    better);
   all.resize(kept);
   return all;
 }

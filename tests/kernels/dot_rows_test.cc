@@ -1,3 +1,5 @@
+#include "kernels/dot_rows.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -5,7 +7,6 @@
 #include <vector>
 
 #include "heed/random.h"
-#include "kernels/dot_rows.h"
 #include "support/op_case.h"
 
 namespace heed::test {

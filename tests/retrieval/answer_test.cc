@@ -87,7 +87,8 @@ TEST(RagMessage, FollowsTheQuestionsLanguage) {
   SearchResult source;
   source.title = "T";
   source.text = "body";
-  EXPECT_NE(rag_message({source}, "what?").find("\n[1] T\nbody\n\nQuestion: what?"), std::string::npos);
+  EXPECT_NE(rag_message({source}, "what?").find("\n[1] T\nbody\n\nQuestion: what?"),
+            std::string::npos);
   EXPECT_NE(rag_message({source}, "무엇입니까?").find("\n질문: 무엇입니까?"), std::string::npos);
 }
 

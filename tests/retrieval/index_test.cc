@@ -115,8 +115,8 @@ TEST_F(Index, KoreanQueriesOfOneTwoAndThreeSyllables) {
 }
 
 /// Vectors of all chunks, computed one by one.
-std::vector<std::pair<int64_t, std::vector<float>>> embed_chunks(
-    const std::filesystem::path& index, const Embedder& embedder) {
+std::vector<std::pair<int64_t, std::vector<float>>> embed_chunks(const std::filesystem::path& index,
+                                                                 const Embedder& embedder) {
   const IndexStore store = IndexStore::open(index, false);
   Statement get(store.database(), "SELECT id, title, text FROM chunk ORDER BY id");
   std::vector<std::pair<int64_t, std::vector<float>>> vectors;
@@ -206,8 +206,8 @@ double bm25(const std::vector<std::string>& query, const std::vector<std::string
     const double idf =
         std::max(1e-6, std::log((static_cast<double>(all.size()) - with + 0.5) / (with + 0.5)));
     const auto f = static_cast<double>(std::count(document.begin(), document.end(), term));
-    score += idf * f * (k1 + 1) /
-             (f + k1 * (1 - b + b * static_cast<double>(document.size()) / mean));
+    score +=
+        idf * f * (k1 + 1) / (f + k1 * (1 - b + b * static_cast<double>(document.size()) / mean));
   }
   return score;
 }
@@ -252,7 +252,8 @@ TEST_F(Index, OnlyWhatChangedIsEmbeddedAgain) {
   EXPECT_EQ(again.unchanged, 3);
   EXPECT_EQ(again.chunks_added, 0);
   // A new date alone changes nothing.
-  std::filesystem::last_write_time(docs() / "cats.md", std::filesystem::file_time_type::clock::now());
+  std::filesystem::last_write_time(docs() / "cats.md",
+                                   std::filesystem::file_time_type::clock::now());
   again = build();
   EXPECT_EQ(again.unchanged, 3);
   EXPECT_EQ(again.chunks_added, 0);

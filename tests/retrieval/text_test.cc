@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "heed/error.h"
 #include "retrieval/chunks.h"
 #include "retrieval/documents.h"
 #include "retrieval/sentences.h"
@@ -13,8 +14,8 @@ namespace {
 std::vector<std::string> sentences(const std::string& text) {
   std::vector<std::string> result;
   for (const TextSpan span : split_sentences(text)) {
-    result.push_back(text.substr(static_cast<size_t>(span.begin),
-                                 static_cast<size_t>(span.end - span.begin)));
+    result.push_back(
+        text.substr(static_cast<size_t>(span.begin), static_cast<size_t>(span.end - span.begin)));
   }
   return result;
 }
@@ -28,7 +29,8 @@ TEST(Sentences, English) {
             (Texts{"It rained, e.g. in the U.S. and elsewhere.", "Then it stopped."}));
   EXPECT_EQ(sentences("She said \"Stop.\" Then J. R. Tolkien wrote."),
             (Texts{"She said \"Stop.\"", "Then J. R. Tolkien wrote."}));
-  EXPECT_EQ(sentences("see heed.h and a.b.c now. Next"), (Texts{"see heed.h and a.b.c now.", "Next"}));
+  EXPECT_EQ(sentences("see heed.h and a.b.c now. Next"),
+            (Texts{"see heed.h and a.b.c now.", "Next"}));
   EXPECT_EQ(sentences("Wait... what? no. 5 of them came."),
             (Texts{"Wait...", "what?", "no. 5 of them came."}));
 }
@@ -47,7 +49,8 @@ TEST(Sentences, Korean) {
   EXPECT_EQ(sentences("어제 갔습니다\n오늘 왔어요\n내일의 일"),
             (Texts{"어제 갔습니다", "오늘 왔어요", "내일의 일"}));
   EXPECT_EQ(sentences("“가자.” 그가 말했다."), (Texts{"“가자.”", "그가 말했다."}));
-  EXPECT_EQ(sentences("これは本です。それはペンです。"), (Texts{"これは本です。", "それはペンです。"}));
+  EXPECT_EQ(sentences("これは本です。それはペンです。"),
+            (Texts{"これは本です。", "それはペンです。"}));
 }
 
 TEST(Terms, WordsAndBigrams) {
@@ -124,7 +127,8 @@ TEST(Chunks, LongSentencesAreCutAndNothingIsLost) {
   }
   for (const std::string& text : {words, glued}) {
     std::string joined;
-    for (const Chunk& chunk : chunk_section(section_of(text), tokenizer, {.tokens = 32, .overlap = 0})) {
+    for (const Chunk& chunk :
+         chunk_section(section_of(text), tokenizer, {.tokens = 32, .overlap = 0})) {
       EXPECT_LE(tokenizer.encode_ids(chunk.text, false).size(), 32u);
       joined += chunk.text;
     }
@@ -165,10 +169,11 @@ TEST(Documents, Markdown) {
 
 TEST(Documents, Html) {
   const test::TemporaryFolder folder;
-  test::write(folder / "a.html",
-              "<html><head><title>Page &amp; more</title><style>p{}</style></head><body>"
-              "<script>var x = '<p>no</p>';</script><p>One &lt; two.</p><p>&#xC5ED;&#49324; <b>bold</b></p>"
-              "<!-- no --><h2>Part</h2><ul><li>a<li>b</ul>5 < 6</body>");
+  test::write(
+      folder / "a.html",
+      "<html><head><title>Page &amp; more</title><style>p{}</style></head><body>"
+      "<script>var x = '<p>no</p>';</script><p>One &lt; two.</p><p>&#xC5ED;&#49324; <b>bold</b></p>"
+      "<!-- no --><h2>Part</h2><ul><li>a<li>b</ul>5 < 6</body>");
   const std::vector<Section> sections = sections_of(folder / "a.html");
   ASSERT_EQ(sections.size(), 2u);
   EXPECT_EQ(sections[0].title, "Page & more");
@@ -192,8 +197,9 @@ TEST(Documents, MalformedHtmlDoesNoHarm) {
 
 TEST(Documents, Tables) {
   const test::TemporaryFolder folder;
-  test::write(folder / "a.jsonl",
-              "{\"title\":\"T\",\"text\":\"one\"}\nbroken\n\n{\"id\":3}\n{\"contents\":\"two\"}\n\xff\n");
+  test::write(
+      folder / "a.jsonl",
+      "{\"title\":\"T\",\"text\":\"one\"}\nbroken\n\n{\"id\":3}\n{\"contents\":\"two\"}\n\xff\n");
   std::vector<std::string> complaints;
   std::vector<Section> sections = sections_of(folder / "a.jsonl", &complaints);
   ASSERT_EQ(sections.size(), 2u);

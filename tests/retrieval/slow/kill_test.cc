@@ -67,10 +67,9 @@ TEST(KilledIndex, ResumesAfterFiftyKillsWithoutLossOrDouble) {
   const std::filesystem::path whole = folder / "whole.heed-index";
   const std::filesystem::path killed = folder / "killed.heed-index";
   build_index({docs.native()}, whole, options);
-  const std::vector<std::string> command = {test::program().native(), "index",   docs.native(),
-                                            "--model",                encoder,   "--out",
-                                            killed.native(),          "--quiet", "--threads",
-                                            "1"};
+  const std::vector<std::string> command = {
+      test::program().native(), "index",   docs.native(), "--model", encoder, "--out",
+      killed.native(),          "--quiet", "--threads",   "1"};
   std::vector<char*> arguments;
   for (const std::string& word : command) {
     arguments.push_back(const_cast<char*>(word.c_str()));

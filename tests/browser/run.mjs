@@ -1,0 +1,40 @@
+// node tests/browser/run.mjs [--url URL] [--filter TEXT] [--browser NAME]
+// Without --url the tests run against the mock server of web/mock. Last line: N passed, N failed, N skipped.
+import { available, launch, runAll } from './support.mjs';
+import { loadMock, pageFile } from '../../web/scripts/mock.mjs';
+import './explorer.mjs';
+
+const option = (name) => (process.argv.includes(`--${name}`) ? process.argv[process.argv.indexOf(`--${name}`) + 1] : '');
+const total = { passed: 0, failed: 0, skipped: 0 };
+let url = option('url');
+let server = null;
+if (!url) {
+  const { startMock } = await loadMock();
+  server = await startMock(0, pageFile);
+  url = `http://127.0.0.1:${server.port}`;
+}
+const { models, runs } = await (await fetch(`${url}/heed/v1/models`)).json();
+const first = (...families) => models.find((m) => families.includes(m.family))?.id;
+const byFamily = { decoder: first('decoder'), encoder: first('encoder'), seq2seq: first('encoder-decoder'), vision: first('vision') };
+const present = Object.fromEntries(Object.entries(byFamily).filter(([, id]) => id));
+for (const name of available) {
+  if (option('browser') && option('browser') !== name) continue;
+  let browser;
+  try {
+    browser = await launch(name);
+  } catch (error) {
+    console.log(`[ SKIPPED ] ${name}: ${String(error).split('\n')[0]}`);
+    ++total.skipped;
+    continue;
+  }
+  const count = await runAll({ name, browser, url, mock: server !== null, models: present, run: runs[0]?.id }, option('filter'));
+  for (const key of Object.keys(total)) total[key] += count[key];
+  await browser.close();
+}
+server?.close();
+if (!available.length) {
+  console.log('[ SKIPPED ] no browser: apt-get install chromium firefox-esr');
+  ++total.skipped;
+}
+console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
+process.exit(total.failed ? 1 : 0);

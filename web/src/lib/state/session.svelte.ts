@@ -1,0 +1,157 @@
+import { ApiError, Client, readEmbedded } from '../api/client';
+import type { Model, Models, Token, Trace, TraceAttention, TraceRequest } from '../api/types';
+import { locale, read, remember, t } from '../i18n/index.svelte';
+import type { ScaleMode, Theme } from '../draw/color';
+import { sel } from './selection.svelte';
+
+const embedded = typeof document === 'undefined' ? null : readEmbedded();
+export const api = new Client(embedded, '', () => locale.language);
+
+function systemTheme(): Theme {
+  return typeof matchMedia !== 'undefined' && matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+}
+
+/// What was loaded, and how it is shown.
+class Session {
+  models: Models | null = $state.raw(null);
+  trace: Trace | null = $state.raw(null);
+  image = $state(''); // base64 of the chosen picture's file
+  audio = $state(''); // base64 of the chosen recording's file
+  busy = $state(false);
+  error: unknown = $state.raw(null);
+  themeChoice: Theme | '' = $state((read('heed.theme') as Theme | null) ?? '');
+  system: Theme = $state(systemTheme());
+  theme: Theme = $derived(this.themeChoice || this.system);
+  scale: ScaleMode = $state('absolute');
+  hideSpecial = $state(false);
+  private request: TraceRequest | null = null;
+  private running = 0;
+
+  model: Model | null = $derived.by(() => this.models?.models.find((m) => m.id === sel.model) ?? this.models?.models[0] ?? null);
+  /// The attention that is selected, always one that the trace has.
+  attention: TraceAttention | null = $derived.by(() => {
+    const all = this.trace?.attentions ?? [];
+    // Cross-attention says what an answer was made from; it comes first where there is one.
+    return all.find((a) => a.kind === sel.kind) ?? all.find((a) => a.kind === 'cross') ?? all[0] ?? null;
+  });
+  layer = $derived(clamp(sel.layer, this.attention?.layers ?? 1));
+  head = $derived(clamp(sel.head, this.attention?.heads ?? 1));
+  query = $derived.by(() => {
+    const a = this.attention;
+    if (!a) return 0;
+    const asked = this.trace!.prediction.position;
+    const fallback = a.query_side === (this.trace!.sides.target ? 'target' : 'source') && asked >= 0 ? asked : a.queries - 1;
+    return sel.query < 0 ? clamp(this.model?.family === 'vision' ? 0 : fallback, a.queries) : clamp(sel.query, a.queries);
+  });
+  queryTokens: Token[] = $derived(this.tokensOf(this.attention?.query_side));
+  keyTokens: Token[] = $derived(this.tokensOf(this.attention?.key_side));
+
+  tokensOf(side: 'source' | 'target' | undefined): Token[] {
+    const sides = this.trace?.sides;
+    return (side === 'target' ? sides?.target : sides?.source) ?? [];
+  }
+  setTheme(theme: Theme) {
+    this.themeChoice = theme;
+    remember('heed.theme', theme);
+  }
+
+  async start() {
+    try {
+      this.models = await api.get<Models>('/heed/v1/models');
+      if (embedded) {
+        const { trace, ...place } = embedded.start;
+        if (!sel.model) Object.assign(sel, { model: trace.model, kind: place.kind ?? '', layer: place.layer ?? 0, head: place.head ?? 0, query: place.query ?? -1, key: place.key ?? -1 });
+        this.trace = trace;
+        return;
+      }
+      const { start, models } = this.models;
+      if (!sel.model) sel.model = start.model ?? models[0]?.id ?? '';
+      if (!sel.text && start.text) sel.text = start.text;
+      if (!sel.run && start.run) {
+        sel.run = start.run;
+        if (!location.hash) sel.screen = 'train';
+      }
+      if (this.model) {
+        if (!sel.text && this.model.inputs.text) sel.text = this.example();
+        await this.run();
+      }
+    } catch (error) {
+      this.error = error;
+    }
+  }
+  example(): string {
+    const m = this.model;
+    if (!m) return '';
+    const own = m.examples[locale.language] ?? [];
+    if (own.length) return own[0];
+    return m.answers === 'fill-mask' ? t('example.mask', { mask: m.mask_token ?? '[MASK]' }) : m.answers === 'target-token' ? t('example.translate') : m.answers === 'class' ? t('example.class') : t('example.text');
+  }
+
+  /// The request that the selection stands for.
+  current(): TraceRequest | null {
+    const m = this.model;
+    if (!m) return null;
+    const request: TraceRequest = { model: m.id };
+    if (m.inputs.text) request.text = sel.text;
+    if (m.inputs.pair && sel.pair) request.pair = sel.pair;
+    if (m.inputs.target && sel.target) request.target = sel.target;
+    if (m.inputs.image) request.image = this.image || (this.image = exampleImage(m.image?.width ?? 64, m.image?.height ?? 64));
+    if (m.inputs.audio && this.audio) request.audio = this.audio;
+    return request;
+  }
+  /// Runs the model on what is typed and makes its trace the shown one.
+  async run() {
+    const request = this.current();
+    if (!request || api.offline || (this.model?.inputs.audio && !this.audio)) return;
+    const turn = ++this.running;
+    this.busy = true;
+    this.error = null;
+    try {
+      const trace = await this.create(request);
+      if (turn !== this.running) return;
+      this.request = request;
+      this.trace = trace;
+    } catch (error) {
+      if (turn === this.running) this.error = error;
+    } finally {
+      if (turn === this.running) this.busy = false;
+    }
+  }
+  create(request: TraceRequest): Promise<Trace> {
+    return api.post<Trace>('/heed/v1/traces', request, true);
+  }
+  /// A route of the shown trace. Where the server has dropped the trace, it is made again once.
+  async ask<T>(route: string, body: object, trace = this.trace): Promise<T> {
+    if (!trace) throw new Error('no trace');
+    try {
+      return await api.trace<T>(trace.id, route, body);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== 'trace_gone' || trace !== this.trace || !this.request) throw error;
+      const again = await this.create(this.request);
+      if (this.trace === trace) this.trace = again;
+      return api.trace<T>(again.id, route, body);
+    }
+  }
+}
+function clamp(value: number, size: number): number {
+  return Math.max(0, Math.min(value, size - 1));
+}
+
+/// A drawing for models of images, so that the first screen is never empty.
+export function exampleImage(width: number, height: number): string {
+  const canvas = document.createElement('canvas');
+  canvas.width = width;
+  canvas.height = height;
+  const ctx = canvas.getContext('2d')!;
+  ctx.fillStyle = '#f3efe4';
+  ctx.fillRect(0, 0, width, height);
+  ctx.fillStyle = '#2d5bbd';
+  ctx.beginPath();
+  ctx.arc(width * 0.4, height * 0.45, width * 0.24, 0, 7);
+  ctx.fill();
+  ctx.fillStyle = '#e08a2e';
+  ctx.fillRect(width * 0.6, height * 0.6, width * 0.26, height * 0.26);
+  return canvas.toDataURL('image/png').split(',')[1];
+}
+
+export const session = new Session();

@@ -1,6 +1,5 @@
-#include "heed/chat.h"
-
 #include "fuzz/target-inl.h"
+#include "heed/chat.h"
 
 /// Any bytes as a Jinja template, rendered for a conversation with tools under small limits.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

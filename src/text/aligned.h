@@ -20,8 +20,14 @@ struct Piece {
 class AlignedText {
  public:
   /// `base`: where `original` begins in the text the user gave. `track` off: no offsets are wanted.
-  AlignedText(std::string_view original, int64_t base, bool track)
-      : view_(original), base_(base), track_(track), at_start_(base == 0) {}
+  /// `file` names the tokenizer in errors and must outlive this.
+  AlignedText(std::string_view original, int64_t base, bool track, std::string_view file = "")
+      : view_(original),
+        file_(file),
+        limit_(kMaxGrowth * original.size() + kMaxAddition),
+        base_(base),
+        track_(track),
+        at_start_(base == 0) {}
   /// Bytes [begin, end) of another one's current text, which must outlive this.
   AlignedText(const AlignedText& whole, size_t begin, size_t end);
   AlignedText(const AlignedText&) = delete;
@@ -38,9 +44,16 @@ class AlignedText {
   struct Span32 {
     uint32_t begin, end;
   };
+  /// Normalizers come with a model and are not trusted: one after the other could multiply a text
+  /// without end. Unicode's own forms make at most 11 bytes of one.
+  static constexpr size_t kMaxGrowth = 48;
+  static constexpr size_t kMaxAddition = 4096;
+
   std::string_view view_;
+  std::string_view file_;
+  size_t limit_;  ///< bytes that the text may grow to
   std::string owned_;
-  std::vector<Span32> spans_;  ///< one a byte of owned_; unused while the text is unchanged
+  std::vector<Span32> spans_;  ///< one per byte of owned_; unused while the text is unchanged
   int64_t base_;
   bool track_;
   bool changed_ = false;

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <utility>
 
+#include "base/text.h"
 #include "text/byte_level.h"
 #include "text/pattern.h"
 #include "text/unicode.h"
@@ -111,7 +112,7 @@ class BpeSuffix final : public Decoder {
   std::string suffix_;
 };
 
-/// <0xE1> … become bytes; what is not UTF-8 among them becomes U+FFFD, one a byte.
+/// <0xE1> … become bytes. A run of them that is not UTF-8 as a whole becomes U+FFFD, one per byte.
 class ByteFallback final : public Decoder {
  public:
   void apply(std::vector<std::string>& tokens) const override {
@@ -119,12 +120,16 @@ class ByteFallback final : public Decoder {
     std::string run;
     const auto flush = [&] {
       if (!run.empty()) {
-        out.push_back(replace_invalid(run));
+        std::string replaced;
+        for (size_t i = 0; i < run.size(); ++i) {
+          replaced += kReplacement;
+        }
+        out.push_back(is_valid_utf8(run) ? run : std::move(replaced));
         run.clear();
       }
     };
     for (std::string& token : tokens) {
-      const int byte = byte_of(token);
+      const int byte = byte_token_value(token);
       if (byte >= 0) {
         run += static_cast<char>(byte);
       } else {
@@ -134,16 +139,6 @@ class ByteFallback final : public Decoder {
     }
     flush();
     tokens = std::move(out);
-  }
-
- private:
-  static int byte_of(const std::string& token) {
-    if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>' ||
-        !std::isxdigit(static_cast<unsigned char>(token[3])) ||
-        !std::isxdigit(static_cast<unsigned char>(token[4]))) {
-      return -1;
-    }
-    return std::stoi(token.substr(3, 2), nullptr, 16);
   }
 };
 
@@ -223,6 +218,15 @@ class DecoderSequence final : public Decoder {
 };
 
 }  // namespace
+
+int byte_token_value(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>' ||
+      !std::isxdigit(static_cast<unsigned char>(token[3])) ||
+      !std::isxdigit(static_cast<unsigned char>(token[4]))) {
+    return -1;
+  }
+  return std::stoi(std::string(token.substr(3, 2)), nullptr, 16);
+}
 
 std::unique_ptr<Decoder> make_decoder(const Json& json) {
   const std::string type = json.string("type");

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/json.h"
@@ -14,6 +15,9 @@ class Decoder {
   virtual ~Decoder() = default;
   virtual void apply(std::vector<std::string>& tokens) const = 0;
 };
+
+/// The byte that a token such as <0xE1> stands for; -1 where it is none.
+int byte_token_value(std::string_view token);
 
 std::unique_ptr<Decoder> make_decoder(const Json& json);
 

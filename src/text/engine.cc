@@ -17,7 +17,8 @@ using text::WordCache;
 
 namespace {
 
-constexpr size_t kLongestText = (size_t{1} << 32) - 16;
+/// Encoding takes up to 9 bytes of memory per byte of text, so one text must not take all of it.
+constexpr size_t kLongestText = size_t{256} << 20;
 
 /// Gives scratch memory back to its pool, also when an error flies by.
 class Borrowed {
@@ -78,11 +79,38 @@ void cut_at_borders(std::string_view text, std::string_view border, std::vector<
   }
 }
 
+/// Whether a byte-level token's character stands for a space (Ġ), or is one itself.
+bool stands_for_space(char32_t code) { return code == 0x120 || text::is_space(code); }
+
+/// Leaves the spaces at both ends of a token out of its span, one byte per space. A space that was
+/// put before the text (`prefixed`) has no byte of its own.
+void trim_spaces(std::string_view token, bool prefixed, bool first, TextSpan& span) {
+  int64_t leading = 0;
+  int64_t trailing = 0;
+  bool only_spaces = true;
+  for (size_t i = 0; i < token.size();) {
+    const text::CodePoint one = text::decode_one(token.data() + i, token.data() + token.size());
+    const bool space = stands_for_space(one.code);
+    only_spaces = only_spaces && space;
+    leading += only_spaces ? 1 : 0;
+    trailing = space ? trailing + 1 : 0;
+    i += one.length;
+  }
+  if (leading > 0 && prefixed && (first || span.begin == 0)) {
+    --leading;
+  }
+  span.begin = std::min(span.begin + leading, span.end);
+  if (span.end >= trailing) {
+    span.end = std::max(span.end - trailing, span.begin);
+  }
+}
+
 }  // namespace
 
 void TokenizerImpl::tokenize(std::string_view text, const TokenList& out) const {
-  check(text.size() < kLongestText, "tokenize", "a text of {} bytes is too long; cut it in parts",
-        text.size());
+  check(text.size() <= kLongestText, "tokenize",
+        "a text of {} bytes is too long (at most {} in one piece); cut it in parts, such as lines",
+        text.size(), kLongestText);
   Borrowed scratch(*this);
   around_tokens(
       text, in_original,
@@ -112,7 +140,7 @@ void TokenizerImpl::tokenize_original(std::string_view text, int64_t base, Scrat
     }
     return;
   }
-  AlignedText aligned(text, base, out.offsets != nullptr);
+  AlignedText aligned(text, base, out.offsets != nullptr, file);
   if (!plan.raw_bytes && !is_valid_utf8(text)) {
     text::sanitize(aligned);
   }
@@ -153,6 +181,10 @@ void TokenizerImpl::tokenize_normalized(AlignedText& whole, Scratch& scratch,
     scratch.tokens.clear();
     model->tokenize(word, scratch.model.get(), scratch.tokens);
     for (const text::ModelToken& token : scratch.tokens) {
+      if (out.unknown != nullptr && model->is_unknown(token.id)) {
+        out.unknown->emplace_back(out.ids.size(),
+                                  word.substr(token.begin, token.end - token.begin));
+      }
       add_token(token.id, whole.source(piece.begin + token.begin, piece.begin + token.end), out);
     }
   }
@@ -192,25 +224,22 @@ void TokenizerImpl::append_word(std::string_view word, const char* readable, Scr
 
 Encoding TokenizerImpl::encode_bare(std::string_view text, int32_t type_id) const {
   Encoding result;
-  tokenize(text, {result.ids, &result.offsets});
+  std::vector<std::pair<size_t, std::string>> unknown;
+  tokenize(text, {result.ids, &result.offsets, &unknown});
   const size_t count = result.ids.size();
   result.tokens.reserve(count);
   for (const int32_t id : result.ids) {
     result.tokens.push_back(token(id));
   }
+  for (auto& [index, written] : unknown) {
+    result.tokens[index] = std::move(written);
+  }
   result.type_ids.assign(count, type_id);
   result.attention_mask.assign(count, 1);
   result.special_tokens_mask.assign(count, 0);
   if (post.trim_offsets) {
-    for (TextSpan& span : result.offsets) {
-      while (span.begin < span.end &&
-             text::is_space(static_cast<unsigned char>(text[static_cast<size_t>(span.begin)]))) {
-        ++span.begin;
-      }
-      while (span.end > span.begin &&
-             text::is_space(static_cast<unsigned char>(text[static_cast<size_t>(span.end - 1)]))) {
-        --span.end;
-      }
+    for (size_t i = 0; i < count; ++i) {
+      trim_spaces(result.tokens[i], post.add_prefix_space, i == 0, result.offsets[i]);
     }
   }
   return result;

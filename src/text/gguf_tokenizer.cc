@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "base/text.h"
 #include "io/gguf.h"
+#include "text/gguf_pretokenizer.h"
 #include "text/legacy_files.h"
 #include "text/spm.h"
 #include "text/tokenizer_impl.h"
@@ -14,11 +14,6 @@ namespace {
 
 using nlohmann::json;
 using Type = SpmVocabulary::Type;
-
-constexpr std::string_view kLlama3Pattern =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwen2Pattern =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 struct Entries {
   std::vector<std::string> tokens;
@@ -63,46 +58,6 @@ json vocabulary_json(const GgufFile& gguf, const std::vector<std::string>& token
   return vocabulary;
 }
 
-/// The pre-tokenizer by llama.cpp's name for it; null: GPT-2's own, which is there already.
-json pretokenizer_named(const std::string& name, const std::string& file) {
-  const auto split = [](std::string_view pattern) {
-    return json{{"type", "Split"},
-                {"pattern", {{"Regex", pattern}}},
-                {"behavior", "Isolated"},
-                {"invert", false}};
-  };
-  const json bytes = {{"type", "ByteLevel"},
-                      {"add_prefix_space", false},
-                      {"trim_offsets", true},
-                      {"use_regex", false}};
-  static constexpr std::array<std::string_view, 7> kGpt2{"",     "gpt-2",   "phi-2",  "mpt",
-                                                         "olmo", "jina-en", "jina-es"};
-  static constexpr std::array<std::string_view, 4> kLlama3{"llama-bpe", "llama3", "llama-v3",
-                                                           "smaug-bpe"};
-  static constexpr std::array<std::string_view, 2> kQwen2{"qwen2", "stablelm2"};
-  const auto among = [&](const auto& names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  json steps;
-  if (among(kGpt2)) {
-    return nullptr;
-  }
-  if (among(kLlama3)) {
-    steps = {split(kLlama3Pattern), bytes};
-  } else if (among(kQwen2)) {
-    steps = {split(kQwen2Pattern), bytes};
-  } else if (name == "default") {
-    json gpt2 = bytes;
-    gpt2["use_regex"] = true;
-    steps = {split(R"([\p{P}\$\+<=>\^~\|]+)"), split(R"(\p{N}+)"), split("[0-9][0-9][0-9]"), gpt2};
-  } else {
-    fail(ErrorKind::data, file,
-         "tokenizer.ggml.pre {} is not known (gpt-2, llama-bpe, qwen2 and default are)",
-         quote(name));
-  }
-  return {{"type", "Sequence"}, {"pretokenizers", steps}};
-}
-
 std::shared_ptr<TokenizerImpl> load_byte_bpe(const GgufFile& gguf, const Entries& entries) {
   std::vector<std::string> special;
   for (size_t i = 0; i < entries.tokens.size(); ++i) {
@@ -121,14 +76,27 @@ std::shared_ptr<TokenizerImpl> load_byte_bpe(const GgufFile& gguf, const Entries
   }
   json document = byte_bpe_document(vocabulary_json(gguf, entries.tokens),
                                     gguf.strings("tokenizer.ggml.merges"), special);
-  json steps = pretokenizer_named(gguf.string_or("tokenizer.ggml.pre", ""), gguf.file());
-  if (!steps.is_null()) {
-    document["pre_tokenizer"] = std::move(steps);
+  GgufPreTokenizer split = gguf_pretokenizer(gguf.string_or("tokenizer.ggml.pre", ""), gguf.file());
+  if (!split.steps.is_null()) {
+    document["pre_tokenizer"] = std::move(split.steps);
+  }
+  document["model"]["ignore_merges"] = split.ignore_merges;
+  for (size_t i = 0; i < entries.tokens.size(); ++i) {
+    if (entries.types[i] == static_cast<int64_t>(Type::user_defined) &&
+        std::find(special.begin(), special.end(), entries.tokens[i]) == special.end()) {
+      document["added_tokens"].push_back({{"id", i},
+                                          {"content", entries.tokens[i]},
+                                          {"single_word", false},
+                                          {"lstrip", false},
+                                          {"rstrip", false},
+                                          {"normalized", false},
+                                          {"special", false}});
+    }
   }
   auto impl = build(adopt_json(std::move(document), gguf.file()),
-                    {.special_in_text = false, .model = nullptr});
+                    {.special_in_text = true, .model = nullptr});
   using Item = PostProcessor::Item;
-  if (bos && gguf.boolean_or("tokenizer.ggml.add_bos_token", false)) {
+  if (bos && gguf.boolean_or("tokenizer.ggml.add_bos_token", split.add_bos)) {
     impl->post.single.insert(impl->post.single.begin(), {Item::Kind::special, 0, {*bos}});
     impl->post.pair.insert(impl->post.pair.begin(), {Item::Kind::special, 0, {*bos}});
   }
@@ -185,6 +153,7 @@ std::shared_ptr<TokenizerImpl> load_spm(const GgufFile& gguf, const Entries& ent
   v.pad = id_of(gguf, "padding_token_id", count);
   v.add_bos = gguf.boolean_or("tokenizer.ggml.add_bos_token", !unigram);
   v.add_eos = gguf.boolean_or("tokenizer.ggml.add_eos_token", unigram);
+  v.special_in_text = true;
   return build_spm(v);
 }
 

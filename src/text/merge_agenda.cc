@@ -22,10 +22,12 @@ void MergeAgenda::add(const std::vector<Symbol>& symbols, uint32_t place, const 
     buckets_.resize(found->rank + 1);
   }
   Bucket& bucket = buckets_[found->rank];
-  if (!bucket.places.empty() && place < bucket.places.back()) {
-    bucket.sorted = false;
+  if (bucket.places.empty() || place >= bucket.places.back()) {
+    bucket.places.push_back(place);
+  } else {
+    bucket.late.push_back(place);
+    std::push_heap(bucket.late.begin(), bucket.late.end(), std::greater<>());
   }
-  bucket.places.push_back(place);
   if (!bucket.waiting) {
     bucket.waiting = true;
     heap_.push_back(found->rank);
@@ -37,11 +39,14 @@ bool MergeAgenda::take(uint32_t& place, uint32_t& rank) {
   while (!heap_.empty()) {
     rank = heap_.front();
     Bucket& bucket = buckets_[rank];
-    if (bucket.next < bucket.places.size()) {
-      if (!bucket.sorted) {
-        std::sort(bucket.places.begin() + static_cast<ptrdiff_t>(bucket.next), bucket.places.end());
-        bucket.sorted = true;
-      }
+    const bool in_order = bucket.next < bucket.places.size();
+    if (!bucket.late.empty() && (!in_order || bucket.late.front() < bucket.places[bucket.next])) {
+      std::pop_heap(bucket.late.begin(), bucket.late.end(), std::greater<>());
+      place = bucket.late.back();
+      bucket.late.pop_back();
+      return true;
+    }
+    if (in_order) {
       place = bucket.places[bucket.next++];
       return true;
     }
@@ -52,7 +57,6 @@ bool MergeAgenda::take(uint32_t& place, uint32_t& rank) {
     } else {
       bucket.places.clear();
       bucket.next = 0;
-      bucket.sorted = true;
       bucket.waiting = false;
     }
   }

@@ -14,18 +14,19 @@ struct Symbol {
   uint32_t length;
 };
 
-/// Merges long words in near-linear time. Places wait in one bucket a rank, and a heap holds the
-/// ranks that have any; a bucket fills from left to right, so it is rarely sorted.
+/// Merges long words in O(n log n) time. Positions wait in one bucket per rank, and a heap holds
+/// the ranks that have any. A bucket mostly fills from left to right: those positions form a sorted
+/// list, and only what comes out of order goes through a heap.
 class MergeAgenda {
  public:
   void merge(std::vector<Symbol>& symbols, const PairTable& pairs);
 
  private:
   struct Bucket {
-    std::vector<uint32_t> places;
+    std::vector<uint32_t> places;  ///< ascending
     size_t next = 0;
-    bool sorted = true;
-    bool waiting = false;  ///< its rank is in the heap
+    std::vector<uint32_t> late;  ///< a min-heap of what came out of order
+    bool waiting = false;        ///< its rank is in the heap
   };
   void add(const std::vector<Symbol>& symbols, uint32_t place, const PairTable& pairs);
   /// The leftmost place of the lowest rank; false when nothing is left.

@@ -35,6 +35,8 @@ class Model {
   /// A string before which a text may be cut, where something else comes before it, without any
   /// change of the tokens; empty: there is none.
   virtual std::string_view border() const { return {}; }
+  /// Whether a token with this id shows the text it stands for, as Unigram's unknown pieces do.
+  virtual bool is_unknown(int32_t) const { return false; }
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
  protected:

@@ -211,9 +211,10 @@ class Prepend final : public Normalizer {
     if (text.text().empty()) {
       return;
     }
+    const std::string_view view = text.text();
     Rewriter out(text);
-    out.put(prefix_, 0, 0);
-    out.keep(0, text.text().size());
+    out.put(prefix_, 0, decode_one(view.data(), view.data() + view.size()).length);
+    out.keep(0, view.size());
     out.commit();
   }
 

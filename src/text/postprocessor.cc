@@ -56,6 +56,7 @@ PostProcessor roberta(const Json& json) {
   const int32_t sep = token_pair(json.at("sep"));
   PostProcessor result;
   result.trim_offsets = json.boolean_or("trim_offsets", true);
+  result.add_prefix_space = json.boolean_or("add_prefix_space", true);
   result.single = {special_item(cls, 0), {Item::Kind::first, 0, {}}, special_item(sep, 0)};
   result.pair = {special_item(cls, 0), {Item::Kind::first, 0, {}},  special_item(sep, 0),
                  special_item(sep, 0), {Item::Kind::second, 0, {}}, special_item(sep, 0)};
@@ -67,7 +68,10 @@ PostProcessor sequence(const Json& json) {
   for (size_t i = 0; i < json.at("processors").size(); ++i) {
     const Json part = json.at("processors")[i];
     PostProcessor next = make_postprocessor(part);
-    next.trim_offsets = next.trim_offsets || result.trim_offsets;
+    if (result.trim_offsets && !next.trim_offsets) {
+      next.trim_offsets = true;
+      next.add_prefix_space = result.add_prefix_space;
+    }
     if (part.string("type") == "ByteLevel") {  // it says nothing about special tokens
       next.single = result.single;
       next.pair = result.pair;
@@ -143,6 +147,7 @@ PostProcessor make_postprocessor(const Json& json) {
   PostProcessor result;
   if (type == "ByteLevel") {
     result.trim_offsets = json.boolean_or("trim_offsets", true);
+    result.add_prefix_space = json.boolean_or("add_prefix_space", true);
     return result;
   }
   if (type == "TemplateProcessing") {

@@ -18,7 +18,8 @@ struct PostProcessor {
   };
   std::vector<Item> single{{Item::Kind::first, 0, {}}};
   std::vector<Item> pair{{Item::Kind::first, 0, {}}, {Item::Kind::second, 1, {}}};
-  bool trim_offsets = false;  ///< offsets leave out the spaces of a token
+  bool trim_offsets = false;     ///< offsets leave out the spaces of a token
+  bool add_prefix_space = true;  ///< the first space of a text may be one that was put before it
 
   /// Special tokens in the template.
   int64_t count_special(bool with_pair) const;

@@ -209,6 +209,11 @@ void rewrite_pieces(AlignedText& text, std::vector<Piece>& pieces, Fn&& fn) {
   out.commit();
 }
 
+/// What is put before a text stands for the same bytes as the text's first character.
+size_t first_character_end(std::string_view text, size_t begin) {
+  return begin + decode_one(text.data(), text.data() + text.size()).length;
+}
+
 class Metaspace final : public PreTokenizer {
  public:
   explicit Metaspace(const Json& json)
@@ -228,7 +233,7 @@ class Metaspace final : public PreTokenizer {
       const bool wanted =
           scheme_ == "always" || (scheme_ == "first" && piece.begin == 0 && text.at_start());
       if (wanted && !part.empty() && part[0] != ' ' && !part.starts_with(replacement_)) {
-        out.put(replacement_, piece.begin, piece.begin);
+        out.put(replacement_, piece.begin, first_character_end(part, piece.begin));
       }
       for (size_t i = piece.begin; i < piece.end;) {
         const size_t space = std::min(view.find(' ', i), piece.end);
@@ -273,7 +278,7 @@ class ByteLevel final : public PreTokenizer {
         })) {
       rewrite_pieces(text, pieces, [&](Rewriter& out, const Piece& piece) {
         if (piece.end > piece.begin && view[piece.begin] != ' ') {
-          out.put(" ", piece.begin, piece.begin);
+          out.put(" ", piece.begin, first_character_end(view.substr(piece.begin), piece.begin));
         }
         out.keep(piece.begin, piece.end);
       });

@@ -173,6 +173,9 @@ class SentencePiece final : public ForeignTokenizer {
     const auto pieces = processor_.EncodeAsImmutableProto({text.data(), text.size()});
     for (size_t i = 0; i < pieces.pieces_size(); ++i) {
       const auto piece = pieces.pieces(static_cast<int>(i));
+      if (out.unknown != nullptr && processor_.IsUnknown(static_cast<int>(piece.id()))) {
+        out.unknown->emplace_back(out.ids.size(), piece.piece());
+      }
       out.ids.push_back(static_cast<int32_t>(piece.id()));
       out.offsets->push_back({base + piece.begin(), base + piece.end()});
     }

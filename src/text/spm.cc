@@ -174,7 +174,7 @@ json spm_document(const SpmVocabulary& v, bool with_model) {
 
 std::shared_ptr<TokenizerImpl> build_spm(const SpmVocabulary& v) {
   BuildOptions options;
-  options.special_in_text = false;
+  options.special_in_text = v.special_in_text;
   if (!v.unigram) {
     // Built here rather than from the document, where two tokens of one score cannot be equals.
     Vocabulary vocabulary = vocabulary_of(v);

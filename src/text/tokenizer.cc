@@ -52,6 +52,17 @@ std::vector<Encoding> encode_all(const TokenizerImpl& impl, size_t count,
 
 using Bare = std::pair<Encoding, std::optional<Encoding>>;
 
+/// How many of the `size` bytes that `ids` decode to can no longer change. A run of byte tokens
+/// such as <0xE1> at the end may still become U+FFFD, as it does where it is not UTF-8 as a whole.
+size_t settled_bytes(const Tokenizer& tokenizer, std::span<const int32_t> ids, size_t size) {
+  size_t count = ids.size();
+  while (count > 0 && text::byte_token_value(tokenizer.id_to_token(ids[count - 1])) >= 0) {
+    --count;
+  }
+  return count == ids.size() ? size
+                             : std::min(size, tokenizer.decode(ids.first(count), false).size());
+}
+
 }  // namespace
 
 const TokenizerImpl& Tokenizer::impl() const {
@@ -170,6 +181,7 @@ std::string StreamDecoder::take(bool all) {
   const std::string text = tokenizer_.decode(window_, false);
   size_t end = text.size();
   if (!all) {
+    end = settled_bytes(tokenizer_, window_, end);
     // A byte that is not UTF-8 yet shows as U+FFFD where the decoder mends text; a character has at
     // most three such bytes before its last.
     for (int i = 0; i < 3 && std::string_view(text).substr(0, end).ends_with(text::kReplacement);

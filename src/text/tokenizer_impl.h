@@ -27,6 +27,8 @@ namespace heed::text {
 struct TokenList {
   std::vector<int32_t>& ids;
   std::vector<TextSpan>* offsets;  ///< may be null
+  /// Index and text of each token that its id does not name; may be null.
+  std::vector<std::pair<size_t, std::string>>* unknown = nullptr;
 };
 
 /// A whole tokenizer that lives in another library, in place of normalizer to model.

@@ -48,6 +48,8 @@ class Unigram final : public Model {
     }
   }
 
+  bool is_unknown(int32_t id) const override { return unk_ == id; }
+
   std::unique_ptr<ModelScratch> make_scratch() const override {
     return std::make_unique<UnigramScratch>();
   }

@@ -1,4 +1,4 @@
-#include "heed/chat.h"
+#include "text/chat_template.h"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "heed/chat.h"
 #include "heed/error.h"
 #include "support/budget.h"
 #include "support/data.h"
-#include "text/chat_template.h"
 
 namespace heed {
 namespace {
@@ -88,7 +88,9 @@ void check_folder(const fs::path& folder, int at_least) {
   EXPECT_GE(agreed, at_least);
 }
 
-TEST(ChatTemplate, RendersOurTemplatesAsTransformersDoes) { check_folder(test::golden("chat"), 150); }
+TEST(ChatTemplate, RendersOurTemplatesAsTransformersDoes) {
+  check_folder(test::golden("chat"), 150);
+}
 
 /// Templates of known models, which are not part of the project (generate_chat.py --templates).
 TEST(ChatTemplateModels, RenderAsTransformersDoes) {
@@ -117,12 +119,14 @@ std::string error_of(const std::string& source, const ChatOptions& options = {})
 }
 
 TEST(ChatTemplate, MessagesKeepTheOrderOfTheirFields) {
-  const ChatMessage messages[] = {{"user", "a \"b\""},
-                                  {.role = "assistant",
-                                   .content = std::nullopt,
-                                   .tool_calls = R"([{"function": {"name": "f"}}])"},
-                                  {.role = "tool", .content = "1", .name = "f", .tool_call_id = "x"}};
-  const auto chat = ChatTemplate::from_text("{% for m in messages %}{{ m | tojson }}\n{% endfor %}");
+  const ChatMessage messages[] = {
+      {"user", "a \"b\""},
+      {.role = "assistant",
+       .content = std::nullopt,
+       .tool_calls = R"([{"function": {"name": "f"}}])"},
+      {.role = "tool", .content = "1", .name = "f", .tool_call_id = "x"}};
+  const auto chat =
+      ChatTemplate::from_text("{% for m in messages %}{{ m | tojson }}\n{% endfor %}");
   EXPECT_EQ(chat.render(messages),
             "{\"role\": \"user\", \"content\": \"a \\\"b\\\"\"}\n"
             "{\"role\": \"assistant\", \"tool_calls\": [{\"function\": {\"name\": \"f\"}}]}\n"
@@ -132,8 +136,9 @@ TEST(ChatTemplate, MessagesKeepTheOrderOfTheirFields) {
 TEST(ChatTemplate, ErrorsNameTemplateAndLine) {
   EXPECT_EQ(error_of("a\n{{ messages.x.y }}"),
             "chat template: chat template, line 2: 'x' is undefined, so it has no 'y'");
-  EXPECT_NE(error_of("{{ raise_exception('roles must\\nalternate') }}").find("roles must\\x0aalternate"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of("{{ raise_exception('roles must\\nalternate') }}").find("roles must\\x0aalternate"),
+      std::string::npos);
   EXPECT_THROW(ChatTemplate::from_text("{% if %}"), Error);
   EXPECT_THROW(ChatTemplate::from_text("{% for x in y %}"), Error);
   EXPECT_THROW(ChatTemplate::from_text("{{ 'a"), Error);
@@ -143,10 +148,17 @@ TEST(ChatTemplate, ErrorsNameTemplateAndLine) {
 
 TEST(ChatTemplate, NothingOutsideCanBeReached) {
   for (const char* source : {
-           "{% include 'x' %}", "{% import 'x' as y %}", "{% extends 'x' %}",
-           "{{ ''.__class__.__mro__ }}", "{{ messages.append(1) }}", "{{ {}.update({}) }}",
-           "{{ lipsum.__globals__ }}", "{{ cycler.__init__ }}", "{{ self._TemplateReference__context }}",
-           "{{ messages.__class__() }}", "{{ open('/etc/passwd') }}",
+           "{% include 'x' %}",
+           "{% import 'x' as y %}",
+           "{% extends 'x' %}",
+           "{{ ''.__class__.__mro__ }}",
+           "{{ messages.append(1) }}",
+           "{{ {}.update({}) }}",
+           "{{ lipsum.__globals__ }}",
+           "{{ cycler.__init__ }}",
+           "{{ self._TemplateReference__context }}",
+           "{{ messages.__class__() }}",
+           "{{ open('/etc/passwd') }}",
        }) {
     EXPECT_THROW(render(source), Error) << source;
   }
@@ -167,19 +179,26 @@ TEST(ChatTemplate, HostileTemplatesStayWithinTheirBudget) {
       "{{ '%99999999d' % 1 }}",
       "{{ '{:99999999}'.format(1) }}",
       "{{ 'x' | indent(99999999999, true) }}",
-      "{% set ns = namespace(x='a') %}{% for i in range(99999) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
-      "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = [ns.x] %}{% endfor %}",
-      "{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}"
+      "{% set ns = namespace(x='a') %}{% for i in range(99999) %}{% set ns.x = ns.x ~ ns.x %}{% "
+      "endfor %}",
+      "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = [ns.x] %}{% endfor "
+      "%}",
+      "{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% "
+      "endfor %}"
       "{{ ns.x == ns.x }}",
-      "{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}"
+      "{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% "
+      "endfor %}"
       "{{ ns.x | tojson }}",
       "{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}",
-      "{% set s = 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' %}{{ s | replace('', s) | replace('', s) | "
+      "{% set s = 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' %}{{ s | replace('', s) | replace('', "
+      "s) | "
       "replace('', s) | replace('', s) | replace('', s) | replace('', s) }}",
       "{% set x = ['aaaaaaaaaaaaaaaa'] * 90000 %}{{ x | join(x | join) }}",
       "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
-      "{% for i in range(99999) %}{{ 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'"
+      "{% for i in range(99999) %}{{ "
+      "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+      "aaaaaa'"
       "}}{% endfor %}",
   };
   for (const char* source : sources) {
@@ -257,7 +276,8 @@ TEST(ChatTemplate, IsFoundInAFolder) {
 
 TEST(ChatTemplate, VariablesWinOverWhatIsThere) {
   ChatOptions options;
-  options.variables = R"({"bos_token": "B", "add_generation_prompt": true, "enable_thinking": false})";
+  options.variables =
+      R"({"bos_token": "B", "add_generation_prompt": true, "enable_thinking": false})";
   const std::pair<std::string, std::string> tokens[] = {{"bos_token", "<s>"}};
   const auto chat = ChatTemplate::from_text(
       "{{ bos_token }}{{ add_generation_prompt }}{{ enable_thinking }}", tokens);

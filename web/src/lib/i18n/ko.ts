@@ -11,7 +11,7 @@ export const ko: Record<keyof typeof en, string> = {
   'export': '저장', 'export.numpy': 'NumPy 프로그램', 'table.show': '표로 보기', 'table.cut': '{rows} × {columns} 가운데 앞부분입니다. 전체는 CSV와 .npy 파일에 들어 있습니다.',
   'hideSpecial': '특수 토큰 숨기기',
   'kind.self': '셀프 어텐션', 'kind.encoder': '인코더', 'kind.decoder': '디코더', 'kind.cross': '크로스 어텐션', 'kind.readout': '리드아웃',
-  'pick.head': '어텐션 헤드', 'pick.kind': '어텐션', 'pick.layer': '레이어', 'pick.headOne': '헤드', 'pick.mean': '평균',
+  'pick.head': '어텐션 헤드', 'pick.kind': '어텐션', 'pick.layer': '레이어', 'pick.headOne': '헤드',
   'scale': '색', 'scale.absolute': '절댓값(작은 값 강조)', 'scale.linear': '절댓값(선형)', 'scale.row': '행 기준', 'scale.log': '로그',
   'strip.keys': '숫자 {count}개. 화살표 키로 이동합니다.',
   'example.text': '고양이가 피곤해서 매트 위에 앉았다.', 'example.mask': '프랑스의 수도는 {mask}이다.', 'example.translate': '고양이가 매트 위에 앉았다.', 'example.class': '따뜻하고 재미있으며 연기도 훌륭한 영화입니다.',

@@ -250,11 +250,19 @@ class HEED_API Rotary {
   /// Rotates x [N, heads, head_dim] by the position of each row. With fewer frequencies than
   /// head_dim / 2 only the first columns are rotated.
   Tensor operator()(const Tensor& x, const Tensor& positions) const;
+  /// The same for rows of sequences, which may be of different lengths.
+  Tensor operator()(const Tensor& x, const Tensor& positions, const Layout& layout) const;
+  /// Other frequencies for sequences longer than `length` (LongRoPE).
+  void set_long(const std::vector<double>& frequencies, int64_t length);
   bool defined() const { return tables_ != nullptr; }
 
  private:
   struct Tables;
+  Tensor rotate(const Tensor& x, const Tensor& positions, Tables& tables) const;
+
   std::shared_ptr<Tables> tables_;
+  std::shared_ptr<Tables> longer_;
+  int64_t short_length_ = 0;
   bool interleaved_ = false;
 };
 
@@ -279,6 +287,7 @@ class HEED_API MultiHeadAttention {
     double dropout = 0.0;
     Rotary rotary;
     bool alibi = false;         ///< adds ALiBi's bias to the scores
+    bool scale_alibi = false;  ///< scales that bias like the scores
     Norm query_norm, key_norm;  ///< of queries and keys before the rotation; may be undefined
     bool norm_per_head = true;  ///< over head_dim, or over the whole projection
     QkvLayout qkv_layout = QkvLayout::blocks;  ///< of the one projection, where there is one

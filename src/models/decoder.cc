@@ -55,8 +55,10 @@ class Decoder final : public SizedModel {
     for (const std::string& name : c_.ignored) {
       root.ignore({name});
     }
-    const Scope base =
-        head_kind_ == Head::none || c_.names.base.empty() ? root : root / c_.names.base;
+    Scope base = head_kind_ == Head::none || c_.names.base.empty() ? root : root / c_.names.base;
+    if (!c_.names.stack.empty()) {
+      base = base / c_.names.stack;
+    }
     make_embeddings(base);
     for (int64_t i = 0; i < num_layers_; ++i) {
       blocks_.push_back(make_block(base / c_.names.layers / i, i));
@@ -123,7 +125,15 @@ class Decoder final : public SizedModel {
 
   void make_embeddings(const Scope& base) {
     const DecoderNames& n = c_.names;
-    tokens_ = Embedding(base / n.embedding, vocab_size_, hidden_size_, c_.init, c_.padding);
+    const int64_t size = c_.embedding_size > 0 ? c_.embedding_size : hidden_size_;
+    tokens_ = Embedding(base / n.embedding, vocab_size_, size, c_.init,
+                        c_.embedding_padding ? c_.padding : std::nullopt);
+    if (size != hidden_size_) {
+      project_in_ =
+          Linear(base / n.project_in, size, hidden_size_, {.bias = false, .init = c_.init});
+      project_out_ =
+          Linear(base / n.project_out, hidden_size_, size, {.bias = false, .init = c_.init});
+    }
     if (!n.positions.empty()) {
       positions_ = Embedding(base / n.positions, context_length_ + c_.position_offset, hidden_size_,
                              c_.init);
@@ -144,6 +154,7 @@ class Decoder final : public SizedModel {
     options.dropout = c_.attention_dropout;
     options.rotary = of_layer(c_.rotary, layer, Rotary());
     options.alibi = c_.alibi;
+    options.scale_alibi = c_.scale_alibi;
     options.scale = c_.attention_scales.empty()
                         ? c_.attention_scale
                         : std::optional(of_layer(c_.attention_scales, layer, 1.0));
@@ -209,6 +220,7 @@ class Decoder final : public SizedModel {
     parts.feed_forward_norm = norm(n.mlp_norm);
     parts.feed_forward = make_mlp(below(n.mlp));
     parts.feed_forward_post_norm = norm(n.mlp_post_norm);
+    parts.pre_norm = c_.pre_norm;
     parts.parallel = c_.parallel;
     parts.residual_scale = c_.residual_scale;
     parts.dropout = c_.residual_dropout;
@@ -218,8 +230,8 @@ class Decoder final : public SizedModel {
   void make_head(const Json& config, const Scope& root) {
     if (head_kind_ == Head::sequence) {
       problem_ = problem_type_of(config);
-      head_ = Linear(root / "score", hidden_size_, label_count(config),
-                     {.bias = false, .init = c_.init});
+      head_ = Linear(root / "score", c_.embedding_size > 0 ? c_.embedding_size : hidden_size_,
+                     label_count(config), {.bias = false, .init = c_.init});
       return;
     }
     if (head_kind_ == Head::none) {
@@ -267,29 +279,47 @@ class Decoder final : public SizedModel {
   /// Hidden rows after the final norm.
   Tensor run(const Tensor& ids, const Pass& pass, const TokenRows* tokens) const {
     Tensor rows = observe("hook_embed", tokens_(ids));
+    if (project_in_.defined()) {
+      rows = project_in_(rows);
+    }
     if (c_.embedding_scale != 1.0) {
       rows = mul(rows, c_.embedding_scale);
     }
     if (positions_.defined()) {
-      const Tensor positions = pass.positions();
-      rows = add(rows, observe("hook_pos_embed",
-                               positions_(c_.position_offset == 0
-                                              ? positions
-                                              : shifted(positions, c_.position_offset))));
+      rows = add(rows, observe("hook_pos_embed", positions_(learned_positions(pass))));
     }
     if (embedding_norm_.defined()) {
       rows = embedding_norm_(rows);
     }
     rows = pass.dropout(rows, c_.embedding_dropout);
-    return run_stack(blocks_, norm_, rows, pass, gradient_checkpointing_, tokens);
+    rows = run_stack(blocks_, norm_, rows, pass, gradient_checkpointing_, tokens);
+    if (project_out_.defined()) {
+      rows = project_out_(rows);
+      if (tokens != nullptr) {
+        observe_hidden("hidden_states", num_layers_, *tokens, rows);  // in place of the unprojected
+      }
+    }
+    return rows;
   }
 
-  static Tensor shifted(const Tensor& positions, int64_t offset) {
-    Tensor result = positions.clone();
-    for (int64_t i = 0; i < result.numel(); ++i) {
-      result.data<int64_t>()[i] += offset;
+  /// Rows of the table of learned positions. Where only real tokens count, padding is at -1.
+  Tensor learned_positions(const Pass& pass) const {
+    Tensor positions = pass.positions();
+    int64_t* position = positions.data<int64_t>();
+    const Tensor& real = pass.layout.key_padding;
+    if (c_.positions_count_real_tokens && real.defined()) {
+      for (int64_t b = 0; b < pass.layout.batch; ++b) {
+        int64_t next = 0;
+        for (int64_t t = 0; t < pass.layout.length; ++t) {
+          const int64_t at = b * pass.layout.length + t;
+          position[at] = real.data<uint8_t>()[at] != 0 ? next++ : -1;
+        }
+      }
     }
-    return result;
+    for (int64_t i = 0; i < positions.numel(); ++i) {
+      position[i] += c_.position_offset;
+    }
+    return positions;
   }
 
   DecoderConfig c_;
@@ -298,7 +328,7 @@ class Decoder final : public SizedModel {
   Embedding tokens_, positions_;
   Norm embedding_norm_, norm_;
   std::vector<Block> blocks_;
-  Linear head_;
+  Linear project_in_, project_out_, head_;
 };
 
 }  // namespace

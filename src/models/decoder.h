@@ -13,9 +13,12 @@ namespace heed {
 /// absent.
 struct DecoderNames {
   std::string base = "model";  ///< in front of everything but the heads
+  std::string stack;           ///< below it, in front of embeddings and layers (OPT)
   std::string embedding = "embed_tokens";
   std::string positions;  ///< learned positions
   std::string embedding_norm;
+  std::string project_in;   ///< from embedding_size to hidden_size, where they differ
+  std::string project_out;  ///< and back, before the head
   std::string layers = "layers";
   std::string final_norm = "norm";
   std::string lm_head = "lm_head";
@@ -48,9 +51,11 @@ struct DecoderConfig {
   int64_t head_dim = 0;
   int64_t intermediate_size = 0;
   int64_t context_length = 0;
+  int64_t embedding_size = 0;  ///< 0: as hidden_size
   DecoderNames names;
 
   Norm::Options norm;     ///< of every norm
+  bool pre_norm = true;   ///< norms before the parts, or after their residuals
   bool parallel = false;  ///< attention and feed-forward read the same rows (GPT-J, Phi, Falcon)
   double residual_scale = 1.0;
 
@@ -64,17 +69,20 @@ struct DecoderConfig {
   std::vector<Rotary> rotary;    ///< one for all layers or one for each; undefined: none
   std::vector<int64_t> windows;  ///< one for all layers or one for each; 0: no window
   bool alibi = false;
+  bool scale_alibi = false;  ///< ALiBi's bias is scaled like the scores (Falcon)
   std::optional<double> attention_scale;
   std::vector<double> attention_scales;  ///< one for each layer, where they differ
   double attention_softcap = 0.0;
 
   Activation activation = Activation::silu;
   double embedding_scale = 1.0;
-  int64_t position_offset = 0;  ///< first row of the learned positions
+  int64_t position_offset = 0;               ///< first row of the learned positions
+  bool positions_count_real_tokens = false;  ///< padding does not count (OPT)
   double logits_scale = 1.0;
   double logits_softcap = 0.0;
   bool tied = false;
-  std::optional<int64_t> padding;  ///< token whose embedding takes no gradient
+  std::optional<int64_t> padding;  ///< pad_token_id
+  bool embedding_padding = true;   ///< its embedding takes no gradient
 
   double embedding_dropout = 0.0;
   double attention_dropout = 0.0;
@@ -86,6 +94,24 @@ struct DecoderConfig {
 
 /// Reads the sizes that Llama-like configurations have in common, by Hugging Face's names.
 DecoderConfig llama_like_config(const Json& config);
+
+/// The configuration with a value for a key that it does not mention.
+template <class T>
+Json with_default(const Json& config, std::string_view key, const T& value) {
+  return config.mentions(key)
+             ? config
+             : JsonBuilder(config)
+                   .set(key,
+                        static_cast<std::conditional_t<std::is_integral_v<T>, int64_t, T>>(value))
+                   .build(config.file());
+}
+/// Refuses use_bidirectional_attention.
+void check_bidirectional(const Json& config);
+/// Norms after attention and feed-forward instead of before them (OLMo 2, EXAONE 4).
+void use_post_norms(DecoderConfig& decoder);
+void use_post_norms(GgufSpec& gguf);
+/// attn_q_norm and attn_k_norm.
+void add_query_key_norms(GgufSpec& gguf, GgufLayout layout = GgufLayout::same);
 
 /// Windows of all layers: config.json's layer_types where it is there, else by `windowed`.
 std::vector<int64_t> windows_by_layer(const Json& config, int64_t layers, int64_t window,

@@ -32,6 +32,31 @@ DecoderConfig llama_like_config(const Json& config) {
   return c;
 }
 
+void check_bidirectional(const Json& config) {
+  check_data(!config.boolean_or("use_bidirectional_attention", false), config.file(),
+             "use_bidirectional_attention is not supported; heed runs this family as a decoder");
+}
+
+void use_post_norms(DecoderConfig& decoder) {
+  decoder.names.attention_norm.clear();
+  decoder.names.mlp_norm.clear();
+  decoder.names.attention_post_norm = "post_attention_layernorm";
+  decoder.names.mlp_post_norm = "post_feedforward_layernorm";
+}
+
+void use_post_norms(GgufSpec& gguf) {
+  std::erase_if(gguf.layer_tensors, [](const GgufTensor& tensor) {
+    return tensor.gguf == "attn_norm" || tensor.gguf == "ffn_norm";
+  });
+  gguf.layer_tensors.push_back({"post_attention_norm", "post_attention_layernorm"});
+  gguf.layer_tensors.push_back({"post_ffw_norm", "post_feedforward_layernorm"});
+}
+
+void add_query_key_norms(GgufSpec& gguf, GgufLayout layout) {
+  gguf.layer_tensors.push_back({"attn_q_norm", "self_attn.q_norm", layout});
+  gguf.layer_tensors.push_back({"attn_k_norm", "self_attn.k_norm", layout});
+}
+
 std::vector<int64_t> windows_by_layer(const Json& config, int64_t layers, int64_t window,
                                       const std::function<bool(int64_t)>& windowed) {
   std::vector<std::string> types;

@@ -25,62 +25,169 @@ void scale_llama3(const Json& scaling, std::vector<double>& frequencies) {
   }
 }
 
-/// One factor a pair, the same for short and long texts (GGUF's rope_freqs).
-void scale_by_factors(const Json& scaling, std::vector<double>& frequencies) {
-  const std::vector<Json> factors = scaling.at("long_factor").elements();
-  const std::vector<Json> others = scaling.at("short_factor").elements();
-  const bool fits = factors.size() == frequencies.size() && others.size() == factors.size() &&
-                    scaling.number("attention_factor", 0.0, 1e6) == 1.0;
-  check_data(fits, scaling.file(),
-             "longrope is supported with {} factors and an attention_factor of 1 only",
-             frequencies.size());
-  for (size_t i = 0; i < frequencies.size(); ++i) {
-    const double factor = factors[i].number(1e-6, 1e6);
-    check_data(others[i].number() == factor, scaling.file(),
-               "longrope with other factors for short texts is not supported");
-    frequencies[i] /= factor;
+/// YaRN: long waves are stretched, short ones left, those between blended by their index.
+void scale_yarn(const Json& scaling, double theta, double context,
+                std::vector<double>& frequencies) {
+  const double factor = positive_or(scaling, "factor", 1.0);
+  const double original = positive_or(scaling, "original_max_position_embeddings", context);
+  const auto dim = 2.0 * static_cast<double>(frequencies.size());
+  const auto index_of = [&](double rotations) {
+    return dim * std::log(original / (rotations * 2.0 * std::numbers::pi)) /
+           (2.0 * std::log(theta));
+  };
+  double low = index_of(positive_or(scaling, "beta_fast", 32.0));
+  double high = index_of(positive_or(scaling, "beta_slow", 1.0));
+  if (scaling.boolean_or("truncate", true)) {
+    low = std::floor(low);
+    high = std::ceil(high);
   }
+  low = std::max(low, 0.0);
+  high = std::min(high, dim - 1.0);
+  if (low == high) {
+    high += 0.001;
+  }
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    const double ramp = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+    frequencies[i] = frequencies[i] / factor * ramp + frequencies[i] * (1.0 - ramp);
+  }
+}
+
+/// What YaRN and LongRoPE multiply cosines and sines by.
+double attention_factor(const Json& scaling, const std::string& type, double context) {
+  if (scaling.has("attention_factor")) {
+    return scaling.number("attention_factor", 0.0, 1e6);
+  }
+  if (type == "yarn") {
+    const double factor = positive_or(scaling, "factor", 1.0);
+    const auto scale = [factor](double m) {
+      return factor <= 1.0 ? 1.0 : 0.1 * m * std::log(factor) + 1.0;
+    };
+    const double mscale = scaling.number_or("mscale", 0.0, 0.0, 1e6);
+    const double all = scaling.number_or("mscale_all_dim", 0.0, 0.0, 1e6);
+    return mscale > 0.0 && all > 0.0 ? scale(mscale) / scale(all) : scale(1.0);
+  }
+  if (type == "longrope") {
+    const double original = positive_or(scaling, "original_max_position_embeddings", context);
+    const double factor = positive_or(scaling, "factor", context / original);
+    return factor <= 1.0 ? 1.0 : std::sqrt(1.0 + std::log(factor) / std::log(original));
+  }
+  return 1.0;
+}
+
+/// LongRoPE: one factor per pair; `key` names the short or the long ones.
+void scale_by_factors(const Json& scaling, const char* key, std::vector<double>& frequencies) {
+  const std::vector<Json> factors = scaling.at(key).elements();
+  check_data(factors.size() == frequencies.size(), scaling.file(),
+             "{} has {} factors; {} are needed", key, factors.size(), frequencies.size());
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    frequencies[i] /= factors[i].number(1e-6, 1e6);
+  }
+}
+
+/// The settings of one layer type; the configuration itself where it has only one set.
+std::optional<Json> settings_of(const Json& config, const std::string& layer_type) {
+  const auto parameters = config.find("rope_parameters");
+  if (parameters && !layer_type.empty() && parameters->has(layer_type)) {
+    return parameters->find(layer_type);
+  }
+  const bool local = layer_type == "sliding_attention" && config.has("rope_local_base_freq");
+  return parameters ? parameters : local ? std::nullopt : config.find("rope_scaling");
+}
+
+std::string type_of(const std::optional<Json>& settings) {
+  return settings ? settings->string_or("rope_type", settings->string_or("type", "default"))
+                  : "default";
+}
+
+std::vector<double> plain_frequencies(const Json& config, int64_t dim, double theta) {
+  check_data(dim > 0 && dim % 2 == 0, config.file(),
+             "rotary positions need an even number of columns; a head has {}", dim);
+  std::vector<double> frequencies;
+  for (int64_t i = 0; i < dim; i += 2) {
+    frequencies.push_back(1.0 / std::pow(theta, static_cast<double>(i) / static_cast<double>(dim)));
+  }
+  return frequencies;
+}
+
+double context_of(const Json& config) {
+  return positive_or(config, "max_position_embeddings", 2048.0);
+}
+
+/// Phi-3 keeps the original length beside the settings.
+Json with_original(const Json& config, const Json& settings) {
+  constexpr const char* kKey = "original_max_position_embeddings";
+  return settings.has(kKey) || !config.has(kKey)
+             ? settings
+             : JsonBuilder(settings).set(kKey, config.at(kKey)).build(config.file());
 }
 
 }  // namespace
 
-double rotary_theta(const Json& config) {
-  const auto parameters = config.find("rope_parameters");
-  return positive_or(parameters && parameters->has("rope_theta") ? *parameters : config,
-                     "rope_theta", 10000.0);
+double rotary_theta(const Json& config, const std::string& layer_type) {
+  const auto settings = settings_of(config, layer_type);
+  if (settings && settings->has("rope_theta")) {
+    return positive_or(*settings, "rope_theta", 10000.0);
+  }
+  if (layer_type == "sliding_attention" && config.has("rope_local_base_freq")) {
+    return positive_or(config, "rope_local_base_freq", 10000.0);
+  }
+  return positive_or(config, "rope_theta", 10000.0);
 }
 
-std::vector<double> rotary_frequencies(const Json& config, int64_t head_dim) {
-  check_data(head_dim % 2 == 0, config.file(),
-             "a head width of {} is not even, rotary pairs need it", head_dim);
-  const auto parameters = config.find("rope_parameters");
-  const auto scaling = parameters ? parameters : config.find("rope_scaling");
-  const double theta = rotary_theta(config);
-  std::vector<double> frequencies;
-  for (int64_t i = 0; i < head_dim; i += 2) {
-    frequencies.push_back(1.0 /
-                          std::pow(theta, static_cast<double>(i) / static_cast<double>(head_dim)));
+int64_t rotary_dim(const Json& config, int64_t head_dim, double otherwise) {
+  double fraction = config.number_or("rotary_pct", otherwise, 0.0, 1.0);
+  fraction = config.number_or("partial_rotary_factor", fraction, 0.0, 1.0);
+  if (const auto parameters = config.find("rope_parameters")) {
+    fraction = parameters->number_or("partial_rotary_factor", fraction, 0.0, 1.0);
   }
-  const std::string type =
-      scaling ? scaling->string_or("rope_type", scaling->string_or("type", "default")) : "default";
+  return static_cast<int64_t>(static_cast<double>(head_dim) * fraction);
+}
+
+std::vector<double> rotary_frequencies(const Json& config, int64_t dim,
+                                       const std::string& layer_type) {
+  const double theta = rotary_theta(config, layer_type);
+  std::vector<double> frequencies = plain_frequencies(config, dim, theta);
+  const auto settings = settings_of(config, layer_type);
+  const std::string type = type_of(settings);
   if (type == "linear") {
     for (double& frequency : frequencies) {
-      frequency /= positive_or(*scaling, "factor", 1.0);
+      frequency /= positive_or(*settings, "factor", 1.0);
     }
   } else if (type == "llama3") {
-    scale_llama3(*scaling, frequencies);
-  } else if (type == "longrope") {
-    scale_by_factors(*scaling, frequencies);
+    scale_llama3(*settings, frequencies);
+  } else if (type == "yarn") {
+    scale_yarn(*settings, theta, context_of(config), frequencies);
+  } else if (type == "longrope" || type == "su") {
+    scale_by_factors(*settings, "short_factor", frequencies);
   } else {
-    check_data(type == "default", config.file(),
-               "rope_type '{}' is not supported; heed knows default, linear, llama3 and longrope",
+    // dynamic: the plain frequencies up to max_position_embeddings, where a model's context ends.
+    check_data(type == "default" || type == "dynamic", config.file(),
+               "rope_type '{}' is not supported; heed knows default, linear, dynamic, llama3, yarn "
+               "and longrope",
                type);
   }
   return frequencies;
 }
 
-Rotary rotary_of(const Json& config, int64_t head_dim, int64_t context) {
-  return Rotary(rotary_frequencies(config, head_dim), context);
+Rotary rotary_of(const Json& config, int64_t dim, int64_t context, const RopeOptions& options) {
+  const std::vector<double> frequencies = rotary_frequencies(config, dim, options.layer_type);
+  const auto found = settings_of(config, options.layer_type);
+  const std::string type = type_of(found);
+  if (type != "yarn" && type != "longrope" && type != "su") {
+    return Rotary(frequencies, context, options.interleaved);
+  }
+  const Json settings = with_original(config, *found);
+  const double scale =
+      attention_factor(settings, type == "su" ? "longrope" : type, context_of(config));
+  Rotary rotary(frequencies, context, options.interleaved, scale);
+  if (type != "yarn") {
+    std::vector<double> longer =
+        plain_frequencies(config, dim, rotary_theta(config, options.layer_type));
+    scale_by_factors(settings, "long_factor", longer);
+    rotary.set_long(longer, settings.integer_or("original_max_position_embeddings", context, 1,
+                                                int64_t{1} << 31));
+  }
+  return rotary;
 }
 
 }  // namespace heed

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "base/check.h"
 #include "base/parallel.h"
 #include "heed/attention_layers.h"
@@ -114,6 +116,11 @@ AttentionOptions MultiHeadAttention::attention_options(int64_t queries, int64_t 
   options.softcap = options_.softcap;
   if (options_.alibi && queries > 0) {
     options.bias = alibi_bias(options_.num_heads, queries, keys, keys - queries);
+    if (options_.scale_alibi) {
+      options.bias =
+          mul(options.bias,
+              options_.scale.value_or(1.0 / std::sqrt(static_cast<double>(options_.head_dim))));
+    }
   }
   options.dropout = options_.dropout;
   options.training = pass.training;
@@ -223,8 +230,8 @@ Tensor MultiHeadAttention::operator()(const Tensor& rows, const Pass& pass, int6
   k = normed_heads(o.key_norm, o.norm_per_head, k);
   if (o.rotary.defined()) {
     const Tensor positions = pass.positions();
-    q = o.rotary(q, positions);
-    k = o.rotary(k, positions);
+    q = o.rotary(q, positions, pass.layout);
+    k = o.rotary(k, positions, pass.layout);
   }
   q = observe("hook_q", q);
   k = observe("hook_k", k);

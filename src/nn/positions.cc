@@ -91,10 +91,52 @@ Rotary::Rotary(const std::vector<double>& frequencies, int64_t positions, bool i
   tables_->scale = static_cast<float>(scale);
 }
 
+void Rotary::set_long(const std::vector<double>& frequencies, int64_t from_length) {
+  longer_ = std::make_shared<Tables>();
+  longer_->frequencies.assign(frequencies.begin(), frequencies.end());
+  longer_->limit = tables_->limit;
+  longer_->scale = tables_->scale;
+  short_length_ = from_length;
+}
+
+Tensor Rotary::operator()(const Tensor& x, const Tensor& positions, const Layout& layout) const {
+  if (longer_ == nullptr) {
+    return rotate(x, positions, *tables_);
+  }
+  // Each sequence by its own length, so that its result does not depend on the batch.
+  const int64_t* position = positions.data<int64_t>();
+  std::vector<int64_t> lengths;
+  std::vector<bool> is_long;
+  for (int64_t i = 0; i < layout.batch; ++i) {
+    const int64_t end = layout.start(i + 1);
+    const bool beyond = layout.length_of(i) > 0 && position[end - 1] + 1 > short_length_;
+    if (!is_long.empty() && is_long.back() == beyond) {
+      lengths.back() += layout.length_of(i);
+    } else {
+      lengths.push_back(layout.length_of(i));
+      is_long.push_back(beyond);
+    }
+  }
+  if (is_long.size() == 1) {
+    return rotate(x, positions, is_long.front() ? *longer_ : *tables_);
+  }
+  const std::vector<Tensor> rows = split(x, lengths, 0);
+  const std::vector<Tensor> at = split(positions, lengths, 0);
+  std::vector<Tensor> parts;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    parts.push_back(rotate(contiguous(rows[i]), at[i], is_long[i] ? *longer_ : *tables_));
+  }
+  return concat(parts, 0);
+}
+
 Tensor Rotary::operator()(const Tensor& x, const Tensor& positions) const {
+  return rotate(x, positions, *tables_);
+}
+
+Tensor Rotary::rotate(const Tensor& x, const Tensor& positions, Tables& tables) const {
   const std::vector<int64_t> reached = positions.to_vector<int64_t>();
   const int64_t last = reached.empty() ? 0 : *std::max_element(reached.begin(), reached.end());
-  const auto [cos, sin] = tables_->reaching(last);
+  const auto [cos, sin] = tables.reaching(last);
   const int64_t rotated = 2 * cos.size(1);
   if (rotated == x.size(2)) {
     return rotary(x, positions, cos, sin, interleaved_);

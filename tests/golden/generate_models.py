@@ -18,7 +18,7 @@ BATCH, LENGTH, VOCAB = 2, 8, 37
 def randomize(model):
     """Larger than a fresh model's weights, so that attention is far from uniform."""
     for name, parameter in [*model.named_parameters(), *model.named_buffers()]:
-        if "embed_positions" in name or not parameter.is_floating_point() or "inv_freq" in name:
+        if "embed_positions" in name or "embed_scale" in name or not parameter.is_floating_point() or "inv_freq" in name:
             continue
         is_norm_weight = parameter.dim() == 1 and name.endswith("weight")
         torch.nn.init.normal_(parameter, 1.0 if is_norm_weight else 0.0, 0.1 if parameter.dim() == 1 else 0.25)
@@ -180,6 +180,9 @@ CASES = {
     "mistral_window": (hf.MistralForCausalLM, lambda: mistral(sliding_window=3), causal),
 }
 
+# transformers 5.22 adds Falcon's ALiBi twice in its eager attention, once in the fused one (as Falcon was trained).
+FUSED = {"falcon_alibi"}
+
 # Written as by transformers 4, which keeps theta at the top.
 OLD_ROPE = {"llama_gqa", "llama_tied"}
 
@@ -221,12 +224,13 @@ def write_old_rope(folder):
 
 def write(name, build, config_of, inputs_of):
     config = config_of()
-    config._attn_implementation = "eager"
+    kernel = "sdpa" if name in FUSED else "eager"
+    config._attn_implementation = kernel
     model = build(config).eval()
-    model.set_attn_implementation("eager")
+    model.set_attn_implementation(kernel)
     randomize(model)
     inputs = inputs_of()
-    result = model(**inputs, output_hidden_states=True, output_attentions=True)
+    result = model(**inputs, output_hidden_states=True, output_attentions=kernel == "eager")
 
     folder = HERE / "models" / name
     save_model(model, folder)

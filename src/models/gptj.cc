@@ -1,0 +1,57 @@
+#include "models/decoder.h"
+#include "models/registry.h"
+
+namespace heed {
+
+/// GPT-J: parallel parts behind one LayerNorm, rotation of adjacent pairs in the first rotary_dim
+/// columns, no biases in attention, a bias on the LM head.
+ModelSpec gptj_spec() {
+  ModelSpec spec;
+  spec.model_type = "gptj";
+  spec.kind = ModelKind::decoder;
+  spec.heads = decoder_heads("GPTJ", "transformer.");
+  spec.ties = {.prefix = "transformer.",
+               .embedding = "wte.weight",
+               .lm_head = "lm_head.weight",
+               .tied_by_default = false};
+  spec.make = [](const Json& config, const Scope& scope) {
+    DecoderConfig decoder;
+    decoder.hidden_size = size_of(config, "n_embd");
+    decoder.num_layers = layer_count(config, "n_layer");
+    decoder.num_heads = decoder.num_kv_heads = size_of(config, "n_head");
+    decoder.head_dim = head_dim(config, "n_embd", decoder.hidden_size, "n_head", decoder.num_heads);
+    decoder.context_length = size_or(config, "n_positions", 2048);
+    decoder.vocab_size = size_of(config, "vocab_size");
+    decoder.intermediate_size = size_or(config, "n_inner", 4 * decoder.hidden_size);
+    decoder.norm = {.eps = positive_or(config, "layer_norm_epsilon", 1e-5)};
+    DecoderNames& names = decoder.names;
+    names.base = "transformer";
+    names.embedding = "wte";
+    names.layers = "h";
+    names.final_norm = "ln_f";
+    names.attention_norm = "ln_1";
+    names.attention = "attn";
+    names.output = "out_proj";
+    names.mlp_norm.clear();
+    names.gate.clear();
+    names.up = "fc_in";
+    names.down = "fc_out";
+    decoder.parallel = true;
+    decoder.mlp_bias = decoder.lm_head_bias = true;
+    decoder.tied = config.boolean_or("tie_word_embeddings", false);
+    decoder.activation = activation_of(config, "activation_function", "gelu_new");
+    decoder.residual_dropout = rate_or(config, "resid_pdrop", 0.0);
+    decoder.embedding_dropout = rate_or(config, "embd_pdrop", 0.0);
+    decoder.attention_dropout = rate_or(config, "attn_pdrop", 0.0);
+    decoder.padding = padding_token(config, std::nullopt, decoder.vocab_size);
+    decoder.init = Init::normal(positive_or(config, "initializer_range", 0.02));
+    const int64_t rotated =
+        size_or(config, "rotary_dim", config.mentions("rotary_dim") ? decoder.head_dim : 64);
+    decoder.rotary = {Rotary(rotated, decoder.context_length, 10000.0, true)};
+    decoder.ignored = {"*.attn.bias", "*.attn.masked_bias"};
+    return make_decoder(config, scope, decoder);
+  };
+  return spec;
+}
+
+}  // namespace heed

@@ -65,6 +65,7 @@ new_root() {
   cp -a --reflink=auto "$bare" "$root"
   cp -L /etc/resolv.conf "$root/etc/resolv.conf"
   echo "127.0.0.1 localhost $(uname -n)" >"$root/etc/hosts"
+  echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/90fresh" # a root that is thrown away needs no fsync
   chroot "$root" useradd -m -s /bin/bash minsu
   echo "$root"
 }

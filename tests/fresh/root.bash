@@ -91,7 +91,7 @@ inside() {
   done
   if [ -n "${HEED_FRESH_CCACHE:-}" ]; then # for work on these tests; times mean nothing then
     kept+=(CCACHE_DIR=/ccache "CCACHE_BASEDIR=$3" CCACHE_NOHASHDIR=1 CCACHE_UMASK=000
-      CCACHE_SLOPPINESS=include_file_ctime,include_file_mtime,pch_defines,time_macros)
+      CCACHE_SLOPPINESS=include_file_ctime,include_file_mtime,locale,pch_defines,time_macros)
   fi
   unshare "${spaces[@]}" bash -c '
     set -e

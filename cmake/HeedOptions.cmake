@@ -18,10 +18,21 @@ endif()
 # No errno from maths and no traps: both block vectorisation. Nothing that changes results
 # (no -ffast-math); contraction is off so that scalar code gives the same bits on every target.
 target_compile_options(heed_options INTERFACE -fno-math-errno -fno-trapping-math -ffp-contract=off)
+if(NOT CMAKE_SIZEOF_VOID_P EQUAL 8 OR CMAKE_CXX_BYTE_ORDER STREQUAL "BIG_ENDIAN")
+  message(FATAL_ERROR "heed needs a 64-bit little-endian machine (x86-64 or aarch64): it maps files of "
+    "many gigabytes and reads their numbers where they lie. This compiler is for ${CMAKE_SYSTEM_PROCESSOR}.")
+endif()
 # Highway picks the best target at run time; the baseline is x86-64-v2 (any x86 since 2009), which
 # leaves three targets to compile instead of five.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_options(heed_options INTERFACE -march=x86-64-v2)
+endif()
+# On ARM the kernels are compiled for NEON (with bf16 and dot products where Highway knows them). SVE's
+# vectors have no size at compile time and cannot stand in the arrays that hold a block of sums; the
+# machines that have SVE have NEON units of the same width, 256-bit SVE of Graviton 3 apart (docs/adr).
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
+  target_compile_definitions(heed_options INTERFACE
+    "HWY_DISABLED_TARGETS=(HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128)")
 endif()
 target_compile_definitions(heed_options INTERFACE HWY_DISABLE_PCLMUL_AES)
 

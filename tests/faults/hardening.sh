@@ -16,12 +16,12 @@ case ":$path:" in
   *::* | *:.:* | *:./*) wrong "the run path '$path' has the current folder in it" ;;
 esac
 # A library of the same name in the current folder must not be loaded.
-if command -v cc >/dev/null; then
+if command -v c++ >/dev/null; then
   folder=$(mktemp -d)
   trap 'rm -rf "$folder"' EXIT
   printf '#include <unistd.h>\n__attribute__((constructor)) static void f(void) { _exit(99); }\n' >"$folder/f.c"
   for library in $(readelf -dW "$heed" | sed -nE 's/.*NEEDED.*\[(lib(png|fmt|z|jpeg).*)\]/\1/p'); do
-    cc -shared -fPIC "$folder/f.c" -o "$folder/$library" || exit 1
+    c++ -x c -shared -fPIC "$folder/f.c" -o "$folder/$library" || exit 1
   done
   (cd "$folder" && "$heed" --version >/dev/null) || wrong "a library of the current folder was loaded"
 fi

@@ -35,3 +35,24 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
     "HWY_DISABLED_TARGETS=(HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128)")
 endif()
 target_compile_definitions(heed_options INTERFACE HWY_DISABLE_PCLMUL_AES)
+
+# heed_harden(TARGET): what an attacker may not change in a program that others run.
+# - All symbols are bound at start and their table is read-only then (full RELRO).
+# - The run path is that of the installed file from the beginning. CMake's own run path of the build
+#   folder ends with an empty element, by which the loader searches the current folder for libraries.
+function(heed_harden target)
+  target_link_options(${target} PRIVATE -Wl,-z,relro,-z,now,-z,noexecstack)
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON
+    INSTALL_RPATH_USE_LINK_PATH ON)
+endfunction()
+
+# Stack protector, checked library calls and control-flow protection: for packages, where the whole
+# library is built once. Off while developing, so that objects of earlier builds are used again.
+option(HEED_HARDENED "Compile with stack protector, _FORTIFY_SOURCE=2 and control-flow protection" OFF)
+if(HEED_HARDENED)
+  target_compile_options(heed_options INTERFACE -fstack-protector-strong -U_FORTIFY_SOURCE
+    -D_FORTIFY_SOURCE=2)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    target_compile_options(heed_options INTERFACE -fcf-protection=full)
+  endif()
+endif()

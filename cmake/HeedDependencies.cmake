@@ -43,6 +43,7 @@ heed_package(JPEG JPEG::JPEG libjpeg)
 heed_package(ZLIB ZLIB::ZLIB zlib)
 heed_package(tomlplusplus tomlplusplus::tomlplusplus)
 heed_headers(libxxhash)
+find_package(Boost 1.74 REQUIRED) # headers of src/serve/http_*.cc; nothing to link
 find_package(CLI11 REQUIRED) # the program only
 
 if(HEED_MPI)

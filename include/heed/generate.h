@@ -5,7 +5,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heed/models.h"
@@ -32,6 +34,9 @@ struct Sampling {
 struct SampledToken {
   int64_t id = 0;
   double log_probability = 0.0;
+  /// The likeliest tokens with their log-probabilities, best first, where the request asks for
+  /// them.
+  std::vector<std::pair<int64_t, double>> top = {};
 };
 
 /// Chooses from logits [vocabulary]. Deterministic: `step` picks the random number. `history` is
@@ -61,6 +66,13 @@ struct Request {
   std::vector<int64_t> never;  ///< ids that are not chosen
   int64_t forced_eos_token_id =
       -1;  ///< what the last of max_tokens is, whatever the model says; -1: free
+  int64_t top_log_probabilities = 0;  ///< how many alternatives every new token comes with
+  /// Called before every choice with the logits [vocabulary] and the tokens so far, the prompt's
+  /// included; may change the logits (biases, penalties, grammars). Calls for different sequences
+  /// may run at the same time.
+  std::function<void(std::span<float> logits, const std::vector<int64_t>& tokens)> adjust_logits;
+  /// Asked before every chunk of a prompt is read (may be empty): true ends the sequence.
+  std::function<bool()> cancelled;
   /// Called with every new token; returning false ends the sequence (a stop string, a reader that
   /// went away).
   std::function<bool(const SampledToken&)> on_token;
@@ -84,8 +96,14 @@ class HEED_API Scheduler {
   /// Takes a request; `on_finish` is called once, from step().
   void add(Request request, std::function<void(FinishReason)> on_finish = nullptr);
   /// One token for every active sequence, after waiting ones have joined; false where there is
-  /// nothing left to do.
+  /// nothing left to do. Of a long prompt one chunk is read per step, so that the others go on.
   bool step();
+  /// Keeps up to `bytes` of the keys and values of finished sequences: a prompt that begins like
+  /// one of them, or like an active one's, does not read that beginning again. 0 (the default)
+  /// keeps none. What is generated does not change. Decoders without a sliding window only.
+  void share_prefixes(int64_t bytes);
+  /// Tokens of prompts that were taken from another sequence so far.
+  int64_t shared_tokens() const { return shared_tokens_; }
   void run() {
     while (step()) {
     }
@@ -93,7 +111,12 @@ class HEED_API Scheduler {
 
  private:
   struct Sequence;
+  struct Prefixes;
   void join();
+  void start(Sequence& sequence);
+  void read_prompts();
+  void take_prefix(Sequence& sequence);
+  void leave(Sequence& sequence);
   std::optional<SampledToken> choose(const Sequence& sequence, const Tensor& logits,
                                      int64_t row) const;
   void emit(Sequence& sequence, const std::optional<SampledToken>& choice);
@@ -101,7 +124,10 @@ class HEED_API Scheduler {
   const Model& model_;
   int64_t max_batch_;
   std::deque<std::unique_ptr<Sequence>> waiting_;
+  std::deque<std::unique_ptr<Sequence>> starting_;  // their prompts are being read
   std::vector<std::unique_ptr<Sequence>> active_;
+  std::unique_ptr<Prefixes> prefixes_;
+  int64_t shared_tokens_ = 0;
 };
 
 /// Turns a sequence's tokens into text as they come: whole characters only, and nothing that may be

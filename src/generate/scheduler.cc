@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <numeric>
 
 #include "base/check.h"
 #include "base/parallel.h"
+#include "generate/prefixes.h"
 #include "generate/session.h"
 #include "heed/generate.h"
+#include "kernels/softmax.h"
 
 namespace heed {
 
@@ -11,6 +14,7 @@ struct Scheduler::Sequence {
   Request request;
   std::function<void(FinishReason)> on_finish;
   SequenceCache cache;
+  EncoderOutput memory;         // the encoder's result, while the prompt is read
   std::vector<int64_t> tokens;  // fed and chosen, the start token included
   int64_t generated = 0;
   bool finished = false;
@@ -38,6 +42,23 @@ void Scheduler::add(Request request, std::function<void(FinishReason)> on_finish
   waiting_.push_back(std::move(sequence));
 }
 
+/// The likeliest tokens before any filter, best first.
+static std::vector<std::pair<int64_t, double>> likeliest(const float* logits, int64_t vocabulary,
+                                                         int64_t most) {
+  std::vector<int64_t> ids(static_cast<size_t>(vocabulary));
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto end = ids.begin() + std::min(most, vocabulary);
+  std::partial_sort(ids.begin(), end, ids.end(), [&](int64_t a, int64_t b) {
+    return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
+  });
+  const double normaliser = kernels::log_sum_exp(logits, vocabulary);
+  std::vector<std::pair<int64_t, double>> top;
+  for (auto id = ids.begin(); id != end; ++id) {
+    top.emplace_back(*id, logits[*id] - normaliser);
+  }
+  return top;
+}
+
 /// The next token from a row of logits; none where no more are wanted.
 std::optional<SampledToken> Scheduler::choose(const Sequence& sequence, const Tensor& logits,
                                               int64_t row) const {
@@ -46,17 +67,25 @@ std::optional<SampledToken> Scheduler::choose(const Sequence& sequence, const Te
     return std::nullopt;
   }
   const int64_t vocabulary = logits.size(1);
-  const float* values = logits.data<float>() + row * vocabulary;
+  const float* raw = logits.data<float>() + row * vocabulary;
+  const float* values = raw;
   const bool forced =
       request.forced_eos_token_id >= 0 && sequence.generated + 1 == request.max_tokens;
   std::vector<float> changed;
-  if (forced || !request.never.empty()) {
+  if (forced || !request.never.empty() || request.adjust_logits) {
     changed.assign(values, values + vocabulary);
+    if (request.adjust_logits) {
+      request.adjust_logits(changed, sequence.tokens);
+    }
     restrict_choice(changed.data(), vocabulary, request, forced);
     values = changed.data();
   }
-  return sample_token(values, vocabulary, request.sampling, request.stream,
-                      static_cast<uint64_t>(sequence.generated), sequence.tokens);
+  SampledToken choice = sample_token(values, vocabulary, request.sampling, request.stream,
+                                     static_cast<uint64_t>(sequence.generated), sequence.tokens);
+  if (request.top_log_probabilities > 0) {
+    choice.top = likeliest(raw, vocabulary, request.top_log_probabilities);
+  }
+  return choice;
 }
 
 /// Hands a chosen token out.
@@ -82,25 +111,106 @@ void Scheduler::emit(Sequence& sequence, const std::optional<SampledToken>& choi
   }
 }
 
-void Scheduler::join() {
-  while (!waiting_.empty() && static_cast<int64_t>(active_.size()) < max_batch_) {
-    std::unique_ptr<Sequence> sequence = std::move(waiting_.front());
-    waiting_.pop_front();
-    sequence->tokens = start_tokens(model_, sequence->request);
-    const int64_t capacity =
-        static_cast<int64_t>(sequence->tokens.size()) + sequence->request.max_tokens;
-    const Tensor logits = start_sequence(model_, sequence->request, capacity, sequence->cache);
-    emit(*sequence, choose(*sequence, logits, 0));
-    if (!sequence->finished) {
-      active_.push_back(std::move(sequence));
+void Scheduler::share_prefixes(int64_t bytes) {
+  prefixes_ = bytes > 0 ? std::make_unique<Prefixes>(bytes) : nullptr;
+}
+
+/// Begins with the keys and values of another sequence where one begins with the same tokens.
+void Scheduler::take_prefix(Sequence& sequence) {
+  if (!prefixes_ || !can_share(sequence.cache)) {
+    return;
+  }
+  const SequenceCache* best = nullptr;
+  int64_t most = 0;
+  const auto look = [&](const std::vector<int64_t>& tokens, const SequenceCache& cache) {
+    // The last token of the prompt is always read: its logits are wanted.
+    const auto limit = std::min(cache.length, static_cast<int64_t>(sequence.tokens.size()) - 1);
+    const int64_t common = common_prefix(tokens, sequence.tokens, limit);
+    if (common > most) {
+      most = common;
+      best = &cache;
     }
+  };
+  for (const auto& other : active_) {
+    look(other->tokens, other->cache);
+  }
+  prefixes_->for_each(look);
+  if (most >= kLeastPrefix) {
+    copy_prefix(*best, most, sequence.cache);
+    shared_tokens_ += most;
+  }
+}
+
+/// Prepares a sequence whose prompt is to be read.
+void Scheduler::start(Sequence& sequence) {
+  sequence.tokens = start_tokens(model_, sequence.request);
+  const auto count = static_cast<int64_t>(sequence.tokens.size());
+  check(model_.context_length() == 0 || count <= model_.context_length(), "generate",
+        "the prompt has {} tokens; the model's context is {}", count, model_.context_length());
+  sequence.cache = model_.new_cache(count + sequence.request.max_tokens);
+  sequence.memory = encode_request(model_, sequence.request);
+}
+
+/// A sequence that has ended gives its slot up; what it has read may serve others.
+void Scheduler::leave(Sequence& sequence) {
+  if (prefixes_ && can_share(sequence.cache)) {
+    // Without the room for tokens that were never generated.
+    SequenceCache tight = model_.new_cache(sequence.cache.length);
+    copy_prefix(sequence.cache, sequence.cache.length, tight);
+    prefixes_->keep(std::move(sequence.tokens), std::move(tight));
+  }
+}
+
+void Scheduler::join() {
+  while (!waiting_.empty() &&
+         static_cast<int64_t>(active_.size() + starting_.size()) < max_batch_) {
+    starting_.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+}
+
+/// Reads prompts in the order of their arrival: short ones whole, of a long one a chunk, so that
+/// active sequences wait for one chunk at most.
+void Scheduler::read_prompts() {
+  int64_t budget = kPrefillChunk;
+  while (!starting_.empty() && budget > 0) {
+    Sequence& sequence = *starting_.front();
+    if (sequence.request.cancelled && sequence.request.cancelled()) {
+      sequence.finish(FinishReason::stopped);
+      starting_.pop_front();
+      continue;
+    }
+    if (sequence.tokens.empty()) {
+      start(sequence);
+      take_prefix(sequence);
+    }
+    const auto count = static_cast<int64_t>(sequence.tokens.size());
+    const int64_t begin = sequence.cache.length;
+    const int64_t end = std::min(count, begin + kPrefillChunk);
+    const Tensor rows =
+        read_tokens(model_, sequence.tokens, begin, end, sequence.memory, sequence.cache);
+    budget -= end - begin;
+    if (end < count) {
+      continue;
+    }
+    sequence.memory = {};
+    const NoGrad no_grad;
+    const Tensor logits = model_.logits(slice(rows, 0, rows.size(0) - 1, rows.size(0)));
+    emit(sequence, choose(sequence, logits, 0));
+    if (sequence.finished) {
+      leave(sequence);
+    } else {
+      active_.push_back(std::move(starting_.front()));
+    }
+    starting_.pop_front();
   }
 }
 
 bool Scheduler::step() {
   join();
+  read_prompts();
   if (active_.empty()) {
-    return false;
+    return !starting_.empty() || !waiting_.empty();
   }
   std::vector<int64_t> tokens;
   std::vector<SequenceCache*> caches;
@@ -117,8 +227,13 @@ bool Scheduler::step() {
   for (size_t i = 0; i < active_.size(); ++i) {
     emit(*active_[i], choices[i]);
   }
+  for (const auto& sequence : active_) {
+    if (sequence->finished) {
+      leave(*sequence);
+    }
+  }
   std::erase_if(active_, [](const auto& sequence) { return sequence->finished; });
-  return !active_.empty() || !waiting_.empty();
+  return !active_.empty() || !starting_.empty() || !waiting_.empty();
 }
 
 }  // namespace heed

@@ -8,8 +8,6 @@
 
 namespace heed {
 namespace {
-constexpr int64_t kPrefillChunk = 512;  // tokens of a prompt at a time: bounds the memory of a pass
-
 constexpr int64_t kMaxToken = int64_t{1} << 32;
 
 bool has_encoder(const Model& model) {
@@ -78,6 +76,25 @@ std::vector<int64_t> start_tokens(const Model& model, const Request& request) {
   return tokens;
 }
 
+EncoderOutput encode_request(const Model& model, const Request& request) {
+  const NoGrad no_grad;
+  return has_encoder(model) ? model.encode(request.encoder) : EncoderOutput();
+}
+
+Tensor read_tokens(const Model& model, const std::vector<int64_t>& tokens, int64_t begin,
+                   int64_t end, const EncoderOutput& memory, SequenceCache& cache) {
+  const NoGrad no_grad;
+  const std::vector<int64_t> chunk(tokens.begin() + begin, tokens.begin() + end);
+  Pass pass;
+  pass.layout = Layout::ragged({end - begin});
+  pass.caches = {&cache};
+  if (memory.rows.defined()) {
+    pass.encoder_hidden_states = &memory.rows;
+    pass.encoder_layout = &memory.layout;
+  }
+  return model.decode(Tensor::from(chunk, {end - begin}), pass);
+}
+
 Tensor start_sequence(const Model& model, const Request& request, int64_t capacity,
                       SequenceCache& cache) {
   const NoGrad no_grad;
@@ -86,22 +103,10 @@ Tensor start_sequence(const Model& model, const Request& request, int64_t capaci
   check(model.context_length() == 0 || count <= model.context_length(), "generate",
         "the prompt has {} tokens; the model's context is {}", count, model.context_length());
   cache = model.new_cache(capacity);
-  EncoderOutput memory;
-  if (has_encoder(model)) {
-    memory = model.encode(request.encoder);
-  }
+  const EncoderOutput memory = encode_request(model, request);
   Tensor rows;
   for (int64_t begin = 0; begin < count; begin += kPrefillChunk) {
-    const int64_t length = std::min(kPrefillChunk, count - begin);
-    const std::vector<int64_t> chunk(tokens.begin() + begin, tokens.begin() + begin + length);
-    Pass pass;
-    pass.layout = Layout::ragged({length});
-    pass.caches = {&cache};
-    if (memory.rows.defined()) {
-      pass.encoder_hidden_states = &memory.rows;
-      pass.encoder_layout = &memory.layout;
-    }
-    rows = model.decode(Tensor::from(chunk, {length}), pass);
+    rows = read_tokens(model, tokens, begin, std::min(count, begin + kPrefillChunk), memory, cache);
   }
   return model.logits(slice(rows, 0, rows.size(0) - 1, rows.size(0)));
 }

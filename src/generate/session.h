@@ -6,6 +6,17 @@
 
 namespace heed {
 
+/// Tokens of a prompt that are read at a time: bounds the memory of a pass.
+inline constexpr int64_t kPrefillChunk = 512;
+
+/// Reads tokens [begin, end) of `tokens`, at most a chunk, into the cache, which holds those before
+/// them. `memory` (may be undefined) is the encoder's result. Gives the hidden rows.
+Tensor read_tokens(const Model& model, const std::vector<int64_t>& tokens, int64_t begin,
+                   int64_t end, const EncoderOutput& memory, SequenceCache& cache);
+
+/// The encoder's result for a request; undefined rows where the model has no encoder.
+EncoderOutput encode_request(const Model& model, const Request& request);
+
 /// Runs the encoder where the model has one and the tokens to start from, in chunks, through a
 /// fresh cache with room for `capacity` positions. Gives the logits [1, vocabulary] after the last
 /// one.

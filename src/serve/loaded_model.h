@@ -1,0 +1,63 @@
+#pragma once
+
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heed/generate.h"
+#include "heed/models.h"
+#include "heed/text.h"
+#include "serve/chat_bridge.h"
+
+namespace heed::serve {
+
+/// What a model can be asked for.
+struct Abilities {
+  bool generate = false;        ///< continues text
+  bool translate = false;       ///< text to text
+  bool embed = false;           ///< a vector for a text
+  bool classify = false;        ///< labels for a text
+  bool fill_mask = false;       ///< words for a mask
+  bool classify_image = false;  ///< labels for an image
+  bool caption = false;         ///< a text for an image
+
+  /// Hugging Face's names of the tasks.
+  std::vector<std::string> tasks() const;
+};
+
+/// A model in memory with everything its requests need. Shared: it lives as long as a request uses
+/// it, whatever happens to its name meanwhile.
+struct LoadedModel {
+  std::string name;
+  std::filesystem::path path;
+  std::unique_ptr<Model> model;
+  Tokenizer tokenizer;  ///< empty for a model that only reads images
+  GenerationTokens ids;
+  Abilities abilities;
+  std::vector<std::string> labels;   ///< of a classifier
+  bool multi_label = false;          ///< its labels do not exclude each other
+  bool first_token_pooling = false;  ///< embeddings are the first token's; else the mean of all
+  std::optional<ChatTemplate> chat_template;
+  /// False where a position's key depends on the length of its sequence (LongRoPE, dynamic NTK):
+  /// what was computed for one text does not serve a longer one then.
+  bool prefixes_last = true;
+  std::time_t loaded_at = 0;
+
+  int64_t context_length() const { return model->context_length(); }
+};
+using LoadedModelPtr = std::shared_ptr<const LoadedModel>;
+
+/// Opens a model folder, run folder, .gguf or .bin; `tokenizer` (may be empty) overrides the one
+/// that lies with it. Throws Error, before anything is read where the weights exceed the memory
+/// that this process may use.
+LoadedModelPtr open_served_model(const std::string& name, const std::filesystem::path& path,
+                                 const std::filesystem::path& tokenizer);
+
+/// The name that a path is served under: the folder's or file's own, without an extension; for a
+/// run folder's model/ the run's.
+std::string served_name(const std::filesystem::path& path);
+
+}  // namespace heed::serve

@@ -1,0 +1,290 @@
+#include "serve/model_registry.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace heed::serve {
+namespace fs = std::filesystem;
+namespace {
+
+/// A name that is safe in a URL, a log line and a file listing.
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name.size() <= 200 && name.front() != '.' &&
+         std::none_of(name.begin(), name.end(), [](unsigned char c) {
+           return c < 0x20 || c == 0x7f || c == '/' || c == '\\' || c == '"';
+         });
+}
+
+bool looks_like_model(const fs::path& path) {
+  std::error_code ignored;
+  return path.extension() == ".gguf" || fs::exists(path / "config.json", ignored) ||
+         fs::exists(path / "model" / "config.json", ignored);
+}
+
+}  // namespace
+
+ModelRegistry::ModelRegistry(Options options) : options_(std::move(options)) {
+  for (const Source& source : options_.models) {
+    if (!is_plain_name(source.name)) {
+      fail(ErrorKind::usage, "serve", "'{}' cannot be a model's name; give one as NAME=PATH",
+           source.name);
+    }
+    Slot slot;
+    slot.source = source;
+    slot.entry.name = source.name;
+    if (!slots_.emplace(source.name, std::move(slot)).second) {
+      fail(ErrorKind::usage, "serve", "two models are called {}; name one of them as NAME=PATH",
+           source.name);
+    }
+  }
+  scan_folder();
+  for (const auto& [other, name] : options_.aliases) {
+    if (!slots_.contains(name)) {
+      fail(ErrorKind::usage, "--alias", "{}={}: there is no model {}", other, name, name);
+    }
+  }
+  thread_ = std::thread([this] {
+    pthread_setname_np(pthread_self(), "heed-load");
+    run();
+  });
+}
+
+ModelRegistry::~ModelRegistry() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  for (auto& [name, slot] : slots_) {
+    for (auto& done : slot.waiting) {
+      done({nullptr, "the server is stopping", false});
+    }
+  }
+}
+
+void ModelRegistry::scan_folder() {
+  if (options_.folder.empty()) {
+    return;
+  }
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(options_.folder, error)) {
+    const std::string name = served_name(entry.path());
+    if (!is_plain_name(name) || !looks_like_model(entry.path()) || slots_.contains(name)) {
+      continue;
+    }
+    Slot slot;
+    slot.source = {name, entry.path()};
+    slot.from_folder = true;
+    slot.entry.name = name;
+    slots_.emplace(name, std::move(slot));
+  }
+  if (error) {
+    fail(ErrorKind::data, options_.folder.native(), "cannot be read: {}", error.message());
+  }
+}
+
+void ModelRegistry::load_all() {
+  for (const Source& source : options_.models) {
+    LoadedModelPtr model = open_served_model(source.name, source.path, source.tokenizer);
+    const std::lock_guard lock(mutex_);
+    Slot& slot = slots_.at(source.name);
+    slot.model = std::move(model);
+    slot.used = std::chrono::steady_clock::now();
+    slot.entry = {source.name,
+                  true,
+                  slot.model->loaded_at,
+                  slot.model->abilities.tasks(),
+                  slot.model->model->model_type(),
+                  slot.model->context_length(),
+                  slot.model->model->parameter_count()};
+  }
+  const std::lock_guard lock(mutex_);
+  ready_ = true;
+}
+
+bool ModelRegistry::ready() const {
+  const std::lock_guard lock(mutex_);
+  return ready_;
+}
+
+ModelRegistry::Slot* ModelRegistry::find(const std::string& name) {
+  if (const auto found = slots_.find(name); found != slots_.end()) {
+    return &found->second;
+  }
+  for (const auto& [other, target] : options_.aliases) {
+    if (other == name || (other == "*" && is_plain_name(name))) {
+      return &slots_.at(target);
+    }
+  }
+  return nullptr;
+}
+
+void ModelRegistry::get(const std::string& name, std::function<void(const Result&)> done) {
+  Result result;
+  {
+    const std::lock_guard lock(mutex_);
+    Slot* slot = find(name);
+    if (slot == nullptr) {
+      result.missing = true;
+    } else if (slot->model) {
+      slot->used = std::chrono::steady_clock::now();
+      result.model = slot->model;
+    } else {
+      slot->waiting.push_back(std::move(done));
+      if (slot->waiting.size() == 1) {
+        to_load_.emplace_back(slot->source.name, false);
+        changed_.notify_all();
+      }
+      return;
+    }
+  }
+  done(result);
+}
+
+std::string ModelRegistry::only_name(const std::function<bool(const Abilities&)>& suits) const {
+  const std::lock_guard lock(mutex_);
+  if (slots_.size() == 1) {
+    return slots_.begin()->first;
+  }
+  std::string name;
+  for (const auto& [key, slot] : slots_) {
+    if (slot.model && suits(slot.model->abilities)) {
+      if (!name.empty()) {
+        return {};
+      }
+      name = key;
+    }
+  }
+  return name;
+}
+
+std::vector<ModelRegistry::Entry> ModelRegistry::entries() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Entry> all;
+  for (const auto& [name, slot] : slots_) {
+    all.push_back(slot.entry);
+    all.back().loaded = slot.model != nullptr;
+  }
+  return all;
+}
+
+int64_t ModelRegistry::loaded_count() const {
+  const std::lock_guard lock(mutex_);
+  return std::count_if(slots_.begin(), slots_.end(),
+                       [](const auto& item) { return item.second.model != nullptr; });
+}
+
+void ModelRegistry::reload() {
+  {
+    const std::lock_guard lock(mutex_);
+    reload_ = true;
+  }
+  changed_.notify_all();
+}
+
+void ModelRegistry::load(const std::string& name, bool replace) {
+  Source source;
+  {
+    const std::lock_guard lock(mutex_);
+    const Slot& slot = slots_.at(name);
+    if (slot.model && !replace) {
+      return;
+    }
+    source = slot.source;
+  }
+  Result result;
+  try {
+    result.model = open_served_model(source.name, source.path, source.tokenizer);
+  } catch (const std::exception& error) {
+    result.error = error.what();
+  }
+  std::deque<std::function<void(const Result&)>> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    Slot& slot = slots_.at(name);
+    if (result.model) {
+      slot.model = result.model;
+      slot.used = std::chrono::steady_clock::now();
+      slot.entry = {name,
+                    true,
+                    result.model->loaded_at,
+                    result.model->abilities.tasks(),
+                    result.model->model->model_type(),
+                    result.model->context_length(),
+                    result.model->model->parameter_count()};
+    }
+    waiting.swap(slot.waiting);
+  }
+  say(result.model ? fmt::format("loaded {}", name)
+                   : fmt::format("cannot load {}: {}", name, result.error));
+  for (const auto& done : waiting) {
+    done(result);
+  }
+}
+
+void ModelRegistry::unload_idle() {
+  std::vector<LoadedModelPtr> dropped;  // freed outside the lock
+  const auto now = std::chrono::steady_clock::now();
+  const std::lock_guard lock(mutex_);
+  for (auto& [name, slot] : slots_) {
+    if (!slot.model) {
+      continue;
+    }
+    if (slot.model.use_count() > 1) {
+      slot.used = now;  // a request has it
+    } else if (now - slot.used >= options_.idle) {
+      dropped.push_back(std::move(slot.model));
+      slot.model = nullptr;
+      say(fmt::format("unloaded {} after idleness", name));
+    }
+  }
+}
+
+void ModelRegistry::run() {
+  constexpr std::chrono::milliseconds kLook{1000};
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (reload_) {
+      reload_ = false;
+      try {
+        scan_folder();
+      } catch (const Error& error) {
+        say(error.what());
+      }
+      for (const auto& [name, slot] : slots_) {
+        if (slot.model) {
+          to_load_.emplace_back(name, true);
+        }
+      }
+    }
+    if (!to_load_.empty()) {
+      const auto [name, replace] = to_load_.front();
+      to_load_.pop_front();
+      lock.unlock();
+      load(name, replace);
+      lock.lock();
+      continue;
+    }
+    if (options_.idle.count() == 0) {
+      changed_.wait(lock);
+    } else if (changed_.wait_for(lock, std::min(kLook, options_.idle / 2 + kLook / 100)) ==
+               std::cv_status::timeout) {
+      lock.unlock();
+      unload_idle();
+      lock.lock();
+    }
+  }
+}
+
+void ModelRegistry::say(const std::string& text) const {
+  if (options_.log) {
+    options_.log(text);
+  }
+}
+
+}  // namespace heed::serve

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "serve/loaded_model.h"
+
+namespace heed::serve {
+
+/// The models that can be asked for, by name. Loads on a thread of its own, so that neither I/O nor
+/// generation waits; gives memory back after idleness.
+class ModelRegistry {
+ public:
+  struct Source {
+    std::string name;
+    std::filesystem::path path;
+    std::filesystem::path tokenizer = {};
+  };
+  struct Options {
+    std::vector<Source> models;         ///< loaded by load_all()
+    std::filesystem::path folder = {};  ///< its entries are loaded on first use
+    std::vector<std::pair<std::string, std::string>> aliases = {};  ///< other name, name; "*": any
+    std::chrono::milliseconds idle{0};            ///< unload after so long without use; 0: never
+    std::function<void(const std::string&)> log;  ///< told what is loaded and unloaded
+  };
+  /// What /v1/models shows of a model.
+  struct Entry {
+    std::string name;
+    bool loaded = false;
+    std::time_t created = 0;
+    std::vector<std::string> tasks;  ///< known once it has been loaded
+    std::string model_type;
+    int64_t context = 0, parameters = 0;
+  };
+  /// A model, or why it could not be had; `missing` where there is no such name.
+  struct Result {
+    LoadedModelPtr model;
+    std::string error;
+    bool missing = false;
+  };
+
+  explicit ModelRegistry(Options options);
+  ~ModelRegistry();
+  ModelRegistry(const ModelRegistry&) = delete;
+  ModelRegistry& operator=(const ModelRegistry&) = delete;
+
+  /// Loads the models given at the start, in order; throws what the first bad one throws.
+  void load_all();
+  bool ready() const;
+  /// Calls `done` with the model: at once where it is loaded, else from the loader's thread.
+  void get(const std::string& name, std::function<void(const Result&)> done);
+  /// The name that a request without one means: the only one that `suits`. Empty where there is
+  /// none or more than one.
+  std::string only_name(const std::function<bool(const Abilities&)>& suits) const;
+  std::vector<Entry> entries() const;
+  /// Reads the folder again and replaces every loaded model by a fresh copy from its files. A model
+  /// that cannot be read any more stays as it is. Requests that run keep the model they have.
+  void reload();
+  int64_t loaded_count() const;
+
+ private:
+  struct Slot {
+    Source source;
+    bool from_folder = false;
+    LoadedModelPtr model;
+    Entry entry;
+    std::chrono::steady_clock::time_point used;
+    std::deque<std::function<void(const Result&)>> waiting;
+  };
+  void run();
+  void load(const std::string& name, bool replace);
+  void unload_idle();
+  void scan_folder();
+  Slot* find(const std::string& name);
+  void say(const std::string& text) const;
+
+  Options options_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, Slot> slots_;
+  std::deque<std::pair<std::string, bool>> to_load_;
+  bool ready_ = false, stopping_ = false, reload_ = false;
+  std::thread thread_;
+};
+
+}  // namespace heed::serve

@@ -1,0 +1,286 @@
+#include "serve/service.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include "base/check.h"
+
+namespace heed::serve {
+namespace {
+
+constexpr JsonLimits kBodyLimits{.depth = 32, .values = 1'000'000, .token = uint64_t{16} << 20};
+
+bool is_json(const HttpRequest& request) {
+  const std::string* type = request.find("Content-Type");
+  if (type == nullptr) {
+    return false;
+  }
+  std::string_view media = std::string_view(*type).substr(0, type->find(';'));
+  while (media.ends_with(' ')) {
+    media.remove_suffix(1);
+  }
+  return equal_ignoring_case(media, "application/json");
+}
+
+}  // namespace
+
+void answer_errors(const CallPtr& call, const std::function<void()>& body) {
+  const auto answer = [&](HttpResponse response, const std::string& message) {
+    call->exchange->annotate_error(message);
+    call->exchange->respond(std::move(response));
+  };
+  try {
+    body();
+  } catch (const BadRequest& bad) {
+    answer(error_response(bad.status(), bad.what(), bad.param(), bad.code()), bad.what());
+  } catch (const Error& error) {
+    const int status = error.kind() == ErrorKind::runtime ? 500 : 400;
+    answer(error_response(status, error.what()), error.what());
+  } catch (const std::bad_alloc&) {
+    answer(error_response(503, "out of memory; try a smaller request"), "out of memory");
+  } catch (const std::exception& error) {
+    answer(error_response(500, error.what()), error.what());
+  }
+}
+
+Service::Service(Options options, ModelRegistry::Options models)
+    : options_(std::move(options)), models_(std::move(models)), engine_(options_.engine, metrics_) {
+  for (int i = 0; i < options_.threads; ++i) {
+    threads_.emplace_back([this] {
+      pthread_setname_np(pthread_self(), "heed-prepare");
+      run_worker();
+    });
+  }
+}
+
+Service::~Service() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) {
+    thread.join();
+  }
+}
+
+void Service::run_worker() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return stopping_ || !work_.empty(); });
+    if (work_.empty()) {
+      return;  // stopping, and everything has been answered
+    }
+    const std::function<void()> work = std::move(work_.front());
+    work_.pop_front();
+    lock.unlock();
+    work();
+    lock.lock();
+  }
+}
+
+void Service::post(std::function<void()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) {
+      return;
+    }
+    work_.push_back(std::move(work));
+  }
+  changed_.notify_one();
+}
+
+/// Refuses requests that may not go on; true where it may.
+bool Service::admit(const ExchangePtr& exchange, const Route& route) {
+  const HttpRequest& request = exchange->request();
+  const auto refuse = [&](int status, const std::string& message, const char* code = "") {
+    exchange->annotate_error(message);
+    exchange->respond(error_response(status, message, {}, code));
+    return false;
+  };
+  if (route.access == Route::Access::key && !options_.access.key_accepted(request)) {
+    return refuse(401, "the API key is missing or wrong; send it as Authorization: Bearer KEY",
+                  "invalid_api_key");
+  }
+  if (request.method == "POST" && !route.any_body && !is_json(request)) {
+    return refuse(415, "the body must be JSON, sent with Content-Type: application/json");
+  }
+  if (route.where == Route::Where::io) {
+    return true;
+  }
+  if (!models_.ready()) {
+    return refuse(503, "the models are being loaded; try again soon", "loading");
+  }
+  if (metrics_.in_flight >= options_.queue) {
+    metrics_.rejected += 1;
+    return refuse(429, fmt::format("{} requests are waiting already; try again", options_.queue),
+                  "queue_full");
+  }
+  return true;
+}
+
+void Service::answer_options(const ExchangePtr& exchange, const std::vector<const Route*>& found) {
+  HttpResponse response;
+  response.status = 204;
+  response.content_type.clear();
+  std::string methods = "OPTIONS";
+  for (const Route* route : found) {
+    methods += ", " + route->method;
+  }
+  response.fields.emplace_back("Allow", methods);
+  if (const std::string origin = options_.access.cross_origin(exchange->request());
+      !origin.empty()) {
+    response.fields.emplace_back("Access-Control-Allow-Origin", origin);
+    response.fields.emplace_back("Access-Control-Allow-Methods", methods);
+    response.fields.emplace_back("Access-Control-Allow-Headers", "Authorization, Content-Type");
+    response.fields.emplace_back("Vary", "Origin");
+  }
+  exchange->respond(std::move(response));
+}
+
+void Service::handle(const ExchangePtr& exchange) {
+  const HttpRequest& request = exchange->request();
+  const std::vector<const Route*> found = routes_at(request.path);
+  exchange->annotate(
+      [&](Exchange::Note& note) { note.route = found.empty() ? "other" : found.front()->path; });
+  const auto refuse = [&](int status, const std::string& message) {
+    exchange->annotate_error(message);
+    exchange->respond(error_response(status, message));
+  };
+  if (!options_.access.host_allowed(request)) {
+    return refuse(403,
+                  "this server does not answer for the Host of the request; start it with "
+                  "--allow-host NAME to allow it");
+  }
+  if (!options_.access.origin_allowed(request)) {
+    return refuse(403,
+                  "pages of this Origin may not use the server; start it with "
+                  "--allow-origin ORIGIN to allow it");
+  }
+  if (found.empty()) {
+    return refuse(404, fmt::format("there is no {}; /openapi.json lists what there is",
+                                   request.path.size() <= 200 ? request.path : "such path"));
+  }
+  if (request.method == "OPTIONS") {
+    return answer_options(exchange, found);
+  }
+  const std::string method = request.method == "HEAD" ? "GET" : request.method;
+  const Route* route = nullptr;
+  for (const Route* each : found) {
+    route = each->method == method ? each : route;
+  }
+  if (route == nullptr) {
+    HttpResponse response = error_response(
+        405, fmt::format("{} takes {}, not {}", request.path, found.front()->method, method));
+    response.fields.emplace_back("Allow", found.front()->method);
+    exchange->respond(std::move(response));
+    return;
+  }
+  if (!admit(exchange, *route)) {
+    return;
+  }
+  const auto call = std::make_shared<Call>(
+      Call{*this, *route, exchange, std::nullopt, nullptr, {}, request.remote, nullptr});
+  if (route->where == Route::Where::io) {
+    answer_errors(call, [&] { route->handler(call); });
+    return;
+  }
+  metrics_.in_flight += 1;
+  call->in_flight = std::shared_ptr<void>(nullptr, [this](void*) { metrics_.in_flight -= 1; });
+  post([this, call] { answer_errors(call, [&] { prepare(call); }); });
+}
+
+/// Parses and validates the body, and finds the model.
+void Service::prepare(const CallPtr& call) {
+  const Route& route = call->route;
+  if (route.method == "POST") {
+    try {
+      call->body = Json::parse(call->exchange->request().body, "body", kBodyLimits);
+    } catch (const Error& error) {
+      throw BadRequest(error.what());
+    }
+    if (!call->body->is_object()) {
+      throw BadRequest("the body must be a JSON object");
+    }
+    validate_object(route.fields, *call->body);
+  }
+  if (call->has("user")) {
+    call->client += "|" + call->body->string("user");
+  }
+  if (route.suits == nullptr) {
+    dispatch(call);
+    return;
+  }
+  call->model_name = call->has("model") ? call->body->string("model") : "";
+  const bool named = !call->model_name.empty();
+  if (!named) {
+    call->model_name = models_.only_name(route.suits);
+    if (call->model_name.empty()) {
+      throw BadRequest("'model' is missing; /v1/models lists the models", "model",
+                       "missing_required_parameter");
+    }
+  }
+  models_.get(call->model_name, [this, call](const ModelRegistry::Result& result) {
+    if (result.model) {
+      call->model = result.model;
+      post([this, call] { dispatch(call); });
+    } else if (result.missing) {
+      call->exchange->respond(
+          error_response(404, "there is no model of this name; /v1/models lists the models",
+                         "model", "model_not_found"));
+    } else {
+      call->fail(500, "the model cannot be loaded: " + result.error, "model");
+    }
+  });
+}
+
+void Service::dispatch(const CallPtr& call) {
+  answer_errors(call, [&] {
+    if (call->model) {
+      call->exchange->annotate([&](Exchange::Note& note) { note.model = call->model->name; });
+      if (!call->route.suits(call->model->abilities)) {
+        throw BadRequest(
+            fmt::format("{} needs {}; {} is one for {}", call->route.path, call->route.needs,
+                        call->model->name, fmt::join(call->model->abilities.tasks(), ", ")),
+            "model");
+      }
+    }
+    call->route.handler(call);
+  });
+}
+
+std::string Service::metrics_text() const {
+  std::string out;
+  metrics_.write_requests(out);
+  metrics_.request_seconds.write(out, "heed_request_seconds", "Time from request to last byte");
+  metrics_.time_to_first_token.write(out, "heed_time_to_first_token_seconds",
+                                     "Time from a slot to the first token");
+  metrics_.time_per_token.write(out, "heed_time_per_token_seconds", "Time between two tokens");
+  metrics_.batch_sequences.write(out, "heed_batch_sequences", "Sequences of a decoding step");
+  metrics_.batch_texts.write(out, "heed_batch_texts", "Texts of an encoder's batch");
+  write_counter(out, "heed_prompt_tokens_total", "Tokens read", metrics_.prompt_tokens);
+  write_counter(out, "heed_cached_prompt_tokens_total", "Tokens taken from a shared prefix",
+                metrics_.cached_prompt_tokens);
+  write_counter(out, "heed_generated_tokens_total", "Tokens generated", metrics_.generated_tokens);
+  write_counter(out, "heed_rejected_total", "Requests refused because the queue was full",
+                metrics_.rejected);
+  write_gauge(out, "heed_tasks_waiting", "Tasks that wait for a slot", metrics_.waiting);
+  write_gauge(out, "heed_sequences_active", "Sequences that decode", metrics_.active);
+  write_gauge(out, "heed_requests_in_flight", "Requests under way", metrics_.in_flight);
+  write_gauge(out, "heed_models_loaded", "Models in memory", models_.loaded_count());
+  if (http_ != nullptr) {
+    write_gauge(out, "heed_connections_open", "Open connections", http_->open_connections);
+    write_counter(out, "heed_connections_total", "Connections accepted", http_->accepted);
+    write_counter(out, "heed_connections_evicted_total", "Idle connections closed to make room",
+                  http_->evicted);
+    write_counter(out, "heed_accept_failures_total", "Connections that could not be accepted",
+                  http_->accept_failures);
+    write_counter(out, "heed_protocol_errors_total", "Requests that were no valid HTTP",
+                  http_->protocol_errors);
+    write_counter(out, "heed_requests_cancelled_total", "Requests whose client went away",
+                  http_->cancelled);
+  }
+  return out;
+}
+
+}  // namespace heed::serve

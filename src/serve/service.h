@@ -1,0 +1,73 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "serve/engine.h"
+#include "serve/http_server.h"
+#include "serve/metrics.h"
+#include "serve/model_registry.h"
+#include "serve/routes.h"
+#include "serve/security.h"
+
+namespace heed::serve {
+
+/// What stands between the HTTP layer and the engine: access rules, routing, validation, and a few
+/// threads that parse and tokenise, so that neither I/O nor generation waits for it.
+class Service {
+ public:
+  struct Options {
+    AccessRules access;
+    int64_t queue = 256;  ///< requests that may be under way; beyond: 429
+    int threads = 2;      ///< that parse and tokenise
+    Engine::Options engine;
+  };
+  Service(Options options, ModelRegistry::Options models);
+  ~Service();
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  /// Takes a request from the HTTP layer, on its thread.
+  void handle(const ExchangePtr& exchange);
+  void set_http_counters(const HttpCounters* counters) { http_ = counters; }
+  void set_bound_address(const std::string& address) { options_.access.bound_address = address; }
+  void set_draining() { draining_ = true; }
+
+  ModelRegistry& models() { return models_; }
+  Engine& engine() { return engine_; }
+  Metrics& metrics() { return metrics_; }
+  bool ready() const { return models_.ready() && !draining_; }
+  std::string metrics_text() const;
+
+ private:
+  void run_worker();
+  bool admit(const ExchangePtr& exchange, const Route& route);
+  void prepare(const CallPtr& call);
+  void dispatch(const CallPtr& call);
+  void post(std::function<void()> work);
+  void answer_options(const ExchangePtr& exchange, const std::vector<const Route*>& routes);
+
+  Options options_;
+  Metrics metrics_;
+  const HttpCounters* http_ = nullptr;
+  std::atomic<bool> draining_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> work_;
+  bool stopping_ = false;
+  // Their threads call post(): they end before what it uses.
+  ModelRegistry models_;
+  Engine engine_;
+  std::vector<std::thread> threads_;
+};
+
+/// Runs `body` and answers the call's client with whatever it throws.
+void answer_errors(const CallPtr& call, const std::function<void()>& body);
+
+}  // namespace heed::serve

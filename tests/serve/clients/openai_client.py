@@ -1,0 +1,56 @@
+"""What the official client does with heed's server; the base URL is the only argument."""
+import sys
+
+import openai
+
+client = openai.OpenAI(base_url=sys.argv[1], api_key="none", max_retries=0)
+
+models = [model.id for model in client.models.list()]
+assert models == ["lm"], models
+assert client.models.retrieve("lm").id == "lm"
+
+whole = client.completions.create(model="lm", prompt="the fox", max_tokens=8, seed=1, logprobs=2)
+assert whole.usage.completion_tokens == 8
+assert len(whole.choices[0].logprobs.token_logprobs) == 8
+pieces = client.completions.create(model="lm", prompt="the fox", max_tokens=8, seed=1, stream=True)
+assert "".join(piece.choices[0].text for piece in pieces) == whole.choices[0].text
+
+messages = [{"role": "user", "content": "the quick brown fox"}]
+answer = client.chat.completions.create(
+    model="lm", messages=messages, max_tokens=12, seed=2, n=2, logprobs=True, top_logprobs=3
+)
+assert len(answer.choices) == 2
+assert answer.choices[0].message.role == "assistant"
+assert len(answer.choices[0].logprobs.content) == 12
+assert len(answer.choices[0].logprobs.content[0].top_logprobs) == 3
+assert answer.usage.prompt_tokens > 0
+
+text, usage = "", None
+for chunk in client.chat.completions.create(
+    model="lm", messages=messages, max_tokens=12, seed=2, stream=True, stream_options={"include_usage": True}
+):
+    if chunk.choices:
+        text += chunk.choices[0].delta.content or ""
+    else:
+        usage = chunk.usage
+assert text == answer.choices[0].message.content, (text, answer.choices[0].message.content)
+assert usage.completion_tokens == 12
+
+response = client.responses.create(model="lm", input="the quick brown fox", max_output_tokens=10)
+assert response.usage.output_tokens == 10
+assert isinstance(response.output_text, str)
+with client.responses.stream(model="lm", input="the quick", max_output_tokens=6) as stream:
+    kinds = [event.type for event in stream]
+assert kinds[0] == "response.created" and "response.output_text.delta" in kinds, kinds
+
+for wrong, error in [
+    ({"model": "nothing", "messages": messages}, openai.NotFoundError),
+    ({"model": "lm", "messages": messages, "temperature": 9}, openai.BadRequestError),
+    ({"model": "lm", "messages": []}, openai.BadRequestError),
+]:
+    try:
+        client.chat.completions.create(**wrong)
+        raise AssertionError(f"{wrong} was accepted")
+    except error as problem:
+        assert problem.body["message"], problem
+print("openai", openai.__version__, "works unchanged")

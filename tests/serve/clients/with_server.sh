@@ -1,0 +1,31 @@
+# Sourced by tests: heed, source_folder, skip, and start_server, which serves a small language model
+# with a chat template as "lm", and sets port.
+heed=$1
+source_folder=$2
+work=$(mktemp -d)
+server=
+cleanup() {
+  [ -z "$server" ] || kill "$server" 2>/dev/null || true
+  rm -rf "$work"
+}
+trap cleanup EXIT
+skip() { echo "skipped: $*"; exit 77; }
+
+start_server() {
+  yes "user: the quick brown fox jumps over the lazy dog . assistant: one two three four five ." | head -200 >"$work/text"
+  "$heed" train --task lm --data "$work/text" --out "$work/run" --tokenizer char --layers 1 --heads 2 \
+    --width 32 --ff 64 --context 512 --batch 2 --steps 3 --quiet >"$work/train.log" 2>&1 ||
+    { cat "$work/train.log" >&2; exit 1; }
+  printf '%s' "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }} . {% endfor %}{% if add_generation_prompt %}assistant: {% endif %}" \
+    >"$work/run/model/chat_template.jinja"
+  "$heed" serve lm="$work/run" --port 0 >"$work/out" 2>"$work/err" &
+  server=$!
+  for _ in $(seq 600); do
+    port=$(sed -nE 's/^listening on http:\/\/127\.0\.0\.1:([0-9]+)$/\1/p' "$work/err")
+    [ -z "$port" ] || return 0
+    kill -0 "$server" 2>/dev/null || break
+    sleep 0.05
+  done
+  cat "$work/err" >&2
+  exit 1
+}

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# The server as a process: readiness, signals, limits, refusals (FAULTS 63, 86, 88).
+set -euo pipefail
+heed=$1
+source_folder=$2
+work=$(mktemp -d)
+server=
+cleanup() {
+  [ -z "$server" ] || kill -9 "$server" 2>/dev/null || true
+  rm -rf "$work"
+}
+trap cleanup EXIT
+fail() { echo "serve: $*" >&2; [ ! -f "$work/err" ] || cat "$work/err" >&2; exit 1; }
+
+yes "the quick brown fox jumps over the lazy dog . one two three four five ." | head -200 >"$work/text"
+"$heed" train --task lm --data "$work/text" --out "$work/run" --tokenizer char --layers 1 --heads 2 \
+  --width 32 --ff 64 --context 512 --batch 2 --steps 3 --quiet >"$work/train.log" 2>&1 ||
+  { cat "$work/train.log" >&2; fail "training failed"; }
+
+# start OPTION…: sets server and port when it is ready.
+start() {
+  : >"$work/err"
+  "$heed" serve lm="$work/run" --port 0 "$@" >"$work/out" 2>"$work/err" &
+  server=$!
+  for _ in $(seq 600); do
+    port=$(sed -nE 's/^listening on http:\/\/127\.0\.0\.1:([0-9]+)$/\1/p' "$work/err")
+    [ -z "$port" ] || return 0
+    kill -0 "$server" 2>/dev/null || fail "the server ended before it was ready"
+    sleep 0.05
+  done
+  fail "the server was not ready in time"
+}
+# ask METHOD PATH [BODY]: the whole answer.
+ask() {
+  exec 7<>"/dev/tcp/127.0.0.1/$port"
+  printf '%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %s\r\n\r\n%s' \
+    "$1" "$2" "${#3}" "$3" >&7
+  cat <&7
+  exec 7>&-
+}
+# stop SIGNAL: the exit code.
+stop() {
+  kill "-$1" "$server"
+  local code=0
+  wait "$server" || code=$?
+  server=
+  echo "$code"
+}
+
+start
+ask GET /health "" | grep -q '200 OK' || fail "/health does not answer 200"
+ask POST /v1/completions '{"prompt":"the fox","max_tokens":5}' | grep -q '"text_completion"' || fail "no completion"
+[ "$(stop TERM)" = 0 ] || fail "SIGTERM without requests: exit code is not 0"
+
+# 63: SIGTERM under load drains.
+start
+for i in $(seq 8); do
+  ask POST /v1/completions '{"prompt":"the fox","max_tokens":400,"stream":true}' >"$work/answer.$i" &
+done
+sleep 0.3
+code=$(stop TERM)
+wait
+[ "$code" = 0 ] || fail "SIGTERM under load: exit code $code"
+for i in $(seq 8); do
+  if [ -s "$work/answer.$i" ]; then
+    grep -q '\[DONE\]' "$work/answer.$i" || fail "an answer was cut by SIGTERM: $(tail -c 200 "$work/answer.$i")"
+  fi
+done
+
+# SIGHUP reloads; the server goes on. The access log says what happened.
+start --access-log "$work/access.jsonl"
+kill -HUP "$server"
+ask POST /v1/completions '{"prompt":"the fox","max_tokens":5}' | grep -q '200 OK' || fail "no answer after SIGHUP"
+[ "$(stop INT)" = 0 ] || fail "SIGINT: exit code is not 0"
+grep -q '"path":"/v1/completions","status":200' "$work/access.jsonl" || fail "access log: $(cat "$work/access.jsonl")"
+grep -q 'loaded lm' "$work/err" || fail "SIGHUP did not load the model again"
+
+# refuse CODE TEXT OPTION…
+refuse() {
+  local wanted=$1 text=$2 code=0
+  shift 2
+  "$heed" serve "$@" >"$work/out" 2>"$work/err" || code=$?
+  [ "$code" = "$wanted" ] || fail "heed serve $*: exit code $code, not $wanted"
+  grep -q -- "$text" "$work/err" || fail "heed serve $*: no '$text' in the message"
+}
+refuse 2 "--api-key" "$work/run" --host 0.0.0.0
+refuse 2 "--models-dir" --port 0
+refuse 2 "port" "$work/run" --port 70000
+refuse 2 "threads" "$work/run" --threads 1000000  # 88
+refuse 2 "threads" "$work/run" --threads -1
+refuse 3 "nothing" "$work/nothing" --port 0
+refuse 2 "host" "$work/run" --host example.com
+
+# 86: weights beyond the memory limit are refused before anything is read.
+mkdir "$work/large"
+cp "$work/run/model/config.json" "$work/large/"
+truncate -s 64G "$work/large/model.safetensors"
+refuse 3 "memory" "$work/large" --port 0
+echo "serve: operation is as described"

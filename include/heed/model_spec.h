@@ -26,15 +26,15 @@ struct ModelHead {
 /// Weights that a checkpoint may store once, twice or under another name. Names are given without
 /// `prefix`, which a base model's file may leave out.
 struct TiedWeights {
-  std::string prefix;               ///< "model."
-  std::string embedding;            ///< "embed_tokens.weight"; empty: nothing is tied
-  std::string lm_head;              ///< "lm_head.weight", tied where tie_word_embeddings says so
-  std::vector<std::string> copies;  ///< further names of the embedding
-  bool tied_by_default = true;      ///< tie_word_embeddings where config.json does not mention it
+  std::string prefix = {};     ///< "model."
+  std::string embedding = {};  ///< "embed_tokens.weight"; empty: nothing is tied
+  std::string lm_head = {};    ///< "lm_head.weight", tied where tie_word_embeddings says so
+  std::vector<std::string> copies = {};  ///< further names of the embedding
+  bool tied_by_default = true;  ///< tie_word_embeddings where config.json does not mention it
   /// Whether a file may hold an embedding for each side although config.json shares them (Marian).
   bool sides_may_differ = false;
   /// Flags of config.json that are set where a file unties the head against config.json.
-  std::vector<std::string> set_when_untied;
+  std::vector<std::string> set_when_untied = {};
 };
 
 /// How a tensor lies in a GGUF file compared with the checkpoint.

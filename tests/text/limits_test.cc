@@ -67,17 +67,18 @@ INSTANTIATE_TEST_SUITE_P(Shared, Runs,
                                          "bytefallback-2k.model"));
 
 json unigram_document(json normalizer) {
-  return {
-      {"version", "1.0"},
-      {"added_tokens", json::array()},
-      {"normalizer", std::move(normalizer)},
-      {"pre_tokenizer", nullptr},
-      {"post_processor", nullptr},
-      {"decoder", nullptr},
-      {"model",
-       {{"type", "Unigram"},
-        {"unk_id", 0},
-        {"vocab", {{"<unk>", 0.0}, {"a", -1.0}, {"aa", -1.5}, {"b", -2.0}, {"\u2581", -3.0}}}}}};
+  return {{"version", "1.0"},
+          {"added_tokens", json::array()},
+          {"normalizer", std::move(normalizer)},
+          {"pre_tokenizer", nullptr},
+          {"post_processor", nullptr},
+          {"decoder", nullptr},
+          {"model",
+           {{"type", "Unigram"},
+            {"unk_id", 0},
+            {"vocab", json::array({json::array({"<unk>", 0.0}), json::array({"a", -1.0}),
+                                   json::array({"aa", -1.5}), json::array({"b", -2.0}),
+                                   json::array({"\u2581", -3.0})})}}}};
 }
 
 TEST(Limits, NormalizersCannotMultiplyTextWithoutBound) {

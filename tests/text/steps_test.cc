@@ -180,7 +180,9 @@ TEST(Decoder, All) {
       "a b");
   EXPECT_EQ(decoded(R"({"type":"BPEDecoder","suffix":"</w>"})", {"a</w>", "b</w>"}), "a b");
   EXPECT_EQ(decoded(R"({"type":"ByteFallback"})", {"a", "<0xEA>", "<0xB0>", "<0x80>", "<0xFF>"}),
-            "a가\uFFFD");
+            "a\uFFFD\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(decoded(R"({"type":"ByteFallback"})", {"<0xEA>", "<0xB0>", "<0x80>", "b", "<0xFF>"}),
+            "가b\uFFFD");
   EXPECT_EQ(decoded(R"({"type":"Strip","content":" ","start":1,"stop":0})", {"  a"}), " a");
   EXPECT_EQ(decoded(R"({"type":"Replace","pattern":{"String":"▁"},"content":" "})", {"▁a"}), " a");
 }

@@ -41,14 +41,11 @@ const char* name_of(Element type) {
 }
 
 int64_t bytes_of(Element type, int64_t count) {
-  switch (type) {
-    case Element::q8_0:
-      return count / 32 * 34;
-    case Element::q4_0:
-      return count / 32 * 18;
-    default:
-      return count * heed::kernels::element_size(type);
+  if (heed::kernels::is_quantized(type)) {
+    const heed::kernels::BlockSize block = heed::kernels::block_size(type);
+    return count / block.weights * block.bytes;
   }
+  return count * heed::kernels::element_size(type);
 }
 
 /// All weight matrices of the model, one after the other, [out, in] each.
@@ -104,12 +101,8 @@ class Weights {
           heed::kernels::convert(reinterpret_cast<heed::BFloat16*>(line), values.data(), e.in);
           break;
         case Element::q8_0:
-          heed::kernels::quantize(values.data(), reinterpret_cast<heed::kernels::BlockQ8*>(line),
-                                  e.in);
-          break;
         case Element::q4_0:
-          heed::kernels::quantize(values.data(), reinterpret_cast<heed::kernels::BlockQ4*>(line),
-                                  e.in);
+          heed::kernels::quantize(type_, values.data(), line, e.in);
           break;
         default:
           std::memcpy(line, values.data(), values.size() * sizeof(float));

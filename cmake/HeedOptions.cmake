@@ -18,9 +18,41 @@ endif()
 # No errno from maths and no traps: both block vectorisation. Nothing that changes results
 # (no -ffast-math); contraction is off so that scalar code gives the same bits on every target.
 target_compile_options(heed_options INTERFACE -fno-math-errno -fno-trapping-math -ffp-contract=off)
+if(NOT CMAKE_SIZEOF_VOID_P EQUAL 8 OR CMAKE_CXX_BYTE_ORDER STREQUAL "BIG_ENDIAN")
+  message(FATAL_ERROR "heed needs a 64-bit little-endian machine (x86-64 or aarch64): it maps files of "
+    "many gigabytes and reads their numbers where they lie. This compiler is for ${CMAKE_SYSTEM_PROCESSOR}.")
+endif()
 # Highway picks the best target at run time; the baseline is x86-64-v2 (any x86 since 2009), which
 # leaves three targets to compile instead of five.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_options(heed_options INTERFACE -march=x86-64-v2)
 endif()
+# On ARM the kernels are compiled for NEON (with bf16 and dot products where Highway knows them). SVE's
+# vectors have no size at compile time and cannot stand in the arrays that hold a block of sums; the
+# machines that have SVE have NEON units of the same width, 256-bit SVE of Graviton 3 apart (docs/adr).
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
+  target_compile_definitions(heed_options INTERFACE
+    "HWY_DISABLED_TARGETS=(HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128)")
+endif()
 target_compile_definitions(heed_options INTERFACE HWY_DISABLE_PCLMUL_AES)
+
+# heed_harden(TARGET): what an attacker may not change in a program that others run.
+# - All symbols are bound at start and their table is read-only then (full RELRO).
+# - The run path is that of the installed file from the beginning. CMake's own run path of the build
+#   folder ends with an empty element, by which the loader searches the current folder for libraries.
+function(heed_harden target)
+  target_link_options(${target} PRIVATE -Wl,-z,relro,-z,now,-z,noexecstack)
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON
+    INSTALL_RPATH_USE_LINK_PATH ON)
+endfunction()
+
+# Stack protector, checked library calls and control-flow protection: for packages, where the whole
+# library is built once. Off while developing, so that objects of earlier builds are used again.
+option(HEED_HARDENED "Compile with stack protector, _FORTIFY_SOURCE=2 and control-flow protection" OFF)
+if(HEED_HARDENED)
+  target_compile_options(heed_options INTERFACE -fstack-protector-strong -U_FORTIFY_SOURCE
+    -D_FORTIFY_SOURCE=2)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    target_compile_options(heed_options INTERFACE -fcf-protection=full)
+  endif()
+endif()

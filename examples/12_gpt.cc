@@ -69,9 +69,7 @@ int main(int argc, char** argv) {
   const std::vector<int32_t> ids = tokenizer.encode_ids(prompt, false);
   Request request{.prompt = {ids.begin(), ids.end()}, .max_tokens = 100};
   TextStream stream(tokenizer, {});
-  request.on_token = [&](const SampledToken& choice) {
-    return !!(std::cout << stream.push(choice.id));
-  };
+  request.on_token = [&](const SampledToken& t) { return !!(std::cout << stream.push(t.id)); };
   std::cout << prompt;
   const NoGrad no_grad;
   Scheduler scheduler(*model);

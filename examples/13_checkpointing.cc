@@ -6,7 +6,6 @@
 #include "heed/models.h"
 #include "heed/picture.h"
 #include "heed/precision.h"
-
 using namespace heed;
 
 namespace {

@@ -1,5 +1,4 @@
-// Lesson 14. Hugging Face folders: lesson14 [FOLDER]. Without one, a tiny BERT is made and read
-// back.
+// Lesson 14. Hugging Face folders: lesson14 [FOLDER]. Without one, reads a tiny BERT that it makes.
 #include <cmath>
 #include <cstdio>
 #include <filesystem>

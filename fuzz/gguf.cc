@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "fuzz/target-inl.h"
+#include "heed/ops.h"
 
 /// Any bytes as a .gguf file; every value is asked for in every type, every tensor is read.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -30,6 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         for (int64_t i = 0; i < tensor.bytes(); ++i) {
           bytes += first[i];
         }
+        dequantize(tensor);
       }
       check_files_intact();
       if (bytes == ~uint64_t{0}) {

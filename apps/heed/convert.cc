@@ -20,24 +20,21 @@ struct Options {
   std::string destination;
   std::string type;
   std::string tokenizer;
+  std::string importance;
 };
 
 bool is_gguf(const fs::path& path) { return path.extension() == ".gguf"; }
 
-/// The matrices' own type, where no other is asked for: the quantised one where there is one (rows
-/// that do not fit its blocks are of another type), else that of the first.
-DType type_of(const Model& model, bool quantized_allowed) {
-  std::optional<DType> first;
+/// The type of a folder's matrices, where no other is asked for: that of the first; f32 for
+/// quantised ones.
+DType type_of(const Model& model) {
   for (const Parameter& parameter : model.parameters()) {
-    const DType type = parameter.tensor.dtype();
-    if (parameter.tensor.rank() == 2 && is_quantized(type)) {
-      return quantized_allowed ? type : DType::f32;
-    }
-    if (parameter.tensor.rank() == 2 && !first) {
-      first = type;
+    if (parameter.tensor.rank() == 2) {
+      const DType type = parameter.tensor.dtype();
+      return is_quantized(type) ? DType::f32 : type;
     }
   }
-  return first.value_or(DType::f32);
+  return DType::f32;
 }
 
 /// Files beside the weights that are no part of the model but of its use.
@@ -82,9 +79,15 @@ fs::path tokenizer_source(const Options& options) {
   return !has_tokenizer(source) ? fs::path() : is_gguf(source) ? source : model_folder(source);
 }
 
-void write_gguf(const Options& options, const Model& model, DType type) {
+/// Returns the name of the type that most weights are written in.
+std::string write_gguf(const Options& options, const Model& model) {
+  gguf::StoredTypes types =
+      options.type.empty() ? gguf::StoredTypes() : gguf::StoredTypes::named(options.type);
+  if (!options.importance.empty()) {
+    types.set_importance(gguf::read_importance(options.importance));
+  }
   GgufWriter writer;
-  gguf::add_model(writer, model, type);
+  gguf::add_model(writer, model, types);
   const fs::path vocabulary = tokenizer_source(options);
   if (is_gguf(vocabulary)) {
     const GgufFile file(vocabulary);
@@ -97,6 +100,7 @@ void write_gguf(const Options& options, const Model& model, DType type) {
     text::add_vocabulary(writer, Tokenizer::load(vocabulary), model.vocab_size());
   }
   writer.write(options.destination);
+  return types.name(model);
 }
 
 void write_folder(const Options& options, const Model& model, DType type) {
@@ -113,27 +117,26 @@ void write_folder(const Options& options, const Model& model, DType type) {
 int run(const Options& options, const Common& common) {
   const auto model = load_model(options.source);
   const bool to_gguf = is_gguf(options.destination);
-  const DType type =
-      options.type.empty() ? type_of(*model, to_gguf) : dtype_from_name(options.type);
-  if (!to_gguf && is_quantized(type)) {
-    fail(ErrorKind::usage, "--dtype",
-         "{} goes into a .gguf file only; a folder holds f32, f16 or bf16", options.type);
-  }
+  std::string type = options.type;
   if (to_gguf) {
-    write_gguf(options, *model, type);
+    type = write_gguf(options, *model);
   } else {
-    write_folder(options, *model, type);
+    if (type != "" && type != "f32" && type != "f16" && type != "bf16") {
+      fail(ErrorKind::usage, "--dtype",
+           "{} goes into a .gguf file only; a folder holds f32, f16 or bf16", type);
+    }
+    const DType folder_type = type.empty() ? type_of(*model) : dtype_from_name(type);
+    type = name_of(folder_type);
+    write_folder(options, *model, folder_type);
   }
   check_files_intact();
   if (common.json) {
     std::printf("{\"parameters\":%lld,\"dtype\":\"%s\"}\n",
-                static_cast<long long>(model->parameter_count()),
-                std::string(name_of(type)).c_str());
+                static_cast<long long>(model->parameter_count()), type.c_str());
   } else if (!common.quiet) {
     std::fprintf(stderr, "%s: %s, %lld parameters in %s%s\n", options.destination.c_str(),
                  model->model_type().c_str(), static_cast<long long>(model->parameter_count()),
-                 std::string(name_of(type)).c_str(),
-                 tokenizer_source(options).empty() ? ", no tokenizer" : "");
+                 type.c_str(), tokenizer_source(options).empty() ? ", no tokenizer" : "");
   }
   return 0;
 }
@@ -141,7 +144,7 @@ int run(const Options& options, const Common& common) {
 const Registration registration{
     {"convert",
      "Convert between a model folder and GGUF",
-     {"heed convert gpt2/ gpt2.gguf --dtype q8_0", "heed convert stories.gguf stories/"},
+     {"heed convert gpt2/ gpt2.gguf --dtype q4_k_m", "heed convert stories.gguf stories/"},
      [](OptionTable& table, const Common& common) -> std::function<int()> {
        auto options = std::make_shared<Options>();
        table.add("SRC", &options->source, "Model folder, run folder, .gguf or llama2.c .bin")
@@ -150,8 +153,12 @@ const Registration registration{
            .required();
        table
            .add("--dtype", &options->type,
-                "Type of the matrices (default: as they are); q8_0 and q4_0 are for GGUF only")
-           .choices({"f32", "f16", "bf16", "q8_0", "q4_0"});
+                "Type of the matrices (default: as they are); quantised types are for GGUF only")
+           .choices(gguf::StoredTypes::names());
+       table
+           .add("--imatrix", &options->importance,
+                "Importance matrix (llama.cpp's GGUF) that weighs the errors of quantising")
+           .file();
        table
            .add("--tokenizer", &options->tokenizer,
                 "Tokenizer file or folder (default: the source's own)")

@@ -16,15 +16,48 @@
 
 namespace heed {
 
-/// Element types. q8_0 and q4_0 are GGUF's blocks of 32 weights (34 and 18 bytes) along the last
-/// axis.
-enum class DType : uint8_t { f32, f64, f16, bf16, i32, i64, u8, boolean, q8_0, q4_0 };
+/// Element types. Those from q8_0 on are GGUF's block types: blocks of 32 or 256 weights along the
+/// last axis (docs/formats/gguf.md).
+enum class DType : uint8_t {
+  f32,
+  f64,
+  f16,
+  bf16,
+  i32,
+  i64,
+  u8,
+  boolean,
+  q8_0,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
+  iq4_nl,
+  iq4_xs,
+  mxfp4,
+  iq2_xxs,
+  iq2_xs,
+  iq2_s,
+  iq3_xxs,
+  iq3_s,
+  iq1_s,
+  iq1_m,
+  tq1_0,
+  tq2_0,
+};
 
 HEED_API std::string_view name_of(DType type);
 HEED_API DType dtype_from_name(std::string_view name);
 HEED_API bool is_floating(DType type);  ///< f32, f64, f16, bf16
 HEED_API bool is_quantized(DType type);
-/// Bytes of `count` elements; for block types `count` must be a multiple of 32.
+/// Elements per block: 32 or 256 for quantised types, 1 for all others.
+HEED_API int64_t block_of(DType type);
+/// Bytes of `count` elements, which must be a multiple of the type's block.
 HEED_API int64_t bytes_of(DType type, int64_t count);
 
 template <class T>

@@ -43,6 +43,9 @@ struct GgufValue {
 
 /// A GGUF file, mapped. Everything in it is checked when it is opened. Getters throw kind data with
 /// the file and the key where a value is absent, of another type or out of range.
+///
+/// A model in several files (`name-00001-of-00003.gguf`) is opened by any of them: metadata come
+/// from the first, tensors from all.
 class GgufFile {
  public:
   explicit GgufFile(const std::filesystem::path& path);
@@ -68,6 +71,9 @@ class GgufFile {
   const TensorMap& tensors() const { return tensors_; }
 
  private:
+  struct OneFile {};
+  GgufFile(const std::filesystem::path& path, OneFile);
+  void add_shards();
   const GgufValue& scalar(std::string_view key) const;
   const GgufValue& array(std::string_view key) const;
   [[noreturn]] void wanted(std::string_view key, std::string_view found,

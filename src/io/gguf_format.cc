@@ -11,20 +11,22 @@ struct TensorType {
   DType type;
 };
 constexpr TensorType kTensorTypes[] = {
-    {0, DType::f32},  {1, DType::f16},  {2, DType::q4_0}, {8, DType::q8_0},
-    {26, DType::i32}, {27, DType::i64}, {28, DType::f64}, {30, DType::bf16},
+    {0, DType::f32},      {1, DType::f16},     {2, DType::q4_0},     {3, DType::q4_1},
+    {6, DType::q5_0},     {7, DType::q5_1},    {8, DType::q8_0},     {10, DType::q2_k},
+    {11, DType::q3_k},    {12, DType::q4_k},   {13, DType::q5_k},    {14, DType::q6_k},
+    {16, DType::iq2_xxs}, {17, DType::iq2_xs}, {18, DType::iq3_xxs}, {19, DType::iq1_s},
+    {20, DType::iq4_nl},  {21, DType::iq3_s},  {22, DType::iq2_s},   {23, DType::iq4_xs},
+    {26, DType::i32},     {27, DType::i64},    {28, DType::f64},     {29, DType::iq1_m},
+    {30, DType::bf16},    {34, DType::tq1_0},  {35, DType::tq2_0},   {39, DType::mxfp4},
 };
 
 struct ForeignType {
   uint32_t number;
   std::string_view name;
 };
-/// ggml's types that heed has no kernels for, so that an error can name them.
+/// ggml's types that heed does not read, so that an error can name them.
 constexpr ForeignType kForeignTypes[] = {
-    {3, "Q4_1"},     {6, "Q5_0"},   {7, "Q5_1"},    {9, "Q8_1"},   {10, "Q2_K"},    {11, "Q3_K"},
-    {12, "Q4_K"},    {13, "Q5_K"},  {14, "Q6_K"},   {15, "Q8_K"},  {16, "IQ2_XXS"}, {17, "IQ2_XS"},
-    {18, "IQ3_XXS"}, {19, "IQ1_S"}, {20, "IQ4_NL"}, {21, "IQ3_S"}, {22, "IQ2_S"},   {23, "IQ4_XS"},
-    {24, "I8"},      {25, "I16"},   {29, "IQ1_M"},  {34, "TQ1_0"}, {35, "TQ2_0"},   {39, "MXFP4"},
+    {9, "Q8_1"}, {15, "Q8_K"}, {24, "I8"}, {25, "I16"}, {40, "NVFP4"}, {41, "Q1_0"},
 };
 
 }  // namespace
@@ -68,8 +70,8 @@ DType dtype_of(uint32_t type, const std::string& file, const std::string& tensor
   }
   for (const ForeignType& foreign : kForeignTypes) {
     check_data(foreign.number != type, file,
-               "tensor {} is {}, which heed does not compute with; convert the model to F32, F16, "
-               "BF16, Q8_0 or Q4_0",
+               "tensor {} is {}, which heed does not read; convert the model to F16, BF16, Q8_0 "
+               "or Q4_K",
                quote(tensor), foreign.name);
   }
   fail(ErrorKind::data, file, "tensor {} has unknown type {}", quote(tensor), type);

@@ -117,20 +117,23 @@ TensorInfo read_tensor_info(Reader& reader, const std::string& file) {
   check_data(axes <= gguf::kMaxAxes, file, "{} has {} axes; at most {} are possible", what, axes,
              gguf::kMaxAxes);
   uint64_t elements = 1;
+  uint64_t strides = 1;  // the product without the zeros: what a row-major stride can reach
   for (uint32_t i = 0; i < axes; ++i) {
     const auto extent = reader.number<uint64_t>(what);
     check_data(extent < (uint64_t{1} << 60), file, "{}: extent {} is negative or too large", what,
                static_cast<int64_t>(extent));
-    check_data(
-        !__builtin_mul_overflow(elements, extent, &elements) && elements < (uint64_t{1} << 60),
-        file, "{}: its extents overflow", what);
+    check_data(!__builtin_mul_overflow(strides, std::max<uint64_t>(extent, 1), &strides) &&
+                   strides < (uint64_t{1} << 60),
+               file, "{}: its extents overflow", what);
+    elements *= extent;
     info.shape.insert(0, static_cast<int64_t>(extent));  // the file has the innermost axis first
   }
   info.type = gguf::dtype_of(reader.number<uint32_t>(what), file, info.name);
   info.offset = reader.number<uint64_t>(what);
   const int64_t row = axes > 0 ? info.shape[static_cast<int>(axes) - 1] : 1;
-  check_data(!is_quantized(info.type) || row % 32 == 0, file,
-             "{}: rows of {} are no multiple of {}'s block of 32", what, row, name_of(info.type));
+  check_data(row % block_of(info.type) == 0, file,
+             "{}: rows of {} are no multiple of {}'s block of {}", what, row, name_of(info.type),
+             block_of(info.type));
   info.bytes = static_cast<uint64_t>(bytes_of(info.type, static_cast<int64_t>(elements)));
   return info;
 }
@@ -191,6 +194,13 @@ void check_start(Reader& reader, const std::string& file) {
 }  // namespace
 
 GgufFile::GgufFile(const std::filesystem::path& path)
+    : GgufFile(gguf::shard_path(path, 1).value_or(path), OneFile()) {
+  if (has("split.count")) {
+    add_shards();
+  }
+}
+
+GgufFile::GgufFile(const std::filesystem::path& path, OneFile)
     : mapping_(std::make_shared<MappedFile>(path)) {
   Reader reader(mapping_->bytes(), file());
   check_start(reader, file());

@@ -30,6 +30,17 @@ HWY_INLINE void unroll(Fn&& fn) {
 }
 #define HEED_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
 
+/// The larger of a and b; b where either is NaN. That is what x86's instruction does; NEON's would
+/// return the number, and the NaN would be lost.
+template <class V>
+HWY_INLINE V max_or_second(V a, V b) {
+#if HWY_ARCH_X86
+  return hn::Max(a, b);
+#else
+  return hn::IfThenElse(hn::Gt(a, b), a, b);
+#endif
+}
+
 /// 2^x for x <= 0, within 1 ulp; 0 below the normal numbers, exactly 1 at 0, NaN for NaN.
 template <class D>
 HWY_INLINE hn::Vec<D> exp2_nonpositive(D d, hn::Vec<D> x) {
@@ -39,7 +50,7 @@ HWY_INLINE hn::Vec<D> exp2_nonpositive(D d, hn::Vec<D> x) {
   const auto magic = hn::Set(d, static_cast<T>(kSingle ? 12582912.0 : 6755399441055744.0));
   const auto lowest = hn::Set(d, static_cast<T>(kSingle ? -126.0 : -1022.0));
   const auto tiny = hn::Lt(x, lowest);
-  const auto clamped = hn::Max(lowest, x);  // in this order NaN stays NaN
+  const auto clamped = max_or_second(lowest, x);  // NaN stays NaN
   const auto rounded = hn::Add(clamped, magic);
   const auto f = hn::Sub(clamped, hn::Sub(rounded, magic));
   hn::Vec<D> y;

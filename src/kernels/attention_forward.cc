@@ -64,7 +64,7 @@ void softmax_step(int64_t count, int64_t width, ForwardBuffers<C>& work) {
     const auto before = hn::Load(d, work.max + i);
     auto max = before;
     for (int64_t j = 0; j < count; ++j) {
-      max = hn::Max(hn::Load(d, s + j * kQueryTile), max);
+      max = max_or_second(hn::Load(d, s + j * kQueryTile), max);
     }
     hn::Store(max, d, work.max + i);
     // A row that has seen no key yet: -inf - 0 gives weights of 0 instead of NaN.

@@ -82,7 +82,7 @@ void softmax_row(C* s, size_t padded_count, C* max, C* sum, C* out, size_t value
   const hn::ScalableTag<C> d;
   auto largest = hn::Set(d, *max);
   for (size_t j = 0; j < padded_count; j += hn::Lanes(d)) {
-    largest = hn::Max(hn::Load(d, s + j), largest);  // in this order NaN is passed over
+    largest = max_or_second(hn::Load(d, s + j), largest);  // skips NaN
   }
   const C new_max = hn::GetLane(hn::MaxOfLanes(d, largest));
   const C base = new_max == -std::numeric_limits<C>::infinity() ? C{0} : new_max;

@@ -269,14 +269,11 @@ HWY_EXPORT(gemm_f64);
 namespace {
 
 int64_t bytes_of(Element type, int64_t count) {
-  switch (type) {
-    case Element::q8_0:
-      return count / kBlock * static_cast<int64_t>(sizeof(BlockQ8));
-    case Element::q4_0:
-      return count / kBlock * static_cast<int64_t>(sizeof(BlockQ4));
-    default:
-      return count * element_size(type);
+  if (is_quantized(type)) {
+    const BlockSize block = block_size(type);
+    return count / block.weights * block.bytes;
   }
+  return count * element_size(type);
 }
 
 /// The order in which a thread multiplies by its weights. While a model decodes it is the same in
@@ -329,7 +326,7 @@ void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, voi
     thread_local WeightOrder order;
     order.pass(b.data, bytes_of(b.type, n * k));
   }
-  if (b.type == Element::q8_0 || b.type == Element::q4_0) {
+  if (is_quantized(b.type)) {
     quantized_gemm(m, n, k, a, b, c, c_type, c_stride, epilogue);
   } else if (c_type == Element::f64) {
     HWY_DYNAMIC_DISPATCH(gemm_f64)(m, n, k, a, b, c, c_type, c_stride, accumulate, epilogue);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/quantize_blocks.h"
+
 namespace heed::kernels {
 namespace {
 
@@ -15,7 +17,7 @@ float inverse_of(float scale) {
   return std::isfinite(inverse) ? inverse : 0.0f;
 }
 
-bool quantize_block(const float* x, BlockQ8& out) {
+bool round_block(const float* x, BlockQ8& out) {
   float largest = 0.0f;
   float sum = 0.0f;  // NaN where a weight is: the maximum alone would pass over it
   for (int64_t i = 0; i < kBlock; ++i) {
@@ -34,7 +36,7 @@ bool quantize_block(const float* x, BlockQ8& out) {
   return true;
 }
 
-bool quantize_block(const float* x, BlockQ4& out) {
+bool round_block(const float* x, BlockQ4& out) {
   float largest = 0.0f;
   float signed_largest = 0.0f;
   float sum = 0.0f;
@@ -60,42 +62,80 @@ bool quantize_block(const float* x, BlockQ4& out) {
   return true;
 }
 
+/// How much each weight's error counts: large weights count more than small ones.
+template <int64_t count>
+bool weigh_errors(const float* x, const float* importance, float* w) {
+  float squares = 0.0f;
+  float sum = 0.0f;  // NaN where a weight is not finite
+  for (int64_t i = 0; i < count; ++i) {
+    squares += x[i] * x[i];
+    sum += x[i] * 0.0f;
+  }
+  const float mean = squares / static_cast<float>(count);
+  for (int64_t i = 0; i < count; ++i) {
+    w[i] = std::sqrt(mean + x[i] * x[i]) * (importance != nullptr ? importance[i] : 1.0f);
+  }
+  return sum == 0.0f && std::isfinite(mean);
+}
+
 template <class Block>
-bool quantize_blocks(const float* x, Block* out, int64_t count) {
+inline constexpr bool kCanQuantize = requires(const float* x, Block& out) {
+  quantize_block(x, x, out);
+};
+
+template <class Block>
+bool quantize_blocks(const float* x, Block* out, int64_t count, const float* importance) {
+  constexpr int64_t kWeights = kBlockWeights<Block>;
   bool fits = true;
-  for (int64_t b = 0; b < count / kBlock; ++b) {
-    fits = quantize_block(x + b * kBlock, out[b]) && fits;
+  for (int64_t b = 0; b < count / kWeights; ++b, x += kWeights, ++out) {
+    if constexpr (std::is_same_v<Block, BlockQ8>) {
+      fits = round_block(x, *out) && fits;
+      continue;
+    } else if constexpr (std::is_same_v<Block, BlockQ4>) {
+      if (importance == nullptr) {
+        fits = round_block(x, *out) && fits;
+        continue;
+      }
+    }
+    if constexpr (kCanQuantize<Block>) {
+      float w[kWeights];
+      fits = weigh_errors<kWeights>(x, importance, w) && quantize_block(x, w, *out) && fits;
+      importance += importance != nullptr ? kWeights : 0;
+    }
   }
   return fits;
 }
 
 }  // namespace
 
-bool quantize(const float* x, BlockQ8* out, int64_t count) {
-  return quantize_blocks(x, out, count);
-}
-bool quantize(const float* x, BlockQ4* out, int64_t count) {
-  return quantize_blocks(x, out, count);
-}
-
-void dequantize(const BlockQ8* x, float* out, int64_t count) {
-  for (int64_t b = 0; b < count / kBlock; ++b) {
-    const float scale = to_float(x[b].scale);
-    for (int64_t i = 0; i < kBlock; ++i) {
-      out[b * kBlock + i] = scale * static_cast<float>(x[b].values[i]);
-    }
-  }
+bool can_quantize(Element type) {
+  return with_block_of(type, []<class Block>(const Block*) {
+    return kCanQuantize<Block> || std::is_same_v<Block, BlockQ8>;
+  });
 }
 
-void dequantize(const BlockQ4* x, float* out, int64_t count) {
-  for (int64_t b = 0; b < count / kBlock; ++b) {
-    const float scale = to_float(x[b].scale);
-    float* weights = out + b * kBlock;
-    for (int64_t i = 0; i < kBlock / 2; ++i) {
-      weights[i] = scale * static_cast<float>((x[b].pairs[i] & 15) - 8);
-      weights[kBlock / 2 + i] = scale * static_cast<float>((x[b].pairs[i] >> 4) - 8);
+bool quantize(Element type, const float* x, void* blocks, int64_t count, const float* importance) {
+  return with_block_of(type, [&]<class Block>(const Block*) {
+    return quantize_blocks(x, static_cast<Block*>(blocks), count, importance);
+  });
+}
+
+void dequantize(Element type, const void* blocks, float* out, int64_t count) {
+  with_block_of(type, [&]<class Block>(const Block*) {
+    constexpr int64_t kWeights = kBlockWeights<Block>;
+    const auto* block = static_cast<const Block*>(blocks);
+    UnpackedBlock whole;
+    for (const float* end = out + count; out < end; out += kWeights) {
+      unpack(*block++, whole);
+      for (int64_t part = 0; part < kWeights / 16; ++part) {
+        const float scale = whole.scale * static_cast<float>(whole.scales[part]);
+        const float min = whole.min * static_cast<float>(whole.mins[part]);
+        for (int64_t i = 16 * part; i < 16 * part + 16; ++i) {
+          out[i] = scale * static_cast<float>(whole.values[i]) - min;
+        }
+      }
     }
-  }
+  });
 }
 
 }  // namespace heed::kernels

@@ -2,29 +2,23 @@
 
 #include <cstdint>
 
-#include "heed/half.h"
+#include "kernels/quantized_blocks.h"
 
 namespace heed::kernels {
 
-inline constexpr int64_t kBlock = 32;  // weights that share a scale
+/// Whether quantize() writes a block type. The I-quants below four bits, MXFP4 and the ternary
+/// types are only read.
+bool can_quantize(Element type);
 
-/// GGUF's blocks. A weight is scale * value, and scale * (nibble - 8).
-struct BlockQ8 {
-  Half scale;
-  int8_t values[kBlock];
-};
-struct BlockQ4 {
-  Half scale;
-  uint8_t pairs[kBlock / 2];  // low nibbles: weights 0 … 15; high nibbles: 16 … 31
-};
-static_assert(sizeof(BlockQ8) == 34 && sizeof(BlockQ4) == 18);
+/// `count` weights (a multiple of the type's block) as blocks of `type`. `importance` [count],
+/// where it is given, says how much the square of a weight's error counts: the mean square of what
+/// it is multiplied by. q8_0, and q4_0 without importance, round as ggml does, to the bit; the
+/// other types search their scales by least squares. Returns false where a weight is not finite or
+/// too large for a scale in f16; the blocks are then of no use.
+bool quantize(Element type, const float* x, void* blocks, int64_t count,
+              const float* importance = nullptr);
 
-/// `count` (a multiple of 32) weights to blocks, with ggml's rounding to the bit. Returns false
-/// where a weight is not finite or too large for a scale in f16; the blocks are then of no use.
-bool quantize(const float* x, BlockQ8* out, int64_t count);
-bool quantize(const float* x, BlockQ4* out, int64_t count);
-
-void dequantize(const BlockQ8* x, float* out, int64_t count);
-void dequantize(const BlockQ4* x, float* out, int64_t count);
+/// The weights of blocks of any quantised type, `count` of them.
+void dequantize(Element type, const void* blocks, float* out, int64_t count);
 
 }  // namespace heed::kernels

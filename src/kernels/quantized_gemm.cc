@@ -382,9 +382,15 @@ void use_dot_instructions(bool wanted) {
   dot_instructions().store(wanted && has_dot_instructions());
 }
 
+bool uses_dot_instructions() { return dot_instructions().load(); }
+
 void quantized_gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,
                     Element c_type, int64_t c_stride, const Epilogue& epilogue) {
   if (m == 0 || n == 0) {
+    return;
+  }
+  if (b.type != Element::q8_0 && b.type != Element::q4_0) {
+    quantized_blocks_gemm(m, n, k, a, b, c, c_type, c_stride, epilogue);
     return;
   }
   HWY_DYNAMIC_DISPATCH(quantized_gemm_target)

@@ -12,8 +12,15 @@ namespace heed::kernels {
 void quantized_gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,
                     Element c_type, int64_t c_stride, const Epilogue& epilogue = {});
 
+/// The same for every other block type. Rows of A are rounded in blocks as long as B's (32 or 256);
+/// a block's sum, with the small scales of a superblock multiplied in, is exact in 32 bits.
+void quantized_blocks_gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b,
+                           void* c, Element c_type, int64_t c_stride,
+                           const Epilogue& epilogue = {});
+
 /// For tests: false leaves the dot-product instructions (AVX-512 VNNI) unused. The bits are the
 /// same.
 void use_dot_instructions(bool wanted);
+bool uses_dot_instructions();
 
 }  // namespace heed::kernels

@@ -75,8 +75,8 @@ struct Pairs {
 
   template <class V>
   static HWY_INLINE V add_products(V sum, V weights, V x) {
-    const hn::DFromV<V> d;
 #if HWY_ARCH_X86
+    const hn::DFromV<V> d;
     const hn::Repartition<int16_t, decltype(d)> d16;
     auto unused = hn::Zero(d);
     return hn::ReorderWidenMulAccumulate(d, hn::BitCast(d16, weights), hn::BitCast(d16, x), sum,

@@ -31,9 +31,38 @@ T narrow(double value) {
   }
 }
 
-/// Element types, for kernels that take their operands' types at run time. q8_0 and q4_0 are blocks
-/// of 32 (kernels/quantize.h).
-enum class Element { f32, f64, f16, bf16, q8_0, q4_0 };
+/// Element types, for kernels that take their operands' types at run time. Those from q8_0 on are
+/// GGUF's blocks (kernels/quantized_blocks.h).
+enum class Element {
+  f32,
+  f64,
+  f16,
+  bf16,
+  q8_0,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
+  iq4_nl,
+  iq4_xs,
+  mxfp4,
+  iq2_xxs,
+  iq2_xs,
+  iq2_s,
+  iq3_xxs,
+  iq3_s,
+  iq1_s,
+  iq1_m,
+  tq1_0,
+  tq2_0,
+};
+
+inline bool is_quantized(Element type) { return type >= Element::q8_0; }
 
 template <class T>
 inline constexpr Element kElementOf = std::is_same_v<T, double>     ? Element::f64

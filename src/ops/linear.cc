@@ -1,9 +1,9 @@
 #include "base/check.h"
 #include "heed/ops.h"
 #include "kernels/activation.h"
-#include "kernels/quantize.h"
 #include "ops/activation.h"
 #include "ops/matrix.h"
+#include "ops/quantized.h"
 #include "tensor/dispatch.h"
 
 namespace heed {
@@ -37,11 +37,10 @@ kernels::Matrix quantized_matrix(const Tensor& weight, WeightLayout layout) {
   const bool out_in = layout == WeightLayout::out_in;
   const int64_t in = weight.size(out_in ? 1 : 0);
   const Shape wanted = out_in ? Shape{in, 1} : Shape{1, in};
-  check(weight.strides() == wanted && in % kernels::kBlock == 0, kLinear,
+  check(weight.strides() == wanted && in % block_of(weight.dtype()) == 0, kLinear,
         "{} weight {} does not lie in rows of whole blocks", name_of(weight.dtype()),
         weight.shape());
-  const auto type = weight.dtype() == DType::q8_0 ? kernels::Element::q8_0 : kernels::Element::q4_0;
-  return {weight.raw(), type, 1, in};
+  return {weight.raw(), quantized_element(weight.dtype()), 1, in};
 }
 
 /// The weight as the [in, out] matrix of the product.

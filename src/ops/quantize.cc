@@ -5,40 +5,52 @@
 #include "base/check.h"
 #include "base/parallel.h"
 #include "heed/ops.h"
+#include "ops/quantized.h"
 
 namespace heed {
 namespace {
 
-constexpr int64_t kTile = 1024 * kernels::kBlock;  // weights
+constexpr int64_t kTile = 128 * kernels::kSuperblock;  // weights
 
-/// Calls fn(blocks) with the tensor's blocks in their own type.
-template <class Fn>
-void with_blocks(const Tensor& x, Fn&& fn) {
-  if (x.dtype() == DType::q8_0) {
-    fn(static_cast<kernels::BlockQ8*>(x.raw()));
-  } else {
-    fn(static_cast<kernels::BlockQ4*>(x.raw()));
-  }
+const char* at(const Tensor& blocks, int64_t weight) {
+  return static_cast<const char*>(blocks.raw()) + bytes_of(blocks.dtype(), weight);
 }
 
 }  // namespace
 
-Tensor quantize(const Tensor& x, DType type) {
-  check(is_quantized(type), "quantize", "{} is not a quantised type; q8_0 and q4_0 are",
+kernels::Element quantized_element(DType type) {
+  using kernels::Element;
+  // Both lists name the block types in the same order, from q8_0 to tq2_0.
+  static_assert(static_cast<int>(DType::tq2_0) - static_cast<int>(DType::q8_0) ==
+                static_cast<int>(Element::tq2_0) - static_cast<int>(Element::q8_0));
+  check(is_quantized(type), "quantize", "{} is not a quantised type", name_of(type));
+  return static_cast<Element>(static_cast<int>(type) - static_cast<int>(DType::q8_0) +
+                              static_cast<int>(Element::q8_0));
+}
+
+Tensor quantize(const Tensor& x, DType type, const Tensor& importance) {
+  check(is_quantized(type), "quantize", "{} is not a quantised type; q8_0, q4_0 and q4_k are",
+        name_of(type));
+  check(kernels::can_quantize(quantized_element(type)), "quantize", "{} is only read, not written",
         name_of(type));
   check(is_floating(x.dtype()), "quantize", "takes floating tensors, not {}", name_of(x.dtype()));
-  check(x.rank() > 0 && x.size(-1) % kernels::kBlock == 0, "quantize",
-        "rows of shape {} are no multiple of {}", x.shape(), kernels::kBlock);
+  check(x.rank() > 0 && x.size(-1) % block_of(type) == 0, "quantize",
+        "rows of shape {} are not a multiple of {}", x.shape(), block_of(type));
+  check(!importance.defined() ||
+            (importance.dtype() == DType::f32 && importance.shape() == Shape{x.size(-1)}),
+        "quantize", "importance must be f32 [{}]", x.size(-1));
   const Tensor flat = x.to(DType::f32).contiguous();
+  const Tensor weights = importance.defined() ? importance.contiguous() : importance;
   const float* in = flat.data<float>();
   Tensor result = Tensor::empty(x.shape(), type);
   std::atomic<bool> fits{true};
-  with_blocks(result, [&](auto* blocks) {
-    parallel_ranges(x.numel(), kTile, [&](int64_t begin, int64_t end) {
-      if (!kernels::quantize(in + begin, blocks + begin / kernels::kBlock, end - begin)) {
-        fits.store(false);
-      }
-    });
+  const int64_t tile = weights.defined() ? x.size(-1) : kTile;
+  parallel_ranges(x.numel(), std::max<int64_t>(tile, 1), [&](int64_t begin, int64_t end) {
+    if (!kernels::quantize(quantized_element(type), in + begin,
+                           const_cast<char*>(at(result, begin)), end - begin,
+                           weights.defined() ? weights.data<float>() : nullptr)) {
+      fits.store(false);
+    }
   });
   check(fits.load(), "quantize", "a weight of shape {} is NaN, infinite or beyond what {} holds",
         x.shape(), name_of(type));
@@ -57,10 +69,8 @@ Tensor dequantize(const Tensor& x) {
   const Tensor flat = x.contiguous();
   Tensor result = Tensor::empty(x.shape());
   float* out = result.data<float>();
-  with_blocks(flat, [&](const auto* blocks) {
-    parallel_ranges(x.numel(), kTile, [&](int64_t begin, int64_t end) {
-      kernels::dequantize(blocks + begin / kernels::kBlock, out + begin, end - begin);
-    });
+  parallel_ranges(x.numel(), kTile, [&](int64_t begin, int64_t end) {
+    kernels::dequantize(quantized_element(x.dtype()), at(flat, begin), out + begin, end - begin);
   });
   return result;
 }

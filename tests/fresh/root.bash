@@ -65,6 +65,7 @@ new_root() {
   cp -a --reflink=auto "$bare" "$root"
   cp -L /etc/resolv.conf "$root/etc/resolv.conf"
   echo "127.0.0.1 localhost $(uname -n)" >"$root/etc/hosts"
+  echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/90fresh" # a root that is thrown away needs no fsync
   chroot "$root" useradd -m -s /bin/bash minsu
   echo "$root"
 }
@@ -90,7 +91,7 @@ inside() {
   done
   if [ -n "${HEED_FRESH_CCACHE:-}" ]; then # for work on these tests; times mean nothing then
     kept+=(CCACHE_DIR=/ccache "CCACHE_BASEDIR=$3" CCACHE_NOHASHDIR=1 CCACHE_UMASK=000
-      CCACHE_SLOPPINESS=include_file_ctime,include_file_mtime,pch_defines,time_macros)
+      CCACHE_SLOPPINESS=include_file_ctime,include_file_mtime,locale,pch_defines,time_macros)
   fi
   unshare "${spaces[@]}" bash -c '
     set -e

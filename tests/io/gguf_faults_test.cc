@@ -133,6 +133,10 @@ TEST_F(GgufFaults, F25_ElementCountOverflows) {
   const uint64_t big = uint64_t{1} << 32;
   refused(start(1, 0).tensor("t", {big, big}, 0, 0).align().zeros(32), "overflow");
   refused(start(1, 0).tensor("t", {uint64_t{1} << 59, 2, 2}, 0, 0).align().zeros(32), "overflow");
+  const uint64_t huge = uint64_t{1} << 59;  // a zero before, between or after does not help
+  refused(start(1, 0).tensor("t", {0, huge, huge}, 0, 0).align().zeros(32), "overflow");
+  refused(start(1, 0).tensor("t", {huge, 0, huge}, 12, 0).align().zeros(32), "overflow");
+  refused(start(1, 0).tensor("t", {huge, huge, 0}, 8, 0).align().zeros(32), "overflow");
   refused(start(1, 0).tensor("t", {uint64_t{1} << 59}, 28, 0).align().zeros(32), "past the end");
 }
 
@@ -165,7 +169,28 @@ TEST_F(GgufFaults, F29_RowsAndTypes) {
   refused(start(1, 0).tensor("t", {33}, 8, 0).align().zeros(96), "no multiple of q8_0's block");
   refused(start(1, 0).tensor("t", {16, 2}, 2, 0).align().zeros(96), "no multiple of q4_0's block");
   refused(start(1, 0).tensor("t", {}, 8, 0).align().zeros(96), "no multiple");
-  refused(start(1, 0).tensor("t", {256}, 12, 0).align().zeros(256), "'t' is Q4_K");
+  for (const auto& [number, name, bytes] :
+       {std::tuple{10, "q2_k", 84}, std::tuple{11, "q3_k", 110}, std::tuple{12, "q4_k", 144},
+        std::tuple{13, "q5_k", 176}, std::tuple{14, "q6_k", 210}, std::tuple{16, "iq2_xxs", 66},
+        std::tuple{17, "iq2_xs", 74}, std::tuple{18, "iq3_xxs", 98}, std::tuple{19, "iq1_s", 50},
+        std::tuple{21, "iq3_s", 110}, std::tuple{22, "iq2_s", 82}, std::tuple{23, "iq4_xs", 136},
+        std::tuple{29, "iq1_m", 56}, std::tuple{34, "tq1_0", 54}, std::tuple{35, "tq2_0", 66}}) {
+    const auto type = static_cast<uint32_t>(number);
+    const auto size = static_cast<size_t>(bytes);
+    refused(start(1, 0).tensor("t", {128, 2}, type, 0).align().zeros(512),
+            std::string("no multiple of ") + name + "'s block of 256");
+    refused(start(1, 0).tensor("t", {256, 2}, type, 0).align().zeros(2 * size - 1), "past the end");
+    const GgufFile file(
+        write(start(1, 0).tensor("t", {256, 2}, type, 0).align().zeros(2 * size).text));
+    EXPECT_EQ(name_of(file.tensors().at("t").dtype()), name);
+  }
+  for (const auto& [number, name] :
+       {std::pair{3, "q4_1"}, std::pair{6, "q5_0"}, std::pair{7, "q5_1"}, std::pair{20, "iq4_nl"},
+        std::pair{39, "mxfp4"}}) {
+    refused(start(1, 0).tensor("t", {48}, static_cast<uint32_t>(number), 0).align().zeros(96),
+            std::string("no multiple of ") + name + "'s block of 32");
+  }
+  refused(start(1, 0).tensor("t", {256}, 15, 0).align().zeros(512), "'t' is Q8_K");
   refused(start(1, 0).tensor("t", {256}, 4, 0).align().zeros(256), "unknown type 4");
   refused(start(1, 0).tensor("t", {256}, 99, 0).align().zeros(256), "unknown type 99");
 }

@@ -117,5 +117,59 @@ TEST(Gguf, WriterRefusesWhatAReaderWould) {
   EXPECT_THROW(writer.tensor("u", Tensor()), Error);
 }
 
+/// A model in three files, the second tensor in the last of them.
+void write_shards(const test::TemporaryFolder& folder, uint32_t last_number, uint32_t tensors) {
+  for (uint32_t number = 0; number < 3; ++number) {
+    GgufWriter writer;
+    if (number == 0) {
+      writer.string("general.architecture", "llama");
+      writer.u32("split.tensors.count", tensors);
+    }
+    writer.u32("split.no", number == 2 ? last_number : number);
+    writer.u32("split.count", 3);
+    if (number != 1) {
+      writer.tensor(number == 0 ? "a" : "b", Tensor::full({2}, number));
+    }
+    writer.write(folder / ("m-0000" + std::to_string(number + 1) + "-of-00003.gguf"));
+  }
+}
+
+TEST(Gguf, OpensAModelInSeveralFilesByAnyOfThem) {
+  const test::TemporaryFolder folder;
+  write_shards(folder, 2, 2);
+  for (const char* name : {"m-00001-of-00003.gguf", "m-00003-of-00003.gguf"}) {
+    const GgufFile file(folder / name);
+    EXPECT_EQ(file.string("general.architecture"), "llama");
+    ASSERT_EQ(file.tensors().size(), 2u);
+    EXPECT_EQ(file.tensors().at("b").to_vector<float>(), (std::vector<float>{2, 2}));
+  }
+}
+
+TEST(Gguf, RefusesFilesThatAreNotOneModel) {
+  const auto message = [](const std::filesystem::path& path) {
+    try {
+      const GgufFile file(path);
+      return std::string("opened");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  const test::TemporaryFolder folder;
+  const auto first = folder / "m-00001-of-00003.gguf";
+  write_shards(folder, 1, 2);
+  EXPECT_NE(message(first).find("is not file 3 of 3"), std::string::npos) << message(first);
+  write_shards(folder, 2, 3);
+  EXPECT_NE(message(first).find("hold 2 tensors"), std::string::npos) << message(first);
+  write_shards(folder, 2, 2);
+  std::filesystem::rename(first, folder / "other.gguf");
+  EXPECT_NE(message(folder / "other.gguf").find("name must end in -00001-of-00003.gguf"),
+            std::string::npos);
+  EXPECT_NE(message(folder / "m-00003-of-00003.gguf").find("m-00001-of-00003.gguf"),
+            std::string::npos);
+  std::filesystem::rename(folder / "other.gguf", first);
+  std::filesystem::remove(folder / "m-00002-of-00003.gguf");
+  EXPECT_NE(message(first).find("m-00002-of-00003.gguf is missing"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace heed

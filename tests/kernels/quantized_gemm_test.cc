@@ -2,14 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include "heed/ops.h"
 #include "heed/parallel.h"
 #include "kernels/quantize.h"
+#include "ops/quantized.h"
 #include "support/check.h"
 #include "support/op_case.h"
 
@@ -19,14 +22,38 @@ namespace {
 using kernels::Element;
 using kernels::kBlock;
 
-Element element(DType type) { return type == DType::q8_0 ? Element::q8_0 : Element::q4_0; }
+/// n rows of k weights of any block type. Types that are only read get random bytes whose weights
+/// are finite and below 1000.
+Tensor random_weights(int64_t n, int64_t k, DType type, uint64_t seed) {
+  const Tensor values = random_normal({n, k}, DType::f32, seed);
+  if (kernels::can_quantize(quantized_element(type))) {
+    return quantize(values, type);
+  }
+  const Tensor blocks = Tensor::empty({n, k}, type);
+  const int64_t bytes = bytes_of(type, block_of(type));
+  std::mt19937 random(static_cast<uint32_t>(seed));
+  for (int64_t b = 0; b < n * k / block_of(type); ++b) {
+    auto* block = static_cast<uint8_t*>(blocks.raw()) + b * bytes;
+    std::vector<float> weights(static_cast<size_t>(block_of(type)));
+    const auto usable = [&] {
+      kernels::dequantize(quantized_element(type), block, weights.data(), block_of(type));
+      return std::all_of(weights.begin(), weights.end(),
+                         [](float weight) { return std::abs(weight) < 1000.0f; });
+    };
+    do {
+      std::generate_n(block, bytes, [&] { return static_cast<uint8_t>(random()); });
+    } while (!usable());
+  }
+  return blocks;
+}
 
 /// x [m, k] · Wᵀ with W [n, k] quantised.
 Tensor product(const Tensor& x, const Tensor& w) {
   Tensor y = Tensor::empty({x.size(0), w.size(0)});
   const int64_t k = x.size(1);
   kernels::quantized_gemm(x.size(0), w.size(0), k, {x.raw(), Element::f32, k, 1},
-                          {w.raw(), element(w.dtype()), 1, k}, y.raw(), Element::f32, w.size(0));
+                          {w.raw(), quantized_element(w.dtype()), 1, k}, y.raw(), Element::f32,
+                          w.size(0));
   return y;
 }
 
@@ -49,15 +76,15 @@ struct RoundedRow {
 };
 
 /// What the kernel makes of a row of activations, in plain code.
-RoundedRow rounded(const float* x, int64_t k) {
+RoundedRow rounded(const float* x, int64_t k, int64_t block) {
   RoundedRow row;
-  for (int64_t b = 0; b < k; b += kBlock) {
+  for (int64_t b = 0; b < k; b += block) {
     float largest = 0.0f;
-    for (int64_t i = 0; i < kBlock; ++i) {
+    for (int64_t i = 0; i < block; ++i) {
       largest = std::max(largest, std::abs(x[b + i]));
     }
     const float inverse = largest > 0 ? 127.0f / largest : 0.0f;
-    for (int64_t i = 0; i < kBlock; ++i) {
+    for (int64_t i = 0; i < block; ++i) {
       row.values.push_back(static_cast<int>(std::nearbyint(x[b + i] * inverse)));
     }
     row.scales.push_back(largest / 127.0f);
@@ -65,37 +92,64 @@ RoundedRow rounded(const float* x, int64_t k) {
   return row;
 }
 
+/// An upper bound of what a row's minima add to and take from its weights.
+double largest_min(const Tensor& w, int64_t row) {
+  double largest = 0.0;
+  const int64_t blocks = w.size(1) / block_of(w.dtype());
+  const int64_t bytes = bytes_of(w.dtype(), block_of(w.dtype()));
+  const auto* first = static_cast<const char*>(w.raw()) + row * blocks * bytes;
+  kernels::with_block_of(quantized_element(w.dtype()), [&]<class Block>(const Block*) {
+    kernels::UnpackedBlock whole;
+    for (int64_t b = 0; b < blocks; ++b) {
+      kernels::unpack(reinterpret_cast<const Block*>(first)[b], whole);
+      for (const int16_t min : whole.mins) {
+        largest = std::max(largest, std::abs(static_cast<double>(whole.min) * min));
+      }
+    }
+  });
+  return largest;
+}
+
 class QuantizedGemm : public testing::TestWithParam<DType> {};
 
 /// Against f64 from the dequantised weights and the rounded activations: only the chain over the
-/// blocks rounds, three times a block (product of the scales, multiply, add), so the error is below
-/// (blocks + 3) · eps of the sum of absolute terms. Against the exact activations the rounding of
-/// x, half a step of its block's scale, comes on top.
+/// blocks rounds, three times per term (product of the scales, multiply, add), and a block gives
+/// one term or, with minima, two: the error is below (2 · blocks + 6) · eps of the absolute terms,
+/// where a weight scale · q − min counts with both of its parts. Against the exact activations the
+/// rounding of x, half a step of its block's scale, comes on top.
 TEST_P(QuantizedGemm, IsWithinItsErrorBound) {
-  for (const auto& [m, n, k] :
-       {std::tuple{1, 1, 32}, std::tuple{3, 37, 64}, std::tuple{7, 100, 544},
-        std::tuple{40, 70, 1056}, std::tuple{2, 33, 3072}, std::tuple{3, 20, 4128}}) {
+  const int64_t block = block_of(GetParam());
+  const int64_t most = block == kBlock ? 4128 : 9216;
+  for (const auto& [m, n, blocks] :
+       {std::tuple{1, 1, 1}, std::tuple{3, 37, 2}, std::tuple{7, 100, 17}, std::tuple{40, 70, 33},
+        std::tuple{2, 33, 96}, std::tuple{3, 20, 129}}) {
+    const int64_t k = std::min(blocks * block, most);
     const Tensor x = random_normal({m, k}, DType::f32, 1);
-    const Tensor w = quantize(random_normal({n, k}, DType::f32, 2), GetParam());
+    const Tensor w = random_weights(n, k, GetParam(), 2);
     const std::vector<double> weights = dequantize(w).to_doubles();
+    std::vector<double> mins;
+    for (int64_t c = 0; c < n; ++c) {
+      mins.push_back(largest_min(w, c));
+    }
     for_each_kernel([&] {
       const Tensor y = product(x, w);
       for (int64_t r = 0; r < m; ++r) {
         const float* row = x.data<float>() + r * k;
-        const RoundedRow q = rounded(row, k);
+        const RoundedRow q = rounded(row, k, block);
         for (int64_t c = 0; c < n; ++c) {
           double sum = 0.0, exact = 0.0, size = 0.0, step = 0.0;
+          const double min = mins[static_cast<size_t>(c)];
           for (int64_t i = 0; i < k; ++i) {
             const double weight = weights[static_cast<size_t>(c * k + i)];
-            const double scale = q.scales[static_cast<size_t>(i / kBlock)];
+            const double scale = q.scales[static_cast<size_t>(i / block)];
             const double term = weight * scale * q.values[static_cast<size_t>(i)];
             sum += term;
             exact += weight * row[i];
-            size += std::abs(term);
+            size += std::abs(term) + 2.0 * min * scale * std::abs(q.values[static_cast<size_t>(i)]);
             step += std::abs(weight) * scale * 0.5001;
           }
           const double eps = std::numeric_limits<float>::epsilon();
-          const double allowed = (static_cast<double>(k) / kBlock + 3) * eps * size;
+          const double allowed = (2.0 * static_cast<double>(k / block) + 6) * eps * size;
           const double actual = y.data<float>()[r * n + c];
           ASSERT_NEAR(actual, sum, allowed)
               << m << "x" << n << "x" << k << " at " << r << ", " << c;
@@ -107,7 +161,8 @@ TEST_P(QuantizedGemm, IsWithinItsErrorBound) {
 }
 
 /// Full-range weights and activations: where bytes would saturate.
-TEST_P(QuantizedGemm, ExtremeWeightsAreExact) {
+class PlainGemm : public testing::TestWithParam<DType> {};
+TEST_P(PlainGemm, ExtremeWeightsAreExact) {
   constexpr int64_t k = 64;
   Tensor w = Tensor::empty({3, k}, GetParam());
   std::memset(w.raw(), 0, static_cast<size_t>(w.bytes()));
@@ -148,10 +203,64 @@ TEST_P(QuantizedGemm, ExtremeWeightsAreExact) {
   }
 }
 
+/// Every byte of a block 0xff, 0x80 or 0, its scales 1: where sums of bytes would saturate. Sums
+/// stay below 2^24 · 16 and the activations are whole numbers, so that only the last rounding is
+/// left.
+TEST_P(QuantizedGemm, ExtremeBlocksDoNotSaturate) {
+  const DType type = GetParam();
+  const int64_t k = 2 * block_of(type);
+  const Tensor w = Tensor::empty({3, k}, type);
+  const int64_t bytes = bytes_of(type, block_of(type));
+  const uint8_t fills[] = {0xff, 0x80, 0};
+  kernels::with_block_of(quantized_element(type), [&]<class Block>(const Block*) {
+    for (int64_t b = 0; b < 6; ++b) {
+      auto* raw = static_cast<uint8_t*>(w.raw()) + b * bytes;
+      std::memset(raw, fills[b / 2], static_cast<size_t>(bytes));
+      [[maybe_unused]] auto& block = *reinterpret_cast<Block*>(raw);
+      if constexpr (requires { block.scale = to_half(1.0f); }) {
+        block.scale = to_half(1.0f);
+      }
+      if constexpr (requires { block.min = to_half(1.0f); }) {
+        block.min = to_half(1.0f);
+      }
+      if constexpr (requires { block.exponent = 128; }) {
+        block.exponent = 128;
+      }
+      if constexpr (std::is_same_v<Block, kernels::BlockIQ1M>) {  // 1.0 in the four top nibbles
+        const uint8_t low = static_cast<uint8_t>(fills[b / 2] & 15);
+        for (int i = 0; i < 4; ++i) {
+          block.scales[2 * i + 1] = static_cast<uint8_t>(low | (0x3c00 >> (4 * i) & 15) << 4);
+        }
+      }
+    }
+  });
+  const Tensor weights = dequantize(w);
+  for (const float sign : {1.0f, -1.0f}) {
+    const Tensor x = Tensor::full({12, k}, sign * 127.0f);
+    for_each_kernel([&] {
+      const Tensor y = product(x, w);
+      for (int64_t c = 0; c < 3; ++c) {
+        double expected = 0.0;
+        double size = 0.0;
+        for (int64_t i = 0; i < k; ++i) {
+          const double term = 127.0 * static_cast<double>(weights.data<float>()[c * k + i]);
+          expected += sign * term;
+          size += std::abs(term);
+        }
+        for (int64_t r = 0; r < 12; ++r) {
+          EXPECT_NEAR(y.data<float>()[r * 3 + c], expected, 8e-7 * (size + 1e5)) << r << ", " << c;
+        }
+      }
+    });
+  }
+}
+
 TEST_P(QuantizedGemm, ARowGivesTheSameBitsInAnyBatchAndOnAnyNumberOfThreads) {
-  for (const auto& [n, k] : {std::pair{67, 96}, std::pair{300, 800}, std::pair{19, 3264}}) {
-    const Tensor x = random_normal({512, k}, DType::f32, 4);
-    const Tensor w = quantize(random_normal({n, k}, DType::f32, 5), GetParam());
+  const bool plain = block_of(GetParam()) == kBlock;
+  for (const auto& [n, blocks] : {std::pair{67, 3}, std::pair{300, 25}, std::pair{19, 102}}) {
+    const int64_t k = plain ? blocks * kBlock : (blocks + 2) / 3 * 256;
+    const Tensor x = random_normal({plain ? 512 : 300, k}, DType::f32, 4);
+    const Tensor w = random_weights(n, k, GetParam(), 5);
     for_each_kernel([&] {
       set_thread_count(1);
       const Tensor all = product(x, w);
@@ -171,7 +280,7 @@ TEST_P(QuantizedGemm, ARowGivesTheSameBitsInAnyBatchAndOnAnyNumberOfThreads) {
 /// Whole numbers are exact and the targets that have a fused multiply-add give the same bits.
 TEST_P(QuantizedGemm, DotInstructionsGiveTheBitsOfTheOthers) {
   const Tensor x = random_normal({13, 1024}, DType::f32, 4);
-  const Tensor w = quantize(random_normal({50, 1024}, DType::f32, 5), GetParam());
+  const Tensor w = random_weights(50, 1024, GetParam(), 5);
   for_each_target([&](const char* target) {
     kernels::use_dot_instructions(true);
     const Tensor with = product(x, w);
@@ -182,13 +291,13 @@ TEST_P(QuantizedGemm, DotInstructionsGiveTheBitsOfTheOthers) {
 }
 
 TEST_P(QuantizedGemm, ActivationsThatAreNotFiniteSpoilTheirRowOnly) {
-  constexpr int64_t k = 96;
+  const int64_t k = 3 * block_of(GetParam());
   const Tensor clean = random_normal({5, k}, DType::f32, 4);
-  const Tensor w = quantize(random_normal({40, k}, DType::f32, 5), GetParam());
+  const Tensor w = random_weights(40, k, GetParam(), 5);
   Tensor x = clean.clone();
   x.data<float>()[k + 40] = std::numeric_limits<float>::quiet_NaN();
   x.data<float>()[2 * k] = std::numeric_limits<float>::infinity();
-  x.data<float>()[3 * k + 95] = -std::numeric_limits<float>::infinity();
+  x.data<float>()[4 * k - 1] = -std::numeric_limits<float>::infinity();
   for_each_kernel([&] {
     const Tensor expected = product(clean, w);
     const Tensor y = product(x, w);
@@ -206,19 +315,30 @@ TEST_P(QuantizedGemm, ActivationsThatAreNotFiniteSpoilTheirRowOnly) {
 }
 
 TEST_P(QuantizedGemm, TinyAndZeroActivationsGiveZero) {
-  const Tensor w = quantize(random_normal({9, 32}, DType::f32, 5), GetParam());
+  const int64_t k = block_of(GetParam());
+  const Tensor w = random_weights(9, k, GetParam(), 5);
   for (const float value : {0.0f, -0.0f, 1e-45f, 1e-38f}) {
-    const Tensor x = Tensor::full({1, 32}, value);
+    const Tensor x = Tensor::full({1, k}, value);
     for_each_kernel([&] {
       const Tensor y = product(x, w);
       for (int64_t c = 0; c < 9; ++c) {
-        EXPECT_NEAR(y.data<float>()[c], 0.0f, 1e-35f);
+        EXPECT_NEAR(y.data<float>()[c], 0.0f, 1e-31f);
       }
     });
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, QuantizedGemm, testing::Values(DType::q8_0, DType::q4_0),
+std::vector<DType> block_types() {
+  std::vector<DType> types;
+  for (int i = static_cast<int>(DType::q8_0); i <= static_cast<int>(DType::tq2_0); ++i) {
+    types.push_back(static_cast<DType>(i));
+  }
+  return types;
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, QuantizedGemm, testing::ValuesIn(block_types()),
+                         [](const auto& each) { return std::string(name_of(each.param)); });
+INSTANTIATE_TEST_SUITE_P(Types, PlainGemm, testing::Values(DType::q8_0, DType::q4_0),
                          [](const auto& each) { return std::string(name_of(each.param)); });
 
 }  // namespace

@@ -34,6 +34,9 @@ expect 0 '"parameters"' "$heed" info "$work/llama_gqa.gguf" --json
 expect 0 'to train' "$heed" info "$models/vit_classify"
 expect 2 'q8_0' "$heed" convert "$models/gpt2_lm" "$work/quantised" --dtype q8_0
 expect 2 '--dtype' "$heed" convert "$models/gpt2_lm" "$work/x.gguf" --dtype q3
+expect 0 'q4_k_m' "$heed" convert "$models/llama_gqa" "$work/mixed.gguf" --dtype q4_k_m
+expect 0 '"dtype":"f32"' "$heed" convert "$models/llama_gqa" "$work/plain.gguf" --json
+expect 3 'imatrix' "$heed" convert "$models/llama_gqa" "$work/x.gguf" --dtype q4_k_m --imatrix "$work/mixed.gguf"
 expect 2 't5' "$heed" convert "$models/t5_relu" "$work/t5.gguf"
 expect 3 'no such' "$heed" info "$work/nothing"
 expect 3 'config.json' "$heed" info "$work"

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/file.h"
 #include "heed/error.h"
@@ -14,7 +15,7 @@ namespace {
 
 void write_gguf(const Model& model, const std::filesystem::path& path, DType type) {
   GgufWriter writer;
-  gguf::add_model(writer, model, type);
+  gguf::add_model(writer, model, gguf::StoredTypes(type));
   writer.write(path);
 }
 
@@ -69,6 +70,84 @@ constexpr const char* kGpt2 = R"({"model_type":"gpt2","n_embd":64,"n_layer":2,"n
 constexpr const char* kLlama = R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,
     "num_attention_heads":4,"num_key_value_heads":2,"intermediate_size":96,
     "max_position_embeddings":32,"vocab_size":37})";
+
+constexpr const char* kWide = R"({"model_type":"llama","hidden_size":256,"num_hidden_layers":9,
+    "num_attention_heads":4,"num_key_value_heads":2,"intermediate_size":288,
+    "max_position_embeddings":32,"vocab_size":37})";
+
+/// Q4_K_M as llama.cpp mixes it: ffn_down's rows of 288 are no superblocks and fall back.
+TEST(GgufMixture, GivesMoreBitsWhereTheyMatter) {
+  const auto model = create_model(kWide, 3);
+  const TemporaryFolder out;
+  GgufWriter writer;
+  gguf::add_model(writer, *model, gguf::StoredTypes::named("q4_k_m"));
+  writer.write(out / "model.gguf");
+  const GgufFile file(out / "model.gguf");
+  EXPECT_EQ(file.integer("general.file_type", 0, 100), 15);
+  const auto type = [&](const std::string& name) { return file.tensors().at(name).dtype(); };
+  EXPECT_EQ(type("blk.4.attn_q.weight"), DType::q4_k);
+  EXPECT_EQ(type("blk.4.ffn_up.weight"), DType::q4_k);
+  EXPECT_EQ(type("output_norm.weight"), DType::f32);
+  // Of 9 layers an eighth is 1: layer 0, 3 and 6 (every third), 7 and 8 (from 7 · 9 / 8 on).
+  const std::set<int> more{0, 3, 6, 7, 8};
+  for (int layer = 0; layer < 9; ++layer) {
+    const std::string block = "blk." + std::to_string(layer);
+    EXPECT_EQ(type(block + ".attn_v.weight"), more.contains(layer) ? DType::q6_k : DType::q4_k);
+    EXPECT_EQ(type(block + ".ffn_down.weight"), more.contains(layer) ? DType::q8_0 : DType::q5_0);
+  }
+  const bool tied = !file.tensors().contains("output.weight");
+  EXPECT_EQ(type(tied ? "token_embd.weight" : "output.weight"), DType::q6_k);
+  const auto read = load_model(out / "model.gguf");
+  const Tensor ids = random_indices({2, 7}, model->vocab_size(), 5);
+  EXPECT_EQ(results(*read, ids).shape(), results(*model, ids).shape());
+}
+
+TEST(GgufMixture, KeepsTypesWhereNoneIsAskedFor) {
+  const auto model = create_model(kWide, 3);
+  const TemporaryFolder out;
+  GgufWriter first;
+  gguf::add_model(first, *model, gguf::StoredTypes::named("q5_k_m"));
+  first.write(out / "first.gguf");
+  GgufWriter second;
+  gguf::add_model(second, *load_model(out / "first.gguf"), gguf::StoredTypes());
+  second.write(out / "second.gguf");
+  const GgufFile a(out / "first.gguf");
+  const GgufFile b(out / "second.gguf");
+  ASSERT_EQ(a.tensors().size(), b.tensors().size());
+  for (const auto& [name, tensor] : a.tensors()) {
+    EXPECT_EQ(b.tensors().at(name).dtype(), tensor.dtype()) << name;
+  }
+}
+
+TEST(GgufMixture, RowsThatAreNoSuperblocksFallBack) {
+  const std::tuple<DType, DType> pairs[] = {
+      {DType::q4_k, DType::q5_0}, {DType::q5_k, DType::q5_1}, {DType::q6_k, DType::q8_0},
+      {DType::q2_k, DType::q4_0}, {DType::q3_k, DType::q4_0}, {DType::iq4_xs, DType::iq4_nl},
+  };
+  for (const auto& [type, instead] : pairs) {
+    EXPECT_EQ(gguf::fitting_type(type, 512), type);
+    EXPECT_EQ(gguf::fitting_type(type, 288), instead);
+    EXPECT_EQ(gguf::fitting_type(type, 100), DType::f16);
+  }
+}
+
+TEST(GgufMixture, ReadsAnImportanceMatrix) {
+  const TemporaryFolder out;
+  const auto write = [&](const char* type, float count, const Tensor& sums) {
+    GgufWriter writer;
+    writer.string("general.type", type);
+    writer.tensor("blk.0.attn_q.weight.in_sum2", sums);
+    writer.tensor("blk.0.attn_q.weight.counts", Tensor::full({1, 1}, count));
+    writer.write(out / "m.gguf");
+    return out / "m.gguf";
+  };
+  const auto read = gguf::read_importance(write("imatrix", 4.0f, Tensor::full({1, 8}, 2.0)));
+  EXPECT_EQ(read.at("blk.0.attn_q.weight").to_vector<float>(), std::vector<float>(8, 0.5f));
+  EXPECT_THROW(gguf::read_importance(write("model", 4.0f, Tensor::zeros({1, 8}))), Error);
+  EXPECT_THROW(gguf::read_importance(write("imatrix", 0.0f, Tensor::zeros({1, 8}))), Error);
+  EXPECT_THROW(gguf::read_importance(write("imatrix", 1.0f, Tensor::full({1, 8}, -1.0))), Error);
+  EXPECT_THROW(gguf::read_importance(write("imatrix", 1.0f, Tensor::zeros({2, 8}))), Error);
+}
 
 class Quantised : public testing::TestWithParam<std::tuple<const char*, DType>> {};
 

@@ -6,11 +6,17 @@ import { gzipSync, gunzipSync } from 'node:zlib';
 const base = new URL('../dist/', import.meta.url);
 const limit = 250_000;
 
+// What is bundled stands under the MIT licence, which wants its notice in every copy.
+const notices = [['Svelte', 'svelte/LICENSE.md'], ['uPlot', 'uplot/LICENSE'], ['clsx', 'clsx/license']]
+  .map(([name, file]) => `${name}\n${readFileSync(new URL(`../node_modules/${file}`, base), 'utf8').trim()}`)
+  .join('\n\n').replaceAll('--', '- -');
+
 const script = readFileSync(new URL('parts/page.js', base), 'utf8').replaceAll('</script', '<\\/script');
 const style = readFileSync(new URL('parts/page.css', base), 'utf8');
 const page = readFileSync(new URL('parts/index.html', base), 'utf8')
   .replace(/\s*<script[^>]*src="[^"]*page\.js"[^>]*><\/script>/, '')
   .replace(/\s*<link rel="stylesheet"[^>]*>/, '')
+  .replace('<head>', () => `<!--\nheed, Apache License 2.0. This file contains:\n\n${notices}\n-->\n<head>`)
   .replace('</head>', () => `<style>${style}</style>\n</head>`)
   .replace('</body>', () => `<!--heed-data-->\n<script type="module">${script}</script>\n</body>`);
 // The script builds the marker from two halves, so that it stands in the file exactly once.

@@ -3,6 +3,7 @@
 #include "heed/models.h"
 #include "io/gguf.h"
 #include "models/files.h"
+#include "models/gguf/stored_types.h"
 
 namespace heed::gguf {
 
@@ -10,8 +11,8 @@ namespace heed::gguf {
 /// checkpoint's names.
 ModelFiles model_files(const std::filesystem::path& path);
 
-/// Adds a model's metadata and tensors: matrices in `type`, the rest in f32.
-void add_model(GgufWriter& writer, const Model& model, DType type);
+/// Adds a model's metadata and tensors in the types that `types` says.
+void add_model(GgufWriter& writer, const Model& model, const StoredTypes& types);
 
 /// Rows of each head from halves (i, i + width/2) to pairs (2i, 2i + 1), or back. Any dtype.
 Tensor rows_in_pairs(const Tensor& x, int64_t heads);

@@ -7,25 +7,6 @@
 namespace heed::gguf {
 namespace {
 
-/// general.file_type's numbers.
-uint32_t file_type(DType type) {
-  switch (type) {
-    case DType::f32:
-      return 0;
-    case DType::f16:
-      return 1;
-    case DType::q4_0:
-      return 2;
-    case DType::q8_0:
-      return 7;
-    case DType::bf16:
-      return 32;
-    default:
-      fail(ErrorKind::usage, "gguf", "cannot hold weights in {}; use f32, f16, bf16, q8_0 or q4_0",
-           name_of(type));
-  }
-}
-
 /// Metadata under the architecture's name.
 class Output final : public GgufOutput {
  public:
@@ -96,26 +77,9 @@ Tensor as_in_gguf(const Tensor& tensor, GgufLayout layout, int64_t heads, int64_
   return tensor;
 }
 
-/// Tables that are small and read by everybody else as f32.
-bool stays_f32(const std::string& name, const Tensor& tensor) {
-  return tensor.rank() < 2 || name == "position_embd.weight" || name == "token_types.weight";
-}
-
-Tensor stored(const Tensor& tensor, DType type) {
-  if (tensor.dtype() == type) {
-    return tensor.contiguous();
-  }
-  const Tensor values = dequantize(tensor).contiguous();
-  if (!is_quantized(type)) {
-    return values.to(type);
-  }
-  constexpr int64_t kBlock = 32;
-  return values.size(-1) % kBlock == 0 ? quantize(values, type) : values.to(DType::f16);
-}
-
 }  // namespace
 
-void add_model(GgufWriter& writer, const Model& model, DType type) {
+void add_model(GgufWriter& writer, const Model& model, const StoredTypes& types) {
   const ModelSpec* spec = find_model_spec(model.model_type());
   if (spec == nullptr || spec->gguf.architecture.empty()) {
     std::vector<std::string> known;
@@ -134,7 +98,7 @@ void add_model(GgufWriter& writer, const Model& model, DType type) {
   }
   writer.string("general.architecture", gguf.architecture);
   writer.string("general.name", config.string_or("_name_or_path", gguf.architecture));
-  writer.u32("general.file_type", file_type(type));
+  writer.u32("general.file_type", types.file_type(model));
   writer.u32("general.quantization_version", 2);
   writer.string("heed.config", model.config());
   Output out(writer, gguf.architecture);
@@ -144,12 +108,17 @@ void add_model(GgufWriter& writer, const Model& model, DType type) {
   }
   const int64_t key_heads =
       config.integer_or("num_key_value_heads", model.num_heads(), 1, model.num_heads());
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  bool tied = true;
   for (const Parameter& parameter : model.parameters()) {
     const auto name = gguf_name(gguf, parameter.name);
     check(name.has_value(), "gguf", "has no name for parameter '{}'", parameter.name);
-    const Tensor tensor =
-        as_in_gguf(parameter.tensor.detach(), name->layout, model.num_heads(), key_heads);
-    writer.tensor(name->text, stored(tensor, stays_f32(name->text, tensor) ? DType::f32 : type));
+    tensors.emplace_back(name->text, as_in_gguf(parameter.tensor.detach(), name->layout,
+                                                model.num_heads(), key_heads));
+    tied = tied && name->text != "output.weight";
+  }
+  for (const auto& [name, tensor] : tensors) {
+    writer.tensor(name, types.stored(name, tensor, model.num_layers(), tied));
   }
 }
 

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "heed/tensor.h"
+#include "kernels/types.h"
+
+namespace heed {
+
+/// The kernels' name of a quantised dtype.
+kernels::Element quantized_element(DType type);
+
+}  // namespace heed

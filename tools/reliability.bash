@@ -1,0 +1,86 @@
+# The commands of ./dev that show reliability (SECURITY.md); sourced by ./dev.
+
+# fuzz TARGET SECONDS | fuzz all MINUTES: libFuzzer with the address and undefined-behaviour sanitizers.
+# Inputs that crash are kept in build-fuzz/crashes.
+command_fuzz() {
+  [ $# -eq 2 ] || die "usage: ./dev fuzz TARGET SECONDS, or ./dev fuzz all MINUTES (shared by all targets)"
+  need build fuzz
+  CXX=clang++-14 configure build-fuzz -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+    -DHEED_FUZZ=ON -DHEED_TESTS=OFF -DHEED_EXAMPLES=OFF -DHEED_MPI=OFF -DHEED_PCH=OFF
+  local targets=("$1") seconds=$2 target failed=0
+  if [ "$1" = all ]; then
+    mapfile -t targets < <(cd fuzz && ls ./*.cc | sed 's|^\./||; s|\.cc$||' | grep -vE '^(driver|target|replay)$')
+    seconds=$(($2 * 60 / ${#targets[@]}))
+  fi
+  for target in "${targets[@]}"; do
+    [ -e "fuzz/$target.cc" ] || die "there is no fuzz target $target"
+    ninja -C build-fuzz "fuzz_$target" >&2
+    fuzz_one "$target" "$seconds" || failed=1
+  done
+  return $failed
+}
+
+fuzz_one() {
+  local target=$1 seconds=$2 dictionary=()
+  [ -e "fuzz/dictionaries/$target.dict" ] && dictionary=("-dict=fuzz/dictionaries/$target.dict")
+  mkdir -p "build-fuzz/corpus-$target" build-fuzz/crashes "fuzz/seeds/$target"
+  local log=build-fuzz/$target.log
+  if "build-fuzz/bin/fuzz_$target" -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 \
+    "${dictionary[@]}" -artifact_prefix="build-fuzz/crashes/$target-" "build-fuzz/corpus-$target" "fuzz/seeds/$target" \
+    >"$log" 2>&1; then
+    printf '%-16s %s executions, nothing found\n' "$target" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")"
+  else
+    printf '%-16s FAILED\n' "$target"
+    tail -40 "$log" >&2
+    return 1
+  fi
+}
+
+# coverage: lines and branches that the fast tests run, as a table and in build-coverage/report.
+command_coverage() {
+  need build test coverage
+  configure build-coverage -S . -B build-coverage -G Ninja -DCMAKE_BUILD_TYPE=Debug -DHEED_WERROR=OFF \
+    -DHEED_PCH=OFF "-DCMAKE_CXX_FLAGS=--coverage -fprofile-update=atomic -O1"
+  ninja -C build-coverage >&2
+  find build-coverage -name '*.gcda' -delete
+  (cd build-coverage && ctest -j2 -L fast --output-on-failure) >&2 || say "dev: some tests failed; the report covers what ran"
+  mkdir -p build-coverage/report
+  gcovr --root . --filter src/ --filter apps/ --exclude-throw-branches --exclude-unreachable-branches \
+    --html-details build-coverage/report/index.html --json-summary build-coverage/report/summary.json \
+    --txt build-coverage/report/summary.txt build-coverage
+  cat build-coverage/report/summary.txt
+}
+
+# reproducible: builds this commit twice, in folders of different names, and compares.
+command_reproducible() {
+  need build
+  local name folder commit
+  commit=$(git rev-parse HEAD)
+  folder=$(mktemp -d)
+  for name in first the-second-one; do
+    git worktree add -q --detach "$folder/$name" "$commit"
+    (cd "$folder/$name" && configure build --preset release -DHEED_TESTS=OFF -DHEED_EXAMPLES=OFF &&
+      CCACHE_DISABLE=1 ninja -C build heed_program heed_shared >&2)
+  done
+  local code=0
+  for name in heed lib/libheed.so; do
+    if cmp "$folder/first/build/$name" "$folder/the-second-one/build/$name"; then
+      say "dev: $name is the same to the byte: $(sha256sum <"$folder/first/build/$name" | cut -c1-16)…"
+    else
+      code=1
+    fi
+  done
+  for name in first the-second-one; do
+    git worktree remove --force "$folder/$name"
+  done
+  rmdir "$folder"
+  return $code
+}
+
+# sbom [FILE]: the software bill of materials of build/heed as SPDX 2.3 (JSON).
+command_sbom() {
+  need build
+  build release -- heed_program
+  bash tools/sbom.sh build/heed >"${1:-build/heed.spdx.json}"
+  say "dev: the bill of materials is in ${1:-build/heed.spdx.json}"
+}

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# sbom.sh PROGRAM: an SPDX 2.3 document in JSON about the program: its own checksum, the libraries it links and
+# the header-only ones it was compiled with, each with its Debian package, version and checksum.
+# SOURCE_DATE_EPOCH, or the last commit's time, is the document's: the same commit gives the same document.
+set -euo pipefail
+program=$1
+version=$("$program" --version | sed -nE 's/^heed ([0-9.]+).*/\1/p')
+seconds=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+created=$(date -u -d "@$seconds" +%Y-%m-%dT%H:%M:%SZ)
+checksum=$(sha256sum "$program" | cut -d' ' -f1)
+
+# The Debian package that a file belongs to; with and without the /usr of a merged root.
+package_of() {
+  local file name
+  file=$(readlink -f "$1")
+  for name in "$file" "${file#/usr}"; do
+    dpkg-query -S "$name" 2>/dev/null | head -1 | cut -d: -f1 && return
+  done
+}
+
+{
+  ldd "$program" | sed -nE 's/.*=> (\/[^ ]+).*/\1/p' | while read -r file; do
+    package=$(package_of "$file" || true)
+    [ -z "$package" ] || printf '%s\tDYNAMIC_LINK\t%s\n' "$package" "$file"
+  done
+  # Compiled in: headers only.
+  for package in libhwy-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libxxhash-dev libfmt-dev; do
+    printf '%s\tSTATIC_LINK\t\n' "$package"
+  done
+} | sort -u -k1,1 | {
+  packages='' relations=''
+  while IFS=$'\t' read -r package kind file; do
+    installed=$(dpkg-query -W -f='${Version}\t${source:Package}\t${Architecture}' "$package" 2>/dev/null) || continue
+    IFS=$'\t' read -r number source architecture <<<"$installed"
+    id=SPDXRef-Package-${package//[^A-Za-z0-9.-]/-}
+    sum=''
+    [ -z "$file" ] || sum=$(printf ', "checksums": [{"algorithm": "SHA256", "checksumValue": "%s"}]' "$(sha256sum "$file" | cut -d' ' -f1)")
+    packages+=$(printf ',\n    {"SPDXID": "%s", "name": "%s", "versionInfo": "%s", "supplier": "Organization: Debian", "downloadLocation": "NOASSERTION", "filesAnalyzed": false, "licenseConcluded": "NOASSERTION", "licenseDeclared": "NOASSERTION", "copyrightText": "NOASSERTION", "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": "pkg:deb/debian/%s@%s?arch=%s&upstream=%s"}]%s}' \
+      "$id" "$package" "$number" "$package" "${number//+/%2B}" "$architecture" "$source" "$sum")
+    relations+=$(printf ',\n    {"spdxElementId": "SPDXRef-heed", "relationshipType": "%s", "relatedSpdxElement": "%s"}' "$kind" "$id")
+  done
+  cat <<END
+{
+  "spdxVersion": "SPDX-2.3",
+  "dataLicense": "CC0-1.0",
+  "SPDXID": "SPDXRef-DOCUMENT",
+  "name": "heed-$version",
+  "documentNamespace": "https://spdx.org/spdxdocs/heed-$version-$checksum",
+  "creationInfo": {"created": "$created", "creators": ["Tool: heed-tools-sbom.sh"]},
+  "packages": [
+    {"SPDXID": "SPDXRef-heed", "name": "heed", "versionInfo": "$version", "downloadLocation": "NOASSERTION", "filesAnalyzed": false, "licenseConcluded": "NOASSERTION", "licenseDeclared": "NOASSERTION", "copyrightText": "NOASSERTION", "primaryPackagePurpose": "APPLICATION", "checksums": [{"algorithm": "SHA256", "checksumValue": "$checksum"}]}$packages
+  ],
+  "relationships": [
+    {"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES", "relatedSpdxElement": "SPDXRef-heed"}$relations
+  ]
+}
+END
+}

@@ -108,10 +108,10 @@ struct IndexInfo {
 };
 
 struct OpenIndexOptions {
-  std::string model;  ///< the encoder, where it is no longer where it was
-  std::string tokenizer;
-  std::string reranker;      ///< a cross-encoder that orders the candidates; empty: none
-  bool distributed = false;  ///< each rank searches a part; every rank must make the same calls
+  std::string model = {};  ///< the encoder, where it is no longer where it was
+  std::string tokenizer = {};
+  std::string reranker = {};  ///< a cross-encoder that orders the candidates; empty: none
+  bool distributed = false;   ///< each rank searches a part; every rank must make the same calls
 };
 
 /// An index that is open for searching. Not for several threads at once.

@@ -80,9 +80,6 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, const OptimizerOptions&
   }
 }
 
-Optimizer::Optimizer(const std::vector<Parameter>& parameters, const OptimizerOptions& options)
-    : Optimizer(named_tensors(parameters), options) {}
-
 Optimizer::Optimizer(const std::vector<NamedTensor>& parameters, const OptimizerOptions& options)
     : Optimizer(std::vector{ParameterGroup{parameters, std::nullopt, 1.0}}, options) {}
 

@@ -34,7 +34,7 @@ struct Keep final : Observer {
 }  // namespace
 
 int main(int argc, char** argv) {
-  LinePlot plot{.title = "EncoderOutput of one head", .x_title = "Tokens", .y_title = "MB"};
+  LinePlot plot{.title = "Memory of one head", .x_title = "Tokens", .y_title = "MB"};
   plot.log_x = plot.log_y = plot.markers = true;
   plot.series = {{"reference", {}, {}}, {"chunked", {}, {}}, {"flash", {}, {}}};
   for (const int64_t length : {512, 1024, 2048}) {

@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
               plain.gradients.size(), same ? "yes" : "no");
   if (argc > 1) {  // a folder for the lesson's picture
     LinePlot plot{
-        .title = "EncoderOutput of a training step", .x_title = "Blocks", .y_title = "MB"};
+        .title = "Memory of a training step", .x_title = "Blocks", .y_title = "MB"};
     plot.series = {{"everything kept", {}, {}}, {"in bf16", {}, {}}, {"inputs only", {}, {}}};
     for (const int64_t layers : {2, 4, 8, 16}) {
       for (size_t i = 0; i < 3; ++i) {

@@ -218,7 +218,8 @@ void add_options(OptionTable& table, InspectOptions& o) {
   table.add("--patches", &o.patches, "For images: the weights over the image (svg, png)");
   table.add("--query", &o.query, "With --patches: the query whose weights are shown")
       .range(0, 1 << 20);
-  table.add("--ablate", &o.ablate, "LAYER.HEAD to silence, or LAYER.HEAD=SCALE; may be repeated");
+  table.add("--ablate,--mute", &o.ablate,
+            "Head to ablate: LAYER.HEAD, or LAYER.HEAD=SCALE; may be repeated");
   table.add("--no-causal", &o.no_causal, "Let every token see the later ones");
   table.add("--format", &o.format, "What to make")
       .choices({"term", "svg", "png", "html", "json", "npy"});

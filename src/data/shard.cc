@@ -7,18 +7,23 @@
 
 #include "base/check.h"
 #include "base/checksum.h"
+#include "base/file.h"
 
 namespace heed {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "shards are little-endian");
 
+constexpr size_t kWindow = size_t{4} << 20;  // bytes of a mapped file that are in memory at a time
+
 template <class Id>
 uint32_t largest_id(const ShardData& data) {
-  const Id* ids = static_cast<const Id*>(data.ids);
+  const std::span<const Id> ids(static_cast<const Id*>(data.ids), data.trailer.tokens);
   uint32_t largest = 0;
-  for (uint64_t i = 0; i < data.trailer.tokens; ++i) {
-    largest = std::max(largest, static_cast<uint32_t>(ids[i]));
+  for (size_t begin = 0; begin < ids.size(); begin += kWindow / sizeof(Id)) {
+    const auto part = ids.subspan(begin, std::min(kWindow / sizeof(Id), ids.size() - begin));
+    largest = std::max(largest, static_cast<uint32_t>(*std::max_element(part.begin(), part.end())));
+    drop_pages(std::as_bytes(part));
   }
   return largest;
 }
@@ -27,9 +32,14 @@ uint32_t largest_id(const ShardData& data) {
 void check_content(const ShardData& data, const std::string& file) {
   const std::span<const std::byte> bytes = data.file->bytes();
   constexpr size_t kChecksumBytes = sizeof(ShardTrailer::checksum);
-  check_data(
-      fingerprint_of(bytes.data(), bytes.size() - kChecksumBytes, 0) == data.trailer.checksum, file,
-      "does not match its checksum");
+  StreamingFingerprint checksum;
+  const std::span content = bytes.first(bytes.size() - kChecksumBytes);
+  for (size_t begin = 0; begin < content.size(); begin += kWindow) {
+    const auto part = content.subspan(begin, std::min(kWindow, content.size() - begin));
+    checksum.update(part.data(), part.size());
+    drop_pages(part);
+  }
+  check_data(checksum.digest() == data.trailer.checksum, file, "does not match its checksum");
   const uint32_t largest =
       data.trailer.width == 2 ? largest_id<uint16_t>(data) : largest_id<uint32_t>(data);
   check_data(largest == data.trailer.largest, file, "declares {} as its largest id; it is {}",

@@ -30,7 +30,7 @@ struct Sizes {
 
 int64_t checked(const std::string& file, const char* name, int32_t value) {
   constexpr int32_t kMost = 1 << 24;
-  check_data(value > 0 && value <= kMost, file, "{} is {}; 1 to {} is wanted", name, value, kMost);
+  check_data(value > 0 && value <= kMost, file, "{} is {}; expected 1 to {}", name, value, kMost);
   return value;
 }
 
@@ -92,7 +92,7 @@ Sizes read_header(const MappedFile& mapping) {
   Sizes sizes = sizes_of(file, numbers, numbers.vocabulary);
   sizes.version = version;
   const auto shared = header.next<uint8_t>();
-  check_data(shared <= 1, file, "shared_classifier is {}; 0 or 1 is wanted", shared);
+  check_data(shared <= 1, file, "shared_classifier is {}; expected 0 or 1", shared);
   sizes.shared = shared == 1;
   if (version == 2) {
     sizes.group = checked(file, "group_size", header.next<int32_t>());

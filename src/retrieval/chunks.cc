@@ -105,7 +105,10 @@ std::vector<Chunk> chunk_section(const Section& section, const Tokenizer& tokeni
            (last == first || tokens + units[last].tokens <= options.tokens)) {
       tokens += units[last++].tokens;
     }
-    const TextSpan span{units[first].span.begin, units[last - 1].span.end};
+    TextSpan span{units[first].span.begin, units[last - 1].span.end};
+    while (span.end > span.begin && section.text[static_cast<size_t>(span.end - 1)] == ' ') {
+      --span.end;
+    }
     Chunk chunk{section.title, std::string(part(section.text, span)), section.location, span, 0};
     chunk.hash = fingerprint_of(chunk.text, fingerprint_of(chunk.title));
     chunks.push_back(std::move(chunk));

@@ -177,10 +177,10 @@ TEST(Shard, RefusesBrokenFiles) {
     bytes[bytes.size() - from_end] = value;
     return error_of([&] { TokenShard::open(put(folder / "b.tok", bytes)); });
   };
-  EXPECT_NE(broken(40, 'x'), "");     // magic
-  EXPECT_NE(broken(32, 3), "");       // width
-  EXPECT_NE(broken(24, 5), "");       // tokens
-  EXPECT_NE(broken(17, '\x7f'), "");  // tokens beyond the file
+  EXPECT_NE(broken(48, 'x'), "");     // magic
+  EXPECT_NE(broken(40, 3), "");       // width
+  EXPECT_NE(broken(32, 5), "");       // tokens
+  EXPECT_NE(broken(25, '\x7f'), "");  // tokens beyond the file
   EXPECT_NE(broken(9, '\x7f'), "");   // sequences beyond the file
   EXPECT_NE(broken(48, 2), "");       // end of the sequence
   for (size_t length = 0; length < good.size(); ++length) {

@@ -49,7 +49,7 @@ void closed_stdout(Bench& bench) {
       bench.file("tokenizer.json", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[]}})");
   const std::string lines = bench.file("lines", std::string(2'000'000, 'a') + "\na\na\n");
   const std::string command =
-      fmt::format("'{}' tokenize '{}' < '{}' | head -c 1 >/dev/null; exit ${{PIPESTATUS[0]}}",
+      fmt::format("'{}' tokenize '{}' < '{}' | head -c 1 >/dev/null; exit \\${{PIPESTATUS[0]}}",
                   program().native(), file, lines);
   bench.expect(std::system(("bash -c \"" + command + "\"").c_str()) == 0, "`| head` exits 0");
   const std::string closed =

@@ -36,7 +36,7 @@ run --heads-table | grep -q '^self .* 1 .* 2 ' || fail "the head table"
 run --rollout --format json | grep -q '"show":"rollout"' || fail "rollout"
 run --show gradient --layer 0 > /dev/null || fail "gradient maps"
 run --show values --layer 0 > /dev/null || fail "value-weighted maps"
-run --mute 0.1 --mute 1.2=0.5 | grep -q 'Unchanged model: ' || fail "muting shows both predictions"
+run --ablate 0.1 --ablate 1.2=0.5 | grep -q 'Unchanged model: ' || fail "ablation shows both predictions"
 run --no-causal --json --layer 0 --head 0 | grep -q '"undisturbed"' || fail "causal off"
 "$heed" inspect "$work/model" --text "나는 학교에 갔다" --lang ko | grep -q '질의' || fail "Korean"
 
@@ -84,10 +84,10 @@ grep -q '"patch":{"rows":3,"columns":2,"first":1}' "$work/vit.html" || fail "the
 
 code() { set +e; "$@" > /dev/null 2> "$work/error"; echo $?; set -e; }
 [ "$(code run --layer 9)" = 2 ] || fail "no such layer: exit 2"
-[ "$(code run --mute 0)" = 2 ] || fail "a bad --mute: exit 2"
-[ "$(code lstm --mute 0.0)" = 2 ] || fail "an LSTM's attention cannot be muted: exit 2"
+[ "$(code run --ablate 0)" = 2 ] || fail "a bad --ablate: exit 2"
+[ "$(code lstm --ablate 0.0)" = 2 ] || fail "an LSTM's attention cannot be ablated: exit 2"
 [ "$(code lstm --show gradient)" = 2 ] || fail "an LSTM has no gradient maps: exit 2"
-[ "$(code run --mute 7.0)" = 2 ] || fail "--mute of no layer: exit 2"
+[ "$(code run --ablate 7.0)" = 2 ] || fail "--ablate of no layer: exit 2"
 [ "$(code run --format npy)" = 2 ] || fail ".npy needs a file: exit 2"
 [ "$(code run --format nonsense)" = 2 ] || fail "an unknown format: exit 2"
 [ "$(code "$heed" inspect "$work/model")" = 2 ] || fail "no text: exit 2"

@@ -179,11 +179,12 @@ TEST(HttpLimits, PathsLeadNowhereElse) {
                            "/%", "/%zz", "/v1//models", "/v1/models/..%2flm", "/static/../x"}) {
     EXPECT_EQ(server.get(path).status, 404) << path;
   }
-  for (const std::string model :
-       {"..", "../lm", "/etc/passwd", std::string("lm\0", 3).c_str(), "%2e%2e", "nothing"}) {
+  const std::vector<std::string> models = {
+      "..", "../lm", "/etc/passwd", std::string("lm\0", 3), "%2e%2e", "nothing"};
+  for (const std::string& model : models) {
     const Answer answer =
         server.post("/v1/completions", {{"model", model}, {"prompt", "x"}, {"max_tokens", 1}});
-    EXPECT_EQ(answer.status, model == "lm" ? 200 : 404) << model;
+    EXPECT_EQ(answer.status, 404) << model;
   }
   const std::string nul = R"({"model":"lm\u0000","prompt":"x"})";
   EXPECT_EQ(server.post_text("/v1/completions", nul).status, 404);

@@ -138,8 +138,8 @@ Json config_of(const GgufFile& file, const ModelSpec& spec, const Json& own) {
   const Metadata from(file, spec.gguf.architecture);
   JsonBuilder config(own);
   config.set("model_type", spec.model_type);
-  config.set("vocab_size", from.rows("token_embd.weight"));
   read_keys(spec.gguf, from, config);
+  config.set("vocab_size", from.rows("token_embd.weight"));
   if (spec.gguf.read_config) {
     spec.gguf.read_config(from, config);
   }

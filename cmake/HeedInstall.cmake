@@ -2,10 +2,13 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-install(TARGETS heed_shared heed_static EXPORT heedTargets)
-install(TARGETS heed_program)
+# Components are the packages of cmake/HeedPackage.cmake: program, library, development.
+install(TARGETS heed_shared heed_static EXPORT heedTargets
+  LIBRARY COMPONENT library NAMELINK_COMPONENT development
+  ARCHIVE COMPONENT development)
+install(TARGETS heed_program COMPONENT program)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/heed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.h")
+  COMPONENT development FILES_MATCHING PATTERN "*.h")
 
 # Completion scripts and manual pages come from the program's own tables of options.
 set(HEED_BASH_FOLDER ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
@@ -24,14 +27,15 @@ install(CODE "
   endforeach()
   execute_process(COMMAND \"$<TARGET_FILE:heed_program>\" manual -o \"${HEED_DOCUMENTS}/man1\"
     COMMAND_ERROR_IS_FATAL ANY)
-")
-install(FILES ${HEED_DOCUMENTS}/heed DESTINATION ${HEED_BASH_FOLDER})
-install(FILES ${HEED_DOCUMENTS}/_heed DESTINATION ${HEED_ZSH_FOLDER})
-install(FILES ${HEED_DOCUMENTS}/heed.fish DESTINATION ${HEED_FISH_FOLDER})
-install(DIRECTORY ${HEED_DOCUMENTS}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
+" COMPONENT program)
+install(FILES ${HEED_DOCUMENTS}/heed DESTINATION ${HEED_BASH_FOLDER} COMPONENT program)
+install(FILES ${HEED_DOCUMENTS}/_heed DESTINATION ${HEED_ZSH_FOLDER} COMPONENT program)
+install(FILES ${HEED_DOCUMENTS}/heed.fish DESTINATION ${HEED_FISH_FOLDER} COMPONENT program)
+install(DIRECTORY ${HEED_DOCUMENTS}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT program)
 
 set(HEED_CMAKE_FOLDER ${CMAKE_INSTALL_LIBDIR}/cmake/heed)
-install(EXPORT heedTargets NAMESPACE heed:: DESTINATION ${HEED_CMAKE_FOLDER})
+install(EXPORT heedTargets NAMESPACE heed:: DESTINATION ${HEED_CMAKE_FOLDER}
+  COMPONENT development)
 if(MPI_CXX_FOUND)
   set(HEED_WITH_MPI ON)
   list(JOIN MPI_CXX_LIBRARIES " " HEED_PC_MPI)
@@ -43,7 +47,9 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/heedConfig.cmake.in
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/heedConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/heedConfig.cmake ${CMAKE_BINARY_DIR}/heedConfigVersion.cmake
-  DESTINATION ${HEED_CMAKE_FOLDER})
+  DESTINATION ${HEED_CMAKE_FOLDER} COMPONENT development)
 file(RELATIVE_PATH HEED_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/heed.pc.in ${CMAKE_BINARY_DIR}/heed.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/heed.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${CMAKE_BINARY_DIR}/heed.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+  COMPONENT development)
+include(HeedPackage)

@@ -1,15 +1,14 @@
-#include "fuzz/target-inl.h"
+#include "fuzz/target.h"
 #include "heed/chat.h"
 
 /// Any bytes as a Jinja template, rendered for a conversation with tools under small limits.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+HEED_FUZZ_TARGET(chat_template) {
   using namespace heed;
   static constexpr std::string_view kMessages =
       R"([{"role": "system", "content": "s"}, {"role": "user", "content": "Grüße, 세계"},
           {"role": "assistant", "content": null, "tool_calls": [{"id": "1", "function":
            {"name": "f", "arguments": {"a": 1, "b": [true, null, 2.5]}}}]},
           {"role": "tool", "content": [{"type": "text", "text": "t"}]}])";
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
   fuzz::expect_error_or_success([&] {
     ChatOptions options;
     options.add_generation_prompt = true;
@@ -18,11 +17,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     options.max_steps = 20'000;
     options.max_memory = uint64_t{4} << 20;
     options.max_output = uint64_t{1} << 20;
-    const auto chat = ChatTemplate::from_text(text);
+    const auto chat = ChatTemplate::from_text(input);
     chat.mentions("tools");
     if (chat.render(kMessages, options).size() > options.max_output) {
       std::abort();
     }
   });
-  return 0;
 }

@@ -3,15 +3,15 @@
 #include <cstdlib>
 #include <limits>
 
-#include "fuzz/target-inl.h"
+#include "fuzz/target.h"
 #include "heed/ops.h"
 
 /// Any bytes as a .gguf file; every value is asked for in every type, every tensor is read.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+HEED_FUZZ_TARGET(gguf) {
   using namespace heed;
   constexpr int64_t kLow = std::numeric_limits<int64_t>::min();
   constexpr int64_t kHigh = std::numeric_limits<int64_t>::max();
-  fuzz::with_file(data, size, [&](const std::filesystem::path& path) {
+  fuzz::with_file(input, ".gguf", [&](const std::filesystem::path& path) {
     fuzz::expect_error_or_success([&] {
       const GgufFile file(path);
       for (const auto& [key, value] : file.values()) {
@@ -39,5 +39,4 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
     });
   });
-  return 0;
 }

@@ -1,11 +1,9 @@
 #include "heed/image.h"
 
-#include "fuzz/target-inl.h"
+#include "fuzz/target.h"
 
 /// Any bytes as a PNG, JPEG, PGM or PPM.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+HEED_FUZZ_TARGET(image) {
   using namespace heed;
-  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  fuzz::expect_error_or_success([&] { decode_image(bytes, "input", 3); });
-  return 0;
+  fuzz::expect_error_or_success([&] { decode_image(input, "input", 3); });
 }

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "fuzz/target-inl.h"
+#include "fuzz/target.h"
 #include "io/json_writer.h"
 
 namespace {
@@ -32,11 +32,10 @@ void rewrite(const heed::Json& value, heed::JsonWriter& writer) {
 }  // namespace
 
 /// Any bytes as JSON: parsed, refused, or written again and parsed to the same value.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+HEED_FUZZ_TARGET(json) {
   using namespace heed;
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
   fuzz::expect_error_or_success([&] {
-    const Json value = Json::parse(text, "input");
+    const Json value = Json::parse(input, "input");
     JsonWriter writer(2);
     rewrite(value, writer);
     if (Json::parse(writer.text(), "again").dump() != value.dump()) {
@@ -44,5 +43,4 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     value.at("key").integer(0, 10);
   });
-  return 0;
 }

@@ -1,13 +1,13 @@
 #include <cstdlib>
 #include <vector>
 
-#include "fuzz/target-inl.h"
+#include "fuzz/target.h"
 #include "heed/io.h"
 
 /// Any bytes as a .safetensors file; what is accepted must be readable to its last byte.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+HEED_FUZZ_TARGET(safetensors) {
   using namespace heed;
-  fuzz::with_file(data, size, [&](const std::filesystem::path& path) {
+  fuzz::with_file(input, ".safetensors", [&](const std::filesystem::path& path) {
     fuzz::expect_error_or_success([&] {
       uint64_t bytes = 0;
       for (const auto& [name, tensor] : load_safetensors(path)) {
@@ -23,5 +23,4 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       safetensors_metadata(path);
     });
   });
-  return 0;
 }

@@ -4,17 +4,54 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
 
-/// What libFuzzer and our driver call with each input.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+// A fuzz target is one file fuzz/NAME.cc:
+//
+//   HEED_FUZZ_TARGET(name) { … reads `input` … }
+//
+// ./dev fuzz NAME SECONDS links it with libFuzzer; ./dev test links all of them into fuzz_replay,
+// which runs each on its corpus fuzz/seeds/NAME.
 
 namespace heed::fuzz {
 
-/// Runs `read`; an Error is what bad input is to give, anything else ends the program.
+using Target = void (*)(std::string_view input);
+
+struct NamedTarget {
+  const char* name;
+  Target run;
+};
+std::vector<NamedTarget>& targets();
+
+struct Registration {
+  Registration(const char* name, Target run) { targets().push_back({name, run}); }
+};
+
+/// Runs `read`. An Error of kind data with a message of one printable line is the right answer to
+/// bad input; anything else ends the process.
 void expect_error_or_success(const std::function<void()>& read);
 
-/// Calls fn with the path of a file that holds the input.
-void with_file(const uint8_t* data, size_t size,
+/// Calls `fn` with the path of a file that holds `input`; `ending` such as ".csv" chooses a reader.
+void with_file(std::string_view input, const std::string& ending,
                const std::function<void(const std::filesystem::path&)>& fn);
 
+/// Takes numbers from the front of an input; zeros once it is used up.
+class Bytes {
+ public:
+  explicit Bytes(std::string_view input) : rest_(input) {}
+  uint8_t byte();
+  int64_t between(int64_t low, int64_t high);  ///< both included
+  float value();                               ///< finite, mostly of moderate size
+
+ private:
+  std::string_view rest_;
+};
+
 }  // namespace heed::fuzz
+
+#define HEED_FUZZ_TARGET(name)                                                   \
+  static void fuzz_##name(std::string_view input);                               \
+  static const heed::fuzz::Registration registration_##name(#name, fuzz_##name); \
+  static void fuzz_##name([[maybe_unused]] std::string_view input)

@@ -1,4 +1,4 @@
-# The commands of ./dev that show reliability (SECURITY.md); sourced by ./dev.
+# The commands of ./dev that show reliability (docs/reliability.md); sourced by ./dev.
 
 # fuzz TARGET SECONDS | fuzz all MINUTES: libFuzzer with the address and undefined-behaviour sanitizers.
 # Inputs that crash are kept in build-fuzz/crashes.
@@ -9,7 +9,7 @@ command_fuzz() {
     -DHEED_FUZZ=ON -DHEED_TESTS=OFF -DHEED_EXAMPLES=OFF -DHEED_MPI=OFF -DHEED_PCH=OFF
   local targets=("$1") seconds=$2 target failed=0
   if [ "$1" = all ]; then
-    mapfile -t targets < <(cd fuzz && ls ./*.cc | sed 's|^\./||; s|\.cc$||' | grep -vE '^(driver|target|replay)$')
+    mapfile -t targets < <(cd fuzz && ls ./*.cc | sed 's|^\./||; s|\.cc$||' | grep -vE '^(target|replay)$')
     seconds=$(($2 * 60 / ${#targets[@]}))
   fi
   for target in "${targets[@]}"; do
@@ -49,6 +49,13 @@ command_coverage() {
     --html-details build-coverage/report/index.html --json-summary build-coverage/report/summary.json \
     --txt build-coverage/report/summary.txt build-coverage
   cat build-coverage/report/summary.txt
+}
+
+# crash [KILLS]: a fault at every single file operation, then so many kills (tests/faults/crash.sh).
+command_crash() {
+  need build test
+  build release -- heed_program heed_fault_shim
+  HEED_CRASH_STRIDE=1 HEED_KILLS=${1:-1000} bash tests/faults/crash.sh "$PWD/build/heed" "$PWD"
 }
 
 # reproducible: builds this commit twice, in folders of different names, and compares.

@@ -5,6 +5,7 @@
 #include "heed/autograd.h"
 #include "heed/command.h"
 #include "heed/inspect.h"
+#include "heed/ops.h"
 
 namespace heed::app {
 namespace {
@@ -16,6 +17,12 @@ struct KeepRecord : Observer {
     record = seen;
   }
 };
+
+/// A result without the axes that q, k and v of two or three axes do not have.
+Tensor with_rank(const Tensor& x, int rank) {
+  const Tensor of_head = rank < 4 ? squeeze(x, 1) : x;
+  return rank == 2 ? squeeze(of_head, 0) : of_head;
+}
 
 const AttentionVariant& variant_of(const AttentionCall& call) {
   for (const AttentionVariant& variant : attention_variants()) {
@@ -43,6 +50,13 @@ TensorMap compute(const AttentionCall& call) {
   } else {
     output = variant.run(call, tensors);
   }
+  if (output.rank() == 4) {
+    const int rank = tensors.require("q").rank();
+    output = with_rank(output, rank);
+    for (auto& [name, tensor] : results) {
+      tensor = with_rank(tensor, rank);
+    }
+  }
   results["output"] = output;
   if (grad_output.defined()) {
     check_data(grad_output.shape() == output.shape(), call.input,
@@ -66,10 +80,11 @@ WeightsReport validate(const AttentionCall& call, const TensorMap& results) {
   if (weights == results.end()) {
     fail(ErrorKind::usage, "attention", "--validate wants weights, which this call does not give");
   }
-  const bool causal = call.causal != "none";
-  const Tensor& all = weights->second;
-  const int64_t offset = call.causal == "bottom-right" ? all.size(3) - all.size(2) : 0;
-  return validate_weights(all, causal, offset);
+  Tensor all = weights->second;
+  while (all.rank() < 4) {
+    all = unsqueeze(all, 0);
+  }
+  return validate_weights(all, is_causal(call), causal_offset(call, all.size(2), all.size(3)));
 }
 
 void print_text(const TensorMap& results, const WeightsReport* report) {
@@ -155,7 +170,8 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   auto call = std::make_shared<AttentionCall>();
   table
       .add("--input", &call->input,
-           "safetensors: q [B,Hq,Tq,D], k, v [B,Hkv,Tk,D]; mask (u8, bool: 1 = attend; float: "
+           "safetensors: q [B,Hq,Tq,D], k, v [B,Hkv,Tk,D], or all [B,T,D] or [T,D]; mask (u8, "
+           "bool: 1 = attend; float: "
            "added), key_padding u8 [B,Tk], grad_output where wanted")
       .file()
       .required();
@@ -175,6 +191,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--chunk", &call->chunk, "Queries at a time of the chunked kernel").range(1, 1 << 30);
   table.add("--causal", &call->causal, "Hide later keys, counted from which corner")
       .choices({"none", "top-left", "bottom-right"});
+  table
+      .add("--causal-offset", &call->causal_offset,
+           "Hide keys after i + N from query i: N past keys in a cache")
+      .range(-1e12, 1e12);
   table.add("--scale", &call->scale, "Factor of the scores (default: 1/sqrt(depth))");
   table.add("--softcap", &call->softcap, "Limit scores to ±S by S·tanh(s/S); 0: off")
       .range(0, 1e30);

@@ -18,6 +18,7 @@ struct AttentionCall {
   std::string variant = "scaled-dot";
   std::string kernel = "automatic";
   std::string causal = "none";
+  std::optional<double> causal_offset;  ///< a whole number: query i sees keys up to i + offset
   std::vector<int64_t> window;
   int64_t chunk = 128;
   std::optional<double> scale;
@@ -71,6 +72,10 @@ const std::vector<AttentionVariant>& attention_variants();
 /// Refuses options and tensors of the call that the variant does not follow.
 void check_followed(const AttentionVariant& variant, const AttentionCall& call,
                     const AttentionTensors& tensors);
+
+/// Whether later keys are hidden, and from where on: query i sees keys up to i + offset.
+bool is_causal(const AttentionCall& call);
+int64_t causal_offset(const AttentionCall& call, int64_t queries, int64_t keys);
 
 /// Masks, scale and kernel of the call.
 AttentionOptions attention_options(const AttentionCall& call, AttentionTensors& tensors,

@@ -30,6 +30,17 @@ Tensor AttentionTensors::optional_leaf(const std::string& name) {
   return find(name).defined() ? leaf(name) : Tensor();
 }
 
+bool is_causal(const AttentionCall& call) {
+  return call.causal != "none" || call.causal_offset.has_value();
+}
+
+int64_t causal_offset(const AttentionCall& call, int64_t queries, int64_t keys) {
+  if (call.causal_offset) {
+    return static_cast<int64_t>(*call.causal_offset);
+  }
+  return call.causal == "bottom-right" ? keys - queries : 0;
+}
+
 AttentionOptions attention_options(const AttentionCall& call, AttentionTensors& tensors,
                                    int64_t queries, int64_t keys) {
   AttentionOptions options;
@@ -50,8 +61,15 @@ AttentionOptions attention_options(const AttentionCall& call, AttentionTensors& 
   } else {
     options.mask = mask;
   }
-  const bool causal = call.causal != "none";
-  const int64_t offset = call.causal == "bottom-right" ? keys - queries : 0;
+  // As q, k and v below: an axis for the heads, and one for the batch.
+  for (Tensor* each : {&options.mask, &options.bias}) {
+    *each = each->defined() && each->rank() == 3 ? unsqueeze(*each, 1) : *each;
+  }
+  if (options.key_padding.defined() && options.key_padding.rank() == 1) {
+    options.key_padding = unsqueeze(options.key_padding, 0);
+  }
+  const bool causal = is_causal(call);
+  const int64_t offset = causal_offset(call, queries, keys);
   if (!call.window.empty()) {
     options.position = Window{call.window[0], causal ? 0 : call.window[1], offset, 0};
   } else if (causal) {
@@ -68,9 +86,14 @@ struct Heads {
 
 Heads heads_of(AttentionTensors& tensors) {
   Heads heads{tensors.leaf("q"), tensors.leaf("k"), tensors.leaf("v")};
-  for (const Tensor& x : {heads.q, heads.k, heads.v}) {
-    check_data(x.rank() == 4, tensors.file(),
-               "q, k and v must be [batch, heads, length, depth], not {}", x.shape().to_string());
+  const int rank = heads.q.rank();
+  for (Tensor* x : {&heads.q, &heads.k, &heads.v}) {
+    check_data(x->rank() >= 2 && x->rank() <= 4 && x->rank() == rank, tensors.file(),
+               "q, k and v must all be [length, depth], [batch, length, depth] or [batch, heads, "
+               "length, depth], not {}",
+               x->shape().to_string());
+    *x = rank == 2 ? unsqueeze(*x, 0) : *x;
+    *x = rank < 4 ? unsqueeze(*x, 1) : *x;
   }
   return heads;
 }
@@ -189,8 +212,8 @@ Tensor swin(const AttentionCall& call, AttentionTensors& tensors) {
 }  // namespace
 
 const std::vector<AttentionVariant>& attention_variants() {
-  const std::vector<std::string> every{"causal", "scale", "softcap",
-                                       "window", "mask",  "key_padding"};
+  const std::vector<std::string> every{"causal", "causal_offset", "scale",      "softcap",
+                                       "window", "mask",          "key_padding"};
   static const std::vector<AttentionVariant> all{
       {"scaled-dot", "", scaled_dot, true, every},
       {"additive", "w_query [A, Dq], w_key [A, Dk], v_score [A]", additive, true, every},
@@ -201,7 +224,7 @@ const std::vector<AttentionVariant>& attention_variants() {
        "relative_key, relative_value [2m+1, D]",
        shaw,
        false,
-       {"causal", "scale", "window", "mask", "key_padding"}},
+       {"causal", "causal_offset", "scale", "window", "mask", "key_padding"}},
       {"longformer",
        "global_mask u8 [B, T], q_global, k_global, v_global; --attention-window",
        longformer,
@@ -231,6 +254,7 @@ void check_followed(const AttentionVariant& variant, const AttentionCall& call,
                     const AttentionTensors& tensors) {
   const std::tuple<const char*, bool, const char*> given[] = {
       {"causal", call.causal != "none", "--causal"},
+      {"causal_offset", call.causal_offset.has_value(), "--causal-offset"},
       {"scale", call.scale.has_value(), "--scale"},
       {"softcap", call.softcap != 0.0, "--softcap"},
       {"window", !call.window.empty(), "--window"},

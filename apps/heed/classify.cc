@@ -1,14 +1,13 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "base/check.h"
 #include "heed/command.h"
-#include "heed/image_input.h"
-#include "heed/io.h"
+#include "heed/lines.h"
 #include "heed/open.h"
-#include "heed/ops.h"
-#include "io/json.h"
+#include "heed/pipelines.h"
 #include "io/json_writer.h"
 
 namespace heed::app {
@@ -17,80 +16,72 @@ namespace {
 struct Options {
   std::string model, tokenizer;
   std::vector<std::string> texts, images;
+  bool no_truncate = false;
   int64_t batch = 32;
 };
 
-/// config.json's id2label, or LABEL_N.
-std::vector<std::string> label_names(const Model& model, int64_t count) {
-  const Json config = Json::parse(model.config(), "config.json");
-  const std::optional<Json> labels = config.find("id2label");
-  std::vector<std::string> names;
-  for (int64_t i = 0; i < count; ++i) {
-    const std::string id = std::to_string(i);
-    const std::optional<Json> name =
-        labels && labels->is_object() ? labels->find(id) : std::nullopt;
-    names.push_back(name && name->is_string() ? name->string() : "LABEL_" + id);
-  }
-  return names;
-}
+constexpr int64_t kReadAhead = 16;  // batches read at once, so that like lengths go together
 
-/// `kind` says what was labelled: a text or an image.
-void print_result(const char* kind, const std::string& text, const std::vector<std::string>& names,
-                  const double* probabilities, bool json) {
-  size_t best = 0;
-  for (size_t i = 1; i < names.size(); ++i) {
-    best = probabilities[i] > probabilities[best] ? i : best;
-  }
+/// `kind` says what was labelled: a text or an image. Without scores there is nothing to say of it.
+void print_result(const char* kind, const std::string& text, std::vector<LabelScore> scores,
+                  const std::string& error, bool json) {
   if (!json) {
-    print(fmt::format("{}\t{:.4f}\n", names[best], probabilities[best]));
+    print(scores.empty() ? "\n"
+                         : fmt::format("{}\t{:.4f}\n", scores.front().label, scores.front().score));
     return;
   }
   JsonWriter line;
-  line.begin_object().field(kind, text).field("label", names[best]);
-  line.field("probability", probabilities[best]).key("probabilities").begin_object();
-  for (size_t i = 0; i < names.size(); ++i) {
-    line.field(names[i], probabilities[i]);
+  line.begin_object().field(kind, text);
+  if (!error.empty()) {
+    line.field("error", error);
   }
-  print(line.end_object().end_object().take() + "\n");
+  if (!scores.empty()) {
+    line.field("label", scores.front().label).field("probability", scores.front().score);
+    std::sort(scores.begin(), scores.end(),
+              [](const LabelScore& a, const LabelScore& b) { return a.id < b.id; });
+    line.key("probabilities").begin_object();
+    for (const LabelScore& each : scores) {
+      line.field(each.label, each.score);
+    }
+    line.end_object();
+  }
+  print(line.end_object().take() + "\n");
 }
 
-void print_results(const char* kind, const std::vector<std::string>& texts, const Model& model,
-                   const ModelInput& input, bool json) {
-  const NoGrad no_grad;
-  const Tensor logits = model.forward(input).logits;
-  check_suits(logits.defined() && logits.rank() == 2, "classify", model,
-              "use one trained with --task classify or image-classify");
-  const std::vector<std::string> names = label_names(model, logits.size(1));
-  const std::vector<double> probabilities = softmax(logits).to_doubles();
-  for (size_t i = 0; i < texts.size(); ++i) {
-    print_result(kind, texts[i], names, probabilities.data() + i * names.size(), json);
-  }
-}
-
-int classify_images(const Options& options, bool json) {
-  const std::unique_ptr<Model> model = load_model(options.model);
-  check_suits(model->kind() == ModelKind::vision, "classify --image", *model,
-              "leave --image out or use one trained with --task image-classify");
-  const VisionConfig vision = vision_config(Json::parse(model->config(), "config.json"));
-  for (const std::string& image : options.images) {
-    ModelInput input;
-    input.pixel_values = model_pixels(vision, options.model, image);
-    print_results("image", {image}, *model, input, json);
-  }
-  check_files_intact();
-  return 0;
+int classify_images(const Options& options, const Common& common) {
+  const ImageClassification classify(options.model);
+  Lines lines(options.images, options.batch, common);
+  lines.for_each([&](const std::vector<std::string>& images) {
+    ClassificationOptions wanted;
+    wanted.run = lines.run(options.batch);
+    if (options.images.size() == 1) {
+      wanted.run.on_error = nullptr;  // the error itself
+    }
+    const auto results =
+        classify(std::vector<std::filesystem::path>(images.begin(), images.end()), wanted);
+    for (size_t i = 0; i < images.size(); ++i) {
+      print_result("image", images[i], results[i], lines.error(i), common.json);
+    }
+  });
+  return lines.exit_code();
 }
 
 int run(const Options& options, const Common& common) {
   if (!options.images.empty()) {
-    return classify_images(options, common.json);
+    return classify_images(options, common);
   }
-  const Opened opened = open_model(options.model, options.tokenizer);
-  for_each_batch(options.texts, options.batch, [&](const std::vector<std::string>& texts) {
-    print_results("text", texts, *opened.model, encode_texts(opened, texts).input, common.json);
+  const TextClassification classify(options.model, {.tokenizer = options.tokenizer});
+  Lines lines(options.texts, options.batch * kReadAhead, common);
+  lines.for_each([&](const std::vector<std::string>& texts) {
+    const auto results =
+        classify(texts, {.truncate = !options.no_truncate, .run = lines.run(options.batch)});
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const bool blank = is_blank_line(texts[i]);
+      print_result("text", texts[i], blank ? std::vector<LabelScore>() : results[i], lines.error(i),
+                   common.json);
+    }
   });
-  check_files_intact();
-  return 0;
+  return lines.exit_code();
 }
 
 std::function<int()> setup(OptionTable& table, const Common& common) {
@@ -100,7 +91,9 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--image", &o->images, "Image file, for a model of images; may be given several times")
       .file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
-  table.add("--batch", &o->batch, "Texts at a time").range(1, 4096);
+  table.add("--no-truncate", &o->no_truncate,
+            "Refuse texts that are too long instead of cutting them");
+  table.add("--batch", &o->batch, "Texts per batch").range(1, 4096);
   return [o, &common] { return run(*o, common); };
 }
 

@@ -1,70 +1,101 @@
 #include <fmt/format.h>
 
-#include <cmath>
+#include <cstdio>
 #include <memory>
 
 #include "base/check.h"
+#include "base/file.h"
 #include "heed/command.h"
 #include "heed/io.h"
+#include "heed/lines.h"
 #include "heed/open.h"
+#include "heed/ops.h"
+#include "heed/pipelines.h"
 #include "io/json_writer.h"
 
 namespace heed::app {
 namespace {
 
 struct Options {
-  std::string model, tokenizer, pooling = "mean";
+  std::string model, tokenizer, pooling, format, output;
   std::vector<std::string> texts;
-  bool raw = false;
+  bool raw = false, no_truncate = false;
   int64_t batch = 32;
 };
 
-/// One vector a text: the mean of its rows or the first one, of length 1 unless `raw`.
-std::vector<std::vector<double>> embed(const Opened& opened, const Options& options,
-                                       const std::vector<std::string>& texts) {
-  const NoGrad no_grad;
-  const TextBatch batch = encode_texts(opened, texts);
-  const Tensor hidden = opened.model->forward(batch.input).last_hidden_state;
-  check_suits(hidden.defined(), "embed", *opened.model, "use an encoder without a head");
-  const int64_t width = hidden.size(2);
-  std::vector<std::vector<double>> result;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const int64_t rows = options.pooling == "cls" ? 1 : batch.lengths[i];
-    std::vector<double> vector(static_cast<size_t>(width), 0.0);
-    const float* row = hidden.data<float>() + static_cast<int64_t>(i) * hidden.size(1) * width;
-    for (int64_t t = 0; t < rows; ++t) {
-      for (int64_t d = 0; d < width; ++d) {
-        vector[static_cast<size_t>(d)] += row[t * width + d] / static_cast<double>(rows);
-      }
-    }
-    double norm = 0.0;
-    for (const double x : vector) {
-      norm += x * x;
-    }
-    for (double& x : vector) {
-      x /= options.raw || norm == 0.0 ? 1.0 : std::sqrt(norm);
-    }
-    result.push_back(std::move(vector));
+constexpr int64_t kReadAhead = 16;  // batches read at once, so that like lengths go together
+
+std::string format_of(const Options& options, const Common& common) {
+  if (!options.format.empty()) {
+    return options.format;
   }
-  return result;
+  const std::filesystem::path file = options.output;
+  return common.json                  ? "json"
+         : file.extension() == ".npy" ? "npy"
+         : file.extension() == ".csv" ? "csv"
+                                      : "text";
+}
+
+/// One text's vector as a line of the format.
+std::string line_of(const std::string& format, const std::string& text,
+                    const std::vector<double>& vector, const std::string& error) {
+  if (format == "json") {
+    JsonWriter line;
+    line.begin_object().field("text", text);
+    if (!error.empty()) {
+      line.field("error", error);
+    } else if (!is_blank_line(text)) {
+      line.field("embedding", vector);
+    }
+    return line.end_object().take() + "\n";
+  }
+  if (!error.empty() || is_blank_line(text)) {
+    return "\n";
+  }
+  return fmt::format("{:.7g}\n", fmt::join(vector, format == "csv" ? "," : " "));
 }
 
 int run(const Options& options, const Common& common) {
-  const Opened opened = open_model(options.model, options.tokenizer);
-  for_each_batch(options.texts, options.batch, [&](const std::vector<std::string>& texts) {
-    const auto vectors = embed(opened, options, texts);
+  const std::string format = format_of(options, common);
+  if (format == "npy" && options.output.empty()) {
+    fail(ErrorKind::usage, "--format npy", "writes a file; name it with -o FILE");
+  }
+  const FeatureExtraction embed(options.model, {.tokenizer = options.tokenizer});
+  FeatureOptions wanted;
+  if (!options.pooling.empty()) {
+    wanted.pooling = pooling_from_name(options.pooling);
+  }
+  if (options.raw) {
+    wanted.normalize = false;
+  }
+  wanted.truncate = !options.no_truncate;
+  std::unique_ptr<AtomicFile> file;
+  if (!options.output.empty() && format != "npy") {
+    file = std::make_unique<AtomicFile>(options.output);
+  }
+  std::vector<Tensor> all;
+  Lines lines(options.texts, options.batch * kReadAhead, common);
+  lines.for_each([&](const std::vector<std::string>& texts) {
+    wanted.run = lines.run(options.batch);
+    const Tensor vectors = embed(texts, wanted);
+    if (format == "npy") {
+      all.push_back(vectors);
+      return;
+    }
     for (size_t i = 0; i < texts.size(); ++i) {
-      if (common.json) {
-        JsonWriter line;
-        line.begin_object().field("text", texts[i]).field("embedding", vectors[i]);
-        print(line.end_object().take() + "\n");
-      } else {
-        print(fmt::format("{:.7g}\n", fmt::join(vectors[i], " ")));
-      }
+      const std::string line =
+          line_of(format, texts[i], vectors[static_cast<int64_t>(i)].to_doubles(), lines.error(i));
+      file ? file->write(line) : print(line);
     }
   });
-  check_files_intact();
-  return 0;
+  if (file) {
+    file->commit();
+  }
+  if (format == "npy") {
+    save_npy(options.output, all.empty() ? Tensor::zeros({0, embed.loaded().model->hidden_size()})
+                                         : concat(all, 0));
+  }
+  return lines.exit_code();
 }
 
 std::function<int()> setup(OptionTable& table, const Common& common) {
@@ -72,17 +103,27 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("MODEL", &o->model, "Model folder, run folder or .gguf of an encoder").required();
   table.add("--text", &o->texts, "Text; may be given several times (default: lines of stdin)");
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
-  table.add("--pooling", &o->pooling, "mean of all tokens, or cls: the first one")
-      .choices({"mean", "cls"});
+  table
+      .add("--pooling", &o->pooling,
+           "mean or max of all tokens, or cls: the first one (default: as the model's modules.json "
+           "says, else mean)")
+      .choices({"mean", "cls", "max"});
   table.add("--raw", &o->raw, "Do not scale to length 1");
-  table.add("--batch", &o->batch, "Texts at a time").range(1, 4096);
+  table.add("--no-truncate", &o->no_truncate,
+            "Refuse texts that are too long instead of cutting them");
+  table.add("-o,--output", &o->output, "File to write, instead of stdout").file();
+  table
+      .add("--format", &o->format,
+           "text: numbers with spaces; npy: one array [texts, size] (default: by the file's name)")
+      .choices({"text", "csv", "json", "npy"});
+  table.add("--batch", &o->batch, "Texts per batch").range(1, 4096);
   return [o, &common] { return run(*o, common); };
 }
 
 const Registration kRegistration{{"embed",
                                   "Turn texts into vectors with an encoder",
                                   {"heed embed minilm --text \"A cat sat.\"",
-                                   "heed embed minilm --json < sentences.txt > vectors.jsonl"},
+                                   "heed embed minilm -o vectors.npy < sentences.txt"},
                                   setup}};
 
 }  // namespace

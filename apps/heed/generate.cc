@@ -7,8 +7,9 @@
 
 #include "base/check.h"
 #include "heed/command.h"
-#include "heed/io.h"
+#include "heed/lines.h"
 #include "heed/open.h"
+#include "heed/pipelines.h"
 #include "io/json_writer.h"
 
 namespace heed::app {
@@ -16,23 +17,10 @@ namespace {
 
 struct Options {
   std::string model, tokenizer, prompt;
-  bool has_prompt = false, echo = false, log_probabilities = false;
+  bool has_prompt = false, echo = false, log_probabilities = false, truncate = false;
   Sampling sampling;
   int64_t max_tokens = 128, samples = 1, batch = 1;
   std::vector<std::string> stops;
-};
-
-/// One text on its way: tokens come in, text goes out.
-struct Running {
-  Running(const Opened& opened, const Options& options, std::string prompt_text)
-      : prompt(std::move(prompt_text)), stream(opened.tokenizer, options.stops) {}
-
-  std::string prompt;
-  TextStream stream;
-  std::string text;
-  std::vector<int64_t> ids;
-  std::vector<double> log_probabilities;
-  FinishReason reason = FinishReason::length;
 };
 
 const char* name_of(FinishReason reason) {
@@ -46,80 +34,31 @@ const char* name_of(FinishReason reason) {
   }
 }
 
-void print_json(const Running& running, const Options& options, int64_t sample) {
+void print_json(const std::string& prompt, const GeneratedText& result, const Options& options,
+                const std::string& error) {
   JsonWriter line;
-  line.begin_object().field("prompt", running.prompt).field("sample", sample);
-  line.field("text", running.text).field("ids", running.ids);
-  line.field("finish", std::string_view(name_of(running.reason)));
+  line.begin_object().field("prompt", prompt).field("sample", result.sample);
+  if (!error.empty()) {
+    line.field("error", error);
+  }
+  line.field("text", result.text).field("ids", result.ids);
+  line.field("finish", std::string_view(name_of(result.finish)));
   if (options.log_probabilities) {
-    line.field("log_probabilities", running.log_probabilities);
+    line.field("log_probabilities", result.log_probabilities);
   }
   print_now(line.end_object().take() + "\n");
 }
 
-Request make_request(const Opened& opened, const Options& options, const std::string& prompt,
-                     uint64_t sample) {
-  Request request;
-  for (const int32_t id : opened.tokenizer.encode_ids(prompt, true)) {
-    request.prompt.push_back(id);
+/// One prompt of the command line as plain text, streamed byte for byte; a terminal gets its line
+/// ended.
+void stream_prompt(const TextGeneration& generate, const Options& options,
+                   const GenerationOptions& wanted) {
+  if (options.echo) {
+    print_now(options.prompt);
   }
-  if (request.prompt.empty() && opened.tokenizer.special().bos) {
-    request.prompt.push_back(*opened.tokenizer.special().bos);
-  } else if (request.prompt.empty() && opened.tokenizer.special().eos) {
-    request.prompt.push_back(*opened.tokenizer.special().eos);
-  }
-  request.sampling = options.sampling;
-  request.stream = sample;
-  request.max_tokens = options.max_tokens;
-  apply_generation_tokens(*opened.model, request);
-  return request;
-}
-
-/// Runs all prompts, `batch` at a time; results come in order, the first of them streamed.
-void run_prompts(const Opened& opened, const Options& options, const Common& common,
-                 const std::vector<std::string>& prompts) {
-  const bool live = !common.json && prompts.size() == 1 && options.samples == 1;
-  std::vector<std::unique_ptr<Running>> all;
-  Scheduler scheduler(*opened.model, options.batch);
-  for (const std::string& prompt : prompts) {
-    for (int64_t sample = 0; sample < options.samples; ++sample) {
-      all.push_back(std::make_unique<Running>(opened, options, prompt));
-      Running& running = *all.back();
-      Request request = make_request(opened, options, prompt, static_cast<uint64_t>(sample));
-      const std::vector<int64_t> end = request.end;
-      request.on_token = [&running, live, end](const SampledToken& choice) {
-        running.ids.push_back(choice.id);
-        running.log_probabilities.push_back(choice.log_probability);
-        if (std::find(end.begin(), end.end(), choice.id) == end.end()) {
-          const std::string text = running.stream.push(choice.id);
-          running.text += text;
-          if (live) {
-            print_now(text);
-          }
-        }
-        return !running.stream.stopped();
-      };
-      scheduler.add(std::move(request), [&running, live](FinishReason reason) {
-        running.reason = reason;
-        const std::string text = running.stream.finish();
-        running.text += text;
-        if (live) {
-          // The text itself, byte for byte; a terminal gets its line ended.
-          print_now(isatty(STDOUT_FILENO) != 0 ? text + "\n" : text);
-        }
-      });
-    }
-  }
-  if (live && options.echo) {
-    print_now(prompts.front());
-  }
-  scheduler.run();
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (common.json) {
-      print_json(*all[i], options, static_cast<int64_t>(i) % options.samples);
-    } else if (!live) {
-      print((options.echo ? all[i]->prompt : std::string()) + all[i]->text + "\n");
-    }
+  generate(options.prompt, wanted, [](std::string_view piece) { print_now(piece); });
+  if (isatty(STDOUT_FILENO) != 0) {
+    print_now("\n");
   }
 }
 
@@ -128,20 +67,51 @@ int run(const Options& options, const Common& common) {
   // Many tokens are worth a copy of the weights, which takes about as long as two or three.
   constexpr int64_t kMany = 256;
   const bool many = !options.has_prompt || options.max_tokens * options.samples >= kMany;
-  const Opened opened = open_model(options.model, options.tokenizer,
-                                   LoadOptions{.trainable = false, .in_memory = many});
-  const ModelKind kind = opened.model->kind();
-  check_suits(kind == ModelKind::decoder || kind == ModelKind::encoder_decoder, "generate",
-              *opened.model, "use a decoder (gpt2, llama, or one trained with --task lm)");
-  std::vector<std::string> prompts;
-  if (options.has_prompt) {
-    prompts.push_back(options.prompt);
-  } else {
-    for_each_line([&](const std::string& line) { prompts.push_back(line); });
+  const TextGeneration generate(options.model,
+                                {.tokenizer = options.tokenizer, .load = {.in_memory = many}});
+  GenerationOptions wanted{.max_new_tokens = options.max_tokens,
+                           .sampling = options.sampling,
+                           .num_return_sequences = options.samples,
+                           .stop_strings = options.stops,
+                           .truncate = options.truncate,
+                           .run = {.batch_size = options.batch}};
+  if (options.has_prompt && !common.json && options.samples == 1) {
+    stream_prompt(generate, options, wanted);
+    return 0;
   }
-  run_prompts(opened, options, common, prompts);
-  check_files_intact();
-  return 0;
+  std::vector<std::string> texts;
+  if (options.has_prompt) {
+    texts.push_back(options.prompt);
+  }
+  // Results come as soon as the lines before them have theirs.
+  Lines lines(texts, options.batch, common);
+  lines.for_each([&](const std::vector<std::string>& prompts) {
+    wanted.run = lines.run(options.batch);
+    std::vector<std::vector<TokenId>> ids(prompts.size());
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      if (options.has_prompt || !is_blank_line(prompts[i])) {
+        ids[i] = generate.tokens_of(prompts[i]);
+      }
+    }
+    if (options.has_prompt) {
+      wanted.run.on_error = nullptr;  // the error itself
+    } else {
+      wanted.run.on_error = [&, report = wanted.run.on_error](size_t i, const std::string& why) {
+        if (!is_blank_line(prompts[i])) {  // a blank line is answered with a blank line
+          report(i, why);
+        }
+      };
+    }
+    for (const GeneratedText& result : generate.from_tokens(ids, wanted)) {
+      const std::string& prompt = prompts[result.input];
+      if (common.json) {
+        print_json(prompt, result, options, lines.error(result.input));
+      } else {
+        print_now((options.echo ? prompt : std::string()) + result.text + "\n");
+      }
+    }
+  });
+  return lines.exit_code();
 }
 
 std::function<int()> setup(OptionTable& table, const Common& common) {
@@ -153,6 +123,8 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--max-tokens", &o->max_tokens, "Tokens to generate").range(0, 1 << 24);
   table.add("--n", &o->samples, "Samples of each prompt").range(1, 1024);
   table.add("--batch", &o->batch, "Sequences that decode together").range(1, 1024);
+  table.add("--truncate", &o->truncate,
+            "Read only the end of a prompt that is longer than the model's context");
   table.add("--stop", &o->stops, "Text that ends a sequence; may be given several times");
   table.add("--echo", &o->echo, "Print the prompt in front");
   table.add("--log-probabilities", &o->log_probabilities, "With --json: of each token");

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "heed/generate.h"
 #include "heed/image.h"
-#include "heed/image_input.h"
+#include "pipelines/image_input.h"
 #include "heed/inspect_run.h"
 #include "io/json.h"
 

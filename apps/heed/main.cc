@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -7,15 +8,19 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <new>
 #include <system_error>
 
+#include "base/output_file.h"
+#include "base/printable.h"
 #include "heed/command.h"
 #include "heed/error.h"
 #include "heed/help.h"
 #include "heed/open.h"
 #include "heed/parallel.h"
+#include "heed/version.h"
 
 namespace heed::app {
 namespace {
@@ -76,8 +81,8 @@ void assign_environment(OptionTable& options) {
 }
 
 int usage_error(const std::string& message, const std::string& command) {
-  std::fprintf(stderr, "heed: %s\n`heed %s--help` shows what there is\n", message.c_str(),
-               command.empty() ? "" : (command + " ").c_str());
+  std::fprintf(stderr, "heed: %s\n`heed %s--help` shows what there is\n",
+               printable(message).c_str(), command.empty() ? "" : (command + " ").c_str());
   return 2;
 }
 
@@ -166,7 +171,7 @@ int run(int argc, char** argv) {
     return usage_error(error.what(), chosen == nullptr ? "" : chosen->command->name);
   }
   if (version) {
-    print("heed " HEED_VERSION "\n");
+    print(fmt::format("heed {}\n", heed::version()));
     return 0;
   }
   if (help) {
@@ -201,40 +206,84 @@ void open_standard_files() {
   }
 }
 
-/// Exit code after `code`, which is not known to have been printed yet.
+/// True if stdout is a pipe or socket that nobody reads from any more.
+bool reader_is_gone() {
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+/// The exit code once stdout is flushed. A reader that left early, as `| head -1` does, had what it
+/// wanted.
 int finish(int code) {
   errno = 0;
   const bool flushed = std::fflush(stdout) == 0;
-  if ((flushed && std::ferror(stdout) == 0) || errno == EPIPE) {
+  const int why = errno;
+  if ((flushed && std::ferror(stdout) == 0) || why == EPIPE || reader_is_gone()) {
     return code;
   }
-  std::fprintf(stderr, "heed: stdout: cannot be written%s%s\n", errno == 0 ? "" : ": ",
-               errno == 0 ? "" : std::strerror(errno));
+  std::fprintf(stderr, "heed: stdout: cannot be written%s%s\n", why == 0 ? "" : ": ",
+               why == 0 ? "" : std::strerror(why));
   return code == 0 ? 1 : code;
+}
+
+constexpr int kInterrupted = 130;
+
+/// Ends a command that does nothing else about it: no half-written file stays behind.
+void on_interrupt(int) {
+  remove_open_temporaries();
+  _exit(kInterrupted);
+}
+
+/// A terminal that closes means what SIGTERM means; training replaces that handler by its own.
+void on_hangup(int) { raise(SIGTERM); }
+
+/// What a parent process ignores on purpose, such as nohup SIGHUP, stays ignored.
+void handle(int number, void (*handler)(int)) {
+  if (signal(number, handler) == SIG_IGN) {
+    signal(number, SIG_IGN);
+  }
+}
+
+void install_signal_handlers() {
+  signal(SIGPIPE, SIG_IGN);  // a closed stdout is a write error, not a death
+  signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is a write error, too
+  handle(SIGINT, on_interrupt);
+  handle(SIGTERM, on_interrupt);
+  handle(SIGHUP, on_hangup);
+}
+
+int report(const char* message, int code) {
+  std::fprintf(stderr, "heed: %s\n", printable(message).c_str());
+  return code;
+}
+
+/// Runs the program and turns what it throws into a message and an exit code.
+int run_and_report(int argc, char** argv) {
+  try {
+    return finish(run(argc, argv));
+  } catch (const ReaderGone&) {
+    return 0;  // `| head -1` has what it wanted
+  } catch (const Error& error) {
+    return report(error.what(), exit_code(error.kind()));
+  } catch (const std::bad_alloc&) {
+    std::fputs("heed: out of memory\n", stderr);
+    return 1;
+  } catch (const std::filesystem::filesystem_error& error) {
+    const std::string where = error.path1().empty() ? "file system" : error.path1().native();
+    return report((where + ": " + error.code().message()).c_str(), 1);
+  } catch (const std::system_error& error) {
+    // EPIPE: {fmt} found that the reader has gone.
+    return error.code().value() == EPIPE ? 0 : report(error.code().message().c_str(), 1);
+  } catch (const std::exception& error) {
+    return report(error.what(), 1);
+  }
 }
 
 }  // namespace
 }  // namespace heed::app
 
 int main(int argc, char** argv) {
-  signal(SIGPIPE, SIG_IGN);  // a closed stdout is a write error, not a death
+  heed::app::install_signal_handlers();
   heed::app::open_standard_files();
-  try {
-    return heed::app::finish(heed::app::run(argc, argv));
-  } catch (const heed::app::ReaderGone&) {
-    return 0;  // `| head -1` has what it wanted
-  } catch (const heed::Error& error) {
-    std::fprintf(stderr, "heed: %s\n", error.what());
-    return heed::app::exit_code(error.kind());
-  } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "heed: out of memory\n");
-    return 1;
-  } catch (const std::exception& error) {
-    const auto* system = dynamic_cast<const std::system_error*>(&error);
-    if (system != nullptr && system->code().value() == EPIPE) {
-      return 0;  // {fmt} found that the reader has gone
-    }
-    std::fprintf(stderr, "heed: %s\n", error.what());
-    return 1;
-  }
+  return heed::app::run_and_report(argc, argv);
 }

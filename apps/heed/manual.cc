@@ -9,6 +9,7 @@
 #include "heed/command.h"
 #include "heed/help.h"
 #include "heed/open.h"
+#include "heed/version.h"
 
 // Manual pages in roff's man macros, written from the tables of options.
 
@@ -71,7 +72,7 @@ std::string roff_text(const std::string& text) {
 
 std::string title(const std::string& page) {
   // Ragged right: a list of choices has no spaces to stretch.
-  return fmt::format(".TH {} 1 \"\" \"heed {}\" \"heed\"\n.ad l\n", page, HEED_VERSION);
+  return fmt::format(".TH {} 1 \"\" \"heed {}\" \"heed\"\n.ad l\n", page, heed::version());
 }
 
 std::string entry(const Option& option) {

@@ -13,7 +13,7 @@ namespace heed::app {
 
 /// A model and the tokenizer that belongs to it.
 struct Opened {
-  std::unique_ptr<Model> model;
+  std::shared_ptr<const Model> model;
   Tokenizer tokenizer;
 };
 
@@ -22,21 +22,8 @@ struct Opened {
 Opened open_model(const std::string& path, const std::string& tokenizer,
                   const LoadOptions& load = {});
 
-/// Throws kind usage where a command has been given a model that is for another one.
-void check_suits(bool suits, std::string_view command, const Model& model,
-                 std::string_view use_instead);
-
-/// Texts as one padded batch, with the tokens the model expects around them; padding is not
-/// computed.
-struct TextBatch {
-  ModelInput input;
-  std::vector<int64_t> lengths;  ///< tokens of each text
-};
-TextBatch encode_texts(const Opened& opened, const std::vector<std::string>& texts);
-
-/// Calls fn with the texts, or else with the lines of stdin, at most `batch` at a time, in order.
-void for_each_batch(const std::vector<std::string>& texts, int64_t batch,
-                    const std::function<void(const std::vector<std::string>&)>& fn);
+/// Whether a line has nothing but white space.
+bool is_blank_line(const std::string& text);
 
 /// Calls fn with every line of stdin, without its end (and without a byte order mark).
 void for_each_line(const std::function<void(const std::string&)>& fn);

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "heed/command.h"
+#include "heed/open.h"
 #include "heed/text.h"
 #include "io/json_writer.h"
 
@@ -172,11 +173,9 @@ int run(const Options& options, const Common& common) {
           }
         });
     for (const std::string& result : results) {
-      if (std::fwrite(result.data(), 1, result.size(), stdout) != result.size()) {
-        return 1;
-      }
+      print(result);
     }
-    std::fflush(stdout);
+    print_now("");
   }
   return 0;
 }

@@ -1,15 +1,13 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <memory>
 
 #include "base/check.h"
 #include "heed/alignment.h"
 #include "heed/command.h"
-#include "heed/generate.h"
-#include "heed/io.h"
+#include "heed/lines.h"
 #include "heed/open.h"
+#include "heed/pipelines.h"
 #include "io/json_writer.h"
 
 namespace heed::app {
@@ -26,116 +24,60 @@ struct Options {
 
 constexpr int64_t kReadAhead = 16;  // batches read at once, so that like lengths go together
 
-std::string text_of(const Opened& opened, const Hypothesis& hypothesis) {
-  const std::vector<int32_t> ids(hypothesis.ids.begin(), hypothesis.ids.end());
-  return opened.tokenizer.decode(ids, true);
-}
-
-/// One line's translations and, where asked for, how their tokens lie to the source's.
-struct Translated {
-  std::vector<Hypothesis> found;
-  std::vector<std::vector<std::vector<double>>> alignments;
-};
-
-std::string plain_text(const Opened& opened, const Options& options, const Translated& result) {
+std::string plain_text(const Options& options, const std::vector<ScoredText>& found) {
   std::string text;
-  for (size_t i = 0; i < result.found.size(); ++i) {
-    const Hypothesis& hypothesis = result.found[i];
-    text += options.beam.n_best == 1 ? std::string() : fmt::format("{:.4f}\t", hypothesis.score);
-    text += text_of(opened, hypothesis);
+  for (const ScoredText& each : found) {
+    text += options.beam.n_best == 1 ? std::string() : fmt::format("{:.4f}\t", each.score);
+    text += each.text;
     if (!options.alignment.empty()) {
-      text += " ||| " + (options.alignment == "hard" ? hard_alignment(result.alignments[i])
-                                                     : alignment_text(result.alignments[i]));
+      text += " ||| " + (options.alignment == "hard" ? hard_alignment(each.alignment)
+                                                     : alignment_text(each.alignment));
     }
     text += "\n";
   }
   return text;
 }
 
-std::string json_text(const Opened& opened, const Options& options, const std::string& source,
-                      const Translated& result) {
+std::string json_text(const Tokenizer& tokenizer, const Options& options, const std::string& source,
+                      const std::vector<ScoredText>& found, const std::string& error) {
   JsonWriter line;
   line.begin_object().field("text", source);
+  if (!error.empty()) {
+    line.field("error", error);
+  }
   if (!options.alignment.empty()) {
-    line.field("source_tokens", opened.tokenizer.encode(source).tokens);
+    line.field("source_tokens", tokenizer.encode(source).tokens);
   }
   line.key("translations").begin_array();
-  for (size_t i = 0; i < result.found.size(); ++i) {
-    const Hypothesis& hypothesis = result.found[i];
-    line.begin_object().field("text", text_of(opened, hypothesis));
-    line.field("score", hypothesis.score).field("ids", hypothesis.ids);
+  for (const ScoredText& each : found) {
+    line.begin_object().field("text", each.text);
+    line.field("score", each.score).field("ids", each.ids);
     if (options.alignment == "hard") {
-      line.field("alignment", hard_alignment(result.alignments[i]));
+      line.field("alignment", hard_alignment(each.alignment));
     } else if (options.alignment == "soft") {
-      line.field("alignment", result.alignments[i]);
+      line.field("alignment", each.alignment);
     }
     line.end_object();
   }
   return line.end_array().end_object().take() + "\n";
 }
 
-bool is_blank(const std::string& text) {
-  return text.find_first_not_of(" \t") == std::string::npos;
-}
-
-/// Lines of like length together, results in the order of the lines.
-std::vector<Translated> translate(const Opened& opened, const Options& options,
-                                  const std::vector<std::string>& texts) {
-  const GenerationTokens ids = generation_tokens(*opened.model);
-  Request rules;
-  rules.max_tokens = options.beam.max_tokens;
-  apply_generation_tokens(*opened.model, rules);
-  std::vector<Request> requests(texts.size(), rules);
-  std::vector<size_t> order;
-  std::vector<Translated> results(texts.size());
-  for (size_t i = 0; i < texts.size(); ++i) {
-    if (is_blank(texts[i]) && opened.tokenizer.encode_ids(texts[i], true).empty()) {
-      results[i] = {{Hypothesis()}, {{}}};  // a line for a line
-      continue;
-    }
-    requests[i].encoder = encode_texts(opened, {texts[i]}).input;
-    order.push_back(i);
-  }
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return requests[a].encoder.input_ids.numel() < requests[b].encoder.input_ids.numel();
-  });
-  for (size_t begin = 0; begin < order.size(); begin += static_cast<size_t>(options.batch)) {
-    const size_t end = std::min(order.size(), begin + static_cast<size_t>(options.batch));
-    std::vector<Request> together;
-    for (size_t i = begin; i < end; ++i) {
-      together.push_back(requests[order[i]]);
-    }
-    auto found = beam_search(*opened.model, together, options.beam);
-    for (size_t i = begin; i < end; ++i) {
-      Translated& result = results[order[i]];
-      result.found = std::move(found[i - begin]);
-      for (const Hypothesis& hypothesis : result.found) {
-        if (!options.alignment.empty()) {
-          result.alignments.push_back(soft_alignment(*opened.model, requests[order[i]].encoder,
-                                                     ids.decoder_start, hypothesis.ids,
-                                                     options.alignment_layer));
-        }
-      }
-    }
-  }
-  return results;
-}
-
 int run(const Options& options, const Common& common) {
-  const Opened opened = open_model(options.model, options.tokenizer);
-  check_suits(opened.model->kind() == ModelKind::encoder_decoder, "translate", *opened.model,
-              "use an encoder-decoder (marian, t5, or one trained with --task translate)");
-  const bool typed = options.texts.empty() && isatty(STDIN_FILENO) != 0;
-  const int64_t lines = typed ? 1 : options.batch * kReadAhead;
-  for_each_batch(options.texts, lines, [&](const std::vector<std::string>& texts) {
-    const std::vector<Translated> results = translate(opened, options, texts);
+  const Translation translate(options.model, {.tokenizer = options.tokenizer});
+  TranslationOptions wanted{.beam = options.beam,
+                            .return_alignment = !options.alignment.empty(),
+                            .alignment_layer = options.alignment_layer};
+  Lines lines(options.texts, options.batch * kReadAhead, common);
+  lines.for_each([&](const std::vector<std::string>& texts) {
+    wanted.run = lines.run(options.batch);
+    const auto results = translate(texts, wanted);
     for (size_t i = 0; i < texts.size(); ++i) {
-      print(common.json ? json_text(opened, options, texts[i], results[i])
-                        : plain_text(opened, options, results[i]));
+      print(common.json ? json_text(translate.loaded().tokenizer, options, texts[i], results[i],
+                                    lines.error(i))
+                        : plain_text(options, results[i]));
     }
   });
-  check_files_intact();
-  return 0;
+  return lines.exit_code();
 }
 
 std::function<int()> setup(OptionTable& table, const Common& common) {
@@ -145,7 +87,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .file();
   table.add("--text", &o->texts, "Text; may be given several times (default: lines of stdin)");
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
-  table.add("--batch", &o->batch, "Lines that are translated together").range(1, 1024);
+  table.add("--batch", &o->batch, "Lines per batch").range(1, 1024);
   table.group("Search");
   table.add("--beam-size", &o->beam.beams, "Beams; 1 is greedy").range(1, 64);
   table.add("--n-best", &o->beam.n_best, "Translations of each line, with their scores")

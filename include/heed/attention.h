@@ -47,9 +47,14 @@ struct AttentionOptions {
   int64_t chunk = 128;  ///< queries at a time of the chunked kernel
 };
 
-/// q [B, Hq, Tq, D], k [B, Hkv, Tk, D], v [B, Hkv, Tk, Dv] -> [B, Hq, Tq, Dv]; Hq a multiple of
-/// Hkv. A row that may see no key gives zeros, in the output and in the gradient. Keys that a row
-/// may not see are never read into its result, so NaN there does not leak.
+/// Scaled dot-product attention.
+///
+/// `q` is [B, Hq, Tq, D], `k` [B, Hkv, Tk, D] and `v` [B, Hkv, Tk, Dv], where Hq must be a multiple
+/// of Hkv; the result is [B, Hq, Tq, Dv]. All three may instead be [B, T, D] (one head) or [T, D]
+/// (one head of one sequence): the result then has as many axes, masks may be [B, Tq, Tk] or
+/// [Tq, Tk], and key_padding [Tk] where there is no batch. A row that may see no key gives zeros,
+/// in the output and in the gradient. Keys that a row may not see are never read into its result,
+/// so NaN there does not leak.
 HEED_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                           const AttentionOptions& options = {});
 

@@ -79,6 +79,8 @@ class HEED_API Scope {
   void finish() const;
   /// Everything handed out, in order.
   const std::vector<Parameter>& parameters() const;
+  /// The same by name, for save_safetensors().
+  TensorMap tensors() const;
 
  private:
   struct State;
@@ -146,6 +148,9 @@ class HEED_API Norm {
 class HEED_API Embedding {
  public:
   Embedding() = default;
+  /// Starts as GPT-2's: normal, with a standard deviation of 0.02.
+  Embedding(const Scope& scope, int64_t count, int64_t hidden_size)
+      : Embedding(scope, count, hidden_size, Init::normal(0.02)) {}
   Embedding(const Scope& scope, int64_t count, int64_t width, const Init& init);
   /// Looking up `padding` gives no gradient, as with PyTorch's padding_idx.
   Embedding(const Scope& scope, int64_t count, int64_t width, const Init& init,
@@ -266,6 +271,20 @@ class HEED_API Rotary {
   bool interleaved_ = false;
 };
 
+/// What attention computed: the result and, where it was asked for, the weights.
+struct AttentionOutput {
+  Tensor output;   ///< [B, Tq, E]
+  Tensor weights;  ///< [B, num_heads, Tq, Tk], without a gradient; undefined where not asked for
+};
+
+/// How an attention layer is called on [B, T, E].
+struct AttentionCall {
+  Tensor mask = {};           ///< bool or u8, true = attend; broadcastable to [B, heads, Tq, Tk]
+  Tensor key_padding = {};    ///< bool or u8 [B, Tk], true = real
+  bool training = false;      ///< dropout on
+  bool need_weights = false;  ///< also compute the weights
+};
+
 /// How one projection holds queries, keys and values.
 enum class QkvLayout {
   blocks,     ///< all queries, all keys, all values
@@ -276,6 +295,14 @@ enum class QkvLayout {
 /// Self- or cross-attention with its projections. All layers call heed::attention().
 class HEED_API MultiHeadAttention {
  public:
+  /// A layer of its own, with PyTorch's parameters: in_proj_weight, in_proj_bias, out_proj.
+  struct LayerOptions {
+    int64_t embed_dim = 0;
+    int64_t num_heads = 1;
+    bool bias = true;
+    bool causal = false;
+    double dropout = 0.0;  ///< on the weights
+  };
   struct Options {
     int64_t num_heads = 1;
     int64_t num_kv_heads = 0;  ///< 0: as heads
@@ -293,6 +320,7 @@ class HEED_API MultiHeadAttention {
     QkvLayout qkv_layout = QkvLayout::blocks;  ///< of the one projection, where there is one
   };
   MultiHeadAttention() = default;
+  MultiHeadAttention(const Scope& scope, const LayerOptions& options);
   /// Three projections.
   MultiHeadAttention(Linear q, Linear k, Linear v, Linear out, const Options& options);
   /// One projection to q | k | v.
@@ -300,6 +328,9 @@ class HEED_API MultiHeadAttention {
   /// One to q and one, of the encoder's result, to k | v.
   MultiHeadAttention(Linear q, Linear kv, Linear out, const Options& options);
 
+  /// query [B, Tq, E], key and value [B, Tk, E].
+  AttentionOutput operator()(const Tensor& query, const Tensor& key, const Tensor& value,
+                             const AttentionCall& call = {}) const;
   /// Rows in, rows out; `residual` is added to the result. Keys and values come from the rows
   /// themselves and the caches.
   Tensor operator()(const Tensor& rows, const Pass& pass, int64_t layer,
@@ -312,6 +343,8 @@ class HEED_API MultiHeadAttention {
  private:
   std::array<Tensor, 3> project(const Tensor& rows) const;
   std::pair<Tensor, Tensor> memory_keys_values(const Tensor& memory) const;
+  enum class Part { query, key, value };
+  Linear projection(Part part) const;
   Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Layout& keys,
                 const Tensor& bias, const Pass& pass) const;
   Tensor attend_cached(const Tensor& q, const Pass& pass, int64_t layer, bool cross) const;

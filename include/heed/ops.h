@@ -30,8 +30,15 @@ HEED_API Tensor add(const Tensor& a, const Tensor& b);
 HEED_API Tensor sub(const Tensor& a, const Tensor& b);
 HEED_API Tensor mul(const Tensor& a, const Tensor& b);
 HEED_API Tensor div(const Tensor& a, const Tensor& b);
-HEED_API Tensor add(const Tensor& a, double b);
-HEED_API Tensor mul(const Tensor& a, double b);
+HEED_API Tensor add(const Tensor& a, double b);  ///< integers take a whole number
+HEED_API Tensor mul(const Tensor& a, double b);  ///< likewise
+HEED_API Tensor neg(const Tensor& x);
+HEED_API Tensor abs(const Tensor& x);  ///< the gradient at 0 is 0
+/// x limited to [low, high]; the gradient is 0 where it was outside. NaN stays NaN.
+HEED_API Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> high);
+HEED_API Tensor pow(const Tensor& x, double exponent);
+HEED_API Tensor maximum(const Tensor& a, const Tensor& b);  ///< of equals, `a` takes the gradient
+HEED_API Tensor minimum(const Tensor& a, const Tensor& b);
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
 inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
@@ -41,6 +48,43 @@ inline Tensor operator-(const Tensor& a, double b) { return add(a, -b); }
 inline Tensor operator*(const Tensor& a, double b) { return mul(a, b); }
 inline Tensor operator*(double a, const Tensor& b) { return mul(b, a); }
 inline Tensor operator/(const Tensor& a, double b) { return mul(a, 1.0 / b); }
+inline Tensor operator+(double a, const Tensor& b) { return add(b, a); }
+inline Tensor operator-(double a, const Tensor& b) { return add(neg(b), a); }
+inline Tensor operator/(double a, const Tensor& b) { return div(Tensor::scalar(a, b.dtype()), b); }
+inline Tensor operator-(const Tensor& x) { return neg(x); }
+
+// Comparisons, element by element, with broadcasting; bool, no gradient. Two tensors have one
+// dtype.
+enum class Comparison { equal, not_equal, less, less_equal, greater, greater_equal };
+HEED_API Tensor compare(Comparison op, const Tensor& a, const Tensor& b);
+HEED_API Tensor compare(Comparison op, const Tensor& a, double b);
+#define HEED_COMPARISON(symbol, name, mirrored)                     \
+  inline Tensor operator symbol(const Tensor& a, const Tensor& b) { \
+    return compare(Comparison::name, a, b);                         \
+  }                                                                 \
+  inline Tensor operator symbol(const Tensor& a, double b) {        \
+    return compare(Comparison::name, a, b);                         \
+  }                                                                 \
+  inline Tensor operator symbol(double a, const Tensor& b) {        \
+    return compare(Comparison::mirrored, b, a);                     \
+  }
+HEED_COMPARISON(==, equal, equal)
+HEED_COMPARISON(!=, not_equal, not_equal)
+HEED_COMPARISON(<, less, greater)
+HEED_COMPARISON(<=, less_equal, greater_equal)
+HEED_COMPARISON(>, greater, less)
+HEED_COMPARISON(>=, greater_equal, less_equal)
+#undef HEED_COMPARISON
+// Of bool tensors, with broadcasting.
+HEED_API Tensor logical_and(const Tensor& a, const Tensor& b);
+HEED_API Tensor logical_or(const Tensor& a, const Tensor& b);
+HEED_API Tensor logical_not(const Tensor& x);
+inline Tensor operator&(const Tensor& a, const Tensor& b) { return logical_and(a, b); }
+inline Tensor operator|(const Tensor& a, const Tensor& b) { return logical_or(a, b); }
+inline Tensor operator~(const Tensor& x) { return logical_not(x); }
+HEED_API bool all(const Tensor& x);               ///< no element of a bool tensor is false
+HEED_API bool any(const Tensor& x);               ///< some element of a bool tensor is true
+HEED_API int64_t count_nonzero(const Tensor& x);  ///< of any dtype
 
 HEED_API Tensor exp(const Tensor& x);
 HEED_API Tensor log(const Tensor& x);
@@ -63,7 +107,21 @@ HEED_API Tensor sum(const Tensor& x, int axis, bool keep_axis = false);
 HEED_API Tensor mean(const Tensor& x);
 HEED_API Tensor mean(const Tensor& x, int axis, bool keep_axis = false);
 HEED_API Tensor max(const Tensor& x, int axis, bool keep_axis = false);
+HEED_API Tensor min(const Tensor& x, int axis, bool keep_axis = false);
 HEED_API Tensor argmax(const Tensor& x, int axis);  ///< i64, no gradient; the first of equals
+HEED_API Tensor argmin(const Tensor& x, int axis);  ///< likewise
+
+/// Elements of an axis in some order, and where they were.
+struct Ordered {
+  Tensor values;   ///< with a gradient
+  Tensor indices;  ///< i64, of the same shape
+};
+/// The k largest (or smallest) elements along an axis, in order; of equals the first. NaN counts as
+/// the largest number.
+HEED_API Ordered topk(const Tensor& x, int64_t k, int axis = -1, bool largest = true);
+/// All elements along an axis in order; equal ones stay in theirs. NaN counts as the largest
+/// number.
+HEED_API Ordered sort(const Tensor& x, int axis = -1, bool descending = false);
 
 // Rows.
 HEED_API Tensor softmax(const Tensor& x, int axis = -1);  ///< a row of -inf gives zeros

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -53,6 +54,11 @@ class HEED_API Optimizer {
  public:
   Optimizer(std::vector<ParameterGroup> groups, const OptimizerOptions& options);
   Optimizer(const std::vector<NamedTensor>& parameters, const OptimizerOptions& options);
+  /// All parameters of a Scope or a Model.
+  template <class P>
+    requires std::is_same_v<P, Parameter>  // never from a list in braces, which names NamedTensors
+  Optimizer(const std::vector<P>& parameters, const OptimizerOptions& options)
+      : Optimizer(named_tensors(parameters), options) {}
 
   /// One update with gradients times `grad_scale` (clipping, loss scaling). Parameters without a
   /// gradient are left alone.

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -106,6 +107,8 @@ class HEED_API Shape {
   Shape(const int64_t* extents, size_t rank);
 
   int rank() const { return rank_; }
+  size_t size() const { return static_cast<size_t>(rank_); }  ///< the rank, as of a container
+  bool empty() const { return rank_ == 0; }
   int64_t operator[](int axis) const { return extents_[axis]; }
   int64_t& operator[](int axis) { return extents_[axis]; }
   const int64_t* begin() const { return extents_; }
@@ -130,18 +133,46 @@ class HEED_API Shape {
 HEED_API Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op);
 HEED_API Shape contiguous_strides(const Shape& shape);
 
+/// Elements [begin, end) of an axis, every `step`-th one, as Python's `begin:end:step`. Negative
+/// bounds count from the end; bounds outside the axis are moved to its ends; a missing bound is the
+/// axis's own. `Slice{}` is the whole axis.
+struct Slice {
+  std::optional<int64_t> begin = {};
+  std::optional<int64_t> end = {};
+  int64_t step = 1;  ///< at least 1
+};
+
+/// What Tensor::index() does with one axis: an integer drops it, a Slice keeps a part of it.
+class TensorIndex {
+ public:
+  // Implicit, so that x.index({0, Slice{1, 3}}) reads as it does in NumPy.
+  template <class I>
+  requires std::is_integral_v<I> TensorIndex(I index) : index_(static_cast<int64_t>(index)) {}
+  TensorIndex(Slice slice) : slice_(slice) {}
+
+  bool is_integer() const { return index_.has_value(); }
+  int64_t integer() const { return *index_; }
+  const Slice& slice() const { return slice_; }
+
+ private:
+  std::optional<int64_t> index_;
+  Slice slice_;
+};
+
 class Storage;
 struct Node;        // an op's place in the history (autograd)
 struct TensorImpl;  // shape, storage, gradient and history behind a handle
 
 /// A handle to a strided array and its history. Copies share everything. A default-made Tensor is
-/// undefined. Members never record history; the differentiable operations are in heed/ops.h.
+/// undefined. Of its members only the subscripts (operator[], slice() and index()) record history;
+/// the other differentiable operations are in heed/ops.h.
 class HEED_API Tensor {
  public:
   Tensor() = default;
 
   static Tensor empty(const Shape& shape, DType type = DType::f32);
   static Tensor zeros(const Shape& shape, DType type = DType::f32);
+  static Tensor ones(const Shape& shape, DType type = DType::f32);
   static Tensor full(const Shape& shape, double value, DType type = DType::f32);
   static Tensor scalar(double value, DType type = DType::f32);
   static Tensor arange(int64_t count, DType type = DType::i64);
@@ -194,6 +225,16 @@ class HEED_API Tensor {
     return std::vector<T>(first, first + flat.numel());
   }
 
+  /// Row `index` of the first axis, which is dropped; negative indices count from the end. A view
+  /// with history.
+  Tensor operator[](int64_t index) const;
+  /// Elements [begin, end) of an axis: a view with history. Bounds as in Slice.
+  Tensor slice(int axis, std::optional<int64_t> begin, std::optional<int64_t> end = {},
+               int64_t step = 1) const;
+  /// One index per axis, from the first on; axes without one are kept whole:
+  /// `x.index({0, Slice{1, -1}})` is NumPy's `x[0, 1:-1]`. A view with history.
+  Tensor index(std::initializer_list<TensorIndex> indices) const;
+
   /// Another view of the same storage, without history: the ground of reshape, slice and the like.
   Tensor alias(const Shape& shape, const Shape& strides, int64_t offset_in_elements) const;
   Tensor detach() const;                 ///< same storage, no history
@@ -229,5 +270,39 @@ class HEED_API Tensor {
 };
 
 HEED_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+// New tensors by NumPy's names.
+inline Tensor zeros(const Shape& shape, DType type = DType::f32) {
+  return Tensor::zeros(shape, type);
+}
+inline Tensor ones(const Shape& shape, DType type = DType::f32) {
+  return Tensor::ones(shape, type);
+}
+inline Tensor full(const Shape& shape, double value, DType type = DType::f32) {
+  return Tensor::full(shape, value, type);
+}
+/// 0, 1, …, count - 1.
+inline Tensor arange(int64_t count, DType type = DType::i64) { return Tensor::arange(count, type); }
+HEED_API Tensor arange_integers(int64_t start, int64_t stop, int64_t step, DType type);
+HEED_API Tensor arange_reals(double start, double stop, double step, DType type);
+/// start, start + step, … up to but without `stop`; i64 where all three are integers, else f32.
+template <class Start, class Stop, class Step = int>
+requires std::is_arithmetic_v<Start> && std::is_arithmetic_v<Stop> && std::is_arithmetic_v<Step>
+    Tensor arange(Start start, Stop stop, Step step = 1) {
+  if constexpr (std::is_integral_v<Start> && std::is_integral_v<Stop> && std::is_integral_v<Step>) {
+    return arange_integers(start, stop, step, DType::i64);
+  } else {
+    return arange_reals(start, stop, step, DType::f32);
+  }
+}
+
+struct RandomOptions {
+  std::optional<uint64_t> seed = {};  ///< none: the next stream of the thread's random state
+  DType dtype = DType::f32;
+};
+/// Uniform in [0, 1). An element depends on the seed and its index only.
+HEED_API Tensor rand(const Shape& shape, const RandomOptions& options = {});
+/// Standard normal, likewise.
+HEED_API Tensor randn(const Shape& shape, const RandomOptions& options = {});
 
 }  // namespace heed

@@ -14,6 +14,9 @@
 
 namespace heed {
 
+/// A token of a vocabulary.
+using TokenId = int32_t;
+
 /// Where a token came from: bytes [begin, end) of the text that was encoded. Special tokens that
 /// were added have {0, 0}.
 struct TextSpan {

@@ -142,8 +142,15 @@ class Pool {
 
   void start_workers() {
     const auto wanted = static_cast<size_t>(threads() - 1);
-    while (workers_.size() < wanted) {
-      workers_.emplace_back([this, seen = signal_.load()]() mutable { work(seen); });
+    try {
+      workers_.reserve(wanted);
+      while (workers_.size() < wanted) {
+        workers_.emplace_back([this, seen = signal_.load()]() mutable { work(seen); });
+      }
+    } catch (const std::exception&) {
+      // No thread, or no memory for its stack: results do not depend on the number of threads, so
+      // those that did start do the work.
+      threads_.store(static_cast<int>(workers_.size()) + 1, std::memory_order_relaxed);
     }
   }
 

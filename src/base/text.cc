@@ -1,8 +1,8 @@
 #include "base/text.h"
 
-#include <fmt/format.h>
-
 #include <cstdint>
+
+#include "base/printable.h"
 
 namespace heed {
 
@@ -35,19 +35,7 @@ size_t utf8_sequence(std::string_view text) {
 }
 
 std::string quote(std::string_view name, size_t limit) {
-  std::string text = "'";
-  while (!name.empty() && text.size() <= limit) {
-    const size_t length = utf8_sequence(name);
-    const auto byte = static_cast<uint8_t>(name[0]);
-    if (length == 0 || byte < 0x20 || byte == 0x7f) {
-      text += fmt::format("\\x{:02x}", byte);
-      name.remove_prefix(1);
-    } else {
-      text += name.substr(0, length);
-      name.remove_prefix(length);
-    }
-  }
-  return text + (name.empty() ? "'" : "…'");
+  return "'" + printable(name, limit) + "'";
 }
 
 bool is_valid_utf8(std::string_view text) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 
 #include "base/check.h"
@@ -11,6 +12,30 @@ namespace heed {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "shards are little-endian");
+
+template <class Id>
+uint32_t largest_id(const ShardData& data) {
+  const Id* ids = static_cast<const Id*>(data.ids);
+  uint32_t largest = 0;
+  for (uint64_t i = 0; i < data.trailer.tokens; ++i) {
+    largest = std::max(largest, static_cast<uint32_t>(ids[i]));
+  }
+  return largest;
+}
+
+/// Reads all of the file: a damaged shard would train a model on wrong data without a word.
+void check_content(const ShardData& data, const std::string& file) {
+  const std::span<const std::byte> bytes = data.file->bytes();
+  constexpr size_t kChecksumBytes = sizeof(ShardTrailer::checksum);
+  check_data(
+      fingerprint_of(bytes.data(), bytes.size() - kChecksumBytes, 0) == data.trailer.checksum, file,
+      "does not match its checksum");
+  const uint32_t largest =
+      data.trailer.width == 2 ? largest_id<uint16_t>(data) : largest_id<uint32_t>(data);
+  check_data(largest == data.trailer.largest, file, "declares {} as its largest id; it is {}",
+             data.trailer.largest, largest);
+  data.file->check_not_truncated();
+}
 
 template <class Id>
 int64_t first_at_least(const ShardData& data, int64_t vocabulary) {
@@ -45,9 +70,9 @@ void ShardWriter::append(std::span<const int32_t> ids) {
   }
   if (trailer_.width == 2) {
     narrow_.assign(ids.begin(), ids.end());
-    file_.write(narrow_.data(), narrow_.size() * sizeof(uint16_t));
+    write(narrow_.data(), narrow_.size() * sizeof(uint16_t));
   } else {
-    file_.write(ids.data(), ids.size_bytes());
+    write(ids.data(), ids.size_bytes());
   }
   trailer_.tokens += ids.size();
 }
@@ -57,12 +82,19 @@ void ShardWriter::finish(uint64_t fingerprint) {
     end_sequence();
   }
   const char zeros[8] = {};
-  file_.write(zeros, (8 - trailer_.tokens * trailer_.width % 8) % 8);
-  file_.write(ends_.data(), ends_.size() * sizeof(uint64_t));
+  write(zeros, (8 - trailer_.tokens * trailer_.width % 8) % 8);
+  write(ends_.data(), ends_.size() * sizeof(uint64_t));
   trailer_.sequences = ends_.size();
   trailer_.fingerprint = fingerprint;
+  checksum_.update(&trailer_, offsetof(ShardTrailer, checksum));
+  trailer_.checksum = checksum_.digest();
   file_.write(&trailer_, sizeof(trailer_));
   file_.commit();
+}
+
+void ShardWriter::write(const void* data, size_t bytes) {
+  checksum_.update(data, bytes);
+  file_.write(data, bytes);
 }
 
 TokenShard TokenShard::open(const std::filesystem::path& path) {
@@ -74,7 +106,7 @@ TokenShard TokenShard::open(const std::filesystem::path& path) {
   check_data(bytes.size() >= sizeof(trailer), file, "is too short for a token shard");
   std::memcpy(&trailer, bytes.data() + bytes.size() - sizeof(trailer), sizeof(trailer));
   check_data(std::memcmp(trailer.magic, ShardTrailer().magic, sizeof(trailer.magic)) == 0, file,
-             "is no token shard, or was cut");
+             "is not a token shard, or is truncated");
   check_data(trailer.width == 2 || trailer.width == 4, file, "has ids of {} bytes", trailer.width);
   const uint64_t room = bytes.size() - sizeof(trailer);
   check_data(trailer.tokens <= room / trailer.width && trailer.sequences <= room / 8, file,
@@ -86,6 +118,7 @@ TokenShard TokenShard::open(const std::filesystem::path& path) {
   data->ids = bytes.data();
   data->ends = reinterpret_cast<const uint64_t*>(bytes.data() + ids_bytes);
   check_ends(*data, file);
+  check_content(*data, file);
   return TokenShard(std::move(data));
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/streaming_fingerprint.h"
 #include "heed/data.h"
 
 namespace heed {
@@ -15,14 +16,15 @@ namespace heed {
 /// The end of a shard file. Before it: the ids (2 or 4 bytes each, little-endian), zeros up to a
 /// multiple of 8 bytes, and the end of every sequence as u64. See docs/formats/token-shard.md.
 struct ShardTrailer {
-  char magic[8] = {'H', 'E', 'E', 'D', 'T', 'O', 'K', '1'};
+  char magic[8] = {'H', 'E', 'E', 'D', 'T', 'O', 'K', '2'};
   uint32_t width = 2;  // bytes of an id
   uint32_t largest = 0;
   uint64_t tokens = 0;
   uint64_t sequences = 0;
-  uint64_t fingerprint = 0;
+  uint64_t fingerprint = 0;  // of what the shard was made from
+  uint64_t checksum = 0;     // XXH3 of all bytes before this field
 };
-static_assert(sizeof(ShardTrailer) == 40);
+static_assert(sizeof(ShardTrailer) == 48);
 
 struct ShardData {
   std::unique_ptr<MappedFile> file;  // or the vectors own what is pointed to
@@ -45,7 +47,10 @@ class ShardWriter {
   int64_t tokens() const { return static_cast<int64_t>(trailer_.tokens); }
 
  private:
+  void write(const void* data, size_t bytes);
+
   AtomicFile file_;
+  StreamingFingerprint checksum_;
   std::string name_;
   ShardTrailer trailer_;
   std::vector<uint64_t> ends_;

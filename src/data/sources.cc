@@ -134,20 +134,4 @@ uint64_t fingerprint_of_tokenizer(const Tokenizer& tokenizer, uint64_t seed) {
   return fingerprint_of(tokenizer.impl().document(), seed);
 }
 
-path cache_folder(const DataOptions& options) {
-  path folder = options.cache;
-  if (folder.empty()) {
-    const char* cache = std::getenv("XDG_CACHE_HOME");
-    const char* home = std::getenv("HOME");
-    if (cache != nullptr && *cache != '\0') {
-      folder = path(cache) / "heed";
-    } else {
-      check(home != nullptr && *home != '\0', "cache", "set XDG_CACHE_HOME or HOME");
-      folder = path(home) / ".cache" / "heed";
-    }
-  }
-  make_folder(folder);
-  return folder;
-}
-
 }  // namespace heed

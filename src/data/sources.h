@@ -22,7 +22,4 @@ uint64_t fingerprint_of_tokenizer(const Tokenizer& tokenizer, uint64_t seed);
 
 int64_t total_bytes(const std::vector<std::filesystem::path>& files);
 
-/// Where the shards of `options` are kept; made where it is not there.
-std::filesystem::path cache_folder(const DataOptions& options);
-
 }  // namespace heed

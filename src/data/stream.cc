@@ -71,8 +71,8 @@ void BlockReader::read_block(std::string& buffer) {
   done_ += static_cast<int64_t>(filled);
 }
 
-/// Appends up to a block of what the file unpacks to.
-void BlockReader::unpack_block(std::string& buffer) {
+/// Appends up to one block of decompressed data.
+void BlockReader::decompress_block(std::string& buffer) {
   const size_t old = buffer.size();
   buffer.resize(old + kBlock);
   size_t filled = 0;
@@ -85,13 +85,13 @@ void BlockReader::unpack_block(std::string& buffer) {
       at_end = done_ == before;
     }
     std::string_view rest = packed_;
-    const size_t made = unpacker_->unpack(rest, buffer.data() + old + filled, kBlock - filled);
+    const size_t made = gzip_->read(rest, buffer.data() + old + filled, kBlock - filled);
     filled += made;
     packed_.erase(0, packed_.size() - rest.size());
     more = made > 0 || !packed_.empty() || !at_end;
   }
   if (!more) {
-    unpacker_->finish();
+    gzip_->finish();
   }
   buffer.resize(old + filled);
 }
@@ -101,10 +101,10 @@ bool BlockReader::append(std::string& buffer) {
   if (!begun_) {
     read_block(buffer);
     if (is_gzip(std::string_view(buffer).substr(old))) {
-      unpacker_ = std::make_unique<Unpacker>(file_);
+      gzip_ = std::make_unique<GzipReader>(file_);
       packed_ = buffer.substr(old);
       buffer.resize(old);
-      unpack_block(buffer);
+      decompress_block(buffer);
     }
     if (std::string_view(buffer).substr(old).starts_with("\xef\xbb\xbf")) {
       buffer.erase(old, 3);
@@ -112,8 +112,8 @@ bool BlockReader::append(std::string& buffer) {
       return true;
     }
     begun_ = true;
-  } else if (unpacker_ != nullptr) {
-    unpack_block(buffer);
+  } else if (gzip_ != nullptr) {
+    decompress_block(buffer);
   } else {
     read_block(buffer);
   }

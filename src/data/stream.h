@@ -12,7 +12,7 @@
 namespace heed {
 
 /// A regular file from its beginning to its end in blocks: constant memory for a file of any size.
-/// What is gzipped is unpacked on the way.
+/// Gzipped files are decompressed on the fly.
 class BlockReader {
  public:
   explicit BlockReader(const std::filesystem::path& path);
@@ -28,13 +28,13 @@ class BlockReader {
 
  private:
   void read_block(std::string& buffer);
-  void unpack_block(std::string& buffer);
+  void decompress_block(std::string& buffer);
 
   std::string file_;
   int descriptor_ = -1;
   int64_t done_ = 0;
   bool begun_ = false;
-  std::unique_ptr<Unpacker> unpacker_;
+  std::unique_ptr<GzipReader> gzip_;
   std::string packed_;  // read, not yet unpacked
 };
 

@@ -4,66 +4,20 @@
 #include <set>
 
 #include "base/check.h"
-#include "base/checksum.h"
 #include "base/text.h"
 #include "data/shard.h"
 #include "data/share.h"
 #include "data/sources.h"
 #include "data/text_reader.h"
+#include "data/token_cache.h"
 #include "data/tokenize.h"
 #include "heed/data.h"
-#include "io/json.h"
-#include "io/json_writer.h"
 
 namespace heed {
 namespace {
 
 using std::filesystem::path;
 using Form = BatchTokenizer::Form;
-
-/// The name of what a set becomes in the cache, and the fingerprint in it.
-class CacheKey {
- public:
-  CacheKey(std::string_view kind, const std::vector<path>& files, const DataOptions& options)
-      : folder_(cache_folder(options)),
-        total_(total_bytes(files)),
-        value_(fingerprint_of_files(files, fingerprint_of(kind))),
-        progress_(options.progress) {}
-
-  void add(std::string_view text) { value_ = fingerprint_of(text, value_); }
-  void add(const Tokenizer& tokenizer) { value_ = fingerprint_of_tokenizer(tokenizer, value_); }
-  uint64_t value() const { return value_; }
-  path file(std::string_view ending) const {
-    return folder_ / fmt::format("{:016x}.{}", value_, ending);
-  }
-
-  /// The shard that was made before; nothing where it is absent or broken.
-  TokenShard find(std::string_view ending) const {
-    try {
-      if (std::filesystem::exists(file(ending))) {
-        TokenShard shard = TokenShard::open(file(ending));
-        return shard.fingerprint() == value_ ? shard : TokenShard();
-      }
-    } catch (const Error&) {
-      // A broken cache is made again.
-    }
-    return {};
-  }
-
-  BytesDone progress() const {
-    return [this](int64_t done) {
-      if (progress_) {
-        progress_(done, total_);
-      }
-    };
-  }
-
- private:
-  path folder_;
-  int64_t total_;
-  uint64_t value_;
-  std::function<void(int64_t, int64_t)> progress_;
-};
 
 std::vector<path> files_of_pairs(const std::string& data) {
   const std::vector<path> two = expand_two_files(data);
@@ -130,7 +84,7 @@ void make_labelled(const std::string& data, const Tokenizer& tokenizer, const Ca
 TokenShard load_text(const std::string& data, const Tokenizer& tokenizer,
                      const DataOptions& options) {
   const std::vector<path> files = expand_files(data);
-  CacheKey key("running text 1", files, options);
+  CacheKey key("running text 2", files, options);
   key.add(options.text_field);
   key.add(tokenizer);
   TokenShard shard = key.find("tokens");
@@ -151,6 +105,7 @@ TokenShard load_text(const std::string& data, const Tokenizer& tokenizer,
                 key.progress());
     texts.flush();
     writer.finish(key.value());
+    key.finish();
     shard = TokenShard::open(key.file("tokens"));
   }
   check_data(shard.tokens() > 0, data, "has no text");
@@ -159,7 +114,7 @@ TokenShard load_text(const std::string& data, const Tokenizer& tokenizer,
 
 PairData load_pairs(const std::string& data, const Tokenizer& source, const Tokenizer& target,
                     const DataOptions& options) {
-  CacheKey key("pairs 1", files_of_pairs(data), options);
+  CacheKey key("pairs 2", files_of_pairs(data), options);
   key.add(options.source_field);
   key.add(options.target_field);
   key.add(source);
@@ -182,6 +137,7 @@ PairData load_pairs(const std::string& data, const Tokenizer& source, const Toke
     targets.flush();
     source_shard.finish(key.value());
     target_shard.finish(key.value());
+    key.finish();
     pairs = {TokenShard::open(key.file("source")), TokenShard::open(key.file("target"))};
   }
   check_data(pairs.source.sequences() > 0, data, "has no pairs");
@@ -190,23 +146,22 @@ PairData load_pairs(const std::string& data, const Tokenizer& source, const Toke
 
 LabelledData load_labelled(const std::string& data, const Tokenizer& tokenizer,
                            const std::vector<std::string>& labels, const DataOptions& options) {
-  CacheKey key("labelled 1", expand_files(data), options);
+  CacheKey key("labelled 2", expand_files(data), options);
   key.add(options.text_field);
   key.add(options.label_field);
   key.add(tokenizer);
   for (const std::string& label : labels) {
     key.add(label);
   }
-  LabelledData result{key.find("text"), key.find("label"), labels};
-  const path names = key.file("labels.json");
-  if (!all_have(result.text && result.label && std::filesystem::exists(names), key.value(), data)) {
+  LabelledData result{key.find("text"), key.find("label"), key.find_labels()};
+  if (!all_have(result.text && result.label && !result.labels.empty(), key.value(), data)) {
     result.labels = labels.empty() ? find_labels(data, options) : labels;
     make_labelled(data, tokenizer, key, result.labels, options);
-    write_file_atomically(names, JsonWriter().value(result.labels).text());
+    key.save_labels(result.labels);
+    key.finish();
     result.text = TokenShard::open(key.file("text"));
     result.label = TokenShard::open(key.file("label"));
   }
-  result.labels = Json::read(names).strings();
   check_data(result.text.sequences() > 0, data, "has no labelled texts");
   return result;
 }

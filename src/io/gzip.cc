@@ -10,24 +10,26 @@ namespace heed {
 
 bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
 
-struct Unpacker::Stream {
+struct GzipReader::Stream {
   z_stream zlib{};
-  bool ended = false;  // of the last of the files in the file
+  bool ended = false;  // the last member has ended
 
   ~Stream() { inflateEnd(&zlib); }
 };
 
-Unpacker::Unpacker(std::string name) : stream_(std::make_unique<Stream>()), name_(std::move(name)) {
-  check(inflateInit2(&stream_->zlib, 16 + MAX_WBITS) == Z_OK, name_, "no memory to unpack it");
+GzipReader::GzipReader(std::string name)
+    : stream_(std::make_unique<Stream>()), name_(std::move(name)) {
+  check(inflateInit2(&stream_->zlib, 16 + MAX_WBITS) == Z_OK, name_,
+        "not enough memory to decompress it");
 }
 
-Unpacker::~Unpacker() = default;
+GzipReader::~GzipReader() = default;
 
-size_t Unpacker::unpack(std::string_view& packed, char* out, size_t room) {
+size_t GzipReader::read(std::string_view& packed, char* out, size_t capacity) {
   constexpr size_t kMost = size_t{1} << 30;  // zlib counts in 32 bits
   if (stream_->ended && !packed.empty()) {
-    check_data(is_gzip(packed), name_, "has something other than gzip after its end");
-    check_data(inflateReset(&stream_->zlib) == Z_OK, name_, "cannot be unpacked");
+    check_data(is_gzip(packed), name_, "has data other than gzip after the end of the gzip stream");
+    check_data(inflateReset(&stream_->zlib) == Z_OK, name_, "cannot be decompressed");
     stream_->ended = false;
   }
   if (stream_->ended) {
@@ -35,38 +37,54 @@ size_t Unpacker::unpack(std::string_view& packed, char* out, size_t room) {
   }
   z_stream& zlib = stream_->zlib;
   const size_t given = std::min(packed.size(), kMost);
-  const size_t wanted = std::min(room, kMost);
+  const size_t wanted = std::min(capacity, kMost);
   zlib.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
   zlib.avail_in = static_cast<uInt>(given);
   zlib.next_out = reinterpret_cast<Bytef*>(out);
   zlib.avail_out = static_cast<uInt>(wanted);
   const int status = inflate(&zlib, Z_NO_FLUSH);
   const size_t made = wanted - zlib.avail_out;
-  const bool starved = status == Z_BUF_ERROR && zlib.avail_in == 0;  // more must come: no fault yet
+  const bool starved =
+      status == Z_BUF_ERROR && zlib.avail_in == 0;  // needs more input: not an error yet
   check_data(status == Z_OK || status == Z_STREAM_END || starved, name_,
-             "is a broken or cut gzip file");
+             "is a corrupt or truncated gzip file");
   packed.remove_prefix(given - zlib.avail_in);
+  check_expansion(given - zlib.avail_in, made);
   stream_->ended = status == Z_STREAM_END;
   return made;
 }
 
-void Unpacker::finish() const { check_data(stream_->ended, name_, "is a broken or cut gzip file"); }
+void GzipReader::check_expansion(size_t consumed, size_t produced) {
+  constexpr uint64_t kAlwaysAllowed = uint64_t{64} << 20;
+  constexpr uint64_t kLargestRatio = 128;
+  consumed_ += consumed;
+  produced_ += produced;
+  check_data(
+      produced_ <= kAlwaysAllowed || produced_ / kLargestRatio <= consumed_, name_,
+      "decompresses to more than {} bytes from {}: refused as a decompression bomb; decompress "
+      "it yourself if you trust it",
+      produced_, consumed_);
+}
+
+void GzipReader::finish() const {
+  check_data(stream_->ended, name_, "is a corrupt or truncated gzip file");
+}
 
 std::string gunzip(std::string_view bytes, const std::string& name, uint64_t limit) {
-  constexpr size_t kPiece = size_t{1} << 20;
-  Unpacker unpacker(name);
+  constexpr size_t kChunk = size_t{1} << 20;
+  GzipReader reader(name);
   std::string out;
   for (;;) {
     const size_t filled = out.size();
-    out.resize(filled + kPiece);
-    const size_t made = unpacker.unpack(bytes, out.data() + filled, kPiece);
+    out.resize(filled + std::min<uint64_t>(kChunk, limit - filled + 1));
+    const size_t made = reader.read(bytes, out.data() + filled, out.size() - filled);
     out.resize(filled + made);
-    check_data(out.size() <= limit, name, "unpacks to more than {} bytes", limit);
+    check_data(out.size() <= limit, name, "decompresses to more than {} bytes", limit);
     if (made == 0 && bytes.empty()) {
       break;
     }
   }
-  unpacker.finish();
+  reader.finish();
   return out;
 }
 

@@ -9,27 +9,34 @@ namespace heed {
 
 bool is_gzip(std::string_view bytes);
 
-/// Unpacks a gzip file piece by piece; a file may be several, one after the other.
-class Unpacker {
+/// Decompresses a gzip file incrementally; a file may consist of several concatenated members.
+/// Refuses a decompression bomb: data that has grown beyond 64 MiB and is more than 128 times as
+/// large as its compressed form. Text compresses 3 to 20 times, and deflate at most 1032 times.
+class GzipReader {
  public:
   /// `name` is for messages.
-  explicit Unpacker(std::string name);
-  ~Unpacker();
-  Unpacker(const Unpacker&) = delete;
-  Unpacker& operator=(const Unpacker&) = delete;
+  explicit GzipReader(std::string name);
+  ~GzipReader();
+  GzipReader(const GzipReader&) = delete;
+  GzipReader& operator=(const GzipReader&) = delete;
 
-  /// Takes from the front of `packed` and writes at most `room` bytes; gives how many.
-  size_t unpack(std::string_view& packed, char* out, size_t room);
-  /// After the last byte: refuses a file that was cut.
+  /// Consumes from the front of `packed`, writes at most `capacity` bytes to `out` and returns how
+  /// many were written.
+  size_t read(std::string_view& packed, char* out, size_t capacity);
+  /// To be called after the last byte: throws if the file is truncated.
   void finish() const;
 
  private:
   struct Stream;
+  void check_expansion(size_t consumed, size_t produced);
+
   std::unique_ptr<Stream> stream_;
   std::string name_;
+  uint64_t consumed_ = 0;
+  uint64_t produced_ = 0;
 };
 
-/// The content of a gzip file, refused beyond `limit` bytes.
+/// Decompresses a whole gzip file; throws if the result has more than `limit` bytes.
 std::string gunzip(std::string_view bytes, const std::string& name, uint64_t limit);
 
 }  // namespace heed

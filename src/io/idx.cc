@@ -27,40 +27,76 @@ DType dtype_of(uint8_t code, const std::string& file) {
     case 0x0d:
       return DType::f32;
     default:
-      fail(ErrorKind::data, file, "has IDX type {:#04x}; u8, i32 and f32 are read", code);
+      fail(ErrorKind::data, file, "has IDX type {:#04x}; u8, i32 and f32 are supported", code);
   }
 }
 
-Tensor parse_idx(std::string_view text, const std::string& file) {
+struct IdxHeader {
+  DType type = DType::u8;
+  Shape shape;
+  uint64_t bytes = 0;       // of the header
+  uint64_t data_bytes = 0;  // that must follow it
+};
+
+constexpr size_t kLongestHeader = 4 + 4 * Shape::kMaxRank;
+
+/// Reads the header from the beginning of a file and checks what it declares.
+IdxHeader parse_header(std::string_view text, const std::string& file) {
   check_data(text.size() >= 4 && text[0] == 0 && text[1] == 0, file,
-             "is no IDX file: it does not start with two zero bytes");
-  const DType type = dtype_of(static_cast<uint8_t>(text[2]), file);
+             "is not an IDX file: it does not start with two zero bytes");
+  IdxHeader header;
+  header.type = dtype_of(static_cast<uint8_t>(text[2]), file);
   const auto axes = static_cast<size_t>(static_cast<uint8_t>(text[3]));
   check_data(axes >= 1 && axes <= Shape::kMaxRank && text.size() >= 4 + 4 * axes, file,
-             "claims {} axes, which is too many or more than the file holds", axes);
-  Shape shape;
+             "declares {} dimensions, which is too many or more than the file holds", axes);
   uint64_t elements = 1;
   for (size_t i = 0; i < axes; ++i) {
-    const uint32_t extent = big_endian(text, 4 + 4 * i);
+    const uint32_t size = big_endian(text, 4 + 4 * i);
     check_data(
-        !__builtin_mul_overflow(elements, uint64_t{extent}, &elements) && elements <= kMaxBytes,
-        file, "claims more than {} elements", kMaxBytes);
-    shape.push_back(extent);
+        !__builtin_mul_overflow(elements, uint64_t{size}, &elements) && elements <= kMaxBytes, file,
+        "declares more than {} elements", kMaxBytes);
+    header.shape.push_back(size);
   }
-  const std::string_view data = text.substr(4 + 4 * axes);
-  const auto bytes = static_cast<uint64_t>(bytes_of(type, static_cast<int64_t>(elements)));
-  check_data(data.size() == bytes, file, "shape {} takes {} bytes, the file holds {}", shape, bytes,
-             data.size());
-  Tensor result = Tensor::empty(shape, type);
-  if (type == DType::u8) {
-    std::memcpy(result.raw(), data.data(), bytes);
+  header.bytes = 4 + 4 * axes;
+  header.data_bytes = static_cast<uint64_t>(bytes_of(header.type, static_cast<int64_t>(elements)));
+  return header;
+}
+
+Tensor parse_idx(std::string_view text, const std::string& file) {
+  const IdxHeader header = parse_header(text, file);
+  const std::string_view data = text.substr(header.bytes);
+  check_data(data.size() == header.data_bytes, file, "shape {} takes {} bytes, the file holds {}",
+             header.shape, header.data_bytes, data.size());
+  Tensor result = Tensor::empty(header.shape, header.type);
+  if (header.type == DType::u8) {
+    std::memcpy(result.raw(), data.data(), data.size());
   } else {
     auto* words = static_cast<uint32_t*>(result.raw());
-    for (uint64_t i = 0; i < elements; ++i) {
-      words[i] = big_endian(data, 4 * i);
+    for (int64_t i = 0, count = result.numel(); i < count; ++i) {
+      words[i] = big_endian(data, 4 * static_cast<size_t>(i));
     }
   }
   return result;
+}
+
+/// Decompresses the header first, then no more than the header declares.
+std::string decompress_idx(std::string_view packed, const std::string& file) {
+  GzipReader reader(file);
+  std::string start(kLongestHeader, '\0');
+  size_t made = 0;
+  for (std::string_view rest = packed; made < start.size();) {
+    const size_t more = reader.read(rest, start.data() + made, start.size() - made);
+    made += more;
+    if (more == 0 && rest.empty()) {
+      break;
+    }
+  }
+  start.resize(made);
+  if (made < kLongestHeader) {
+    reader.finish();  // truncated?
+  }
+  const IdxHeader header = parse_header(start, file);
+  return gunzip(packed, file, header.bytes + header.data_bytes);
 }
 
 }  // namespace
@@ -68,7 +104,7 @@ Tensor parse_idx(std::string_view text, const std::string& file) {
 Tensor load_idx(const std::filesystem::path& path) {
   const MappedFile mapping(path);
   const std::string& file = path.native();
-  Tensor result = is_gzip(mapping.text()) ? parse_idx(gunzip(mapping.text(), file, kMaxBytes), file)
+  Tensor result = is_gzip(mapping.text()) ? parse_idx(decompress_idx(mapping.text(), file), file)
                                           : parse_idx(mapping.text(), file);
   mapping.check_not_truncated();
   return result;

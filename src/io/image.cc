@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t kMaxPixels = 100'000'000;
 constexpr uint64_t kMaxSide = 65536;
 
-/// [H, W, from] interleaved to [to, H, W] planes, with grey and colour turned into each other.
+/// [H, W, from] interleaved to [to, H, W] planes, converting between grey and colour.
 Tensor planes_of(const Tensor& pixels, int64_t to) {
   const int64_t count = pixels.size(0) * pixels.size(1);
   const int64_t from = pixels.size(2);
@@ -44,15 +44,15 @@ void check_image(const Tensor& image, const char* op) {
 Tensor empty_image(uint64_t height, uint64_t width, int channels, const std::string& name) {
   check_data(height > 0 && width > 0, name, "is an image of {} x {} pixels", width, height);
   check_data(height <= kMaxSide && width <= kMaxSide && height * width <= kMaxPixels, name,
-             "has {} x {} pixels; at most {} a side and {} million in all are read", width, height,
-             kMaxSide, kMaxPixels / 1'000'000);
+             "has {} x {} pixels; at most {} per side and {} million in total are supported", width,
+             height, kMaxSide, kMaxPixels / 1'000'000);
   return Tensor::empty({static_cast<int64_t>(height), static_cast<int64_t>(width), channels},
                        DType::u8);
 }
 
 Tensor decode_image(std::string_view bytes, const std::string& name, int channels) {
   check(channels == 0 || channels == 1 || channels == 3, "decode_image",
-        "{} channels; 0, 1 and 3 are possible", channels);
+        "{} channels; expected 0, 1 or 3", channels);
   Tensor pixels;
   if (bytes.starts_with("\x89PNG\r\n\x1a\n")) {
     pixels = decode_png(bytes, name);
@@ -61,7 +61,7 @@ Tensor decode_image(std::string_view bytes, const std::string& name, int channel
   } else if (bytes.size() > 2 && bytes[0] == 'P' && bytes[1] >= '2' && bytes[1] <= '6') {
     pixels = decode_netpbm(bytes, name);
   } else {
-    fail(ErrorKind::data, name, "is no image that heed reads: PNG, JPEG, PGM and PPM are");
+    fail(ErrorKind::data, name, "is not an image in a supported format (PNG, JPEG, PGM, PPM)");
   }
   return planes_of(pixels, channels == 0 ? pixels.size(2) : channels);
 }
@@ -76,7 +76,7 @@ Tensor load_image(const std::filesystem::path& path, int channels) {
 Tensor center_crop(const Tensor& image, int64_t height, int64_t width) {
   check_image(image, "center_crop");
   check(height >= 0 && width >= 0 && height <= image.size(1) && width <= image.size(2),
-        "center_crop", "{} x {} cannot be cut out of shape {}", height, width, image.shape());
+        "center_crop", "{} x {} cannot be cropped from shape {}", height, width, image.shape());
   const int64_t top = (image.size(1) - height) / 2;
   const int64_t left = (image.size(2) - width) / 2;
   return image

@@ -10,22 +10,22 @@
 namespace heed {
 namespace {
 
-/// libjpeg leaves an error by longjmp, which runs no destructors: the functions that call setjmp
+/// libjpeg reports an error by longjmp, which runs no destructors: the functions that call setjmp
 /// own nothing.
 struct JpegJob {
   jpeg_error_mgr errors;
   jpeg_decompress_struct decoder;
-  std::jmp_buf back;
+  std::jmp_buf jump;
   char message[JMSG_LENGTH_MAX] = {};
 };
 
 void on_error(j_common_ptr info) {
   JpegJob* job = static_cast<JpegJob*>(info->client_data);
   info->err->format_message(info, job->message);
-  std::longjmp(job->back, 1);
+  std::longjmp(job->jump, 1);
 }
 
-/// Level -1 is damaged data, which libjpeg would fill with grey: a cut file is not an image.
+/// Level -1 is damaged data, which libjpeg would fill with grey: a truncated file is refused.
 void on_message(j_common_ptr info, int level) {
   if (level < 0) {
     on_error(info);
@@ -33,7 +33,7 @@ void on_message(j_common_ptr info, int level) {
 }
 
 bool start(JpegJob& job, const unsigned char* data, unsigned long bytes) {
-  if (setjmp(job.back) != 0) {
+  if (setjmp(job.jump) != 0) {
     return false;
   }
   jpeg_create_decompress(&job.decoder);  // keeps err and client_data
@@ -49,7 +49,7 @@ bool start(JpegJob& job, const unsigned char* data, unsigned long bytes) {
 }
 
 bool read_rows(JpegJob& job, uint8_t* first) {
-  if (setjmp(job.back) != 0) {
+  if (setjmp(job.jump) != 0) {
     return false;
   }
   jpeg_start_decompress(&job.decoder);
@@ -75,13 +75,13 @@ Tensor decode_jpeg(std::string_view bytes, const std::string& name) {
     ~Destroyer() { jpeg_destroy_decompress(&job.decoder); }
   } destroyer{job};
   check_data(start(job, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()), name,
-             "is a broken JPEG: {}", job.message);
+             "is a corrupt JPEG: {}", job.message);
   const int channels = job.decoder.out_color_components;
   check_data(channels == 1 || channels == 3, name,
              "is a JPEG with {} colour channels (CMYK); save it as RGB", channels);
   const Tensor pixels =
       empty_image(job.decoder.output_height, job.decoder.output_width, channels, name);
-  check_data(read_rows(job, pixels.data<uint8_t>()), name, "is a broken JPEG: {}", job.message);
+  check_data(read_rows(job, pixels.data<uint8_t>()), name, "is a corrupt JPEG: {}", job.message);
   return pixels;
 }
 

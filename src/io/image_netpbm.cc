@@ -6,7 +6,7 @@
 namespace heed {
 namespace {
 
-/// The words of a PGM or PPM: numbers between blanks and comments.
+/// Reads the numbers of a PGM or PPM, skipping blanks and comments.
 class Words {
  public:
   Words(std::string_view text, const std::string& name) : text_(text), name_(name) {}
@@ -20,12 +20,12 @@ class Words {
       check_data(value <= high, name_, "{} is more than {}", what, high);
       ++digits;
     }
-    check_data(digits > 0, name_, "{} is missing or no number", what);
+    check_data(digits > 0, name_, "{} is missing or not a number", what);
     text_.remove_prefix(digits);
     return value;
   }
 
-  /// What follows the one blank after the header.
+  /// The bytes after the single blank that ends the header.
   std::string_view rest() const { return text_.substr(text_.empty() ? 0 : 1); }
 
  private:
@@ -49,7 +49,7 @@ uint8_t scaled(uint64_t value, uint64_t largest) {
 
 Tensor decode_netpbm(std::string_view bytes, const std::string& name) {
   const char kind = bytes[1];  // 2 and 5: grey, 3 and 6: colour; 2 and 3 as text
-  check_data(kind != '4', name, "is a PBM bitmap; PGM and PPM are read");
+  check_data(kind != '4', name, "is a PBM bitmap; PGM and PPM are supported");
   const int channels = kind == '3' || kind == '6' ? 3 : 1;
   const bool as_text = kind == '2' || kind == '3';
   Words words(bytes.substr(2), name);
@@ -57,7 +57,7 @@ Tensor decode_netpbm(std::string_view bytes, const std::string& name) {
   const uint64_t height = words.number(1'000'000'000, "its height");
   const uint64_t largest = words.number(65535, "its largest value");
   check_data(largest > 0, name, "its largest value is 0");
-  // Room comes after the data: a text pixel takes at least a digit and a blank.
+  // Checked before allocating: a pixel as text takes at least a digit and a blank.
   const uint64_t each = as_text ? 2 : largest > 255 ? 2 : 1;
   const uint64_t pixels_at_most =
       (words.rest().size() + 2) / each / static_cast<uint64_t>(channels);

@@ -6,15 +6,14 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "base/text.h"
 #include "heed/image.h"
 #include "io/image_decode.h"
 
 namespace heed {
 namespace {
 
-/// libpng leaves an error by longjmp, which runs no destructors: so what it works on lives here,
-/// and the functions that call setjmp own nothing.
+/// libpng reports an error by longjmp, which runs no destructors: all state lives here, and the
+/// functions that call setjmp own nothing.
 struct PngJob {
   std::string_view in;
   std::string out;
@@ -34,7 +33,7 @@ void on_warning(png_structp, png_const_charp) {}
 void read_bytes(png_structp png, png_bytep into, size_t count) {
   PngJob* job = static_cast<PngJob*>(png_get_io_ptr(png));
   if (count > job->in.size()) {
-    png_error(png, "the file ends too early");
+    png_error(png, "the file is truncated");
   }
   std::memcpy(into, job->in.data(), count);
   job->in.remove_prefix(count);
@@ -100,16 +99,16 @@ Tensor decode_png(std::string_view bytes, const std::string& name) {
     PngJob& job;
     ~Destroyer() { png_destroy_read_struct(&job.png, &job.info, nullptr); }
   } destroyer{job};
-  check(job.png != nullptr, name, "no memory for the PNG reader");
+  check(job.png != nullptr, name, "not enough memory for the PNG decoder");
   job.info = png_create_info_struct(job.png);
-  check(job.info != nullptr, name, "no memory for the PNG reader");
-  check_data(read_header(job), name, "is a broken PNG: {}", job.message);
+  check(job.info != nullptr, name, "not enough memory for the PNG decoder");
+  check_data(read_header(job), name, "is a corrupt PNG: {}", job.message);
   const int channels = png_get_channels(job.png, job.info);
   check_data(channels == 1 || channels == 3, name, "is a PNG with {} channels", channels);
   const Tensor pixels = empty_image(png_get_image_height(job.png, job.info),
                                     png_get_image_width(job.png, job.info), channels, name);
   set_rows(job, pixels);
-  check_data(read_rows(job), name, "is a broken PNG: {}", job.message);
+  check_data(read_rows(job), name, "is a corrupt PNG: {}", job.message);
   return pixels;
 }
 
@@ -121,7 +120,7 @@ std::string encode_png(const Tensor& pixels) {
       "encode_png", "takes u8 [H, W], [H, W, 3] or [H, W, 4], not {} {}", name_of(pixels.dtype()),
       pixels.shape());
   check(pixels.size(0) <= 1'000'000 && pixels.size(1) <= 1'000'000, "encode_png",
-        "{} is larger than PNG readers take", pixels.shape());
+        "{} is larger than PNG decoders support", pixels.shape());
   const Tensor flat = pixels.contiguous();
   PngJob job;
   set_rows(job, flat);
@@ -130,9 +129,9 @@ std::string encode_png(const Tensor& pixels) {
     PngJob& job;
     ~Destroyer() { png_destroy_write_struct(&job.png, &job.info); }
   } destroyer{job};
-  check(job.png != nullptr, "encode_png", "no memory for the PNG writer");
+  check(job.png != nullptr, "encode_png", "not enough memory for the PNG encoder");
   job.info = png_create_info_struct(job.png);
-  check(job.info != nullptr, "encode_png", "no memory for the PNG writer");
+  check(job.info != nullptr, "encode_png", "not enough memory for the PNG encoder");
   const int color = grey            ? PNG_COLOR_TYPE_GRAY
                     : channels == 3 ? PNG_COLOR_TYPE_RGB
                                     : PNG_COLOR_TYPE_RGB_ALPHA;

@@ -10,7 +10,8 @@
 namespace heed {
 namespace {
 
-/// The way from `root` to `node` as "a.b[3]". Only errors ask for it, so nothing keeps it at hand.
+/// The path from `root` to `node` as "a.b[3]". Searched for on errors only, so values need not
+/// store it.
 bool find_field(const nlohmann::json& root, const nlohmann::json* node, std::string& field) {
   if (&root == node) {
     return true;
@@ -31,7 +32,7 @@ bool find_field(const nlohmann::json& root, const nlohmann::json* node, std::str
   return false;
 }
 
-/// A value as a message shows it: short, and strings in double quotes.
+/// A value for an error message: short, strings in double quotes.
 std::string shown(const nlohmann::json& value) {
   if (value.is_object()) {
     return "an object";
@@ -62,7 +63,7 @@ void Json::refuse(const std::string& what) const {
 }
 
 void Json::wanted(std::string_view what) const {
-  refuse(fmt::format("is {}; {} is wanted", shown(raw(*this)), what));
+  refuse(fmt::format("is {}; expected {}", shown(raw(*this)), what));
 }
 
 bool Json::is_null() const { return raw(*this).is_null(); }
@@ -129,11 +130,11 @@ std::optional<Json> Json::find(std::string_view key) const {
   if (!raw(*this).is_object()) {
     wanted("an object");
   }
-  const auto place = raw(*this).find(key);
-  if (place == raw(*this).end() || place->is_null()) {
+  const auto member = raw(*this).find(key);
+  if (member == raw(*this).end() || member->is_null()) {
     return std::nullopt;
   }
-  return Json(document_, JsonAccess::pointer(*place));
+  return Json(document_, JsonAccess::pointer(*member));
 }
 
 bool Json::has(std::string_view key) const { return find(key).has_value(); }
@@ -142,8 +143,8 @@ bool Json::mentions(std::string_view key) const { return raw(*this).contains(key
 Json Json::at(std::string_view key) const {
   std::optional<Json> member = find(key);
   if (!member) {
-    const std::string place = &raw(*this) == &document_->root ? "" : field() + ".";
-    fail(ErrorKind::data, file(), "{}{} is missing", place, key);
+    const std::string parent = &raw(*this) == &document_->root ? "" : field() + ".";
+    fail(ErrorKind::data, file(), "{}{} is missing", parent, key);
   }
   return *member;
 }
@@ -168,7 +169,7 @@ bool Json::boolean_or(std::string_view key, bool otherwise) const {
 void Json::only(std::initializer_list<std::string_view> known) const {
   for_each([&](const std::string& key, const Json& value) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      value.refuse(fmt::format("is not known here; known are: {}", fmt::join(known, ", ")));
+      value.refuse(fmt::format("is not a known key; known keys: {}", fmt::join(known, ", ")));
     }
   });
 }
@@ -185,7 +186,7 @@ Json Json::operator[](size_t index) const {
     wanted("an array");
   }
   if (index >= raw(*this).size()) {
-    refuse(fmt::format("has {} elements; one more is wanted", raw(*this).size()));
+    refuse(fmt::format("has {} elements; expected more", raw(*this).size()));
   }
   return Json(document_, JsonAccess::pointer(raw(*this)[index]));
 }

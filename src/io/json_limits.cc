@@ -11,7 +11,7 @@ void check_json_limits(std::string_view text, std::string_view file, const JsonL
   bool in_string = false;
   const auto end_token = [&](size_t end) {
     check_data(end - token_begin <= limits.token, file,
-               "a string or number of {} bytes at byte {}; at most {} are read", end - token_begin,
+               "a string or number of {} bytes at byte {}; the limit is {}", end - token_begin,
                token_begin, limits.token);
     token_begin = end + 1;
   };
@@ -54,7 +54,7 @@ void check_json_limits(std::string_view text, std::string_view file, const JsonL
       case '\r':
         end_token(i);
         break;
-      case '\0':  // the parser would take it for the end
+      case '\0':  // the parser would treat it as the end
         fail(ErrorKind::data, file, "is not valid JSON: a zero byte at {}", i);
       default:
         break;

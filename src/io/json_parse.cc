@@ -7,13 +7,13 @@
 #include "io/json.h"
 #include "io/json_document.h"
 #include "io/json_limits.h"
+#include "io/json_problem.h"
 #include "io/json_split.h"
 
 namespace heed {
 namespace {
 
-/// Builds the document, seeing every key: the library's own builder lets the last of equal keys
-/// win.
+/// Builds the document and refuses duplicate keys; the library's own builder lets the last one win.
 class Builder {
  public:
   Builder(nlohmann::json& root, const std::string& file) : root_(root), file_(file) {}
@@ -36,20 +36,20 @@ class Builder {
   bool end_object() { return close(); }
   bool end_array() { return close(); }
   bool key(string_t& name) {
-    const auto [place, fresh] = open_.back()->emplace(std::move(name), nullptr);
-    check_data(fresh, file_, "key {} is there twice in one object", quote(place.key()));
-    member_ = &*place;
+    const auto [member, inserted] = open_.back()->emplace(std::move(name), nullptr);
+    check_data(inserted, file_, "duplicate key {}", quote(member.key()));
+    member_ = &*member;
     return true;
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) {
     // The library's text may quote the whole of a bad token.
     fail(ErrorKind::data, file_, "is not valid JSON at byte {}: {}", position,
-         quote(error.what(), 200));
+         json_problem(error.what()));
   }
 
  private:
   template <class T>
-  nlohmann::json* place(T&& value) {
+  nlohmann::json* insert(T&& value) {
     if (open_.empty()) {
       root_ = std::forward<T>(value);
       return &root_;
@@ -62,11 +62,11 @@ class Builder {
   }
   template <class T>
   bool add(T&& value) {
-    place(std::forward<T>(value));
+    insert(std::forward<T>(value));
     return true;
   }
   bool open(nlohmann::json&& container) {
-    open_.push_back(place(std::move(container)));
+    open_.push_back(insert(std::move(container)));
     return true;
   }
   bool close() {
@@ -80,8 +80,8 @@ class Builder {
   nlohmann::json* member_ = nullptr;
 };
 
-/// Hands the document on to a Builder, all but model.vocab and model.merges. Returns false, which
-/// ends the reading, where these are unusual.
+/// Forwards everything except model.vocab and model.merges to a Builder. Returns false, which stops
+/// the parser, if these two have an unusual form.
 class Splitter {
  public:
   using string_t = Builder::string_t;
@@ -90,30 +90,30 @@ class Splitter {
 
   bool found_both() const { return objects_ == 1 && arrays_ == 1; }
 
-  bool null() { return place_ == Place::tree && tree_.null(); }
-  bool boolean(bool value) { return place_ == Place::tree && tree_.boolean(value); }
+  bool null() { return section_ == Section::tree && tree_.null(); }
+  bool boolean(bool value) { return section_ == Section::tree && tree_.boolean(value); }
   bool number_integer(Builder::number_integer_t value) {
-    return place_ == Place::tree && tree_.number_integer(value);
+    return section_ == Section::tree && tree_.number_integer(value);
   }
   bool number_float(Builder::number_float_t value, const string_t& text) {
-    return place_ == Place::tree && tree_.number_float(value, text);
+    return section_ == Section::tree && tree_.number_float(value, text);
   }
   bool binary(Builder::binary_t&) { return false; }
   bool number_unsigned(Builder::number_unsigned_t value) {
-    if (place_ == Place::tree) {
+    if (section_ == Section::tree) {
       return tree_.number_unsigned(value);
     }
-    if (place_ != Place::vocabulary || value > std::numeric_limits<int32_t>::max()) {
+    if (section_ != Section::vocabulary || value > std::numeric_limits<int32_t>::max()) {
       return false;
     }
     lists_.vocabulary.emplace_back(std::move(token_), static_cast<int32_t>(value));
     return true;
   }
   bool string(string_t& value) {
-    switch (place_) {
-      case Place::tree:
+    switch (section_) {
+      case Section::tree:
         return tree_.string(value);
-      case Place::merges: {
+      case Section::merges: {
         const size_t space = value.find(' ');
         if (space == string_t::npos || value.find(' ', space + 1) != string_t::npos) {
           return false;
@@ -121,7 +121,7 @@ class Splitter {
         lists_.merges.emplace_back(value.substr(0, space), value.substr(space + 1));
         return true;
       }
-      case Place::pair:
+      case Section::pair:
         if (halves_ > 1) {
           return false;
         }
@@ -133,7 +133,7 @@ class Splitter {
     }
   }
   bool key(string_t& name) {
-    if (place_ == Place::vocabulary) {
+    if (section_ == Section::vocabulary) {
       token_ = std::move(name);
       return true;
     }
@@ -143,11 +143,11 @@ class Splitter {
     return tree_.key(name);
   }
   bool start_object(size_t size) {
-    if (place_ != Place::tree) {
+    if (section_ != Section::tree) {
       return false;
     }
     if (in_model("vocab")) {
-      place_ = Place::vocabulary;
+      section_ = Section::vocabulary;
       ++objects_;
     } else {
       ++depth_;
@@ -155,25 +155,25 @@ class Splitter {
     return tree_.start_object(size);
   }
   bool end_object() {
-    if (place_ == Place::vocabulary) {
-      place_ = Place::tree;
+    if (section_ == Section::vocabulary) {
+      section_ = Section::tree;
     } else {
       --depth_;
     }
     return tree_.end_object();
   }
   bool start_array(size_t size) {
-    if (place_ == Place::merges) {
-      place_ = Place::pair;
+    if (section_ == Section::merges) {
+      section_ = Section::pair;
       halves_ = 0;
       lists_.merges.emplace_back();
       return true;
     }
-    if (place_ != Place::tree) {
+    if (section_ != Section::tree) {
       return false;
     }
     if (in_model("merges")) {
-      place_ = Place::merges;
+      section_ = Section::merges;
       ++arrays_;
     } else {
       ++depth_;
@@ -181,12 +181,12 @@ class Splitter {
     return tree_.start_array(size);
   }
   bool end_array() {
-    if (place_ == Place::pair) {
-      place_ = Place::merges;
+    if (section_ == Section::pair) {
+      section_ = Section::merges;
       return halves_ == 2;
     }
-    if (place_ == Place::merges) {
-      place_ = Place::tree;
+    if (section_ == Section::merges) {
+      section_ = Section::tree;
     } else {
       --depth_;
     }
@@ -195,7 +195,7 @@ class Splitter {
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) { return false; }
 
  private:
-  enum class Place { tree, vocabulary, merges, pair };
+  enum class Section { tree, vocabulary, merges, pair };
 
   bool in_model(std::string_view key) const {
     return depth_ == 2 && keys_[0] == "model" && keys_[1] == key;
@@ -203,7 +203,7 @@ class Splitter {
 
   Builder& tree_;
   SplitJson& lists_;
-  Place place_ = Place::tree;
+  Section section_ = Section::tree;
   int depth_ = 0;        // of what is open in the tree
   std::string keys_[2];  // of the root and of the object in it
   std::string token_;

@@ -22,9 +22,9 @@ constexpr NpyType kTypes[] = {
 
 /// What follows `'key':` in the header's Python dictionary.
 std::string_view after_key(std::string_view header, std::string_view key, const std::string& file) {
-  const size_t place = header.find(fmt::format("'{}'", key));
-  check_data(place != std::string_view::npos, file, "its header has no {}", key);
-  header.remove_prefix(place + key.size() + 2);
+  const size_t position = header.find(fmt::format("'{}'", key));
+  check_data(position != std::string_view::npos, file, "its header has no {}", key);
+  header.remove_prefix(position + key.size() + 2);
   const size_t content = header.find_first_not_of(" :");
   return header.substr(std::min(content, header.size()));
 }
@@ -37,14 +37,15 @@ DType read_type(std::string_view header, const std::string& file) {
     }
   }
   fail(ErrorKind::data, file,
-       "its elements are {}; f2, f4, f8, i4, i8 (little-endian), u1 and b1 are read",
+       "its elements are {}; f2, f4, f8, i4, i8 (little-endian), u1 and b1 are supported",
        quote(text.substr(0, text.find(',')), 20));
 }
 
 Shape read_shape(std::string_view header, const std::string& file) {
   std::string_view text = after_key(header, "shape", file);
   const size_t end = text.find(')');
-  check_data(text.starts_with('(') && end != std::string_view::npos, file, "its shape is no tuple");
+  check_data(text.starts_with('(') && end != std::string_view::npos, file,
+             "its shape is not a tuple");
   text = text.substr(1, end - 1);
   Shape shape;
   while (true) {
@@ -52,15 +53,15 @@ Shape read_shape(std::string_view header, const std::string& file) {
     if (text.empty()) {
       return shape;
     }
-    int64_t extent = 0;
+    int64_t size = 0;
     size_t digits = 0;
     for (; digits < text.size() && text[digits] >= '0' && text[digits] <= '9'; ++digits) {
-      extent = extent * 10 + (text[digits] - '0');
-      check_data(extent < (int64_t{1} << 50), file, "its shape has too large an extent");
+      size = size * 10 + (text[digits] - '0');
+      check_data(size < (int64_t{1} << 50), file, "its shape has a dimension that is too large");
     }
     check_data(digits > 0 && shape.rank() < Shape::kMaxRank, file,
                "its shape ({}) is not up to {} whole numbers", quote(text, 40), Shape::kMaxRank);
-    shape.push_back(extent);
+    shape.push_back(size);
     text.remove_prefix(digits);
   }
 }
@@ -71,9 +72,10 @@ Tensor load_npy(const std::filesystem::path& path) {
   const std::string& file = path.native();
   auto mapping = std::make_shared<MappedFile>(path);
   const std::string_view text = mapping->text();
-  check_data(text.starts_with(kMagic) && text.size() >= 12, file, "is no .npy file");
+  check_data(text.starts_with(kMagic) && text.size() >= 12, file, "is not a .npy file");
   const int version = text[6];
-  check_data(version >= 1 && version <= 3, file, "has .npy version {}; 1 to 3 are read", version);
+  check_data(version >= 1 && version <= 3, file, "has .npy version {}; 1 to 3 are supported",
+             version);
   uint32_t length = 0;
   const size_t start = version == 1 ? 10 : 12;
   std::memcpy(&length, text.data() + 8, start - 8);
@@ -86,8 +88,8 @@ Tensor load_npy(const std::filesystem::path& path) {
   const std::byte* data = mapping->bytes().data() + start + length;
   const size_t bytes = text.size() - start - length;
   uint64_t wanted = static_cast<uint64_t>(bytes_of(type, 1));
-  for (const int64_t extent : shape) {
-    check_data(!__builtin_mul_overflow(wanted, static_cast<uint64_t>(extent), &wanted), file,
+  for (const int64_t size : shape) {
+    check_data(!__builtin_mul_overflow(wanted, static_cast<uint64_t>(size), &wanted), file,
                "shape {} overflows", shape);
   }
   check_data(wanted == bytes, file, "shape {} of {} takes {} bytes, the file holds {}", shape,

@@ -27,7 +27,7 @@ struct Weights {
     int64_t begin = 0;
     int64_t count = 0;
   };
-  int64_t width = 0;  // weights a window has room for
+  int64_t width = 0;  // capacity of a window
   std::vector<Window> windows;
   std::vector<double> values;     // [output, width]
   std::vector<int32_t> integers;  // the same in units of 2^-22

@@ -18,8 +18,8 @@ struct StoredType {
   DType type;
   std::string_view name;
 };
-/// What is stored as heed computes with it, in the order in which Hugging Face lays tensors out: by
-/// falling alignment, so that no tensor is ever misaligned.
+/// The dtypes that need no conversion, in the order in which Hugging Face stores tensors: by
+/// decreasing alignment, so that no tensor is misaligned.
 constexpr StoredType kStored[] = {
     {DType::i64, "I64"},   {DType::f64, "F64"}, {DType::f32, "F32"}, {DType::i32, "I32"},
     {DType::bf16, "BF16"}, {DType::f16, "F16"}, {DType::u8, "U8"},   {DType::boolean, "BOOL"},

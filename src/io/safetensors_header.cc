@@ -7,11 +7,12 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "io/json_limits.h"
+#include "io/json_problem.h"
 
 namespace heed {
 namespace {
 
-constexpr uint64_t kMaxEntries = 100'000;  // the largest checkpoints have a few thousand a file
+constexpr uint64_t kMaxEntries = 100'000;  // the largest checkpoints have a few thousand per file
 
 struct ElementType {
   std::string_view name;
@@ -22,8 +23,8 @@ constexpr ElementType kElementTypes[] = {
     {"I16", 2}, {"I8", 1},  {"U32", 4}, {"U16", 2},  {"U8", 1},  {"BOOL", 1},
 };
 
-/// Receives the header's JSON piece by piece, so that a key that comes twice is seen and nothing
-/// but what the format knows is ever stored.
+/// Receives the header's JSON event by event, so that duplicate keys are seen and nothing but the
+/// fields of the format is ever stored.
 class HeaderReader {
  public:
   explicit HeaderReader(std::string_view file) : file_(file) {}
@@ -38,23 +39,24 @@ class HeaderReader {
   bool null() { return refuse("null"); }
   bool boolean(bool) { return refuse("a boolean"); }
   bool number_integer(number_integer_t value) {
-    fail(ErrorKind::data, file_, "{}: {} is negative", place(), value);
+    fail(ErrorKind::data, file_, "{}: {} is negative", location(), value);
   }
   bool number_float(number_float_t, const string_t& text) {
-    fail(ErrorKind::data, file_, "{}: {} is no whole number of 64 bits", place(), quote(text));
+    fail(ErrorKind::data, file_, "{}: {} is not a 64-bit whole number", location(), quote(text));
   }
   bool binary(binary_t&) { return refuse("binary data"); }
 
   bool number_unsigned(number_unsigned_t value) {
     if (state_ == State::shape) {
-      check_data(value < (uint64_t{1} << 60), file_, "{}: extent {} is too large", place(), value);
-      check_data(entry_.shape.rank() < Shape::kMaxRank, file_, "{}: more than {} axes", place(),
-                 Shape::kMaxRank);
+      check_data(value < (uint64_t{1} << 60), file_, "{}: dimension {} is too large", location(),
+                 value);
+      check_data(entry_.shape.rank() < Shape::kMaxRank, file_, "{}: more than {} dimensions",
+                 location(), Shape::kMaxRank);
       entry_.shape.push_back(static_cast<int64_t>(value));
       return true;
     }
     if (state_ == State::offsets) {
-      check_data(offsets_ < 2, file_, "{}: more than two numbers", place());
+      check_data(offsets_ < 2, file_, "{}: more than two numbers", location());
       (offsets_ == 0 ? entry_.begin : entry_.end) = value;
       ++offsets_;
       return true;
@@ -95,14 +97,14 @@ class HeaderReader {
 
   bool key(string_t& name) {
     if (state_ == State::root) {
-      check_data(names_.insert(name).second, file_, "tensor {} is there twice", quote(name));
+      check_data(names_.insert(name).second, file_, "duplicate tensor {}", quote(name));
       check_data(names_.size() <= kMaxEntries + 1, file_, "more than {} tensors in one file",
                  kMaxEntries);
       entry_ = {};
       entry_.name = std::move(name);
     } else if (state_ == State::metadata) {
       check_data(header_.metadata.find(name) == header_.metadata.end(), file_,
-                 "__metadata__: {} is there twice", quote(name));
+                 "__metadata__: duplicate key {}", quote(name));
       check_data(header_.metadata.size() < kMaxEntries, file_, "__metadata__: more than {} strings",
                  kMaxEntries);
       key_ = std::move(name);
@@ -114,7 +116,7 @@ class HeaderReader {
 
   bool start_array(size_t) {
     check_data(state_ == State::entry && (field_ == Field::shape || field_ == Field::offsets),
-               file_, "{}: an array is not expected here", place());
+               file_, "{}: an array is not expected here", location());
     state_ = field_ == Field::shape ? State::shape : State::offsets;
     offsets_ = 0;
     return true;
@@ -122,14 +124,14 @@ class HeaderReader {
 
   bool end_array() {
     check_data(state_ != State::offsets || offsets_ == 2, file_, "{}: two numbers are wanted",
-               place());
+               location());
     state_ = State::entry;
     return true;
   }
 
   bool end_object() {
     if (state_ == State::entry) {
-      check_data(seen_ == 7, file_, "{}: dtype, shape and data_offsets are wanted", place());
+      check_data(seen_ == 7, file_, "{}: dtype, shape and data_offsets are required", location());
       header_.entries.push_back(std::move(entry_));
       state_ = State::root;
     } else if (state_ == State::metadata) {
@@ -143,7 +145,7 @@ class HeaderReader {
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) {
     // The library's text may quote the whole of a bad token.
     fail(ErrorKind::data, file_, "the header is not valid JSON at its byte {}: {}", position,
-         quote(error.what(), 200));
+         json_problem(error.what()));
   }
 
  private:
@@ -155,17 +157,17 @@ class HeaderReader {
              : name == "shape"        ? Field::shape
              : name == "data_offsets" ? Field::offsets
                                       : Field::none;
-    check_data(field_ != Field::none, file_, "{}: unknown field {}", place(), quote(name));
+    check_data(field_ != Field::none, file_, "{}: unknown field {}", location(), quote(name));
     const auto bit = static_cast<unsigned>(field_);
-    check_data((seen_ & bit) == 0, file_, "{}: {} is there twice", place(), name);
+    check_data((seen_ & bit) == 0, file_, "{}: duplicate field {}", location(), name);
     seen_ |= bit;
   }
 
   [[noreturn]] bool refuse(std::string_view what) {
-    fail(ErrorKind::data, file_, "{}: {} is not expected here", place(), what);
+    fail(ErrorKind::data, file_, "{}: {} is not expected here", location(), what);
   }
 
-  std::string place() const {
+  std::string location() const {
     switch (state_) {
       case State::start:
         return "header";
@@ -198,14 +200,14 @@ void check_size(const SafetensorsEntry& entry, std::string_view file) {
              "tensor {}: dtype {} is not supported; F64, F32, F16, BF16, I64, I32, I16, I8, U32, "
              "U16, U8 and BOOL are",
              quote(entry.name), quote(entry.dtype));
-  check_data(entry.begin <= entry.end, file, "tensor {}: data_offsets [{}, {}] run backwards",
+  check_data(entry.begin <= entry.end, file, "tensor {}: data_offsets [{}, {}] are reversed",
              quote(entry.name), entry.begin, entry.end);
   uint64_t wanted = element;
   bool fits = true;
   const bool empty = std::find(entry.shape.begin(), entry.shape.end(), 0) != entry.shape.end();
-  for (const int64_t extent : entry.shape) {
+  for (const int64_t size : entry.shape) {
     fits =
-        fits && !__builtin_mul_overflow(wanted, static_cast<uint64_t>(empty ? 1 : extent), &wanted);
+        fits && !__builtin_mul_overflow(wanted, static_cast<uint64_t>(empty ? 1 : size), &wanted);
   }
   wanted = empty ? 0 : wanted;
   check_data(fits, file, "tensor {}: shape {} overflows", quote(entry.name), entry.shape);
@@ -215,7 +217,7 @@ void check_size(const SafetensorsEntry& entry, std::string_view file) {
              entry.end - entry.begin);
 }
 
-/// Sorts by place and checks that the tensors lie end to end from 0 to data_bytes.
+/// Sorts by offset and checks that the tensors are contiguous from 0 to data_bytes.
 void check_layout(std::vector<SafetensorsEntry>& entries, uint64_t data_bytes,
                   std::string_view file) {
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {

@@ -42,7 +42,7 @@ nlohmann::json converted(const toml::node& node, const std::string& file) {
     case toml::node_type::boolean:
       return node.as_boolean()->get();
     default:
-      fail(ErrorKind::data, file, "line {}: dates and times mean nothing here",
+      fail(ErrorKind::data, file, "line {}: dates and times are not supported",
            node.source().begin.line);
   }
 }
@@ -67,7 +67,7 @@ std::string quoted(std::string_view text) {
 }  // namespace
 
 Json parse_toml(std::string_view text, const std::string& file) {
-  check_data(text.size() <= kMaxBytes, file, "has {} bytes; at most {} are read here", text.size(),
+  check_data(text.size() <= kMaxBytes, file, "has {} bytes; the limit is {}", text.size(),
              kMaxBytes);
   try {
     const toml::table table = toml::parse(text, file);

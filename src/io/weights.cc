@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// True where `path`, links followed, lies below `folder`.
+/// True if `path`, with links resolved, is inside `folder`.
 bool lies_below(const fs::path& path, const fs::path& folder) {
   std::error_code error;
   const fs::path relative =
@@ -18,9 +18,8 @@ bool lies_below(const fs::path& path, const fs::path& folder) {
   return !error && !relative.empty() && *relative.begin() != "..";
 }
 
-/// A shard's path from its name in an index, which may come from anywhere: it has to stay in the
-/// folder. Hugging Face's download cache keeps a snapshot's files as links into the `blobs` folder
-/// beside the snapshots; that alone is allowed besides.
+/// Resolves a shard name from an untrusted index. The shard must be inside the folder, or in the
+/// `blobs` folder of a Hugging Face download cache, where snapshots hold links to.
 fs::path shard_path(const fs::path& folder, const std::string& name, std::string_view index) {
   const fs::path relative(name);
   bool plain = !name.empty() && relative.is_relative() && name.find('\0') == std::string::npos;

@@ -87,6 +87,70 @@ MultiHeadAttention::MultiHeadAttention(Linear q, Linear kv, Linear out, const Op
   kv_ = std::move(kv);
 }
 
+MultiHeadAttention::MultiHeadAttention(const Scope& scope, const LayerOptions& options) {
+  const int64_t size = options.embed_dim;
+  check(size > 0 && options.num_heads > 0 && size % options.num_heads == 0, "MultiHeadAttention",
+        "embed_dim {} is no multiple of num_heads {}", size, options.num_heads);
+  options_.num_heads = options_.num_kv_heads = options.num_heads;
+  options_.head_dim = size / options.num_heads;
+  options_.causal = options.causal;
+  options_.dropout = options.dropout;
+  // Xavier's uniform distribution over the three projections together, as PyTorch starts it.
+  const Init init = Init::uniform(std::sqrt(6.0 / static_cast<double>(4 * size)));
+  const Tensor weight = scope.weight("in_proj_weight", {3 * size, size}, init);
+  Tensor bias;
+  if (options.bias) {
+    bias = scope.parameter("in_proj_bias", {3 * size}, Init::zeros());
+  }
+  qkv_ = Linear(weight, bias);
+  out_ = Linear(scope / "out_proj", size, size, {.bias = options.bias, .bias_init = Init::zeros()});
+}
+
+/// One of the three projections; of a joined one its rows.
+Linear MultiHeadAttention::projection(Part part) const {
+  const Linear& own = part == Part::query ? q_ : part == Part::key ? k_ : v_;
+  const bool joined = qkv_.defined() && qkv_.layout() == WeightLayout::out_in &&
+                      options_.qkv_layout == QkvLayout::blocks;
+  if (own.defined() || !joined) {
+    check(own.defined(), "attention", "this layer's projections cannot be told apart");
+    return own;
+  }
+  const int64_t q = options_.num_heads * options_.head_dim;
+  const int64_t kv = options_.num_kv_heads * options_.head_dim;
+  const int64_t begin = part == Part::query ? 0 : part == Part::key ? q : q + kv;
+  const int64_t end = begin + (part == Part::query ? q : kv);
+  return Linear(slice(qkv_.weight(), 0, begin, end),
+                qkv_.bias().defined() ? slice(qkv_.bias(), 0, begin, end) : Tensor());
+}
+
+AttentionOutput MultiHeadAttention::operator()(const Tensor& query, const Tensor& key,
+                                               const Tensor& value,
+                                               const AttentionCall& call) const {
+  check(query.rank() == 3 && key.rank() == 3 && value.rank() == 3, "MultiHeadAttention",
+        "query {}, key {} and value {} must be [batch, length, embed_dim]", query.shape(),
+        key.shape(), value.shape());
+  const HookScope hook_scope("attn");
+  const auto heads = [this](const Tensor& x, int64_t count) {
+    return transpose(reshape(x, {x.size(0), x.size(1), count, options_.head_dim}), 1, 2);
+  };
+  const Tensor q = observe("hook_q", heads(projection(Part::query)(query), options_.num_heads));
+  const Tensor k = observe("hook_k", heads(projection(Part::key)(key), options_.num_kv_heads));
+  const Tensor v = observe("hook_v", heads(projection(Part::value)(value), options_.num_kv_heads));
+  Pass pass;
+  pass.training = call.training;
+  AttentionOptions options = attention_options(query.size(1), key.size(1), pass);
+  options.mask = call.mask.defined() && call.mask.rank() == 3 ? unsqueeze(call.mask, 1) : call.mask;
+  options.key_padding = call.key_padding;
+  AttentionOutput result;
+  const Tensor z = attention(q, k, v, options);
+  result.output =
+      out_(observe("hook_z", reshape(transpose(z, 1, 2), {query.size(0), query.size(1), -1})));
+  if (call.need_weights) {
+    result.weights = attention_steps(q.detach(), k.detach(), v.detach(), options).weights;
+  }
+  return result;
+}
+
 /// Keys and values [N, heads, width] of the encoder's rows.
 std::pair<Tensor, Tensor> MultiHeadAttention::memory_keys_values(const Tensor& memory) const {
   const int64_t width = options_.num_kv_heads * options_.head_dim;
@@ -97,8 +161,8 @@ std::pair<Tensor, Tensor> MultiHeadAttention::memory_keys_values(const Tensor& m
     k = parts[0];
     v = parts[1];
   } else {
-    k = k_(memory);
-    v = v_(memory);
+    k = projection(Part::key)(memory);
+    v = projection(Part::value)(memory);
   }
   return {observe("hook_k", split_heads(k, options_.num_kv_heads, options_.head_dim)),
           observe("hook_v", split_heads(v, options_.num_kv_heads, options_.head_dim))};
@@ -256,7 +320,8 @@ Tensor MultiHeadAttention::cross(const Tensor& rows, const Pass& pass, int64_t l
   const Options& o = options_;
   check(pass.encoder_hidden_states != nullptr || !pass.caches.empty(), "attention",
         "cross-attention needs the encoder's result");
-  const Tensor q = observe("hook_q", split_heads(q_(rows), o.num_heads, o.head_dim));
+  const Tensor q =
+      observe("hook_q", split_heads(projection(Part::query)(rows), o.num_heads, o.head_dim));
   bool cached = !pass.caches.empty();
   if (cached) {
     for (SequenceCache* cache : pass.caches) {

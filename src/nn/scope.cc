@@ -228,6 +228,14 @@ void Scope::finish() const {
   check_data(text.empty(), state.file, "tensors do not fit config.json: {}", text);
 }
 
+TensorMap Scope::tensors() const {
+  TensorMap tensors;
+  for (const Parameter& each : parameters()) {
+    tensors.emplace(each.name, each.tensor);
+  }
+  return tensors;
+}
+
 const std::vector<Parameter>& Scope::parameters() const { return state_->parameters; }
 
 }  // namespace heed

@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "heed/ops.h"
 #include "ops/attention_problem.h"
+#include "ops/attention_rank.h"
 #include "tensor/dispatch.h"
 
 namespace heed {
@@ -102,6 +103,10 @@ FlashResult flash_attention(const AttentionShape& shape, const Tensor& q, const 
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& wanted) {
+  if (lacks_head_axes(q, k, v)) {
+    const FourAxes x = with_head_axes(q, k, v, wanted);
+    return without_head_axes(attention(x.q, x.k, x.v, x.options), q.rank());
+  }
   const bool half = q.defined() && (q.dtype() == DType::f16 || q.dtype() == DType::bf16);
   const bool steps =
       wanted.kernel == AttentionKernel::reference || wanted.kernel == AttentionKernel::chunked;

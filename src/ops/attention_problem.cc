@@ -61,8 +61,9 @@ AttentionShape check_attention(const Tensor& q, const Tensor& k, const Tensor& v
                                const AttentionOptions& options) {
   check(q.defined() && k.defined() && v.defined(), kAttention, "q, k and v must be given");
   check(q.rank() == 4 && k.rank() == 4 && v.rank() == 4, kAttention,
-        "q {}, k {} and v {} must be [batch, heads, length, depth]", q.shape(), k.shape(),
-        v.shape());
+        "q {}, k {} and v {} must all be [length, depth], [batch, length, depth] or [batch, heads, "
+        "length, depth]",
+        q.shape(), k.shape(), v.shape());
   AttentionShape shape{q.size(0), q.size(1), k.size(1), q.size(2), k.size(2), q.size(3), v.size(3)};
   check(k.size(0) == shape.batch && v.size(0) == shape.batch, kAttention,
         "batches differ: q {}, k {}, v {}", q.shape(), k.shape(), v.shape());

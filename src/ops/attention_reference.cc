@@ -6,6 +6,7 @@
 #include "heed/attention.h"
 #include "heed/ops.h"
 #include "ops/attention_problem.h"
+#include "ops/attention_rank.h"
 #include "ops/common.h"
 
 namespace heed {
@@ -187,6 +188,15 @@ Tensor chunked_attention(const AttentionShape& shape, const Tensor& q, const Ten
 AttentionSteps attention_steps(const Tensor& q, const Tensor& k, const Tensor& v,
                                const AttentionOptions& wanted) {
   const NoGrad no_grad;
+  if (lacks_head_axes(q, k, v)) {
+    const FourAxes x = with_head_axes(q, k, v, wanted);
+    AttentionSteps steps = attention_steps(x.q, x.k, x.v, x.options);
+    for (Tensor* each :
+         {&steps.scores, &steps.scaled, &steps.masked, &steps.weights, &steps.output, &steps.lse}) {
+      *each = without_head_axes(*each, q.rank());
+    }
+    return steps;
+  }
   AttentionOptions options = wanted;
   options.dropout = 0.0;
   const AttentionShape shape = check_attention(q, k, v, options);

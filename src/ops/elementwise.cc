@@ -1,5 +1,7 @@
 #include "kernels/elementwise.h"
 
+#include <cmath>
+
 #include "ops/common.h"
 #include "tensor/walk.h"
 
@@ -46,7 +48,27 @@ Tensor combine(const char* name, Binary op, const Tensor& a, const Tensor& b) {
   return out;
 }
 
+bool is_whole(double value) { return std::nearbyint(value) == value; }
+
+/// x · scale + shift of integers, for whole numbers.
+Tensor scaled_integers(const char* name, const Tensor& x, double scale, double shift) {
+  check(is_whole(scale) && is_whole(shift), name,
+        "{} of {} meets a fraction; cast() the tensor to a floating type first", x.shape(),
+        name_of(x.dtype()));
+  const Tensor from = x.to(DType::i64).contiguous();
+  const Tensor out = Tensor::empty(x.shape(), DType::i64);
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    out.data<int64_t>()[i] =
+        from.data<int64_t>()[i] * static_cast<int64_t>(scale) + static_cast<int64_t>(shift);
+  }
+  return out.to(x.dtype());
+}
+
 Tensor scaled(const char* name, const Tensor& x, double scale, double shift) {
+  check_defined(x, name);
+  if (x.dtype() == DType::i64 || x.dtype() == DType::i32) {
+    return scaled_integers(name, x, scale, shift);
+  }
   check_floating(x, name);
   const Tensor from = x.contiguous();
   Tensor out = Tensor::empty(x.shape(), x.dtype());
@@ -116,6 +138,11 @@ Tensor div(const Tensor& a, const Tensor& b) {
 Tensor add(const Tensor& a, double b) {
   return record("add", scaled("add", a, 1.0, b), {a},
                 [](const Tensor& dy) { return std::vector{dy}; });
+}
+
+Tensor neg(const Tensor& x) {
+  return record("neg", scaled("neg", x, -1.0, 0.0), {x},
+                [](const Tensor& dy) { return std::vector{scaled("neg", dy, -1.0, 0.0)}; });
 }
 
 Tensor mul(const Tensor& a, double b) {

@@ -103,6 +103,18 @@ Tensor max(const Tensor& x, int axis, bool keep_axis) {
       });
 }
 
+Tensor min(const Tensor& x, int axis, bool keep_axis) {
+  check_floating(x, "min");
+  x.shape().axis(axis, "min");
+  return neg(max(neg(x), axis, keep_axis));
+}
+
+Tensor argmin(const Tensor& x, int axis) {
+  check_floating(x, "argmin");
+  x.shape().axis(axis, "argmin");
+  return argmax(neg(x.detach()), axis);
+}
+
 Tensor argmax(const Tensor& x, int axis) {
   check_floating(x, "argmax");
   return largest_over("argmax", x, x.shape().axis(axis, "argmax"), false).place;

@@ -81,18 +81,6 @@ Tensor Tensor::full(const Shape& shape, double value, DType type) {
 
 Tensor Tensor::scalar(double value, DType type) { return full({}, value, type); }
 
-Tensor Tensor::arange(int64_t count, DType type) {
-  Tensor result = empty({count}, type);
-  dispatch_dtype(type, "arange", [&](auto tag) {
-    using T = decltype(tag);
-    T* out = result.data<T>();
-    for (int64_t i = 0; i < count; ++i) {
-      out[i] = from_double<T>(static_cast<double>(i));
-    }
-  });
-  return result;
-}
-
 Tensor Tensor::copy_of(const void* values, size_t count, const Shape& shape, DType type) {
   check(static_cast<int64_t>(count) == shape.numel(), "from", "{} values do not fill shape {}",
         count, shape);

@@ -12,6 +12,8 @@
 #include "base/check.h"
 #include "base/checksum.h"
 #include "base/file.h"
+#include "base/output_file.h"
+#include "base/text.h"
 #include "heed/io.h"
 #include "io/json.h"
 #include "io/json_writer.h"
@@ -60,7 +62,50 @@ std::vector<Checkpoint> checkpoints_of(const fs::path& folder) {
   return found;
 }
 
-/// What a killed process was writing; the lock says that nobody writes now.
+constexpr std::string_view kReplaced = "replaced.";  // before the name of a checkpoint
+
+/// Removes a checkpoint such that a process killed meanwhile leaves no half of it under its name.
+void discard(const fs::path& checkpoint) {
+  const fs::path away = temporary_name(checkpoint.parent_path() / "tmp");
+  fs::rename(checkpoint, away);
+  fs::remove_all(away);
+}
+
+/// Gives a finished checkpoint its name. There is a whole one under that name at every moment where
+/// the file system can exchange two names; elsewhere the old one waits under another name, from
+/// which restore_replaced() brings it back.
+void put_in_place(const fs::path& finished, const fs::path& name) {
+  if (!fs::exists(name)) {
+    fs::rename(finished, name);
+    return;
+  }
+  if (renameat2(AT_FDCWD, finished.c_str(), AT_FDCWD, name.c_str(), RENAME_EXCHANGE) == 0) {
+    return;  // `finished` is the old one now, which its owner removes
+  }
+  const fs::path aside = name.parent_path() / (std::string(kReplaced) + name.filename().native());
+  fs::remove_all(aside);
+  fs::rename(name, aside);
+  fs::rename(finished, name);
+  sync_folder(name.parent_path());
+  discard(aside);
+}
+
+void restore_replaced(const fs::path& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(kReplaced)) {
+      const fs::path original = folder / name.substr(kReplaced.size());
+      if (fs::exists(original)) {
+        discard(entry.path());
+      } else {
+        fs::rename(entry.path(), original);
+      }
+      return;  // there is never more than one, and the iterator is no longer valid
+    }
+  }
+}
+
+/// Removes what a killed process was writing; the lock says that nobody writes now.
 void remove_unfinished(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -88,6 +133,8 @@ void write_state(JsonWriter& json, const RunState& state) {
 }
 
 constexpr const char* kOwnChecksum = "state";
+constexpr const char* kTensorFiles[] = {"model.safetensors", "optimizer.safetensors",
+                                        "ema.safetensors"};
 
 /// Of what state.json says, however it is laid out.
 std::string own_checksum(const RunState& state) {
@@ -100,7 +147,7 @@ std::string state_json(const RunState& state, const fs::path& folder) {
   write_state(json, state);
   json.key("checksums").begin_object();
   json.field(kOwnChecksum, own_checksum(state));
-  for (const char* name : {"model.safetensors", "optimizer.safetensors", "ema.safetensors"}) {
+  for (const char* name : kTensorFiles) {
     if (fs::exists(folder / name)) {
       json.field(name, checksum_of(folder / name));
     }
@@ -135,6 +182,9 @@ RunState read_state(const fs::path& folder) {
   RunState state = parse_state(json);
   json.at("checksums").for_each([&](const std::string& name, const Json& sum) {
     const bool own = name == kOwnChecksum;
+    check_data(own || std::find(std::begin(kTensorFiles), std::end(kTensorFiles), name) !=
+                          std::end(kTensorFiles),
+               json.file(), "checksums: {} is not a file of a checkpoint", quote(name));
     const fs::path file = folder / (own ? "state.json" : name);
     check_data((own ? own_checksum(state) : checksum_of(file)) == sum.string(), file.native(),
                "does not match its checksum");
@@ -203,6 +253,7 @@ RunFolder::RunFolder(const fs::path& path, bool resume, bool writes)
     close(lock_);
     fail(ErrorKind::runtime, path.native(), "another process trains in this folder");
   }
+  restore_replaced(path / "checkpoints");
 }
 
 RunFolder::~RunFolder() {
@@ -251,7 +302,7 @@ void RunFolder::save(const Model& model, const TensorMap& moments, const Ema& em
     return;
   }
   const fs::path folder = path_ / "checkpoints";
-  const fs::path temporary = folder / fmt::format("tmp.{}", getpid());
+  const fs::path temporary = temporary_name(folder / "tmp");
   const fs::path final_name = folder / fmt::format("step-{:06}", state.step);
   remove_unfinished(folder);
   const Unfinished unfinished(temporary);
@@ -268,18 +319,17 @@ void RunFolder::save(const Model& model, const TensorMap& moments, const Ema& em
   }
   write_file_atomically(temporary / "state.json", state_json(state, temporary));
   sync_folder(temporary);
-  fs::remove_all(final_name);
-  fs::rename(temporary, final_name);
+  put_in_place(temporary, final_name);
   sync_folder(folder);
   // Later ones are those that could not be read when the run went on from an earlier one: they
   // must not count among the last.
   std::vector<Checkpoint> all = checkpoints_of(folder);
   while (!all.empty() && std::cmp_greater(all.back().step, state.step)) {
-    fs::remove_all(all.back().folder);
+    discard(all.back().folder);
     all.pop_back();
   }
   for (size_t i = 0; i + static_cast<size_t>(std::max<int64_t>(keep, 1)) < all.size(); ++i) {
-    fs::remove_all(all[i].folder);
+    discard(all[i].folder);
   }
 }
 

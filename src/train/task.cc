@@ -22,6 +22,11 @@ Task language_task(const TrainOptions& o, bool masked) {
     // As in GPT-2. Left out, Hugging Face takes 50256, which a small vocabulary does not have.
     config["bos_token_id"] = first_of({special.bos}, *special.eos);
   }
+  // The data comes first: a model for a context that the text cannot fill would be built in vain.
+  const TokenShard train_text = load_text(o.data, task.tokenizer);
+  check_data(!o.from.empty() || train_text.tokens() >= o.context, o.data,
+             "has {} tokens, fewer than a context of {}; give more text or a smaller context",
+             train_text.tokens(), o.context);
   task.model = start_model(o, config, masked);
   const ModelKind kind = task.model->kind();
   check_data(kind == (masked ? ModelKind::encoder : ModelKind::decoder), o.from,
@@ -40,7 +45,7 @@ Task language_task(const TrainOptions& o, bool masked) {
     }
   }
   add_loaders(task, o, [&](bool own_set, const LoaderOptions& loader) {
-    const TokenShard text = load_text(own_set ? o.validation : o.data, task.tokenizer);
+    const TokenShard text = own_set ? load_text(o.validation, task.tokenizer) : train_text;
     text.check_vocabulary(task.model->vocab_size(), own_set ? o.validation : o.data);
     return masked ? make_mlm_loader(text, loader.max_length, masking, loader)
                   : make_lm_loader(text, loader.max_length, loader);

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # The README's commands on fresh machines: minimal Debian roots, a clone, nothing else.
-#   ./dev test fresh [12 | 13]… [STEP…]     STEP: a name in tests/fresh/steps, such as quickstart
+#   ./dev test fresh [12 | 13]… [STEP…]       STEP: a name in tests/fresh/steps, such as quickstart
+#   ./dev test packages [12 | 13]… [STEP…]    the same for what ./dev package made: tests/fresh/packages
 # Runs where it can: as root, with debootstrap, mount namespaces and a way to Debian's packages.
 # HEED_FRESH_FOLDER: where roots are made (8 GB; default /var/tmp). HEED_FRESH_CACHE: keeps bare roots.
 # HEED_FRESH_KEEP=1: leaves roots and logs there. HEED_FRESH_CCACHE: a ccache folder, for work on these
 # tests only.
 #
-# A step is a file steps/NN_NAME.bash, run in order of NN with $release and $root (one root per release,
+# A step is a file NN_NAME.bash in one of these folders, run in order of NN with $release and $root (one root per release,
 # which the steps share) and the functions of root.bash and of this file. It fails by `fail` or any
 # failing command, and is skipped by `skip`. Its second line says what it shows.
 set -euo pipefail
@@ -32,12 +33,15 @@ taught() {
   awk -v a="${accuracy:-0}" 'BEGIN { exit !(a >= 0.98) }' || fail "accuracy '$accuracy': $(tail -3 "$1")"
 }
 
+steps=steps
+[ "${1:-}" != packages ] || steps=packages
+[ $# -eq 0 ] || shift
 releases=() wanted=()
 for word in "$@"; do
   case $word in
     12 | 13) releases+=("$word") ;;
     *)
-      ls steps/*_"$word".bash >/dev/null 2>&1 || { say "dev: no step '$word'; there are $(ls steps | sed -E 's/^[0-9]+_(.*)\.bash/\1/' | tr '\n' ' ')"; exit 2; }
+      ls "$steps"/*_"$word".bash >/dev/null 2>&1 || { say "dev: no step '$word'; there are $(ls "$steps" | sed -E 's/^[0-9]+_(.*)\.bash/\1/' | tr '\n' ' ')"; exit 2; }
       wanted+=("$word")
       ;;
   esac
@@ -67,7 +71,7 @@ fi
 passed=0 failed=0 skipped=0
 for release in "${releases[@]}"; do
   root=
-  for step in steps/*.bash; do
+  for step in "$steps"/*.bash; do
     name=$(sed -E 's/.*\/[0-9]+_(.*)\.bash/\1/' <<<"$step")
     [ ${#wanted[@]} -eq 0 ] || [[ " ${wanted[*]} " == *" $name "* ]] || continue
     reason=$why_not

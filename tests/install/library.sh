@@ -19,7 +19,7 @@ prefix=$work/moved
 library=$(find "$prefix" -name libheed.so)
 folder=$(dirname "$library")
 [ -n "$library" ] && [ -f "$folder/libheed.a" ] || fail "libheed.so and libheed.a"
-[ "$("$prefix/bin/heed" --version)" = "heed $(sed -nE 's/^project\(heed VERSION ([0-9.]+).*/\1/p' "$source/CMakeLists.txt")" ] || fail "the installed program's version"
+[ "$("$prefix/bin/heed" --version)" = "heed $(sed -nE 's/^#define HEED_VERSION_[A-Z]+ //p' "$source/include/heed/version.h" | paste -sd.)" ] || fail "the installed program's version"
 readelf -d "$library" | grep -q 'SONAME.*libheed\.so\.[0-9]' || fail "libheed.so has no SONAME"
 
 # Only what HEED_API marks is shown (cmake/exports.map): names in namespace heed and nothing of the

@@ -143,23 +143,23 @@ TEST_F(Arrays, IdxReadsMnist) {
 
 TEST_F(Arrays, IdxRefusesWhatIsBroken) {
   const auto load = [](const auto& path) { return load_idx(path); };
-  refused(load, "", "no IDX file");
-  refused(load, "abcd", "no IDX file");
+  refused(load, "", "not an IDX file");
+  refused(load, "abcd", "not an IDX file");
   refused(load, std::string("\x00\x00\x0b\x01", 4), "IDX type 0x0b");
-  refused(load, std::string("\x00\x00\x08\x00", 4), "axes");
-  refused(load, std::string("\x00\x00\x08\xff", 4), "axes");
-  refused(load, kBytes2D, "axes");
+  refused(load, std::string("\x00\x00\x08\x00", 4), "dimensions");
+  refused(load, std::string("\x00\x00\x08\xff", 4), "dimensions");
+  refused(load, kBytes2D, "dimensions");
   refused(load, idx(kBytes2D, {0xffffffff, 0xffffffff}, ""), "elements");
   refused(load, idx(kBytes2D, {2, 3}, "abcde"), "takes 6 bytes");
   refused(load, idx(kBytes2D, {2, 3}, "abcdefg"), "takes 6 bytes");
   const std::string packed = gzipped(idx(kBytes2D, {2, 3}, "abcdef"));
   for (size_t length = 3; length < packed.size(); ++length) {
-    refused(load, packed.substr(0, length), "broken or cut gzip");
+    refused(load, packed.substr(0, length), "corrupt or truncated gzip");
   }
-  refused(load, packed + "junk", "after its end");
+  refused(load, packed + "junk", "after the end");
   std::string damaged = packed;
   damaged[packed.size() - 6] ^= 1;  // in the checksum
-  refused(load, damaged, "broken or cut gzip");
+  refused(load, damaged, "corrupt or truncated gzip");
 }
 
 TEST_F(Arrays, GunzipStopsAtItsLimit) {

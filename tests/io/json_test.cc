@@ -54,35 +54,35 @@ TEST(Json, ErrorsNameFileFieldAndWhatIsWanted) {
       R"({"n_head": "abc", "big": 1e18, "huge": 18446744073709551615, "half": 0.5, "neg": -1,
           "text_config": {"layers": [1, {"size": null, "eps": "x"}]}})");
   EXPECT_EQ(message_of([&] { json.integer("n_head", 1, 9); }),
-            "config.json: n_head is \"abc\"; a whole number is wanted");
+            "config.json: n_head is \"abc\"; expected a whole number");
   EXPECT_EQ(message_of([&] { json.integer("neg", 1, 9); }),
-            "config.json: neg is -1; a whole number from 1 to 9 is wanted");
+            "config.json: neg is -1; expected a whole number from 1 to 9");
   EXPECT_EQ(message_of([&] { json.integer("big", 1, 9); }),
-            "config.json: big is 1e+18; a whole number is wanted");
+            "config.json: big is 1e+18; expected a whole number");
   EXPECT_EQ(message_of([&] { json.integer("half", 0, 9); }),
-            "config.json: half is 0.5; a whole number is wanted");
+            "config.json: half is 0.5; expected a whole number");
   EXPECT_EQ(message_of([&] { json.integer("huge", 0, 9); }),
-            "config.json: huge is 18446744073709551615; a whole number of 64 bits is wanted");
+            "config.json: huge is 18446744073709551615; expected a whole number of 64 bits");
   EXPECT_EQ(message_of([&] { json.number("big", 0, 1); }),
-            "config.json: big is 1e+18; a number from 0 to 1 is wanted");
+            "config.json: big is 1e+18; expected a number from 0 to 1");
   EXPECT_EQ(message_of([&] { json.integer("none", 0, 1); }), "config.json: none is missing");
   const Json inner = json.at("text_config").at("layers")[1];
   EXPECT_EQ(message_of([&] { inner.integer("size", 0, 1); }),
             "config.json: text_config.layers[1].size is missing");
   EXPECT_EQ(message_of([&] { inner.number("eps", 0, 1); }),
-            "config.json: text_config.layers[1].eps is \"x\"; a number is wanted");
+            "config.json: text_config.layers[1].eps is \"x\"; expected a number");
   EXPECT_EQ(message_of([&] { json.boolean("neg"); }),
-            "config.json: neg is -1; true or false is wanted");
+            "config.json: neg is -1; expected true or false");
   EXPECT_EQ(message_of([&] { json.at("neg").at("x"); }),
-            "config.json: neg is -1; an object is wanted");
+            "config.json: neg is -1; expected an object");
   EXPECT_EQ(message_of([&] { json.at("text_config").string(); }),
-            "config.json: text_config is an object; a string is wanted");
+            "config.json: text_config is an object; expected a string");
   EXPECT_EQ(message_of([&] {
               json.at("text_config").only({"a", "b"});
             }),
-            "config.json: text_config.layers is not known here; known are: a, b");
+            "config.json: text_config.layers is not a known key; known keys: a, b");
   EXPECT_EQ(message_of([&] { json.elements(); }),
-            "config.json: the text is an object; an array is wanted");
+            "config.json: the text is an object; expected an array");
   EXPECT_NE(message_of([&] { json.at("text_config").at("layers")[2]; }).find("has 2 elements"),
             std::string::npos);
 }
@@ -96,7 +96,7 @@ TEST(Json, RefusesWhatIsNoJson) {
   EXPECT_NE(message_of([] { parsed("\"\xc3\x28\""); }).find("not valid JSON"), std::string::npos);
   EXPECT_NE(message_of([] { parsed(std::string_view("1\0", 2)); }).find("zero byte"),
             std::string::npos);
-  EXPECT_NE(message_of([] { parsed(R"({"a":1,"b":{"c":1,"c":2}})"); }).find("'c' is there twice"),
+  EXPECT_NE(message_of([] { parsed(R"({"a":1,"b":{"c":1,"c":2}})"); }).find("duplicate key 'c'"),
             std::string::npos);
 }
 

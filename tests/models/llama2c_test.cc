@@ -274,7 +274,7 @@ TEST_F(Llama2cVersions, RefuseWhatMakesNoSense) {
       for (const int32_t value : {0, -5, INT32_MIN, INT32_MAX}) {
         bad = good;
         std::memcpy(bad.data() + 8 + 4 * field, &value, sizeof value);
-        refused(bad, "1 to 16777216 is wanted");
+        refused(bad, "expected a whole number from 1 to 16777216");
       }
     }
     for (size_t field = 0; field < 7; ++field) {  // large, and no multiple of anything

@@ -1,7 +1,7 @@
 # ./dev install, and a program of someone else that uses the library by CMake and by pkg-config.
 seconds_of inside "$root" root /heed ./dev install /opt/heed
 echo "note: ./dev install took $seconds s"
-[ "$(inside "$root" root / /opt/heed/bin/heed --version)" = "heed $(sed -nE 's/^project\(heed VERSION ([0-9.]+).*/\1/p' "$source/CMakeLists.txt")" ] || fail "the installed program"
+[ "$(inside "$root" root / /opt/heed/bin/heed --version)" = "heed $(sed -nE 's/^#define HEED_VERSION_[A-Z]+ //p' "$source/include/heed/version.h" | paste -sd.)" ] || fail "the installed program"
 for file in share/man/man1/heed.1 share/bash-completion/completions/heed include/heed/heed.h; do
   [ -s "$root/opt/heed/$file" ] || fail "$file is not installed"
 done

@@ -1,4 +1,4 @@
-#include "heed/image_input.h"
+#include "pipelines/image_input.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include "heed/image.h"
 #include "heed/ops.h"
 
-namespace heed::app {
+namespace heed {
 namespace {
 
 std::array<double, 3> three(const Json& list, const char* key) {
@@ -56,4 +56,4 @@ Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& mod
                    run ? model / "model" : model);
 }
 
-}  // namespace heed::app
+}  // namespace heed

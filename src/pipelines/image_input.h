@@ -5,7 +5,7 @@
 #include "heed/tensor.h"
 #include "io/json.h"
 
-namespace heed::app {
+namespace heed {
 
 struct Extent {
   int64_t height = 0, width = 0;
@@ -24,4 +24,4 @@ VisionConfig vision_config(const Json& config);
 Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& model,
                     const std::filesystem::path& image);
 
-}  // namespace heed::app
+}  // namespace heed

@@ -1,0 +1,152 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "base/check.h"
+#include "heed/command.h"
+#include "heed/io.h"
+#include "heed/language.h"
+#include "heed/open.h"
+#include "heed/retrieval.h"
+#include "io/json_writer.h"
+
+namespace heed::app {
+namespace {
+
+struct Options {
+  std::string index, question, model, tokenizer, encoder, rerank, mode = "hybrid", language;
+  bool show_attention = false;
+  int64_t top_k = 5, max_tokens = 256;
+  std::vector<std::string> stops;
+  Sampling sampling;
+};
+
+std::string place_of(const SearchResult& result) {
+  std::string place = result.source;
+  place += result.location.empty() ? "" : ", " + result.location;
+  return place + (result.title.empty() ? "" : " · " + result.title);
+}
+
+/// A bar of eighths of a character: `fraction` of `width` characters.
+std::string bar_of(double fraction, int width) {
+  constexpr std::array<const char*, 8> kEighths = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const auto eighths = static_cast<int>(std::lround(std::min(1.0, fraction) * width * 8));
+  std::string bar;
+  for (int i = 0; i < eighths / 8; ++i) {
+    bar += "█";
+  }
+  return bar + kEighths[static_cast<size_t>(eighths % 8)];
+}
+
+void print_sources(const Answer& answer, bool attention, bool korean) {
+  double largest = 0.0;
+  for (const AnswerSource& source : answer.sources) {
+    largest = std::max(largest, source.attention);
+  }
+  print(korean ? (attention ? "\n자료와 답이 기울인 어텐션:\n" : "\n자료:\n")
+               : (attention ? "\nSources, with the attention the answer paid to them:\n"
+                            : "\nSources:\n"));
+  for (const AnswerSource& source : answer.sources) {
+    print(fmt::format("[{}] {}\n", source.number, place_of(source.result)));
+    if (attention) {
+      print(fmt::format("    {:5.1f} % {}\n", source.attention * 100,
+                        bar_of(largest > 0 ? source.attention / largest : 0.0, 40)));
+    }
+  }
+  if (attention) {
+    print(fmt::format(
+        fmt::runtime(korean ? "    {:5.1f} % 지시문, 질문과 답 자신\n"
+                            : "    {:5.1f} % instructions, question and the answer itself\n"),
+        answer.other_attention * 100));
+  }
+}
+
+void print_json(const Answer& answer, const Options& options) {
+  JsonWriter json;
+  json.begin_object().field("question", options.question).field("answer", answer.text);
+  json.field("prompt_tokens", answer.prompt_tokens).field("answer_tokens", answer.answer_tokens);
+  json.key("sources").begin_array();
+  for (const AnswerSource& source : answer.sources) {
+    json.begin_object().field("number", source.number).field("source", source.result.source);
+    json.field("location", source.result.location).field("title", source.result.title);
+    json.field("score", source.result.score).field("text", source.result.text);
+    if (options.show_attention) {
+      json.field("attention", source.attention);
+    }
+    json.end_object();
+  }
+  json.end_array();
+  if (options.show_attention) {
+    json.field("other_attention", answer.other_attention);
+  }
+  print(json.end_object().take() + "\n");
+}
+
+int run(const Options& options, const Common& common) {
+  const bool korean = chosen_language(options.language) == "ko";
+  OpenIndexOptions open;
+  open.model = options.encoder;
+  open.reranker = options.rerank;
+  SearchIndex index = SearchIndex::open(options.index, open);
+  const Opened opened = open_model(options.model, options.tokenizer);
+  AskOptions ask_options;
+  ask_options.search.mode = parse_search_mode(options.mode);
+  ask_options.search.top_k = options.top_k;
+  ask_options.sampling = options.sampling;
+  ask_options.max_tokens = options.max_tokens;
+  ask_options.stops = options.stops;
+  ask_options.attention = options.show_attention;
+  if (!common.json) {
+    ask_options.on_text = [](std::string_view text) { print_now(text); };
+  }
+  const Answer answer = ask(index, *opened.model, opened.tokenizer, options.question, ask_options);
+  if (common.json) {
+    print_json(answer, options);
+  } else {
+    print("\n");
+    if (!common.quiet) {
+      print_sources(answer, options.show_attention, korean);
+    }
+  }
+  check_files_intact();
+  return 0;
+}
+
+std::function<int()> setup(OptionTable& table, const Common& common) {
+  auto o = std::make_shared<Options>();
+  table.add("INDEX", &o->index, "Index file that `heed index` made").required().file();
+  table.add("QUESTION", &o->question, "What to answer from the index").required();
+  table.add("--model", &o->model, "Language model: a folder, run folder, .gguf or .bin")
+      .required()
+      .file();
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
+  table.add("--top-k,-k", &o->top_k, "Sources to put into the prompt").range(1, 100);
+  table.add("--mode", &o->mode, "How to search: dense, lexical or hybrid")
+      .choices({"dense", "lexical", "hybrid"});
+  table.add("--rerank", &o->rerank, "Cross-encoder that orders the sources: a model folder").file();
+  table.add("--encoder", &o->encoder, "The index's encoder, where it is no longer where it was")
+      .file();
+  table.add("--show-attention", &o->show_attention, "How much attention each source got");
+  table.add("--max-tokens", &o->max_tokens, "Tokens of the answer").range(1, 1 << 20);
+  table.add("--stop", &o->stops, "Text that ends the answer; may be given several times");
+  table.add("--lang", &o->language, "Language (default: by the locale)").choices({"en", "ko"});
+  table.group("Sampling");
+  table.add("--temperature", &o->sampling.temperature, "0 is greedy");
+  table.add("--top-p", &o->sampling.top_p, "The best tokens with this probability together");
+  table.add("--seed", &o->sampling.seed, "The same seed gives the same text");
+  return [o, &common] { return run(*o, common); };
+}
+
+const Registration kRegistration{{"ask",
+                                  "Answer a question from an index, with numbered sources",
+                                  {"heed ask notes.heed-index \"What is FiD?\" --model qwen.gguf",
+                                   "heed ask notes.heed-index \"역사를 요약하면?\" --model "
+                                   "qwen.gguf --show-attention --lang ko"},
+                                  setup}};
+
+}  // namespace
+}  // namespace heed::app

@@ -1,0 +1,94 @@
+#include "heed/lines.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "heed/language.h"
+#include "heed/open.h"
+#include "heed/progress.h"
+
+namespace heed::app {
+namespace {
+
+/// Bytes of stdin where it is a file, else 0: then there is no progress to be shown.
+int64_t stdin_bytes() {
+  struct stat status {};
+  return fstat(STDIN_FILENO, &status) == 0 && S_ISREG(status.st_mode) ? status.st_size : 0;
+}
+
+}  // namespace
+
+Lines::Lines(const std::vector<std::string>& texts, int64_t at_once, const Common& common)
+    : texts_(texts),
+      at_once_(static_cast<size_t>(at_once)),
+      common_(common),
+      from_stdin_(texts.empty()) {}
+
+void Lines::for_each(const std::function<void(const std::vector<std::string>&)>& fn) {
+  const bool korean = chosen_language("") == "ko";
+  if (from_stdin_ && isatty(STDIN_FILENO) != 0 && !common_.quiet) {
+    fmt::print(stderr, "{}\n",
+               korean ? "한 줄에 하나씩 입력하십시오. Ctrl-D로 끝냅니다."
+                      : "Type one text per line; Ctrl-D ends.");
+  }
+  const bool typed = from_stdin_ && isatty(STDIN_FILENO) != 0;
+  const size_t at_once = typed ? 1 : at_once_;
+  ProgressBar progress(korean ? "처리 중" : "working", common_);
+  const int64_t total = stdin_bytes();
+  int64_t bytes = 0;
+  std::vector<std::string> waiting;
+  const auto answer = [&] {
+    errors_.assign(waiting.size(), {});
+    fn(waiting);
+    for (const std::string& text : waiting) {
+      bytes += static_cast<int64_t>(text.size()) + 1;
+    }
+    if (from_stdin_) {
+      progress(bytes, total);
+    }
+    first_line_ += static_cast<int64_t>(waiting.size());
+    waiting.clear();
+  };
+  const auto take = [&](const std::string& text) {
+    waiting.push_back(text);
+    if (waiting.size() == at_once) {
+      answer();
+    }
+  };
+  if (from_stdin_) {
+    for_each_line(take);
+  } else {
+    std::for_each(texts_.begin(), texts_.end(), take);
+  }
+  if (!waiting.empty()) {
+    answer();
+  }
+}
+
+RunOptions Lines::run(int64_t batch_size) {
+  RunOptions options;
+  options.batch_size = batch_size;
+  options.on_warning = [this](size_t i, const std::string& text) { report(i, text, false); };
+  options.on_error = [this](size_t i, const std::string& text) { report(i, text, true); };
+  return options;
+}
+
+void Lines::report(size_t input, const std::string& message, bool error) {
+  if (error) {
+    errors_[input] = message;
+    failed_ = true;
+  }
+  if (common_.quiet && !error) {
+    return;
+  }
+  const int64_t number = first_line_ + static_cast<int64_t>(input);
+  const bool korean = chosen_language("") == "ko";
+  const std::string where = korean ? fmt::format("{}번째 {}", number, from_stdin_ ? "줄" : "텍스트")
+                                   : fmt::format("{} {}", from_stdin_ ? "line" : "text", number);
+  fmt::print(stderr, "heed: {}: {}\n", where, message);
+}
+
+}  // namespace heed::app

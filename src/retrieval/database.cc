@@ -1,0 +1,150 @@
+#include "retrieval/database.h"
+
+#include <sqlite3.h>
+
+#include "base/check.h"
+
+namespace heed {
+namespace {
+
+constexpr int kPatience = 10'000;  // milliseconds to wait for another process's lock
+
+/// Whether SQLite's code says that the file is bad, and not that the call is.
+bool is_data_error(int code) {
+  const int primary = code & 0xff;
+  return primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || primary == SQLITE_FORMAT;
+}
+
+}  // namespace
+
+Statement::Statement(const Database& database, std::string_view sql) : database_(database) {
+  if (sqlite3_prepare_v3(database.handle(), sql.data(), static_cast<int>(sql.size()),
+                         SQLITE_PREPARE_PERSISTENT, &statement_, nullptr) != SQLITE_OK) {
+    database.refuse();
+  }
+}
+
+Statement::~Statement() { sqlite3_finalize(statement_); }
+
+void Statement::bind_one(int at, int64_t value) {
+  if (sqlite3_bind_int64(statement_, at + 1, value) != SQLITE_OK) {
+    database_.refuse();
+  }
+}
+
+void Statement::bind_one(int at, std::string_view value) {
+  if (sqlite3_bind_text64(statement_, at + 1, value.data() == nullptr ? "" : value.data(),
+                          value.size(), SQLITE_STATIC, SQLITE_UTF8) != SQLITE_OK) {
+    database_.refuse();
+  }
+}
+
+void Statement::bind_one(int at, std::span<const std::byte> value) {
+  if (sqlite3_bind_blob64(statement_, at + 1,
+                          value.empty() ? "" : static_cast<const void*>(value.data()), value.size(),
+                          SQLITE_STATIC) != SQLITE_OK) {
+    database_.refuse();
+  }
+}
+
+bool Statement::next() {
+  const int code = sqlite3_step(statement_);
+  if (code != SQLITE_ROW && code != SQLITE_DONE) {
+    database_.refuse();
+  }
+  return code == SQLITE_ROW;
+}
+
+void Statement::run() {
+  while (next()) {
+  }
+  reset();
+}
+
+void Statement::reset() { sqlite3_reset(statement_); }
+
+int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_, column); }
+
+double Statement::real(int column) const { return sqlite3_column_double(statement_, column); }
+
+std::string_view Statement::text(int column) const {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+  return text == nullptr ? std::string_view()
+                         : std::string_view(
+                               text, static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
+}
+
+std::span<const std::byte> Statement::blob(int column) const {
+  const auto* bytes = static_cast<const std::byte*>(sqlite3_column_blob(statement_, column));
+  return {bytes,
+          bytes == nullptr ? 0 : static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
+}
+
+Database::Database(const std::filesystem::path& path, Mode mode) : path_(path) {
+  const int flags = mode == Mode::create  ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+                    : mode == Mode::write ? SQLITE_OPEN_READWRITE
+                                          : SQLITE_OPEN_READONLY;
+  const int code = sqlite3_open_v2(path.c_str(), &handle_, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  if (code != SQLITE_OK) {
+    const std::string message = handle_ == nullptr ? "out of memory" : sqlite3_errmsg(handle_);
+    sqlite3_close(handle_);
+    fail(ErrorKind::runtime, path.native(), "cannot be opened: {}", message);
+  }
+  sqlite3_busy_timeout(handle_, kPatience);
+  // An untrusted file must not run code: no functions from its schema, no broken schema accepted.
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  execute("PRAGMA cell_size_check = ON");
+}
+
+Database::~Database() { sqlite3_close_v2(handle_); }
+
+void Database::refuse() const {
+  const int code = sqlite3_extended_errcode(handle_);
+  if (is_data_error(code)) {
+    fail(ErrorKind::data, path_.native(), "is damaged ({}); make it again with `heed index`",
+         sqlite3_errmsg(handle_));
+  }
+  if ((code & 0xff) == SQLITE_BUSY) {
+    fail(ErrorKind::runtime, path_.native(),
+         "another process is writing to it; wait until that `heed index` has ended");
+  }
+  fail(ErrorKind::runtime, path_.native(), "{}", sqlite3_errmsg(handle_));
+}
+
+void Database::execute(const std::string& sql) const {
+  if (sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
+    refuse();
+  }
+}
+
+int64_t Database::integer(const std::string& sql) const {
+  Statement statement(*this, sql);
+  check_data(statement.next(), path_.native(), "lacks an entry of every index; make it again");
+  return statement.integer(0);
+}
+
+std::string Database::text(const std::string& sql) const {
+  Statement statement(*this, sql);
+  check_data(statement.next(), path_.native(), "lacks an entry of every index; make it again");
+  return std::string(statement.text(0));
+}
+
+int64_t Database::last_row_id() const { return sqlite3_last_insert_rowid(handle_); }
+
+Transaction::Transaction(const Database& database) : database_(database) {
+  database.execute("BEGIN IMMEDIATE");
+}
+
+Transaction::~Transaction() {
+  if (open_) {
+    sqlite3_exec(database_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+  }
+}
+
+void Transaction::commit() {
+  database_.execute("COMMIT");
+  open_ = false;
+}
+
+}  // namespace heed

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace heed {
+
+enum class VectorType { f32, int8 };
+
+/// A vector in the index and how close it is to the query.
+struct VectorHit {
+  int64_t chunk = 0;
+  float score = 0.0F;
+};
+
+/// The better of two hits: the higher score; of equals the chunk that was indexed first.
+inline bool better(const VectorHit& a, const VectorHit& b) {
+  return a.score != b.score ? a.score > b.score : a.chunk < b.chunk;
+}
+
+/// Quantises `dim` numbers to int8 and returns the scale: value ≈ scale · int8.
+float quantize_vector(const float* vector, int64_t dim, int8_t* out);
+
+/// Stored vectors in memory, searched exactly.
+class VectorTable {
+ public:
+  VectorTable(VectorType type, int64_t dim) : type_(type), dim_(dim) {}
+
+  /// Appends `ids.size()` vectors: f32 or int8 rows as bytes, and for int8 one scale per row. Those
+  /// with id 0 were deleted and are left out.
+  void append(std::span<const int64_t> ids, std::span<const float> scales,
+              std::span<const std::byte> rows);
+  void reserve(int64_t vectors);
+
+  int64_t size() const { return static_cast<int64_t>(ids_.size()); }
+  int64_t dim() const { return dim_; }
+
+  /// The `count` vectors with the largest products with `query` [dim], best first. Computed in
+  /// parallel over fixed tiles: the result does not depend on the number of threads. An int8
+  /// table's scores are exact products of the stored vectors with the query rounded to 16 bits.
+  std::vector<VectorHit> search(const float* query, int64_t count) const;
+
+ private:
+  void append_run(std::span<const int64_t> ids, std::span<const float> scales,
+                  std::span<const std::byte> rows);
+  void score_tile(const float* query, std::span<const int16_t> rounded, float scale, int64_t begin,
+                  int64_t end, float* scores) const;
+
+  VectorType type_;
+  int64_t dim_;
+  std::vector<int64_t> ids_;
+  std::vector<float> scales_;
+  std::vector<float> rows_f32_;
+  std::vector<int8_t> rows_int8_;
+};
+
+/// The `count` best of several lists, best first.
+std::vector<VectorHit> merge_hits(const std::vector<std::vector<VectorHit>>& lists, int64_t count);
+
+}  // namespace heed

@@ -1,0 +1,141 @@
+#include "base/output_file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "base/file.h"
+#include "base/file_descriptor.h"
+#include "heed/error.h"
+#include "support/data.h"
+
+namespace heed::test {
+namespace {
+
+mode_t mode_of(const std::filesystem::path& path) {
+  struct stat info {};
+  EXPECT_EQ(lstat(path.c_str(), &info), 0) << path;
+  return info.st_mode;
+}
+
+int files_in(const TemporaryFolder& folder) {
+  return static_cast<int>(std::distance(std::filesystem::directory_iterator(folder.path()), {}));
+}
+
+TEST(OutputFile, KeepsTheModeOfTheOldFile) {
+  const TemporaryFolder folder;
+  const auto path = folder / "secret";
+  write_file_atomically(path, "old");
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
+  write_file_atomically(path, "new");
+  EXPECT_EQ(mode_of(path) & 07777, 0600u);
+  EXPECT_EQ(read_file(path), "new");
+}
+
+TEST(OutputFile, ANewFileObeysTheUmask) {
+  const TemporaryFolder folder;
+  const mode_t before = umask(027);
+  write_file_atomically(folder / "file", "x");
+  umask(before);
+  EXPECT_EQ(mode_of(folder / "file") & 07777, 0640u);
+}
+
+TEST(OutputFile, TheTemporaryIsNeverWiderThanTheOldFile) {
+  const TemporaryFolder folder;
+  const auto path = folder / "secret";
+  write_file_atomically(path, "old");
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
+  const AtomicFile file(path);
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    EXPECT_EQ(mode_of(entry.path()) & 0077, 0u) << entry.path();
+  }
+}
+
+TEST(OutputFile, FollowsLinksAndKeepsThem) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "elsewhere");
+  write_file_atomically(folder / "elsewhere/file", "old");
+  std::filesystem::create_symlink("elsewhere/file", folder / "link");
+  std::filesystem::create_symlink("link", folder / "second");
+  write_file_atomically(folder / "second", "new");
+  EXPECT_TRUE(S_ISLNK(mode_of(folder / "second")));
+  EXPECT_TRUE(S_ISLNK(mode_of(folder / "link")));
+  EXPECT_EQ(read_file(folder / "elsewhere/file"), "new");
+  std::filesystem::create_symlink("absent", folder / "dangling");
+  write_file_atomically(folder / "dangling", "made");
+  EXPECT_TRUE(S_ISLNK(mode_of(folder / "dangling")));
+  EXPECT_EQ(read_file(folder / "absent"), "made");
+  std::filesystem::create_symlink("loop", folder / "loop");
+  EXPECT_THROW(write_file_atomically(folder / "loop", "x"), Error);
+}
+
+TEST(OutputFile, WritesThroughDevicesAndFifos) {
+  const TemporaryFolder folder;
+  write_file_atomically("/dev/null", "gone");
+  EXPECT_TRUE(S_ISCHR(mode_of("/dev/null")));
+  const auto fifo = folder / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  std::string got;
+  std::thread reader([&] {
+    const FileDescriptor descriptor(open(fifo.c_str(), O_RDONLY));
+    char buffer[64];
+    for (ssize_t n = 0; (n = read(descriptor.get(), buffer, sizeof buffer)) > 0;) {
+      got.append(buffer, static_cast<size_t>(n));
+    }
+  });
+  write_file_atomically(fifo, "through the pipe");
+  reader.join();
+  EXPECT_EQ(got, "through the pipe");
+  EXPECT_TRUE(S_ISFIFO(mode_of(fifo)));
+  EXPECT_EQ(files_in(folder), 1);
+}
+
+TEST(OutputFile, WritesThroughDescriptorLinks) {
+  const TemporaryFolder folder;
+  const FileDescriptor file(open((folder / "out").c_str(), O_RDWR | O_CREAT, 0600));
+  ASSERT_TRUE(file.is_open());
+  write_file_atomically("/proc/self/fd/" + std::to_string(file.get()), "text");
+  EXPECT_EQ(read_file(folder / "out"), "text");
+  char buffer[8] = {};
+  EXPECT_EQ(pread(file.get(), buffer, sizeof buffer, 0), 4) << "the same file, not a replacement";
+}
+
+TEST(OutputFile, RefusesFoldersAndFullDevices) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(write_file_atomically(folder.path(), "x"), Error);
+  EXPECT_THROW(write_file_atomically("/dev/full", "x"), Error);
+  EXPECT_TRUE(S_ISCHR(mode_of("/dev/full")));
+}
+
+TEST(OutputFile, TemporaryNamesAreRecognisedAndDiffer) {
+  const std::filesystem::path first = temporary_name("folder/model.gguf");
+  EXPECT_NE(first, temporary_name("folder/model.gguf"));
+  EXPECT_EQ(first.parent_path(), "folder");
+  EXPECT_TRUE(is_temporary_file(first));
+  EXPECT_TRUE(is_temporary_file(temporary_name(std::string(255, 'n'))));
+  EXPECT_LE(temporary_name(std::string(255, 'n')).filename().native().size(), 255u);
+  EXPECT_FALSE(is_temporary_file("model.gguf"));
+  EXPECT_FALSE(is_temporary_file("model.tmp.gguf"));
+}
+
+TEST(OutputFile, AHandlerCanRemoveOpenTemporaries) {
+  const TemporaryFolder folder;
+  AtomicFile file(folder / "file");
+  file.write("half");
+  EXPECT_EQ(files_in(folder), 1);
+  remove_open_temporaries();
+  EXPECT_EQ(files_in(folder), 0);
+}
+
+TEST(OutputFile, LongNamesWork) {
+  const TemporaryFolder folder;
+  const auto path = folder / std::string(255, 'n');
+  write_file_atomically(path, "x");
+  EXPECT_EQ(read_file(path), "x");
+}
+
+}  // namespace
+}  // namespace heed::test

@@ -1,0 +1,185 @@
+#include "faults/bench.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+
+#include "base/file.h"
+#include "support/budget.h"
+
+namespace heed::test {
+namespace {
+
+constexpr int64_t kAllowedBytes = int64_t{64} << 20;
+
+[[noreturn]] void become_program(const Run& run, const std::string& folder) {
+  const auto redirect = [](int descriptor, const std::string& path, int flags) {
+    const int opened = open(path.c_str(), flags, 0600);
+    if (opened < 0 || dup2(opened, descriptor) < 0) {
+      _exit(120);
+    }
+  };
+  redirect(STDIN_FILENO, folder + "/in", O_RDONLY);
+  redirect(STDOUT_FILENO, folder + "/out", O_WRONLY | O_CREAT | O_TRUNC);
+  redirect(STDERR_FILENO, folder + "/err", O_WRONLY | O_CREAT | O_TRUNC);
+  for (const auto& [name, value] : run.environment) {
+    setenv(name.c_str(), value.c_str(), 1);
+  }
+  for (const auto& [which, value] : run.limits) {
+    const rlimit limit{value, value};
+    setrlimit(static_cast<__rlimit_resource_t>(which), &limit);
+  }
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGXFSZ, SIGPIPE}) {
+    signal(number, SIG_DFL);
+  }
+  const std::string name = program().native();
+  std::vector<char*> arguments = {const_cast<char*>(name.c_str())};
+  for (const std::string& argument : run.arguments) {
+    arguments.push_back(const_cast<char*>(argument.c_str()));
+  }
+  arguments.push_back(nullptr);
+  execv(name.c_str(), arguments.data());
+  _exit(121);
+}
+
+/// What the program takes to start: part of every measurement.
+const Outcome& idle_outcome() {
+  static const Outcome idle = run_program({.arguments = {"--version"}});
+  return idle;
+}
+
+std::string command_of(const Run& run) {
+  std::string text = "heed";
+  for (const std::string& argument : run.arguments) {
+    text += " " + argument.substr(0, 120);
+  }
+  return text;
+}
+
+}  // namespace
+
+Outcome run_program(const Run& run) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "in", std::ios::binary) << run.input;
+  const pid_t child = fork();
+  if (child == 0) {
+    become_program(run, folder.path().native());
+  }
+  if (run.kill_signal != 0) {
+    usleep(static_cast<useconds_t>(run.kill_after * 1e6));
+    kill(child, run.kill_signal);
+  }
+  int status = 0;
+  rusage used{};
+  wait4(child, &status, 0, &used);
+  Outcome outcome;
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  outcome.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  outcome.out = read_file(folder / "out");
+  outcome.err = read_file(folder / "err");
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  outcome.cpu_seconds = seconds(used.ru_utime) + seconds(used.ru_stime);
+  outcome.peak_bytes = static_cast<int64_t>(used.ru_maxrss) * 1024;
+  return outcome;
+}
+
+std::string Bench::file(const std::string& name, const std::string& content) {
+  const std::filesystem::path path = folder_ / name;
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << content;
+  return path;
+}
+
+std::string Bench::model(const std::string& name,
+                         const std::vector<std::pair<std::string, std::string>>& replace) {
+  const std::filesystem::path copy = folder_ / ("model" + std::to_string(models_++));
+  std::filesystem::copy(golden("models/" + name), copy);
+  std::string config = read_file(copy / "config.json");
+  for (const auto& [key, value] : replace) {
+    const size_t at = config.find("\"" + key + "\":");
+    const size_t begin = at == std::string::npos ? at : config.find(':', at) + 1;
+    if (at == std::string::npos) {
+      config.insert(config.find('{') + 1, "\"" + key + "\": " + value + ",");
+    } else {
+      config.replace(begin, config.find_first_of(",\n}", begin) - begin, " " + value);
+    }
+  }
+  std::ofstream(copy / "config.json", std::ios::binary) << config;
+  return copy;
+}
+
+void Bench::count(const std::string& problem, const std::string& what) {
+  ++tried_;
+  if (problem.empty()) {
+    ++right_;
+  } else {
+    problems_.push_back(std::to_string(line_) + ": " + what + ": " + problem);
+  }
+}
+
+void Bench::refused(const std::vector<std::string>& arguments,
+                    const std::vector<std::string>& words, int code, int64_t bytes) {
+  refused(Run{.arguments = arguments}, words, code, bytes);
+}
+
+void Bench::refused(const Run& run, const std::vector<std::string>& words, int code,
+                    int64_t bytes) {
+  const Outcome outcome = run_program(run);
+  std::string problem;
+  const auto demand = [&](bool right, const std::string& what) {
+    if (!right && problem.empty()) {
+      problem = what;
+    }
+  };
+  demand(outcome.signal == 0, "ended by signal " + std::to_string(outcome.signal));
+  demand(outcome.code == code,
+         "exit code " + std::to_string(outcome.code) + ", expected " + std::to_string(code));
+  demand(outcome.err.starts_with("heed: "), "no message of heed's");
+  const auto lines = std::count(outcome.err.begin(), outcome.err.end(), '\n');
+  demand(lines == 1 || (code == 2 && lines == 2), std::to_string(lines) + " lines on stderr");
+  for (const std::string& word : words) {
+    demand(outcome.err.find(word) != std::string::npos, "'" + word + "' is not in the message");
+  }
+  demand(outcome.err.find("exception") == std::string::npos &&
+             outcome.err.find("filesystem error") == std::string::npos,
+         "a library's raw text");
+  const double seconds = outcome.cpu_seconds - idle_outcome().cpu_seconds;
+  demand(seconds < budget(1.0), std::to_string(seconds) + " s of processor time");
+  const int64_t memory = outcome.peak_bytes - idle_outcome().peak_bytes;
+  demand(kSanitized || memory <= bytes + kAllowedBytes,
+         std::to_string(memory) + " bytes of memory");
+  count(problem.empty() ? "" : problem + ": " + outcome.err.substr(0, 400), command_of(run));
+}
+
+Outcome Bench::accepted(const Run& run) {
+  Outcome outcome = run_program(run);
+  count(outcome.code == 0 ? ""
+                          : "exit code " + std::to_string(outcome.code) + ", signal " +
+                                std::to_string(outcome.signal) + ": " + outcome.err.substr(0, 400),
+        command_of(run));
+  return outcome;
+}
+
+void Bench::expect(bool right, const std::string& what) { count(right ? "" : "not so", what); }
+
+std::string little_endian(uint64_t value, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) {
+    text += static_cast<char>(value >> (8 * i));
+  }
+  return text;
+}
+
+std::string safetensors(const std::string& header, size_t data_bytes) {
+  return little_endian(header.size(), 8) + header + std::string(data_bytes, '\0');
+}
+
+}  // namespace heed::test

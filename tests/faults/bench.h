@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/data.h"
+
+namespace heed::test {
+
+/// How the program was run and how it ended.
+struct Run {
+  std::vector<std::string> arguments;
+  std::string input;                                             ///< stdin
+  std::vector<std::pair<std::string, std::string>> environment;  ///< added to the test's own
+  std::vector<std::pair<int, uint64_t>> limits;                  ///< setrlimit: RLIMIT_FSIZE, …
+  double kill_after = 0;  ///< seconds; then `kill_signal` is sent
+  int kill_signal = 0;
+};
+struct Outcome {
+  int code = -1;   ///< of exit(); -1 if a signal ended it
+  int signal = 0;  ///< that ended it
+  std::string out, err;
+  double cpu_seconds = 0;
+  int64_t peak_bytes = 0;
+};
+Outcome run_program(const Run& run);
+
+/// What a line of FAULTS.md is checked with: makes files, runs the program, counts what was right.
+class Bench {
+ public:
+  explicit Bench(int line) : line_(line) {}
+
+  std::filesystem::path path(const std::string& name) const { return folder_ / name; }
+  /// Writes a file into the bench's folder, making folders on the way, and returns its path.
+  std::string file(const std::string& name, const std::string& content);
+  /// A copy of a model of tests/golden/models, with `change` applied to its config.json.
+  std::string model(const std::string& name,
+                    const std::vector<std::pair<std::string, std::string>>& replace = {});
+
+  /// R of FAULTS.md: one line on stderr that starts with "heed: " and has all `words`, the exit
+  /// code wanted, no signal, under a second of processor time, and no more memory than `bytes` + 64
+  /// MB.
+  void refused(const std::vector<std::string>& arguments, const std::vector<std::string>& words,
+               int code = 3, int64_t bytes = 0);
+  void refused(const Run& run, const std::vector<std::string>& words, int code, int64_t bytes = 0);
+  /// Exit code 0; returns the outcome for further checks.
+  Outcome accepted(const Run& run);
+  /// Any other expectation.
+  void expect(bool right, const std::string& what);
+
+  int tried() const { return tried_; }
+  int right() const { return right_; }
+  const std::vector<std::string>& problems() const { return problems_; }
+
+ private:
+  void count(const std::string& problem, const std::string& what);
+
+  int line_;
+  TemporaryFolder folder_;
+  int tried_ = 0;
+  int right_ = 0;
+  int models_ = 0;
+  std::vector<std::string> problems_;
+};
+
+/// One line of FAULTS.md. `elsewhere` names the tests of lines that this program does not try.
+struct Fault {
+  int line;
+  const char* title;
+  std::function<void(Bench&)> provoke;
+  const char* elsewhere = "";
+};
+
+std::vector<Fault> safetensors_faults();
+std::vector<Fault> gguf_faults();
+std::vector<Fault> model_faults();  ///< tokenizer and config.json
+std::vector<Fault> command_faults();
+std::vector<Fault> training_faults();
+
+// Small builders of files.
+std::string safetensors(const std::string& header, size_t data_bytes = 0);
+std::string little_endian(uint64_t value, int bytes);
+
+}  // namespace heed::test

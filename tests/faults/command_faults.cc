@@ -1,0 +1,288 @@
+// FAULTS.md 45 to 67 and 86 to 106: the command line, files and resources. The server's lines are
+// tried by its own suite.
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "base/file.h"
+#include "faults/bench.h"
+#include "support/gzip.h"
+
+namespace heed::test {
+namespace {
+
+constexpr const char* kServer = "the server's suite (tests/serve)";
+
+/// A training command that ends after a step; `more` comes last.
+Run tiny_training(Bench& bench, const std::vector<std::string>& more) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) {
+    text += fmt::format("the {} cats sat on the mat\n", i);
+  }
+  Run run;
+  run.arguments = {"train",       "--task",  "lm",       "--data",    bench.file("text.txt", text),
+                   "--tokenizer", "char",    "--layers", "1",         "--heads",
+                   "1",           "--width", "8",        "--context", "16",
+                   "--batch",     "2",       "--steps",  "2",         "--warmup",
+                   "1",           "--quiet"};
+  run.arguments.insert(run.arguments.end(), more.begin(), more.end());
+  run.environment = {{"XDG_CACHE_HOME", bench.path("cache")}};
+  return run;
+}
+
+void not_a_model(Bench& bench) {
+  const std::string fifo = bench.path("fifo");
+  mkfifo(fifo.c_str(), 0600);
+  std::filesystem::create_directory(bench.path("folder"));
+  bench.refused({"info", bench.path("folder")}, {"folder"});
+  bench.refused({"info", fifo}, {"fifo"});
+  bench.refused({"info", "/dev/zero"}, {"/dev/zero"});
+  bench.refused({"attention", "--input", fifo, "--output", bench.path("o")}, {"fifo"});
+}
+
+void closed_stdout(Bench& bench) {
+  const std::string file =
+      bench.file("tokenizer.json", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[]}})");
+  const std::string lines = bench.file("lines", std::string(2'000'000, 'a') + "\na\na\n");
+  const std::string command =
+      fmt::format("'{}' tokenize '{}' < '{}' | head -c 1 >/dev/null; exit ${{PIPESTATUS[0]}}",
+                  program().native(), file, lines);
+  bench.expect(std::system(("bash -c \"" + command + "\"").c_str()) == 0, "`| head` exits 0");
+  const std::string closed =
+      fmt::format("'{}' info '{}' >&-", program().native(), bench.model("gpt2_lm"));
+  bench.expect(std::system(closed.c_str()) == 0, "a closed stdout is no crash");
+}
+
+void output_kinds(Bench& bench) {
+  const std::string model = bench.model("gpt2_lm");
+  const auto forward = [&](const std::string& out) {
+    bench.accepted({.arguments = {"forward", model, "--input", model + "/inputs.safetensors",
+                                  "--output", out}});
+  };
+  struct stat info {};
+  forward("/dev/null");
+  bench.expect(stat("/dev/null", &info) == 0 && S_ISCHR(info.st_mode),
+               "/dev/null is a device still");
+  bench.file("target", "old");
+  chmod(bench.path("target").c_str(), 0600);
+  std::filesystem::create_symlink("target", bench.path("link"));
+  forward(bench.path("link"));
+  bench.expect(std::filesystem::is_symlink(bench.path("link")), "the link is a link still");
+  bench.expect(stat(bench.path("target").c_str(), &info) == 0 && (info.st_mode & 07777) == 0600,
+               "the mode is kept");
+  bench.expect(read_file(bench.path("target")) != "old", "the link's target was written");
+  bench.refused({"forward", model, "--input", model + "/inputs.safetensors", "--output",
+                 bench.path("absent") / "out"},
+                {"absent/out"}, 1);
+}
+
+void few_threads(Bench& bench) {
+  const std::string model = bench.model("gpt2_lm");
+  Run run{.arguments = {"forward", model, "--input", model + "/inputs.safetensors", "--output",
+                        bench.path("out"), "--threads", "64"}};
+  run.limits = {{RLIMIT_AS, uint64_t{400} << 20}};
+  const Outcome outcome = run_program(run);
+  bench.expect(outcome.signal == 0 && (outcome.code == 0 || outcome.err.starts_with("heed: ")),
+               fmt::format("64 threads in 400 MB of address space: code {}, signal {}: {}",
+                           outcome.code, outcome.signal, outcome.err.substr(0, 200)));
+  for (const char* threads : {"0", "1000000", "-3", "x"}) {
+    bench.refused({"info", model, "--threads", threads}, {"threads"}, 2);
+  }
+}
+
+void altered_cache(Bench& bench) {
+  const Run run = tiny_training(bench, {"--out", bench.path("run")});
+  bench.accepted(run);
+  const std::string first = read_file(bench.path("run") / "model" / "model.safetensors");
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(bench.path("cache") / "heed")) {
+    std::string content = read_file(entry.path());
+    content[content.size() / 3] = static_cast<char>(content[content.size() / 3] ^ 4);
+    std::ofstream(entry.path(), std::ios::binary) << content;
+    ++files;
+  }
+  bench.expect(files > 0, "there is a cache");
+  const Outcome again = bench.accepted(tiny_training(bench, {"--out", bench.path("again")}));
+  bench.expect(again.err.find("checksum") != std::string::npos,
+               "the damage is named: " + again.err);
+  bench.expect(read_file(bench.path("again") / "model" / "model.safetensors") == first,
+               "and the same model is trained");
+}
+
+void no_home(Bench& bench) {
+  const std::string file = bench.file("file", "");
+  Run run = tiny_training(bench, {"--out", bench.path("run")});
+  run.environment = {{"XDG_CACHE_HOME", file + "/below"}, {"HOME", file}};
+  bench.accepted(run);
+}
+
+void bombs(Bench& bench) {
+  // 1 GB of zeros in 1 MB, as images and as text.
+  std::string zeros;
+  {
+    z_stream stream{};
+    deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 9, Z_DEFAULT_STRATEGY);
+    const std::string block(size_t{1} << 20, '\0');
+    std::string packed(size_t{2} << 20, '\0');
+    const std::string header = std::string("\0\0\x08\x01", 4) + std::string("\0\0\0\x04", 4);
+    stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+    stream.avail_out = static_cast<uInt>(packed.size());
+    const auto add = [&](const std::string& text, int flush) {
+      stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+      stream.avail_in = static_cast<uInt>(text.size());
+      deflate(&stream, flush);
+    };
+    add(header, Z_NO_FLUSH);
+    for (int i = 0; i < 1000; ++i) {
+      add(block, Z_NO_FLUSH);
+    }
+    add("", Z_FINISH);
+    packed.resize(packed.size() - stream.avail_out);
+    deflateEnd(&stream);
+    zeros = packed;
+  }
+  std::filesystem::create_directories(bench.path("set"));
+  bench.file("set/train-images-idx3-ubyte.gz", zeros);
+  bench.file("set/train-labels-idx1-ubyte.gz", zeros);
+  Run images;
+  images.arguments = {"train",           "--task", "image-classify",  "--data",
+                      bench.path("set"), "--out",  bench.path("run"), "--quiet"};
+  bench.refused(images, {"idx"}, 3, static_cast<int64_t>(zeros.size()));
+  Run text = tiny_training(bench, {"--out", bench.path("run2")});
+  text.arguments[4] = bench.file("bomb.txt.gz", zeros);
+  const Outcome outcome = run_program(text);
+  bench.expect(outcome.code == 3 && outcome.err.find("bomb.txt.gz") != std::string::npos &&
+                   outcome.peak_bytes < (int64_t{400} << 20),
+               fmt::format("a text that expands 1000 times is refused: {} {}", outcome.code,
+                           outcome.err.substr(0, 200)));
+}
+
+void escapes(Bench& bench) {
+  const std::string evil = "\x1b[31mred\x07\n\tx";
+  const std::string folder = bench.path("a\x1b[31m\nb");
+  std::filesystem::create_directory(folder);
+  const auto clean = [&](const Outcome& outcome, const std::string& what) {
+    for (const std::string* text : {&outcome.out, &outcome.err}) {
+      bench.expect(
+          text->find('\x1b') == std::string::npos && text->find('\x07') == std::string::npos,
+          what + " has no control characters");
+    }
+    bench.expect(std::count(outcome.err.begin(), outcome.err.end(), '\n') <= 1,
+                 what + " is one line");
+  };
+  clean(run_program({.arguments = {"info", folder}}), "an error about an odd path");
+  clean(run_program(
+            {.arguments = {"attention", "--input",
+                           bench.file("t.safetensors",
+                                      safetensors("{\"a\\u001b[31m\\n\":{\"dtype\":\"\\u001b\","
+                                                  "\"shape\":[1],\"data_offsets\":[0,4]}}",
+                                                  4)),
+                           "--output", bench.path("o")}}),
+        "an error about a tensor's name");
+  clean(run_program({.arguments = {"info", bench.model("gpt2_lm",
+                                                       {{"model_type", "\"g\\u001b[2J\\n\""}})}}),
+        "an error about a configuration");
+}
+
+void signals(Bench& bench) {
+  const std::string model = bench.model("gpt2_lm");
+  Run limited{.arguments = {"forward", model, "--input", model + "/inputs.safetensors", "--output",
+                            bench.path("out")}};
+  limited.limits = {{RLIMIT_FSIZE, 100}};
+  const Outcome outcome = run_program(limited);
+  bench.expect(outcome.signal == 0 && outcome.code == 1, "a limit on file sizes is an error");
+  bench.expect(!std::filesystem::exists(bench.path("out")), "and leaves nothing behind");
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    // Reads stdin for ever: a FIFO that nobody writes to.
+    const std::string fifo = bench.path("fifo" + std::to_string(number));
+    mkfifo(fifo.c_str(), 0600);
+    const std::string script = fmt::format(
+        "'{}' tokenize '{}' <>'{}' >/dev/null 2>&1 & p=$!; sleep 0.5; kill -{} $p; wait $p",
+        program().native(),
+        bench.file("tokenizer.json", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[]}})"),
+        fifo, number);
+    const int status = std::system(("bash -c \"set -m; " + script + "\"").c_str());
+    bench.expect(WIFEXITED(status) && WEXITSTATUS(status) == 130,
+                 fmt::format("signal {} ends with 130, not {}", number, WEXITSTATUS(status)));
+  }
+  const Run endless = tiny_training(
+      bench, {"--out", bench.path("run"), "--steps", "1000000", "--checkpoint-every", "1000000"});
+  Run hung_up = endless;
+  hung_up.kill_after = 2;
+  hung_up.kill_signal = SIGHUP;
+  const Outcome stopped = run_program(hung_up);
+  bench.expect(stopped.code == 130, fmt::format("training after SIGHUP: code {}", stopped.code));
+  bench.expect(std::filesystem::exists(bench.path("run") / "checkpoints") &&
+                   !std::filesystem::is_empty(bench.path("run") / "checkpoints"),
+               "SIGHUP saves the run");
+}
+
+}  // namespace
+
+std::vector<Fault> command_faults() {
+  std::vector<Fault> faults;
+  for (int line = 45; line <= 63; ++line) {
+    faults.push_back({line, "HTTP", nullptr, kServer});
+  }
+  const std::vector<Fault> others = {
+      {64, "unknown flag, -1, 1e99",
+       [](Bench& bench) {
+         const std::string model = bench.model("gpt2_lm");
+         bench.refused({"info", model, "--nonsense"}, {"--nonsense"}, 2);
+         bench.refused({"generate", model, "--prompt", "a", "--max-tokens", "-1"}, {"max-tokens"},
+                       2);
+         bench.refused({"generate", model, "--prompt", "a", "--temperature", "1e99"},
+                       {"temperature"}, 2);
+         bench.refused({"nonsense"}, {"nonsense"}, 2);
+       }},
+      {65, "directory, FIFO, /dev/zero as a model", not_a_model},
+      {66, "unwritable output fails before step 1",
+       [](Bench& bench) {
+         bench.file("occupied", "a file");
+         bench.refused(tiny_training(bench, {"--out", bench.path("occupied") / "run"}),
+                       {"occupied"}, 1);
+       }},
+      {67, "closed stdout", closed_stdout},
+      {86, "memory limit below the model", nullptr, kServer},
+      {87, "file descriptors exhausted", nullptr, kServer},
+      {88, "threads 0 or 10^6",
+       [](Bench& bench) {
+         const std::string model = bench.model("gpt2_lm");
+         bench.refused({"info", model, "--threads", "0"}, {"threads"}, 2);
+         bench.refused({"info", model, "--threads", "1000000"}, {"threads"}, 2);
+       }},
+      {89, "output is a device, FIFO or link", output_kinds},
+      {90, "a thread cannot start", few_threads},
+      {91, "token cache altered", altered_cache},
+      {92, "temporaries of killed runs", nullptr,
+       "TokenCache.RemovesTemporariesOfKilledRunsOnly (tests/data)"},
+      {93, "no writable HOME", no_home},
+      {94, "compressed input that expands", bombs},
+      {95, "normalizers, templates, schemas that multiply text", nullptr, "tests/text"},
+      {96, "run of one character, any tokenizer", nullptr, "line 38, and tests/text"},
+      {97, "escapes and newlines in strings from files", escapes},
+      {98, "SIGXFSZ, SIGHUP, exit codes", signals},
+      {99, "one bad line among many", nullptr, "the commands' own tests (tests/cli)"},
+      {100, "errors name the file in its own terms",
+       [](Bench& bench) {
+         bench.refused({"info", bench.file("m.gguf", "GGUF")}, {"m.gguf"});
+         bench.refused({"info", bench.path("absent")}, {"absent"});
+         bench.refused({"tokenize", bench.file("tokenizer.json", "{\"model\":")},
+                       {"tokenizer.json", "JSON"});
+       }},
+      {101, "foreign, truncated or altered index", nullptr, "tests/retrieval"},
+      {102, "indexing killed", nullptr, "tests/retrieval"},
+      {103, "binary, empty or huge document", nullptr, "tests/retrieval"},
+      {104, "adapter of another model", nullptr, "tests/train"},
+      {105, "template that loops, recurses or reads outside", nullptr, "tests/text"},
+      {106, "malformed or hour-long audio", nullptr, "tests/io (audio)"},
+  };
+  faults.insert(faults.end(), others.begin(), others.end());
+  return faults;
+}
+
+}  // namespace heed::test

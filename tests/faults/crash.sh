@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# A fault at every write, fsync and rename of a training run, and of converting it: no error may be lost,
+# no finished file damaged, and a run that goes on must end with the same weights to the bit. Then SIGKILL
+# at random moments. HEED_CRASH_STRIDE=1 tries every operation, the default every fifth; HEED_KILLS says
+# how many kills. Ends with "tried N, right N".
+set -u
+heed=$1
+shim=$(dirname "$heed")/lib/libheed_fault_shim.so
+[ -f "$shim" ] || { echo "skipped: $shim is not built"; exit 77; }
+stride=${HEED_CRASH_STRIDE:-5}
+kills=${HEED_KILLS:-10}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export XDG_CACHE_HOME=$folder/cache
+tried=0
+right=0
+wrong() { echo "wrong: $*" >&2; }
+
+for i in $(seq 1 60); do echo "the $i cats sat on the mat"; done >"$folder/text.txt"
+train=("$heed" train --task lm --data "$folder/text.txt" --tokenizer char --layers 1 --heads 1 --width 8 --context 16
+  --batch 2 --steps 6 --checkpoint-every 2 --keep 1 --warmup 1 --quiet --threads 1 --probes 0)
+"${train[@]}" --out "$folder/reference" >/dev/null || { echo "the reference run failed"; exit 1; }
+wanted=$(sha256sum <"$folder/reference/model/model.safetensors")
+
+# with_fault FAULT COMMAND…: its exit code.
+with_fault() {
+  local fault=$1
+  shift
+  HEED_FAULT=$fault HEED_FAULT_FOLDER=$folder/work HEED_FAULT_COUNT=$folder/count LD_PRELOAD=$shim \
+    "$@" >"$folder/out" 2>"$folder/err"
+}
+
+# Goes on with the run in work/run, or begins where there is none, and compares.
+finish_training() {
+  local resume=()
+  [ -e "$folder/work/run/metrics.jsonl" ] && resume=(--resume)
+  [ -n "$(ls "$folder/work/run/checkpoints" 2>/dev/null | grep '^step-')" ] && resume=(--resume)
+  "${train[@]}" "${resume[@]}" --out "$folder/work/run" >/dev/null 2>"$folder/err" || return 1
+  [ "$(sha256sum <"$folder/work/run/model/model.safetensors")" = "$wanted" ]
+}
+
+fresh() { rm -rf "$folder/work"; mkdir "$folder/work"; }
+
+fresh
+with_fault none:0 "${train[@]}" --out "$folder/work/run" || { cat "$folder/err"; exit 1; }
+operations=$(cat "$folder/count")
+for kind in enospc eio eintr short kill power; do
+  for ((n = 1; n <= operations; n += stride)); do
+    fresh
+    tried=$((tried + 1))
+    code=0
+    with_fault $kind:$n "${train[@]}" --out "$folder/work/run" || code=$?
+    case $kind in
+      eintr | short) # must not even be noticed, but for a rename that was interrupted
+        [ $code -eq 0 ] || [ $kind = eintr ] || { wrong "$kind at $n: exit code $code: $(cat "$folder/err")"; continue; } ;;
+      enospc | eio)
+        if [ $code -eq 0 ] && ! grep -q warning "$folder/err"; then wrong "$kind at $n went unnoticed"; continue; fi
+        [ $code -lt 126 ] || { wrong "$kind at $n: exit code $code: $(cat "$folder/err")"; continue; } ;;
+    esac
+    finish_training || { wrong "$kind at $n: $(cat "$folder/err")"; continue; }
+    right=$((right + 1))
+  done
+done
+
+# Converting: the old file stays whole, or the new one is there whole.
+fresh
+convert=("$heed" convert "$folder/reference" "$folder/work/model.gguf" --quiet)
+with_fault none:0 "${convert[@]}" || { cat "$folder/err"; exit 1; }
+whole=$(sha256sum <"$folder/work/model.gguf")
+operations=$(cat "$folder/count")
+for kind in enospc eio eintr short kill power; do
+  for ((n = 1; n <= operations; n += stride)); do
+    tried=$((tried + 1))
+    rm -f "$folder"/work/*
+    echo old >"$folder/work/model.gguf"
+    with_fault $kind:$n "${convert[@]}"
+    found=$(sha256sum <"$folder/work/model.gguf")
+    if [ "$found" != "$whole" ] && [ "$(cat "$folder/work/model.gguf")" != old ]; then
+      wrong "convert, $kind at $n: neither the old file nor the new one"
+      continue
+    fi
+    case $kind in enospc | eio | eintr | short)
+      if [ "$(ls -A "$folder/work" | wc -l)" -ne 1 ]; then wrong "convert, $kind at $n: left $(ls -A "$folder/work")"; continue; fi ;;
+    esac
+    right=$((right + 1))
+  done
+done
+
+# SIGKILL at random moments, the run going on after each.
+fresh
+RANDOM=7
+for ((n = 1; n <= kills; ++n)); do
+  tried=$((tried + 1))
+  resume=()
+  [ -n "$(ls "$folder/work/run/checkpoints" 2>/dev/null | grep '^step-')" ] && resume=(--resume)
+  [ -e "$folder/work/run/metrics.jsonl" ] && resume=(--resume)
+  "${train[@]}" "${resume[@]}" --out "$folder/work/run" >/dev/null 2>&1 &
+  pid=$!
+  sleep "0.$(printf %03d $((RANDOM % 400)))"
+  kill -9 $pid 2>/dev/null
+  wait $pid 2>/dev/null
+  if [ -e "$folder/work/run/model/model.safetensors" ]; then
+    # It was done before the kill: start over.
+    [ "$(sha256sum <"$folder/work/run/model/model.safetensors")" = "$wanted" ] || finish_training ||
+      { wrong "kill $n: other weights"; continue; }
+    fresh
+  fi
+  right=$((right + 1))
+done
+finish_training || { wrong "after the kills: $(cat "$folder/err")"; right=$((right - 1)); }
+echo "tried $tried, right $right"
+[ "$tried" -eq "$right" ]

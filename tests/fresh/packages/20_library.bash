@@ -1,0 +1,9 @@
+# The library's packages: a program of someone else by CMake and by pkg-config.
+[ "$release" = "$(. "$source/tools/packages.bash" && debian_release)" ] || skip "the packages are for the release that built them"
+cp "$source"/dist/libheed*.deb "$root/tmp"
+cp -r "$source/tests/install/consumer" "$root/tmp/consumer"
+inside "$root" root /tmp bash -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends ./libheed*.deb g++ make cmake pkg-config >/dev/null'
+inside --offline "$root" minsu /home/minsu bash -c '
+  cmake -S /tmp/consumer -B made -DHEED_TARGET=heed::heed && cmake --build made && made/consumer &&
+  g++ -std=c++20 /tmp/consumer/consumer.cc -o by-pkg-config $(pkg-config --cflags --libs heed) && ./by-pkg-config' >"$work/said"
+[ "$(grep -c 'kinds of models' "$work/said")" = 2 ] || fail "$(tail -5 "$work/said")"

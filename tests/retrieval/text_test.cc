@@ -1,0 +1,253 @@
+#include <gtest/gtest.h>
+
+#include "heed/error.h"
+#include "retrieval/chunks.h"
+#include "retrieval/documents.h"
+#include "retrieval/sentences.h"
+#include "retrieval/snippet.h"
+#include "retrieval/support.h"
+#include "retrieval/terms.h"
+
+namespace heed {
+namespace {
+
+std::vector<std::string> sentences(const std::string& text) {
+  std::vector<std::string> result;
+  for (const TextSpan span : split_sentences(text)) {
+    result.push_back(
+        text.substr(static_cast<size_t>(span.begin), static_cast<size_t>(span.end - span.begin)));
+  }
+  return result;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(Sentences, English) {
+  EXPECT_EQ(sentences("Dr. Smith paid $3.50. He left! Did he? Yes."),
+            (Texts{"Dr. Smith paid $3.50.", "He left!", "Did he?", "Yes."}));
+  EXPECT_EQ(sentences("It rained, e.g. in the U.S. and elsewhere. Then it stopped."),
+            (Texts{"It rained, e.g. in the U.S. and elsewhere.", "Then it stopped."}));
+  EXPECT_EQ(sentences("She said \"Stop.\" Then J. R. Tolkien wrote."),
+            (Texts{"She said \"Stop.\"", "Then J. R. Tolkien wrote."}));
+  EXPECT_EQ(sentences("see heed.h and a.b.c now. Next"),
+            (Texts{"see heed.h and a.b.c now.", "Next"}));
+  EXPECT_EQ(sentences("Wait... what? no. 5 of them came."),
+            (Texts{"Wait...", "what?", "no. 5 of them came."}));
+}
+
+TEST(Sentences, LinesAndParagraphs) {
+  EXPECT_EQ(sentences("a title\n\nfirst line\nsecond line\n\nend"),
+            (Texts{"a title", "first line\nsecond line", "end"}));
+  EXPECT_EQ(sentences("- one\n- two"), (Texts{"- one", "- two"}));
+  EXPECT_TRUE(sentences(" \n\n ").empty());
+}
+
+TEST(Sentences, Korean) {
+  EXPECT_EQ(sentences("역사를 배웠다. 재미있어요! 정말 그럴까? 네."),
+            (Texts{"역사를 배웠다.", "재미있어요!", "정말 그럴까?", "네."}));
+  EXPECT_EQ(sentences("갔다.그리고 왔다"), (Texts{"갔다.", "그리고 왔다"}));
+  EXPECT_EQ(sentences("어제 갔습니다\n오늘 왔어요\n내일의 일"),
+            (Texts{"어제 갔습니다", "오늘 왔어요", "내일의 일"}));
+  EXPECT_EQ(sentences("“가자.” 그가 말했다."), (Texts{"“가자.”", "그가 말했다."}));
+  EXPECT_EQ(sentences("これは本です。それはペンです。"),
+            (Texts{"これは本です。", "それはペンです。"}));
+}
+
+TEST(Terms, WordsAndBigrams) {
+  EXPECT_EQ(term_text("The Café, GPT-2가 좋다"), "the cafe gpt 2 가 좋다");
+  EXPECT_EQ(term_text("역사를 배운다"), "역사를 역사 사를 배운다 배운 운다");
+  EXPECT_EQ(term_text("역사"), "역사");
+  EXPECT_EQ(term_text("東京都"), "東京 京都");
+  EXPECT_EQ(term_text("…!?"), "");
+  const std::string text = "in 역사를";
+  const std::vector<Term> terms = terms_of(text);
+  ASSERT_EQ(terms.size(), 4u);
+  EXPECT_EQ(terms[2].text, "역사");
+  EXPECT_EQ(text.substr(static_cast<size_t>(terms[2].span.begin), 6), "역사");
+}
+
+TEST(Terms, DecomposedHangulIsComposed) {
+  EXPECT_EQ(compose_hangul("\u1112\u1161\u11ab\u1100\u1173\u11af"), "한글");
+  EXPECT_EQ(compose_hangul("cafe\u0301"), "cafe\u0301");
+}
+
+TEST(Snippet, MarksWhatMatches) {
+  const std::string text = "우리는 역사를 배운다. History is long.";
+  const std::vector<TextSpan> matches = find_matches(text, {"역사", "history"});
+  ASSERT_EQ(matches.size(), 2u);
+  EXPECT_EQ(text.substr(static_cast<size_t>(matches[0].begin),
+                        static_cast<size_t>(matches[0].end - matches[0].begin)),
+            "역사");
+  EXPECT_EQ(snippet_of(text, matches), (TextSpan{0, static_cast<int64_t>(text.size())}));
+  std::string lengthy;
+  for (int i = 0; i < 200; ++i) {
+    lengthy += "filler words 가나다 ";
+  }
+  const auto place = static_cast<int64_t>(lengthy.size());
+  lengthy += "the needle is here. " + lengthy;
+  const TextSpan snippet = snippet_of(lengthy, find_matches(lengthy, {"needle"}));
+  EXPECT_LE(snippet.begin, place + 4);
+  EXPECT_GE(snippet.end, place + 10);
+  EXPECT_LE(snippet.end - snippet.begin, 400);
+}
+
+Section section_of(const std::string& text) { return {"", text, ""}; }
+
+TEST(Chunks, WholeSentencesWithOverlapWithinTheLimit) {
+  const test::TemporaryFolder folder;
+  const Tokenizer tokenizer = Tokenizer::load(test::make_encoder(folder / "encoder"));
+  std::string text;
+  for (int i = 0; i < 60; ++i) {
+    text += "the city is long and rich " + std::to_string(i) + ". ";
+  }
+  const ChunkOptions options{.tokens = 60, .overlap = 20};
+  const std::vector<Chunk> chunks = chunk_section(section_of(text), tokenizer, options);
+  ASSERT_GT(chunks.size(), 3u);
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    EXPECT_LE(tokenizer.encode_ids(chunks[i].text, false).size(), 60u);
+    EXPECT_EQ(chunks[i].text,
+              text.substr(static_cast<size_t>(chunks[i].span.begin), chunks[i].text.size()));
+    EXPECT_EQ(chunks[i].text.back(), '.');
+    if (i > 0) {
+      EXPECT_LT(chunks[i].span.begin, chunks[i - 1].span.end) << "no overlap";
+      EXPECT_GT(chunks[i].span.begin, chunks[i - 1].span.begin);
+    }
+  }
+  EXPECT_EQ(chunks.front().span.begin, 0);
+  EXPECT_EQ(chunks.back().span.end, static_cast<int64_t>(text.size()) - 1);
+}
+
+TEST(Chunks, LongSentencesAreCutAndNothingIsLost) {
+  const test::TemporaryFolder folder;
+  const Tokenizer tokenizer = Tokenizer::load(test::make_encoder(folder / "encoder"));
+  std::string words, glued;
+  for (int i = 0; i < 300; ++i) {
+    words += "city ";
+    glued += "역사";
+  }
+  for (const std::string& text : {words, glued}) {
+    std::string joined;
+    for (const Chunk& chunk :
+         chunk_section(section_of(text), tokenizer, {.tokens = 32, .overlap = 0})) {
+      EXPECT_LE(tokenizer.encode_ids(chunk.text, false).size(), 32u);
+      joined += chunk.text;
+    }
+    std::erase(joined, ' ');
+    std::string wanted = text;
+    std::erase(wanted, ' ');
+    EXPECT_EQ(joined, wanted);
+  }
+}
+
+std::vector<Section> sections_of(const std::filesystem::path& path,
+                                 std::vector<std::string>* complaints = nullptr) {
+  std::vector<Section> result;
+  read_document(
+      path, {}, [&](Section section) { result.push_back(std::move(section)); },
+      [&](const std::string& what) {
+        if (complaints != nullptr) {
+          complaints->push_back(what);
+        }
+      });
+  return result;
+}
+
+TEST(Documents, Markdown) {
+  const test::TemporaryFolder folder;
+  test::write(folder / "a.md",
+              "---\ntitle: x\n---\n# One\nfirst **bold** and [a link](http://x.y)\n\n## Two ##\n"
+              "```\n# no heading\n```\n# Three\nlast `code`\n");
+  const std::vector<Section> sections = sections_of(folder / "a.md");
+  ASSERT_EQ(sections.size(), 3u);
+  EXPECT_EQ(sections[0].title, "One");
+  EXPECT_EQ(sections[0].text, "first bold and a link");
+  EXPECT_EQ(sections[1].title, "One › Two");
+  EXPECT_EQ(sections[1].text, "# no heading");
+  EXPECT_EQ(sections[2].title, "Three");
+  EXPECT_EQ(sections[2].text, "last code");
+}
+
+TEST(Documents, Html) {
+  const test::TemporaryFolder folder;
+  test::write(
+      folder / "a.html",
+      "<html><head><title>Page &amp; more</title><style>p{}</style></head><body>"
+      "<script>var x = '<p>no</p>';</script><p>One &lt; two.</p><p>&#xC5ED;&#49324; <b>bold</b></p>"
+      "<!-- no --><h2>Part</h2><ul><li>a<li>b</ul>5 < 6</body>");
+  const std::vector<Section> sections = sections_of(folder / "a.html");
+  ASSERT_EQ(sections.size(), 2u);
+  EXPECT_EQ(sections[0].title, "Page & more");
+  EXPECT_EQ(sections[0].text, "One < two.\n\n역사 bold");
+  EXPECT_EQ(sections[1].title, "Page & more › Part");
+  EXPECT_EQ(sections[1].text, "a\n\nb\n5 < 6");
+}
+
+TEST(Documents, MalformedHtmlDoesNoHarm) {
+  const test::TemporaryFolder folder;
+  for (const char* html : {"x<", "x<p", "x</", "x<!--", "x&#xffffffffff;", "x&", "x<script>y",
+                           "x<title>", "x<h1>y<h2>z", "x<\xff>"}) {
+    int count = 0;
+    split_html(html, [&](const Section& section) {
+      ++count;
+      EXPECT_FALSE(section.text.empty());
+    });
+    EXPECT_GE(count, 1) << html;
+  }
+}
+
+TEST(Documents, Tables) {
+  const test::TemporaryFolder folder;
+  test::write(
+      folder / "a.jsonl",
+      "{\"title\":\"T\",\"text\":\"one\"}\nbroken\n\n{\"id\":3}\n{\"contents\":\"two\"}\n\xff\n");
+  std::vector<std::string> complaints;
+  std::vector<Section> sections = sections_of(folder / "a.jsonl", &complaints);
+  ASSERT_EQ(sections.size(), 2u);
+  EXPECT_EQ(sections[0].title, "T");
+  EXPECT_EQ(sections[0].location, "row 1");
+  EXPECT_EQ(sections[1].text, "two");
+  EXPECT_EQ(sections[1].location, "row 5");
+  ASSERT_EQ(complaints.size(), 3u);
+  EXPECT_NE(complaints[0].find("a.jsonl:2"), std::string::npos) << complaints[0];
+  EXPECT_NE(complaints[1].find("a.jsonl:4"), std::string::npos) << complaints[1];
+  EXPECT_NE(complaints[2].find("UTF-8"), std::string::npos) << complaints[2];
+  test::write(folder / "b.csv", "id,title,text\n1,T,\"one, \"\"two\"\"\"\n2,U,three\n");
+  sections = sections_of(folder / "b.csv");
+  ASSERT_EQ(sections.size(), 2u);
+  EXPECT_EQ(sections[0].text, "one, \"two\"");
+  EXPECT_EQ(sections[0].title, "T");
+  test::write(folder / "c.tsv", "hello\t안녕\nworld\t세계\textra\n");
+  sections = sections_of(folder / "c.tsv");
+  ASSERT_EQ(sections.size(), 2u);
+  EXPECT_EQ(sections[1].text, "world\n세계\nextra");
+}
+
+TEST(Documents, WhatCannotBeReadIsNamed) {
+  const test::TemporaryFolder folder;
+  const auto expect_refused = [&](const std::string& name, const std::string& part) {
+    try {
+      sections_of(folder / name);
+      ADD_FAILURE() << name << " was read";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::data);
+      EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  };
+  test::write(folder / "empty.txt", " \n");
+  expect_refused("empty.txt", "empty");
+  test::write(folder / "binary.txt", std::string("ab\0cd", 5));
+  expect_refused("binary.txt", "binary");
+  test::write(folder / "cp949.txt", "abc \xbf\xaa\xbb\xe7");
+  expect_refused("cp949.txt", "CP949");
+  test::write(folder / "empty.jsonl", "\n");
+  expect_refused("empty.jsonl", "empty");
+  test::write(folder / "large.txt", "x");
+  std::filesystem::resize_file(folder / "large.txt", uint64_t{1} << 30);
+  expect_refused("large.txt", "1024 MB");
+  test::write(folder / "no.pdf", "no pdf");
+  expect_refused("no.pdf", "pdftotext");
+}
+
+}  // namespace
+}  // namespace heed

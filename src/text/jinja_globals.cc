@@ -79,7 +79,8 @@ Value Interpreter::range(const CallArguments& arguments) {
     raise("range() with a step of 0");
   }
   std::vector<Value> items;
-  for (__int128 i = begin; step > 0 ? i < end : i > end; i += step) {
+  __extension__ using Wide = __int128;  // `end` plus a step may leave 64 bits
+  for (Wide i = begin; step > 0 ? i < end : i > end; i += step) {
     if (static_cast<int64_t>(items.size()) >= kMaxRange) {
       raise("range() of more than {} numbers", kMaxRange);
     }

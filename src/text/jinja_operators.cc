@@ -5,12 +5,14 @@
 namespace heed::text::jinja {
 namespace {
 
+__extension__ using Wide = __int128;  // a sum or product of two 64-bit numbers fits
+
 [[noreturn]] void raise_operands(std::string_view op, const Value& a, const Value& b) {
   raise("{} does not work on a value of type {} and one of type {}", op, a.type_name(),
         b.type_name());
 }
 
-Value whole(__int128 number) {
+Value whole(Wide number) {
   if (number > std::numeric_limits<int64_t>::max() ||
       number < std::numeric_limits<int64_t>::min()) {
     raise("a whole number of more than 64 bits");
@@ -26,7 +28,7 @@ Value power(const Value& a, const Value& b) {
   if (base >= -1 && base <= 1) {
     return base == 0 ? Value(int64_t{b.integer() == 0}) : Value(b.integer() % 2 == 0 ? 1 : base);
   }
-  __int128 result = 1;
+  Wide result = 1;
   for (int64_t i = 0; i < b.integer(); ++i) {
     result = whole(result * base).integer();  // at most 63 rounds before it is out of range
   }
@@ -35,7 +37,7 @@ Value power(const Value& a, const Value& b) {
 
 Value divide_whole(std::string_view op, int64_t a, int64_t b) {
   if (b == -1) {
-    return op == "//" ? whole(-static_cast<__int128>(a)) : Value(int64_t{0});
+    return op == "//" ? whole(-static_cast<Wide>(a)) : Value(int64_t{0});
   }
   const int64_t quotient = a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0);
   return op == "//" ? Value(quotient) : Value(a - quotient * b);
@@ -50,8 +52,8 @@ Value arithmetic(std::string_view op, const Value& a, const Value& b) {
     return power(a, b);
   }
   if (a.is_integer() && b.is_integer() && op != "/") {
-    const __int128 x = a.integer();
-    const __int128 y = b.integer();
+    const Wide x = a.integer();
+    const Wide y = b.integer();
     return op == "+"   ? whole(x + y)
            : op == "-" ? whole(x - y)
            : op == "*" ? whole(x * y)

@@ -13,10 +13,10 @@ namespace heed::test {
 
 /// How the program was run and how it ended.
 struct Run {
-  std::vector<std::string> arguments;
-  std::string input;                                             ///< stdin
-  std::vector<std::pair<std::string, std::string>> environment;  ///< added to the test's own
-  std::vector<std::pair<int, uint64_t>> limits;                  ///< setrlimit: RLIMIT_FSIZE, …
+  std::vector<std::string> arguments = {};
+  std::string input = {};                                             ///< stdin
+  std::vector<std::pair<std::string, std::string>> environment = {};  ///< added to the test's own
+  std::vector<std::pair<int, uint64_t>> limits = {};                  ///< setrlimit: RLIMIT_FSIZE, …
   double kill_after = 0;  ///< seconds; then `kill_signal` is sent
   int kill_signal = 0;
 };

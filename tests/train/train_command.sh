@@ -96,7 +96,7 @@ expect 3 "$heed" train --task lm --data "$folder/text.txt" --from "$folder/mlm" 
 expect 3 "$heed" train --task regress --data "$folder/numbers.jsonl" --from "$folder/image" --out "$folder/x1"
 expect 3 "$heed" train --task image-classify --data "$folder/squares" --from "$folder/regress" --out "$folder/x1"
 expect 3 "$heed" train --task image-classify --data "$folder/squares" --from "$folder/bert" --out "$folder/x1"
-says err "a bert does not do task image-classify; use vit"
+says err "a bert model cannot be trained for task image-classify; use vit"
 expect 2 "$heed" train --task lm --data "$folder/text.txt" --from "$folder/llama" --arch gpt2 --out "$folder/x1"; says err "is a llama"
 expect 2 "$heed" train --task lm --data "$folder/text.txt" --freeze nothing --out "$folder/x1"; says err "begins with 'nothing'"
 # An error about data names its file.

@@ -128,7 +128,7 @@ TEST_F(SafetensorsFaults, F09_ShapeOverflows) {
   refused(file("{" + entry("a", "U8", "[4294967296,4294967296]", "[0,0]") + "}", 0), "overflows");
   refused(file("{" + entry("a", "F64", "[576460752303423488,4]", "[0,0]") + "}", 0), "overflows");
   refused(file("{" + entry("a", "U8", "[9223372036854775808]", "[0,0]") + "}", 0), "too large");
-  refused(file("{" + entry("a", "U8", "[1,1,1,1,1,1,1,1,1]", "[0,1]") + "}", 1), "axes");
+  refused(file("{" + entry("a", "U8", "[1,1,1,1,1,1,1,1,1]", "[0,1]") + "}", 1), "dimensions");
 }
 
 TEST_F(SafetensorsFaults, F10_ShapeTimesTypeIsNotTheBytes) {

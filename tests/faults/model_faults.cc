@@ -127,7 +127,7 @@ std::vector<Fault> model_faults() {
          bad_config(bench, "layer_norm_epsilon", "NaN", {});
        }},
       {42, "size estimate beyond memory",
-       [](Bench& bench) { bad_config(bench, "n_embd", "16777215", {"parameters", "memory"}); }},
+       [](Bench& bench) { bad_config(bench, "n_embd", "16777215", {"n_embd"}); }},
       {43, "epsilon or theta not above 0",
        [](Bench& bench) {
          bad_config(bench, "layer_norm_epsilon", "0.0", {"layer_norm_epsilon"});

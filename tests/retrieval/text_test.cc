@@ -100,11 +100,11 @@ TEST(Chunks, WholeSentencesWithOverlapWithinTheLimit) {
   for (int i = 0; i < 60; ++i) {
     text += "the city is long and rich " + std::to_string(i) + ". ";
   }
-  const ChunkOptions options{.tokens = 160, .overlap = 80};
+  const ChunkOptions options{.tokens = 60, .overlap = 20};
   const std::vector<Chunk> chunks = chunk_section(section_of(text), tokenizer, options);
   ASSERT_GT(chunks.size(), 3u);
   for (size_t i = 0; i < chunks.size(); ++i) {
-    EXPECT_LE(tokenizer.encode_ids(chunks[i].text, false).size(), 160u);
+    EXPECT_LE(tokenizer.encode_ids(chunks[i].text, false).size(), 60u);
     EXPECT_EQ(chunks[i].text,
               text.substr(static_cast<size_t>(chunks[i].span.begin), chunks[i].text.size()));
     EXPECT_EQ(chunks[i].text.back(), '.');

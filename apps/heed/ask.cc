@@ -18,9 +18,10 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string index, question, model, tokenizer, encoder, rerank, mode = "hybrid", language;
+  std::string index, question, model, tokenizer, encoder, rerank, mode = "hybrid",
+                                                                  reader = "prompt", language;
   bool show_attention = false;
-  int64_t top_k = 5, max_tokens = 256;
+  int64_t top_k = 5, max_tokens = 256, passage_tokens = 250;
   std::vector<std::string> stops;
   Sampling sampling;
 };
@@ -42,7 +43,8 @@ std::string bar_of(double fraction, int width) {
   return bar + kEighths[static_cast<size_t>(eighths % 8)];
 }
 
-void print_sources(const Answer& answer, bool attention, bool korean) {
+/// `others`: whether the sources' attention is a fraction of a whole.
+void print_sources(const Answer& answer, bool attention, bool others, bool korean) {
   double largest = 0.0;
   for (const AnswerSource& source : answer.sources) {
     largest = std::max(largest, source.attention);
@@ -57,7 +59,7 @@ void print_sources(const Answer& answer, bool attention, bool korean) {
                         bar_of(largest > 0 ? source.attention / largest : 0.0, 40)));
     }
   }
-  if (attention) {
+  if (attention && others) {
     print(fmt::format(
         fmt::runtime(korean ? "    {:5.1f} % 지시문, 질문과 답 자신\n"
                             : "    {:5.1f} % instructions, question and the answer itself\n"),
@@ -103,13 +105,17 @@ int run(const Options& options, const Common& common) {
   if (!common.json) {
     ask_options.on_text = [](std::string_view text) { print_now(text); };
   }
-  const Answer answer = ask(index, *opened.model, opened.tokenizer, options.question, ask_options);
+  const bool fid = options.reader == "fid";
+  const Answer answer =
+      fid ? ask_fid(index, *opened.model, opened.tokenizer, options.question, ask_options,
+                    options.passage_tokens)
+          : ask(index, *opened.model, opened.tokenizer, options.question, ask_options);
   if (common.json) {
     print_json(answer, options);
   } else {
     print("\n");
     if (!common.quiet) {
-      print_sources(answer, options.show_attention, korean);
+      print_sources(answer, options.show_attention, !fid, korean);
     }
   }
   check_files_intact();
@@ -131,6 +137,12 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--encoder", &o->encoder, "The index's encoder, where it is no longer where it was")
       .file();
   table.add("--show-attention", &o->show_attention, "How much attention each source got");
+  table
+      .add("--reader", &o->reader,
+           "prompt: all sources in one prompt; fid: each read by itself, fused in the decoder")
+      .choices({"prompt", "fid"});
+  table.add("--passage-tokens", &o->passage_tokens, "With --reader fid: most tokens per passage")
+      .range(16, 8192);
   table.add("--max-tokens", &o->max_tokens, "Tokens of the answer").range(1, 1 << 20);
   table.add("--stop", &o->stops, "Text that ends the answer; may be given several times");
   table.add("--lang", &o->language, "Language (default: by the locale)").choices({"en", "ko"});

@@ -21,7 +21,7 @@ struct Flags {
 
 void add_options(OptionTable& table, TrainOptions& o) {
   table.add("--task", &o.task, "What to learn (required, here or in --config)")
-      .choices({"lm", "mlm", "translate", "classify", "image-classify", "caption", "regress"});
+      .choices({"lm", "mlm", "translate", "classify", "image-classify", "caption", "embed", "fid", "regress"});
   table
       .add("--data", &o.data,
            "Files or folders, separated by commas; caption also takes shapes (required)")
@@ -53,6 +53,9 @@ void add_options(OptionTable& table, TrainOptions& o) {
       .choices({"cosine", "linear", "constant", "inverse-sqrt"});
   table.add("--weight-decay", &o.weight_decay, "Of matrices");
   table.add("--clip", &o.clip, "Largest gradient norm; 0: off");
+  table.add("--temperature", &o.temperature, "Task embed: cosines are divided by it");
+  table.add("--matryoshka", &o.matryoshka,
+            "Task embed: also train the first N numbers of a vector, such as 128,64");
   table.add("--label-smoothing", &o.label_smoothing, "Of the targets");
   table.add("--seed", &o.seed, "Seed of weights, order and dropout");
   table.add("--precision", &o.precision, "Activations in training; weights stay in f32")

@@ -28,6 +28,9 @@ struct ModelInput {
   bool want_logits = true;        ///< false: only the loss, without the logits of a whole batch
   bool skip_padding = false;      ///< true: padded positions are not computed (their results are 0)
   double label_smoothing = 0.0;
+  /// Fusion-in-Decoder: input_ids is [B * passages, T], an example's passages one after another.
+  /// Each is encoded by itself; the example's decoder attends to all of them as one sequence.
+  int64_t passages = 1;
 };
 
 /// Results of a full pass; what a model does not have is undefined.

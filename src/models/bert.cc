@@ -249,7 +249,7 @@ ModelSpec bert_spec() {
                .embedding = "embeddings.word_embeddings.weight",
                .lm_head = "cls.predictions.decoder.weight"};
   spec.gguf = bert_gguf();
-  spec.train_tasks = {"mlm", "classify"};
+  spec.train_tasks = {"mlm", "classify", "embed"};
   spec.fresh_tokenizer = "wordpiece:8192";
   spec.fresh_config = [](const FreshSizes& sizes) {
     return bert_like_fresh_config("bert", "Bert", sizes);

@@ -2,6 +2,7 @@
 HEED_MODEL(bert)
 HEED_MODEL(bloom)
 HEED_MODEL(distilbert)
+HEED_MODEL(dpr)
 HEED_MODEL(exaone)
 HEED_MODEL(exaone4)
 HEED_MODEL(falcon)

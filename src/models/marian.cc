@@ -77,7 +77,7 @@ ModelSpec marian_spec() {
                .lm_head = "lm_head.weight",
                .copies = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight"},
                .sides_may_differ = true};
-  spec.train_tasks = {"translate"};
+  spec.train_tasks = {"translate", "fid"};
   spec.fresh_config = [](const FreshSizes& sizes) { return stack_fresh_config("marian", sizes); };
   spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {
     return std::make_unique<Marian>(config, scope);

@@ -244,7 +244,12 @@ void run_set(const Model& model, const Task& task, const TrainOptions& options, 
     const Batch batch = task.validation->batch(static_cast<int64_t>(step));
     ModelInput input = to_input(batch, options, false);
     input.want_logits = classes;
-    const ModelOutput output = model.forward(input);
+    ModelOutput output;
+    if (task.loss) {
+      output.loss = task.loss(model, input);
+    } else {
+      output = model.forward(input);
+    }
     found[step] = output.loss.item() * static_cast<double>(batch.targets);
     found[steps + step] = static_cast<double>(batch.targets);
     found[2 * steps + step] = static_cast<double>(batch.tokens);
@@ -299,6 +304,8 @@ std::vector<TrainSample> make_samples(const Model& model, const Task& task,
       return class_samples(model, task, options);
     case Judge::numbers:
       return number_samples(model, task);
+    case Judge::retrieval:
+      return {};
     case Judge::perplexity:
       return {options.task == "mlm" ? filled_masks(model, task, options)
                                     : continuation(model, task, seed)};
@@ -339,6 +346,10 @@ Evaluation evaluate(const Model& model, const Task& task, const TrainOptions& op
       break;
     case Judge::numbers:
       break;
+    case Judge::retrieval:
+      result.figures = retrieval_metrics(model, task, options);
+      result.score = result.figures.front().second;
+      break;
     case Judge::classes: {
       const auto classes = static_cast<int64_t>(task.labels.size());
       const ClassScores scores = class_scores(truth, predicted, classes);
@@ -365,7 +376,7 @@ Evaluation evaluate(const Model& model, const Task& task, const TrainOptions& op
       break;
     }
   }
-  if (result.samples.empty()) {
+  if (result.samples.empty() && task.judge != Judge::retrieval) {
     result.samples = make_samples(model, task, options, seed);
   }
   result.seconds = seconds_now() - begin;

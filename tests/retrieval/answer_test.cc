@@ -10,6 +10,124 @@
 namespace heed {
 namespace {
 
+std::filesystem::path fid_folder() { return test::golden("retrieval/fid"); }
+
+ModelInput golden_input() {
+  const TensorMap tensors = load_safetensors(fid_folder() / "inputs.safetensors");
+  ModelInput input;
+  input.input_ids = tensors.at("input_ids");
+  input.attention_mask = tensors.at("attention_mask");
+  input.labels = tensors.at("labels");
+  input.passages = 3;
+  return input;
+}
+
+/// Rows [begin, end) of a batch.
+ModelInput one_question(const ModelInput& input, int64_t question) {
+  ModelInput one = input;
+  const int64_t begin = question * input.passages;
+  one.input_ids = slice(input.input_ids, 0, begin, begin + input.passages).contiguous();
+  one.attention_mask = slice(input.attention_mask, 0, begin, begin + input.passages).contiguous();
+  one.labels = {};
+  one.skip_padding = true;
+  return one;
+}
+
+TEST(Fid, LossAndLogitsAreTheReferences) {
+  const std::unique_ptr<Model> model = load_model(fid_folder());
+  const TensorMap expected = load_safetensors(fid_folder() / "outputs.safetensors");
+  for (const bool skip : {false, true}) {
+    ModelInput input = golden_input();
+    input.skip_padding = skip;
+    const ModelOutput output = model->forward(input);
+    test::expect_norm_close(output.loss, expected.at("loss"), test::kModel, "loss");
+    test::expect_norm_close(output.logits, expected.at("logits"), test::kModel, "logits");
+  }
+}
+
+TEST(Fid, GradientsAreTheReferences) {
+  const std::unique_ptr<Model> model = load_model(fid_folder(), {.trainable = true});
+  const TensorMap expected = load_safetensors(fid_folder() / "grads.safetensors");
+  ModelInput input = golden_input();
+  input.skip_padding = true;
+  backward(model->forward(input).loss);
+  for (const Parameter& parameter : model->parameters()) {
+    if (expected.contains(parameter.name)) {
+      test::expect_norm_close(parameter.tensor.grad(), expected.at(parameter.name), test::kModel,
+                              parameter.name);
+    }
+  }
+}
+
+TEST(Fid, PassageScoresAndGeneratedIdsAreTheReferences) {
+  const std::unique_ptr<Model> model = load_model(fid_folder());
+  const TensorMap expected = load_safetensors(fid_folder() / "outputs.safetensors");
+  const std::vector<float> scores = expected.at("passage_scores").to_vector<float>();
+  const Tensor ids = expected.at("generated");  // begins with the start token, ends with padding
+  for (int64_t question = 0; question < 2; ++question) {
+    const ModelInput input = one_question(golden_input(), question);
+    const std::vector<double> found = fid_passage_scores(*model, input);
+    ASSERT_EQ(found.size(), 3u);
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_NEAR(found[i], scores[static_cast<size_t>(question) * 3 + i], 1e-6);
+    }
+    std::vector<int64_t> generated;
+    Request request;
+    request.encoder = input;
+    request.max_tokens = 8;
+    apply_generation_tokens(*model, request);
+    request.on_token = [&](const SampledToken& token) {
+      generated.push_back(token.id);
+      return true;
+    };
+    Scheduler scheduler(*model, 1);
+    scheduler.add(std::move(request));
+    scheduler.run();
+    for (size_t i = 0; i < generated.size(); ++i) {
+      EXPECT_EQ(generated[i],
+                ids.data<int64_t>()[question * ids.size(1) + 1 + static_cast<int64_t>(i)]);
+    }
+    EXPECT_GE(generated.size(), 1u);
+  }
+}
+
+TEST(Fid, APassageIsEncodedByItself) {
+  const std::unique_ptr<Model> model = load_model(fid_folder());
+  const ModelInput input = one_question(golden_input(), 1);
+  const EncoderOutput all = model->encode(input);
+  int64_t row = 0;
+  for (int64_t i = 0; i < 3; ++i) {
+    ModelInput alone = input;
+    alone.passages = 1;
+    alone.input_ids = slice(input.input_ids, 0, i, i + 1).contiguous();
+    alone.attention_mask = slice(input.attention_mask, 0, i, i + 1).contiguous();
+    const Tensor rows = model->encode(alone).rows;
+    test::expect_same_bits(slice(all.rows, 0, row, row + rows.size(0)).contiguous(), rows);
+    row += rows.size(0);
+  }
+  EXPECT_EQ(row, all.rows.size(0));
+  EXPECT_EQ(all.layout.batch, 1);
+  ModelInput odd = input;
+  odd.passages = 2;
+  EXPECT_THROW(model->encode(odd), Error);
+}
+
+TEST(Dpr, EncodersAreTheReferences) {
+  for (const char* name : {"retrieval/dpr_question", "retrieval/dpr_context"}) {
+    const std::unique_ptr<Model> model = load_model(test::golden(name));
+    const TensorMap inputs = load_safetensors(test::golden(name) / "inputs.safetensors");
+    const TensorMap expected = load_safetensors(test::golden(name) / "outputs.safetensors");
+    ModelInput input;
+    input.input_ids = inputs.at("input_ids");
+    input.attention_mask = inputs.at("attention_mask");
+    test::expect_norm_close(model->forward(input).pooler_output, expected.at("pooler_output"),
+                            test::kModel, name);
+    input.skip_padding = true;
+    test::expect_norm_close(model->forward(input).pooler_output, expected.at("pooler_output"),
+                            test::kModel, name);
+  }
+}
+
 /// A small decoder and an index of four short texts.
 class Answering : public testing::Test {
  protected:

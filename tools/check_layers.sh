@@ -55,7 +55,8 @@ check_include() { # file room included
 }
 
 while IFS=: read -r file _ line; do
-  include=$(sed -E 's/.*#include "([^"]+)".*/\1/' <<<"$line")
+  include=${line#*\"}
+  include=${include%%\"*}
   case $file in
     src/*) room=${file#src/}; room=${room%%/*} ;;
     include/heed/*) room=${room_of[${file#include/heed/}]:-}

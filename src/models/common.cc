@@ -96,12 +96,31 @@ double memory_limit() {
   return limit;
 }
 
+namespace {
+
+/// "n_embd is 16777215": the largest whole number of a configuration, which is where to look first
+/// when a model is too large.
+std::string largest_field(const Json& config) {
+  std::string field;
+  int64_t largest = 0;
+  config.for_each([&](const std::string&, const Json& value) {
+    if (value.is_integer() && value.integer() > largest) {
+      largest = value.integer();
+      field = value.field();
+    }
+  });
+  return fmt::format("{} is {}", field, largest);
+}
+
+}  // namespace
+
 void check_size(const Json& config, const Scope& scope, double parameters) {
   constexpr double kSmallest = 18.0 / 32.0;  // bytes of a q4_0 weight
   const double bytes = parameters * (scope.is_fresh() ? 4.0 : kSmallest);
   check_data(bytes <= memory_limit(), config.file(),
-             "describes a model of {:.3g} parameters ({:.3g} GB); {:.3g} GB of memory are there",
-             parameters, bytes * 1e-9, memory_limit() * 1e-9);
+             "describes a model of {:.3g} parameters ({:.3g} GB), and {:.3g} GB of memory are "
+             "there; its largest number: {}",
+             parameters, bytes * 1e-9, memory_limit() * 1e-9, largest_field(config));
 }
 
 void check_length(int64_t length, int64_t context) {

@@ -92,6 +92,9 @@ ModelInput model_input(const TensorMap& tensors, const std::string& file) {
       fail(ErrorKind::data, file, "tensor {} is no input; inputs are {}", quote(name),
            fmt::join(known, ", "));
     }
+    const bool ids = name.ends_with("_ids");
+    check_data(!ids || tensor.dtype() == DType::i64 || tensor.dtype() == DType::i32, file,
+               "tensor {} holds {}; i64 or i32 is wanted", quote(name), name_of(tensor.dtype()));
     *place->second = tensor;
   }
   return input;

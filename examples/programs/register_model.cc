@@ -11,6 +11,7 @@ struct MyGpt : Model {
         body(s / "body", {.num_layers = 2, .hidden_size = 64, .num_heads = 4, .causal = true}),
         head(s / "head", 64, config.integer("vocab_size", 1, 1 << 20)) {}
   ModelKind kind() const override { return ModelKind::decoder; }
+  int64_t vocab_size() const override { return words.weight().size(0); }
   ModelOutput forward(const ModelInput& in) const override {
     const Tensor logits = head(body(words(in.input_ids), {.training = in.training}));
     const Tensor loss = cross_entropy(logits.slice(1, 0, -1), in.labels.slice(1, 1));

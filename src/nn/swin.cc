@@ -11,10 +11,10 @@ constexpr const char* kSwin = "swin_attention";
 Tensor roll(const Tensor& x, int64_t shift) {
   Tensor result = x;
   for (const int axis : {2, 3}) {
-    const int64_t extent = x.size(axis);
-    const int64_t by = ((shift % extent) + extent) % extent;
+    const int64_t dim = x.size(axis);
+    const int64_t by = ((shift % dim) + dim) % dim;
     if (by != 0) {
-      result = concat({slice(result, axis, by, extent), slice(result, axis, 0, by)}, axis);
+      result = concat({slice(result, axis, by, dim), slice(result, axis, 0, by)}, axis);
     }
   }
   return result;
@@ -24,7 +24,7 @@ struct Grid {
   int64_t batch, heads, height, width, window, shift;
 
   int64_t windows() const { return (height / window) * (width / window); }
-  int64_t places() const { return window * window; }
+  int64_t positions() const { return window * window; }
 };
 
 /// [B, H, T, D] -> [B·windows, H, window², D]
@@ -48,22 +48,22 @@ Tensor from_windows(const Tensor& x, const Grid& grid) {
                  {grid.batch, grid.heads, grid.height * grid.width, depth});
 }
 
-/// Which of the three stripes a row or column of the shifted grid belongs to: places that were not
-/// neighbours before the shift are in different ones.
-int64_t stripe(int64_t place, int64_t extent, int64_t window, int64_t shift) {
-  if (place < extent - window) {
+/// Which of the three stripes a row or column of the shifted grid belongs to: positions that were
+/// not neighbours before the shift are in different ones.
+int64_t stripe(int64_t position, int64_t dim, int64_t window, int64_t shift) {
+  if (position < dim - window) {
     return 0;
   }
-  return place < extent - shift ? 1 : 2;
+  return position < dim - shift ? 1 : 2;
 }
 
-/// u8 [B·windows, 1, window², window²]: 1 where two places of a window were neighbours.
+/// u8 [B·windows, 1, window², window²]: 1 where two positions of a window were neighbours.
 Tensor neighbours(const Grid& grid) {
   const int64_t columns = grid.width / grid.window;
   Tensor keep =
       Tensor::empty({grid.batch * grid.windows(), 1, grid.places(), grid.places()}, DType::u8);
   uint8_t* out = keep.data<uint8_t>();
-  const auto region = [&](int64_t window, int64_t place) {
+  const auto region = [&](int64_t window, int64_t position) {
     const int64_t row = window / columns * grid.window + place / grid.window;
     const int64_t column = window % columns * grid.window + place % grid.window;
     return stripe(row, grid.height, grid.window, grid.shift) * 3 +

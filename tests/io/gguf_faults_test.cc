@@ -1,4 +1,4 @@
-// FAULTS.md 19 to 30: each a file made by hand. The number is in the test's name.
+// Fault table, lines 19 to 30: each a file made by hand. The number is in the test's name.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -270,7 +270,7 @@ void run_set(const Model& model, const Task& task, const TrainOptions& options, 
   const auto steps = static_cast<size_t>(task.validation->steps_per_epoch());
   const auto examples = classes ? static_cast<size_t>(task.validation->examples()) : 0;
   // Ranks take turns at the batches. What another one computes is 0 here, so that the sums over the
-  // ranks are exact, and the figures those of one rank to the bit.
+  // ranks are exact, and the metrics are bit-identical to those of one rank.
   std::vector<double> found(3 * steps + 2 * examples, 0.0);
   for (size_t step = 0; step < steps; ++step) {
     if (!is_mine(ranks, static_cast<int64_t>(step))) {

@@ -71,7 +71,7 @@ Tensor answer(const Tensor& logits) {
   return first.rank() == 1 ? first : select(first, 0, first.size(0) - 1);
 }
 
-/// What the configuration calls a class.
+/// The name of a class in the configuration.
 std::string class_name(const Model& model, int64_t index) {
   const Json config = Json::parse(model.config(), "config.json");
   const auto names = config.find("id2label");

@@ -7,13 +7,13 @@
 
 namespace heed {
 
-struct Extent {
+struct ImageSize {
   int64_t height = 0, width = 0;
 };
 
 /// What a model that sees wants to be shown.
 struct VisionConfig {
-  Extent image, patch;
+  ImageSize image, patch;
   int64_t channels = 3;
 };
 /// From config.json, of the encoder where the model has two parts.

@@ -308,13 +308,15 @@ class HEED_API MultiHeadAttention {
     int64_t num_kv_heads = 0;  ///< 0: as heads
     int64_t head_dim = 0;
     bool causal = false;
-    int64_t window = 0;  ///< > 0: only that many last positions (sliding window), with causal
+    /// > 0: only that many last positions (sliding window); without `causal`, that many positions
+    /// before and after each query besides its own.
+    int64_t window = 0;
     std::optional<double> scale;
     double softcap = 0.0;
     double dropout = 0.0;
     Rotary rotary;
     bool alibi = false;         ///< adds ALiBi's bias to the scores
-    bool scale_alibi = false;  ///< scales that bias like the scores
+    bool scale_alibi = false;   ///< scales that bias like the scores
     Norm query_norm, key_norm;  ///< of queries and keys before the rotation; may be undefined
     bool norm_per_head = true;  ///< over head_dim, or over the whole projection
     QkvLayout qkv_layout = QkvLayout::blocks;  ///< of the one projection, where there is one
@@ -376,9 +378,13 @@ class HEED_API FeedForward {
 /// with its residual and norm.
 class HEED_API Block {
  public:
+  /// Mixes positions in place of self-attention (Fourier mixing, sparse attention): rows in, rows
+  /// out, without the residual.
+  using Mixer = std::function<Tensor(const Tensor& rows, const Pass& pass, int64_t layer)>;
   struct Parts {
     Norm attention_norm;  ///< may be undefined, like every norm here
     MultiHeadAttention attention;
+    Mixer mixer = nullptr;     ///< used instead of `attention` where it is set
     Norm attention_post_norm;  ///< of attention's result, before the residual is added (Gemma 2)
     Norm cross_norm;
     MultiHeadAttention cross;
@@ -389,7 +395,10 @@ class HEED_API Block {
     bool pre_norm = true;   ///< norm before each part (GPT-2) or after its residual (BERT)
     bool parallel = false;  ///< attention and feed-forward read the same rows (GPT-J); pre-norm
     double residual_scale = 1.0;  ///< of each part's result (Granite)
-    double dropout = 0.0;         ///< on each part's result, before the residual is added
+    /// LayerScale: factors [hidden_size] of attention's and feed-forward's results; may be
+    /// undefined.
+    Tensor attention_scale, feed_forward_scale;
+    double dropout = 0.0;  ///< on each part's result, before the residual is added
     std::optional<double> attention_dropout;  ///< on self-attention's result, where it differs
   };
   Block() = default;

@@ -239,7 +239,7 @@ def write(name, build, config_of, inputs_of):
         write_old_rope(folder)
     save(folder / "inputs.safetensors", {key: value for key, value in inputs.items() if torch.is_tensor(value)})
     save(folder / "outputs.safetensors", outputs_of(result))
-    if "labels" in inputs:
+    if result.get("loss") is not None:
         result.loss.backward()
         gradients = {key: torch.zeros_like(value) if value.grad is None else value.grad
                      for key, value in model.named_parameters()}

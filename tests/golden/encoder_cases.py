@@ -1,0 +1,96 @@
+"""Encoders of generate_families.py: name -> model class, configuration, inputs."""
+
+import torch
+import transformers as hf
+
+from generate_models import BATCH, LENGTH, VOCAB, classified, masked, segments, tagged, tokens
+
+ENCODER = dict(vocab_size=VOCAB, hidden_size=18, num_hidden_layers=2, num_attention_heads=3, intermediate_size=28,
+               max_position_embeddings=16)
+
+
+def without(inputs, *names):
+    return {key: value for key, value in inputs.items() if key not in names}
+
+
+def padded_with(inputs, padding):
+    """The same with another padding id than 0."""
+    ids = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, padding)
+    return {**inputs, "input_ids": ids}
+
+
+def answered(segmented=False):
+    """Where answers begin and end; the second one begins outside the text."""
+    inputs = tokens()
+    extra = {"token_type_ids": segments(inputs)} if segmented else {}
+    return {**inputs, **extra, "start_positions": torch.tensor([2, LENGTH + 3]), "end_positions": torch.tensor([5, 4])}
+
+
+def replaced():
+    inputs = tokens()
+    return {**inputs, "token_type_ids": segments(inputs), "labels": torch.randint(0, 2, (BATCH, LENGTH))}
+
+
+def untyped(inputs, padding=1):
+    return padded_with(without(inputs, "token_type_ids"), padding)
+
+
+def roberta(config=hf.RobertaConfig, **changes):
+    return config(**{**ENCODER, "type_vocab_size": 1, "pad_token_id": 1, **changes})
+
+
+def electra(**changes):
+    return hf.ElectraConfig(**{**ENCODER, "embedding_size": 10, **changes})
+
+
+def mpnet(**changes):
+    return hf.MPNetConfig(**{**ENCODER, "max_position_embeddings": 44, **changes})
+
+
+def albert(**changes):
+    return hf.AlbertConfig(**{**ENCODER, "embedding_size": 10, "pad_token_id": 0, **changes})
+
+
+def distilbert(**changes):
+    return hf.DistilBertConfig(vocab_size=VOCAB, dim=16, n_layers=2, n_heads=4, hidden_dim=28,
+                               max_position_embeddings=16, **changes)
+
+
+CASES = {
+    "bert_qa": (hf.BertForQuestionAnswering, lambda: hf.BertConfig(**ENCODER), lambda: answered(True)),
+    "distilbert_tag": (hf.DistilBertForTokenClassification, lambda: distilbert(num_labels=5),
+                       lambda: without(tagged(5), "token_type_ids")),
+    "distilbert_qa": (hf.DistilBertForQuestionAnswering, lambda: distilbert(activation="relu"), answered),
+    "roberta_mlm": (hf.RobertaForMaskedLM, lambda: roberta(hidden_act="relu"), lambda: untyped(masked())),
+    "roberta_classify": (hf.RobertaForSequenceClassification, lambda: roberta(num_labels=3, pad_token_id=4),
+                         lambda: untyped(classified(3), 4)),
+    "roberta_tag": (hf.RobertaForTokenClassification, lambda: roberta(num_labels=5, type_vocab_size=2),
+                    lambda: padded_with(tagged(5), 1)),
+    "roberta_qa": (hf.RobertaForQuestionAnswering, roberta, lambda: untyped(answered())),
+    "roberta_base": (hf.RobertaModel, lambda: roberta(layer_norm_eps=1e-3), lambda: untyped(tokens())),
+    "xlm_roberta_mlm": (hf.XLMRobertaForMaskedLM, lambda: roberta(hf.XLMRobertaConfig), lambda: untyped(masked())),
+    "xlm_roberta_rank": (hf.XLMRobertaForSequenceClassification, lambda: roberta(hf.XLMRobertaConfig, num_labels=1),
+                         lambda: {**untyped(tokens()), "labels": torch.randn(BATCH)}),
+    "camembert_mlm": (hf.CamembertForMaskedLM, lambda: roberta(hf.CamembertConfig, num_hidden_layers=1),
+                      lambda: untyped(masked())),
+    "electra_mlm": (hf.ElectraForMaskedLM, lambda: electra(hidden_act="relu"), masked),
+    "electra_replaced": (hf.ElectraForPreTraining, electra, replaced),
+    "electra_classify": (hf.ElectraForSequenceClassification, lambda: electra(num_labels=3, embedding_size=18),
+                         lambda: classified(3, True)),
+    "electra_tag": (hf.ElectraForTokenClassification, lambda: electra(num_labels=5), lambda: tagged(5)),
+    "electra_qa": (hf.ElectraForQuestionAnswering, electra, lambda: answered(True)),
+    "electra_base": (hf.ElectraModel, electra, tokens),
+    "mpnet_mlm": (hf.MPNetForMaskedLM, mpnet, lambda: untyped(masked())),
+    "mpnet_classify": (hf.MPNetForSequenceClassification, lambda: mpnet(num_labels=3), lambda: untyped(classified(3))),
+    "mpnet_tag": (hf.MPNetForTokenClassification, lambda: mpnet(num_labels=5), lambda: untyped(tagged(5))),
+    "mpnet_qa": (hf.MPNetForQuestionAnswering, mpnet, lambda: untyped(answered())),
+    # Long enough for buckets that hold several distances.
+    "mpnet_base": (hf.MPNetModel, lambda: mpnet(num_hidden_layers=1), lambda: untyped(tokens(40, 33))),
+    "albert_mlm": (hf.AlbertForMaskedLM, lambda: albert(num_hidden_layers=3, hidden_act="gelu"), masked),
+    "albert_classify": (hf.AlbertForSequenceClassification,
+                        lambda: albert(num_labels=3, num_hidden_layers=5, num_hidden_groups=2),
+                        lambda: classified(3, True)),
+    "albert_tag": (hf.AlbertForTokenClassification, lambda: albert(num_labels=5, inner_group_num=2), lambda: tagged(5)),
+    "albert_qa": (hf.AlbertForQuestionAnswering, albert, lambda: answered(True)),
+    "albert_base": (hf.AlbertModel, albert, tokens),
+}

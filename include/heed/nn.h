@@ -400,6 +400,9 @@ class HEED_API Block {
     Tensor attention_scale, feed_forward_scale;
     double dropout = 0.0;  ///< on each part's result, before the residual is added
     std::optional<double> attention_dropout;  ///< on self-attention's result, where it differs
+    /// Makes the block's result from the rows that went in and came out (DeBERTa's convolution);
+    /// may be empty.
+    std::function<Tensor(const Tensor& in, const Tensor& out, const Pass& pass)> finish = nullptr;
   };
   Block() = default;
   explicit Block(Parts parts) : parts_(std::move(parts)) {}

@@ -95,9 +95,12 @@ class Encoder final : public SizedModel {
     if (c_.token_types > 0) {
       segments_ = Embedding(base / n.token_types, c_.token_types, size, c_.init);
     }
-    if (!n.embedding_norm.empty()) {
-      norm_ = Norm(base / n.embedding_norm, size, c_.norm);
+    if (!n.early_projection.empty()) {
+      early_projection_ =
+          Linear(base / n.early_projection, size, hidden_size_, {.bias = false, .init = c_.init});
     }
+    norm_ =
+        Norm(base / n.embedding_norm, early_projection_.defined() ? hidden_size_ : size, c_.norm);
     if (!n.projection.empty()) {
       projection_ = Linear(base / n.projection, size, hidden_size_, {.init = c_.init});
     }
@@ -107,7 +110,7 @@ class Encoder final : public SizedModel {
     const EncoderNames& n = c_.names;
     if (c_.layer_groups == 0) {
       for (int64_t i = 0; i < num_layers_; ++i) {
-        blocks_.push_back(make_encoder_block(base / n.layers / i, c_, i));
+        blocks_.push_back(make_encoder_block(base, base / n.layers / i, c_, i));
       }
     } else {
       make_shared_blocks(base);
@@ -128,7 +131,7 @@ class Encoder final : public SizedModel {
       const Scope group = base / c_.names.layers / g / "albert_layers";
       std::vector<Block> blocks;
       for (int64_t i = 0; i < c_.group_layers; ++i) {
-        blocks.push_back(make_encoder_block(group / i, c_, i));
+        blocks.push_back(make_encoder_block(base, group / i, c_, i));
       }
       groups.push_back(std::move(blocks));
     }
@@ -177,8 +180,10 @@ class Encoder final : public SizedModel {
     if (positions_.defined()) {
       rows = add(rows, observe("hook_pos_embed", positions_(positions_of(tokens, input))));
     }
-    if (norm_.defined()) {
-      rows = norm_(rows);
+    rows = norm_(early_projection_.defined() ? early_projection_(rows) : rows);
+    if (c_.mask_embeddings && pass.layout.key_padding.defined()) {
+      const Tensor real = cast(pass.layout.key_padding, DType::f32);
+      rows = mul(rows, reshape(real, {rows.size(0), 1}));
     }
     rows = pass.dropout(rows, c_.embedding_dropout.value_or(c_.dropout));
     return projection_.defined() ? projection_(rows) : rows;
@@ -198,7 +203,7 @@ class Encoder final : public SizedModel {
   bool answers_ = false;
   Embedding words_, positions_, segments_;
   Norm norm_, final_norm_;
-  Linear projection_;
+  Linear projection_, early_projection_;
   Tensor relative_bias_;
   std::vector<Block> blocks_;
   EncoderHead head_;
@@ -206,7 +211,8 @@ class Encoder final : public SizedModel {
 
 }  // namespace
 
-Block make_encoder_block(const Scope& scope, const EncoderConfig& c, int64_t layer) {
+Block make_encoder_block(const Scope& base, const Scope& scope, const EncoderConfig& c,
+                         int64_t layer) {
   const EncoderNames& n = c.names;
   const auto dense = [&](const std::string& name, int64_t in, int64_t out) {
     return Linear(scope / name, in, out, {.bias = c.mlp_bias, .init = c.init});
@@ -215,8 +221,8 @@ Block make_encoder_block(const Scope& scope, const EncoderConfig& c, int64_t lay
   parts.pre_norm = c.pre_norm;
   parts.dropout = c.dropout;
   parts.attention_dropout = c.attention_output_dropout;
-  if (c.mixer) {
-    parts.mixer = c.mixer(scope, layer);
+  if (c.make_mixer) {
+    c.make_mixer(base, scope, layer, parts);
   } else {
     parts.attention = make_attention(scope, c, layer);
   }
@@ -235,6 +241,34 @@ Block make_encoder_block(const Scope& scope, const EncoderConfig& c, int64_t lay
   }
   parts.feed_forward_norm = Norm(scope / n.mlp_norm, c.hidden_size, c.norm);
   return Block(std::move(parts));
+}
+
+Block::Mixer by_sequence(SequenceMixer mix) {
+  return [mix = std::move(mix)](const Tensor& rows, const Pass& pass, int64_t) {
+    const HookScope hook_scope("attn");
+    const Layout& layout = pass.layout;
+    const int64_t size = rows.size(1);
+    const auto run = [&](const Tensor& x, const Pass& inner) {
+      const Layout& at = inner.layout;
+      const Tensor y = mix(reshape(x, {at.batch, at.length, size}), at.key_padding, inner);
+      return reshape(y, {at.batch * at.length, y.size(2)});
+    };
+    if (!layout.is_ragged()) {
+      return run(rows, pass);
+    }
+    std::vector<Tensor> parts;
+    const RandomState random = random_state();
+    for (int64_t i = 0; i < layout.batch; ++i) {
+      set_random_state(random);  // one stream for the layer; examples differ in it
+      Pass inner = pass;
+      inner.layout = Layout::equal(1, layout.length_of(i));
+      inner.first_example += i;
+      if (layout.length_of(i) > 0) {
+        parts.push_back(run(slice(rows, 0, layout.start(i), layout.start(i + 1)), inner));
+      }
+    }
+    return concat(parts, 0);
+  };
 }
 
 std::unique_ptr<Model> make_encoder(const Json& config, const Scope& scope,

@@ -19,7 +19,8 @@ struct EncoderNames {
   std::string positions = "embeddings.position_embeddings";
   std::string token_types = "embeddings.token_type_embeddings";
   std::string embedding_norm = "embeddings.LayerNorm";
-  std::string projection;  ///< from embedding_size to hidden_size
+  std::string projection;        ///< from embedding_size to hidden_size, behind the norm
+  std::string early_projection;  ///< the same in front of the norm, without a bias (DeBERTa)
   std::string layers = "encoder.layer";
   std::string relative_bias;  ///< [buckets, heads], added to the scores of every layer (MPNet)
   std::string final_norm;
@@ -73,6 +74,7 @@ struct EncoderConfig {
   bool classifier_bias = true;
   Activation activation = Activation::gelu;
 
+  bool mask_embeddings = false;    ///< padding is embedded as zeros (DeBERTa)
   std::optional<int64_t> padding;  ///< pad_token_id: its embedding takes no gradient
   /// Positions count from the padding id + 1, over tokens that are not padding (RoBERTa).
   bool positions_after_padding = false;
@@ -80,8 +82,10 @@ struct EncoderConfig {
   std::vector<int64_t> windows;  ///< positions to each side, one for each layer; 0: no window
   int64_t relative_buckets = 0;
   bool reads_global_mask = false;  ///< takes global_attention_mask (Longformer)
-  /// Makes what mixes positions in place of attention; `scope` is the layer's.
-  std::function<Block::Mixer(const Scope& scope, int64_t layer)> mixer;
+  /// Makes what stands in place of plain attention: fills the block's `mixer` (and `finish`) from
+  /// the scopes of the body and of the layer.
+  std::function<void(const Scope& base, const Scope& scope, int64_t layer, Block::Parts& parts)>
+      make_mixer;
 
   double dropout = 0.0;  ///< after the embeddings and each part
   double attention_dropout = 0.0;
@@ -114,8 +118,16 @@ EncoderConfig bert_like_config(const Json& config, const std::string& family,
 void use_roberta_positions(EncoderConfig& encoder, const Json& config,
                            std::optional<int64_t> padding);
 
-/// One block of the stack; `scope` is the layer's.
-Block make_encoder_block(const Scope& scope, const EncoderConfig& encoder, int64_t layer);
+/// One block of the stack, from the scopes of the body and of the layer.
+Block make_encoder_block(const Scope& base, const Scope& scope, const EncoderConfig& encoder,
+                         int64_t layer);
+
+/// Rows of equal sequences as [B, T, hidden_size] at once, rows of others one sequence at a time:
+/// `mix` gets the positions that are real (u8 [B, T], or undefined where all are) and a pass whose
+/// layout is that of its sequences.
+using SequenceMixer =
+    std::function<Tensor(const Tensor& x, const Tensor& key_padding, const Pass& pass)>;
+Block::Mixer by_sequence(SequenceMixer mix);
 
 /// A BERT-like model of any family: embeddings, blocks, and the head that config.json names.
 std::unique_ptr<Model> make_encoder(const Json& config, const Scope& scope,

@@ -35,7 +35,7 @@ EncoderConfig bert_like_config(const Json& config, const std::string& family,
   head_dim(config, "hidden_size", c.hidden_size, "num_attention_heads", c.num_heads);
   c.intermediate_size = size_of(config, "intermediate_size");
   c.context_length = size_of(config, "max_position_embeddings");
-  c.token_types = size_or(config, "type_vocab_size", 2);
+  c.token_types = config.integer_or("type_vocab_size", 2, 0, 1 << 24);
   c.norm.eps = positive_or(config, "layer_norm_eps", 1e-12);
   c.init = Init::normal(positive_or(config, "initializer_range", 0.02));
   c.dropout = rate_or(config, "hidden_dropout_prob", 0.1);

@@ -83,6 +83,9 @@ Tensor Block::operator()(const Tensor& rows, const Pass& pass, int64_t layer) co
        [&](const Tensor& input, const Tensor& residual) {
          return p.feed_forward(input, pass, residual);
        });
+  if (p.finish) {
+    x = p.finish(rows, x, pass);
+  }
   return observe("hook_resid_post", x);
 }
 

@@ -56,6 +56,18 @@ def distilbert(**changes):
                                max_position_embeddings=16, **changes)
 
 
+def modernbert(**changes):
+    return hf.ModernBertConfig(**{**without(ENCODER, "max_position_embeddings"), "hidden_size": 24, "local_attention": 4,
+                                  "num_hidden_layers": 4, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+                                  "cls_token_id": 1, "sep_token_id": 2, **changes})
+
+
+def deberta(**changes):
+    return hf.DebertaV2Config(**{**ENCODER, "type_vocab_size": 0, "relative_attention": True,
+                                 "position_biased_input": False, "position_buckets": 4, "norm_rel_ebd": "layer_norm",
+                                 "share_att_key": True, "pos_att_type": "p2c|c2p", **changes})
+
+
 CASES = {
     "bert_qa": (hf.BertForQuestionAnswering, lambda: hf.BertConfig(**ENCODER), lambda: answered(True)),
     "distilbert_tag": (hf.DistilBertForTokenClassification, lambda: distilbert(num_labels=5),
@@ -93,4 +105,30 @@ CASES = {
     "albert_tag": (hf.AlbertForTokenClassification, lambda: albert(num_labels=5, inner_group_num=2), lambda: tagged(5)),
     "albert_qa": (hf.AlbertForQuestionAnswering, albert, lambda: answered(True)),
     "albert_base": (hf.AlbertModel, albert, tokens),
+    "modernbert_mlm": (hf.ModernBertForMaskedLM, lambda: modernbert(num_hidden_layers=2),
+                       lambda: without(masked(), "token_type_ids")),
+    "modernbert_classify": (hf.ModernBertForSequenceClassification,
+                            lambda: modernbert(num_labels=3, classifier_pooling="mean", norm_bias=True, mlp_bias=True,
+                                               attention_bias=True, classifier_bias=True, hidden_activation="silu"),
+                            lambda: classified(3)),
+    "modernbert_tag": (hf.ModernBertForTokenClassification,
+                       lambda: modernbert(num_labels=5, num_hidden_layers=2, global_attn_every_n_layers=2),
+                       lambda: without(tagged(5), "token_type_ids")),
+    # Windows wide enough that padding sees a real token: the reference spreads a row that sees none evenly.
+    "modernbert_qa": (hf.ModernBertForQuestionAnswering, lambda: modernbert(num_hidden_layers=2, local_attention=6),
+                      answered),
+    "modernbert_base": (hf.ModernBertModel, modernbert, tokens),
+    "deberta_mlm": (hf.DebertaV2ForMaskedLM, deberta, lambda: without(masked(), "token_type_ids")),
+    "deberta_classify": (hf.DebertaV2ForSequenceClassification,
+                         lambda: deberta(num_labels=3, share_att_key=False, position_buckets=-1,
+                                         max_relative_positions=5, norm_rel_ebd="none", type_vocab_size=2,
+                                         position_biased_input=True), lambda: classified(3, True)),
+    "deberta_tag": (hf.DebertaV2ForTokenClassification,
+                    lambda: deberta(num_labels=5, conv_kernel_size=3, conv_act="gelu", pos_att_type=["c2p"]),
+                    lambda: without(tagged(5), "token_type_ids")),
+    "deberta_qa": (hf.DebertaV2ForQuestionAnswering,
+                   lambda: deberta(conv_kernel_size=5, conv_groups=3, pos_att_type=["p2c"], share_att_key=False),
+                   answered),
+    "deberta_base": (hf.DebertaV2Model, lambda: deberta(embedding_size=10, max_position_embeddings=44),
+                     lambda: tokens(40, 33)),
 }

@@ -235,6 +235,8 @@ struct Pass {
   Tensor bias;  ///< added to the scores of self-attention without caches (T5), [1, H, T, T]
   std::vector<Tensor> cached_bias;  ///< likewise with caches, one a sequence: [1, H, Tq, Tk]
 
+  Tensor global_rows;  ///< u8 [rows], 1 = attends to all and is seen by all (Longformer)
+
   int64_t first_example = 0;  ///< index of the first sequence in the whole batch, for dropout
 
   /// Position of each row in its sequence (cached length included), i64 [rows].

@@ -43,6 +43,7 @@ class Encoder final : public SizedModel {
     num_layers_ = c_.num_layers * (c_.layer_groups > 0 ? c_.group_layers : 1);
     check_size(config, root, parameter_estimate());
     const auto kind = EncoderHead::kind_of(config, root, c_);
+    head_kind_ = kind;
     answers_ = kind == EncoderHead::Kind::question;
     root.allow_prefix(c_.names.base + ".");
     root.allow_ending("LayerNorm.weight", "LayerNorm.gamma");
@@ -89,8 +90,9 @@ class Encoder final : public SizedModel {
     words_ = Embedding(base / n.words, vocab_size_, size, c_.init, c_.padding);
     if (!n.positions.empty()) {
       const bool after = c_.positions_after_padding;
-      positions_ = Embedding(base / n.positions, context_length_ + (after ? *c_.padding + 1 : 0),
-                             size, c_.init, after ? c_.padding : std::nullopt);
+      const int64_t offset = after ? *c_.padding + 1 : c_.position_offset;
+      positions_ = Embedding(base / n.positions, context_length_ + offset, size, c_.init,
+                             after ? c_.padding : std::nullopt);
     }
     if (c_.token_types > 0) {
       segments_ = Embedding(base / n.token_types, c_.token_types, size, c_.init);
@@ -154,7 +156,11 @@ class Encoder final : public SizedModel {
   /// Rows of the table of positions.
   Tensor positions_of(const TokenRows& tokens, const ModelInput& input) const {
     if (!c_.positions_after_padding) {
-      return tokens.positions;
+      Tensor positions = tokens.positions.clone();
+      for (int64_t i = 0; i < positions.numel(); ++i) {
+        positions.data<int64_t>()[i] += c_.position_offset;
+      }
+      return positions;
     }
     const Tensor ids = input.input_ids.to(DType::i64).contiguous();
     Tensor positions = Tensor::empty(ids.shape(), DType::i64);
@@ -171,6 +177,9 @@ class Encoder final : public SizedModel {
 
   Tensor embed(const TokenRows& tokens, const ModelInput& input, const Pass& pass) const {
     Tensor rows = observe("hook_embed", words_(tokens.ids));
+    if (c_.embedding_scale != 1.0) {
+      rows = mul(rows, c_.embedding_scale);
+    }
     if (segments_.defined()) {
       const Tensor types = input.token_type_ids.defined()
                                ? tokens.pick(input.token_type_ids)
@@ -180,19 +189,61 @@ class Encoder final : public SizedModel {
     if (positions_.defined()) {
       rows = add(rows, observe("hook_pos_embed", positions_(positions_of(tokens, input))));
     }
+    const double dropout = c_.embedding_dropout.value_or(c_.dropout);
+    if (c_.dropout_before_norm) {
+      rows = pass.dropout(rows, dropout);
+    }
     rows = norm_(early_projection_.defined() ? early_projection_(rows) : rows);
     if (c_.mask_embeddings && pass.layout.key_padding.defined()) {
       const Tensor real = cast(pass.layout.key_padding, DType::f32);
       rows = mul(rows, reshape(real, {rows.size(0), 1}));
     }
-    rows = pass.dropout(rows, c_.embedding_dropout.value_or(c_.dropout));
-    return projection_.defined() ? projection_(rows) : rows;
+    if (!c_.dropout_before_norm && !c_.dropout_after_projection) {
+      rows = pass.dropout(rows, dropout);
+    }
+    rows = projection_.defined() ? projection_(rows) : rows;
+    return c_.dropout_after_projection ? pass.dropout(rows, dropout) : rows;
+  }
+
+  /// Which rows attend to all, u8 [rows]; undefined where none does.
+  Tensor global_rows(const TokenRows& tokens, const ModelInput& input) const {
+    Tensor mask = input.global_attention_mask;
+    if (mask.defined()) {
+      mask = padding_mask(mask, tokens.batch, tokens.length, "global_attention_mask");
+      mask = mask.defined() ? mask : Tensor::full({tokens.batch, tokens.length}, 1, DType::u8);
+    } else {
+      mask = Tensor::zeros({tokens.batch, tokens.length}, DType::u8);
+      const Tensor ids = input.input_ids.to(DType::i64).contiguous();
+      for (int64_t b = 0; b < tokens.batch; ++b) {
+        uint8_t* row = mask.data<uint8_t>() + b * tokens.length;
+        const int64_t* id = ids.data<int64_t>() + b * tokens.length;
+        row[0] = head_kind_ == EncoderHead::Kind::sequence;
+        const bool asks = answers_ && c_.separator.has_value();
+        for (int64_t t = 0; asks && t < tokens.length && id[t] != *c_.separator; ++t) {
+          row[t] = 1;
+        }
+      }
+    }
+    const Tensor rows = tokens.pick(mask);
+    const Tensor& real = tokens.layout.key_padding;  // padding attends to nothing
+    Tensor picked = Tensor::empty({rows.numel()}, DType::u8);
+    bool any = false;
+    for (int64_t i = 0; i < rows.numel(); ++i) {
+      const bool global =
+          rows.data<int64_t>()[i] != 0 && (!real.defined() || real.data<uint8_t>()[i] != 0);
+      picked.data<uint8_t>()[i] = global;
+      any = any || global;
+    }
+    return any ? picked : Tensor();
   }
 
   /// Hidden rows after the last block.
   Tensor run(const TokenRows& tokens, const ModelInput& input) const {
     Pass pass = tokens.pass(input);
     const Tensor rows = embed(tokens, input, pass);
+    if (c_.reads_global_mask) {
+      pass.global_rows = global_rows(tokens, input);
+    }
     if (relative_bias_.defined()) {
       pass.bias = t5_bias(relative_bias_, tokens.length, tokens.length, 0, true);
     }
@@ -200,6 +251,7 @@ class Encoder final : public SizedModel {
   }
 
   EncoderConfig c_;
+  EncoderHead::Kind head_kind_ = EncoderHead::Kind::none;
   bool answers_ = false;
   Embedding words_, positions_, segments_;
   Norm norm_, final_norm_;
@@ -263,6 +315,10 @@ Block::Mixer by_sequence(SequenceMixer mix) {
       Pass inner = pass;
       inner.layout = Layout::equal(1, layout.length_of(i));
       inner.first_example += i;
+      if (pass.global_rows.defined()) {
+        inner.global_rows =
+            slice(pass.global_rows, 0, layout.start(i), layout.start(i + 1)).contiguous();
+      }
       if (layout.length_of(i) > 0) {
         parts.push_back(run(slice(rows, 0, layout.start(i), layout.start(i + 1)), inner));
       }

@@ -74,14 +74,21 @@ struct EncoderConfig {
   bool classifier_bias = true;
   Activation activation = Activation::gelu;
 
-  bool mask_embeddings = false;    ///< padding is embedded as zeros (DeBERTa)
-  std::optional<int64_t> padding;  ///< pad_token_id: its embedding takes no gradient
+  int64_t position_offset = 0;            ///< first row of the table of positions
+  double embedding_scale = 1.0;           ///< of the words' rows (BigBird)
+  bool dropout_before_norm = false;       ///< of the embeddings (BigBird)
+  bool dropout_after_projection = false;  ///< of the embeddings (FNet)
+  bool mask_embeddings = false;           ///< padding is embedded as zeros (DeBERTa)
+  std::optional<int64_t> padding;         ///< pad_token_id: its embedding takes no gradient
   /// Positions count from the padding id + 1, over tokens that are not padding (RoBERTa).
   bool positions_after_padding = false;
   std::vector<Rotary> rotary;    ///< one for each layer, or none
   std::vector<int64_t> windows;  ///< positions to each side, one for each layer; 0: no window
   int64_t relative_buckets = 0;
-  bool reads_global_mask = false;  ///< takes global_attention_mask (Longformer)
+  /// Takes global_attention_mask (Longformer). Where none is given, a classifier's first token and
+  /// the question in front of `separator` attend to all.
+  bool reads_global_mask = false;
+  std::optional<int64_t> separator;
   /// Makes what stands in place of plain attention: fills the block's `mixer` (and `finish`) from
   /// the scopes of the body and of the layer.
   std::function<void(const Scope& base, const Scope& scope, int64_t layer, Block::Parts& parts)>
@@ -96,7 +103,9 @@ struct EncoderConfig {
   Activation lm_activation = Activation::gelu;
   bool lm_head_bias = true;
   bool tied = true;
-  Activation sequence_activation = Activation::tanh;
+  bool keeps_pooler = false;  ///< a file has a pooler even where the head does not read it
+  Activation pooler_activation = Activation::tanh;
+  Activation sequence_activation = Activation::tanh;  ///< behind sequence_dense
   bool mean_pooling = false;            ///< sequences are classified by the mean of their rows
   bool tokens_through_dense = false;    ///< sequence_dense also for tokens and answers
   double sequence_input_dropout = 0.0;  ///< before sequence_dense

@@ -46,7 +46,8 @@ EncoderHead::EncoderHead(Kind kind, const Json& config, const Scope& root, const
   const EncoderNames& n = c_.names;
   if (!n.pooler.empty()) {
     const bool pooled = (kind == Kind::sequence && n.sequence_dense.empty()) ||
-                        (kind == Kind::none && (root.is_fresh() || base.has(n.pooler + ".weight")));
+                        ((kind == Kind::none || c_.keeps_pooler) &&
+                         (root.is_fresh() || base.has(n.pooler + ".weight")));
     if (pooled) {
       pooler_ = Linear(base / n.pooler, c_.hidden_size, c_.hidden_size, {.init = c_.init});
     } else {
@@ -128,7 +129,7 @@ ModelOutput EncoderHead::classified(const Tensor& rows, const TokenRows& tokens,
   const Tensor pooled =
       c_.mean_pooling ? mean_rows(rows, tokens.layout) : first_rows(rows, tokens.layout);
   const Tensor read =
-      pooler_.defined() ? pooler_(pooled, c_.sequence_activation) : dense(pooled, pass);
+      c_.names.sequence_dense.empty() ? pooler_(pooled, c_.pooler_activation) : dense(pooled, pass);
   return sequence_results(pass.dropout(read, c_.classifier_dropout), out_, input, problem_);
 }
 
@@ -205,7 +206,7 @@ ModelOutput EncoderHead::operator()(const Tensor& rows, const TokenRows& tokens,
   ModelOutput output;
   output.last_hidden_state = tokens.to_batch(rows);
   if (pooler_.defined()) {
-    output.pooler_output = pooler_(first_rows(rows, tokens.layout), c_.sequence_activation);
+    output.pooler_output = pooler_(first_rows(rows, tokens.layout), c_.pooler_activation);
   }
   return output;
 }

@@ -68,6 +68,43 @@ def deberta(**changes):
                                  "share_att_key": True, "pos_att_type": "p2c|c2p", **changes})
 
 
+def long_inputs(length, real, labels=None, **extra):
+    """Two rows of `length`, the second padded; labels of tokens, or of sequences."""
+    inputs = {**tokens(length, real), **extra}
+    if labels == "tokens":
+        hidden = (torch.rand(BATCH, length) < 0.5) & inputs["attention_mask"].bool()
+        inputs["labels"] = torch.randint(3, VOCAB, (BATCH, length)).masked_fill(~hidden, -100)
+    elif labels:
+        inputs["labels"] = torch.randint(0, labels, (BATCH,))
+    return inputs
+
+
+def longformer(**changes):
+    return hf.LongformerConfig(**{**ENCODER, "type_vocab_size": 1, "pad_token_id": 1, "max_position_embeddings": 40,
+                                  "attention_window": [4, 6], "sep_token_id": 2, **changes})
+
+
+def big_bird(**changes):
+    return hf.BigBirdConfig(**{**ENCODER, "max_position_embeddings": 40, "block_size": 2, "num_random_blocks": 1,
+                               "pad_token_id": 0, **changes})
+
+
+def fnet(**changes):
+    return hf.FNetConfig(**{**without(ENCODER, "num_attention_heads"), "pad_token_id": 0, **changes})
+
+
+def nystromformer(**changes):
+    return hf.NystromformerConfig(**{**ENCODER, "num_landmarks": 4, "segment_means_seq_len": 24, "conv_kernel_size": 5,
+                                     "max_position_embeddings": 30, "pad_token_id": 0, **changes})
+
+
+def with_question(inputs):
+    """Ids 2 end the question and the text behind it, as `</s>` does."""
+    ids = inputs["input_ids"].clone()
+    ids[:, 4] = ids[:, 5] = ids[:, 12] = 2
+    return {**inputs, "input_ids": ids, "start_positions": torch.tensor([7, 6]), "end_positions": torch.tensor([9, 8])}
+
+
 CASES = {
     "bert_qa": (hf.BertForQuestionAnswering, lambda: hf.BertConfig(**ENCODER), lambda: answered(True)),
     "distilbert_tag": (hf.DistilBertForTokenClassification, lambda: distilbert(num_labels=5),
@@ -131,4 +168,34 @@ CASES = {
                    answered),
     "deberta_base": (hf.DebertaV2Model, lambda: deberta(embedding_size=10, max_position_embeddings=44),
                      lambda: tokens(40, 33)),
+    "longformer_mlm": (hf.LongformerForMaskedLM, longformer, lambda: untyped(long_inputs(24, 17, "tokens"))),
+    "longformer_classify": (hf.LongformerForSequenceClassification, lambda: longformer(num_labels=3, attention_window=6),
+                            lambda: untyped(long_inputs(21, 17, 3))),
+    "longformer_qa": (hf.LongformerForQuestionAnswering, longformer, lambda: with_question(untyped(long_inputs(24, 24)))),
+    "longformer_base": (hf.LongformerModel, longformer,
+                        lambda: {**untyped(long_inputs(24, 17)),
+                                 "global_attention_mask": (torch.arange(24) % 7 == 2).long().expand(BATCH, 24).clone()}),
+    "big_bird_mlm": (hf.BigBirdForMaskedLM, lambda: big_bird(rescale_embeddings=True, use_bias=False),
+                     lambda: long_inputs(24, 17, "tokens")),
+    "big_bird_classify": (hf.BigBirdForSequenceClassification, lambda: big_bird(num_labels=3),
+                          lambda: long_inputs(23, 17, 3)),
+    "big_bird_full": (hf.BigBirdForTokenClassification, lambda: big_bird(num_labels=5, attention_type="original_full"),
+                      lambda: tagged(5)),
+    "big_bird_base": (hf.BigBirdModel, big_bird, lambda: long_inputs(24, 21)),
+    "fnet_mlm": (hf.FNetForMaskedLM, fnet, lambda: without(masked(), "attention_mask")),
+    "fnet_classify": (hf.FNetForSequenceClassification, lambda: fnet(num_labels=3, hidden_size=16),
+                      lambda: without(classified(3, True), "attention_mask")),
+    "fnet_qa": (hf.FNetForQuestionAnswering, fnet, lambda: without(answered(True), "attention_mask")),
+    "fnet_base": (hf.FNetModel, fnet, lambda: without(tokens(), "attention_mask")),
+    "nystromformer_mlm": (hf.NystromformerForMaskedLM, nystromformer, lambda: long_inputs(24, 17, "tokens")),
+    "nystromformer_classify": (hf.NystromformerForSequenceClassification,
+                               lambda: nystromformer(num_labels=3, hidden_act="relu"), lambda: long_inputs(24, 24, 3)),
+    "nystromformer_full": (hf.NystromformerForTokenClassification,
+                           lambda: nystromformer(num_labels=5, num_landmarks=8, segment_means_seq_len=8,
+                                                 conv_kernel_size=3), lambda: tagged(5)),
+    "nystromformer_base": (hf.NystromformerModel, lambda: nystromformer(conv_kernel_size=65),
+                           lambda: long_inputs(24, 21)),
 }
+
+# Their attentions are not [B, H, T, T]: windows, blocks, landmarks, or none at all.
+WITHOUT_ATTENTIONS = {name for name in CASES if name.startswith(("longformer", "big_bird", "fnet", "nystromformer"))}

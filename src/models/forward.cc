@@ -1,5 +1,7 @@
 #include "models/forward.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/text.h"
 
@@ -142,6 +144,13 @@ TensorMap run_forward(const Model& model, const ModelInput& input, const Forward
     add_gradients(model, output.loss, tensors);
   }
   return tensors;
+}
+
+bool reads_token_types(const Model& model) {
+  const auto& all = model.parameters();
+  return std::any_of(all.begin(), all.end(), [](const Parameter& parameter) {
+    return parameter.name.ends_with("token_type_embeddings.weight") && parameter.tensor.size(0) > 1;
+  });
 }
 
 }  // namespace heed

@@ -135,6 +135,52 @@ std::vector<double> row_of(const Tensor& values, int64_t row) {
   return slice(values, 0, row, row + 1).to_doubles();
 }
 
+/// Whether a model has what generation with a cache needs; one of a user's own may not.
+bool generates_stepwise(const Model& model) {
+  try {
+    model.new_cache(1);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// The likeliest tokens after `ids`, by whole passes.
+std::vector<int32_t> likeliest_continuation(const Model& model, std::vector<int32_t> ids,
+                                            int64_t count) {
+  const NoGrad no_grad;
+  std::vector<int32_t> written;
+  for (int64_t i = 0; i < count; ++i) {
+    const std::vector<int64_t> wide(ids.begin(), ids.end());
+    ModelInput input;
+    input.input_ids = Tensor::from(wide, {1, static_cast<int64_t>(wide.size())});
+    const Tensor logits = model.forward(input).logits;
+    const Tensor last = reshape(slice(logits, 1, logits.size(1) - 1, logits.size(1)), {1, -1});
+    ids.push_back(static_cast<int32_t>(argmax(last, 1).to_doubles().front()));
+    written.push_back(ids.back());
+  }
+  return written;
+}
+
+std::vector<int32_t> sample_continuation(const Model& model, const std::vector<int32_t>& ids,
+                                         int64_t count, uint64_t seed) {
+  Request request;
+  request.prompt.assign(ids.begin(), ids.end());
+  request.sampling.temperature = 0.8;
+  request.sampling.seed = seed;
+  request.max_tokens = count;
+  request.end = generation_tokens(model).end;
+  std::vector<int32_t> written;
+  request.on_token = [&written](const SampledToken& choice) {
+    written.push_back(static_cast<int32_t>(choice.id));
+    return true;
+  };
+  Scheduler scheduler(model, 1);
+  scheduler.add(std::move(request));
+  scheduler.run();
+  return written;
+}
+
 /// The beginning of a validation text, and how the model goes on.
 TrainSample continuation(const Model& model, const Task& task, uint64_t seed) {
   constexpr size_t kPrompt = 16;
@@ -146,20 +192,9 @@ TrainSample continuation(const Model& model, const Task& task, uint64_t seed) {
   sample.target = text_of(task.tokenizer, {ids.begin() + static_cast<int64_t>(prompt), ids.end()});
   ids.resize(prompt);
   sample.input = text_of(task.tokenizer, ids);
-  Request request;
-  request.prompt.assign(ids.begin(), ids.end());
-  request.sampling.temperature = 0.8;
-  request.sampling.seed = seed;
-  request.max_tokens = kTokens;
-  request.end = generation_tokens(model).end;
-  std::vector<int32_t> written;
-  request.on_token = [&written](const SampledToken& choice) {
-    written.push_back(static_cast<int32_t>(choice.id));
-    return true;
-  };
-  Scheduler scheduler(model, 1);
-  scheduler.add(std::move(request));
-  scheduler.run();
+  const std::vector<int32_t> written = generates_stepwise(model)
+                                           ? sample_continuation(model, ids, kTokens, seed)
+                                           : likeliest_continuation(model, ids, kTokens);
   sample.output = text_of(task.tokenizer, written);
   return sample;
 }

@@ -22,6 +22,9 @@ struct ModelInput {
   Tensor pixel_values;            ///< f32 [B, C, H, W]
   Tensor features;                ///< f32 [B, N, F]: image regions, or a sequence to regress on
   Tensor decoder_features;        ///< f32 [B, T, F]: the regressor's shifted targets
+  Tensor global_attention_mask;   ///< i64 or u8 [B, T], 1 = attends to all (Longformer)
+  Tensor start_positions;         ///< i64 [B]: first token of the answer (question answering)
+  Tensor end_positions;           ///< i64 [B]: its last token
   Tensor labels;                  ///< i64 (classes or tokens, -100 = ignore) or f32 (regression)
   bool training = false;          ///< dropout on
   int64_t first_example = 0;      ///< index of the first example in the whole batch, for dropout
@@ -37,6 +40,9 @@ struct ModelOutput {
   Tensor last_hidden_state;
   Tensor pooler_output;
   Tensor encoder_last_hidden_state;
+  Tensor start_logits, end_logits;           ///< [B, T]: question answering
+  Tensor logits_per_image, logits_per_text;  ///< [images, texts] and transposed (CLIP)
+  Tensor image_embeds, text_embeds;          ///< [images, size], [texts, size]
 };
 
 /// The encoder output that a decoder attends to.

@@ -15,7 +15,8 @@ Task language_task(const TrainOptions& o, bool masked) {
   const std::string arch = chosen_arch(o, masked ? "bert" : "gpt2");
   task.tokenizer = choose_tokenizer(o, usual_tokenizer(arch), read_texts(o.data));
   const int64_t vocabulary = task.tokenizer.vocab_size();
-  Config config = fresh_config(o, arch, vocabulary);
+  const int64_t padding = sequence_tokens(task.tokenizer).padding;
+  Config config = fresh_config(o, arch, vocabulary, 0, 3, padding);
   const SpecialTokens& special = task.tokenizer.special();
   if (special.eos) {
     config["eos_token_id"] = *special.eos;
@@ -97,7 +98,8 @@ Task classify_task(const TrainOptions& o) {
   const LabelledData data = load_labelled(o.data, task.tokenizer);
   task.labels = data.labels;
   const int64_t vocabulary = task.tokenizer.vocab_size();
-  Config config = fresh_config(o, arch, vocabulary);
+  const int64_t padding = sequence_tokens(task.tokenizer).padding;
+  Config config = fresh_config(o, arch, vocabulary, 0, 3, padding);
   add_labels(config, data.labels);
   task.model = start_model(o, config, true);
   check_data(task.model->kind() == ModelKind::encoder, o.from, "a {} does not do task classify",

@@ -51,7 +51,7 @@ std::string chosen_arch(const TrainOptions& o, const std::string& usual) {
 }
 
 Config fresh_config(const TrainOptions& o, const std::string& type, int64_t vocab_size,
-                    int64_t image_size, int64_t channels) {
+                    int64_t image_size, int64_t channels, int64_t padding) {
   const ModelSpec* spec = find_model_spec(type);
   check(spec != nullptr && spec->fresh_config != nullptr, "train",
         "a {} cannot be trained from scratch", type);
@@ -66,6 +66,7 @@ Config fresh_config(const TrainOptions& o, const std::string& type, int64_t voca
   sizes.task = o.task;
   sizes.image_size = image_size;
   sizes.num_channels = channels;
+  sizes.pad_token_id = padding;
   return Config::parse(spec->fresh_config(sizes).set("model_type", type).dump());
 }
 

@@ -38,7 +38,10 @@ TEST_P(Save, RoundTripKeepsEveryBit) {
 INSTANTIATE_TEST_SUITE_P(Models, Save,
                          testing::Values("gpt2_lm", "gpt2_base", "gpt2_untied", "llama_gqa",
                                          "llama_tied", "llama_theta", "mistral_window", "vit_gpt2",
-                                         "bert_mlm", "bert_tag", "distilbert_classify", "t5_gated",
+                                         "bert_mlm", "bert_tag", "bert_qa", "distilbert_classify",
+                                         "roberta_mlm", "xlm_roberta_rank", "camembert_mlm",
+                                         "electra_mlm", "electra_replaced", "mpnet_base",
+                                         "mpnet_qa", "albert_tag", "albert_classify", "t5_gated",
                                          "marian", "vit_classify"),
                          [](const auto& each) { return each.param; });
 

@@ -98,7 +98,7 @@ class BeamSearch {
   }
 
   Tensor allowed(const Tensor& log_probabilities, int64_t forced) const {
-    if (forced < 0 && request_.never.empty()) {
+    if (forced < 0 && request_.suppress_tokens.empty()) {
       return log_probabilities;
     }
     Tensor changed = log_probabilities.clone();

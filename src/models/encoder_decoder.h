@@ -43,7 +43,7 @@ class EncoderDecoder : public Model {
   };
   BothSides run_both(const ModelInput& input) const;
 
-  /// The input's places and sequences.
+  /// Positions and sequences of the input.
   virtual TokenRows read_source(const ModelInput& input, bool skip_padding) const = 0;
   virtual Tensor run_encoder(const TokenRows& source, const ModelInput& input,
                              Pass& pass) const = 0;
@@ -91,7 +91,7 @@ class TokenTranslator : public EncoderDecoder {
 /// In place of a start token: the last label of a sequence comes first (mBART).
 inline constexpr int64_t kLastLabel = -2;
 
-/// decoder_input_ids, or the labels moved on by one position behind the start token.
+/// decoder_input_ids, or the labels shifted right by one behind the start token.
 Tensor target_ids(const ModelInput& input, int64_t start, int64_t padding);
 
 /// A token of a configuration, e.g. decoder_start_token_id.

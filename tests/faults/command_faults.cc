@@ -1,4 +1,4 @@
-// FAULTS.md 45 to 67 and 86 to 106: the command line, files and resources. The server's lines are
+// Fault table, lines 45 to 67 and 86 to 106: the command line, files and resources. The server's lines are
 // tried by its own suite.
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -201,7 +201,7 @@ void signals(Bench& bench) {
     const std::string fifo = bench.path("fifo" + std::to_string(number));
     mkfifo(fifo.c_str(), 0600);
     const std::string script = fmt::format(
-        "'{}' tokenize '{}' <>'{}' >/dev/null 2>&1 & p=$!; sleep 0.5; kill -{} $p; wait $p",
+        "'{}' tokenize '{}' <>'{}' >/dev/null 2>&1 & p=\\$!; sleep 0.5; kill -{} \\$p; wait \\$p",
         program().native(),
         bench.file("tokenizer.json", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[]}})"),
         fifo, number);

@@ -42,6 +42,8 @@ heed_package(PNG PNG::PNG libpng)
 heed_package(JPEG JPEG::JPEG libjpeg)
 heed_package(ZLIB ZLIB::ZLIB zlib)
 heed_package(SQLite3 SQLite::SQLite3 sqlite3)
+heed_module(SNDFILE sndfile)
+heed_module(SAMPLERATE samplerate)
 heed_package(tomlplusplus tomlplusplus::tomlplusplus)
 heed_headers(libxxhash)
 find_package(Boost 1.74 REQUIRED) # headers of src/serve/http_*.cc; nothing to link

@@ -56,6 +56,11 @@ void print_json(const Model& model, const MemoryEstimate& memory) {
         .field("kv_cache_bytes", row.cache)
         .end_object();
   }
+  json.end_array();
+  json.key("unused_tensors").begin_array();
+  for (const UnusedTensor& each : model.unused_tensors()) {
+    json.begin_object().field("name", each.name).field("reason", each.reason).end_object();
+  }
   json.end_array().end_object();
   std::puts(json.text().c_str());
 }
@@ -91,6 +96,16 @@ void print_text(const Model& model, const MemoryEstimate& memory) {
   }
 }
 
+/// Tensors of the file that are not read, one line for each.
+void print_unused(const Model& model) {
+  if (!model.unused_tensors().empty()) {
+    fmt::print("\nunused tensors of the file\n");
+  }
+  for (const UnusedTensor& each : model.unused_tensors()) {
+    fmt::print("  {}: {}\n", each.name, each.reason);
+  }
+}
+
 int run(const std::string& path, const Common& common) {
   const auto model = load_model(path);
   const MemoryEstimate memory = estimate_memory(*model);
@@ -98,6 +113,7 @@ int run(const std::string& path, const Common& common) {
     print_json(*model, memory);
   } else {
     print_text(*model, memory);
+    print_unused(*model);
   }
   return 0;
 }

@@ -150,6 +150,10 @@ InspectInput inspect_input(const Model& model, const Tokenizer& tokenizer,
       read_image(config, options, result);
       read_target(model, tokenizer, options, result);
       break;
+    case ModelKind::speech_decoder:
+      fail(ErrorKind::usage, "inspect",
+           "{} reads speech; use heed transcribe, or heed forward --attentions",
+           model.model_type());
     case ModelKind::regressor:
       fail(ErrorKind::usage, "inspect", "{} reads numbers, not text; use heed forward --attentions",
            model.model_type());

@@ -51,7 +51,8 @@ struct GenerationTokens {
   int64_t decoder_start = -1;
   int64_t pad = -1;
   std::vector<int64_t> suppress_tokens;  ///< bad_words_ids of one token (Marian's padding)
-  int64_t forced_eos_token_id = -1;      ///< forced_eos_token_id
+  int64_t forced_eos_token_id = -1;      ///< the last token, where the length runs out
+  int64_t forced_bos_token_id = -1;  ///< the first token after decoder_start (a target language)
 };
 HEED_API GenerationTokens generation_tokens(const Model& model);
 
@@ -66,7 +67,9 @@ struct Request {
   std::vector<int64_t> suppress_tokens;  ///< ids that are not chosen
   int64_t forced_eos_token_id =
       -1;  ///< what the last of max_tokens is, whatever the model says; -1: free
-  int64_t top_log_probabilities = 0;  ///< how many alternatives every new token comes with
+  int64_t forced_bos_token_id = -1;     ///< the first new token where `prompt` is empty; -1: free
+  int64_t decoder_start_token_id = -1;  ///< in place of the model's own; -1: the model's
+  int64_t top_log_probabilities = 0;    ///< how many alternatives every new token comes with
   /// Called before every choice with the logits [vocabulary] and the tokens so far, the prompt's
   /// included; may change the logits (biases, penalties, grammars). Calls for different sequences
   /// may run at the same time.

@@ -4,6 +4,7 @@
 
 #include "heed/attention.h"
 #include "heed/attention_layers.h"
+#include "heed/audio.h"
 #include "heed/autograd.h"
 #include "heed/chat.h"
 #include "heed/data.h"

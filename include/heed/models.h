@@ -20,6 +20,7 @@ struct ModelInput {
   Tensor decoder_input_ids;       ///< i64 [B, T]
   Tensor decoder_attention_mask;  ///< i64 or u8 [B, T]
   Tensor pixel_values;            ///< f32 [B, C, H, W]
+  Tensor input_features;          ///< f32 [B, mels, frames]: a log-mel spectrogram
   Tensor features;                ///< f32 [B, N, F]: image regions, or a sequence to regress on
   Tensor decoder_features;        ///< f32 [B, T, F]: the regressor's shifted targets
   Tensor global_attention_mask;   ///< i64 or u8 [B, T], 1 = attends to all (Longformer)
@@ -58,6 +59,7 @@ enum class ModelKind {
   encoder_decoder,  ///< tokens to tokens: t5, marian
   vision,           ///< reads images: vit
   vision_decoder,   ///< images (or regions) to tokens: captioning
+  speech_decoder,   ///< speech to tokens: whisper
   regressor,        ///< numbers to numbers
 };
 
@@ -94,6 +96,8 @@ class HEED_API Model {
   const std::string& config() const { return config_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
   int64_t parameter_count() const;
+  /// Tensors of the file that the model does not read, with the reasons.
+  const std::vector<UnusedTensor>& unused_tensors() const { return unused_; }
   /// Gradient checkpointing on every stack.
   virtual void set_gradient_checkpointing(bool on) { gradient_checkpointing_ = on; }
 
@@ -106,6 +110,7 @@ class HEED_API Model {
   std::string model_type_;
   std::string config_;
   std::vector<Parameter> parameters_;
+  std::vector<UnusedTensor> unused_;
 };
 
 struct LoadOptions {

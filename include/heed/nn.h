@@ -38,6 +38,13 @@ struct Parameter {
   Tensor tensor;
 };
 
+/// A tensor of a checkpoint that the model does not read.
+struct UnusedTensor {
+  std::string name;
+  std::string reason;       ///< "the pooler's layer, which only sequence heads read"
+  bool recomputed = false;  ///< heed computes the same values itself (masks, position ids)
+};
+
 /// Hands out parameters by the checkpoint's own names: from an initialiser, or from a file's
 /// tensors. A fresh value depends on the seed and the name only. Copies share what they collected.
 class HEED_API Scope {
@@ -71,8 +78,14 @@ class HEED_API Scope {
   void allow_prefix(std::string_view prefix) const;
   /// Names that end in `ending` may come with another ending (old files: LayerNorm's gamma).
   void allow_ending(std::string_view ending, std::string_view other) const;
-  /// Tensors that are there and not wanted: whole names, or endings that start with "*".
-  void ignore(std::initializer_list<std::string_view> names) const;
+  /// Allows tensors that the model does not read: whole names, or endings that start with "*".
+  /// Those that are there are listed by unused() with the reason; `recomputed` says that nothing is
+  /// lost, because the model computes the same values itself.
+  void ignore(std::initializer_list<std::string_view> names,
+              std::string_view reason = "the model has no part for it",
+              bool recomputed = false) const;
+  /// The file's tensors that were ignored, by name.
+  std::vector<UnusedTensor> unused() const;
   /// Marks a tensor as used under another name (tied weights that a file stores twice).
   void alias(std::string_view name) const;
   /// One error that lists every missing, extra and misshapen tensor.
@@ -419,7 +432,11 @@ HEED_API Tensor run_blocks(const std::vector<Block>& blocks, Tensor rows, const 
                            bool recompute,
                            const std::function<void(int64_t, const Tensor&)>& after = nullptr);
 
-enum class SinusoidLayout { interleaved, concatenated };
+enum class SinusoidLayout {
+  interleaved,   ///< sin, cos, sin, cos …
+  concatenated,  ///< all sines, then all cosines
+  tensor2tensor  ///< likewise, with wavelengths from 2 pi to exactly 10,000 x 2 pi
+};
 /// [positions, width] of sines and cosines, base 10,000.
 HEED_API Tensor sinusoidal_positions(int64_t positions, int64_t width, SinusoidLayout layout);
 

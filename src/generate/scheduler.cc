@@ -69,10 +69,9 @@ std::optional<SampledToken> Scheduler::choose(const Sequence& sequence, const Te
   const int64_t vocabulary = logits.size(1);
   const float* raw = logits.data<float>() + row * vocabulary;
   const float* values = raw;
-  const bool forced =
-      request.forced_eos_token_id >= 0 && sequence.generated + 1 == request.max_tokens;
+  const int64_t forced = forced_token(request, sequence.generated, request.max_tokens);
   std::vector<float> changed;
-  if (forced || !request.suppress_tokens.empty() || request.adjust_logits) {
+  if (forced >= 0 || !request.suppress_tokens.empty() || request.adjust_logits) {
     changed.assign(values, values + vocabulary);
     if (request.adjust_logits) {
       request.adjust_logits(changed, sequence.tokens);

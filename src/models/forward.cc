@@ -81,6 +81,7 @@ ModelInput model_input(const TensorMap& tensors, const std::string& file) {
       {"decoder_input_ids", &input.decoder_input_ids},
       {"decoder_attention_mask", &input.decoder_attention_mask},
       {"pixel_values", &input.pixel_values},
+      {"input_features", &input.input_features},
       {"features", &input.features},
       {"decoder_features", &input.decoder_features},
       {"global_attention_mask", &input.global_attention_mask},

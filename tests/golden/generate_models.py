@@ -249,7 +249,9 @@ def write(name, build, config_of, inputs_of, attentions=True):
         result.loss.backward()
         gradients = {key: torch.zeros_like(value) if value.grad is None else value.grad
                      for key, value in model.named_parameters()}
-        save(folder / "grads.safetensors", checkpoint_names(model, gradients))
+        frozen = {key for key, value in model.named_parameters() if not value.requires_grad}
+        named = checkpoint_names(model, gradients)
+        save(folder / "grads.safetensors", {key: value for key, value in named.items() if key not in frozen})
 
 
 if __name__ == "__main__":

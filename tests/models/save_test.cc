@@ -42,7 +42,9 @@ INSTANTIATE_TEST_SUITE_P(Models, Save,
                                          "roberta_mlm", "xlm_roberta_rank", "camembert_mlm",
                                          "electra_mlm", "electra_replaced", "mpnet_base",
                                          "mpnet_qa", "albert_tag", "albert_classify", "t5_gated",
-                                         "marian", "vit_classify"),
+                                         "marian", "marian_positions", "vit_classify", "bart",
+                                         "bart_base", "bart_classify", "mbart", "m2m_100",
+                                         "pegasus", "whisper"),
                          [](const auto& each) { return each.param; });
 
 TEST(SaveModel, WritesWhatTransformersLooksFor) {

@@ -25,6 +25,19 @@ void need_tokenizer(const Tokenizer& tokenizer, const InspectOptions& options) {
   }
 }
 
+/// Which ids are control tokens: they leave no text behind. An unknown word or a mask is no such
+/// token: it stands for a word.
+std::vector<bool> special_positions(const std::vector<int32_t>& ids, const Tokenizer& tokenizer) {
+  const SpecialTokens& known = tokenizer.special();
+  std::vector<bool> special;
+  for (const int32_t id : ids) {
+    const bool stands_for_a_word = id == known.mask || id == known.unk;
+    special.push_back(!stands_for_a_word && tokenizer.decode({id}, true).empty() &&
+                      !tokenizer.decode({id}, false).empty());
+  }
+  return special;
+}
+
 /// Marks the word that a reader is asked about: the last that is the word given, else "it".
 void mark_query(const InspectOptions& options, InspectInput& result) {
   const std::vector<std::string> wanted =
@@ -62,6 +75,7 @@ void read_text(const Model& model, const Tokenizer& tokenizer, const InspectOpti
     result.input.token_type_ids = as_row(encoding.type_ids);
   }
   result.source = token_labels(encoding, *options.text);
+  result.source_special = special_positions(encoding.ids, tokenizer);
   if (model.model_type() == "heed-reader") {
     mark_query(options, result);
   }
@@ -126,6 +140,7 @@ void read_target(const Model& model, const Tokenizer& tokenizer, const InspectOp
   }
   result.input.decoder_input_ids = as_row(ids);
   result.target = token_labels(ids, tokenizer);
+  result.target_special = special_positions(ids, tokenizer);
 }
 
 }  // namespace

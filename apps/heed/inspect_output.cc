@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/language.h"
 #include "base/text.h"
 #include "heed/inspect_view.h"
 #include "heed/io.h"
@@ -78,12 +79,15 @@ class Writer {
       }
     }
     if (!inspection_.prediction.empty()) {
-      out += fmt::format("\n{}: {}\n", view_.word("Prediction", "예측"),
-                         guesses_line(inspection_.prediction));
+      out += "\n" +
+             (inspection_.predicted_position < 0
+                  ? tell("Prediction: {}\n", guesses_line(inspection_.prediction))
+                  : tell("Prediction for {} at position {}: {}\n",
+                         label(inspection_.input.source, inspection_.predicted_position),
+                         inspection_.predicted_position, guesses_line(inspection_.prediction)));
     }
     if (!inspection_.undisturbed.empty()) {
-      out += fmt::format("{}: {}\n", view_.word("Unchanged model", "바꾸기 전"),
-                         guesses_line(inspection_.undisturbed));
+      out += tell("Unchanged model: {}\n", guesses_line(inspection_.undisturbed));
     }
     return out;
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "heed/language.h"
 #include "inspect/text_width.h"
 
@@ -30,10 +31,25 @@ std::vector<std::string> Inspection::column_labels(const RecordedAttention& atte
   return fitting(attention.place.kind == "decoder" ? input.target : input.source, attention.keys());
 }
 
+std::vector<AttentionKind> kinds_of(const Recorder& recorder) {
+  std::vector<AttentionKind> kinds;
+  for (const RecordedAttention& each : recorder.attentions()) {
+    auto known = std::find_if(kinds.begin(), kinds.end(), [&](const AttentionKind& kind) {
+      return kind.kind == each.place.kind;
+    });
+    if (known == kinds.end()) {
+      known = kinds.insert(kinds.end(), {each.place.kind, 0, 0});
+    }
+    known->layers = std::max(known->layers, each.place.layer + 1);
+    known->heads = std::max(known->heads, each.heads());
+  }
+  return kinds;
+}
+
 InspectView::InspectView(const Inspection& inspection, const InspectOptions& options)
     : inspection_(inspection), options_(options) {
   if (inspection.recorder->attentions().empty()) {
-    fail(ErrorKind::usage, "inspect", "no attention of the kind and layer asked for");
+    fail_nothing_there();
   }
   kind_ = options.kind.empty() ? default_kind() : options.kind;
   choose();
@@ -73,9 +89,27 @@ void InspectView::choose() {
     }
   }
   if (chosen_.empty() && !options_.heads_table) {
-    fail(ErrorKind::usage, "inspect", "there is no {} layer {} with head {}", kind_, options_.layer,
-         options_.head);
+    fail_nothing_there();
   }
+}
+
+/// Says what was asked for and what there is.
+void InspectView::fail_nothing_there() const {
+  std::string wanted = options_.kind.empty() ? "" : options_.kind + " ";
+  if (options_.layer >= 0) {
+    wanted += tell("layer {}", options_.layer);
+  }
+  if (options_.head >= 0) {
+    wanted += (options_.layer >= 0 ? " " : "") + tell("head {}", options_.head);
+  }
+  std::vector<std::string> there;
+  const std::vector<AttentionKind> recorded = kinds_of(*inspection_.recorder);
+  for (const AttentionKind& each : inspection_.kinds.empty() ? recorded : inspection_.kinds) {
+    there.push_back(tell("{}: layers 0 to {}, heads 0 to {}", each.kind, each.layers - 1,
+                         each.heads - 1));
+  }
+  fail(ErrorKind::usage, "inspect", "the model has no {}; it has {}", wanted,
+       fmt::join(there, "; "));
 }
 
 Tensor InspectView::values_of(const Chosen& each, int64_t rows, int64_t columns) const {
@@ -157,6 +191,10 @@ Heatmap InspectView::heatmap(int64_t rows, int64_t columns) const {
   } else if (options_.show == "gradient") {
     map.value_title = word("Weight × gradient", "가중치 × 기울기");
   }
+  map.scale = color_scale_from_name(options_.scale);
+  if (!options_.colors.empty()) {
+    map.colors = color_map_from_name(options_.colors);
+  }
   map.row_labels = inspection_.row_labels(first);
   map.column_labels = inspection_.column_labels(first);
   map.row_extent = first.queries();
@@ -164,6 +202,7 @@ Heatmap InspectView::heatmap(int64_t rows, int64_t columns) const {
   if (options_.rollout) {
     map.panels.push_back(
         {"", max_pool_map(attention_rollout(*inspection_.recorder, kind_), rows, columns)});
+    hide_special(map);
     return map;
   }
   for (const Chosen& each : chosen_) {
@@ -172,7 +211,61 @@ Heatmap InspectView::heatmap(int64_t rows, int64_t columns) const {
                               : fmt::format("{} {}", word("Head", "헤드"), each.head),
                           values_of(each, rows, columns)});
   }
+  hide_special(map);
   return map;
+}
+
+/// Leaves the rows and columns of special tokens out. What they had of the weights is not given to
+/// others.
+void InspectView::hide_special(Heatmap& map) const {
+  if (!options_.hide_special) {
+    return;
+  }
+  const InspectInput& input = inspection_.input;
+  const bool target_rows = kind_ == "decoder" || kind_ == "cross";
+  const auto kept = [](const std::vector<bool>& special, int64_t extent) {
+    std::vector<int64_t> places;
+    for (int64_t i = 0; i < extent; ++i) {
+      if (std::cmp_not_equal(special.size(), extent) || !special[static_cast<size_t>(i)]) {
+        places.push_back(i);
+      }
+    }
+    return places;
+  };
+  const Tensor& first = map.panels.front().values;
+  const std::vector<int64_t> rows =
+      kept(target_rows ? input.target_special : input.source_special, first.size(0));
+  const std::vector<int64_t> columns =
+      kept(kind_ == "decoder" ? input.target_special : input.source_special, first.size(1));
+  if (rows.empty() || columns.empty()) {
+    fail(ErrorKind::usage, "--hide-special", "nothing but special tokens is there");
+  }
+  for (HeatmapPanel& panel : map.panels) {
+    const Tensor all = panel.values.to(DType::f32).contiguous();
+    panel.values = Tensor::empty(
+        {static_cast<int64_t>(rows.size()), static_cast<int64_t>(columns.size())});
+    float* out = panel.values.data<float>();
+    for (const int64_t r : rows) {
+      for (const int64_t c : columns) {
+        *out++ = all.data<float>()[r * all.size(1) + c];
+      }
+    }
+  }
+  const auto pick = [](std::vector<std::string>& labels, const std::vector<int64_t>& places) {
+    std::vector<std::string> picked;
+    for (const int64_t place : places) {
+      picked.push_back(labels[static_cast<size_t>(place)]);
+    }
+    labels = labels.empty() ? labels : std::move(picked);
+  };
+  if (!map.row_labels.empty()) {
+    pick(map.row_labels, rows);
+  }
+  if (!map.column_labels.empty()) {
+    pick(map.column_labels, columns);
+  }
+  map.row_extent = std::min<int64_t>(map.row_extent, static_cast<int64_t>(rows.size()));
+  map.column_extent = std::min<int64_t>(map.column_extent, static_cast<int64_t>(columns.size()));
 }
 
 Tensor InspectView::patch_weights(const Chosen& each, int64_t query) const {

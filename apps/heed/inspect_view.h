@@ -41,6 +41,8 @@ class InspectView {
 
  private:
   std::string default_kind() const;
+  [[noreturn]] void fail_nothing_there() const;
+  void hide_special(Heatmap& map) const;
   Tensor patch_weights(const Chosen& each, int64_t query) const;
   void choose();
 

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "base/language.h"
+
 namespace heed::app {
 
 std::string chosen_language(const std::string& option) {
@@ -19,9 +21,9 @@ std::string chosen_language(const std::string& option) {
 void set_language(Heatmap& map, const std::string& language) {
   map.language = language;
   if (language == "ko") {
-    map.row_title = "질의";
-    map.column_title = "키";
-    map.value_title = "가중치";
+    map.row_title = korean_partner(map.row_title);
+    map.column_title = korean_partner(map.column_title);
+    map.value_title = korean_partner(map.value_title);
   }
 }
 

@@ -93,7 +93,6 @@ Scene patch_scene(const PatchPicture& picture) {
     SceneItem& label = scene.label(x + wide * unit / 2, y + kTitle / 2, shorten(panel.title, 28),
                                    12, SceneItem::Anchor::middle);
     label.attributes = " class=\"panel-title\"";
-    label.fallback = fmt::format("#{}", i);
     scene.image(x, y + kTitle, wide * unit, tall * unit, heated(picture.image, panel.values))
         .attributes = fmt::format(" class=\"patches\" data-rows=\"{}\" data-columns=\"{}\"",
                                   panel.values.size(0), panel.values.size(1));

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/language.h"
 #include "heed/command.h"
 #include "heed/models.h"
 #include "heed/text.h"
@@ -134,9 +135,11 @@ int run(const Options& options, const Common& common) {
     std::printf("{\"parameters\":%lld,\"dtype\":\"%s\"}\n",
                 static_cast<long long>(model->parameter_count()), type.c_str());
   } else if (!common.quiet) {
-    std::fprintf(stderr, "%s: %s, %lld parameters in %s%s\n", options.destination.c_str(),
-                 model->model_type().c_str(), static_cast<long long>(model->parameter_count()),
-                 type.c_str(), tokenizer_source(options).empty() ? ", no tokenizer" : "");
+    std::fprintf(stderr, "%s\n",
+                 (tell("{}: {}, {} parameters in {}", options.destination, model->model_type(),
+                       model->parameter_count(), type) +
+                  (tokenizer_source(options).empty() ? tell(", no tokenizer") : ""))
+                     .c_str());
   }
   return 0;
 }

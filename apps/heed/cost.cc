@@ -29,10 +29,11 @@ constexpr int64_t kLengths[] = {128, 512, 1024, 4096, 16384, 65536};
 constexpr double kMiB = 1024.0 * 1024.0;
 
 std::vector<Row> rows_of(const Options& o) {
-  return {{"self_attention", tell("self-attention"), "n² · d", self_attention_cost(o.length, o.width)},
-          {"recurrent", tell("recurrent (RNN)"), "n · d²", recurrent_cost(o.length, o.width)},
-          {"convolution", tell("convolution (CNN)"), "k · n · d²",
-           convolution_cost(o.length, o.width, o.kernel)}};
+  return {
+      {"self_attention", tell("self-attention"), "n² · d", self_attention_cost(o.length, o.width)},
+      {"recurrent", tell("recurrent (RNN)"), "n · d²", recurrent_cost(o.length, o.width)},
+      {"convolution", tell("convolution (CNN)"), "k · n · d²",
+       convolution_cost(o.length, o.width, o.kernel)}};
 }
 
 void print_json(const Options& o, const std::vector<Row>& rows) {
@@ -47,8 +48,7 @@ void print_json(const Options& o, const std::vector<Row>& rows) {
   json.end_object().key("attention_memory").begin_array();
   for (const int64_t length : kLengths) {
     json.begin_object().field("length", length);
-    json.field("bytes",
-               attention_matrix_bytes(length, dtype_from_name(o.type), o.heads, o.batch));
+    json.field("bytes", attention_matrix_bytes(length, dtype_from_name(o.type), o.heads, o.batch));
     json.end_object();
   }
   print(json.end_array().end_object().take() + "\n");
@@ -67,9 +67,13 @@ void print_text(const Options& o, const std::vector<Row>& rows) {
           fmt::format("{:>12.3g}{:>12.0f}{:>14.0f}\n", row.cost.operations,
                       row.cost.sequential_steps, row.cost.path_length));
   }
-  print(tell("Self-attention needs fewer operations than an RNN while n < d: here n {} d, and the "
-             "cheapest is {}.\n\n",
-             o.length < o.width ? "<" : o.length == o.width ? "=" : ">", cheapest->shown));
+  print(
+      tell("Self-attention needs fewer operations than an RNN while n < d: here n {} d, and the "
+           "cheapest is {}.\n\n",
+           o.length < o.width    ? "<"
+           : o.length == o.width ? "="
+                                 : ">",
+           cheapest->shown));
   print(tell("Attention weights written out, {} heads, batch {}, {}\n", o.heads, o.batch, o.type));
   print(fit(tell("length"), 8, Align::right) + fit("MiB", 14, Align::right) + "\n");
   for (const int64_t length : kLengths) {
@@ -77,7 +81,8 @@ void print_text(const Options& o, const std::vector<Row>& rows) {
         "{:>8}{:>14.2f}\n", length,
         attention_matrix_bytes(length, dtype_from_name(o.type), o.heads, o.batch) / kMiB));
   }
-  print(tell("Twice the length takes four times the memory; heed's kernel never writes them out.\n"));
+  print(
+      tell("Twice the length takes four times the memory; heed's kernel never writes them out.\n"));
 }
 
 std::function<int()> setup(OptionTable& table, const Common& common) {
@@ -99,7 +104,8 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
 const Registration kRegistration{
     {"cost",
      "Compare what RNN, CNN and self-attention cost, and the memory of attention",
-     {"heed cost --length 100 --width 512", "heed cost --length 4096 --width 512 --kernel 7 --json"},
+     {"heed cost --length 100 --width 512",
+      "heed cost --length 4096 --width 512 --kernel 7 --json"},
      setup}};
 
 }  // namespace

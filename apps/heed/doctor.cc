@@ -75,8 +75,8 @@ std::string size_text(double bytes) {
 }
 
 std::string memory() {
-  const auto all = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
-                   static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  const auto all =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
   return tell("{}, {} available", size_text(all),
               size_text(static_cast<double>(available_memory())));
 }

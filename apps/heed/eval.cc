@@ -136,17 +136,15 @@ void print_text(const EvalReport& report, double seconds) {
 
 EvalReport evaluate_task(const EvalOptions& options, const Common& common) {
   using Evaluate = EvalReport (*)(const EvalOptions&, const Common&);
-  static const std::pair<const char*, Evaluate> kTasks[] = {
-      {"lm", eval_text},
-      {"mlm", eval_masked},
-      {"classify", eval_classify},
-      {"image-classify", eval_image_classify},
-      {"translate", eval_translate},
-      {"caption", eval_caption},
-      {"regress", eval_regress}};
-  const std::string task = options.task.empty()
-                               ? task_of(*load_model(find_model(options.model)))
-                               : options.task;
+  static const std::pair<const char*, Evaluate> kTasks[] = {{"lm", eval_text},
+                                                            {"mlm", eval_masked},
+                                                            {"classify", eval_classify},
+                                                            {"image-classify", eval_image_classify},
+                                                            {"translate", eval_translate},
+                                                            {"caption", eval_caption},
+                                                            {"regress", eval_regress}};
+  const std::string task =
+      options.task.empty() ? task_of(*load_model(find_model(options.model))) : options.task;
   if (options.data.empty() && task != "lm" && task != "mlm") {
     fail(ErrorKind::usage, "eval", "task {} needs --data with labelled examples", task);
   }
@@ -207,11 +205,10 @@ EvalReport eval_masked(const EvalOptions& options, const Common& common) {
       masking.keep.push_back(*id);
     }
   }
-  const TokenShard text =
-      TokenShard::from({opened.tokenizer.encode_ids(text_of(options), false)});
+  const TokenShard text = TokenShard::from({opened.tokenizer.encode_ids(text_of(options), false)});
   constexpr int64_t kLongest = 512;
-  const int64_t context = std::min(
-      {options.context > 0 ? options.context : kLongest, model.context_length(), text.tokens() + 2});
+  const int64_t context = std::min({options.context > 0 ? options.context : kLongest,
+                                    model.context_length(), text.tokens() + 2});
   const auto loader = make_mlm_loader(
       text, context, masking, {.batch = options.batch, .seed = options.seed, .shuffle = false});
   ProgressBar bar(tell("reading"), common, say("batches"));

@@ -203,8 +203,8 @@ EvalReport eval_caption(const EvalOptions& options, const Common& common) {
 
 EvalReport eval_regress(const EvalOptions& options, const Common& common) {
   const auto model = load_model(find_model(options.model));
-  check_data(model->kind() == ModelKind::regressor, options.model,
-             "is no regressor but a {}", model->model_type());
+  check_data(model->kind() == ModelKind::regressor, options.model, "is no regressor but a {}",
+             model->model_type());
   const NumberData data = load_numbers(options.data);
   const int64_t rows = data.input.size(0);
   check_data(rows > 0, options.data, "has no examples");
@@ -213,8 +213,8 @@ EvalReport eval_regress(const EvalOptions& options, const Common& common) {
   int64_t exact = 0, numbers = 0;
   for (int64_t row = 0; row < rows; ++row) {
     const std::vector<double> wanted = select(data.target, 0, row).to_doubles();
-    const std::vector<double> found = predict_numbers(
-        *model, slice(data.input, 0, row, row + 1), static_cast<int64_t>(wanted.size()));
+    const std::vector<double> found = predict_numbers(*model, slice(data.input, 0, row, row + 1),
+                                                      static_cast<int64_t>(wanted.size()));
     bool right = true;
     for (size_t i = 0; i < wanted.size(); ++i) {
       const double error = found[i] - wanted[i];

@@ -13,8 +13,8 @@ namespace {
 constexpr size_t kWidth = 96;
 constexpr size_t kHelpColumn = 30;
 
-/// Appends `text` from `column` on, broken at spaces and after bars; a newline stays one. Widths are
-/// those of a terminal: a Korean letter takes two columns.
+/// Appends `text` from `column` on, broken at spaces and after bars; a newline stays one. Widths
+/// are those of a terminal: a Korean letter takes two columns.
 void append_wrapped(std::string& out, const std::string& text, size_t column, size_t used) {
   bool fresh = used < column;  // whether the line has nothing yet
   out += fresh ? std::string(column - used, ' ') : "\n" + std::string(column, ' ');
@@ -96,9 +96,11 @@ std::string program_help() {
     text += fmt::format("  {:<12} {}\n", command.name, translate(command.summary));
   }
   return text + "\n" +
-         tell("`heed COMMAND --help` shows a command's options and examples. Every option can also be "
-              "set\nby the environment: --max-tokens by HEED_MAX_TOKENS; what is typed goes first.\n"
-              "`heed --version` shows the version, `heed doctor` all that a bug report needs.") +
+         tell(
+             "`heed COMMAND --help` shows a command's options and examples. Every option can also "
+             "be "
+             "set\nby the environment: --max-tokens by HEED_MAX_TOKENS; what is typed goes first.\n"
+             "`heed --version` shows the version, `heed doctor` all that a bug report needs.") +
          "\n";
 }
 

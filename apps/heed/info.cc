@@ -67,7 +67,8 @@ std::string label(const std::string& name) { return fit(name, 14, Align::left); 
 
 void print_text(const Model& model, const MemoryEstimate& memory) {
   const std::string name = hugging_face_architecture(model);
-  fmt::print("{}{}{}\n", label(tell("architecture")), model.model_type(), name.empty() ? "" : " (" + name + ")");
+  fmt::print("{}{}{}\n", label(tell("architecture")), model.model_type(),
+             name.empty() ? "" : " (" + name + ")");
   fmt::print("{}{}\n", label(tell("parameters")), model.parameter_count());
   fmt::print("{}{}, {}, {}", label(tell("shape")),
              model.num_layers() == 1 ? tell("1 layer") : tell("{} layers", model.num_layers()),

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "base/text.h"
 #include "heed/autograd.h"
 #include "heed/inspect_run.h"
@@ -72,9 +73,12 @@ int64_t answer_position(const Model& model, const Tokenizer& tokenizer, const Mo
   if (logits.rank() != 3 || model.kind() != ModelKind::encoder) {
     return logits.rank() == 3 ? logits.size(1) - 1 : 0;
   }
-  const auto mask = tokenizer ? tokenizer.special().mask : std::nullopt;
+  if (!tokenizer || !tokenizer.special().mask) {
+    return -1;
+  }
+  const int64_t mask = *tokenizer.special().mask;
   const std::vector<int64_t> ids = input.input_ids.to_vector<int64_t>();
-  const auto found = mask ? std::find(ids.begin(), ids.end(), *mask) : ids.end();
+  const auto found = std::find(ids.begin(), ids.end(), mask);
   return found == ids.end() ? -1 : found - ids.begin();
 }
 
@@ -175,7 +179,8 @@ void check_reached(const Recorder& recorder, bool gradients) {
   }
 }
 
-/// Every attention of the model, for an error that says what there is: a pass with all of them kept.
+/// Every attention of the model, for an error that says what there is: a pass with all of them
+/// kept.
 std::vector<AttentionKind> attention_kinds(const Model& model, ModelInput input) {
   const NoGrad no_grad;
   input.want_logits = false;
@@ -187,9 +192,8 @@ std::vector<AttentionKind> attention_kinds(const Model& model, ModelInput input)
 /// Whether what was asked for is not among what was recorded.
 bool is_missing(const Recorder& recorder, const InspectOptions& options) {
   const auto& all = recorder.attentions();
-  return std::none_of(all.begin(), all.end(), [&](const RecordedAttention& each) {
-    return options.head < each.heads();
-  });
+  return std::none_of(all.begin(), all.end(),
+                      [&](const RecordedAttention& each) { return options.head < each.heads(); });
 }
 
 Inspection look(const Model& model, const Tokenizer& tokenizer, const InspectOptions& options) {

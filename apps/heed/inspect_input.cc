@@ -1,13 +1,14 @@
 #include <algorithm>
 #include <filesystem>
+#include <span>
 
 #include "base/check.h"
 #include "base/text.h"
 #include "heed/generate.h"
 #include "heed/image.h"
-#include "pipelines/image_input.h"
 #include "heed/inspect_run.h"
 #include "io/json.h"
+#include "pipelines/image_input.h"
 
 namespace heed::app {
 namespace {
@@ -32,8 +33,9 @@ std::vector<bool> special_positions(const std::vector<int32_t>& ids, const Token
   std::vector<bool> special;
   for (const int32_t id : ids) {
     const bool stands_for_a_word = id == known.mask || id == known.unk;
-    special.push_back(!stands_for_a_word && tokenizer.decode({id}, true).empty() &&
-                      !tokenizer.decode({id}, false).empty());
+    const std::span<const int32_t> one(&id, 1);
+    special.push_back(!stands_for_a_word && tokenizer.decode(one, true).empty() &&
+                      !tokenizer.decode(one, false).empty());
   }
   return special;
 }

@@ -45,10 +45,10 @@ struct InspectOptions {
 /// What a model is given, and what its positions are called.
 struct InspectInput {
   ModelInput input;
-  std::vector<std::string> source;  ///< of input_ids, or of the patches
-  std::vector<std::string> target;  ///< of decoder_input_ids
+  std::vector<std::string> source;                   ///< of input_ids, or of the patches
+  std::vector<std::string> target;                   ///< of decoder_input_ids
   std::vector<bool> source_special, target_special;  ///< whether a position is a special token
-  std::string asked;                ///< the word that a readout starts from
+  std::string asked;                                 ///< the word that a readout starts from
   int64_t asked_place = -1;
   Tensor image;  ///< u8 [H, W, 3]
   int64_t patch_rows = 0, patch_columns = 0, first_patch = 0;
@@ -75,9 +75,9 @@ struct Inspection {
   InspectInput input;
   std::string model_type;
   std::vector<AttentionKind> kinds;  ///< all that the model has
-  std::vector<Guess> prediction;   ///< most likely first
-  int64_t predicted_position = -1;  ///< of the mask that the prediction is for
-  std::vector<Guess> undisturbed;  ///< the same without --ablate and --no-causal
+  std::vector<Guess> prediction;     ///< most likely first
+  int64_t predicted_position = -1;   ///< of the mask that the prediction is for
+  std::vector<Guess> undisturbed;    ///< the same without --ablate and --no-causal
   std::vector<std::string> row_labels(const RecordedAttention& attention) const;
   std::vector<std::string> column_labels(const RecordedAttention& attention) const;
 };

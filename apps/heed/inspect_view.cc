@@ -105,8 +105,8 @@ void InspectView::fail_nothing_there() const {
   std::vector<std::string> there;
   const std::vector<AttentionKind> recorded = kinds_of(*inspection_.recorder);
   for (const AttentionKind& each : inspection_.kinds.empty() ? recorded : inspection_.kinds) {
-    there.push_back(tell("{}: layers 0 to {}, heads 0 to {}", each.kind, each.layers - 1,
-                         each.heads - 1));
+    there.push_back(
+        tell("{}: layers 0 to {}, heads 0 to {}", each.kind, each.layers - 1, each.heads - 1));
   }
   fail(ErrorKind::usage, "inspect", "the model has no {}; it has {}", wanted,
        fmt::join(there, "; "));
@@ -125,36 +125,20 @@ Tensor InspectView::values_of(const Chosen& each, int64_t rows, int64_t columns)
 
 namespace {
 
-using Names = std::initializer_list<std::pair<const char*, const char*>>;
-
-std::string translated(const std::string& english, const Names& names) {
-  for (const auto& [name, korean] : names) {
-    if (english == name) {
-      return korean;
-    }
-  }
-  return english;
-}
+/// Names that come from elsewhere, for the catalogue of messages.
+[[maybe_unused]] constexpr const char* kNames[] = {
+    say("self"),    say("encoder"),  say("decoder"),        say("cross"),
+    say("readout"), say("diagonal"), say("previous token"), say("first token"),
+    say("uniform"), say("local"),    say("mixed")};
 
 }  // namespace
 
 std::string InspectView::kind_name(const std::string& kind) const {
-  return options_.language != "ko" ? kind
-                                   : translated(kind, {{"self", "셀프"},
-                                                       {"encoder", "인코더"},
-                                                       {"decoder", "디코더"},
-                                                       {"cross", "교차"},
-                                                       {"readout", "판독"}});
+  return std::string(translate(kind));
 }
 
 std::string InspectView::pattern_name(const std::string& pattern) const {
-  return options_.language != "ko" ? pattern
-                                   : translated(pattern, {{"diagonal", "대각선"},
-                                                          {"previous token", "앞 토큰"},
-                                                          {"first token", "첫 토큰"},
-                                                          {"uniform", "고름"},
-                                                          {"local", "가까운 곳"},
-                                                          {"mixed", "섞임"}});
+  return std::string(translate(pattern));
 }
 
 std::string InspectView::title() const {
@@ -163,13 +147,13 @@ std::string InspectView::title() const {
   constexpr int kMost = 60;
   text = shorten(text, kMost);
   if (options_.rollout) {
-    return fmt::format("{} · {}", text, word("attention rollout", "어텐션 롤아웃"));
+    return fmt::format("{} · {}", text, tell("attention rollout"));
   }
   if (kind_ == "readout" && chosen_.size() == 1) {
     return fmt::format("{} · {}", text, kind_name(kind_));
   }
   const std::set<int64_t> layers = this->layers();
-  return layers.size() == 1 ? fmt::format("{} · {} {}", text, word("layer", "층"), *layers.begin())
+  return layers.size() == 1 ? fmt::format("{} · {}", text, tell("layer {}", *layers.begin()))
                             : text;
 }
 
@@ -187,9 +171,9 @@ Heatmap InspectView::heatmap(int64_t rows, int64_t columns) const {
   map.title = title();
   set_language(map, options_.language);
   if (options_.show == "values") {
-    map.value_title = word("Weight × value", "가중치 × 값");
+    map.value_title = tell("Weight × value");
   } else if (options_.show == "gradient") {
-    map.value_title = word("Weight × gradient", "가중치 × 기울기");
+    map.value_title = tell("Weight × gradient");
   }
   map.scale = color_scale_from_name(options_.scale);
   if (!options_.colors.empty()) {
@@ -206,10 +190,9 @@ Heatmap InspectView::heatmap(int64_t rows, int64_t columns) const {
     return map;
   }
   for (const Chosen& each : chosen_) {
-    map.panels.push_back({chosen_.size() == 1 && options_.head < 0
-                              ? ""
-                              : fmt::format("{} {}", word("Head", "헤드"), each.head),
-                          values_of(each, rows, columns)});
+    map.panels.push_back(
+        {chosen_.size() == 1 && options_.head < 0 ? "" : tell("Head {}", each.head),
+         values_of(each, rows, columns)});
   }
   hide_special(map);
   return map;
@@ -242,8 +225,8 @@ void InspectView::hide_special(Heatmap& map) const {
   }
   for (HeatmapPanel& panel : map.panels) {
     const Tensor all = panel.values.to(DType::f32).contiguous();
-    panel.values = Tensor::empty(
-        {static_cast<int64_t>(rows.size()), static_cast<int64_t>(columns.size())});
+    panel.values =
+        Tensor::empty({static_cast<int64_t>(rows.size()), static_cast<int64_t>(columns.size())});
     float* out = panel.values.data<float>();
     for (const int64_t r : rows) {
       for (const int64_t c : columns) {
@@ -303,8 +286,7 @@ PatchPicture InspectView::patches() const {
          first.queries());
   }
   for (const Chosen& each : chosen_) {
-    picture.panels.push_back({fmt::format("{} {}", word("Head", "헤드"), each.head),
-                              patch_weights(each, options_.query)});
+    picture.panels.push_back({tell("Head {}", each.head), patch_weights(each, options_.query)});
   }
   return picture;
 }

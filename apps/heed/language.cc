@@ -5,6 +5,12 @@
 #include "base/language.h"
 
 namespace heed::app {
+namespace {
+
+/// The titles that a heat map has by itself, for the catalogue of messages.
+[[maybe_unused]] constexpr const char* kTitles[] = {say("Query"), say("Key"), say("Weight")};
+
+}  // namespace
 
 std::string chosen_language(const std::string& option) {
   if (!option.empty()) {

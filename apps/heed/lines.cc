@@ -8,7 +8,6 @@
 #include <cstdio>
 
 #include "base/language.h"
-
 #include "heed/open.h"
 #include "heed/progress.h"
 
@@ -96,7 +95,7 @@ void Lines::report(size_t input, const std::string& message, bool error) {
   }
   const int64_t number = first_line_ + static_cast<int64_t>(input);
   const std::string where = from_stdin_ ? tell("line {}", number) : tell("text {}", number);
-  fmt::print(stderr, "heed: {}: {}\n", where, message);
+  fmt::print(stderr, "heed: {}: {}\n", where, translate_message(message));
 }
 
 }  // namespace heed::app

@@ -84,9 +84,9 @@ void assign_environment(OptionTable& options) {
 }
 
 int usage_error(const std::string& message, const std::string& command) {
-  std::fprintf(stderr, "heed: %s\n%s\n", printable(message).c_str(),
-               tell("`heed {}--help` shows what there is", command.empty() ? "" : command + " ")
-                   .c_str());
+  std::fprintf(
+      stderr, "heed: %s\n%s\n", printable(translate_message(message)).c_str(),
+      tell("`heed {}--help` shows what there is", command.empty() ? "" : command + " ").c_str());
   return 2;
 }
 
@@ -114,7 +114,7 @@ int unknown_word(const std::string& word, Entry* entry, const std::vector<Entry>
   }
   const std::string typed = word.substr(0, word.find('='));
   const std::string near = nearest(typed, candidates);
-  const std::string message = entry == nullptr           ? tell("there is no command {}", typed)
+  const std::string message = entry == nullptr         ? tell("there is no command {}", typed)
                               : typed.starts_with("-") ? tell("there is no option {}", typed)
                                                        : tell("there is no argument {}", typed);
   return usage_error(message + (near.empty() ? "" : tell("; did you mean {}?", near)),
@@ -124,9 +124,9 @@ int unknown_word(const std::string& word, Entry* entry, const std::vector<Entry>
 int missing_argument(Entry& entry) {
   for (const Option& option : entry.options.all()) {
     if (option.is_required() && !option.given()) {
-      return usage_error(tell("{} needs {}: {}", entry.command->name, option.name(),
-                              translate(option.help())),
-                         entry.command->name);
+      return usage_error(
+          tell("{} needs {}: {}", entry.command->name, option.name(), translate(option.help())),
+          entry.command->name);
     }
   }
   return 0;
@@ -263,7 +263,7 @@ void install_signal_handlers() {
 }
 
 int report(const char* message, int code) {
-  std::fprintf(stderr, "heed: %s\n", printable(message).c_str());
+  std::fprintf(stderr, "heed: %s\n", printable(translate_message(message)).c_str());
   return code;
 }
 
@@ -286,7 +286,7 @@ std::string language_of(int argc, char** argv) {
     }
   }
   const char* variable = std::getenv("HEED_LANG");
-  return chosen_language(!asked.empty()      ? asked
+  return chosen_language(!asked.empty()        ? asked
                          : variable != nullptr ? std::string(variable)
                                                : std::string());
 }

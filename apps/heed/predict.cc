@@ -58,17 +58,19 @@ std::string line_of(const std::vector<float>& input, const std::vector<double>& 
 
 int run(const Options& options, const Common& common) {
   const auto model = load_model(find_model(options.model));
-  check_data(model->kind() == ModelKind::regressor, options.model,
-             "holds a {}, which does not predict numbers; `heed train --task regress` makes a model "
-             "that does",
-             model->model_type());
+  check_data(
+      model->kind() == ModelKind::regressor, options.model,
+      "holds a {}, which does not predict numbers; `heed train --task regress` makes a model "
+      "that does",
+      model->model_type());
   const auto answer = [&](const std::vector<float>& input) {
     const auto count = static_cast<int64_t>(input.size());
     return predict_numbers(*model, Tensor::from(input, {1, count, 1}),
                            options.length > 0 ? options.length : count);
   };
   if (!options.numbers.empty()) {
-    const std::vector<float> input = parse_numbers(fmt::format("{}", fmt::join(options.numbers, " ")));
+    const std::vector<float> input =
+        parse_numbers(fmt::format("{}", fmt::join(options.numbers, " ")));
     check_data(!input.empty(), "numbers", "there are none");
     print(line_of(input, answer(input), common.json));
     return 0;
@@ -103,10 +105,11 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   return [o, &common] { return run(*o, common); };
 }
 
-const Registration kRegistration{{"predict",
-                                  "Predict numbers with a trained regressor",
-                                  {"heed predict run 1 2 3 4 5", "heed predict run --json < rows.csv"},
-                                  setup}};
+const Registration kRegistration{
+    {"predict",
+     "Predict numbers with a trained regressor",
+     {"heed predict run 1 2 3 4 5", "heed predict run --json < rows.csv"},
+     setup}};
 
 }  // namespace
 }  // namespace heed::app

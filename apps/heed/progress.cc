@@ -31,8 +31,8 @@ ProgressBar::~ProgressBar() {
 
 void ProgressBar::operator()(int64_t done, int64_t total) {
   const Clock::time_point now = Clock::now();
-  const auto pause = terminal_ ? std::chrono::milliseconds(shown_ ? 100 : 1000)
-                               : std::chrono::milliseconds(10000);
+  const auto pause =
+      terminal_ ? std::chrono::milliseconds(shown_ ? 100 : 1000) : std::chrono::milliseconds(10000);
   if (quiet_ || total <= 0 || (done < total && now - std::max(last_, start_) < pause)) {
     return;
   }
@@ -45,10 +45,9 @@ void ProgressBar::operator()(int64_t done, int64_t total) {
   const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const auto filled = static_cast<size_t>(share * kWidth);
-  const std::string line =
-      tell("{} [{}{}] {:3.0f} % | {} | ETA {:.0f}s", what_, std::string(filled, '#'),
-           std::string(kWidth - filled, ' '), share * 100, rate(done, seconds),
-           seconds / share * (1 - share));
+  const std::string line = tell("{} [{}{}] {:3.0f} % | {} | ETA {:.0f}s", what_,
+                                std::string(filled, '#'), std::string(kWidth - filled, ' '),
+                                share * 100, rate(done, seconds), seconds / share * (1 - share));
   terminal_ ? fmt::print(stderr, "\r{}\x1b[K", line) : fmt::print(stderr, "{}\n", line);
   std::fflush(stderr);
 }

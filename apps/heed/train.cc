@@ -30,36 +30,38 @@ void add_options(OptionTable& table, TrainOptions& o) {
       .file();
   table.add("--out", &o.out, "Run folder to write (required)").file();
   table.add("--validation", &o.validation, "A validation set of its own").file();
-  table.add("--validation-share", &o.validation_fraction, "Else this share of the data");
+  table.add("--validation-share", &o.validation_fraction, "Else this fraction of the data");
   table.add("--from", &o.from, "Fine-tune this model folder").file();
-  table.add("--freeze", &o.freeze, "Parameters whose names begin so stay as they are");
+  table.add("--freeze", &o.freeze, "Freeze the parameters whose names begin with this");
   table.add("--resume", &o.resume,
             "Go on from the last checkpoint, exactly; --out RUN is enough beside it");
   table.group("Model");
   table.add("--arch", &o.arch, "model_type (default: the task's usual one)");
   table.add("--tokenizer", &o.tokenizer, "char, bpe:N, wordpiece:N, unigram:N or a file").file();
-  table.add("--layers", &o.layers, "Blocks a stack");
+  table.add("--layers", &o.layers, "Blocks per stack");
   table.add("--heads", &o.heads, "Attention heads");
-  table.add("--width", &o.width, "Width of a token's row");
-  table.add("--ff", &o.ff, "Feed-forward width (default: 4 x width)");
+  table.add("--width", &o.width, "Hidden size");
+  table.add("--ff", &o.ff, "Intermediate size of the feed-forward layers (default: 4 x width)");
   table.add("--context", &o.context, "Most tokens of a sequence");
   table.add("--vocab", &o.vocab, "Size of a tokenizer to be trained (default: the tokenizer's N)");
   table.add("--dropout", &o.dropout, "Dropout rate");
   table.add("--unordered-features", &o.unordered_features,
             "caption: regions of features have no order and get no positions");
   table.group("Run");
-  table.add("--batch,--global-batch", &o.batch, "Examples a step, of all ranks together");
+  table.add("--batch,--global-batch", &o.batch, "Examples per step, of all ranks together");
   table.add("--micro-batch", &o.micro_batch, "Examples at a time (default: the batch)");
   table.add("--steps", &o.steps, "Steps (default: by epochs)");
-  table.add("--epochs", &o.epochs, "Times through the data");
-  table.add("--lr", &o.lr, "Peak learning rate (default: 1e-3; with --from 5e-5, or 3e-4 for a small model)")
+  table.add("--epochs", &o.epochs, "Passes over the data");
+  table
+      .add("--lr", &o.lr,
+           "Peak learning rate (default: 1e-3; with --from 5e-5, or 3e-4 for a small model)")
       .range(0, 1e12);
   table.add("--warmup", &o.warmup, "Steps of warm-up");
   table.add("--schedule", &o.schedule, "How the learning rate goes on after the warm-up")
       .choices({"cosine", "linear", "constant", "inverse-sqrt"});
-  table.add("--weight-decay", &o.weight_decay, "Of matrices");
+  table.add("--weight-decay", &o.weight_decay, "Weight decay, applied to matrices only");
   table.add("--clip", &o.clip, "Largest gradient norm; 0: off");
-  table.add("--label-smoothing", &o.label_smoothing, "Of the targets");
+  table.add("--label-smoothing", &o.label_smoothing, "Label smoothing");
   table.add("--seed", &o.seed, "Seed of weights, order and dropout");
   table.add("--precision", &o.precision, "Activations in training; weights stay in f32")
       .choices({"f32", "bf16", "f16"});
@@ -67,12 +69,13 @@ void add_options(OptionTable& table, TrainOptions& o) {
   table
       .add("--ema", &o.ema, "Keep an average of the weights with this decay, such as 0.999; 0: off")
       .range(0.0, 0.999999);
-  table.add("--best-by", &o.best_by,
-            "Metric that chooses the model to keep: loss, perplexity, f1_macro, accuracy, f1, chrf, "
-            "bleu or exact_match (default: by the task)");
+  table.add(
+      "--best-by", &o.best_by,
+      "Metric that chooses the model to keep: loss, perplexity, f1_macro, accuracy, f1, chrf, "
+      "bleu or exact_match (default: by the task)");
   table.add("--patience", &o.patience,
             "Stop after so many evaluations without a better one; 0: never");
-  table.add("--force", &o.force, "Start even where memory will not suffice");
+  table.add("--force", &o.force, "Start even where the memory will not suffice");
   table.add("--eval-every", &o.eval_every, "Steps (default: a tenth of the run)");
   table.add("--eval-texts", &o.eval_texts, "Texts generated at an evaluation; all at the end");
   table.add("--probes", &o.probes, "Examples whose attention is kept at each evaluation");
@@ -85,9 +88,11 @@ void add_options(OptionTable& table, TrainOptions& o) {
 /// The file with options: the one that was named, or the run's own where it is resumed.
 std::filesystem::path options_file(const Flags& flags) {
   const std::filesystem::path own = flags.options.out / "config.toml";
-  return !flags.config.empty()                                        ? flags.config
-         : flags.options.resume && std::filesystem::is_regular_file(own) ? own
-                                                                      : std::filesystem::path();
+  if (!flags.config.empty()) {
+    return flags.config;
+  }
+  return flags.options.resume && std::filesystem::is_regular_file(own) ? own
+                                                                       : std::filesystem::path();
 }
 
 /// Defaults, then the preset, then the file, then the flags that were given.
@@ -113,17 +118,19 @@ TrainOptions resolve(const OptionTable& table, const Flags& flags) {
 }
 
 std::string preset_table() {
-  std::string text = fmt::format(
-      "{:<15} {:<6} {:>6} {:>5} {:>6} {:>5} {:>8} {:>6} {:>8} {:>8}\n", tell("task"), tell("name"),
-      "layers", "heads", "width", "ff", "context", "batch", "lr", "dropout");
+  std::string text = fmt::format("{:<15} {:<6} {:>6} {:>5} {:>6} {:>5} {:>8} {:>6} {:>8} {:>8}\n",
+                                 tell("task"), tell("name"), "layers", "heads", "width", "ff",
+                                 "context", "batch", "lr", "dropout");
   for (const TrainPreset& each : train_presets()) {
     text += fmt::format("{:<15} {:<6} {:>6} {:>5} {:>6} {:>5} {:>8} {:>6} {:>8} {:>8}\n", each.task,
                         each.name, each.layers, each.heads, each.width,
                         each.ff > 0 ? each.ff : 4 * each.width, each.context, each.batch, each.lr,
                         each.dropout);
   }
-  return text + tell("tiny: minutes on two cores; small: about an hour; base: the size of published "
-                     "models, for fine-tuning or many cores.") +
+  return text +
+         tell(
+             "tiny: minutes on two cores; small: about an hour; base: the size of published "
+             "models, for fine-tuning or many cores.") +
          "\n";
 }
 

@@ -37,8 +37,8 @@ HEED_API ColorMap color_map_from_name(std::string_view name);
 
 /// How values become colours.
 enum class ColorScale {
-  /// From 0 to 1 with a gamma of 0.5, which keeps small weights visible, so that two pictures can be
-  /// compared. Where a value lies outside of 0 … 1: as `linear`.
+  /// From 0 to 1 with a gamma of 0.5 that keeps small weights visible: pictures can be compared.
+  /// Where a value lies outside of 0 … 1: as `linear`.
   absolute,
   linear,  ///< from 0 to the largest value of all panels
   row,     ///< from 0 to the largest value of each row

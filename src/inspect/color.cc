@@ -110,16 +110,15 @@ ColorMap color_map_from_name(std::string_view name) {
       return map;
     }
   }
-  fail(ErrorKind::usage, "colors",
-       "'{}' is not one of blues, greens, reds, greys, dusk, diverging", name);
+  fail(ErrorKind::usage, "colors", "'{}' is not one of blues, greens, reds, greys, dusk, diverging",
+       name);
 }
 
 ColorScale color_scale_from_name(std::string_view name) {
-  constexpr std::pair<std::string_view, ColorScale> kNames[] = {
-      {"absolute", ColorScale::absolute},
-      {"linear", ColorScale::linear},
-      {"row", ColorScale::row},
-      {"log", ColorScale::log}};
+  constexpr std::pair<std::string_view, ColorScale> kNames[] = {{"absolute", ColorScale::absolute},
+                                                                {"linear", ColorScale::linear},
+                                                                {"row", ColorScale::row},
+                                                                {"log", ColorScale::log}};
   for (const auto& [known, scale] : kNames) {
     if (name == known) {
       return scale;

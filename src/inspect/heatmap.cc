@@ -20,11 +20,11 @@ struct Range {
   double high = -std::numeric_limits<double>::infinity();
 };
 
-constexpr double kGamma = 0.5;            // of the absolute scale: 1 % of the weight shows as 10 %
-constexpr double kLogDecades = 4;         // of the logarithmic scale
-constexpr double kRounding = 1e-5;        // a weight may be this much above 1
-constexpr size_t kMostPanelBars = 16;     // panels with a colour bar each
-constexpr double kMaskedShare = -1;       // of what has no colour
+constexpr double kGamma = 0.5;         // of the absolute scale: 1 % of the weight shows as 10 %
+constexpr double kLogDecades = 4;      // of the logarithmic scale
+constexpr double kRounding = 1e-5;     // a weight may be this much above 1
+constexpr size_t kMostPanelBars = 16;  // panels with a colour bar each
+constexpr double kMaskedShare = -1;    // of what has no colour
 
 Range finite_range(const Tensor& values) {
   Range range;
@@ -63,9 +63,8 @@ ColorRange range_for(const Heatmap& map, const Range& range, bool signed_values)
   const bool whole = result.scale == ColorScale::absolute || result.scale == ColorScale::row ||
                      (result.scale == ColorScale::log && weights);
   result.high = map.high.value_or(whole ? 1.0 : magnitude);
-  const double bottom = result.scale == ColorScale::log
-                            ? result.high * std::pow(10.0, -kLogDecades)
-                            : 0.0;
+  const double bottom =
+      result.scale == ColorScale::log ? result.high * std::pow(10.0, -kLogDecades) : 0.0;
   result.low = map.low.value_or(signed_values ? -magnitude : bottom);
   if (!(result.high > result.low)) {
     result.high = result.low + 1.0;
@@ -88,8 +87,7 @@ void settle_range(PreparedMap& map) {
   map.panel_bars = panels > 1 && map.source->panel_bars.value_or(panels <= kMostPanelBars);
   const bool own = map.panel_bars && map.source->scale == ColorScale::linear && !signed_values;
   for (const Tensor& values : map.values) {
-    map.ranges.push_back(
-        range_for(*map.source, own ? finite_range(values) : all, signed_values));
+    map.ranges.push_back(range_for(*map.source, own ? finite_range(values) : all, signed_values));
     if (map.ranges.back().scale == ColorScale::row) {
       map.row_highs.push_back(row_highs(values));
     }

@@ -22,8 +22,8 @@ struct ColorRange {
 /// A checked heat map: every panel f32 and contiguous, with the range and colours settled.
 struct PreparedMap {
   const Heatmap* source;
-  std::vector<Tensor> values;      ///< each [rows, columns]
-  std::vector<ColorRange> ranges;  ///< of each panel
+  std::vector<Tensor> values;                 ///< each [rows, columns]
+  std::vector<ColorRange> ranges;             ///< of each panel
   std::vector<std::vector<float>> row_highs;  ///< per panel, where each row has a range of its own
   int64_t rows = 0;
   int64_t columns = 0;

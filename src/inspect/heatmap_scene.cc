@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/language.h"
 #include "heed/image.h"
 #include "inspect/text_width.h"
 #include "inspect/ticks.h"
@@ -169,11 +170,10 @@ void draw_cells(Scene& scene, const PreparedMap& map, const Layout& layout, size
                       std::isfinite(value) ? fmt::format("{}", value) : short_number(value));
       cell.tooltip = tooltip(map, r, c, value);
       if (layout.values) {
-        SceneItem& text =
-            scene.label(x + layout.cell_width / 2, y + layout.cell_height / 2,
-                        texts.empty() ? short_number(value)
-                                      : texts[static_cast<size_t>(r * map.columns + c)],
-                        layout.cell_width >= 44 ? 13 : 11, Anchor::middle);
+        SceneItem& text = scene.label(
+            x + layout.cell_width / 2, y + layout.cell_height / 2,
+            texts.empty() ? short_number(value) : texts[static_cast<size_t>(r * map.columns + c)],
+            layout.cell_width >= 44 ? 13 : 11, Anchor::middle);
         text.color = readable_on(color);
         text.attributes = " class=\"value\" pointer-events=\"none\"";
       }
@@ -303,9 +303,8 @@ Scene heatmap_scene(const PreparedMap& map, const PictureOptions& options) {
       static_cast<double>(layout.down) * (layout.panel_height + layout.gap_y) - layout.gap_y;
   Scene scene;
   scene.title = map.source->title.empty() ? map.source->value_title : map.source->title;
-  const char* described = map.source->language == "ko"
-                              ? "히트맵 {}개: {}행({}), {}열({})"
-                              : "{} heat map(s) of {} rows ({}) and {} columns ({})";
+  const std::string_view described =
+      in_language(map.source->language, say("{} heat map(s) of {} rows ({}) and {} columns ({})"));
   scene.description =
       fmt::format(fmt::runtime(described), map.values.size(), map.row_extent, map.source->row_title,
                   map.column_extent, map.source->column_title);

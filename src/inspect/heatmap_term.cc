@@ -92,9 +92,9 @@ class TerminalMap {
       bar += block(color_at(map_.colors, share), share, 1, "");
     }
     // Panels with ranges of their own share the ends of the widest.
-    const auto widest = std::max_element(
-        map_.ranges.begin(), map_.ranges.end(),
-        [](const ColorRange& a, const ColorRange& b) { return a.high < b.high; });
+    const auto widest =
+        std::max_element(map_.ranges.begin(), map_.ranges.end(),
+                         [](const ColorRange& a, const ColorRange& b) { return a.high < b.high; });
     return fmt::format("{} {} {}  {}", short_number(static_cast<float>(widest->low)), bar,
                        short_number(static_cast<float>(widest->high)),
                        visible_text(map_.source->value_title));

@@ -12,7 +12,8 @@ namespace {
 
 // The first that is installed draws a character: a face for Latin text with Korean letters of the
 // same weight, then whatever the system has.
-constexpr const char* kFonts = "Noto Sans,Noto Sans CJK KR,NanumGothic,Nanum Gothic,DejaVu Sans,sans-serif";
+constexpr const char* kFonts =
+    "Noto Sans,Noto Sans CJK KR,NanumGothic,Nanum Gothic,DejaVu Sans,sans-serif";
 
 struct Free {
   void operator()(cairo_surface_t* surface) const { cairo_surface_destroy(surface); }

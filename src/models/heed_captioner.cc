@@ -9,8 +9,8 @@ namespace heed {
 namespace {
 
 /// heed-captioner: features of image regions (36 x 2048 by default) through one projection, and
-/// heed-seq2seq's decoder, which looks at them by cross-attention. Sinusoidal positions are added to
-/// the regions where config.json says `region_positions`: frames of a film have an order.
+/// heed-seq2seq's decoder, which looks at them by cross-attention. Sinusoidal positions are added
+/// to the regions where config.json says `region_positions`: frames of a film have an order.
 class Captioner final : public EncoderDecoder {
  public:
   Captioner(const Json& config, const Scope& root) {

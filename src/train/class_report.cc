@@ -67,9 +67,10 @@ std::string class_table(const std::vector<std::string>& labels, const ClassScore
     text += tell("and {} more classes", labels.size() - order.size()) + "\n";
   }
   if (const int64_t only = only_answer(scores); only >= 0 && labels.size() > 1) {
-    text += tell("The model always answers '{}': it has learned which class is frequent, not how to "
-                 "tell them apart.",
-                 labels[static_cast<size_t>(only)]) +
+    text += tell(
+                "The model always answers '{}': it has learned which class is frequent, not how to "
+                "tell them apart.",
+                labels[static_cast<size_t>(only)]) +
             "\n";
   }
   return text;

@@ -8,8 +8,8 @@
 
 namespace heed {
 
-/// Precision, recall, F1 and support of every class as a table for people; at most 40 classes, those
-/// with the most examples. Ends with a sentence where one class is the only answer.
+/// Precision, recall, F1 and support of every class as a table for people; at most 40 classes,
+/// those with the most examples. Ends with a sentence where one class is the only answer.
 std::string class_table(const std::vector<std::string>& labels, const ClassScores& scores);
 
 /// The confusion matrix as a heat map: rows are true classes, columns predicted ones, colours the

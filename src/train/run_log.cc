@@ -10,8 +10,8 @@ namespace heed {
 namespace {
 
 /// The names that metrics have in files, for the catalogue of messages.
-[[maybe_unused]] constexpr const char* kMetrics[] = {say("accuracy"), say("perplexity"), say("exact match"),
-                                    say("loss")};
+[[maybe_unused]] constexpr const char* kMetrics[] = {say("accuracy"), say("perplexity"),
+                                                     say("exact match"), say("loss")};
 
 /// "exact_match" as people read it.
 std::string shown_name(std::string name) {
@@ -104,7 +104,8 @@ void RunLog::evaluation(int64_t step, const Evaluation& evaluation, bool best, b
   events_->add_scalar(group + "loss", step, evaluation.loss);
   for (const auto& [name, value] : evaluation.figures) {
     json.field(name, value);
-    line += fmt::format(" | {} {:.{}f}", shown_name(name.substr(name.find('_') + 1)), value, value < 1.5 ? 4 : 2);
+    line += fmt::format(" | {} {:.{}f}", shown_name(name.substr(name.find('_') + 1)), value,
+                        value < 1.5 ? 4 : 2);
     events_->add_scalar(group + name.substr(name.find('_') + 1), step, value);
   }
   json.field("tokens_per_second",

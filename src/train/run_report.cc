@@ -93,9 +93,10 @@ std::string curves_verdict(const LossCurves& curves) {
   }
   const double train = last_loss(curves);
   if (train >= first_loss(curves)) {
-    return tell("The training loss did not fall ({:.3g} to {:.3g}): try a lower --lr, or look at the "
-                "data.",
-                first_loss(curves), train);
+    return tell(
+        "The training loss did not fall ({:.3g} to {:.3g}): try a lower --lr, or look at the "
+        "data.",
+        first_loss(curves), train);
   }
   if (curves.validation.size() < 3) {
     return {};
@@ -104,25 +105,29 @@ std::string curves_verdict(const LossCurves& curves) {
   const auto at = static_cast<size_t>(lowest - curves.validation.begin());
   const double last = curves.validation.back();
   if (last > *lowest * kRise && train < last) {
-    return tell("Overfitting: the training loss fell to {:.3g}, but the validation loss rose from "
-                "{:.3g} at step {:.0f} to {:.3g}. Try more data, a smaller model, more --dropout or "
-                "--weight-decay, fewer steps, or --patience 3.",
-                train, *lowest, curves.validation_steps[at], last);
+    return tell(
+        "Overfitting: the training loss fell to {:.3g}, but the validation loss rose from "
+        "{:.3g} at step {:.0f} to {:.3g}. Try more data, a smaller model, more --dropout or "
+        "--weight-decay, fewer steps, or --patience 3.",
+        train, *lowest, curves.validation_steps[at], last);
   }
   const double third = curves.validation[curves.validation.size() * 2 / 3 - 1];
   if (last < third * kStill) {
-    return tell("The validation loss was still falling ({:.3g}): more --steps or --epochs are likely "
-                "to help.",
-                last);
+    return tell(
+        "The validation loss was still falling ({:.3g}): more --steps or --epochs are likely "
+        "to help.",
+        last);
   }
   if (last > train * kGap && last - train > 0.05) {
-    return tell("The model knows its training data (loss {:.3g}) much better than new data ({:.3g}): "
-                "more data or more --dropout are likely to help.",
-                train, last);
+    return tell(
+        "The model knows its training data (loss {:.3g}) much better than new data ({:.3g}): "
+        "more data or more --dropout are likely to help.",
+        train, last);
   }
-  return tell("Both curves have levelled off (training {:.3g}, validation {:.3g}): a larger model or "
-              "more data would be the next thing to try.",
-              train, last);
+  return tell(
+      "Both curves have levelled off (training {:.3g}, validation {:.3g}): a larger model or "
+      "more data would be the next thing to try.",
+      train, last);
 }
 
 LinePlot loss_plot(const LossCurves& curves) {

@@ -25,8 +25,8 @@ std::string curves_verdict(const LossCurves& curves);
 
 LinePlot loss_plot(const LossCurves& curves);
 
-/// Writes loss.svg, and confusion.svg for a classifier, into the run folder; returns what to show on
-/// a terminal: the plot and the verdict.
+/// Writes loss.svg, and confusion.svg for a classifier, into the run folder; returns what to show
+/// on a terminal: the plot and the verdict.
 std::string report_run(const std::filesystem::path& folder, const TrainResult& result);
 
 }  // namespace heed

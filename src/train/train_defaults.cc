@@ -68,9 +68,8 @@ double default_learning_rate(const TrainOptions& o) {
   if (o.from.empty()) {
     return kFreshRate;
   }
-  return hidden_size_of(config_of(o.from), kSmallHiddenSize) < kSmallHiddenSize
-             ? kSmallFineTuneRate
-             : kFineTuneRate;
+  return hidden_size_of(config_of(o.from), kSmallHiddenSize) < kSmallHiddenSize ? kSmallFineTuneRate
+                                                                                : kFineTuneRate;
 }
 
 std::string default_best_by(const std::string& task) { return metrics_of(task).front(); }
@@ -101,14 +100,13 @@ TrainOptions resolve_train_options(TrainOptions o) {
       config, {"num_attention_heads", "n_head", "num_heads", "encoder_attention_heads", "n_heads"},
       o.heads);
   o.width = hidden_size_of(config, o.width);
-  o.ff = config_size(config,
-                     {"intermediate_size", "n_inner", "d_ff", "encoder_ffn_dim", "ffn_dim",
-                      "hidden_dim"},
-                     4 * o.width);
-  o.dropout = config_number(
-      config, {"hidden_dropout_prob", "resid_pdrop", "dropout", "dropout_rate"}, 0.0);
-  const int64_t context = config_size(
-      config, {"max_position_embeddings", "n_positions", "max_seq_len"}, o.context);
+  o.ff = config_size(
+      config, {"intermediate_size", "n_inner", "d_ff", "encoder_ffn_dim", "ffn_dim", "hidden_dim"},
+      4 * o.width);
+  o.dropout =
+      config_number(config, {"hidden_dropout_prob", "resid_pdrop", "dropout", "dropout_rate"}, 0.0);
+  const int64_t context =
+      config_size(config, {"max_position_embeddings", "n_positions", "max_seq_len"}, o.context);
   o.context = std::min(o.context, context);
   return o;
 }

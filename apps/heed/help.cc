@@ -11,6 +11,8 @@ namespace heed::app {
 namespace {
 
 constexpr size_t kWidth = 96;
+/// The heading that options have where none was given, for the catalogue of messages.
+[[maybe_unused]] constexpr const char* kHeading = say("Options");
 constexpr size_t kHelpColumn = 30;
 
 /// Appends `text` from `column` on, broken at spaces and after bars; a newline stays one. Widths

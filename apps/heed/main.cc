@@ -99,7 +99,8 @@ std::string parse_message(const CLI::ParseError& error) {
 }
 
 /// A word that nothing takes: says which one was meant.
-int unknown_word(const std::string& word, Entry* entry, const std::vector<Entry>& entries) {
+int unknown_word(std::string word, Entry* entry, const std::vector<Entry>& entries) {
+  std::erase(word, kValueMark);
   std::vector<std::string> candidates;
   if (entry == nullptr) {
     for (const Entry& each : entries) {
@@ -130,6 +131,26 @@ int missing_argument(Entry& entry) {
     }
   }
   return 0;
+}
+
+/// The words of the command line, last first, as the parser takes them. A negative number and what
+/// follows `--` are values, whatever they begin with: a mark says so, which Option::assign() drops.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words;
+  bool only_values = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--" && !only_values) {
+      only_values = true;
+      continue;
+    }
+    const bool number = word.size() > 1 && word[0] == '-' &&
+                        word.find_first_not_of("0123456789.,eE+-", 1) == std::string::npos &&
+                        word.find_first_of("0123456789") != std::string::npos;
+    const bool marked = word.starts_with("-") && (number || only_values);
+    words.insert(words.begin(), marked ? std::string(1, kValueMark) + word : word);
+  }
+  return words;
 }
 
 int run(int argc, char** argv) {
@@ -168,7 +189,7 @@ int run(int argc, char** argv) {
     }
   };
   try {
-    app.parse(argc, argv);
+    app.parse(words_of(argc, argv));
     find_chosen();
   } catch (const CLI::ParseError& error) {
     find_chosen();

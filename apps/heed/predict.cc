@@ -98,8 +98,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .required()
       .file();
   table.add("NUMBERS", &o->numbers,
-            "The numbers to go on from, after -- where one is negative (default: lines of stdin, "
-            "with spaces or as CSV)");
+            "The numbers to go on from (default: lines of stdin, with spaces or as CSV)");
   table.add("--length", &o->length, "Numbers to predict (default: as many as were given)")
       .range(0, 1 << 20);
   return [o, &common] { return run(*o, common); };

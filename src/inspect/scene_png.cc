@@ -42,7 +42,7 @@ class Canvas {
   }
 
   void rectangle(const SceneItem& item, double scale) {
-    use(item.color);
+    begin(item.color);
     const double x0 = item.x * scale, y0 = item.y * scale;
     const double x1 = (item.x + item.width) * scale, y1 = (item.y + item.height) * scale;
     if (item.stroke >= 0) {
@@ -58,7 +58,7 @@ class Canvas {
   }
 
   void line(const SceneItem& item, double scale) {
-    use(item.color);
+    begin(item.color);
     for (size_t i = 0; i + 1 < item.points.size(); i += 2) {
       cairo_line_to(cairo_.get(), item.points[i] * scale, item.points[i + 1] * scale);
     }
@@ -70,7 +70,7 @@ class Canvas {
   }
 
   void text(const SceneItem& item, double scale) {
-    use(item.color);
+    begin(item.color);
     const double em = item.size * scale;
     pango_font_description_set_absolute_size(font_.get(), em * PANGO_SCALE);
     pango_font_description_set_weight(font_.get(),
@@ -151,7 +151,9 @@ class Canvas {
                                        row * cairo_image_surface_get_stride(surface));
   }
 
-  void use(const Color& color) {
+  /// A new path: a text leaves the pen where it ended.
+  void begin(const Color& color) {
+    cairo_new_path(cairo_.get());
     constexpr double kFull = 255;
     cairo_set_source_rgb(cairo_.get(), color.red / kFull, color.green / kFull, color.blue / kFull);
   }

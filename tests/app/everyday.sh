@@ -126,6 +126,8 @@ code 3 "$heed" predict "$work/numbers" <"$work/rows.csv"
 says err 'line 3'
 [ "$(wc -l <"$work/out")" = 4 ] && [ -z "$(sed -n 2p "$work/out")" ] && [ -z "$(sed -n 3p "$work/out")" ] && [ -n "$(sed -n 4p "$work/out")" ] || fail "predict loses lines"
 code 0 "$heed" predict "$work/numbers" -- -1 2.5
+code 0 "$heed" predict "$work/numbers" 1 -2 3 --json
+says out '"input":\[1,-2,3\]'
 code 0 "$heed" eval "$work/numbers" --data "$work/numbers.jsonl" --json
 says out '"mean_squared_error":'
 code 3 "$heed" predict "$work/lm" 1 2

@@ -175,6 +175,21 @@ TEST(HeatmapPng, DrawsTextOfOtherScripts) {
   EXPECT_NE(ink("가"), ink("각"));
 }
 
+TEST(HeatmapPng, ALineAfterATextDoesNotStartAtIt) {
+  Scene scene;
+  scene.width = scene.height = 100;
+  scene.label(10, 10, "text", 8, SceneItem::Anchor::start);
+  scene.line({50, 90, 90, 90}, Color{0, 0, 0});
+  const Tensor pixels = scene_to_pixels(scene, 1.0);
+  int64_t dark = 0;  // between the two
+  for (int64_t y = 30; y < 85; ++y) {
+    for (int64_t x = 0; x < 100; ++x) {
+      dark += pixels.data<uint8_t>()[3 * (y * 100 + x)] < 250 ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(dark, 0);
+}
+
 TEST(HeatmapTerminal, KoreanLabelsAreApart) {
   Heatmap map = map_of(std::vector<float>(16, 0.25F), 4);
   map.column_labels = map.row_labels = {"나는", "어제", "학교에", "갔다"};

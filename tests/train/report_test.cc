@@ -1,10 +1,13 @@
 // What a run says of itself at its end, and the defaults that it begins with.
 #include <gtest/gtest.h>
 
+#include "heed/autograd.h"
 #include "heed/metrics.h"
+#include "heed/models.h"
 #include "support/data.h"
 #include "train/class_report.h"
 #include "train/run_report.h"
+#include "train/task_config.h"
 
 namespace heed {
 namespace {
@@ -94,6 +97,37 @@ TEST(TrainDefaults, APresetMayStandInTheFile) {
   EXPECT_EQ(other.layers, TrainOptions().layers);
   EXPECT_THROW(parse_train_options("task = \"lm\"\npreset = \"huge\"\n", "run.toml", options),
                Error);
+}
+
+TEST(Captions, RegionsWithAnOrderHavePositions) {
+  TrainOptions options;
+  options.task = "caption";
+  options.layers = 1;
+  options.heads = 2;
+  options.width = 16;
+  options.context = 8;
+  const auto logits = [&](bool ordered, const Tensor& features) {
+    Config config = fresh_config(options, "heed-captioner", 12);
+    config["feature_size"] = 4;
+    config["region_positions"] = ordered;
+    const auto model = create_model(config.dump(), 1);
+    const NoGrad no_grad;
+    ModelInput input;
+    input.features = features;
+    input.decoder_input_ids = Tensor::from(std::vector<int64_t>{1, 2}, {1, 2});
+    return model->forward(input).logits.to_doubles();
+  };
+  const Tensor frames = Tensor::from({1.F, 0.F, 0.F, 0.F, 0.F, 2.F, 0.F, 0.F}, {1, 2, 4});
+  const Tensor reversed = Tensor::from({0.F, 2.F, 0.F, 0.F, 1.F, 0.F, 0.F, 0.F}, {1, 2, 4});
+  const std::vector<double> a = logits(true, frames), b = logits(true, reversed);
+  const std::vector<double> c = logits(false, frames), d = logits(false, reversed);
+  double with = 0, without = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    with = std::max(with, std::abs(a[i] - b[i]));
+    without = std::max(without, std::abs(c[i] - d[i]));
+  }
+  EXPECT_GT(with, 1e-3);
+  EXPECT_LT(without, 1e-5);
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ struct InspectOptions {
   std::string scale = "absolute";
   std::string colors;  ///< empty: by the values
   bool hide_special = false;
+  std::string why;  ///< "LAYER,HEAD,QUERY,KEY": the score to split into parts
   int width = 0;
 };
 
@@ -55,6 +56,10 @@ struct InspectInput {
 };
 InspectInput inspect_input(const Model& model, const Tokenizer& tokenizer,
                            const InspectOptions& options);
+
+/// Splits one score into what the parts of the residual stream contribute, and prints them.
+int inspect_why(const Model& model, const Tokenizer& tokenizer, const InspectOptions& options,
+                const Common& common);
 
 struct Guess {
   std::string token;

@@ -12,8 +12,8 @@
 namespace heed::app {
 namespace {
 
-std::vector<std::string> fitting(const std::vector<std::string>& labels, int64_t extent) {
-  return std::cmp_equal(labels.size(), extent) ? labels : std::vector<std::string>();
+std::vector<std::string> fitting(const std::vector<std::string>& labels, int64_t dim) {
+  return std::cmp_equal(labels.size(), dim) ? labels : std::vector<std::string>();
 }
 
 }  // namespace

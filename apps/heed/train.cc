@@ -138,7 +138,7 @@ void print_json(const TrainOptions& options, const TrainResult& result) {
   JsonWriter line;
   line.begin_object().field("steps", result.steps).field("loss", result.loss);
   line.field("val_loss", result.val_loss).field("interrupted", result.interrupted);
-  for (const auto& [name, value] : result.figures) {
+  for (const auto& [name, value] : result.metrics) {
     line.field(name, value);
   }
   if (!result.best_by.empty()) {

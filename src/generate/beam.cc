@@ -98,7 +98,7 @@ class BeamSearch {
   }
 
   Tensor allowed(const Tensor& log_probabilities, bool forced) const {
-    if (!forced && request_.never.empty()) {
+    if (!forced && request_.suppress_tokens.empty()) {
       return log_probabilities;
     }
     Tensor changed = log_probabilities.clone();

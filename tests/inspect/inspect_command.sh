@@ -31,7 +31,7 @@ head -c 200 "$work/b.npy" | grep -aq '(8, 8)' || fail ".npy of one head"
 
 run --json --heads-table --top-k 1 > "$work/a.json"
 grep -q '"tokens":\["\[CLS\]","the","cat","sat","on","the","mat","\[SEP\]"\]' "$work/a.json" || fail "tokens in JSON"
-[ "$(grep -o '"output_share"' "$work/a.json" | wc -l)" -eq 6 ] || fail "a line a head"
+[ "$(grep -o '"output_share"' "$work/a.json" | wc -l)" -eq 6 ] || fail "one line per head"
 run --heads-table | grep -q '^self .* 1 .* 2 ' || fail "the head table"
 run --rollout --format json | grep -q '"show":"rollout"' || fail "rollout"
 run --show gradient --layer 0 > /dev/null || fail "gradient maps"

@@ -45,8 +45,8 @@ const say = (key) => words[state.language][key];
 const group = () => data.groups[state.group];
 const current = () => group().maps[state.map];
 const pooled = () => current().rows < group().rowCount || current().columns < group().columnCount;
-const first = (cell, cells, extent) => Math.floor(cell * extent / cells);
-const cellOf = (token, cells, extent) => Math.ceil((token + 1) * cells / extent) - 1;
+const first = (cell, cells, size) => Math.floor(cell * size / cells);
+const cellOf = (token, cells, size) => Math.ceil((token + 1) * cells / size) - 1;
 /** The chosen query as a token: one of those that the chosen row covers. */
 function rowToken() {
   const from = first(state.row, current().rows, group().rowCount);
@@ -65,9 +65,9 @@ function element(tag, attributes, ...children) {
   return node;
 }
 
-function label(labels, cell, cells, extent) {
-  const from = first(cell, cells, extent);
-  const to = first(cell + 1, cells, extent) - 1;
+function label(labels, cell, cells, size) {
+  const from = first(cell, cells, size);
+  const to = first(cell + 1, cells, size) - 1;
   if (to > from) return `${from}–${to}`;
   return labels.length ? labels[from] : String(from);
 }

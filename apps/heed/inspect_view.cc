@@ -206,10 +206,10 @@ void InspectView::hide_special(Heatmap& map) const {
   }
   const InspectInput& input = inspection_.input;
   const bool target_rows = kind_ == "decoder" || kind_ == "cross";
-  const auto kept = [](const std::vector<bool>& special, int64_t extent) {
+  const auto kept = [](const std::vector<bool>& special, int64_t count) {
     std::vector<int64_t> places;
-    for (int64_t i = 0; i < extent; ++i) {
-      if (std::cmp_not_equal(special.size(), extent) || !special[static_cast<size_t>(i)]) {
+    for (int64_t i = 0; i < count; ++i) {
+      if (std::cmp_not_equal(special.size(), count) || !special[static_cast<size_t>(i)]) {
         places.push_back(i);
       }
     }

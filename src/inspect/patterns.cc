@@ -13,7 +13,7 @@ void check_head(const char* op, const Tensor& weights) {
         "takes one head's weights [queries, keys]");
 }
 
-/// Which keys a query may see, judged from all rows: a key that no row uses is padding, and where
+/// Which keys a query may see, as all rows show: a key that no row uses is padding, and where
 /// no row uses a later key, later keys are hidden. A single weight of 0 does not make a key a
 /// masked one: a head that looks at its neighbours gives all others nothing.
 class VisibleKeys {

@@ -77,9 +77,9 @@ class Canvas {
                                       item.bold ? PANGO_WEIGHT_BOLD : PANGO_WEIGHT_NORMAL);
     pango_layout_set_font_description(layout_.get(), font_.get());
     pango_layout_set_text(layout_.get(), item.text.data(), static_cast<int>(item.text.size()));
-    PangoRectangle extent{};
-    pango_layout_get_extents(layout_.get(), nullptr, &extent);
-    const double width = static_cast<double>(extent.width) / PANGO_SCALE;
+    PangoRectangle box{};
+    pango_layout_get_extents(layout_.get(), nullptr, &box);
+    const double width = static_cast<double>(box.width) / PANGO_SCALE;
     const double start = item.anchor == SceneItem::Anchor::start    ? 0.0
                          : item.anchor == SceneItem::Anchor::middle ? -width / 2
                                                                     : -width;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "dist/communicator.h"
 #include "train/task_config.h"
 
@@ -244,11 +245,10 @@ std::string describe(const Task& task, int64_t steps) {
     trained += parameter.tensor.requires_grad() ? parameter.tensor.numel() : 0;
   }
   const int64_t all = task.model->parameter_count();
-  return fmt::format("model: {} of {} parameters{}; {} examples, {} for validation; {} steps",
-                     task.model->model_type(), all,
-                     trained == all ? "" : fmt::format(", {} of them trained", trained),
-                     task.train->examples(), task.validation ? task.validation->examples() : 0,
-                     steps);
+  return tell("model: {} of {} parameters{}; {} examples, {} for validation; {} steps",
+              task.model->model_type(), all,
+              trained == all ? std::string() : tell(", {} of them trained", trained),
+              task.train->examples(), task.validation ? task.validation->examples() : 0, steps);
 }
 
 ModelInput to_input(const Batch& batch, const TrainOptions& options, bool training) {

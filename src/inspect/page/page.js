@@ -76,7 +76,7 @@ const columnLabel = (column) => label(group().columns, column, current().columns
 
 function rgb(value, map = current()) {
   if (!Number.isFinite(value)) return [205, 207, 211];
-  const share = Math.min(Math.max((value - map.low) / (map.high - map.low), 0), 1);
+  const share = Math.min(Math.max((value - map.low) / (map.high - map.low), 0), 1) ** map.gamma;
   const at = 3 * Math.round(share * 255);
   return [colors[at], colors[at + 1], colors[at + 2]];
 }

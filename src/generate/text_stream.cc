@@ -4,8 +4,20 @@
 
 namespace heed {
 
-TextStream::TextStream(Tokenizer tokenizer, std::vector<std::string> stops)
-    : decoder_(std::move(tokenizer)), stops_(std::move(stops)) {
+namespace {
+
+/// The last tokens of a prompt: enough for the next one's text.
+std::vector<int32_t> last_tokens(std::span<const int64_t> prompt) {
+  constexpr size_t kContext = 8;
+  const auto last = prompt.last(std::min(prompt.size(), kContext));
+  return {last.begin(), last.end()};
+}
+
+}  // namespace
+
+TextStream::TextStream(Tokenizer tokenizer, std::vector<std::string> stops,
+                       std::span<const int64_t> prompt)
+    : decoder_(std::move(tokenizer), true, last_tokens(prompt)), stops_(std::move(stops)) {
   std::erase(stops_, std::string());
 }
 

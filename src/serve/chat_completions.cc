@@ -113,6 +113,7 @@ void answer_chat_completions(const CallPtr& call) {
   }
   GenerationPlan plan = common_plan(
       *call, call->has("max_completion_tokens") ? "max_completion_tokens" : "max_tokens");
+  plan.is_answer = true;
   plan.samples = call->integer("n");
   if (call->flag("logprobs")) {
     plan.log_probabilities = call->integer("top_logprobs");

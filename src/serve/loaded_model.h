@@ -41,9 +41,6 @@ struct LoadedModel {
   bool multi_label = false;          ///< its labels do not exclude each other
   bool first_token_pooling = false;  ///< embeddings are the first token's; else the mean of all
   std::optional<ChatTemplate> chat_template;
-  /// False where a position's key depends on the length of its sequence (LongRoPE, dynamic NTK):
-  /// what was computed for one text does not serve a longer one then.
-  bool prefixes_last = true;
   std::time_t loaded_at = 0;
 
   int64_t context_length() const { return model->context_length(); }

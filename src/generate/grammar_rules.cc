@@ -1,0 +1,347 @@
+#include "generate/grammar_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "base/check.h"
+
+namespace heed {
+namespace {
+
+constexpr size_t kMostSymbols = size_t{1} << 22;  // of one grammar
+constexpr int64_t kMostRepetitions = 1 << 16;
+using Kind = GrammarSymbol::Kind;
+
+GrammarNodePtr make(GrammarNode node) { return std::make_shared<const GrammarNode>(std::move(node)); }
+
+GrammarSymbol byte_symbol(uint8_t low, uint8_t high) { return {Kind::bytes, low, high, 0}; }
+GrammarSymbol rule_symbol(uint32_t rule) { return {Kind::rule, 0, 0, rule}; }
+
+/// Sorted, without overlaps.
+CharRanges normalised(CharRanges chars) {
+  std::sort(chars.begin(), chars.end());
+  CharRanges merged;
+  for (const auto& [low, high] : chars) {
+    if (!merged.empty() && low <= merged.back().second + 1) {
+      merged.back().second = std::max(merged.back().second, high);
+    } else {
+      merged.emplace_back(low, high);
+    }
+  }
+  return merged;
+}
+
+std::string utf8(uint32_t code) {
+  std::string bytes;
+  if (code < 0x80) {
+    bytes += static_cast<char>(code);
+  } else if (code < 0x800) {
+    bytes += static_cast<char>(0xC0 | (code >> 6));
+    bytes += static_cast<char>(0x80 | (code & 0x3F));
+  } else if (code < 0x10000) {
+    bytes += static_cast<char>(0xE0 | (code >> 12));
+    bytes += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
+    bytes += static_cast<char>(0x80 | (code & 0x3F));
+  } else {
+    bytes += static_cast<char>(0xF0 | (code >> 18));
+    bytes += static_cast<char>(0x80 | ((code >> 12) & 0x3F));
+    bytes += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
+    bytes += static_cast<char>(0x80 | (code & 0x3F));
+  }
+  return bytes;
+}
+
+/// Calls fn with sequences of byte ranges, which together are the UTF-8 of [low, high]: cut where
+/// the length changes, then until all but the leading bytes run through their whole range.
+void utf8_ranges(uint32_t low, uint32_t high,
+                 const std::function<void(const std::vector<GrammarSymbol>&)>& fn) {
+  constexpr std::array<std::pair<uint32_t, uint32_t>, 5> kPlain{
+      {{0, 0x7F}, {0x80, 0x7FF}, {0x800, 0xD7FF}, {0xE000, 0xFFFF}, {0x10000, kLastCodePoint}}};
+  const std::function<void(uint32_t, uint32_t)> cut = [&](uint32_t from, uint32_t to) {
+    if (to >= 0x80) {
+      for (int shift = 6; shift <= 18; shift += 6) {
+        const uint32_t mask = (uint32_t{1} << shift) - 1;
+        if ((from & ~mask) == (to & ~mask)) {
+          continue;
+        }
+        if ((from & mask) != 0) {
+          cut(from, from | mask);
+          cut((from | mask) + 1, to);
+          return;
+        }
+        if ((to & mask) != mask) {
+          cut(from, (to & ~mask) - 1);
+          cut(to & ~mask, to);
+          return;
+        }
+      }
+    }
+    const std::string first = utf8(from);
+    const std::string last = utf8(to);
+    std::vector<GrammarSymbol> symbols;
+    for (size_t i = 0; i < first.size(); ++i) {
+      symbols.push_back(
+          byte_symbol(static_cast<uint8_t>(first[i]), static_cast<uint8_t>(last[i])));
+    }
+    fn(symbols);
+  };
+  for (const auto& [begin, end] : kPlain) {
+    if (std::max(low, begin) <= std::min(high, end)) {
+      cut(std::max(low, begin), std::min(high, end));
+    }
+  }
+}
+
+}  // namespace
+
+GrammarNodePtr literal_node(std::string text) {
+  return make({.kind = GrammarNode::Kind::literal, .text = std::move(text)});
+}
+GrammarNodePtr chars_node(CharRanges chars) {
+  return make({.kind = GrammarNode::Kind::chars, .chars = normalised(std::move(chars))});
+}
+GrammarNodePtr other_chars_node(CharRanges chars) {
+  CharRanges others;
+  uint32_t next = 0;
+  for (const auto& [low, high] : normalised(std::move(chars))) {
+    if (low > next) {
+      others.emplace_back(next, low - 1);
+    }
+    next = high + 1;
+  }
+  if (next <= kLastCodePoint) {
+    others.emplace_back(next, kLastCodePoint);
+  }
+  return make({.kind = GrammarNode::Kind::chars, .chars = std::move(others)});
+}
+GrammarNodePtr rule_node(uint32_t rule) {
+  return make({.kind = GrammarNode::Kind::rule, .rule = rule});
+}
+GrammarNodePtr sequence_node(std::vector<GrammarNodePtr> parts) {
+  return make({.kind = GrammarNode::Kind::sequence, .parts = std::move(parts)});
+}
+GrammarNodePtr choice_node(std::vector<GrammarNodePtr> parts) {
+  return make({.kind = GrammarNode::Kind::choice, .parts = std::move(parts)});
+}
+GrammarNodePtr repeat_node(GrammarNodePtr part, int64_t least, int64_t most) {
+  return make({.kind = GrammarNode::Kind::repeat,
+               .parts = {std::move(part)},
+               .least = least,
+               .most = most});
+}
+
+uint32_t GrammarBuilder::declare(std::string title) {
+  titles_.push_back(std::move(title));
+  rules_.rules.emplace_back();
+  return static_cast<uint32_t>(rules_.rules.size() - 1);
+}
+
+void GrammarBuilder::add_alternative(uint32_t rule, std::vector<GrammarSymbol> symbols) {
+  check_data(rules_.symbols.size() + symbols.size() < kMostSymbols, rules_.name,
+             "is too large: it unfolds to more than {} symbols", kMostSymbols);
+  rules_.rules[rule].push_back(static_cast<uint32_t>(rules_.symbols.size()));
+  rules_.symbols.insert(rules_.symbols.end(), symbols.begin(), symbols.end());
+  rules_.symbols.emplace_back();
+}
+
+void GrammarBuilder::define(uint32_t rule, const GrammarNodePtr& node) {
+  const std::vector<GrammarNodePtr> parts =
+      node->kind == GrammarNode::Kind::choice ? node->parts : std::vector{node};
+  for (const GrammarNodePtr& part : parts) {
+    std::vector<GrammarSymbol> symbols;
+    emit(part, symbols);
+    add_alternative(rule, std::move(symbols));
+  }
+}
+
+void GrammarBuilder::emit(const GrammarNodePtr& node, std::vector<GrammarSymbol>& out) {
+  switch (node->kind) {
+    case GrammarNode::Kind::literal:
+      for (const char c : node->text) {
+        out.push_back(byte_symbol(static_cast<uint8_t>(c), static_cast<uint8_t>(c)));
+      }
+      break;
+    case GrammarNode::Kind::chars:
+      emit_chars(node->chars, out);
+      break;
+    case GrammarNode::Kind::rule:
+      out.push_back(rule_symbol(node->rule));
+      break;
+    case GrammarNode::Kind::sequence:
+      for (const GrammarNodePtr& part : node->parts) {
+        emit(part, out);
+      }
+      break;
+    case GrammarNode::Kind::choice: {
+      const uint32_t rule = declare("a choice");
+      define(rule, node);
+      out.push_back(rule_symbol(rule));
+      break;
+    }
+    case GrammarNode::Kind::repeat:
+      emit_repeat(*node, out);
+      break;
+  }
+}
+
+void GrammarBuilder::emit_chars(const CharRanges& chars, std::vector<GrammarSymbol>& out) {
+  if (chars.size() == 1 && chars.front().second < 0x80) {
+    out.push_back(byte_symbol(static_cast<uint8_t>(chars.front().first),
+                              static_cast<uint8_t>(chars.front().second)));
+    return;
+  }
+  const auto known = classes_.find(chars);
+  if (known != classes_.end()) {
+    out.push_back(rule_symbol(known->second));
+    return;
+  }
+  const uint32_t rule = declare("a class of characters");
+  for (const auto& [low, high] : chars) {
+    utf8_ranges(low, high,
+                [&](const std::vector<GrammarSymbol>& symbols) { add_alternative(rule, symbols); });
+  }
+  classes_.emplace(chars, rule);
+  out.push_back(rule_symbol(rule));
+}
+
+void GrammarBuilder::emit_repeat(const GrammarNode& node, std::vector<GrammarSymbol>& out) {
+  check_data(node.least <= kMostRepetitions && node.most <= kMostRepetitions, rules_.name,
+             "repeats something {} times; at most {} are supported",
+             std::max(node.least, node.most), kMostRepetitions);
+  std::vector<GrammarSymbol> once;
+  emit(node.parts.front(), once);
+  if (once.size() != 1) {
+    const uint32_t rule = declare("a repetition");
+    add_alternative(rule, std::move(once));
+    once = {rule_symbol(rule)};
+  }
+  out.insert(out.end(), static_cast<size_t>(node.least), once.front());
+  if (node.most == -1) {
+    const uint32_t more = declare("a repetition");
+    add_alternative(more, {once.front(), rule_symbol(more)});
+    add_alternative(more, {});
+    out.push_back(rule_symbol(more));
+    return;
+  }
+  // x{0,3} is (x (x (x)?)?)?: what comes next never depends on a count, only on the rule.
+  std::optional<uint32_t> inner;
+  for (int64_t i = node.least; i < node.most; ++i) {
+    const uint32_t rule = declare("a repetition");
+    inner ? add_alternative(rule, {once.front(), rule_symbol(*inner)})
+          : add_alternative(rule, {once.front()});
+    add_alternative(rule, {});
+    inner = rule;
+  }
+  if (inner) {
+    out.push_back(rule_symbol(*inner));
+  }
+}
+
+/// Removes alternatives that derive no finite text: a model that had begun one could never end.
+void GrammarBuilder::remove_barren() {
+  std::vector<bool> fertile(rules_.rules.size(), false);
+  const auto derives = [&](uint32_t position) {
+    for (; rules_.symbols[position].kind != Kind::end; ++position) {
+      const GrammarSymbol& symbol = rules_.symbols[position];
+      if (symbol.kind == Kind::rule && !fertile[symbol.rule]) {
+        return false;
+      }
+    }
+    return true;
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t rule = rules_.rules.size(); rule-- > 0;) {  // inner rules have larger numbers
+      if (!fertile[rule] &&
+          std::any_of(rules_.rules[rule].begin(), rules_.rules[rule].end(), derives)) {
+        fertile[rule] = changed = true;
+      }
+    }
+  }
+  check_data(fertile[rules_.root], rules_.name, "allows no text at all: '{}' never comes to an end",
+             titles_[rules_.root]);
+  for (auto& alternatives : rules_.rules) {
+    std::erase_if(alternatives, [&](uint32_t position) { return !derives(position); });
+  }
+}
+
+std::vector<bool> GrammarBuilder::nullable_rules() const {
+  std::vector<bool> nullable(rules_.rules.size(), false);
+  const auto vanishes = [&](uint32_t position) {
+    for (; rules_.symbols[position].kind != Kind::end; ++position) {
+      const GrammarSymbol& symbol = rules_.symbols[position];
+      if (symbol.kind == Kind::bytes || !nullable[symbol.rule]) {
+        return false;
+      }
+    }
+    return true;
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t rule = rules_.rules.size(); rule-- > 0;) {
+      if (!nullable[rule] &&
+          std::any_of(rules_.rules[rule].begin(), rules_.rules[rule].end(), vanishes)) {
+        nullable[rule] = changed = true;
+      }
+    }
+  }
+  return nullable;
+}
+
+/// A rule must not begin with itself, unless nothing follows it there: then nothing has to be
+/// remembered. Cycles are found among the calls that come first, without recursion of our own.
+void GrammarBuilder::check_left_recursion() const {
+  const std::vector<bool> nullable = nullable_rules();
+  struct Call {
+    uint32_t rule;
+    bool last;  // nothing follows
+  };
+  std::vector<std::vector<Call>> first(rules_.rules.size());
+  for (size_t rule = 0; rule < first.size(); ++rule) {
+    for (uint32_t position : rules_.rules[rule]) {
+      for (; rules_.symbols[position].kind == Kind::rule; ++position) {
+        const uint32_t called = rules_.symbols[position].rule;
+        first[rule].push_back({called, rules_.symbols[position + 1].kind == Kind::end});
+        if (!nullable[called]) {
+          break;
+        }
+      }
+    }
+  }
+  // For every call that something follows: can the caller be reached from what it calls?
+  std::vector<uint32_t> seen(first.size(), 0);
+  uint32_t round = 0;
+  for (size_t rule = 0; rule < first.size(); ++rule) {
+    std::vector<uint32_t> open;
+    ++round;
+    for (const Call& call : first[rule]) {
+      if (!call.last && seen[call.rule] != round) {
+        seen[call.rule] = round;
+        open.push_back(call.rule);
+      }
+    }
+    while (!open.empty()) {
+      const uint32_t at = open.back();
+      open.pop_back();
+      check_data(at != rule, rules_.name,
+                 "'{}' is left-recursive: it begins with itself. Write the repetition with * or +",
+                 titles_[rule]);
+      for (const Call& call : first[at]) {
+        if (seen[call.rule] != round) {
+          seen[call.rule] = round;
+          open.push_back(call.rule);
+        }
+      }
+    }
+  }
+}
+
+GrammarRules GrammarBuilder::build(uint32_t root) {
+  rules_.root = root;
+  remove_barren();
+  check_left_recursion();
+  return std::move(rules_);
+}
+
+}  // namespace heed

@@ -26,6 +26,8 @@
 #include "heed/pipelines.h"
 #include "heed/precision.h"
 #include "heed/random.h"
+#include "heed/retrieval.h"
+#include "heed/serve.h"
 #include "heed/tensor.h"
 #include "heed/text.h"
 #include "heed/train.h"

@@ -254,6 +254,7 @@ RunFolder::RunFolder(const fs::path& path, bool resume, bool writes)
     fail(ErrorKind::runtime, path.native(), "another process trains in this folder");
   }
   restore_replaced(path / "checkpoints");
+  remove_unfinished(path / "checkpoints");
 }
 
 RunFolder::~RunFolder() {
@@ -304,7 +305,6 @@ void RunFolder::save(const Model& model, const TensorMap& moments, const Ema& em
   const fs::path folder = path_ / "checkpoints";
   const fs::path temporary = temporary_name(folder / "tmp");
   const fs::path final_name = folder / fmt::format("step-{:06}", state.step);
-  remove_unfinished(folder);
   const Unfinished unfinished(temporary);
   make_folder(temporary);
   TensorMap weights;

@@ -201,7 +201,7 @@ void signals(Bench& bench) {
     const std::string fifo = bench.path("fifo" + std::to_string(number));
     mkfifo(fifo.c_str(), 0600);
     const std::string script = fmt::format(
-        "'{}' tokenize '{}' <>'{}' >/dev/null 2>&1 & p=$!; sleep 0.5; kill -{} $p; wait $p",
+        "'{}' tokenize '{}' <>'{}' >/dev/null 2>&1 & p=\\$!; sleep 0.5; kill -{} \\$p; wait \\$p",
         program().native(),
         bench.file("tokenizer.json", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[]}})"),
         fifo, number);

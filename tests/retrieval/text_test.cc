@@ -98,7 +98,7 @@ TEST(Chunks, WholeSentencesWithOverlapWithinTheLimit) {
   const Tokenizer tokenizer = Tokenizer::load(test::make_encoder(folder / "encoder"));
   std::string text;
   for (int i = 0; i < 60; ++i) {
-    text += "the city is long and rich " + std::to_string(i) + ". ";
+    text += "The city of " + std::to_string(i) + " is long and rich. ";
   }
   const ChunkOptions options{.tokens = 60, .overlap = 20};
   const std::vector<Chunk> chunks = chunk_section(section_of(text), tokenizer, options);

@@ -178,11 +178,13 @@ class HEED_API TextStream {
   bool stopped() const { return stopped_; }
 
  private:
+  void take(const std::string& text);
   std::string release(bool all);
 
   StreamDecoder decoder_;
   std::vector<std::string> stops_;
   std::string held_;
+  size_t skipped_ = 0;  ///< bytes of the prompt that the decoder still holds
   bool stopped_ = false;
 };
 

@@ -124,13 +124,9 @@ class HEED_API Tokenizer {
 
 /// Decodes ids one at a time. What push() and finish() give adds up to decode() of all ids; a
 /// character that is not complete yet is held back, so no syllable is ever shown broken.
-///
-/// With `context`, the ids in front of the first one, it adds up to what decode() of the context
-/// and all ids has more than decode() of the context.
 class HEED_API StreamDecoder {
  public:
-  explicit StreamDecoder(Tokenizer tokenizer, bool skip_special = true,
-                         std::span<const int32_t> context = {});
+  explicit StreamDecoder(Tokenizer tokenizer, bool skip_special = true);
   std::string push(int32_t id);
   std::string finish();
 

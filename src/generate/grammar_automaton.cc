@@ -30,8 +30,8 @@ GrammarAutomaton::GrammarAutomaton(const GrammarRules& rules) : rules_(rules) {
 }
 
 int32_t GrammarAutomaton::push(uint32_t position, int32_t below) {
-  const auto [found, added] = stack_numbers_.try_emplace(key_of(position, below),
-                                                         static_cast<int32_t>(stacks_.size()));
+  const auto [found, added] =
+      stack_numbers_.try_emplace(key_of(position, below), static_cast<int32_t>(stacks_.size()));
   if (added) {
     stacks_.push_back({position, below});
   }
@@ -73,8 +73,8 @@ int32_t GrammarAutomaton::finish_state() {
   ways_.erase(std::unique(ways_.begin(), ways_.end()), ways_.end());
   int32_t number = kDead;
   if ((!ways_.empty() || accepts_) && states_.size() < kMostStates) {
-    const auto [found, added] = state_numbers_[accepts_ ? 1 : 0].try_emplace(
-        ways_, static_cast<int32_t>(states_.size()));
+    const auto [found, added] =
+        state_numbers_[accepts_ ? 1 : 0].try_emplace(ways_, static_cast<int32_t>(states_.size()));
     number = found->second;
     if (added) {
       State& state = states_.emplace_back();

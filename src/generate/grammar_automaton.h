@@ -9,8 +9,8 @@
 
 namespace heed {
 
-/// Follows texts through a grammar byte by byte. A state is the set of all ways in which the text so
-/// far can go on; states and the bytes between them are remembered, so that a way that was gone
+/// Follows texts through a grammar byte by byte. A state is the set of all ways in which the text
+/// so far can go on; states and the bytes between them are remembered, so that a way that was gone
 /// before costs one look-up.
 class GrammarAutomaton {
  public:
@@ -35,8 +35,8 @@ class GrammarAutomaton {
 
  private:
   static constexpr int32_t kUnknown = -2;
-  static constexpr int32_t kEmpty = -1;               // the stack with nothing on it
-  static constexpr size_t kManyStates = 4096;         // about 1 KB each
+  static constexpr int32_t kEmpty = -1;        // the stack with nothing on it
+  static constexpr size_t kManyStates = 4096;  // about 1 KB each
   static constexpr size_t kManyStacks = size_t{1} << 20;
   static constexpr size_t kMostStates = size_t{1} << 16;
   static constexpr size_t kMostWays = 8192;  // stacks of one state

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <optional>
 
 #include "base/check.h"
+#include "text/unicode.h"
 
 namespace heed {
 namespace {
@@ -13,7 +15,9 @@ constexpr size_t kMostSymbols = size_t{1} << 22;  // of one grammar
 constexpr int64_t kMostRepetitions = 1 << 16;
 using Kind = GrammarSymbol::Kind;
 
-GrammarNodePtr make(GrammarNode node) { return std::make_shared<const GrammarNode>(std::move(node)); }
+GrammarNodePtr make(GrammarNode node) {
+  return std::make_shared<const GrammarNode>(std::move(node));
+}
 
 GrammarSymbol byte_symbol(uint8_t low, uint8_t high) { return {Kind::bytes, low, high, 0}; }
 GrammarSymbol rule_symbol(uint32_t rule) { return {Kind::rule, 0, 0, rule}; }
@@ -34,21 +38,7 @@ CharRanges normalised(CharRanges chars) {
 
 std::string utf8(uint32_t code) {
   std::string bytes;
-  if (code < 0x80) {
-    bytes += static_cast<char>(code);
-  } else if (code < 0x800) {
-    bytes += static_cast<char>(0xC0 | (code >> 6));
-    bytes += static_cast<char>(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    bytes += static_cast<char>(0xE0 | (code >> 12));
-    bytes += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
-    bytes += static_cast<char>(0x80 | (code & 0x3F));
-  } else {
-    bytes += static_cast<char>(0xF0 | (code >> 18));
-    bytes += static_cast<char>(0x80 | ((code >> 12) & 0x3F));
-    bytes += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
-    bytes += static_cast<char>(0x80 | (code & 0x3F));
-  }
+  text::append_code(bytes, code);
   return bytes;
 }
 
@@ -81,8 +71,7 @@ void utf8_ranges(uint32_t low, uint32_t high,
     const std::string last = utf8(to);
     std::vector<GrammarSymbol> symbols;
     for (size_t i = 0; i < first.size(); ++i) {
-      symbols.push_back(
-          byte_symbol(static_cast<uint8_t>(first[i]), static_cast<uint8_t>(last[i])));
+      symbols.push_back(byte_symbol(static_cast<uint8_t>(first[i]), static_cast<uint8_t>(last[i])));
     }
     fn(symbols);
   };

@@ -102,8 +102,9 @@ std::vector<Candidate> candidate_tokens(std::span<const float> logits, const Sam
     if (count == sorted) {
       sort_up_to(std::max<size_t>(2 * sorted, 256));
     }
-    if (count > 0 && (kept >= sampling.top_p * total || all[count].probability < sampling.min_p ||
-                      all[count].probability == 0.0)) {
+    const bool enough = sampling.top_p < 1.0 && kept >= sampling.top_p * total;
+    if (count > 0 &&
+        (enough || all[count].probability < sampling.min_p || all[count].probability == 0.0)) {
       break;
     }
     kept += all[count++].probability;

@@ -109,9 +109,7 @@ TokenMatcher::~TokenMatcher() = default;
 TokenMatcher::TokenMatcher(TokenMatcher&&) noexcept = default;
 TokenMatcher& TokenMatcher::operator=(TokenMatcher&&) noexcept = default;
 
-bool TokenMatcher::allows(int64_t id) const {
-  return impl_->behind(id) != GrammarAutomaton::kDead;
-}
+bool TokenMatcher::allows(int64_t id) const { return impl_->behind(id) != GrammarAutomaton::kDead; }
 
 bool TokenMatcher::may_end() const { return impl_->automaton.accepts(impl_->state); }
 
@@ -120,8 +118,7 @@ bool TokenMatcher::mask(std::span<float> logits, std::span<const int64_t> end) {
   const bool ends = may_end();
   bool any = false;
   for (size_t id = 0; id < logits.size(); ++id) {
-    const bool is_end =
-        std::find(end.begin(), end.end(), static_cast<int64_t>(id)) != end.end();
+    const bool is_end = std::find(end.begin(), end.end(), static_cast<int64_t>(id)) != end.end();
     const bool fits =
         is_end ? ends : id / 64 < allowed.size() && ((allowed[id / 64] >> (id % 64)) & 1U) != 0;
     logits[id] = fits ? logits[id] : kRuledOut;

@@ -37,8 +37,8 @@ TokenTrie::TokenTrie(std::vector<std::string> token_bytes) : bytes_(std::move(to
     }
     for (size_t depth = common; depth < now.size(); ++depth) {
       path.push_back(static_cast<uint32_t>(nodes_.size()));
-      nodes_.push_back({0, 0, static_cast<uint16_t>(depth + 1), 0,
-                        static_cast<uint8_t>(now[depth])});
+      nodes_.push_back(
+          {0, 0, static_cast<uint16_t>(depth + 1), 0, static_cast<uint8_t>(now[depth])});
     }
     Node& node = nodes_[path.back()];
     if (node.count == 0) {

@@ -155,6 +155,11 @@ LoadedModelPtr open_served_model(const std::string& name, const fs::path& path,
   return loaded;
 }
 
+const TokenTable& LoadedModel::token_table() const {
+  std::call_once(table_made_, [this] { table_.emplace(tokenizer); });
+  return *table_;
+}
+
 std::string served_name(const fs::path& path) {
   fs::path plain = path.lexically_normal();
   if (!plain.has_filename()) {

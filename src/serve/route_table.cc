@@ -60,6 +60,8 @@ std::vector<Field> sampling_fields() {
       strings_field("dry_sequence_breakers", 64, "DRY: texts that no repetition extends across"),
       number_map_field("logit_bias", -100, 100, 300, "Token ids and what is added to their logits"),
       strings_field("stop", 16, "Texts that end the answer; they are not part of it"),
+      string_field("grammar", 1 << 20, "GBNF grammar that the answer must follow"),
+      object_field("json_schema", {}, "JSON schema of the answer, which is JSON then"),
       list_field("stop_token_ids", 64, "Token ids that end the answer"),
       integer_field("seed", -1, kMostSeed, "-1",
                     "The same seed gives the same answer; -1: a new one each time"),

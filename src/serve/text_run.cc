@@ -7,6 +7,7 @@
 #include <charconv>
 #include <random>
 
+#include "serve/constraint.h"
 #include "serve/service.h"
 
 namespace heed::serve {
@@ -281,6 +282,7 @@ GenerationPlan common_plan(const Call& call, const std::string& length_field) {
   plan.stream = call.flag("stream");
   plan.stop_token_ids = read_token_ids(call, "stop_token_ids");
   plan.sampling = read_sampling(call);
+  plan.constraint = read_constraint(call);
   return plan;
 }
 

@@ -158,16 +158,8 @@ const std::optional<Truncation>& Tokenizer::truncation() const { return impl().t
 
 const std::optional<Padding>& Tokenizer::padding() const { return impl().padding; }
 
-StreamDecoder::StreamDecoder(Tokenizer tokenizer, bool skip_special,
-                             std::span<const int32_t> context)
-    : tokenizer_(std::move(tokenizer)), skip_special_(skip_special) {
-  for (const int32_t id : context) {
-    if (!skip_special_ || !tokenizer_.is_special(id)) {
-      window_.push_back(id);
-    }
-  }
-  emitted_ = window_.empty() ? 0 : tokenizer_.decode(window_, false).size();
-}
+StreamDecoder::StreamDecoder(Tokenizer tokenizer, bool skip_special)
+    : tokenizer_(std::move(tokenizer)), skip_special_(skip_special) {}
 
 std::string StreamDecoder::push(int32_t id) {
   if (skip_special_ && tokenizer_.is_special(id)) {

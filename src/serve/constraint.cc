@@ -1,0 +1,63 @@
+#include "serve/constraint.h"
+
+#include <optional>
+
+#include "heed/error.h"
+
+namespace heed::serve {
+namespace {
+
+std::optional<Grammar> response_format_grammar(const Call& call) {
+  const Json format = call.body->at("response_format");
+  const std::string type = format.string("type");
+  if (type == "text") {
+    return std::nullopt;
+  }
+  if (type == "json_object" && !format.has("schema")) {
+    return Grammar::json_object();
+  }
+  // OpenAI's {"json_schema": {"schema": …}}; llama.cpp's server also takes {"schema": …}.
+  const auto holder = type == "json_schema" ? format.find("json_schema") : std::optional(format);
+  const auto schema = holder && holder->is_object() ? holder->find("schema") : std::nullopt;
+  if (!schema) {
+    throw BadRequest("'response_format.json_schema.schema' is missing: the JSON schema",
+                     "response_format.json_schema.schema", "missing_required_parameter");
+  }
+  return Grammar::from_json_schema(schema->dump(), "response_format");
+}
+
+std::optional<Grammar> requested_grammar(const Call& call) {
+  if (call.has("response_format")) {
+    return response_format_grammar(call);
+  }
+  if (call.has("json_schema")) {
+    return Grammar::from_json_schema(call.body->at("json_schema").dump(), "json_schema");
+  }
+  if (call.has("grammar") && !call.text("grammar").empty()) {
+    return Grammar::from_gbnf(call.text("grammar"));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::shared_ptr<const TokenConstraint> read_constraint(const Call& call) {
+  const int given = (call.has("response_format") ? 1 : 0) + (call.has("json_schema") ? 1 : 0) +
+                    (call.has("grammar") ? 1 : 0);
+  if (given > 1) {
+    throw BadRequest("'response_format', 'json_schema' and 'grammar' exclude each other",
+                     call.has("grammar") ? "grammar" : "json_schema");
+  }
+  const char* param = call.has("response_format") ? "response_format"
+                      : call.has("json_schema")   ? "json_schema"
+                                                  : "grammar";
+  try {
+    const std::optional<Grammar> grammar = requested_grammar(call);
+    return grammar ? std::make_shared<TokenConstraint>(*grammar, call.model->token_table())
+                   : nullptr;
+  } catch (const Error& error) {
+    throw BadRequest(error.what(), param);
+  }
+}
+
+}  // namespace heed::serve

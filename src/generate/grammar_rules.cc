@@ -11,7 +11,7 @@
 namespace heed {
 namespace {
 
-constexpr size_t kMostSymbols = size_t{1} << 22;  // of one grammar
+constexpr size_t kMostSymbols = size_t{1} << 20;  // of one grammar
 constexpr int64_t kMostRepetitions = 1 << 16;
 using Kind = GrammarSymbol::Kind;
 
@@ -227,65 +227,74 @@ void GrammarBuilder::emit_repeat(const GrammarNode& node, std::vector<GrammarSym
   }
 }
 
-/// Removes alternatives that derive no finite text: a model that had begun one could never end.
-void GrammarBuilder::remove_barren() {
-  std::vector<bool> fertile(rules_.rules.size(), false);
-  const auto derives = [&](uint32_t position) {
-    for (; rules_.symbols[position].kind != Kind::end; ++position) {
-      const GrammarSymbol& symbol = rules_.symbols[position];
-      if (symbol.kind == Kind::rule && !fertile[symbol.rule]) {
-        return false;
-      }
-    }
-    return true;
+/// The rules with an alternative of which every symbol holds; `bytes` says whether bytes do. In
+/// time linear in the size of the grammar, which may come from a client.
+std::vector<bool> GrammarBuilder::rules_that_hold(bool bytes) const {
+  struct Alternative {
+    uint32_t rule;
+    uint32_t missing = 0;  // calls of rules that are not known to hold
+    bool possible = true;
   };
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t rule = rules_.rules.size(); rule-- > 0;) {  // inner rules have larger numbers
-      if (!fertile[rule] &&
-          std::any_of(rules_.rules[rule].begin(), rules_.rules[rule].end(), derives)) {
-        fertile[rule] = changed = true;
+  std::vector<Alternative> alternatives;
+  std::vector<std::vector<uint32_t>> users(rules_.rules.size());  // by rule: who waits for it
+  std::vector<bool> holds(rules_.rules.size(), false);
+  std::vector<uint32_t> open;
+  const auto settle = [&](const Alternative& one) {
+    if (one.possible && one.missing == 0 && !holds[one.rule]) {
+      holds[one.rule] = true;
+      open.push_back(one.rule);
+    }
+  };
+  for (uint32_t rule = 0; rule < rules_.rules.size(); ++rule) {
+    for (uint32_t position : rules_.rules[rule]) {
+      Alternative one{rule};
+      for (; rules_.symbols[position].kind != Kind::end; ++position) {
+        const GrammarSymbol& symbol = rules_.symbols[position];
+        if (symbol.kind == Kind::bytes) {
+          one.possible = one.possible && bytes;
+        } else {
+          users[symbol.rule].push_back(static_cast<uint32_t>(alternatives.size()));
+          ++one.missing;
+        }
       }
+      alternatives.push_back(one);
     }
   }
+  for (const Alternative& one : alternatives) {
+    settle(one);
+  }
+  while (!open.empty()) {
+    const uint32_t rule = open.back();
+    open.pop_back();
+    for (const uint32_t user : users[rule]) {
+      --alternatives[user].missing;
+      settle(alternatives[user]);
+    }
+  }
+  return holds;
+}
+
+/// Removes alternatives that derive no finite text: a model that had begun one could never end.
+void GrammarBuilder::remove_barren() {
+  const std::vector<bool> fertile = rules_that_hold(true);
   check_data(fertile[rules_.root], rules_.name, "allows no text at all: '{}' never comes to an end",
              titles_[rules_.root]);
   for (auto& alternatives : rules_.rules) {
-    std::erase_if(alternatives, [&](uint32_t position) { return !derives(position); });
+    std::erase_if(alternatives, [&](uint32_t position) {
+      for (; rules_.symbols[position].kind != Kind::end; ++position) {
+        const GrammarSymbol& symbol = rules_.symbols[position];
+        if (symbol.kind == Kind::rule && !fertile[symbol.rule]) {
+          return true;
+        }
+      }
+      return false;
+    });
   }
 }
 
-std::vector<bool> GrammarBuilder::nullable_rules() const {
-  std::vector<bool> nullable(rules_.rules.size(), false);
-  const auto vanishes = [&](uint32_t position) {
-    for (; rules_.symbols[position].kind != Kind::end; ++position) {
-      const GrammarSymbol& symbol = rules_.symbols[position];
-      if (symbol.kind == Kind::bytes || !nullable[symbol.rule]) {
-        return false;
-      }
-    }
-    return true;
-  };
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t rule = rules_.rules.size(); rule-- > 0;) {
-      if (!nullable[rule] &&
-          std::any_of(rules_.rules[rule].begin(), rules_.rules[rule].end(), vanishes)) {
-        nullable[rule] = changed = true;
-      }
-    }
-  }
-  return nullable;
-}
-
-/// A rule must not begin with itself, unless nothing follows it there: then nothing has to be
-/// remembered. Cycles are found among the calls that come first, without recursion of our own.
-void GrammarBuilder::check_left_recursion() const {
-  const std::vector<bool> nullable = nullable_rules();
-  struct Call {
-    uint32_t rule;
-    bool last;  // nothing follows
-  };
+/// The calls that may come first in a rule; `last` where nothing follows them.
+std::vector<std::vector<GrammarBuilder::Call>> GrammarBuilder::first_calls() const {
+  const std::vector<bool> nullable = rules_that_hold(false);
   std::vector<std::vector<Call>> first(rules_.rules.size());
   for (size_t rule = 0; rule < first.size(); ++rule) {
     for (uint32_t position : rules_.rules[rule]) {
@@ -298,30 +307,58 @@ void GrammarBuilder::check_left_recursion() const {
       }
     }
   }
-  // For every call that something follows: can the caller be reached from what it calls?
-  std::vector<uint32_t> seen(first.size(), 0);
-  uint32_t round = 0;
-  for (size_t rule = 0; rule < first.size(); ++rule) {
-    std::vector<uint32_t> open;
-    ++round;
-    for (const Call& call : first[rule]) {
-      if (!call.last && seen[call.rule] != round) {
-        seen[call.rule] = round;
-        open.push_back(call.rule);
-      }
+  return first;
+}
+
+/// A rule must not begin with itself, unless nothing follows it there: then nothing has to be
+/// remembered. Tarjan's strongly connected components, with a stack of our own.
+void GrammarBuilder::check_left_recursion() const {
+  const std::vector<std::vector<Call>> first = first_calls();
+  constexpr uint32_t kNone = UINT32_MAX;
+  std::vector<uint32_t> order(first.size(), kNone);  // in which rules are found
+  std::vector<uint32_t> lowest(first.size(), 0);
+  std::vector<uint32_t> component(first.size(), kNone);
+  std::vector<uint32_t> waiting;
+  std::vector<std::pair<uint32_t, size_t>> path;  // rule, next call
+  uint32_t found = 0;
+  for (uint32_t start = 0; start < first.size(); ++start) {
+    if (order[start] == kNone) {
+      path.emplace_back(start, 0);
     }
-    while (!open.empty()) {
-      const uint32_t at = open.back();
-      open.pop_back();
-      check_data(at != rule, rules_.name,
-                 "'{}' is left-recursive: it begins with itself. Write the repetition with * or +",
-                 titles_[rule]);
-      for (const Call& call : first[at]) {
-        if (seen[call.rule] != round) {
-          seen[call.rule] = round;
-          open.push_back(call.rule);
+    while (!path.empty()) {
+      auto& [rule, next] = path.back();
+      if (next == 0 && order[rule] == kNone) {
+        order[rule] = lowest[rule] = found++;
+        waiting.push_back(rule);
+      }
+      if (next < first[rule].size()) {
+        const uint32_t called = first[rule][next++].rule;
+        if (order[called] == kNone) {
+          path.emplace_back(called, 0);
+        } else if (component[called] == kNone) {
+          lowest[rule] = std::min(lowest[rule], order[called]);
+        }
+        continue;
+      }
+      if (lowest[rule] == order[rule]) {
+        for (uint32_t member = kNone; member != rule;) {
+          member = waiting.back();
+          waiting.pop_back();
+          component[member] = rule;
         }
       }
+      const uint32_t low = lowest[rule];
+      path.pop_back();
+      if (!path.empty()) {
+        lowest[path.back().first] = std::min(lowest[path.back().first], low);
+      }
+    }
+  }
+  for (size_t rule = 0; rule < first.size(); ++rule) {
+    for (const Call& call : first[rule]) {
+      check_data(call.last || component[call.rule] != component[rule], rules_.name,
+                 "'{}' is left-recursive: it begins with itself. Write the repetition with * or +",
+                 titles_[rule]);
     }
   }
 }

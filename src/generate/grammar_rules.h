@@ -75,9 +75,14 @@ class GrammarBuilder {
   void emit_chars(const CharRanges& chars, std::vector<GrammarSymbol>& out);
   void emit_repeat(const GrammarNode& node, std::vector<GrammarSymbol>& out);
   void add_alternative(uint32_t rule, std::vector<GrammarSymbol> symbols);
+  struct Call {
+    uint32_t rule;
+    bool last;  // nothing follows
+  };
+  std::vector<bool> rules_that_hold(bool bytes) const;
+  std::vector<std::vector<Call>> first_calls() const;
   void remove_barren();
   void check_left_recursion() const;
-  std::vector<bool> nullable_rules() const;
 
   GrammarRules rules_;
   std::vector<std::string> titles_;

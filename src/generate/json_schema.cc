@@ -362,6 +362,9 @@ GrammarNodePtr SchemaCompiler::number_node(const Schema& schema, const std::stri
     choices.push_back(sequence_node(
         {JsonGrammar::integer_between(first + 1, std::min<int64_t>(last, -1)), fraction}));
   }
+  if (!whole && first <= -1 && last >= 0) {
+    choices.push_back(sequence_node({literal_node("-0"), fraction}));
+  }
   return choice_node(std::move(choices));
 }
 
@@ -375,8 +378,12 @@ GrammarRules SchemaCompiler::compile() {
 Grammar Grammar::from_json_schema(std::string_view schema, std::string_view name) {
   Json::parse(schema, std::string(name));  // checks limits and says what is wrong
   Schema parsed = Schema::parse(schema);
-  return Grammar(std::make_shared<GrammarRules>(
-      SchemaCompiler(std::move(parsed), std::string(name)).compile()));
+  try {
+    return Grammar(std::make_shared<GrammarRules>(
+        SchemaCompiler(std::move(parsed), std::string(name)).compile()));
+  } catch (const Schema::exception&) {
+    fail(ErrorKind::data, name, "a keyword has a value of a wrong type");
+  }
 }
 
 }  // namespace heed

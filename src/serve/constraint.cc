@@ -1,11 +1,19 @@
 #include "serve/constraint.h"
 
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "heed/error.h"
 
 namespace heed::serve {
 namespace {
+
+/// A part of the request's body with its members in the order in which the client wrote them:
+/// properties are generated in that order. The body has been parsed before: it is JSON.
+std::string as_written(const Call& call, const std::string& pointer) {
+  const auto body = nlohmann::ordered_json::parse(call.exchange->request().body);
+  return body.at(nlohmann::ordered_json::json_pointer(pointer)).dump();
+}
 
 std::optional<Grammar> response_format_grammar(const Call& call) {
   const Json format = call.body->at("response_format");
@@ -23,7 +31,10 @@ std::optional<Grammar> response_format_grammar(const Call& call) {
     throw BadRequest("'response_format.json_schema.schema' is missing: the JSON schema",
                      "response_format.json_schema.schema", "missing_required_parameter");
   }
-  return Grammar::from_json_schema(schema->dump(), "response_format");
+  return Grammar::from_json_schema(
+      as_written(call, type == "json_schema" ? "/response_format/json_schema/schema"
+                                             : "/response_format/schema"),
+      "response_format");
 }
 
 std::optional<Grammar> requested_grammar(const Call& call) {
@@ -31,7 +42,7 @@ std::optional<Grammar> requested_grammar(const Call& call) {
     return response_format_grammar(call);
   }
   if (call.has("json_schema")) {
-    return Grammar::from_json_schema(call.body->at("json_schema").dump(), "json_schema");
+    return Grammar::from_json_schema(as_written(call, "/json_schema"), "json_schema");
   }
   if (call.has("grammar") && !call.text("grammar").empty()) {
     return Grammar::from_gbnf(call.text("grammar"));

@@ -126,8 +126,7 @@ void TextRun::on_finish(TextChoice& choice, FinishReason reason) {
   }
   const std::string rest = choice.stream.finish();
   choice.text += rest;
-  const bool stopped = reason == FinishReason::end_token || choice.stream.stopped();
-  choice.finish_reason = stopped ? "stop" : "length";
+  choice.finish_reason = reason == FinishReason::length ? "length" : "stop";
   if (plan_.stream) {
     call_->exchange->write(format_->finish(choice, rest));
   }

@@ -57,7 +57,7 @@ struct Inputs {
 };
 
 /// Multiplications and additions that the causal mask leaves: two products there, seven with the
-/// way back.
+/// backward pass.
 double operations(int64_t length) {
   const auto n = static_cast<double>(length);
   return 4.0 * kHeads * kDepth * n * (n + 1) / 2;

@@ -18,12 +18,12 @@ using heed::bench::Contestant;
 using heed::kernels::Element;
 using heed::kernels::Matrix;
 
-struct Extents {
+struct Sizes {
   int64_t out, in;
 };
 constexpr int64_t kLayers = 12;
 constexpr int64_t kVocabulary = 50257;
-constexpr Extents kLayer[] = {{2304, 768}, {768, 768}, {3072, 768}, {768, 3072}};
+constexpr Sizes kLayer[] = {{2304, 768}, {768, 768}, {3072, 768}, {768, 3072}};
 
 const char* name_of(Element type) {
   switch (type) {
@@ -53,14 +53,14 @@ class Weights {
  public:
   explicit Weights(Element type) : type_(type) {
     for (int64_t layer = 0; layer < kLayers; ++layer) {
-      for (const Extents& e : kLayer) {
+      for (const Sizes& e : kLayer) {
         add(e);
       }
     }
     add({kVocabulary, 768});
     memory_.reset(static_cast<char*>(std::aligned_alloc(4096, (bytes_ + 4095) / 4096 * 4096)));
     int64_t at = 0;
-    for (const Extents& e : all_) {
+    for (const Sizes& e : all_) {
       fill(e, memory_.get() + at);
       at += bytes_of(type_, e.out * e.in);
     }
@@ -71,7 +71,7 @@ class Weights {
   /// y = x · Wᵀ for every matrix, the last (to the vocabulary) for one row only.
   void multiply(int64_t rows, const float* x, float* y) const {
     int64_t at = 0;
-    for (const Extents& e : all_) {
+    for (const Sizes& e : all_) {
       const Matrix a{x, Element::f32, e.in, 1};
       const Matrix b{memory_.get() + at, type_, 1, e.in};
       const int64_t m = e.out == kVocabulary && rows > 64 ? 1 : rows;
@@ -81,12 +81,12 @@ class Weights {
   }
 
  private:
-  void add(Extents e) {
+  void add(Sizes e) {
     all_.push_back(e);
     bytes_ += static_cast<size_t>(bytes_of(type_, e.out * e.in));
     weights_ += e.out * e.in;
   }
-  void fill(Extents e, char* to) const {
+  void fill(Sizes e, char* to) const {
     heed::parallel_for(e.out, [&](int64_t row) {
       std::vector<float> values(static_cast<size_t>(e.in));
       for (size_t i = 0; i < values.size(); ++i) {
@@ -114,7 +114,7 @@ class Weights {
     void operator()(char* p) const { std::free(p); }
   };
   Element type_;
-  std::vector<Extents> all_;
+  std::vector<Sizes> all_;
   size_t bytes_ = 0;
   int64_t weights_ = 0;
   std::unique_ptr<char, Free> memory_;

@@ -84,7 +84,7 @@ LinePlot by_length() {
   return plot;
 }
 
-/// Tokens a second of training a GPT of four layers, 128 tokens a sequence.
+/// Tokens a second of training a GPT of four layers, 128 tokens per sequence.
 double training_speed(int64_t width, int64_t batch) {
   constexpr int64_t kLength = 128;
   const auto model = heed::create_model(
@@ -123,7 +123,7 @@ LinePlot speed_plot(const char* title, const char* x_title) {
 }
 
 LinePlot by_width_and_batch() {
-  LinePlot plot = speed_plot("Training a GPT of 4 layers, 128 tokens a sequence", "width");
+  LinePlot plot = speed_plot("Training a GPT of 4 layers, 128 tokens per sequence", "width");
   for (const int64_t batch : {1, 4, 16}) {
     Series series{fmt::format("batch {}", batch), {}, {}};
     for (int64_t width = 64; width <= 1024; width *= 2) {

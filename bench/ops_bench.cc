@@ -1,4 +1,4 @@
-// Ops on arrays beyond the last cache, as a share of the memory bandwidth that a copy or a triad
+// Ops on arrays beyond the last cache, as a fraction of the memory bandwidth that a copy or a triad
 // reaches in the same run. Goal: 80 %.
 
 #include <cstdio>
@@ -28,7 +28,7 @@ Tensor filled(const heed::Shape& shape) {
   return tensor;
 }
 
-/// STREAM's scale: 8 bytes an element. Not memcpy, which bypasses the caches where the ops cannot.
+/// STREAM's scale: 8 bytes per element. Not memcpy, which bypasses the caches where the ops cannot.
 void copy(float* y, const float* x, float scale) {
   heed::parallel_ranges(kCount, 16384, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -37,7 +37,7 @@ void copy(float* y, const float* x, float scale) {
   });
 }
 
-/// STREAM's triad: 12 bytes an element.
+/// STREAM's triad: 12 bytes per element.
 void triad(float* y, const float* x, const float* z, float scale) {
   heed::parallel_ranges(kCount, 16384, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

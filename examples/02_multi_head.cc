@@ -36,12 +36,12 @@ struct Net {
   }
 };
 
-/// 64 rings of random symbols, each turned by `turn` places.
-Tensor rings(uint64_t stream, int64_t turn) {
+/// 64 rings of random symbols, each rotated by `shift` positions.
+Tensor rings(uint64_t stream, int64_t shift) {
   Random random(1, stream);
   Tensor ids = Tensor::empty({64 * kLength}, DType::i64);
   for (int64_t i = 0; i < ids.numel(); ++i) {
-    const int64_t place = i / kLength * kLength + (i + kLength + turn) % kLength;
+    const int64_t place = i / kLength * kLength + (i + kLength + shift) % kLength;
     ids.data<int64_t>()[place] = static_cast<int64_t>(random.below(kSymbols));
   }
   return ids;

@@ -32,12 +32,12 @@ const char* same(const Tensor& a, const Tensor& b) {
 int main(int argc, char** argv) {
   // "dog bites man" and "man bites dog": the same bag of words.
   const Tensor words = random_rows(3, 1);
-  const Tensor turned = index_rows(words, Tensor::from<int64_t>({2, 1, 0}, {3}));
+  const Tensor reversed = index_rows(words, Tensor::from<int64_t>({2, 1, 0}, {3}));
   const Tensor sines = sinusoidal_positions(kPlaces, kWidth, SinusoidLayout::interleaved);
   const Tensor first = slice(sines, 0, 0, 3);
   std::printf("\"dog\" comes out the same in both orders, without positions: %s\n",
-              same(words, turned));
-  std::printf("and with sinusoids added: %s\n\n", same(words + first, turned + first));
+              same(words, reversed));
+  std::printf("and with sinusoids added: %s\n\n", same(words + first, reversed + first));
 
   // Sinusoids: near positions are alike, and how alike depends on the distance alone.
   const Tensor alike = mul(matmul(sines, transpose(sines)), 2.0 / kWidth);
@@ -57,7 +57,8 @@ int main(int argc, char** argv) {
     save_picture(std::string(argv[1]) + "/07-likeness.svg", map);
   }
 
-  // Rotation (RoPE): q and k are turned by their positions; their product sees the difference only.
+  // Rotation (RoPE): q and k are rotated by their positions; their dot product depends on the
+  // difference only.
   const Rotary rotary(kWidth, kPlaces, 10000.0);
   const Tensor q = reshape(random_rows(1, 2), {1, 1, kWidth});
   const Tensor k = reshape(random_rows(1, 3), {1, 1, kWidth});

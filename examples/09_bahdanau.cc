@@ -20,9 +20,9 @@ ModelInput batch_of(uint64_t stream) {
   input.input_ids = Tensor::empty({64, kLetters}, DType::i64);
   input.labels = Tensor::empty({64, kLetters}, DType::i64);
   for (int64_t i = 0; i < 64 * kLetters; ++i) {
-    const int64_t turned = i / kLetters * kLetters + kLetters - 1 - i % kLetters;
+    const int64_t mirrored = i / kLetters * kLetters + kLetters - 1 - i % kLetters;
     const auto letter = kFirst + static_cast<int64_t>(random.below(kVocabulary - kFirst));
-    input.input_ids.data<int64_t>()[i] = input.labels.data<int64_t>()[turned] = letter;
+    input.input_ids.data<int64_t>()[i] = input.labels.data<int64_t>()[mirrored] = letter;
   }
   return input;
 }

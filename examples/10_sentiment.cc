@@ -15,7 +15,7 @@ const char* const kNames[] = {"negative", "neutral", "positive"};
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Reviews by rule: what it is about, maybe a "not", a judgement. "Not" turns the judgement round.
+  // Reviews by rule: what it is about, maybe a "not", a judgement. "Not" reverses the judgement.
   Words texts;
   std::vector<std::vector<int32_t>> labels;
   const auto add = [&](const Words& about, const Words& verbs, int32_t kind, const Words& words) {

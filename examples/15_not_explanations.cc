@@ -19,7 +19,7 @@ double accuracy_without(const CoreferenceReader& reader, const HeadPointing& hea
   return score_coreference(reader, kHeldOut).accuracy;
 }
 
-/// The weights from "it" over the words, a row a head.
+/// The weights from "it" over the words, one row per head.
 Heatmap look(const CoreferenceReader& reader, const CoreferenceExample& example) {
   const Recorder recorder;
   Heatmap map{

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Who may include whom. A room may include itself, the rooms named for it here and what these may
-# include in turn; a public header counts as its room. Prints every violation; exit 1 where there is
+# Who may include whom. A module may include itself, the modules listed for it here and what these may
+# include in turn; a public header counts as its module. Prints every violation; exit 1 where there is
 # one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,47 +10,47 @@ declare -A direct=(
   [nn]="ops io" [io]="tensor" [text]="base io" [models]="nn io" [data]="tensor text io"
   [dist]="tensor" [train]="models data dist generate inspect" [generate]="models text" [inspect]="models text"
   [pipelines]="generate inspect data models text"
-  [serve]="pipelines retrieval" [retrieval]="pipelines dist data"
+  [explore]="pipelines inspect generate data" [serve]="pipelines retrieval explore" [retrieval]="pipelines dist data"
 )
-declare -A room_of=(
+declare -A module_of=(
   [error.h]=base [export.h]=base [version.h]=base [half.h]=base [memory.h]=base [parallel.h]=base [random.h]=base
   [tensor.h]=tensor [autograd.h]=autograd [ops.h]=ops [attention.h]=ops [io.h]=io [text.h]=text [chat.h]=text
   [nn.h]=nn [transformer.h]=nn [precision.h]=nn [attention_layers.h]=nn [models.h]=models [model_spec.h]=models [data.h]=data [dist.h]=dist [train.h]=train
-  [image.h]=io [json.h]=io [teaching.h]=data [optim.h]=train [coreference.h]=train [metrics.h]=train [generate.h]=generate [inspect.h]=inspect [pipelines.h]=pipelines [serve.h]=serve [retrieval.h]=retrieval [picture.h]=inspect
+  [image.h]=io [json.h]=io [teaching.h]=data [optim.h]=train [coreference.h]=train [metrics.h]=train [generate.h]=generate [inspect.h]=inspect [pipelines.h]=pipelines [serve.h]=serve [retrieval.h]=retrieval [picture.h]=inspect [explorer.h]=explore
 )
 
 declare -A allowed
-reach() { # room -> all rooms below it
-  local room=$1 below
-  for below in ${direct[$room]}; do
+reach() { # module -> all modules below it
+  local module=$1 below
+  for below in ${direct[$module]}; do
     case " ${allowed[$2]} " in
       *" $below "*) ;;
       *) allowed[$2]+=" $below"; reach "$below" "$2" ;;
     esac
   done
 }
-for room in "${!direct[@]}"; do
-  allowed[$room]=$room
-  reach "$room" "$room"
+for module in "${!direct[@]}"; do
+  allowed[$module]=$module
+  reach "$module" "$module"
 done
 
 bad=0
 complain() { echo "layers: $*" >&2; bad=1; }
 
-check_include() { # file room included
-  local file=$1 room=$2 include=$3 target
+check_include() { # file module included
+  local file=$1 module=$2 include=$3 target
   case $include in
     heed/*)
-      target=${room_of[${include#heed/}]:-}
-      [ -n "$target" ] || { complain "$file includes $include, whose room tools/check_layers.sh does not know"; return; }
+      target=${module_of[${include#heed/}]:-}
+      [ -n "$target" ] || { complain "$file includes $include, whose module tools/check_layers.sh does not know"; return; }
       ;;
     */*) target=${include%%/*} ;;
     *) return ;;
   esac
   [ -n "${direct[$target]+known}" ] || return 0
-  case " ${allowed[$room]} " in
+  case " ${allowed[$module]} " in
     *" $target "*) ;;
-    *) complain "$file ($room) includes $include ($target); $room may use: ${direct[$room]:-nothing}" ;;
+    *) complain "$file ($module) includes $include ($target); $module may use: ${direct[$module]:-nothing}" ;;
   esac
 }
 
@@ -58,13 +58,13 @@ while IFS=: read -r file _ line; do
   include=${line#*\"}
   include=${include%%\"*}
   case $file in
-    src/*) room=${file#src/}; room=${room%%/*} ;;
-    include/heed/*) room=${room_of[${file#include/heed/}]:-}
+    src/*) module=${file#src/}; module=${module%%/*} ;;
+    include/heed/*) module=${module_of[${file#include/heed/}]:-}
       [ "$file" = include/heed/heed.h ] && continue
-      [ -n "$room" ] || { complain "$file has no room in tools/check_layers.sh"; continue; } ;;
+      [ -n "$module" ] || { complain "$file has no module in tools/check_layers.sh"; continue; } ;;
     examples/*) case $include in heed/*) ;; *) complain "$file includes $include; examples use only heed/*.h" ;; esac; continue ;;
   esac
-  check_include "$file" "$room" "$include"
+  check_include "$file" "$module" "$include"
 done < <(grep -rnE '^#include "' src include examples 2>/dev/null)
 
 # mpi.h in one file; JSON, CLI and HTTP in no public header.

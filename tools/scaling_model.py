@@ -15,7 +15,7 @@ MESSAGE = 5e-6  # seconds of the core for a message; an assumption, it matters a
 EFFICIENCY = 0.94  # of a link, after Ethernet, IP and TCP headers
 CPU_PER_BYTE = 1.05e-9  # seconds of the core for a byte sent: measured, what 10 Gbit/s took beyond the wire
 BACKWARD = 2.0 / 3.0  # of a step's products
-UPDATE = 2.8e-9  # seconds a parameter and thread: 28 bytes at 10 GB/s; an estimate
+UPDATE = 2.8e-9  # seconds per parameter and thread: 28 bytes at 10 GB/s; an estimate
 
 MODELS = {  # parameters that travel, products a token (6 x parameters that multiply), context
     "small GPT (6 x 384)": (10.8e6, 6 * 10.7e6 + 12 * 6 * 384 * 256, 256),
@@ -54,15 +54,15 @@ def row(name, tokens, nodes, gflops, gbits, threads):
 
 def table(gflops, gbits, threads, counts):
     print(f"machines of {gflops:g} GFLOP/s, links of {gbits:g} Gbit/s; speed-up over one machine (share of linear)\n")
-    print("| model | tokens a step | " + " | ".join(str(n) for n in counts) + " |")
+    print("| model | tokens per step | " + " | ".join(str(n) for n in counts) + " |")
     print("|---|---|" + "---|" * len(counts))
     for name, (parameters, flops, context) in MODELS.items():
-        tokens = 1024 * context if parameters < 50e6 else 2097152  # a sequence a rank at the least
+        tokens = 1024 * context if parameters < 50e6 else 2097152  # at least one sequence per rank
         one = step(parameters, flops, tokens, 1, gflops, gbits, threads)["step"]
         cells = []
         for nodes in counts:
             if tokens // context < nodes:
-                cells.append("– (no sequence a rank)")
+                cells.append("– (less than one sequence per rank)")
                 continue
             now = step(parameters, flops, tokens, nodes, gflops, gbits, threads)["step"]
             cells.append(f"{one / now:.1f}× ({100 * one / now / nodes:.0f} %)")
@@ -71,7 +71,7 @@ def table(gflops, gbits, threads, counts):
 
 
 # What, GFLOP/s of a rank (so that two ranks over shared memory take the 1.740 s they took), Gbit/s,
-# median seconds a step; all measured in one quiet run, see docs/scaling.md.
+# median seconds per step; all measured in one quiet run, see docs/scaling.md.
 MEASURED = [("10 Gbit/s", 85.4, 10, 1.845), ("1 Gbit/s", 85.4, 1, 1.917)]
 
 

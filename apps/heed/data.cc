@@ -85,7 +85,7 @@ int run(const Options& options, const Common& common) {
 
 const Registration registration{{
     "data",
-    "Make a teaching set",
+    "Generate a synthetic dataset",
     {"heed data coreference --count 20000 -o coreference.jsonl",
      "heed data dates --lang ko --count 5"},
     [](OptionTable& table, const Common& common) -> std::function<int()> {
@@ -96,7 +96,7 @@ const Registration registration{{
       table.add("--seed", &options->seed, "Another seed gives other examples");
       table.add("--lang", &options->language, "Language").choices({"en", "ko"});
       table.add("--held-out", &options->held_out,
-                "Examples to judge with: coreference with pairs of nouns that training lacks");
+                "Examples for evaluation: coreference with pairs of nouns that training lacks");
       table
           .add("-o,--output", &options->output,
                "File (.jsonl, .tsv) or folder to write (default: standard output)")

@@ -110,7 +110,9 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
   table.add("--chunk-tokens", &o->chunk_tokens, "Most tokens per chunk (default: 200)")
       .range(8, 8192);
-  table.add("--overlap", &o->overlap, "Most tokens a chunk repeats of the one before (default: 40)")
+  table
+      .add("--overlap", &o->overlap,
+           "Tokens repeated from the previous chunk, at most (default: 40)")
       .range(0, 4096);
   table.add("--vectors", &o->vectors, "f32, or int8: a quarter of the size (default: f32)")
       .choices({"f32", "int8"});

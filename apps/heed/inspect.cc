@@ -71,7 +71,7 @@ Tensor answer(const Tensor& logits) {
   return first.rank() == 1 ? first : select(first, 0, first.size(0) - 1);
 }
 
-/// What the configuration calls a class.
+/// The name of a class in the configuration.
 std::string class_name(const Model& model, int64_t index) {
   const Json config = Json::parse(model.config(), "config.json");
   const auto names = config.find("id2label");
@@ -215,6 +215,8 @@ void add_options(OptionTable& table, InspectOptions& o) {
   table.add("--points-at", &o.points_at,
             "With --heads-table: rank the heads by their weight on this word, from the word asked "
             "about (or the last one)");
+  table.add("--why", &o.why,
+            "LAYER,HEAD,QUERY,KEY: what this score is made of, part by part of the model");
   table.add("--patches", &o.patches, "For images: the weights over the image (svg, png)");
   table.add("--query", &o.query, "With --patches: the query whose weights are shown")
       .range(0, 1 << 20);
@@ -241,6 +243,9 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       fail(ErrorKind::usage, "inspect", "--format {} needs -o FILE", o.format);
     }
     const Opened opened = open_for_inspection(o);
+    if (!o.why.empty()) {
+      return inspect_why(*opened.model, opened.tokenizer, o, common);
+    }
     write_inspection(look(*opened.model, opened.tokenizer, o), o, common);
     return 0;
   };

@@ -11,8 +11,8 @@
 namespace heed::app {
 namespace {
 
-std::vector<std::string> fitting(const std::vector<std::string>& labels, int64_t extent) {
-  return std::cmp_equal(labels.size(), extent) ? labels : std::vector<std::string>();
+std::vector<std::string> fitting(const std::vector<std::string>& labels, int64_t dim) {
+  return std::cmp_equal(labels.size(), dim) ? labels : std::vector<std::string>();
 }
 
 }  // namespace
@@ -109,7 +109,7 @@ std::string InspectView::kind_name(const std::string& kind) const {
                                    : translated(kind, {{"self", "셀프"},
                                                        {"encoder", "인코더"},
                                                        {"decoder", "디코더"},
-                                                       {"cross", "교차"},
+                                                       {"cross", "크로스"},
                                                        {"readout", "판독"}});
 }
 

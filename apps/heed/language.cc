@@ -19,7 +19,7 @@ std::string chosen_language(const std::string& option) {
 void set_language(Heatmap& map, const std::string& language) {
   map.language = language;
   if (language == "ko") {
-    map.row_title = "질의";
+    map.row_title = "쿼리";
     map.column_title = "키";
     map.value_title = "가중치";
   }

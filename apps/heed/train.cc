@@ -114,7 +114,7 @@ int run(const OptionTable& table, const Flags& flags, const Common& common) {
     JsonWriter line;
     line.begin_object().field("steps", result.steps).field("loss", result.loss);
     line.field("val_loss", result.val_loss).field("interrupted", result.interrupted);
-    for (const auto& [name, value] : result.figures) {
+    for (const auto& [name, value] : result.metrics) {
       line.field(name, value);
     }
     line.field("model", (options.out / "model").string());

@@ -12,7 +12,7 @@ def say(text):
 
 
 def spread(times):
-    """Half the distance between the quartiles, as a share of the median."""
+    """Half the distance between the quartiles, as a fraction of the median."""
     if len(times) < 3:
         return (max(times) - min(times)) / 2 / statistics.median(times)
     low, middle, high = statistics.quantiles(times, n=4, method="inclusive")
@@ -158,7 +158,7 @@ def contest(sides, rounds, with_busy_loop):
 
 
 def difference(ours, theirs, index_by_index):
-    """The largest difference as a share of the largest value; losses are compared as far as both go."""
+    """The largest difference as a fraction of the largest value; losses are compared as far as both go."""
     if not ours or not theirs:
         return None
     if index_by_index:

@@ -10,7 +10,7 @@ class Peer:
     script: str = ""
     package: str = ""  # the Python package that must be there
     wanted: float = 0.0  # times as fast as the peer that heed is to be; 0: only shown
-    bound: float = 1e-3  # of the largest difference, as a share of the largest value
+    bound: float = 1e-3  # of the largest difference, as a fraction of the largest value
     options: dict = field(default_factory=dict)
     environment: dict = field(default_factory=dict)
     command: list = field(default_factory=list)  # a whole process instead of a worker

@@ -11,10 +11,11 @@ struct MyGpt : Model {
         body(s / "body", {.num_layers = 2, .hidden_size = 64, .num_heads = 4, .causal = true}),
         head(s / "head", 64, config.integer("vocab_size", 1, 1 << 20)) {}
   ModelKind kind() const override { return ModelKind::decoder; }
+  int64_t vocab_size() const override { return words.weight().size(0); }
   ModelOutput forward(const ModelInput& in) const override {
     const Tensor logits = head(body(words(in.input_ids), {.training = in.training}));
-    const Tensor loss = cross_entropy(logits.slice(1, 0, -1), in.labels.slice(1, 1));
-    return {.loss = loss, .logits = logits};
+    if (!in.labels.defined()) return {.logits = logits};
+    return {.loss = cross_entropy(logits.slice(1, 0, -1), in.labels.slice(1, 1)), .logits = logits};
   }
   Embedding words;
   Transformer body;

@@ -9,8 +9,7 @@
 
 namespace heed {
 
-/// Which keys a query may see, by position. With T_k keys and T_q queries, query i stands at
-/// position i + offset.
+/// Which keys a query may attend to, by position. Query i is at position i + offset of the keys.
 struct NoMask {};
 struct Causal {
   int64_t offset = 0;  ///< 0: top-left (PyTorch's is_causal); T_k - T_q: bottom-right (a cache)
@@ -26,7 +25,7 @@ struct Window {
 using PositionMask = std::variant<NoMask, Causal, Window>;
 
 enum class AttentionKernel {
-  automatic,  ///< what is fastest
+  automatic,  ///< the fastest one that fits
   reference,  ///< the formula in plain steps; holds the whole matrix
   chunked,    ///< the formula for a chunk of queries at a time
   flash,      ///< tiles with an online softmax; no T×T buffer
@@ -41,34 +40,35 @@ struct AttentionOptions {
   double softcap = 0.0;  ///< s -> softcap * tanh(s / softcap) where > 0, before masks and bias
   double dropout = 0.0;  ///< on the weights
   bool training = false;
-  int64_t first_example =
-      0;  ///< index in the whole batch of the first sequence; dropout draws by it
+  int64_t first_example = 0;  ///< index of the first sequence in the whole batch, for dropout
   AttentionKernel kernel = AttentionKernel::automatic;
   int64_t chunk = 128;  ///< queries at a time of the chunked kernel
 };
 
-/// Scaled dot-product attention.
+/// Computes scaled dot-product attention without materialising the score matrix.
 ///
 /// `q` is [B, Hq, Tq, D], `k` [B, Hkv, Tk, D] and `v` [B, Hkv, Tk, Dv], where Hq must be a multiple
 /// of Hkv; the result is [B, Hq, Tq, Dv]. All three may instead be [B, T, D] (one head) or [T, D]
-/// (one head of one sequence): the result then has as many axes, masks may be [B, Tq, Tk] or
-/// [Tq, Tk], and key_padding [Tk] where there is no batch. A row that may see no key gives zeros,
-/// in the output and in the gradient. Keys that a row may not see are never read into its result,
-/// so NaN there does not leak.
+/// (one head of one sequence): the result then has the same rank, masks may be [B, Tq, Tk] or
+/// [Tq, Tk], and key_padding [Tk] where there is no batch. A query that may attend to no key yields
+/// zeros, in the output and in the gradient. Masked keys never enter a result, so a NaN in them
+/// does not leak. Throws `Error` if the shapes do not fit.
 HEED_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                           const AttentionOptions& options = {});
 
-/// Attention within each of many sequences of any length, without padding: they lie one after the
-/// other in the rows of q [N, Hq, D] and of k [M, Hkv, D] and v [M, Hkv, Dv]. `query_starts` and
-/// `key_starts` have the first row of each sequence, and at the end the number of rows. Each gets
-/// bit for bit what attention() gives it alone. Takes the options but masks and bias; by the flash
-/// kernel, and unseen by observers. -> [N, Hq, Dv]
+/// Computes attention within each of several sequences of different lengths, without padding.
+///
+/// The sequences are concatenated along the rows of `q` [N, Hq, D], `k` [M, Hkv, D] and `v`
+/// [M, Hkv, Dv]; the result is [N, Hq, Dv]. `query_starts` and `key_starts` hold the first row of
+/// each sequence, followed by the number of rows. Every sequence gets, bit for bit, what
+/// attention() computes for it alone. Supports every option except masks and bias. Always uses the
+/// flash kernel and does not notify observers.
 HEED_API Tensor ragged_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                  std::span<const int64_t> query_starts,
                                  std::span<const int64_t> key_starts,
                                  const AttentionOptions& options = {});
 
-/// What the formula computes on the way, each [B, Hq, Tq, Tk] but the output.
+/// The intermediate results of the formula, each [B, Hq, Tq, Tk] except the output.
 struct AttentionSteps {
   Tensor scores;   ///< q·kᵀ
   Tensor scaled;   ///< × scale (and soft-capped)
@@ -77,11 +77,12 @@ struct AttentionSteps {
   Tensor output;
   Tensor lse;  ///< [B, Hq, Tq]: log of the sum of exponentials; -inf in a fully masked row
 };
-/// The steps of the formula without a gradient; dropout is not applied.
+/// Computes every step of the formula, without a gradient and without dropout.
 HEED_API AttentionSteps attention_steps(const Tensor& q, const Tensor& k, const Tensor& v,
                                         const AttentionOptions& options = {});
 
-/// One attention call as the fast path saw it: enough to recompute any part of its weights exactly.
+/// One attention call as the fast path computed it: enough to recompute any part of its weights
+/// exactly.
 struct AttentionRecord {
   Tensor q, k, v;
   Tensor output;
@@ -101,8 +102,8 @@ struct AttentionRecord {
   HEED_API Tensor all_weights() const;
 };
 
-/// Receives what models compute while it is in scope. Nothing is kept, and nothing slows down,
-/// where none is.
+/// Receives what models compute while it is in scope. Without an observer nothing is stored and
+/// nothing slows down.
 class HEED_API Observer {
  public:
   Observer();
@@ -110,13 +111,13 @@ class HEED_API Observer {
   Observer(const Observer&) = delete;
   Observer& operator=(const Observer&) = delete;
 
-  /// Called for an activation by its hook name ("blocks.0.attn.hook_q"). What it returns is used in
-  /// its place: that is how a head is ablated. Only called where wants(name).
+  /// Called for an activation by its hook name ("blocks.0.attn.hook_q"). The model continues with
+  /// the returned tensor, which is how heads are ablated. Called only if wants(name).
   virtual Tensor activation(const std::string& name, const Tensor& value);
   virtual bool wants(const std::string& name);
-  /// Called after each attention of the model, with the name of its place ("blocks.0.attn").
+  /// Called after each attention of the model, with its hook name ("blocks.0.attn").
   virtual void attention(const std::string& name, const AttentionRecord& record);
-  /// May change an attention's options before it runs (causal off and the like).
+  /// May change the options of an attention before it runs, for example to disable the causal mask.
   virtual void adjust(const std::string& name, AttentionOptions& options);
 
   /// The innermost one in scope on this thread, or null.
@@ -126,8 +127,8 @@ class HEED_API Observer {
   Observer* outer_;
 };
 
-/// Names the places below it: `HookScope hook_scope("blocks.0");` makes "attn" report as
-/// "blocks.0.attn". Costs nothing where no Observer is in scope.
+/// Prefixes the hook names below it: `HookScope hook_scope("blocks.0");` makes "attn" report as
+/// "blocks.0.attn". Costs nothing if no Observer is in scope.
 class HEED_API HookScope {
  public:
   explicit HookScope(const char* name, int64_t index = -1);
@@ -142,7 +143,7 @@ class HEED_API HookScope {
   size_t length_ = 0;
 };
 
-/// Hands an activation to the observer in scope, if any, and returns what to go on with.
+/// Passes an activation to the observer in scope, if any, and returns the tensor to continue with.
 inline Tensor observe(const char* name, const Tensor& value) {
   Observer* observer = Observer::current();
   if (observer == nullptr) {

@@ -7,13 +7,13 @@
 #include "heed/ops.h"
 #include "heed/random.h"
 
-// The other attentions, as functions of their weights. q, k and v are [B, H, T, D]; masks, padding
+// Variants of attention, as functions of their weights. q, k and v are [B, H, T, D]; masks, padding
 // and dropout come from AttentionOptions and mean what they mean for attention(). Those that form
 // a matrix of weights report it to the Observer in scope like attention() does.
 
 namespace heed {
 
-/// The weighted sum of v under softmax(scores): for scores [B, Hq, Tq, Tk] of any making.
+/// softmax(scores) · v for precomputed scores [B, Hq, Tq, Tk].
 HEED_API Tensor attend_scores(const Tensor& scores, const Tensor& v,
                               const AttentionOptions& options = {});
 
@@ -36,13 +36,14 @@ HEED_API Tensor luong_concat_attention(const Tensor& q, const Tensor& k, const T
 
 // Relative positions.
 
-/// Shaw et al. 2018: vectors for the distance j - i, cut off at ±m, join keys and values.
+/// Shaw et al. 2018: learned vectors for the distance j - i, clipped to ±m, are added to keys
+/// and values.
 /// relative_key [2m+1, D], relative_value [2m+1, Dv] (either may be undefined).
 HEED_API Tensor shaw_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                const Tensor& relative_key, const Tensor& relative_value,
                                const AttentionOptions& options = {});
 
-/// T5's bucket of the distance key - query, i64 [queries, keys]; query i stands at i + offset.
+/// T5's bucket of the distance key - query, i64 [queries, keys]; query i is at position i + offset.
 HEED_API Tensor t5_buckets(int64_t queries, int64_t keys, int64_t offset, bool bidirectional,
                            int64_t buckets, int64_t max_distance);
 HEED_API int64_t t5_bucket(int64_t distance, bool bidirectional, int64_t buckets,
@@ -58,8 +59,8 @@ HEED_API Tensor alibi_bias(int64_t heads, int64_t queries, int64_t keys, int64_t
 
 // Sparse and linear attention: time and memory grow with T, not with T².
 
-/// Longformer: each query sees `window` / 2 keys a side and the global tokens; global tokens, as
-/// queries with projections of their own, see everything.
+/// Longformer: each query attends to `window` / 2 keys on either side and to the global tokens;
+/// global tokens have projections of their own and attend to everything.
 struct LongformerInputs {
   Tensor q, k, v;                       ///< [B, H, T, D]
   Tensor q_global, k_global, v_global;  ///< [B, H, T, D]; read where there are global tokens
@@ -71,8 +72,9 @@ struct LongformerInputs {
 };
 HEED_API Tensor longformer_attention(const LongformerInputs& inputs);
 
-/// BigBird: queries of block r see blocks r-1, r, r+1, the first, the last and `random_blocks`; the
-/// first and last block see everything. Where T <= (5 + 2·random) · block_size all see all.
+/// BigBird: queries of block r attend to blocks r-1, r, r+1, the first, the last and
+/// `random_blocks`; the first and last block attend to everything. If T <= (5 + 2·random) ·
+/// block_size, attention is full.
 struct BigBirdInputs {
   Tensor q, k, v;        ///< [B, H, T, D]
   Tensor random_blocks;  ///< i64 [H, blocks - 2, random]; a block that comes twice counts twice
@@ -87,8 +89,8 @@ HEED_API Tensor bigbird_attention(const BigBirdInputs& inputs);
 HEED_API Tensor bigbird_random_blocks(int64_t heads, int64_t blocks, int64_t random, RandomKey key,
                                       bool hf_compat = false);
 
-/// Performer (FAVOR+): softmax's kernel by positive random features. projection [m, D]. The causal
-/// form lets no later key touch a row, its maximum included.
+/// Performer (FAVOR+): approximates the softmax kernel by positive random features. projection
+/// [m, D]. In the causal form no later key affects a row, not even through the maximum.
 HEED_API Tensor performer_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const Tensor& projection, bool causal,
                                     const Tensor& key_padding = {});
@@ -109,13 +111,14 @@ struct SwinInputs {
 };
 HEED_API Tensor swin_attention(const SwinInputs& inputs);
 
-// Layers with their own weights, on x [B, T, width]. Hugging Face's names where it has the layer.
+// Layers with their own weights, on x [B, T, E]. Parameters have Hugging Face's names where it has
+// the layer.
 
 /// One head with projections and an output matrix of its own: query, key, value, output.
 class HEED_API SingleHeadAttention {
  public:
   struct Options {
-    int64_t head_dim = 0;  ///< 0: as wide as x
+    int64_t head_dim = 0;  ///< 0: the size of x
     bool causal = false;
     bool bias = true;
     bool output = true;  ///< whether it has an output matrix

@@ -32,7 +32,7 @@ struct CoreferenceOptions {
 struct HEED_API CoreferenceReader {
   CoreferenceOptions options;
   std::unique_ptr<Model> model;
-  Tokenizer tokenizer;  ///< one token a word
+  Tokenizer tokenizer;  ///< one token per word
 
   /// Weights of the readout from the query over the words of one sentence.
   std::vector<double> weights(const CoreferenceExample& example) const;

@@ -13,9 +13,9 @@
 #include "heed/teaching.h"
 #include "heed/tensor.h"
 
-// Data sets and batches. Text is tokenised once into files that are memory-mapped and found again
-// by fingerprint, so that a set need not fit in memory. What a batch holds is a function of the
-// data, the seed and the step alone.
+// Datasets and batches. Text is tokenized once into memory-mapped files that are found again by
+// fingerprint, so a dataset need not fit in memory. The contents of a batch depend on the data, the
+// seed and the step alone.
 
 namespace heed {
 
@@ -38,12 +38,12 @@ class HEED_API TokenShard {
   explicit operator bool() const { return data_ != nullptr; }
   int64_t tokens() const;  ///< of all sequences
   int64_t sequences() const;
-  int64_t begin(int64_t sequence) const;  ///< its first token's place among all tokens
+  int64_t begin(int64_t sequence) const;  ///< index of its first token among all tokens
   int64_t length(int64_t sequence) const;
-  int32_t token(int64_t place) const;
-  /// Copies `count` ids from `place` on.
-  void copy(int64_t place, int64_t count, int64_t* out) const;
-  /// Throws, with the token's place, where an id is not below `vocabulary`.
+  int32_t token(int64_t index) const;
+  /// Copies `count` ids, starting at `index`.
+  void copy(int64_t index, int64_t count, int64_t* out) const;
+  /// Throws, with the token's index, if an id is not below `vocabulary`.
   void check_vocabulary(int64_t vocabulary, std::string_view what = "data") const;
   /// Tells data and tokenizer apart.
   uint64_t fingerprint() const;
@@ -65,7 +65,7 @@ struct DataOptions {
 };
 
 /// Running text for language models. `data` names files and folders, separated by commas: .jsonl
-/// (one text a line), .tsv and .csv (a column with a header), anything else is plain text. After
+/// (one text per line), .tsv and .csv (a column with a header), anything else is plain text. After
 /// every file, JSON line and row comes the end-of-text token where the tokenizer has one.
 HEED_API TokenShard load_text(const std::string& data, const Tokenizer& tokenizer,
                               const DataOptions& options = {});
@@ -82,7 +82,7 @@ HEED_API PairData load_pairs(const std::string& data, const Tokenizer& source,
 /// Texts with a class each.
 struct LabelledData {
   TokenShard text;
-  TokenShard label;                 ///< one id a text
+  TokenShard label;                 ///< one id per text
   std::vector<std::string> labels;  ///< names by id
 };
 /// `data` is a .tsv (label and text in either order), .csv or .jsonl file. `labels` fixes the
@@ -91,7 +91,7 @@ HEED_API LabelledData load_labelled(const std::string& data, const Tokenizer& to
                                     const std::vector<std::string>& labels = {},
                                     const DataOptions& options = {});
 
-// The same as texts: to train tokenizers on and to judge results with.
+// The same as texts, for training tokenizers and for evaluation.
 struct LabelledText {
   std::string label;
   std::string text;
@@ -113,22 +113,22 @@ HEED_API std::vector<LabelledText> read_labelled(const std::string& data,
 struct ImageData {
   Tensor pixels;                             ///< u8 [N, C, H, W], or undefined
   std::vector<std::filesystem::path> files;  ///< where `pixels` is undefined
-  std::vector<int32_t> label;                ///< a class an image; empty for captions
+  std::vector<int32_t> label;                ///< one class per image; empty for captions
   std::vector<std::string> labels;           ///< names by id
-  std::vector<std::string> captions;         ///< a caption an image; empty for classes
+  std::vector<std::string> captions;         ///< one caption per image; empty for classes
   int64_t size() const { return pixels ? pixels.size(0) : static_cast<int64_t>(files.size()); }
 };
-/// A folder with a folder a class; or an IDX file of images ("train-images-idx3-ubyte.gz", its
+/// A folder with one folder per class; or an IDX file of images ("train-images-idx3-ubyte.gz", its
 /// labels beside it), or a folder with such files, whose `split` ("train", "t10k") is taken.
 HEED_API ImageData load_image_classes(const std::string& data, std::string_view split = "train");
 /// A folder with captions.tsv (image, caption), .csv, .jsonl or .json (an object of
 /// captions by image, a list, or COCO's form), or such a file itself.
 HEED_API ImageData load_captioned_images(const std::string& data);
-/// The teaching set of drawn shapes, in memory.
+/// The synthetic dataset of drawn shapes, in memory.
 HEED_API ImageData teaching_shapes(const TeachingOptions& options, int64_t count);
 
 /// Region features [N, regions, width] with captions: FILE.safetensors with a tensor `features`
-/// (f32), and FILE.tsv or FILE.txt beside it with one caption a line.
+/// (f32), and FILE.tsv or FILE.txt beside it with one caption per line.
 struct FeatureData {
   Tensor features;
   std::vector<std::string> captions;
@@ -175,11 +175,11 @@ struct LoaderOptions {
   int rank = 0;
   int ranks = 1;
   Part part = Part::all;
-  double validation = 0.0;  ///< share of the set that Part::validation takes and Part::train lacks
+  double validation = 0.0;  ///< fraction of the dataset that Part::validation takes
   int64_t max_length = 0;   ///< longer sequences lose their end; 0: keep all
 };
 
-/// Where a loader is; enough to go on exactly.
+/// The position of a loader; enough to resume exactly.
 struct LoaderState {
   int64_t step = 0;
   uint64_t seed = 0;
@@ -202,7 +202,7 @@ class HEED_API Loader {
   /// Steps once through: rounded up where in order, down where shuffled (but at least 1).
   int64_t steps_per_epoch() const;
   int64_t examples() const { return examples_; }
-  /// The examples of a step of all ranks, by their place in the whole set.
+  /// The examples of a step over all ranks, by their index in the whole dataset.
   std::vector<int64_t> examples_of(int64_t step) const;
   bool at_end() const { return !options_.shuffle && step_ >= steps_per_epoch(); }
 
@@ -224,7 +224,7 @@ class HEED_API Loader {
  private:
   struct Window;
   const Window& window(int64_t epoch, int64_t index) const;
-  int64_t example_at(int64_t epoch, int64_t place) const;
+  int64_t example_at(int64_t epoch, int64_t index) const;
 
   LoaderOptions options_;
   int64_t whole_ = 0;     ///< examples before the split
@@ -237,7 +237,7 @@ class HEED_API Loader {
 };
 
 /// Blocks of `context` tokens with labels of the same tokens (a model compares position t with
-/// label t + 1). Blocks overlap by one token, so each is predicted once an epoch. Part::validation
+/// label t + 1). Blocks overlap by one token, so each is predicted once per epoch. Part::validation
 /// is the end of the text.
 HEED_API std::unique_ptr<Loader> make_lm_loader(const TokenShard& text, int64_t context,
                                                 const LoaderOptions& options);
@@ -255,7 +255,7 @@ HEED_API std::unique_ptr<Loader> make_mlm_loader(const TokenShard& text, int64_t
                                                  const Masking& masking,
                                                  const LoaderOptions& options);
 
-/// Ids with a part to play in batches of sequences.
+/// Special token ids of batches of sequences.
 struct SequenceTokens {
   int32_t padding = 0;
   int32_t start = 0;  ///< what a decoder reads first

@@ -82,8 +82,8 @@ struct GenerationTokens {
   std::vector<int64_t> end;  ///< any of these ends a sequence
   int64_t decoder_start = -1;
   int64_t pad = -1;
-  std::vector<int64_t> never;        ///< bad_words_ids of one token (Marian's padding)
-  int64_t forced_eos_token_id = -1;  ///< forced_eos_token_id
+  std::vector<int64_t> suppress_tokens;  ///< bad_words_ids of one token (Marian's padding)
+  int64_t forced_eos_token_id = -1;      ///< forced_eos_token_id
 };
 HEED_API GenerationTokens generation_tokens(const Model& model);
 
@@ -94,8 +94,8 @@ struct Request {
   Sampling sampling;
   uint64_t stream = 0;  ///< random stream: sample number n of a prompt is stream n
   int64_t max_tokens = 128;
-  std::vector<int64_t> end;    ///< ids that end it
-  std::vector<int64_t> never;  ///< ids that are not chosen
+  std::vector<int64_t> end;              ///< ids that end it
+  std::vector<int64_t> suppress_tokens;  ///< ids that are not chosen
   int64_t forced_eos_token_id =
       -1;  ///< what the last of max_tokens is, whatever the model says; -1: free
   int64_t top_log_probabilities = 0;  ///< how many alternatives every new token comes with
@@ -121,7 +121,7 @@ enum class FinishReason { end_token, length, stopped };
 /// sequence gets is bit-identical to running it alone.
 class HEED_API Scheduler {
  public:
-  /// At most `max_batch` sequences at a time; further ones wait their turn.
+  /// At most `max_batch` sequences at a time; further ones wait in a queue.
   explicit Scheduler(const Model& model, int64_t max_batch = 16);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
@@ -218,7 +218,7 @@ HEED_API std::vector<std::vector<Hypothesis>> beam_search(const Model& model,
                                                           const std::vector<Request>& requests,
                                                           const BeamOptions& options);
 
-/// How well a model foretells a text.
+/// Perplexity of a language model on a text.
 struct Perplexity {
   double loss = 0.0;   ///< mean of -log(probability), in nats a token
   int64_t tokens = 0;  ///< foretold: all but the first

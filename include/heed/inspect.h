@@ -74,7 +74,7 @@ HEED_API LayerCost recurrent_cost(int64_t length, int64_t width);
 HEED_API LayerCost convolution_cost(int64_t length, int64_t width, int64_t kernel);
 HEED_API LayerCost self_attention_cost(int64_t length, int64_t width);
 
-// Looking into a model while it runs.
+// Recording a model while it runs.
 
 /// Which attention of a model: "encoder.blocks.2.attn" is layer 2 of kind encoder.
 struct AttentionPlace {
@@ -84,7 +84,7 @@ struct AttentionPlace {
 };
 HEED_API AttentionPlace parse_place(const std::string& name);
 
-/// A head whose result is multiplied by `scale`: 0 mutes it.
+/// A head whose output is multiplied by `scale`; 0 ablates it.
 struct HeadScale {
   int64_t layer = 0;
   int64_t head = 0;
@@ -103,12 +103,12 @@ struct RecorderOptions {
   bool gradients = false;  ///< keep the gradient of each head's output; see gradient_map()
 };
 
-/// One attention of the recorded pass. Weights are computed where they are asked for, and equal
+/// One attention of the recorded pass. Weights are computed on demand and equal
 /// those that the pass used.
 struct HEED_API RecordedAttention {
   AttentionPlace place;
   AttentionRecord record;
-  Tensor probe;  ///< where gradients are wanted: collects the gradient of the heads' outputs
+  Tensor probe;  ///< with `gradients`: collects the gradient of the heads' outputs
 
   int64_t batch() const { return record.q.size(0); }
   int64_t heads() const { return record.q.size(1); }
@@ -125,7 +125,7 @@ struct HEED_API RecordedAttention {
   /// Every step of the formula for one head, each [1, 1, Tq, Tk] but the output.
   AttentionSteps steps(int64_t sequence, int64_t head) const;
   AttentionPatterns patterns(int64_t sequence, int64_t head) const;
-  /// The norm of each head's output as a share of all heads'.
+  /// The norm of each head's output as a fraction of the sum over all heads.
   std::vector<double> output_shares(int64_t sequence) const;
   /// Weights times the norm of each key's value: what is read, not only where [Tq, Tk].
   Tensor value_weighted(int64_t sequence, int64_t head) const;
@@ -134,7 +134,7 @@ struct HEED_API RecordedAttention {
   Tensor gradient_map(int64_t sequence, int64_t head) const;
 };
 
-/// Keeps what a model computes while it is in scope:
+/// Records what a model computes while it is in scope:
 ///   Recorder recorder({.activations = {"*.hook_resid_post"}});
 ///   model->forward(input);
 ///   Tensor weights = recorder.at("self", 0).record.weights(0, 3);
@@ -180,13 +180,13 @@ HEED_API std::vector<HeadSummary> head_table(const Recorder& recorder, int64_t s
 struct HeadPointing {
   AttentionPlace place;
   int64_t head = 0;
-  double accuracy = 0;     ///< share of the examples
+  double accuracy = 0;     ///< fraction of the examples
   double mean_weight = 0;  ///< on the target
 };
 /// Which heads point where they should, over many examples.
 class HEED_API PointingScore {
  public:
-  /// One example that was recorded: the query's place and the place it should point to.
+  /// Adds a recorded example: the position of the query and the position it should point to.
   void add(const Recorder& recorder, int64_t query, int64_t target, int64_t sequence = 0);
   int64_t examples() const { return examples_; }
   /// Best first.

@@ -36,9 +36,9 @@ HEED_API void save_npy(const std::filesystem::path& path, const Tensor& tensor);
 /// MNIST's IDX format, plain or gzipped: u8, i32 or f32.
 HEED_API Tensor load_idx(const std::filesystem::path& path);
 
-/// Throws where a file that tensors are borrowed from was cut short while in use, so that what was
-/// computed from it is not to be trusted. Costs one system call a mapped file; call it when a
-/// result is ready. See docs/adr/0010-cut-files.md.
+/// Throws if a file that tensors are mapped from was truncated while in use, in which case nothing
+/// computed from it can be trusted. Costs one system call per mapped file; call it when a result is
+/// ready. See docs/adr/0009-truncated-files.md.
 HEED_API void check_files_intact();
 
 }  // namespace heed

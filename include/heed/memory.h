@@ -6,7 +6,7 @@
 
 namespace heed {
 
-/// What the caching allocator holds; see docs/adr/0003.
+/// What the caching allocator holds; see docs/adr/0003-memory.md.
 struct MemoryStats {
   int64_t in_use = 0;    ///< bytes in live tensors
   int64_t peak = 0;      ///< the most that was in use since reset_peak_memory()

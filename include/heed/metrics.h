@@ -7,12 +7,12 @@
 
 #include "heed/export.h"
 
-// Figures that say how good results are.
+// Evaluation metrics.
 
 namespace heed {
 
 /// BLEU of a whole set by sacreBLEU's definition: 13a tokens, n-grams up to 4, exponential
-/// smoothing, one reference a sentence, case kept.
+/// smoothing, one reference per sentence, case kept.
 struct Bleu {
   double score = 0.0;         ///< 0 … 100
   double precisions[4] = {};  ///< of n-grams, in percent
@@ -29,7 +29,7 @@ HEED_API std::vector<std::string> tokenize_13a(std::string_view line);
 HEED_API double corpus_chrf(const std::vector<std::string>& results,
                             const std::vector<std::string>& references);
 
-/// Share of the results that are the reference, white space at the ends aside.
+/// Fraction of the results that equal the reference, ignoring leading and trailing white space.
 HEED_API double exact_match(const std::vector<std::string>& results,
                             const std::vector<std::string>& references);
 

@@ -94,7 +94,7 @@ class HEED_API GgufOutput {
 
 /// How an architecture is kept in GGUF.
 struct GgufSpec {
-  std::string architecture;  ///< general.architecture; empty: GGUF has no place for this model
+  std::string architecture;  ///< general.architecture; empty: GGUF cannot hold this model
   std::string prefix;        ///< of the base model's parameters: "model."
   std::string layers;        ///< before a layer's number: "layers."
   std::vector<GgufKey> keys;

@@ -39,13 +39,13 @@ struct ModelOutput {
   Tensor encoder_last_hidden_state;
 };
 
-/// The encoder's result, for a decoder to look at.
+/// The encoder output that a decoder attends to.
 struct EncoderOutput {
-  Tensor rows;    ///< [N, width]
+  Tensor rows;    ///< [N, hidden_size]
   Layout layout;  ///< of its sequences
 };
 
-/// What kind of work a model does.
+/// What a model does.
 enum class ModelKind {
   decoder,          ///< continues tokens: gpt2, llama
   encoder,          ///< reads tokens: bert, distilbert
@@ -68,10 +68,11 @@ class HEED_API Model {
   // Step by step, for generation. Models that cannot throw an Error that says so.
   /// The encoder's part for a batch of inputs; padding is not computed.
   virtual EncoderOutput encode(const ModelInput& input) const;
-  /// An empty cache with room for `capacity` positions.
+  /// An empty cache with a capacity of `capacity` positions.
   virtual SequenceCache new_cache(int64_t capacity) const;
-  /// Hidden rows of the decoder for new tokens: ids i64 [N], cut by pass.layout, with pass.caches
-  /// (and pass.memory on the first call of an encoder-decoder). Adds to the caches.
+  /// Hidden rows of the decoder for new tokens: ids i64 [N], divided by pass.layout, with
+  /// pass.caches (and pass.encoder_hidden_states on the first call of an encoder-decoder). Appends
+  /// to the caches.
   virtual Tensor decode(const Tensor& ids, Pass& pass) const;
   /// Logits [N, vocabulary] of hidden rows.
   virtual Tensor logits(const Tensor& rows) const;

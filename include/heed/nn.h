@@ -165,8 +165,8 @@ class HEED_API Embedding {
   std::optional<int64_t> padding_;
 };
 
-/// How rows [N, width] are cut into sequences. Layers work on rows, so that padding need not be
-/// computed and sequences of any length, each with a cache of its own, go through together.
+/// How rows [N, hidden_size] are divided into sequences. Layers work on rows, so that padding need
+/// not be computed and sequences of any length, each with a cache of its own, go through together.
 struct HEED_API Layout {
   int64_t batch = 0;
   int64_t length = 0;           ///< of every sequence where `starts` is empty
@@ -183,26 +183,25 @@ struct HEED_API Layout {
   int64_t length_of(int64_t sequence) const { return start(sequence + 1) - start(sequence); }
 };
 
-/// Keys and values of one sequence in one layer. Room for `capacity` positions is reserved at once
-/// and touched as it fills, so growing copies nothing. With a `window` only the last that many
-/// positions are ever looked at: older ones are given up as room is wanted, and the room is the
-/// window's and a chunk's, however long the sequence.
+/// Keys and values of one sequence in one layer. Memory for `capacity` positions is reserved once
+/// and touched as it fills, so growing copies nothing. With a `window` it keeps only the last
+/// `window` positions, plus one chunk.
 class HEED_API KvCache {
  public:
   KvCache() = default;
   KvCache(int64_t heads, int64_t capacity, int64_t key_width, int64_t value_width,
           int64_t window = 0);
-  /// Adds keys and values [heads, count, width]; an error where the capacity is exceeded.
+  /// Appends keys and values [heads, count, width]. Throws `Error` if the capacity is exceeded.
   void append(const Tensor& k, const Tensor& v);
   Tensor keys() const;  ///< [1, heads, length - first, width], a view
   Tensor values() const;
   int64_t length() const { return length_; }  ///< positions seen
-  /// The first position that is still there; a multiple of the attention kernel's tile, so that the
-  /// sums of what is left are added up as if all were there.
+  /// The first position that is still stored: a multiple of the attention kernel's tile, so that
+  /// sums are added in the same order as with a full cache.
   int64_t first() const { return first_; }
   KvCache copy() const;
   bool defined() const { return k_.defined(); }
-  /// Bytes of the room for a sequence of `length` positions.
+  /// Bytes that a sequence of `length` positions takes.
   int64_t bytes_for(int64_t length) const;
 
  private:
@@ -225,15 +224,15 @@ struct HEED_API SequenceCache {
   SequenceCache copy() const;
 };
 
-/// What a layer needs to know about the pass it is part of.
+/// What a layer needs to know about the current forward pass.
 struct Pass {
   Layout layout;
   bool training = false;
-  std::vector<SequenceCache*> caches;             ///< one a sequence, or empty
+  std::vector<SequenceCache*> caches;             ///< one per sequence, or empty
   const Tensor* encoder_hidden_states = nullptr;  ///< rows of the encoder's output
   const Layout* encoder_layout = nullptr;
   Tensor bias;  ///< added to the scores of self-attention without caches (T5), [1, H, T, T]
-  std::vector<Tensor> cached_bias;  ///< likewise with caches, one a sequence: [1, H, Tq, Tk]
+  std::vector<Tensor> cached_bias;  ///< likewise with caches, one per sequence: [1, H, Tq, Tk]
 
   int64_t first_example = 0;  ///< index of the first sequence in the whole batch, for dropout
 
@@ -243,8 +242,7 @@ struct Pass {
   HEED_API Tensor dropout(const Tensor& x, double p) const;
 };
 
-/// Rotary embeddings: tables of cos and sin [positions, width/2], which grow as positions are
-/// reached, and their application.
+/// Rotary position embeddings. The tables of cos and sin [positions, width/2] grow on demand.
 class HEED_API Rotary {
  public:
   Rotary() = default;
@@ -271,10 +269,10 @@ class HEED_API Rotary {
   bool interleaved_ = false;
 };
 
-/// What attention computed: the result and, where it was asked for, the weights.
+/// The result of attention and, if requested, the weights.
 struct AttentionOutput {
   Tensor output;   ///< [B, Tq, E]
-  Tensor weights;  ///< [B, num_heads, Tq, Tk], without a gradient; undefined where not asked for
+  Tensor weights;  ///< [B, num_heads, Tq, Tk], without a gradient; undefined if not requested
 };
 
 /// How an attention layer is called on [B, T, E].
@@ -305,16 +303,16 @@ class HEED_API MultiHeadAttention {
   };
   struct Options {
     int64_t num_heads = 1;
-    int64_t num_kv_heads = 0;  ///< 0: as heads
+    int64_t num_kv_heads = 0;  ///< 0: num_heads
     int64_t head_dim = 0;
     bool causal = false;
-    int64_t window = 0;  ///< > 0: only that many last positions (sliding window), with causal
+    int64_t window = 0;  ///< > 0: sliding window of that many positions; requires causal
     std::optional<double> scale;
     double softcap = 0.0;
     double dropout = 0.0;
     Rotary rotary;
     bool alibi = false;         ///< adds ALiBi's bias to the scores
-    bool scale_alibi = false;  ///< scales that bias like the scores
+    bool scale_alibi = false;   ///< scales that bias like the scores
     Norm query_norm, key_norm;  ///< of queries and keys before the rotation; may be undefined
     bool norm_per_head = true;  ///< over head_dim, or over the whole projection
     QkvLayout qkv_layout = QkvLayout::blocks;  ///< of the one projection, where there is one
@@ -325,7 +323,7 @@ class HEED_API MultiHeadAttention {
   MultiHeadAttention(Linear q, Linear k, Linear v, Linear out, const Options& options);
   /// One projection to q | k | v.
   MultiHeadAttention(Linear qkv, Linear out, const Options& options);
-  /// One to q and one, of the encoder's result, to k | v.
+  /// One projection to q and one, of the encoder output, to k | v.
   MultiHeadAttention(Linear q, Linear kv, Linear out, const Options& options);
 
   /// query [B, Tq, E], key and value [B, Tk, E].
@@ -400,9 +398,9 @@ class HEED_API Block {
   Parts parts_;
 };
 
-/// Runs blocks one after the other, each inside HookScope "blocks.N"; where `recompute` and a
-/// gradient is wanted, only the blocks' inputs are kept and backward() runs each block again.
-/// `after` is called with each block's result.
+/// Runs the blocks in order, each inside HookScope "blocks.N", and calls `after` with each block's
+/// result. `recompute` enables activation checkpointing: only the inputs of the blocks are stored,
+/// and backward() recomputes the rest.
 HEED_API Tensor run_blocks(const std::vector<Block>& blocks, Tensor rows, const Pass& pass,
                            bool recompute,
                            const std::function<void(int64_t, const Tensor&)>& after = nullptr);

@@ -14,7 +14,7 @@
 namespace heed {
 
 // Views (no copy where strides allow it).
-HEED_API Tensor reshape(const Tensor& x, const Shape& shape);  ///< one extent may be -1
+HEED_API Tensor reshape(const Tensor& x, const Shape& shape);  ///< one dimension may be -1
 HEED_API Tensor transpose(const Tensor& x, int axis_a = -2, int axis_b = -1);
 HEED_API Tensor permute(const Tensor& x, const Shape& order);
 HEED_API Tensor slice(const Tensor& x, int axis, int64_t begin, int64_t end);  ///< [begin, end)
@@ -174,16 +174,16 @@ struct LinearOptions {
   Tensor residual = {};                      ///< added last; the result's shape
 };
 /// x [..., in] times weight, plus bias (may be undefined). The weight may be f32, f64, f16, bf16 or
-/// quantised (any block type: [out, in] only, no gradient). A row's result does not depend on the rows
-/// beside it nor on the thread count.
+/// quantised (any block type: [out, in] only, no gradient). A row's result does not depend on the
+/// rows beside it nor on the thread count.
 HEED_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
                        const LinearOptions& options = {});
 
 // Quantised weights, without history.
 /// A floating tensor as blocks of `type`; its rows must be a multiple of the type's block. q8_0 and
-/// q4_0 round as ggml does; the other types search their scales by least squares. `importance`, where
-/// it is defined, is f32 [columns]: how much the square of an error in a column counts. The I-quants
-/// below four bits, MXFP4 and the ternary types are refused: they are only read.
+/// q4_0 round as ggml does; the other types search their scales by least squares. `importance`,
+/// where it is defined, is f32 [columns]: how much the square of an error in a column counts. The
+/// I-quants below four bits, MXFP4 and the ternary types are refused: they are only read.
 HEED_API Tensor quantize(const Tensor& x, DType type, const Tensor& importance = {});
 /// A quantised or floating tensor as f32; any other tensor as it is.
 HEED_API Tensor dequantize(const Tensor& x);

@@ -56,7 +56,7 @@ class HEED_API Optimizer {
   Optimizer(const std::vector<NamedTensor>& parameters, const OptimizerOptions& options);
   /// All parameters of a Scope or a Model.
   template <class P>
-    requires std::is_same_v<P, Parameter>  // never from a list in braces, which names NamedTensors
+  requires std::is_same_v<P, Parameter>  // never from a list in braces, which names NamedTensors
   Optimizer(const std::vector<P>& parameters, const OptimizerOptions& options)
       : Optimizer(named_tensors(parameters), options) {}
 
@@ -114,7 +114,7 @@ struct Schedule {
   double peak = 1e-3;
   int64_t warmup = 0;
   int64_t total = 0;   ///< updates of the run; cosine and linear end there
-  double floor = 0.0;  ///< share of the peak that cosine and linear end at
+  double floor = 0.0;  ///< fraction of the peak that cosine and linear end at
   /// Of update number `step`, counted from 1.
   HEED_API double lr(int64_t step) const;
 };

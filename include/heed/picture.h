@@ -29,8 +29,8 @@ enum class ColorMap {
   ink,        ///< white to dark blue
   diverging,  ///< blue over white to orange, for signed values
 };
-/// Colour at `share` of the range, 0 … 1; outside values are clamped.
-HEED_API Color color_at(ColorMap map, double share);
+/// The colour at `fraction` of the range, 0 … 1; values outside are clamped.
+HEED_API Color color_at(ColorMap map, double fraction);
 /// Black or white, whichever reads better on `background`.
 HEED_API Color readable_on(const Color& background);
 
@@ -47,8 +47,8 @@ struct HeatmapPanel {
 struct Heatmap {
   std::string title;
   std::vector<HeatmapPanel> panels;
-  std::vector<std::string> row_labels;     ///< one a row, or none
-  std::vector<std::string> column_labels;  ///< one a column, or none
+  std::vector<std::string> row_labels;     ///< one per row, or none
+  std::vector<std::string> column_labels;  ///< one per column, or none
   std::string row_title = "Query";
   std::string column_title = "Key";
   std::string value_title = "Weight";
@@ -81,7 +81,7 @@ HEED_API std::string to_terminal(const Heatmap& map, const TerminalOptions& opti
 
 struct PictureOptions {
   bool values = true;      ///< numbers in the cells where they fit
-  double png_scale = 2.0;  ///< pixels a unit of the picture
+  double png_scale = 2.0;  ///< pixels per unit of the picture
 };
 HEED_API std::string to_svg(const Heatmap& map, const PictureOptions& options = {});
 /// The same picture as the bytes of a PNG file. Latin and Korean text is drawn; a label in another
@@ -93,7 +93,7 @@ HEED_API std::string to_json(const Heatmap& map);
 /// several.
 HEED_API Tensor to_tensor(const Heatmap& map);
 
-/// An image under the weights of its patches, once a panel.
+/// An image overlaid with the weights of its patches, once per panel.
 struct PatchPicture {
   std::string title;
   Tensor image;  ///< u8 [H, W, 3]
@@ -131,7 +131,7 @@ HEED_API void save_picture(const std::filesystem::path& path, const Heatmap& map
 HEED_API void save_picture(const std::filesystem::path& path, const PatchPicture& picture);
 HEED_API void save_picture(const std::filesystem::path& path, const LinePlot& plot);
 
-/// Attention of one place (a layer's head) in a page.
+/// Attention of one head in a page.
 struct PageMap {
   int64_t layer = 0;
   int64_t head = 0;

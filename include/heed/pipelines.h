@@ -259,7 +259,7 @@ struct FillMaskOptions {
   RunOptions run = {};
 };
 
-/// Predicts masked tokens. The mask is written [MASK] or <mask>, whatever the model calls it.
+/// Predicts masked tokens. The mask is written [MASK] or `<mask>`, whatever the model calls it.
 class HEED_API FillMask {
  public:
   static constexpr std::string_view kTask = "fill-mask";

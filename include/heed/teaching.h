@@ -9,8 +9,8 @@
 #include "heed/export.h"
 #include "heed/tensor.h"
 
-// Small sets that the program makes itself. Every example is a function of (options, index): the
-// same on any machine, in any order, any number of them.
+// Small synthetic datasets. Every example is a function of (options, index) alone, so it is the
+// same on any machine and in any order.
 
 namespace heed {
 
@@ -21,7 +21,7 @@ HEED_API Language parse_language(std::string_view code);
 struct TeachingOptions {
   Language language = Language::english;
   uint64_t seed = 0;
-  /// Examples for judging what was learned. The coreference sentences then have pairs of nouns that
+  /// Examples for evaluation. The coreference sentences then have pairs of nouns that
   /// stand together in no training sentence; the other sets draw from another stream.
   bool held_out = false;
 };

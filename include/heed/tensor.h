@@ -96,36 +96,36 @@ struct DTypeOf<bool> {
   static constexpr DType value = DType::boolean;
 };
 
-/// Up to eight extents, stored inline. Also used for strides (in elements).
+/// Up to eight dimensions, stored inline. Also used for strides (in elements).
 class HEED_API Shape {
  public:
   static constexpr int kMaxRank = 8;
 
   Shape() = default;
-  Shape(std::initializer_list<int64_t> extents) : Shape(extents.begin(), extents.size()) {}
-  explicit Shape(std::span<const int64_t> extents) : Shape(extents.data(), extents.size()) {}
-  Shape(const int64_t* extents, size_t rank);
+  Shape(std::initializer_list<int64_t> dims) : Shape(dims.begin(), dims.size()) {}
+  explicit Shape(std::span<const int64_t> dims) : Shape(dims.data(), dims.size()) {}
+  Shape(const int64_t* dims, size_t rank);
 
   int rank() const { return rank_; }
   size_t size() const { return static_cast<size_t>(rank_); }  ///< the rank, as of a container
   bool empty() const { return rank_ == 0; }
-  int64_t operator[](int axis) const { return extents_[axis]; }
-  int64_t& operator[](int axis) { return extents_[axis]; }
-  const int64_t* begin() const { return extents_; }
-  const int64_t* end() const { return extents_ + rank_; }
+  int64_t operator[](int axis) const { return dims_[axis]; }
+  int64_t& operator[](int axis) { return dims_[axis]; }
+  const int64_t* begin() const { return dims_; }
+  const int64_t* end() const { return dims_ + rank_; }
   bool operator==(const Shape& other) const;
 
-  /// Product of the extents; throws on overflow or a negative extent.
+  /// Product of the dimensions; throws on overflow or a negative dimension.
   int64_t numel() const;
   /// Index of an axis given as 0 … rank-1 or -rank … -1; throws where it is outside.
   int axis(int axis, std::string_view op) const;
-  void push_back(int64_t extent);
-  void insert(int axis, int64_t extent);
+  void push_back(int64_t dim);
+  void insert(int axis, int64_t dim);
   void erase(int axis);
   std::string to_string() const;  ///< "[2, 3]"
 
  private:
-  int64_t extents_[kMaxRank] = {};
+  int64_t dims_[kMaxRank] = {};
   int rank_ = 0;
 };
 

@@ -77,7 +77,8 @@ class HEED_API Tokenizer {
   /// From the text of a tokenizer.json; `name` stands for the file in errors.
   static Tokenizer from_json(std::string_view json, std::string_view name = "tokenizer.json");
 
-  /// `add_special`: with the tokens a model expects around a text, such as [CLS] and [SEP].
+  /// `add_special`: with the special tokens that a model expects around a text, such as [CLS] and
+  /// [SEP].
   Encoding encode(std::string_view text, bool add_special = true) const;
   Encoding encode_pair(std::string_view first, std::string_view second,
                        bool add_special = true) const;

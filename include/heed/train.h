@@ -14,7 +14,7 @@ namespace heed {
 struct TrainOptions {
   std::string task;  ///< lm, mlm, translate, classify, image-classify, caption, regress
   std::string data;
-  std::string validation;  ///< a set of its own; empty: a share of the data
+  std::string validation;  ///< a separate dataset; empty: a fraction of `data`
   double validation_fraction = 0.05;
   std::filesystem::path out;
   std::string arch;                 ///< model_type; empty: the task's usual one
@@ -25,7 +25,7 @@ struct TrainOptions {
   int64_t layers = 4, heads = 4, width = 128, ff = 0, context = 128, vocab = 0;
   double dropout = 0.1;
 
-  int64_t batch = 32;       ///< examples of a step, of all ranks together
+  int64_t batch = 32;       ///< examples per step, over all ranks
   int64_t micro_batch = 0;  ///< examples at a time; 0: all of them
   int64_t steps = 0;        ///< 0: by epochs
   int64_t epochs = 1;
@@ -39,17 +39,17 @@ struct TrainOptions {
   std::string precision = "f32";  ///< of activations in training: f32, bf16 or f16
   bool recompute = false;
 
-  int64_t patience = 0;      ///< stop after so many evaluations without a better one; 0: never
-  double ema = 0.0;          ///< decay of an average of the weights, which is then judged and kept
+  int64_t patience = 0;  ///< stop after so many evaluations without a better one; 0: never
+  double ema = 0.0;      ///< decay of the moving average of the weights that is evaluated and saved
   int64_t eval_texts = 200;  ///< validation texts to generate at an evaluation; all at the end
-  int64_t probes = 2;        ///< examples whose attention is kept at each evaluation
+  int64_t probes = 2;        ///< tracked examples: their attention is saved at each evaluation
 
   int64_t eval_every = 0;        ///< steps; 0: a tenth of the run
   int64_t checkpoint_every = 0;  ///< steps; 0: a tenth of the run
   int64_t keep = 2;              ///< checkpoints
   bool resume = false;
-  bool shard_optimizer = false;  ///< ranks share out moments and updates (ZeRO, stage 1)
-  int64_t threads = 0;           ///< of a rank; 0: its share of the machine's cores
+  bool shard_optimizer = false;  ///< divides moments and updates among the ranks (ZeRO stage 1)
+  int64_t threads = 0;           ///< per rank; 0: an equal part of the machine's cores
   bool force = false;            ///< start even where memory will not suffice
   bool quiet = false;
 };
@@ -65,7 +65,7 @@ struct TrainResult {
   int64_t steps = 0;
   double loss = 0.0;                                    ///< of the last step
   double val_loss = 0.0;                                ///< the best; 0 without validation
-  std::vector<std::pair<std::string, double>> figures;  ///< of the best model: "val_bleu", …
+  std::vector<std::pair<std::string, double>> metrics;  ///< of the best model: "val_bleu", …
   std::vector<TrainSample> samples;                     ///< of the last evaluation
   bool interrupted = false;  ///< SIGINT or SIGTERM: saved, go on with `resume`
   int rank = 0;              ///< of this process; only rank 0 writes
@@ -73,8 +73,8 @@ struct TrainResult {
 
 /// Trains and leaves a run folder: config.toml, metrics.jsonl, checkpoints/, model/. The same
 /// options give bit-identical weights for any thread count, and a resumed run those of an unbroken
-/// one. Under mpirun every rank calls it with the same options and takes its share of each step; an
-/// error on one rank ends all of them.
+/// one. Under mpirun every rank calls it with the same options and computes its part of each step;
+/// an error on one rank ends all of them.
 HEED_API TrainResult train(const TrainOptions& options);
 
 /// Throws kind usage, with the option's name, where a number is none that `train` could take.

@@ -13,7 +13,7 @@
 //                    {.num_layers = 2, .hidden_size = 64, .num_heads = 4, .causal = true});
 //   Tensor y = body(x);
 //
-// Parameters bear PyTorch's names (layers.0.self_attn.in_proj_weight, layers.0.linear1.weight, …),
+// Parameters have PyTorch's names (layers.0.self_attn.in_proj_weight, layers.0.linear1.weight, …),
 // so that the state of a torch.nn.TransformerEncoder or TransformerDecoder loads as it is.
 
 namespace heed {
@@ -32,7 +32,7 @@ struct TransformerOptions {
   double norm_eps = 1e-5;
 };
 
-/// What a stack of blocks reads beside x.
+/// Inputs of a stack of blocks besides x.
 struct TransformerInput {
   Tensor key_padding = {};            ///< bool or u8 [B, T], true = real
   Tensor encoder_hidden_states = {};  ///< [B, S, hidden_size], for cross-attention
@@ -40,7 +40,7 @@ struct TransformerInput {
   bool training = false;              ///< dropout on
 };
 
-/// One block on [B, T, hidden_size]: self-attention, cross-attention where it is asked for, and a
+/// One block on [B, T, hidden_size]: self-attention, optional cross-attention and a
 /// feed-forward network, each with its residual and norm. `num_layers` is not read.
 class HEED_API TransformerBlock {
  public:
@@ -55,14 +55,15 @@ class HEED_API TransformerBlock {
   bool cross_ = false;
 };
 
-/// A stack of blocks, and a norm behind it where the options say so.
+/// A stack of blocks, followed by a norm if the options ask for it.
 class HEED_API Transformer {
  public:
   Transformer() = default;
   Transformer(const Scope& scope, const TransformerOptions& options);
   /// x [B, T, hidden_size] -> the same shape.
   Tensor operator()(const Tensor& x, const TransformerInput& input = {}) const;
-  /// Keeps only the blocks' inputs for backward(), which runs each block again.
+  /// Activation checkpointing: stores only the inputs of the blocks; backward() recomputes the
+  /// rest.
   void set_gradient_checkpointing(bool on) { gradient_checkpointing_ = on; }
   const TransformerOptions& options() const { return options_; }
 
@@ -73,14 +74,14 @@ class HEED_API Transformer {
   bool gradient_checkpointing_ = false;
 };
 
-/// Reads a sequence: every position sees all others.
+/// An encoder: every position attends to all others.
 class HEED_API TransformerEncoder : public Transformer {
  public:
   TransformerEncoder() = default;
   TransformerEncoder(const Scope& scope, TransformerOptions options);
 };
 
-/// Writes a sequence: a position sees those before it and the encoder's output.
+/// A decoder: a position attends to earlier positions and to the encoder output.
 class HEED_API TransformerDecoder : public Transformer {
  public:
   TransformerDecoder() = default;

@@ -21,7 +21,7 @@ struct Node {
   ~Node();
 
   const char* op = "";
-  uint64_t order = 0;  // grows with recording: later ops run first on the way back
+  uint64_t order = 0;  // grows with recording: later ops run first in the backward pass
   int outputs = 1;
   std::vector<Edge> inputs;
   std::vector<Shape> output_shapes;

@@ -4,9 +4,8 @@
 
 namespace heed {
 
-/// Names memory that is read after the loop that runs now. Threads of the pool that have nothing to
-/// do ask for it meanwhile; it is never read, so it may be gone by then. Changes nothing but the
-/// time.
-void fetch_ahead(const void* data, int64_t bytes);
+/// Announces memory that is read after the current loop. Idle threads of the pool prefetch it into
+/// their caches. It is never dereferenced, so it may be freed by then; results do not change.
+void prefetch_while_idle(const void* data, int64_t bytes);
 
 }  // namespace heed

@@ -10,7 +10,7 @@ struct GuardedRange;
 /// Touching a mapped page that its file no longer has raises SIGBUS. A guarded range turns that
 /// into zeros and a mark: the handler, installed by the first call, maps zero pages over the rest
 /// of the range. Faults elsewhere go to whoever handled SIGBUS before. See
-/// docs/adr/0010-cut-files.md.
+/// docs/adr/0009-truncated-files.md.
 GuardedRange* guard_range(const void* begin, size_t bytes, std::function<void()> check);
 /// To be called before the range is unmapped.
 void release_range(GuardedRange* range);

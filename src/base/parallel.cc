@@ -30,7 +30,7 @@ void pause_cpu() {
 }
 
 /// What idle threads fetch into their caches, a piece at a time.
-class Ahead {
+class Prefetch {
  public:
   void set(const void* data, int64_t bytes) {
     const auto begin = reinterpret_cast<uintptr_t>(data);
@@ -82,7 +82,7 @@ class Pool {
   }
 
   int threads() const { return threads_.load(std::memory_order_relaxed); }
-  Ahead& ahead() { return ahead_; }
+  Prefetch& prefetch() { return prefetch_; }
 
   void resize(int threads) {
     std::lock_guard lock(caller_);
@@ -202,7 +202,7 @@ class Pool {
         return;
       }
       if (spin < kSpins) {
-        if (!ahead_.fetch()) {
+        if (!prefetch_.fetch()) {
           pause_cpu();
         }
       } else {
@@ -215,7 +215,7 @@ class Pool {
     while (true) {
       uint32_t now = signal_.load(std::memory_order_acquire);
       for (int spin = 0; now == seen && spin < kSpins; ++spin) {
-        if (!ahead_.fetch()) {
+        if (!prefetch_.fetch()) {
           pause_cpu();
         }
         now = signal_.load(std::memory_order_acquire);
@@ -239,7 +239,7 @@ class Pool {
   std::mutex caller_;
   std::vector<std::thread> workers_;
   std::atomic<bool> stop_{false};
-  Ahead ahead_;
+  Prefetch prefetch_;
 
   alignas(64) std::atomic<uint64_t> ticket_{kClosed};
   alignas(64) std::atomic<uint32_t> done_{0};
@@ -265,10 +265,12 @@ void set_thread_count(int threads) {
 
 bool inside_parallel() { return t_inside; }
 
-void fetch_ahead(const void* data, int64_t bytes) { Pool::instance().ahead().set(data, bytes); }
+void prefetch_while_idle(const void* data, int64_t bytes) {
+  Pool::instance().prefetch().set(data, bytes);
+}
 
-Alone::Alone() : before_(t_inside) { t_inside = true; }
-Alone::~Alone() { t_inside = before_; }
+SingleThreadedScope::SingleThreadedScope() : before_(t_inside) { t_inside = true; }
+SingleThreadedScope::~SingleThreadedScope() { t_inside = before_; }
 
 namespace detail {
 void run_tiles(int64_t tiles, void (*call)(void*, int64_t), void* context) {

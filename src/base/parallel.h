@@ -37,14 +37,14 @@ void parallel_ranges(int64_t count, int64_t grain, Fn&& fn) {
 /// True on a thread that is running a tile.
 bool inside_parallel();
 
-/// While one lives, loops of this thread run on it alone: for work that is done sooner than another
-/// thread could be woken.
-class Alone {
+/// While one lives, parallel loops of this thread run on it alone: for work that finishes before
+/// another thread could wake up.
+class SingleThreadedScope {
  public:
-  Alone();
-  ~Alone();
-  Alone(const Alone&) = delete;
-  Alone& operator=(const Alone&) = delete;
+  SingleThreadedScope();
+  ~SingleThreadedScope();
+  SingleThreadedScope(const SingleThreadedScope&) = delete;
+  SingleThreadedScope& operator=(const SingleThreadedScope&) = delete;
 
  private:
   bool before_;

@@ -30,7 +30,7 @@ LoaderOptions already_split(LoaderOptions options) {
   return options;
 }
 
-/// Blocks of `size` tokens, `stride` apart. Each epoch begins at another place, so that the same
+/// Blocks of `size` tokens, `stride` apart. Each epoch begins at another offset, so that the same
 /// tokens do not always stand at the edges.
 class BlockLoader : public Loader {
  protected:
@@ -141,7 +141,7 @@ class MlmLoader final : public BlockLoader {
     return (masking.first >= 0 ? 1 : 0) + (masking.last >= 0 ? 1 : 0);
   }
 
-  /// Chooses tokens by (seed, step, place in the global batch).
+  /// Chooses tokens by (seed, step, index in the global batch).
   void mask(int64_t* ids, int64_t* labels, int64_t step, int64_t place) const {
     const auto share = static_cast<uint64_t>(masking_.share * 4294967296.0);
     for (int64_t t = 0; t < size(); ++t) {

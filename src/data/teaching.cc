@@ -134,7 +134,7 @@ std::string teaching_line(std::string_view name, const TeachingOptions& options,
   if (name == "shapes") {
     fail(ErrorKind::usage, "data", "shapes are images; give a folder to write them to");
   }
-  fail(ErrorKind::usage, "data", "there is no teaching set {}; `heed data --list` shows them",
+  fail(ErrorKind::usage, "data", "there is no synthetic dataset {}; `heed data --list` shows them",
        quote(name));
 }
 

@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t kPairSeed = 0x48656564;
 
 /// One pair of nouns in five, and always the tutorial's. The same for every seed, so that what one
-/// run learned can be judged with another's sentences.
+/// run learned can be evaluated on another's sentences.
 bool is_held_out(int animal, int place) {
   if (animal == 0 && place == 0) {
     return true;

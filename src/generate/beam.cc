@@ -101,7 +101,7 @@ class BeamSearch {
 
   Tensor allowed(const Tensor& log_probabilities, bool forced) const {
     const bool processed = changes_logits(request_.sampling);
-    if (!forced && !processed && request_.never.empty()) {
+    if (!forced && !processed && request_.suppress_tokens.empty()) {
       return log_probabilities;
     }
     Tensor changed = log_probabilities.clone();

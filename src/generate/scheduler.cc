@@ -110,7 +110,7 @@ std::optional<SampledToken> Scheduler::choose(Sequence& sequence, const Tensor& 
   const bool forced =
       request.forced_eos_token_id >= 0 && sequence.generated + 1 == request.max_tokens;
   std::vector<float> changed;
-  if (forced || !request.never.empty() || request.adjust_logits || sequence.matcher ||
+  if (forced || !request.suppress_tokens.empty() || request.adjust_logits || sequence.matcher ||
       changes_logits(request.sampling)) {
     changed.assign(values.begin(), values.end());
     if (request.adjust_logits) {
@@ -204,7 +204,7 @@ void Scheduler::start(Sequence& sequence) {
 /// A sequence that has ended gives its slot up; what it has read may serve others.
 void Scheduler::leave(Sequence& sequence) {
   if (prefixes_ && can_share(sequence.cache)) {
-    // Without the room for tokens that were never generated.
+    // Without capacity for tokens that were never generated.
     SequenceCache tight = model_.new_cache(sequence.cache.length);
     copy_prefix(sequence.cache, sequence.cache.length, tight);
     prefixes_->keep(std::move(sequence.tokens), std::move(tight));
@@ -219,7 +219,7 @@ void Scheduler::join() {
   }
 }
 
-/// Reads prompts in the order of their arrival: short ones whole, of a long one a chunk, so that
+/// Reads prompts in the order of their arrival: short ones at once, long ones in chunks, so that
 /// active sequences wait for one chunk at most.
 void Scheduler::read_prompts() {
   int64_t budget = kPrefillChunk;

@@ -48,7 +48,7 @@ GenerationTokens generation_tokens(const Model& model) {
     for (const Json& word : words->elements()) {
       const std::vector<int64_t> tokens = word.integers(0, kMaxToken);
       if (tokens.size() == 1 && tokens[0] <= limit) {
-        ids.never.push_back(tokens[0]);
+        ids.suppress_tokens.push_back(tokens[0]);
       }
     }
   }
@@ -61,7 +61,7 @@ GenerationTokens generation_tokens(const Model& model) {
 void apply_generation_tokens(const Model& model, Request& request) {
   GenerationTokens ids = generation_tokens(model);
   request.end = std::move(ids.end);
-  request.never = std::move(ids.never);
+  request.suppress_tokens = std::move(ids.suppress_tokens);
   request.forced_eos_token_id = ids.forced_eos_token_id;
 }
 
@@ -113,7 +113,7 @@ Tensor start_sequence(const Model& model, const Request& request, int64_t capaci
 
 void restrict_choice(float* values, int64_t vocabulary, const Request& request, bool forced) {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
-  for (const int64_t id : request.never) {
+  for (const int64_t id : request.suppress_tokens) {
     values[id] = kNever;
   }
   if (forced) {

@@ -47,20 +47,20 @@ void settle_range(PreparedMap& map) {
   map.colors = map.source->colors.value_or(signed_values ? ColorMap::diverging : ColorMap::dusk);
 }
 
-void check_labels(const std::vector<std::string>& labels, int64_t extent, const char* op,
+void check_labels(const std::vector<std::string>& labels, int64_t dim, const char* op,
                   const char* axis) {
-  check(labels.empty() || std::cmp_equal(labels.size(), extent), op, "{} {} labels for {} {}s",
-        labels.size(), axis, extent, axis);
+  check(labels.empty() || std::cmp_equal(labels.size(), dim), op, "{} {} labels for {} {}s",
+        labels.size(), axis, dim, axis);
 }
 
 /// "cat" where a cell is one token; "128–143" where it stands for several.
 std::string label_of(const std::vector<std::string>& labels, int64_t index, int64_t cells,
-                     int64_t extent) {
-  if (cells == extent) {
+                     int64_t dim) {
+  if (cells == dim) {
     return labels.empty() ? std::to_string(index) : labels[static_cast<size_t>(index)];
   }
-  const int64_t begin = index * extent / cells;
-  const int64_t end = (index + 1) * extent / cells;
+  const int64_t begin = index * dim / cells;
+  const int64_t end = (index + 1) * dim / cells;
   return end - begin <= 1 ? std::to_string(begin) : fmt::format("{}–{}", begin, end - 1);
 }
 

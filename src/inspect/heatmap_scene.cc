@@ -39,13 +39,13 @@ struct Layout {
 };
 
 double longest(const PreparedMap& map, bool row_axis, double size) {
-  double extent = 0;
+  double longest = 0;
   const int64_t count = row_axis ? map.rows : map.columns;
   for (int64_t i = 0; i < count; ++i) {
     const std::string label = row_axis ? map.row_label(i) : map.column_label(i);
-    extent = std::max(extent, text_extent(shorten(label, kMostLabelColumns), size));
+    longest = std::max(longest, text_extent(shorten(label, kMostLabelColumns), size));
   }
-  return extent;
+  return longest;
 }
 
 void choose_cells(Layout& layout, const PreparedMap& map, const PictureOptions& options) {
@@ -70,7 +70,7 @@ void choose_cells(Layout& layout, const PreparedMap& map, const PictureOptions& 
 }
 
 void choose_labels(Layout& layout, const PreparedMap& map) {
-  const auto exact = [](int64_t cells, int64_t extent) { return cells == extent; };
+  const auto exact = [](int64_t cells, int64_t whole) { return cells == whole; };
   layout.label_rows = exact(map.rows, map.row_extent) && layout.cell_height >= kSmallestLabelled;
   layout.label_columns =
       exact(map.columns, map.column_extent) && layout.cell_width >= kSmallestLabelled;
@@ -151,11 +151,11 @@ void draw_image(Scene& scene, const PreparedMap& map, const Layout& layout, size
 }
 
 /// Numbered marks along an axis whose cells are too small for labels.
-void draw_positions(Scene& scene, const Layout& layout, double x0, double y0, int64_t extent,
+void draw_positions(Scene& scene, const Layout& layout, double x0, double y0, int64_t positions,
                     bool row_axis) {
   const double length = row_axis ? layout.panel_height : layout.panel_width;
   const int count = std::clamp(static_cast<int>(length / (row_axis ? 40 : 60)), 1, 8);
-  const auto whole = static_cast<double>(extent);
+  const auto whole = static_cast<double>(positions);
   for (const Tick& tick : linear_ticks(0, whole - 1, count)) {
     if (tick.value != std::floor(tick.value)) {
       continue;

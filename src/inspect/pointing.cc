@@ -9,7 +9,7 @@ void PointingScore::add(const Recorder& recorder, int64_t query, int64_t target,
   ++examples_;
   size_t next = 0;
   for (const RecordedAttention& attention : recorder.attentions()) {
-    // A readout asks from one place only; other attention has a row a position.
+    // A readout has one query only; other attention has one row per position.
     const int64_t row = attention.queries() == 1 ? 0 : query;
     check(row >= 0 && row < attention.queries() && target >= 0 && target < attention.keys(),
           "PointingScore", "query {} and target {} do not lie in '{}', which is [{}, {}]", query,

@@ -43,11 +43,9 @@ Tensor seen_part(const RecordedAttention& attention, int64_t sequence, int64_t h
   return attention.record.weights(sequence, head, begin, end, 0, keys).to(DType::f32).contiguous();
 }
 
-/// The cell that position `at` of `extent` falls into, where cell c holds [c * extent / cells,
-/// (c + 1) * extent / cells).
-int64_t cell_of(int64_t at, int64_t extent, int64_t cells) {
-  return ((at + 1) * cells - 1) / extent;
-}
+/// The cell that position `at` of `dim` falls into, where cell c holds [c * dim / cells,
+/// (c + 1) * dim / cells).
+int64_t cell_of(int64_t at, int64_t dim, int64_t cells) { return ((at + 1) * cells - 1) / dim; }
 
 /// Largest of each group of columns.
 void pool_row(const float* row, int64_t seen, int64_t keys, int64_t columns, float* best) {

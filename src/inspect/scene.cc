@@ -54,11 +54,11 @@ SceneItem& Scene::image(double x, double y, double wide, double tall, Tensor pix
 
 double text_extent(std::string_view text, double size) {
   const std::string visible = visible_text(text);
-  double extent = 0;
+  double total = 0;
   for (const Cluster& cluster : clusters_of(visible)) {
-    extent += cluster.width >= 2 ? 1.0 : cluster.width == 1 ? 0.6 : 0.0;
+    total += cluster.width >= 2 ? 1.0 : cluster.width == 1 ? 0.6 : 0.0;
   }
-  return extent * size;
+  return total * size;
 }
 
 std::string hex(const Color& color) {

@@ -20,7 +20,7 @@ struct SceneItem {
   double size = 12;  ///< of a text: its em
   enum class Anchor { start, middle, end } anchor = Anchor::start;
   bool bold = false;
-  bool upward = false;         ///< text turned by 90° to be read from below
+  bool upward = false;         ///< text rotated by 90° to be read from below
   std::string text;            ///< shown; visible_text() already
   std::string fallback;        ///< shown in PNG where `text` has no glyphs
   std::vector<double> points;  ///< of a line: x0, y0, x1, y1, …

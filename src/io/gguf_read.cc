@@ -119,14 +119,14 @@ TensorInfo read_tensor_info(Reader& reader, const std::string& file) {
   uint64_t elements = 1;
   uint64_t strides = 1;  // the product without the zeros: what a row-major stride can reach
   for (uint32_t i = 0; i < axes; ++i) {
-    const auto extent = reader.number<uint64_t>(what);
-    check_data(extent < (uint64_t{1} << 60), file, "{}: extent {} is negative or too large", what,
-               static_cast<int64_t>(extent));
-    check_data(!__builtin_mul_overflow(strides, std::max<uint64_t>(extent, 1), &strides) &&
+    const auto dim = reader.number<uint64_t>(what);
+    check_data(dim < (uint64_t{1} << 60), file, "{}: dimension {} is negative or too large", what,
+               static_cast<int64_t>(dim));
+    check_data(!__builtin_mul_overflow(strides, std::max<uint64_t>(dim, 1), &strides) &&
                    strides < (uint64_t{1} << 60),
-               file, "{}: its extents overflow", what);
-    elements *= extent;
-    info.shape.insert(0, static_cast<int64_t>(extent));  // the file has the innermost axis first
+               file, "{}: its dimensions overflow", what);
+    elements *= dim;
+    info.shape.insert(0, static_cast<int64_t>(dim));  // the file has the innermost axis first
   }
   info.type = gguf::dtype_of(reader.number<uint32_t>(what), file, info.name);
   info.offset = reader.number<uint64_t>(what);

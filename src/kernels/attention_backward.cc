@@ -17,7 +17,7 @@ namespace heed::kernels::HWY_NAMESPACE {
 
 inline size_t padded(int64_t columns) { return (static_cast<size_t>(columns) + 15) / 16 * 16; }
 
-/// A tile of queries on the way back, in the layouts that the products read.
+/// A tile of queries in the backward pass, in the layouts that the products read.
 template <class T>
 struct BackwardTile {
   QueryTile<T> queries;

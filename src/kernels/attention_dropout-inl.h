@@ -1,4 +1,4 @@
-// Dropout of attention weights: random factors of a tile from its place alone. Per-target code:
+// Dropout of attention weights: random factors of a tile from its position alone. Per-target code:
 // include inside foreach_target files.
 // clang-format off
 #if defined(HEED_KERNELS_ATTENTION_DROPOUT_INL_H_) == defined(HWY_TARGET_TOGGLE)

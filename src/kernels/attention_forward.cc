@@ -71,7 +71,7 @@ void softmax_step(int64_t count, int64_t width, ForwardBuffers<C>& work) {
     const auto base = hn::IfThenZeroElse(hn::Eq(max, minus_infinity), max);
     const auto rescale = exp2_nonpositive(d, hn::Sub(before, base));
     hn::Store(rescale, d, work.rescale + i);
-    hn::Vec<decltype(d)> sum[4];  // keys by turns
+    hn::Vec<decltype(d)> sum[4];  // key j goes to sum j % 4
     unroll<4>([&](auto n) HEED_INLINE_LAMBDA { sum[n] = hn::Zero(d); });
     const auto weigh = [&](int64_t j, auto n) HEED_INLINE_LAMBDA {
       C* at = s + j * kQueryTile;

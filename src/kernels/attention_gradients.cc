@@ -1,4 +1,4 @@
-// How the way back of attention is cut into tasks.
+// How the backward pass of attention is split into tasks.
 #include <algorithm>
 #include <vector>
 

@@ -165,9 +165,10 @@ void finish_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int64_t ro
   }
 }
 
-/// to [depth, 64] = keys [count, depth] turned. What lies past `count` is finite where they are.
+/// to [depth, 64] = keys [count, depth] transposed. What lies past `count` is finite where they
+/// are.
 template <class C>
-void turn_keys(const C* keys, size_t stride, int64_t count, int64_t depth, C* to) {
+void transpose_keys(const C* keys, size_t stride, int64_t count, int64_t depth, C* to) {
   if constexpr (sizeof(C) == 4) {
     for (int64_t j = 0; j < count; j += kStreams) {
       const uint8_t* row[kStreams];
@@ -175,7 +176,7 @@ void turn_keys(const C* keys, size_t stride, int64_t count, int64_t depth, C* to
         row[i] = reinterpret_cast<const uint8_t*>(
             keys + static_cast<size_t>(std::min(j + i, count - 1)) * stride);
       }
-      pack_turned(row, 0, depth, to + j, kKeyTile);
+      pack_transposed(row, 0, depth, to + j, kKeyTile);
     }
   } else {
     std::fill_n(to, depth * kKeyTile, C{0});
@@ -190,11 +191,11 @@ void weigh_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int64_t row
                 const KeyTile& shared, bool by_head, uint8_t* visible, RowBuffers<C>& work) {
   const hn::ScalableTag<C> d;
   const auto count = static_cast<size_t>(shared.count);
-  const size_t step = HWY_MAX(hn::Lanes(d), size_t{4});  // whole vectors, whole turns of the sum
+  const size_t step = HWY_MAX(hn::Lanes(d), size_t{4});  // whole vectors, whole rounds of the sum
   const size_t padded_count = (count + step - 1) / step * step;
   size_t stride = 0;
   const C* k = compute_rows(p.k, b, kv, shared.key, shared.count, p.depth, work.k, &stride);
-  turn_keys(k, stride, shared.count, p.depth, work.keys);
+  transpose_keys(k, stride, shared.count, p.depth, work.keys);
   product<Start::zero, false>(work.q, static_cast<size_t>(p.depth), work.keys, size_t{kKeyTile},
                               work.s, size_t{kKeyTile}, static_cast<size_t>(rows), padded_count,
                               static_cast<size_t>(p.depth));

@@ -279,8 +279,8 @@ void add_bias(const C* bias, int64_t stride, int64_t count, C* line) {
   }
 }
 
-/// Adds the bias and masks by `keep`, where these differ from query to query. The scores are turned
-/// so that the keys of a query lie side by side, as they do in bias and mask, and back.
+/// Adds the bias and masks by `keep`, where these differ from query to query. The scores are
+/// transposed so that the keys of a query lie side by side, as they do in bias and mask, and back.
 template <class T, class C>
 void add_bias_and_keep(const QueryTile<T>& queries, const KeyTile& tile, C* s) {
   const AttentionProblem<T>& p = queries.problem;

@@ -52,10 +52,10 @@ void Fourier::transform_power_of_two(std::complex<double>* x) const {
       for (int64_t k = 0; k < half; ++k) {
         const std::complex<double> r = root_[static_cast<size_t>(k * step)];
         const std::complex<double> b = x[start + k + half];
-        const std::complex<double> turned{b.real() * r.real() - b.imag() * r.imag(),
-                                          b.real() * r.imag() + b.imag() * r.real()};
-        x[start + k + half] = x[start + k] - turned;
-        x[start + k] += turned;
+        const std::complex<double> rotated{b.real() * r.real() - b.imag() * r.imag(),
+                                           b.real() * r.imag() + b.imag() * r.real()};
+        x[start + k + half] = x[start + k] - rotated;
+        x[start + k] += rotated;
       }
     }
   }
@@ -72,7 +72,8 @@ void Fourier::transform(std::complex<double>* x) const {
   }
   transform_power_of_two(work.data());
   for (size_t k = 0; k < work.size(); ++k) {
-    work[k] = std::conj(work[k] * filter_[k]);  // conjugate: the way back is the way there
+    work[k] =
+        std::conj(work[k] * filter_[k]);  // conjugate: the inverse transform by the forward one
   }
   transform_power_of_two(work.data());
   for (size_t n = 0; n < chirp_.size(); ++n) {

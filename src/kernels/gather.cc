@@ -17,16 +17,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-/// out[j] = sum of dy[places[i]][j] over i, in order.
+/// out[j] = sum of dy[indices[i]][j] over i, in order.
 template <class T>
-void sum_places_range(T* out, const T* dy, const int64_t* places, size_t count, size_t width) {
+void sum_rows_range(T* out, const T* dy, const int64_t* indices, size_t count, size_t width) {
   const Tag<T> d;
   const size_t lanes = hn::Lanes(d);
   for (size_t j = 0; j < width; j += lanes) {
     const size_t rest = HWY_MIN(lanes, width - j);
     auto sum = hn::Zero(d);
     for (size_t i = 0; i < count; ++i) {
-      sum = hn::Add(sum, load_upto(d, dy + static_cast<size_t>(places[i]) * width + j, rest));
+      sum = hn::Add(sum, load_upto(d, dy + static_cast<size_t>(indices[i]) * width + j, rest));
     }
     store_upto(sum, d, out + j, rest);
   }
@@ -38,7 +38,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace heed::kernels {
 
-HEED_EXPORT(sum_places_range)
+HEED_EXPORT(sum_rows_range)
 
 void gather_rows(void* out, const void* table, const int64_t* ids, int64_t count,
                  int64_t row_bytes) {
@@ -55,7 +55,7 @@ void gather_rows(void* out, const void* table, const int64_t* ids, int64_t count
 template <class T>
 void sum_rows_by_id(T* out, const T* dy, const int64_t* ids, int64_t count, int64_t rows,
                     int64_t width) {
-  // Places in order of their id; equal ids stay in order of place.
+  // Indices in order of their id; equal ids stay in order of index.
   std::vector<int64_t> first(static_cast<size_t>(rows) + 1);
   for (int64_t i = 0; i < count; ++i) {
     ++first[static_cast<size_t>(ids[i]) + 1];
@@ -64,16 +64,16 @@ void sum_rows_by_id(T* out, const T* dy, const int64_t* ids, int64_t count, int6
     first[row + 1] += first[row];
   }
   std::vector<int64_t> next(first.begin(), first.end() - 1);
-  std::vector<int64_t> places(static_cast<size_t>(count));
+  std::vector<int64_t> indices(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
-    places[static_cast<size_t>(next[static_cast<size_t>(ids[i])]++)] = i;
+    indices[static_cast<size_t>(next[static_cast<size_t>(ids[i])]++)] = i;
   }
   const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(width, 1));
   parallel_ranges(rows, grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t from = first[static_cast<size_t>(row)];
-      HEED_CALL(sum_places_range, T)
-      (out + row * width, dy, places.data() + from,
+      HEED_CALL(sum_rows_range, T)
+      (out + row * width, dy, indices.data() + from,
        static_cast<size_t>(first[static_cast<size_t>(row) + 1] - from), static_cast<size_t>(width));
     }
   });

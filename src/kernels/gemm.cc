@@ -63,13 +63,13 @@ struct Span {
   int64_t first, end;
 };
 
-/// Panels of A, turned, from `row` on.
+/// Panels of A, transposed, from `row` on.
 template <class T>
 void pack_a(const Job<T>& job, const Span& span, int64_t row, int64_t rows, T* panels) {
-  const Matrix turned{job.a.data, job.a.type, job.a.column_stride, job.a.row_stride};
+  const Matrix transposed{job.a.data, job.a.type, job.a.column_stride, job.a.row_stride};
   for (int64_t block = span.first; block < span.end; ++block) {
-    pack_panels(turned, block * span.cut.depth, row, span.cut.depth_of(block), rows, int64_t{kRows},
-                panels + span.place(block) * kRows, span.cut.padded() * kRows);
+    pack_panels(transposed, block * span.cut.depth, row, span.cut.depth_of(block), rows,
+                int64_t{kRows}, panels + span.place(block) * kRows, span.cut.padded() * kRows);
   }
 }
 
@@ -291,7 +291,7 @@ class WeightOrder {
       entry = {weights, {}};
     }
     before_ = &entry.next;
-    fetch_ahead(entry.next.data, entry.next.bytes);
+    prefetch_while_idle(entry.next.data, entry.next.bytes);
   }
 
  private:
@@ -317,7 +317,7 @@ void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, voi
     return;
   }
   constexpr double kSmall = 65536;  // multiplications: about two microseconds
-  std::optional<Alone> alone;
+  std::optional<SingleThreadedScope> alone;
   if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= kSmall) {
     alone.emplace();
   }

@@ -43,8 +43,9 @@ int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step
 struct AsRows {
   static constexpr int64_t kRow = kDepth, kStep = 1;
 };
-/// Turned, [depth][kRows]: one stream instead of kRows, and the next panel is fetched meanwhile.
-struct Turned {
+/// Transposed, [depth][kRows]: one stream instead of kRows, and the next panel is fetched
+/// meanwhile.
+struct Transposed {
   static constexpr int64_t kRow = 1, kStep = kRows;
 };
 
@@ -58,7 +59,7 @@ HWY_INLINE void fetch_to_write(const void* p) {
 
 /// C[rows, vectors] (+)= panel of A · columns of B over `depth` steps. B: [depth] rows, `b_stride`
 /// apart; in the compute type, or converted on the way. `next`: the panel of A that comes after a
-/// turned one.
+/// transposed one.
 template <class Panel, int rows, int vectors, class T, class B>
 HWY_NOINLINE void micro_kernel(const T* HWY_RESTRICT a, const B* HWY_RESTRICT b, int64_t b_stride,
                                int64_t depth, T* c, int64_t c_stride, bool first, const T* next) {
@@ -76,7 +77,7 @@ HWY_NOINLINE void micro_kernel(const T* HWY_RESTRICT a, const B* HWY_RESTRICT b,
     for (int v = 0; v < vectors; ++v) {
       value[v] = load(d, b + v * lanes);
     }
-    if constexpr (std::is_same_v<Panel, Turned>) {
+    if constexpr (std::is_same_v<Panel, Transposed>) {
       hwy::Prefetch(next + i * kRows);
     }
     HWY_UNROLL(16)
@@ -89,7 +90,7 @@ HWY_NOINLINE void micro_kernel(const T* HWY_RESTRICT a, const B* HWY_RESTRICT b,
     b += b_stride;
   };
   int64_t i = 0;
-  if constexpr (std::is_same_v<Panel, Turned>) {
+  if constexpr (std::is_same_v<Panel, Transposed>) {
     // C's lines are asked for a few at a time: stores to lines that are not there would wait.
     constexpr int64_t kApart = 16;
     for (int r = 0; r < rows && i + kApart <= depth; ++r) {
@@ -131,7 +132,7 @@ void multiply_piece(int64_t rows, int64_t width, const T* a, const T* b, int64_t
                     int64_t c_stride, bool first, const T* next) {
   constexpr int64_t kWidth = columns<T>();
   if (width == kWidth) {
-    run_micro_kernel<Turned, kVectors>(rows, a, b, kWidth, depth, c, c_stride, first, next);
+    run_micro_kernel<Transposed, kVectors>(rows, a, b, kWidth, depth, c, c_stride, first, next);
     return;
   }
   HWY_ALIGN T buffer[kRows * kWidth];
@@ -139,7 +140,7 @@ void multiply_piece(int64_t rows, int64_t width, const T* a, const T* b, int64_t
     std::copy_n(c + r * c_stride, width, buffer + r * kWidth);
     std::fill_n(buffer + r * kWidth + width, kWidth - width, T{0});
   }
-  run_micro_kernel<Turned, kVectors>(rows, a, b, kWidth, depth, buffer, kWidth, first, next);
+  run_micro_kernel<Transposed, kVectors>(rows, a, b, kWidth, depth, buffer, kWidth, first, next);
   for (int64_t r = 0; r < rows; ++r) {
     std::copy_n(buffer + r * kWidth, width, c + r * c_stride);
   }
@@ -172,7 +173,7 @@ void pack_b(const Job<T>& job, int64_t column, int64_t width, int64_t k, int64_t
                                                              job.b.column_stride);
       }
       for (int64_t j = 0; j < kWidth; j += kStreams) {
-        pack_turned(row + j, k, depth, panel + j, kWidth);
+        pack_transposed(row + j, k, depth, panel + j, kWidth);
       }
       return;
     }

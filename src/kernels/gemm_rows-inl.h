@@ -17,10 +17,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-constexpr int64_t kFewRows = 32;          // up to here B is read tile by tile
-constexpr int64_t kFewRowsAlong = 48;     // the same where B lies along k and must be turned anyway
+constexpr int64_t kFewRows = 32;  // up to here B is read tile by tile
+constexpr int64_t kFewRowsAlong =
+    48;  // the same where B lies along k and must be transposed anyway
 constexpr int64_t kWorthTurning = 65536;  // elements of B from which on that pays
-constexpr int64_t kShallow = 64;          // k at a time: a turn of B stays in L1
+constexpr int64_t kShallow = 64;          // k at a time: a transposed piece of B stays in L1
 constexpr int64_t kStraight = 16;         // rows of B at a time where its rows are read as they lie
 
 /// A packed for few rows: panels of evenly many rows (16 are 8 and 8, not 12 and 4), [panel][block]
@@ -59,7 +60,7 @@ struct FewRowsA {
 };
 
 /// One row of A times kStreams columns of B that lie along k, from the registers in which they are
-/// turned.
+/// transposed.
 inline void multiply_row(const FewRowsA& a, const uint8_t* const* row, float* c) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -71,7 +72,7 @@ inline void multiply_row(const FewRowsA& a, const uint8_t* const* row, float* c)
   const auto add = [&](auto piece, int64_t k) HWY_ATTR {
     constexpr int64_t kCount = decltype(piece)::value;
     FloatVec value[kCount][kStreamVectors];
-    load_turned<kCount>(row, k * 4, value);
+    load_transposed<kCount>(row, k * 4, value);
     HWY_UNROLL(16)
     for (int64_t i = 0; i < kCount; ++i) {
       const auto factor = hn::Set(d, x[k + i]);
@@ -82,7 +83,7 @@ inline void multiply_row(const FewRowsA& a, const uint8_t* const* row, float* c)
   };
   each_piece(row, 0, a.job.k, add, [&](int64_t k) HWY_ATTR {
     HWY_ALIGN float rest[kStreams];
-    pack_turned(row, k, 1, rest, kStreams);
+    pack_transposed(row, k, 1, rest, kStreams);
     for (int64_t v = 0; v < kStreamVectors; ++v) {
       sum[v] = hn::MulAdd(hn::Set(d, x[k]), hn::Load(d, rest + v * lanes), sum[v]);
     }
@@ -93,17 +94,17 @@ inline void multiply_row(const FewRowsA& a, const uint8_t* const* row, float* c)
 }
 
 /// Columns of B that lie along k: kStreams of them side by side, each read on into the next.
-/// `turned` is [m, places] in the streams' order and holds what the sums start from.
+/// `by_stream` is [m, places] in the streams' order and holds what the sums start from.
 inline void tile_by_streams(const FewRowsA& a, const float* b, const Streams& streams,
-                            float* turned) {
+                            float* by_stream) {
   const Job<float>& job = a.job;
   const int64_t stride = streams.places();
   constexpr int64_t kBytes = kShallow * static_cast<int64_t>(sizeof(float));
   HWY_ALIGN float panel[kShallow * kStreams];
   const uint8_t* row[kStreams];
-  for (int64_t turn = 0; turn < streams.turns; ++turn) {
-    float* sums = turned + turn * kStreams;
-    streams.rows(reinterpret_cast<const uint8_t*>(b), job.b.column_stride * 4, turn, row);
+  for (int64_t step = 0; step < streams.steps; ++step) {
+    float* sums = by_stream + step * kStreams;
+    streams.rows(reinterpret_cast<const uint8_t*>(b), job.b.column_stride * 4, step, row);
     if (job.m == 1) {
       multiply_row(a, row, sums);
       continue;
@@ -116,7 +117,7 @@ inline void tile_by_streams(const FewRowsA& a, const float* b, const Streams& st
           fetch_later(row[j] + 4 * (k + depth) + byte);
         }
       }
-      pack_turned(row, k, depth, panel, kStreams);
+      pack_transposed(row, k, depth, panel, kStreams);
       a.multiply<kStreamVectors>(k, depth, panel, kStreams, sums, stride);
     }
   }
@@ -172,7 +173,7 @@ inline void few_rows_tile(const FewRowsA& a, int64_t begin, int64_t width, float
     // Along k, or the last columns of straight rows, which are packed.
     const Streams streams(width - whole);
     const int64_t places = straight ? kWidth : streams.places();
-    Scratch<float> turned(job.m * places);
+    Scratch<float> by_stream(job.m * places);
     const auto each = [&](auto&& fn) {
       if (!straight) {
         streams.each(fn);
@@ -182,24 +183,24 @@ inline void few_rows_tile(const FewRowsA& a, int64_t begin, int64_t width, float
         fn(c, c);
       }
     };
-    std::fill_n(turned.data(), job.m * places, 0.0f);
+    std::fill_n(by_stream.data(), job.m * places, 0.0f);
     for (int64_t r = 0; r < job.m && job.accumulate; ++r) {
       const float* before = sums + r * stride + whole;
-      each([&](int64_t c, int64_t place) { turned.data()[r * places + place] = before[c]; });
+      each([&](int64_t c, int64_t place) { by_stream.data()[r * places + place] = before[c]; });
     }
     if (straight) {
       HWY_ALIGN float panel[kShallow * kWidth];
       for (int64_t k = 0; k < job.k; k += kShallow) {
         const int64_t depth = std::min(kShallow, job.k - k);
         pack_b(job, begin + whole, streams.width, k, depth, panel);
-        a.multiply<kVectors>(k, depth, panel, kWidth, turned.data(), places);
+        a.multiply<kVectors>(k, depth, panel, kWidth, by_stream.data(), places);
       }
     } else if constexpr (std::is_same_v<decltype(data), const float*>) {
-      tile_by_streams(a, from, streams, turned.data());
+      tile_by_streams(a, from, streams, by_stream.data());
     }
     for (int64_t r = 0; r < job.m; ++r) {
       float* to = sums + r * stride + whole;
-      each([&](int64_t c, int64_t place) { to[c] = turned.data()[r * places + place]; });
+      each([&](int64_t c, int64_t place) { to[c] = by_stream.data()[r * places + place]; });
     }
   });
 }

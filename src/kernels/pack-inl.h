@@ -46,9 +46,10 @@ HWY_INLINE void transpose_square(const T* from, int64_t from_stride, Compute<T>*
   }
 }
 
-constexpr int64_t kTurnAhead = 64;  // elements of each row that is turned, fetched early
+constexpr int64_t kTransposePrefetch =
+    64;  // elements of each row that is transposed, fetched early
 
-/// As many whole cache lines of up to 16 rows of floats as there are, turned at once:
+/// As many whole cache lines of up to 16 rows of floats as there are, transposed at once:
 /// [rows][columns] without a gap. Returns the rows that are done.
 inline int64_t pack_lines(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
                           float* to) {
@@ -67,7 +68,7 @@ inline int64_t pack_lines(const float* from, int64_t from_stride, int64_t rows, 
     int64_t r = 0;
     for (; r + kSide <= rows; r += kSide) {
       for (int64_t c = 0; c < columns; ++c) {
-        hwy::Prefetch(from + c * from_stride + r + kTurnAhead);
+        hwy::Prefetch(from + c * from_stride + r + kTransposePrefetch);
       }
       hn::Vec<decltype(d)> value[kSide];
       load_lines(d, row, r * 4, value);
@@ -97,7 +98,7 @@ void pack_transposed(const T* from, int64_t from_stride, int64_t rows, int64_t c
     for (; width == kSide && r + kSide <= rows; r += kSide) {
       const T* square = from + c * from_stride + r;
       for (int64_t i = 0; i < kSide; ++i) {
-        hwy::Prefetch(square + i * from_stride + kTurnAhead);
+        hwy::Prefetch(square + i * from_stride + kTransposePrefetch);
       }
       transpose_square(square, from_stride, to + r * to_stride + c, to_stride);
     }

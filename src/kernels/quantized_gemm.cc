@@ -225,39 +225,40 @@ class QuantizedProduct {
     });
   }
 
-  /// Tiles of columns in streams; a turn's part is unpacked into L1 and multiplied by all rows.
+  /// Tiles of columns in streams; the part of one step is unpacked into L1 and multiplied by all
+  /// rows.
   void few_rows() {
     const int64_t tile = streamed_tile(job_.n);
     parallel_for((job_.n + tile - 1) / tile, [&](int64_t index) {
       const int64_t begin = index * tile;
       const Streams streams(std::min(tile, job_.n - begin));
-      Scratch<float> turned(job_.m * streams.places());
-      multiply_streams(begin, streams, turned.data());
+      Scratch<float> by_stream(job_.m * streams.places());
+      multiply_streams(begin, streams, by_stream.data());
       Scratch<float> buffer(job_.direct() ? 1 : job_.m * tile);
       float* sums = sums_of(job_, 0, begin, buffer.data());
       const int64_t stride = job_.direct() ? job_.c_stride : tile;
       for (int64_t r = 0; r < job_.m; ++r) {
-        const float* from = turned.data() + r * streams.places();
+        const float* from = by_stream.data() + r * streams.places();
         streams.each([&](int64_t c, int64_t place) { sums[r * stride + c] = from[place]; });
       }
       finish(job_, 0, begin, job_.m, streams.width, sums, stride);
     });
   }
 
-  void multiply_streams(int64_t begin, const Streams& streams, float* turned) {
+  void multiply_streams(int64_t begin, const Streams& streams, float* by_stream) {
     HWY_ALIGN int32_t words[kPart * Format::kWords * kStreams];
     HWY_ALIGN float scales[kPart * kStreams];
     const uint8_t* row[kStreams];
     const int64_t stride = streams.places();
-    for (int64_t turn = 0; turn < streams.turns; ++turn) {
-      streams.rows(reinterpret_cast<const uint8_t*>(block(begin, 0)), column_bytes(), turn, row);
+    for (int64_t step = 0; step < streams.steps; ++step) {
+      streams.rows(reinterpret_cast<const uint8_t*>(block(begin, 0)), column_bytes(), step, row);
       for (int64_t part = 0; part < parts_; ++part) {
         pack_panel<Format, kStreamVectors>(block(0, 0), row, part * kPart, depth(part), words,
                                            scales);
         for (int64_t r = 0; r < job_.m; r += kQuantizedRows) {
           run_blocks_kernel<Format, kStreamVectors>(
               std::min<int64_t>(kQuantizedRows, job_.m - r), x_, r, part * kPart, words, scales,
-              depth(part), turned + r * stride + turn * kStreams, stride, part == 0);
+              depth(part), by_stream + r * stride + step * kStreams, stride, part == 0);
         }
       }
     }

@@ -8,7 +8,7 @@ namespace heed::kernels {
 /// and C is f32, f16 or bf16. Each row of A is rounded to 8-bit numbers in blocks of 32 with a
 /// scale in f32 each. Within a block the products are added up exactly, in integers; over the
 /// blocks an element is one chain of fused multiply-adds in f32: it depends neither on the thread
-/// count nor on m, n or the place in C. A row with a NaN or an infinity gives NaN everywhere.
+/// count nor on m, n or the position in C. A row with a NaN or an infinity gives NaN everywhere.
 void quantized_gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,
                     Element c_type, int64_t c_stride, const Epilogue& epilogue = {});
 

@@ -32,9 +32,10 @@ struct PhiloxKeys {
   }
 };
 
-/// Words of `vectors` vectors of consecutive positions of heed::philox, four a position. A position
-/// has a 64-bit lane; its four words live in the low halves, the high halves hold rubbish that
-/// MulEven does not read. Vectors go through a round together: each waits for its own products.
+/// Words of `vectors` vectors of consecutive positions of heed::philox, four per position. A
+/// position has a 64-bit lane; its four words live in the low halves, the high halves hold rubbish
+/// that MulEven does not read. Vectors go through a round together: each waits for its own
+/// products.
 template <size_t vectors>
 HWY_INLINE void philox_vectors(uint64_t* pairs, const PhiloxKeys& keys, uint64_t stream,
                                uint64_t position) {

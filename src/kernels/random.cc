@@ -20,7 +20,7 @@ void philox_range(Word* words, RandomKey key, uint64_t first, size_t blocks) {
   philox_blocks(words, key, first, blocks);
 }
 
-/// `first` is the place of x[0] in the whole array, a multiple of 4.
+/// `first` is the index of x[0] in the whole array, a multiple of 4.
 template <class T>
 void dropout_range(T* y, const T* x, RandomKey key, uint64_t first, uint32_t threshold,
                    double scale, size_t count) {

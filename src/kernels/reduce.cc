@@ -167,7 +167,7 @@ void sum_axis(T* y, const X* x, int64_t outer, int64_t n, int64_t inner, double 
 }
 
 template <class T>
-void max_axis(T* largest, int64_t* place, const T* x, int64_t outer, int64_t n, int64_t inner) {
+void max_axis(T* largest, int64_t* index, const T* x, int64_t outer, int64_t n, int64_t inner) {
   const int64_t grain = std::max<int64_t>(1, kTile / std::max<int64_t>(n, 1));
   parallel_ranges(outer * inner, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -182,7 +182,7 @@ void max_axis(T* largest, int64_t* place, const T* x, int64_t outer, int64_t n, 
         }
       }
       largest[i] = from[at * inner];
-      place[i] = at;
+      index[i] = at;
     }
   });
 }

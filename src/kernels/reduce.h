@@ -25,8 +25,8 @@ template <class T, class X>
 void sum_axis(T* y, const X* x, int64_t outer, int64_t n, int64_t inner, double scale,
               Compute<T>* scratch);
 
-/// x [outer, n, inner] -> the largest over n and its place (the first of equals; a NaN wins).
+/// x [outer, n, inner] -> the largest over n and its index (the first of equals; a NaN wins).
 template <class T>
-void max_axis(T* largest, int64_t* place, const T* x, int64_t outer, int64_t n, int64_t inner);
+void max_axis(T* largest, int64_t* index, const T* x, int64_t outer, int64_t n, int64_t inner);
 
 }  // namespace heed::kernels

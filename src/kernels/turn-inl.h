@@ -1,5 +1,5 @@
-// Rows of memory to lanes: what lies along a row (k) of several rows comes out a row a lane. Per
-// target: include inside foreach_target files.
+// Rows of memory to lanes: what lies along a row (k) of several rows comes out with one row per
+// lane. Per target: include inside foreach_target files.
 // clang-format off
 #if defined(HEED_KERNELS_TURN_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_KERNELS_TURN_INL_H_
@@ -29,7 +29,7 @@ HWY_INLINE hn::Vec<D> load_rows(D d, const uint8_t* const* row, int64_t offset) 
   }
 }
 
-/// The four words of 16 bytes at `offset` of as many rows as a vector has lanes, a row a lane.
+/// The four words of 16 bytes at `offset` of as many rows as a vector has lanes, one row per lane.
 HWY_INLINE void load_words(const uint8_t* const* row, int64_t offset, WordVec* words) {
   const hn::Repartition<uint8_t, Words> d8;
   const Words d;
@@ -53,8 +53,8 @@ constexpr int64_t kStreams = 16;
 constexpr int64_t kStreamVectors = kStreams / static_cast<int64_t>(hn::MaxLanes(Words()));
 
 using FloatVec = hn::Vec<hn::ScalableTag<float>>;
-/// Floats of a stream that are turned at a time: a cache line where a vector holds one, for lines
-/// of 16 streams may all want the same few places of L1; else 16 bytes.
+/// Floats of a stream that are transposed at a time: a cache line where a vector holds one, for
+/// lines of 16 streams may all want the same few sets of L1; else 16 bytes.
 constexpr int64_t kPiece = kStreamVectors == 1 ? 16 : 4;
 
 /// 16 floats at byte `offset` of 16 rows: value[k] holds element k of every row.
@@ -81,7 +81,7 @@ HWY_INLINE void load_lines(D d, const uint8_t* const* row, int64_t offset, hn::V
     four[i + 3] = hn::BitCast(d, hn::InterleaveUpper(pairs, ab_high, ef_high));
   }
   HWY_UNROLL(4)
-  for (int j = 0; j < 4; ++j) {  // blocks of four vectors, turned: element 4b + j from block b
+  for (int j = 0; j < 4; ++j) {  // blocks of four vectors, transposed: element 4b + j from block b
     const auto even_low = hn::ConcatLowerLower(d, four[8 + j], four[j]);
     const auto even_high = hn::ConcatUpperUpper(d, four[8 + j], four[j]);
     const auto odd_low = hn::ConcatLowerLower(d, four[12 + j], four[4 + j]);
@@ -96,8 +96,8 @@ HWY_INLINE void load_lines(D d, const uint8_t* const* row, int64_t offset, hn::V
 /// `piece` floats (4, or kPiece) at byte `offset` of kStreams rows: value[k][v] holds element k of
 /// the rows of vector v.
 template <int64_t piece, class D = hn::ScalableTag<float>>
-HWY_INLINE void load_turned(const uint8_t* const* row, int64_t offset,
-                            FloatVec (*value)[kStreamVectors]) {
+HWY_INLINE void load_transposed(const uint8_t* const* row, int64_t offset,
+                                FloatVec (*value)[kStreamVectors]) {
   const D d;
   if constexpr (piece == 16) {
     load_lines(d, row, offset, &value[0][0]);
@@ -114,8 +114,8 @@ HWY_INLINE void load_turned(const uint8_t* const* row, int64_t offset,
 }
 
 /// Calls fn(constant piece, k) for the pieces of [begin, end) of the streams, and rest(k) for what
-/// is left. Lines are turned as they lie in the cache: GGUF puts weights at multiples of 32 bytes,
-/// and loads that take two lines each cost a fifth of the time.
+/// is left. Lines are transposed as they lie in the cache: GGUF puts weights at multiples of 32
+/// bytes, and loads that take two lines each cost a fifth of the time.
 template <class Fn, class Rest>
 HWY_INLINE void each_piece(const uint8_t* const* row, int64_t begin, int64_t end, const Fn& fn,
                            const Rest& rest) {
@@ -143,13 +143,13 @@ HWY_INLINE void each_piece(const uint8_t* const* row, int64_t begin, int64_t end
 }
 
 /// to [depth][kStreams] = `depth` floats of kStreams rows, from element k on.
-inline void pack_turned(const uint8_t* const* row, int64_t k, int64_t depth, float* to,
-                        int64_t to_stride) {
+inline void pack_transposed(const uint8_t* const* row, int64_t k, int64_t depth, float* to,
+                            int64_t to_stride) {
   const hn::ScalableTag<float> d;
   const auto put = [&](auto piece, int64_t i) HWY_ATTR {
     constexpr int64_t kCount = decltype(piece)::value;
     FloatVec value[kCount][kStreamVectors];
-    load_turned<kCount>(row, i * 4, value);
+    load_transposed<kCount>(row, i * 4, value);
     for (int64_t j = 0; j < kCount; ++j) {
       for (int64_t v = 0; v < kStreamVectors; ++v) {
         hn::StoreU(value[j][v], d,
@@ -164,28 +164,28 @@ inline void pack_turned(const uint8_t* const* row, int64_t k, int64_t depth, flo
   });
 }
 
-/// How the columns of a tile go over the streams: stream j holds columns j * turns … j * turns +
-/// turns - 1, which lie one after the other in memory, and in each turn every stream gives one.
-/// Results of a turn lie side by side, in order of the streams.
+/// How the columns of a tile go over the streams: stream j holds columns j * steps … j * steps +
+/// steps - 1, which are adjacent in memory, and in each step every stream gives one.
+/// Results of a step lie side by side, in order of the streams.
 struct Streams {
   int64_t width;
-  int64_t turns;
+  int64_t steps;
 
-  explicit Streams(int64_t columns) : width(columns), turns((columns + kStreams - 1) / kStreams) {}
-  int64_t places() const { return turns * kStreams; }
-  /// Calls fn(column, place) for every column of the tile.
+  explicit Streams(int64_t columns) : width(columns), steps((columns + kStreams - 1) / kStreams) {}
+  int64_t places() const { return steps * kStreams; }
+  /// Calls fn(column, index) for every column of the tile.
   template <class Fn>
   void each(Fn&& fn) const {
     for (int64_t j = 0, column = 0; column < width; ++j) {
-      for (int64_t turn = 0; turn < turns && column < width; ++turn, ++column) {
-        fn(column, turn * kStreams + j);
+      for (int64_t step = 0; step < steps && column < width; ++step, ++column) {
+        fn(column, step * kStreams + j);
       }
     }
   }
-  /// First bytes of the rows of one turn; past the end the last row again.
-  void rows(const uint8_t* first, int64_t stride, int64_t turn, const uint8_t** row) const {
+  /// First bytes of the rows of one step; past the end the last row again.
+  void rows(const uint8_t* first, int64_t stride, int64_t step, const uint8_t** row) const {
     for (int64_t j = 0; j < kStreams; ++j) {
-      row[j] = first + HWY_MIN(j * turns + turn, width - 1) * stride;
+      row[j] = first + HWY_MIN(j * steps + step, width - 1) * stride;
     }
   }
 };
@@ -204,8 +204,8 @@ HWY_INLINE void fetch_later(const void* p) {
 /// Columns in a tile: enough tiles for threads to share them evenly, long streams. By n alone.
 inline int64_t streamed_tile(int64_t n) {
   constexpr int64_t kTiles = 24;
-  const int64_t turns = (n + kStreams * kTiles - 1) / (kStreams * kTiles);
-  return HWY_MIN(kStreams * turns, kLargestTile);
+  const int64_t steps = (n + kStreams * kTiles - 1) / (kStreams * kTiles);
+  return HWY_MIN(kStreams * steps, kLargestTile);
 }
 
 }  // namespace heed::kernels::HWY_NAMESPACE

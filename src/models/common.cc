@@ -193,7 +193,7 @@ Tensor TokenRows::to_batch(const Tensor& rows) const {
   if (!places.defined()) {
     return reshape(rows, {batch, length, width});
   }
-  // Each padded place reads row N, a row of zeros.
+  // Each padded position reads row N, a row of zeros.
   std::vector<int64_t> source(static_cast<size_t>(batch * length), rows.size(0));
   for (int64_t i = 0; i < places.numel(); ++i) {
     source[static_cast<size_t>(places.data<int64_t>()[i])] = i;

@@ -55,13 +55,13 @@ void check_length(int64_t length, int64_t context);
 /// Tokens of a padded batch as rows.
 struct TokenRows {
   Tensor ids;        ///< i64 [N]
-  Tensor positions;  ///< i64 [N]: place in the sequence
+  Tensor positions;  ///< i64 [N]: position in the sequence
   Layout layout;
   int64_t batch = 0;
   int64_t length = 0;
   Tensor places;  ///< i64 [N]: row in the padded batch; undefined where nothing was left out
 
-  /// rows [N, w] -> [batch, length, w]; left-out places are 0.
+  /// rows [N, w] -> [batch, length, w]; positions that are left out are 0.
   Tensor to_batch(const Tensor& rows) const;
   /// A per-token input [batch, length] -> [N].
   Tensor pick(const Tensor& values) const;

@@ -259,7 +259,8 @@ class Decoder final : public SizedModel {
     return logits;
   }
 
-  /// Row of the last token of each sequence that is not padding: what a sequence is judged by.
+  /// Row of the last token of each sequence that is not padding: the row that classifies the
+  /// sequence.
   Tensor last_tokens(const TokenRows& tokens, const ModelInput& input) const {
     std::vector<int64_t> rows;
     const int64_t* ids = tokens.ids.data<int64_t>();

@@ -35,7 +35,7 @@ class EncoderDecoder : public Model {
   /// configuration does not say.
   void set_target(const Json& config, const StackSizes& decoder, int64_t padding, int64_t start);
 
-  /// The input's places and sequences.
+  /// Positions and sequences of the input.
   virtual TokenRows read_source(const ModelInput& input, bool skip_padding) const = 0;
   virtual Tensor run_encoder(const TokenRows& source, const ModelInput& input,
                              Pass& pass) const = 0;
@@ -80,7 +80,7 @@ class TokenTranslator : public EncoderDecoder {
   TokenStack encoder_, decoder_;
 };
 
-/// decoder_input_ids, or the labels moved on by one place behind the start token.
+/// decoder_input_ids, or the labels shifted right by one behind the start token.
 Tensor target_ids(const ModelInput& input, int64_t start, int64_t padding);
 
 /// A token of a configuration, e.g. decoder_start_token_id.

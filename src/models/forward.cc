@@ -6,7 +6,8 @@
 namespace heed {
 namespace {
 
-/// "encoder.blocks.2.attn" -> "encoder_attentions.2"; empty for a place that is no block's.
+/// "encoder.blocks.2.attn" -> "encoder_attentions.2"; empty where the hook does not belong to a
+/// block.
 std::string attention_name(std::string_view place) {
   std::string stack;
   for (const std::string_view name : {"encoder", "decoder"}) {

@@ -48,8 +48,8 @@ bool has_lm_head(const Json& config, const std::string& base, bool otherwise) {
   const std::string name = architecture(config);
   for (const char* other : {"Classification", "QuestionAnswering", "DoubleHeads"}) {
     check_data(name.find(other) == std::string::npos, config.file(),
-               "architecture '{}' is not supported; heed has {} with a head over words or without",
-               name, config.string("model_type"));
+               "architecture '{}' is not supported; heed has {} with an LM head or without", name,
+               config.string("model_type"));
   }
   return name.empty() ? otherwise : name != base;
 }

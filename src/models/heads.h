@@ -18,12 +18,12 @@ Linear make_classifier(const Json& config, const Scope& root, int64_t width, int
 
 /// What a sequence's outputs stand for, config.json's problem_type: a number each, a class each of
 /// which one is right, a class each that is right or not. Unnamed: one output is a number, labels
-/// that are no whole numbers are of several classes.
+/// that are no integers are multi-label.
 enum class ProblemType { unspecified, regression, single_label, multi_label };
 ProblemType problem_type_of(const Json& config);
 
-/// Logits [B, outputs] and loss from a row a sequence: squared error, cross entropy, or the binary
-/// one of every class.
+/// Logits [B, outputs] and loss from one row per sequence: squared error, cross entropy, or the
+/// binary one of every class.
 ModelOutput sequence_results(const Tensor& pooled, const Linear& classifier,
                              const ModelInput& input,
                              ProblemType problem = ProblemType::unspecified);

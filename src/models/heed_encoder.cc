@@ -7,7 +7,7 @@ namespace heed {
 namespace {
 
 /// heed-encoder, the simple Transformer: token and learned position embeddings, post-LN blocks.
-/// `head` is "none", "mlm" (a word for every place) or "lm" (causal: the next word).
+/// `head` is "none", "mlm" (a token for every position) or "lm" (causal: the next token).
 class SimpleEncoder final : public SimpleEncoderModel {
  public:
   SimpleEncoder(const Json& config, const Scope& root)

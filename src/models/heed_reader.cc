@@ -9,10 +9,10 @@
 namespace heed {
 namespace {
 
-/// heed-reader: the simple encoder, read out from one place, the query (its token_type_ids is 1).
-/// `readout` "attention": one attention from the query over the other words; its weights are the
-/// answer, and the loss is -log of the weight on the gold place or places. "classifier": a plain
-/// classifier over the query's row, which need not look where it answers.
+/// heed-reader: the simple encoder, read out from one position, the query (its token_type_ids is
+/// 1). `readout` "attention": one attention from the query over the other words; its weights are
+/// the answer, and the loss is -log of the weight on the gold position or positions. "classifier":
+/// a plain classifier over the query's row, which need not look where it answers.
 class Reader final : public SimpleEncoderModel {
  public:
   Reader(const Json& config, const Scope& root)
@@ -94,7 +94,7 @@ class Reader final : public SimpleEncoderModel {
     return keep;
   }
 
-  /// Scaled scores [B, T] of the query against every place, -infinity where it may not look.
+  /// Scaled scores [B, T] of the query against every position, -infinity where it may not look.
   Tensor scores(const Tensor& query, const Tensor& rows, const Tensor& keep) const {
     const int64_t batch = rows.size(0);
     const int64_t length = rows.size(1);
@@ -119,7 +119,7 @@ class Reader final : public SimpleEncoderModel {
     return masked_fill(products, masked, -std::numeric_limits<double>::infinity());
   }
 
-  /// labels [B]: the gold place; or [B, T]: 1 at each gold place, whose weights add up.
+  /// labels [B]: the gold position; or [B, T]: 1 at each gold position, whose weights add up.
   static Tensor pointing_loss(const Tensor& logits, const Tensor& labels) {
     const int64_t batch = logits.size(0);
     if (labels.rank() == 1) {
@@ -128,7 +128,8 @@ class Reader final : public SimpleEncoderModel {
     check(labels.shape() == logits.shape(), "loss",
           "labels {} are neither places [{}] nor marks {}", labels.shape(), batch, logits.shape());
     const Tensor mass = sum(mul(softmax(logits), labels.to(DType::f32)), 1);
-    constexpr double kSmallest = 1e-30;  // a gold place without any weight: a large loss, not inf
+    constexpr double kSmallest =
+        1e-30;  // a gold position without any weight: a large loss, not inf
     return mul(mean(log(add(mass, kSmallest))), -1.0);
   }
 

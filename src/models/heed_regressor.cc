@@ -110,7 +110,7 @@ class Regressor final : public Model {
     return places;
   }
 
-  /// decoder_features, or the labels one place later behind zeros.
+  /// decoder_features, or the labels shifted right by one, starting with zeros.
   Tensor target_features(const ModelInput& input) const {
     if (input.decoder_features.defined()) {
       return input.decoder_features;
@@ -133,7 +133,7 @@ class Regressor final : public Model {
             source.layout};
   }
 
-  /// Mean squared error over the real places.
+  /// Mean squared error over the positions that are not padding.
   Tensor loss(const Tensor& predictions, const ModelInput& input) const {
     const Tensor labels = input.labels.to(DType::f32);
     check(labels.shape() == predictions.shape(), "loss", "labels {} do not fit predictions {}",

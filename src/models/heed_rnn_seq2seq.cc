@@ -98,7 +98,8 @@ class RnnSeq2Seq final : public Model {
     return output;
   }
 
-  /// Rows [hidden | cell] of the real places: the last of a sequence is the decoder's first state.
+  /// Rows [hidden | cell] of the positions that are not padding: the last of a sequence is the
+  /// decoder's first state.
   EncoderOutput encode(const ModelInput& input) const override {
     const Encoded source = run_encoder(input);
     const int64_t length = source.memory.size(1);

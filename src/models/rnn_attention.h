@@ -12,7 +12,7 @@ RnnScore rnn_score(const Json& config, std::string_view key);
 /// Luong's attend with the new hidden state and combine afterwards; the others with the one before.
 bool attends_after(RnnScore score);
 
-/// One attention over an encoder's states, with the state's projections computed once a sentence.
+/// One attention over an encoder's states, with the state's projections computed once per sentence.
 class RnnAttention {
  public:
   RnnAttention() = default;

@@ -80,7 +80,7 @@ Tensor Block::operator()(const Tensor& rows, const Pass& pass, int64_t layer) co
 namespace {
 
 /// The block's result without what it computed on the way; backward() runs it again.
-Tensor run_later_again(const Block& block, const Tensor& rows, const Pass& pass, int64_t layer) {
+Tensor run_checkpointed(const Block& block, const Tensor& rows, const Pass& pass, int64_t layer) {
   std::vector<Tensor> inputs{rows};
   if (pass.encoder_hidden_states != nullptr) {
     inputs.push_back(*pass.encoder_hidden_states);
@@ -125,7 +125,7 @@ Tensor run_blocks(const std::vector<Block>& blocks, Tensor rows, const Pass& giv
     const auto layer = static_cast<int64_t>(i);
     const HookScope hook_scope("blocks", layer);
     if (recompute && grad_enabled()) {
-      rows = run_later_again(blocks[i], rows, pass, layer);
+      rows = run_checkpointed(blocks[i], rows, pass, layer);
     } else if (pass.encoder_hidden_states != nullptr && grad_enabled()) {
       // A view of the memory for each block: its gradients are summed block by block, in the order
       // in which recomputation sums them.

@@ -69,7 +69,8 @@ struct Rotary::Tables {
 namespace {
 
 std::vector<double> plain_frequencies(int64_t width, double theta) {
-  check(width > 0 && width % 2 == 0, "rotary", "head width {} is not even", width);
+  check(width > 0 && width % 2 == 0, "rotary",
+        "head_dim {} is odd; rotary embeddings need an even one", width);
   std::vector<double> frequencies;
   for (int64_t i = 0; i < width; i += 2) {
     frequencies.push_back(1.0 /

@@ -88,7 +88,7 @@ Tensor initial(const Shape& shape, const Init& init, uint64_t seed, std::string_
   return x;
 }
 
-/// Zeros that take no room, in place of a tensor that does not fit: construction goes on until
+/// Zeros that take no memory, in place of a tensor that does not fit: construction goes on until
 /// finish() lists them all.
 Tensor placeholder(const Shape& shape) {
   Shape strides = shape;
@@ -190,7 +190,7 @@ Tensor Scope::take(std::string_view name, const Shape& shape, const Init& init, 
     }
     tensor = found->second;
     if (state.trainable) {
-      // Contiguous, as the optimizer needs it: GGUF's matrices may lie turned around.
+      // Contiguous, as the optimizer needs it: GGUF's matrices may be stored transposed.
       tensor = tensor.dtype() == DType::f32 ? tensor.clone() : dequantize(tensor).contiguous();
     } else if (use != Use::weight) {
       tensor = dequantize(tensor);

@@ -11,10 +11,10 @@ constexpr const char* kSwin = "swin_attention";
 Tensor roll(const Tensor& x, int64_t shift) {
   Tensor result = x;
   for (const int axis : {2, 3}) {
-    const int64_t extent = x.size(axis);
-    const int64_t by = ((shift % extent) + extent) % extent;
+    const int64_t dim = x.size(axis);
+    const int64_t by = ((shift % dim) + dim) % dim;
     if (by != 0) {
-      result = concat({slice(result, axis, by, extent), slice(result, axis, 0, by)}, axis);
+      result = concat({slice(result, axis, by, dim), slice(result, axis, 0, by)}, axis);
     }
   }
   return result;
@@ -24,7 +24,7 @@ struct Grid {
   int64_t batch, heads, height, width, window, shift;
 
   int64_t windows() const { return (height / window) * (width / window); }
-  int64_t places() const { return window * window; }
+  int64_t positions() const { return window * window; }
 };
 
 /// [B, H, T, D] -> [B·windows, H, window², D]
@@ -35,7 +35,7 @@ Tensor to_windows(const Tensor& x, const Grid& grid) {
   const Tensor cut = reshape(rolled, {grid.batch, grid.heads, grid.height / grid.window,
                                       grid.window, grid.width / grid.window, grid.window, depth});
   return reshape(permute(cut, {0, 2, 4, 1, 3, 5, 6}),
-                 {grid.batch * grid.windows(), grid.heads, grid.places(), depth});
+                 {grid.batch * grid.windows(), grid.heads, grid.positions(), depth});
 }
 
 Tensor from_windows(const Tensor& x, const Grid& grid) {
@@ -48,31 +48,31 @@ Tensor from_windows(const Tensor& x, const Grid& grid) {
                  {grid.batch, grid.heads, grid.height * grid.width, depth});
 }
 
-/// Which of the three stripes a row or column of the shifted grid belongs to: places that were not
-/// neighbours before the shift are in different ones.
-int64_t stripe(int64_t place, int64_t extent, int64_t window, int64_t shift) {
-  if (place < extent - window) {
+/// Which of the three stripes a row or column of the shifted grid belongs to: positions that were
+/// not neighbours before the shift are in different ones.
+int64_t stripe(int64_t position, int64_t dim, int64_t window, int64_t shift) {
+  if (position < dim - window) {
     return 0;
   }
-  return place < extent - shift ? 1 : 2;
+  return position < dim - shift ? 1 : 2;
 }
 
-/// u8 [B·windows, 1, window², window²]: 1 where two places of a window were neighbours.
+/// u8 [B·windows, 1, window², window²]: 1 where two positions of a window were neighbours.
 Tensor neighbours(const Grid& grid) {
   const int64_t columns = grid.width / grid.window;
-  Tensor keep =
-      Tensor::empty({grid.batch * grid.windows(), 1, grid.places(), grid.places()}, DType::u8);
+  Tensor keep = Tensor::empty({grid.batch * grid.windows(), 1, grid.positions(), grid.positions()},
+                              DType::u8);
   uint8_t* out = keep.data<uint8_t>();
-  const auto region = [&](int64_t window, int64_t place) {
-    const int64_t row = window / columns * grid.window + place / grid.window;
-    const int64_t column = window % columns * grid.window + place % grid.window;
+  const auto region = [&](int64_t window, int64_t position) {
+    const int64_t row = window / columns * grid.window + position / grid.window;
+    const int64_t column = window % columns * grid.window + position % grid.window;
     return stripe(row, grid.height, grid.window, grid.shift) * 3 +
            stripe(column, grid.width, grid.window, grid.shift);
   };
   for (int64_t n = 0; n < grid.batch * grid.windows(); ++n) {
     const int64_t window = n % grid.windows();
-    for (int64_t i = 0; i < grid.places(); ++i) {
-      for (int64_t j = 0; j < grid.places(); ++j) {
+    for (int64_t i = 0; i < grid.positions(); ++i) {
+      for (int64_t j = 0; j < grid.positions(); ++j) {
         *out++ = region(window, i) == region(window, j) ? 1 : 0;
       }
     }
@@ -82,13 +82,13 @@ Tensor neighbours(const Grid& grid) {
 
 /// [1, H, window², window²] of a table [(2·window - 1)², H].
 Tensor table_bias(const Tensor& table, const Grid& grid) {
-  const Tensor index = Tensor::empty({grid.places(), grid.places()}, DType::i64);
+  const Tensor index = Tensor::empty({grid.positions(), grid.positions()}, DType::i64);
   const int64_t span = 2 * grid.window - 1;
-  for (int64_t i = 0; i < grid.places(); ++i) {
-    for (int64_t j = 0; j < grid.places(); ++j) {
+  for (int64_t i = 0; i < grid.positions(); ++i) {
+    for (int64_t j = 0; j < grid.positions(); ++j) {
       const int64_t rows = i / grid.window - j / grid.window + grid.window - 1;
       const int64_t columns = i % grid.window - j % grid.window + grid.window - 1;
-      index.data<int64_t>()[i * grid.places() + j] = rows * span + columns;
+      index.data<int64_t>()[i * grid.positions() + j] = rows * span + columns;
     }
   }
   return unsqueeze(permute(embedding(table, index), {2, 0, 1}), 0);
@@ -99,10 +99,10 @@ Tensor table_bias(const Tensor& table, const Grid& grid) {
 Tensor swin_attention(const SwinInputs& in) {
   check(in.q.rank() == 4 && in.q.shape() == in.k.shape() && in.v.rank() == 4 &&
             in.v.size(1) == in.q.size(1) && in.v.size(2) == in.q.size(2),
-        kSwin, "q {}, k {} and v {} must be [batch, heads, places, depth] that agree", in.q.shape(),
-        in.k.shape(), in.v.shape());
+        kSwin, "q {}, k {} and v {} must be [batch, heads, positions, depth] that agree",
+        in.q.shape(), in.k.shape(), in.v.shape());
   check(in.height > 0 && in.width > 0 && in.q.size(2) == in.height * in.width, kSwin,
-        "{} places are no grid of {} × {}", in.q.size(2), in.height, in.width);
+        "{} positions do not form a grid of {} × {}", in.q.size(2), in.height, in.width);
   check(in.window > 0 && in.height % in.window == 0 && in.width % in.window == 0, kSwin,
         "windows of {} do not divide a grid of {} × {}; pad it", in.window, in.height, in.width);
   check(in.shift >= 0 && in.shift < in.window, kSwin, "shift {} must lie in 0 … {}", in.shift,

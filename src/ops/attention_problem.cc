@@ -13,8 +13,8 @@ constexpr const char* kAttention = "attention";
 void check_broadcast(const Tensor& x, const Shape& scores, const char* name) {
   bool fits = x.rank() <= 4;
   for (int axis = 0; fits && axis < x.rank(); ++axis) {
-    const int64_t extent = x.size(axis);
-    fits = extent == 1 || extent == scores[4 - x.rank() + axis];
+    const int64_t dim = x.size(axis);
+    fits = dim == 1 || dim == scores[4 - x.rank() + axis];
   }
   check(fits, kAttention, "{} of shape {} does not broadcast to the scores {}", name, x.shape(),
         scores);

@@ -113,8 +113,8 @@ Tensor compute_bias(const Tensor& bias, DType type);
 AttentionOptions for_rows(const AttentionOptions& options, int64_t begin, int64_t end);
 
 /// compute(begin, end, inputs of these rows) for `chunk` queries at a time, one after the other.
-/// Where there is more than one, what a chunk computes is not kept: the way back computes it again,
-/// so that no more than one chunk's scores exist at once.
+/// Where there is more than one, what a chunk computes is not kept: the backward pass recomputes
+/// it, so that no more than one chunk's scores exist at once.
 Tensor in_query_chunks(const AttentionShape& shape, int64_t chunk, DType type,
                        const std::function<std::vector<Tensor>(int64_t begin, int64_t end)>& inputs,
                        const std::function<Tensor(int64_t begin, int64_t end,

@@ -54,7 +54,7 @@ AttentionShape check_ragged(const Tensor& q, const Tensor& k, const Tensor& v,
       q.defined() && k.defined() && v.defined() && q.rank() == 3 && k.rank() == 3 && v.rank() == 3,
       kRagged, "q, k and v must be [rows, heads, width]");
   check(query_starts.size() >= 2 && query_starts.size() == key_starts.size(), kRagged,
-        "{} starts of queries and {} of keys; both have one a sequence and the end",
+        "{} starts of queries and {} of keys; both need one per sequence and the end",
         query_starts.size(), key_starts.size());
   const auto rising = [](std::span<const int64_t> starts, int64_t rows) {
     return starts.front() == 0 && starts.back() == rows &&

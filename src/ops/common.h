@@ -25,7 +25,7 @@ inline void check_same_dtype(const Tensor& a, const Tensor& b, std::string_view 
         name_of(a.dtype()), b.shape(), name_of(b.dtype()));
 }
 
-/// Extents before, at and after an axis: the [outer, n, inner] of reductions and joins.
+/// Dimensions before, at and after an axis: the [outer, n, inner] of reductions and joins.
 struct AxisSplit {
   int64_t outer = 1;
   int64_t n = 1;

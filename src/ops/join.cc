@@ -119,9 +119,9 @@ std::vector<Tensor> chunks(const Tensor& x, int64_t size, int axis) {
   check_defined(x, "chunks");
   check(size > 0, "chunks", "pieces of {}; a positive size is wanted", size);
   std::vector<int64_t> sizes;
-  const int64_t extent = x.shape()[x.shape().axis(axis, "chunks")];
-  for (int64_t begin = 0; begin < extent; begin += size) {
-    sizes.push_back(std::min(size, extent - begin));
+  const int64_t dim = x.shape()[x.shape().axis(axis, "chunks")];
+  for (int64_t begin = 0; begin < dim; begin += size) {
+    sizes.push_back(std::min(size, dim - begin));
   }
   return split(x, sizes, axis);
 }

@@ -11,12 +11,12 @@ namespace {
 
 constexpr const char* kLinear = "linear";
 
-struct Extents {
+struct Sizes {
   int64_t rows, in, out;
 };
 
-Extents check_arguments(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                        const LinearOptions& options) {
+Sizes check_arguments(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                      const LinearOptions& options) {
   check(weight.rank() == 2, kLinear, "weight {} is no matrix", weight.shape());
   const bool out_in = options.layout == WeightLayout::out_in;
   const int64_t in = weight.size(out_in ? 1 : 0);
@@ -57,7 +57,7 @@ kernels::Matrix rows_of(const Tensor& x, int64_t width) {
 }
 
 /// dx [rows, in] = dz · Wᵀ
-Tensor input_gradient(const Tensor& dz, const Tensor& stored, const Shape& shape, const Extents& e,
+Tensor input_gradient(const Tensor& dz, const Tensor& stored, const Shape& shape, const Sizes& e,
                       WeightLayout layout) {
   const Tensor weight = is_quantized(stored.dtype()) ? dequantize(stored) : stored;
   Tensor dx = Tensor::empty(shape, dz.dtype());
@@ -67,7 +67,7 @@ Tensor input_gradient(const Tensor& dz, const Tensor& stored, const Shape& shape
 }
 
 /// dW in the weight's own layout.
-Tensor weight_gradient(const Tensor& x, const Tensor& dz, const Tensor& weight, const Extents& e,
+Tensor weight_gradient(const Tensor& x, const Tensor& dz, const Tensor& weight, const Sizes& e,
                        WeightLayout layout) {
   Tensor dw = Tensor::empty(weight.shape(), weight.dtype());
   const kernels::Element type = element_of(dw.dtype(), kLinear);
@@ -102,7 +102,7 @@ Tensor activation_gradient(Activation kind, const Saved& before, const Saved& y,
 
 Tensor linear(const Tensor& x_in, const Tensor& weight, const Tensor& bias_in,
               const LinearOptions& options) {
-  const Extents e = check_arguments(x_in, weight, bias_in, options);
+  const Sizes e = check_arguments(x_in, weight, bias_in, options);
   const Tensor x = x_in.contiguous();
   const Tensor bias = bias_in.defined() ? bias_in.to(x.dtype()).contiguous() : bias_in;
   Shape shape = x.shape();

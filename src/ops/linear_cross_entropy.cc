@@ -50,7 +50,7 @@ Tensor counted_targets(const Targets& targets, int64_t ignore_index) {
   return picked;
 }
 
-/// Gradients of the counted rows back in their places; zeros elsewhere.
+/// Gradients of the counted rows back at their positions; zeros elsewhere.
 Tensor spread_rows(const Tensor& picked, const Targets& targets, int64_t ignore_index,
                    const Shape& shape) {
   if (targets.counted == targets.ids.numel()) {

@@ -94,7 +94,7 @@ Tensor multiply(const Tensor& a, const Tensor& b) {
 Tensor matmul(const Tensor& a, const Tensor& b) {
   check(a.rank() >= 2 && b.rank() >= 2, "matmul", "takes matrices, not {} and {}", a.shape(),
         b.shape());
-  check(a.size(-1) == b.size(-2), "matmul", "inner extents of {} and {} differ", a.shape(),
+  check(a.size(-1) == b.size(-2), "matmul", "inner dimensions of {} and {} differ", a.shape(),
         b.shape());
   check(a.dtype() == b.dtype(), "matmul", "takes two tensors of one type, not {} and {}",
         name_of(a.dtype()), name_of(b.dtype()));

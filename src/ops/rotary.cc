@@ -6,7 +6,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t kGrain = 64;  // rows a tile
+constexpr int64_t kGrain = 64;  // rows per tile
 
 template <class T>
 void rotate_row(const T* in, T* out, const float* cos, const float* sin, float sign, int64_t half,

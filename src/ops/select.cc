@@ -109,7 +109,7 @@ Tensor gather(const Tensor& x, int axis, const Tensor& index) {
     });
   });
   return record("gather", y, {x}, [a, ids, shape = x.shape()](const Tensor& gradient) {
-    // Repeated places add up one after the other, in f32 where the type is shorter.
+    // Repeated indices add up one after the other, in f32 where the type is shorter.
     const DType type = compute_type(gradient.dtype());
     const Tensor dy = gradient.to(type).contiguous();
     Tensor dx = Tensor::zeros(shape, type);

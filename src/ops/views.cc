@@ -3,17 +3,17 @@
 namespace heed {
 namespace {
 
-/// Fills in the one extent of -1 and checks that the number of elements stays the same.
+/// Fills in the one dimension of -1 and checks that the number of elements stays the same.
 Shape resolved_shape(const Tensor& x, const Shape& wanted) {
   Shape shape = wanted;
   int unknown = -1;
   Shape known;
   for (int i = 0; i < shape.rank(); ++i) {
     if (shape[i] == -1) {
-      check(unknown < 0, "reshape", "{} has more than one unknown extent", wanted);
+      check(unknown < 0, "reshape", "{} has more than one unknown dimension", wanted);
       unknown = i;
     } else {
-      check(shape[i] >= 0, "reshape", "{} has a negative extent", wanted);
+      check(shape[i] >= 0, "reshape", "{} has a negative dimension", wanted);
       known.push_back(shape[i]);
     }
   }
@@ -131,10 +131,10 @@ Tensor slice(const Tensor& x, int axis, int64_t begin, int64_t end) {
 Tensor select(const Tensor& x, int axis, int64_t index) {
   check_defined(x, "select");
   const int a = x.shape().axis(axis, "select");
-  const int64_t extent = x.shape()[a];
-  check(index >= -extent && index < extent, "select",
-        "index {} out of range for axis {} of shape {}", index, a, x.shape());
-  const int64_t at = index < 0 ? index + extent : index;
+  const int64_t dim = x.shape()[a];
+  check(index >= -dim && index < dim, "select", "index {} out of range for axis {} of shape {}",
+        index, a, x.shape());
+  const int64_t at = index < 0 ? index + dim : index;
   return squeeze(slice(x, a, at, at + 1), a);
 }
 

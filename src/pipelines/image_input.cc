@@ -20,7 +20,7 @@ std::array<double, 3> three(const Json& list, const char* key) {
 }
 
 /// A size as one number or as [height, width].
-Extent extent_of(const Json& config, const char* key, int64_t otherwise) {
+ImageSize image_size_of(const Json& config, const char* key, int64_t otherwise) {
   constexpr int64_t kMost = 1 << 12;
   const auto found = config.find(key);
   if (found && found->is_array() && found->size() == 2) {
@@ -31,7 +31,7 @@ Extent extent_of(const Json& config, const char* key, int64_t otherwise) {
 }
 
 /// pixel_values f32 [1, C, H, W], as preprocessor_config.json wants them where it is there.
-Tensor pixels_of(const Tensor& image, const Extent& size, const std::filesystem::path& folder) {
+Tensor pixels_of(const Tensor& image, const ImageSize& size, const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "preprocessor_config.json";
   const Json config =
       std::filesystem::exists(file) ? Json::read(file) : Json::parse("{}", file.string());
@@ -45,15 +45,19 @@ Tensor pixels_of(const Tensor& image, const Extent& size, const std::filesystem:
 
 VisionConfig vision_config(const Json& config) {
   const Json vision = config.find("encoder").value_or(config);
-  return {extent_of(vision, "image_size", 224), extent_of(vision, "patch_size", 16),
+  return {image_size_of(vision, "image_size", 224), image_size_of(vision, "patch_size", 16),
           vision.integer_or("num_channels", 3, 1, 3)};
 }
 
 Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& model,
-                    const std::filesystem::path& image) {
+                    const Tensor& image) {
   const bool run = std::filesystem::exists(model / "model" / "config.json");
-  return pixels_of(load_image(image, static_cast<int>(vision.channels)), vision.image,
-                   run ? model / "model" : model);
+  return pixels_of(image, vision.image, run ? model / "model" : model);
+}
+
+Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& model,
+                    const std::filesystem::path& image) {
+  return model_pixels(vision, model, load_image(image, static_cast<int>(vision.channels)));
 }
 
 }  // namespace heed

@@ -7,13 +7,13 @@
 
 namespace heed {
 
-struct Extent {
+struct ImageSize {
   int64_t height = 0, width = 0;
 };
 
 /// What a model that sees wants to be shown.
 struct VisionConfig {
-  Extent image, patch;
+  ImageSize image, patch;
   int64_t channels = 3;
 };
 /// From config.json, of the encoder where the model has two parts.
@@ -23,5 +23,8 @@ VisionConfig vision_config(const Json& config);
 /// (a folder or run folder) where there is one.
 Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& model,
                     const std::filesystem::path& image);
+/// The same for an image that has been decoded.
+Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& model,
+                    const Tensor& image);
 
 }  // namespace heed

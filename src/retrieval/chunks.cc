@@ -27,7 +27,7 @@ int64_t count_tokens(const Tokenizer& tokenizer, std::string_view text) {
 
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-/// The last place in (begin, end) where a cut hurts least: after white space, else between
+/// The last position in (begin, end) where a cut hurts least: after white space, else between
 /// characters.
 size_t cut_place(std::string_view text, size_t begin, size_t end) {
   for (size_t at = end; at > begin + 1; --at) {

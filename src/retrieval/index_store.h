@@ -47,7 +47,7 @@ struct StoredChunk {
   std::string location;
 };
 
-/// The tables of an index file. docs/formats/index.md describes them.
+/// The tables of an index file. docs/formats/search-index.md describes them.
 class IndexStore {
  public:
   /// Makes a new file; fails where there is one.

@@ -144,7 +144,7 @@ void VectorTable::score_tile(const float* query, std::span<const int16_t> rounde
 
 std::vector<VectorHit> VectorTable::search(const float* query, int64_t count) const {
   // A task scores several tiles with one heap: fewer candidates to merge, and most scores are
-  // turned away by the heap's least one.
+  // rejected by the heap's smallest one.
   constexpr int64_t kTask = 16 * kTile;
   const RoundedQuery rounded(query, type_ == VectorType::int8 ? dim_ : 0);
   const int64_t tasks = (size() + kTask - 1) / kTask;

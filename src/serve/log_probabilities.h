@@ -10,7 +10,7 @@ void write_chat_log_probabilities(JsonWriter& json, const LoadedModel& model,
                                   const TextChoice& choice, size_t from, size_t to);
 
 /// The same as /v1/completions shows them: {"tokens", "token_logprobs", "top_logprobs",
-/// "text_offset"}. `offset` is the place of the first token's text in the answer.
+/// "text_offset"}. `offset` is the offset of the first token's text in the answer.
 void write_completion_log_probabilities(JsonWriter& json, const LoadedModel& model,
                                         const TextChoice& choice, size_t from, size_t to,
                                         size_t offset);

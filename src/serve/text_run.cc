@@ -80,7 +80,8 @@ GenerationTask TextRun::task_for(size_t index) {
   }
   apply_generation_tokens(*call_->model->model, request);
   if (plan_.ignore_end) {
-    request.never.insert(request.never.end(), request.end.begin(), request.end.end());
+    request.suppress_tokens.insert(request.suppress_tokens.end(), request.end.begin(),
+                                   request.end.end());
     request.end.clear();
   }
   for (const int64_t id : plan_.stop_token_ids) {

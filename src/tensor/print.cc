@@ -90,12 +90,12 @@ class Format {
 };
 
 /// Indices along an axis that are shown; -1 stands for the dots.
-std::vector<int64_t> shown_indices(int64_t extent, bool summary) {
+std::vector<int64_t> shown_indices(int64_t dim, bool summary) {
   std::vector<int64_t> indices;
-  for (int64_t i = 0; i < extent; ++i) {
-    if (summary && extent > 2 * kEdge && i == kEdge) {
+  for (int64_t i = 0; i < dim; ++i) {
+    if (summary && dim > 2 * kEdge && i == kEdge) {
       indices.push_back(-1);
-      i = extent - kEdge - 1;
+      i = dim - kEdge - 1;
     } else {
       indices.push_back(i);
     }

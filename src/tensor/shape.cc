@@ -5,9 +5,9 @@
 
 namespace heed {
 
-Shape::Shape(const int64_t* extents, size_t rank) : rank_(static_cast<int>(rank)) {
+Shape::Shape(const int64_t* dims, size_t rank) : rank_(static_cast<int>(rank)) {
   check(rank <= kMaxRank, "shape", "{} axes; at most {} are supported", rank, kMaxRank);
-  std::copy(extents, extents + rank, extents_);
+  std::copy(dims, dims + rank, dims_);
 }
 
 bool Shape::operator==(const Shape& other) const {
@@ -16,10 +16,10 @@ bool Shape::operator==(const Shape& other) const {
 
 int64_t Shape::numel() const {
   int64_t product = 1;
-  for (const int64_t extent : *this) {
-    check(extent >= 0, "shape", "{} has a negative extent", *this);
-    check(!__builtin_mul_overflow(product, extent, &product) && product < (int64_t{1} << 60),
-          "shape", "{} has more elements than can be addressed", *this);
+  for (const int64_t dim : *this) {
+    check(dim >= 0, "shape", "{} has a negative dimension", *this);
+    check(!__builtin_mul_overflow(product, dim, &product) && product < (int64_t{1} << 60), "shape",
+          "{} has more elements than can be addressed", *this);
   }
   return product;
 }
@@ -29,17 +29,17 @@ int Shape::axis(int axis, std::string_view op) const {
   return axis < 0 ? axis + rank_ : axis;
 }
 
-void Shape::push_back(int64_t extent) { insert(rank_, extent); }
+void Shape::push_back(int64_t dim) { insert(rank_, dim); }
 
-void Shape::insert(int axis, int64_t extent) {
+void Shape::insert(int axis, int64_t dim) {
   check(rank_ < kMaxRank, "shape", "more than {} axes", kMaxRank);
-  std::copy_backward(extents_ + axis, extents_ + rank_, extents_ + rank_ + 1);
-  extents_[axis] = extent;
+  std::copy_backward(dims_ + axis, dims_ + rank_, dims_ + rank_ + 1);
+  dims_[axis] = dim;
   ++rank_;
 }
 
 void Shape::erase(int axis) {
-  std::copy(extents_ + axis + 1, extents_ + rank_, extents_ + axis);
+  std::copy(dims_ + axis + 1, dims_ + rank_, dims_ + axis);
   --rank_;
 }
 
@@ -67,7 +67,7 @@ Shape contiguous_strides(const Shape& shape) {
   for (int i = shape.rank() - 1; i >= 0; --i) {
     strides[i] = step;
     if (__builtin_mul_overflow(step, std::max<int64_t>(shape[i], 1), &step)) {
-      // Beside an extent of 0 the others may be anything: there is nothing to step over.
+      // Next to a dimension of 0 the others may be anything: there is nothing to step over.
       std::fill_n(&strides[0], strides.rank(), 0);
       return strides;
     }

@@ -18,7 +18,7 @@ void walk_rows(const Shape& shape, std::array<const Shape*, N> strides, Fn&& fn)
   if (shape.numel() == 0) {
     return;
   }
-  std::array<int64_t, Shape::kMaxRank + 1> extent{};
+  std::array<int64_t, Shape::kMaxRank + 1> dim{};
   std::array<std::array<int64_t, N>, Shape::kMaxRank + 1> step{};
   int axes = 0;
   for (int axis = 0; axis < shape.rank(); ++axis) {
@@ -31,10 +31,10 @@ void walk_rows(const Shape& shape, std::array<const Shape*, N> strides, Fn&& fn)
     }
     if (!joins) {
       ++axes;
-      extent[static_cast<size_t>(axes - 1)] = 1;
+      dim[static_cast<size_t>(axes - 1)] = 1;
     }
     const auto last = static_cast<size_t>(axes - 1);
-    extent[last] *= shape[axis];
+    dim[last] *= shape[axis];
     for (size_t n = 0; n < N; ++n) {
       step[last][n] = (*strides[n])[axis];
     }
@@ -44,11 +44,11 @@ void walk_rows(const Shape& shape, std::array<const Shape*, N> strides, Fn&& fn)
     return;
   }
   const auto last = static_cast<size_t>(axes - 1);
-  const int64_t length = extent[last];
+  const int64_t length = dim[last];
   const int64_t pieces = (length + kRow - 1) / kRow;
   int64_t rows = pieces;
   for (size_t axis = 0; axis < last; ++axis) {
-    rows *= extent[axis];
+    rows *= dim[axis];
   }
   const int64_t grain = std::max<int64_t>(1, kRow / length);
   parallel_ranges(rows, grain, [&](int64_t begin, int64_t end) {
@@ -57,8 +57,8 @@ void walk_rows(const Shape& shape, std::array<const Shape*, N> strides, Fn&& fn)
     std::array<int64_t, N> at{};
     int64_t rest = begin / pieces;
     for (size_t axis = last; axis-- > 0;) {
-      index[axis] = rest % extent[axis];
-      rest /= extent[axis];
+      index[axis] = rest % dim[axis];
+      rest /= dim[axis];
       for (size_t n = 0; n < N; ++n) {
         at[n] += index[axis] * step[axis][n];
       }
@@ -76,9 +76,9 @@ void walk_rows(const Shape& shape, std::array<const Shape*, N> strides, Fn&& fn)
       }
       piece = 0;
       for (size_t axis = last; axis-- > 0;) {
-        const bool carries = ++index[axis] == extent[axis];
+        const bool carries = ++index[axis] == dim[axis];
         for (size_t n = 0; n < N; ++n) {
-          at[n] += carries ? -(extent[axis] - 1) * step[axis][n] : step[axis][n];
+          at[n] += carries ? -(dim[axis] - 1) * step[axis][n] : step[axis][n];
         }
         if (!carries) {
           break;

@@ -166,7 +166,7 @@ nlohmann::json character_document(nlohmann::json vocabulary,
 nlohmann::json document_from_vocab_txt(const std::filesystem::path& path,
                                        std::optional<bool> lowercase) {
   const std::vector<std::string> lines = lines_of(read_file(path, kLargestVocabulary));
-  check_data(!lines.empty(), path.native(), "is empty; one token a line is wanted");
+  check_data(!lines.empty(), path.native(), "is empty; one token per line is expected");
   nlohmann::json vocabulary = nlohmann::json::object();
   bool upper = false;
   for (size_t i = 0; i < lines.size(); ++i) {

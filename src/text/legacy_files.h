@@ -11,7 +11,7 @@ namespace heed::text {
 /// GPT-2's pair of files as a tokenizer.json document.
 nlohmann::json document_from_merges(const std::filesystem::path& vocabulary,
                                     const std::filesystem::path& merges);
-/// BERT's vocab.txt, one token a line. `lowercase` unset: as the vocabulary itself is.
+/// BERT's vocab.txt, one token per line. `lowercase` unset: as the vocabulary itself is.
 nlohmann::json document_from_vocab_txt(const std::filesystem::path& path,
                                        std::optional<bool> lowercase);
 

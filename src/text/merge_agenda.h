@@ -29,7 +29,7 @@ class MergeAgenda {
     bool waiting = false;        ///< its rank is in the heap
   };
   void add(const std::vector<Symbol>& symbols, uint32_t place, const PairTable& pairs);
-  /// The leftmost place of the lowest rank; false when nothing is left.
+  /// The leftmost position of the lowest rank; false when nothing is left.
   bool take(uint32_t& place, uint32_t& rank);
 
   std::vector<uint32_t> previous_, following_;

@@ -19,7 +19,7 @@ struct ModelToken {
   uint32_t end;
 };
 
-/// Memory that a model reuses from piece to piece; one a thread.
+/// Memory that a model reuses from piece to piece; one per thread.
 class ModelScratch {
  public:
   virtual ~ModelScratch() = default;

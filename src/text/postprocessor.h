@@ -9,7 +9,7 @@
 namespace heed::text {
 
 /// What goes around one or two encoded texts. Every post-processor of tokenizer.json comes down to
-/// a template of special tokens and the places of the texts.
+/// a template of special tokens and the positions of the texts.
 struct PostProcessor {
   struct Item {
     enum class Kind { first, second, special } kind;

@@ -10,8 +10,8 @@
 namespace heed::text {
 namespace {
 
-/// SentencePiece's replacements: a double-array trie (darts) from a string to a place in a list of
-/// zero-ended strings.
+/// SentencePiece's replacements: a double-array trie (darts) from a string to an offset in a list
+/// of zero-ended strings.
 class Precompiled final : public Normalizer {
  public:
   Precompiled(std::string_view blob, const std::string& file) {

@@ -15,9 +15,9 @@ namespace heed::text {
 namespace {
 
 constexpr size_t kLongestPattern = 1 << 16;
-constexpr uint32_t kMatchLimit = 1'000'000;  ///< backtracks from one starting place
+constexpr uint32_t kMatchLimit = 1'000'000;  ///< backtracks from one starting position
 constexpr uint32_t kHeapLimitKib = 64 << 10;
-constexpr size_t kSearchWindow = 256;  ///< starting places between two looks at the clock
+constexpr size_t kSearchWindow = 256;  ///< starting positions between two looks at the clock
 constexpr auto kPatience = std::chrono::seconds(2);
 
 std::string message_of(int code) {
@@ -37,8 +37,8 @@ struct Regex::Impl {
 
 namespace {
 
-/// Memory for matching, one a thread: a compiled pattern is shared between threads. Only the whole
-/// match is asked for, so it fits every pattern.
+/// Memory for matching, one per thread: a compiled pattern is shared between threads. Only the
+/// whole match is asked for, so it fits every pattern.
 struct Matcher {
   Matcher()
       : data(pcre2_match_data_create(1, nullptr)),

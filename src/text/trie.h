@@ -7,8 +7,8 @@
 
 namespace heed::text {
 
-/// Byte strings with a number each, for finding all that begin at a place of a text. Edges live in
-/// one open-addressing table.
+/// Byte strings with a number each, for finding all that begin at a position of a text. Edges live
+/// in one open-addressing table.
 class Trie {
  public:
   Trie() : values_(1, -1), table_(64), mask_(63) {}

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kUnknownPenalty = 10;
 
-/// The best way to a place of the piece.
+/// The best segmentation up to a position of the piece.
 struct Node {
   double score;
   uint32_t start;

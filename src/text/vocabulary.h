@@ -26,7 +26,7 @@ class Vocabulary {
   /// The same from a list; nothing where an id or a token is in error.
   static std::optional<Vocabulary> from_members(
       std::vector<std::pair<std::string, int32_t>> members);
-  /// Ids are the places in the list; where a token is there twice, the last one counts.
+  /// Ids are the positions in the list; where a token is there twice, the last one counts.
   static Vocabulary from_list(std::vector<std::string> tokens);
 
   /// One more than the largest id.

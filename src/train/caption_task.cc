@@ -11,7 +11,7 @@ constexpr int64_t kShapesTrain = 20000;
 constexpr int64_t kShapesHeldOut = 500;
 constexpr int64_t kDefaultSide = 64;  // pixels of images from files
 
-/// "shapes" or "shapes:ko": the teaching set, unless there is such a file.
+/// "shapes" or "shapes:ko": the synthetic dataset, unless there is such a file.
 bool is_shapes(const std::string& data) {
   return (data == "shapes" || data.starts_with("shapes:")) && !std::filesystem::exists(data);
 }
@@ -43,7 +43,7 @@ Tokenizer caption_tokenizer(const TrainOptions& o, const std::vector<std::string
 
 Task region_task(const TrainOptions& o) {
   Task task;
-  task.judge = Judge::captions;
+  task.metric = TaskMetric::captions;
   const FeatureData data = load_features(o.data);
   task.tokenizer = caption_tokenizer(o, data.captions);
   Config config = fresh_config(o, chosen_arch(o, "heed-captioner"), task.tokenizer.vocab_size());
@@ -68,7 +68,7 @@ Task picture_task(TrainOptions o) {
     o.validation = o.data;  // held-out drawings, which are as cheap as others
   }
   Task task;
-  task.judge = Judge::captions;
+  task.metric = TaskMetric::captions;
   const ImageData data = load_images(o.data, false);
   task.tokenizer = caption_tokenizer(o, data.captions);
   const ImageOptions images = image_options(o, data);

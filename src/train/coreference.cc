@@ -59,10 +59,10 @@ Tokenizer word_tokenizer(Language language) {
   }
   file["pre_tokenizer"] = {{"type", "WhitespaceSplit"}};
   file["model"] = {{"type", "WordLevel"}, {"vocab", vocabulary}, {"unk_token", "[UNK]"}};
-  return Tokenizer::from_json(file.dump(), "the words of the teaching set");
+  return Tokenizer::from_json(file.dump(), "the words of the synthetic dataset");
 }
 
-/// Sentences as one padded batch; labels are the referents' places, or the answers' classes.
+/// Sentences as one padded batch; labels are the referents' positions, or the answers' classes.
 ModelInput make_batch(const CoreferenceReader& reader,
                       const std::vector<CoreferenceExample>& examples) {
   const std::vector<std::string> answers = coreference_answers(reader.options.language);
@@ -156,7 +156,7 @@ std::vector<double> CoreferenceReader::weights(const CoreferenceExample& example
 
 namespace {
 
-/// What each sentence's largest logit stands for: a place, or a class.
+/// What each sentence's largest logit stands for: a position, or a class.
 std::vector<int64_t> best_of(const CoreferenceReader& reader,
                              const std::vector<CoreferenceExample>& examples) {
   const NoGrad no_grad;

@@ -135,6 +135,52 @@ std::vector<double> row_of(const Tensor& values, int64_t row) {
   return slice(values, 0, row, row + 1).to_doubles();
 }
 
+/// Whether a model has what generation with a cache needs; one of a user's own may not.
+bool generates_stepwise(const Model& model) {
+  try {
+    model.new_cache(1);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// The likeliest tokens after `ids`, by whole passes.
+std::vector<int32_t> likeliest_continuation(const Model& model, std::vector<int32_t> ids,
+                                            int64_t count) {
+  const NoGrad no_grad;
+  std::vector<int32_t> written;
+  for (int64_t i = 0; i < count; ++i) {
+    const std::vector<int64_t> wide(ids.begin(), ids.end());
+    ModelInput input;
+    input.input_ids = Tensor::from(wide, {1, static_cast<int64_t>(wide.size())});
+    const Tensor logits = model.forward(input).logits;
+    const Tensor last = reshape(slice(logits, 1, logits.size(1) - 1, logits.size(1)), {1, -1});
+    ids.push_back(static_cast<int32_t>(argmax(last, 1).to_doubles().front()));
+    written.push_back(ids.back());
+  }
+  return written;
+}
+
+std::vector<int32_t> sample_continuation(const Model& model, const std::vector<int32_t>& ids,
+                                         int64_t count, uint64_t seed) {
+  Request request;
+  request.prompt.assign(ids.begin(), ids.end());
+  request.sampling.temperature = 0.8;
+  request.sampling.seed = seed;
+  request.max_tokens = count;
+  request.end = generation_tokens(model).end;
+  std::vector<int32_t> written;
+  request.on_token = [&written](const SampledToken& choice) {
+    written.push_back(static_cast<int32_t>(choice.id));
+    return true;
+  };
+  Scheduler scheduler(model, 1);
+  scheduler.add(std::move(request));
+  scheduler.run();
+  return written;
+}
+
 /// The beginning of a validation text, and how the model goes on.
 TrainSample continuation(const Model& model, const Task& task, uint64_t seed) {
   constexpr size_t kPrompt = 16;
@@ -146,20 +192,9 @@ TrainSample continuation(const Model& model, const Task& task, uint64_t seed) {
   sample.target = text_of(task.tokenizer, {ids.begin() + static_cast<int64_t>(prompt), ids.end()});
   ids.resize(prompt);
   sample.input = text_of(task.tokenizer, ids);
-  Request request;
-  request.prompt.assign(ids.begin(), ids.end());
-  request.sampling.temperature = 0.8;
-  request.sampling.seed = seed;
-  request.max_tokens = kTokens;
-  request.end = generation_tokens(model).end;
-  std::vector<int32_t> written;
-  request.on_token = [&written](const SampledToken& choice) {
-    written.push_back(static_cast<int32_t>(choice.id));
-    return true;
-  };
-  Scheduler scheduler(model, 1);
-  scheduler.add(std::move(request));
-  scheduler.run();
+  const std::vector<int32_t> written = generates_stepwise(model)
+                                           ? sample_continuation(model, ids, kTokens, seed)
+                                           : likeliest_continuation(model, ids, kTokens);
   sample.output = text_of(task.tokenizer, written);
   return sample;
 }
@@ -231,11 +266,11 @@ std::vector<TrainSample> number_samples(const Model& model, const Task& task) {
 void run_set(const Model& model, const Task& task, const TrainOptions& options, Evaluation& result,
              std::vector<int64_t>& truth, std::vector<int64_t>& predicted) {
   Communicator& ranks = world();
-  const bool classes = task.judge == Judge::classes;
+  const bool classes = task.metric == TaskMetric::classes;
   const auto steps = static_cast<size_t>(task.validation->steps_per_epoch());
   const auto examples = classes ? static_cast<size_t>(task.validation->examples()) : 0;
   // Ranks take turns at the batches. What another one computes is 0 here, so that the sums over the
-  // ranks are exact, and the figures those of one rank to the bit.
+  // ranks are exact, and the metrics are bit-identical to those of one rank.
   std::vector<double> found(3 * steps + 2 * examples, 0.0);
   for (size_t step = 0; step < steps; ++step) {
     if (!is_mine(ranks, static_cast<int64_t>(step))) {
@@ -294,16 +329,16 @@ std::vector<double> predict_numbers(const Model& model, const Tensor& features, 
 std::vector<TrainSample> make_samples(const Model& model, const Task& task,
                                       const TrainOptions& options, uint64_t seed) {
   const NoGrad no_grad;
-  switch (task.judge) {
-    case Judge::classes:
+  switch (task.metric) {
+    case TaskMetric::classes:
       return class_samples(model, task, options);
-    case Judge::numbers:
+    case TaskMetric::numbers:
       return number_samples(model, task);
-    case Judge::perplexity:
+    case TaskMetric::perplexity:
       return {options.task == "mlm" ? filled_masks(model, task, options)
                                     : continuation(model, task, seed)};
-    case Judge::translation:
-    case Judge::captions:
+    case TaskMetric::translation:
+    case TaskMetric::captions:
       break;
   }
   const Batch first = shown_set(task).batch(0);
@@ -333,32 +368,32 @@ Evaluation evaluate(const Model& model, const Task& task, const TrainOptions& op
   if (!std::isfinite(result.loss)) {
     return result;  // nothing to show: tokens cannot be chosen from such logits
   }
-  switch (task.judge) {
-    case Judge::perplexity:
-      result.figures.emplace_back("val_perplexity", std::exp(result.loss));
+  switch (task.metric) {
+    case TaskMetric::perplexity:
+      result.metrics.emplace_back("val_perplexity", std::exp(result.loss));
       break;
-    case Judge::numbers:
+    case TaskMetric::numbers:
       break;
-    case Judge::classes: {
+    case TaskMetric::classes: {
       const auto classes = static_cast<int64_t>(task.labels.size());
       const ClassScores scores = class_scores(truth, predicted, classes);
-      result.figures.emplace_back("val_accuracy", scores.accuracy);
-      result.figures.emplace_back("val_f1", classes == 2 ? scores.binary_f1 : scores.macro_f1);
+      result.metrics.emplace_back("val_accuracy", scores.accuracy);
+      result.metrics.emplace_back("val_f1", classes == 2 ? scores.binary_f1 : scores.macro_f1);
       if (classes == 2) {
-        result.figures.emplace_back("val_f1_macro", scores.macro_f1);
+        result.metrics.emplace_back("val_f1_macro", scores.macro_f1);
       }
       result.score = scores.accuracy;
       break;
     }
-    case Judge::translation:
-    case Judge::captions: {
+    case TaskMetric::translation:
+    case TaskMetric::captions: {
       const Generated all = generate_set(model, task, options, most_texts);
-      if (task.judge == Judge::translation) {
-        result.figures.emplace_back("val_bleu", corpus_bleu(all.texts, all.references).score);
-        result.figures.emplace_back("val_chrf", corpus_chrf(all.texts, all.references));
+      if (task.metric == TaskMetric::translation) {
+        result.metrics.emplace_back("val_bleu", corpus_bleu(all.texts, all.references).score);
+        result.metrics.emplace_back("val_chrf", corpus_chrf(all.texts, all.references));
       }
-      result.figures.emplace_back("val_exact_match", exact_match(all.texts, all.references));
-      result.score = result.figures.front().second;
+      result.metrics.emplace_back("val_exact_match", exact_match(all.texts, all.references));
+      result.score = result.metrics.front().second;
       for (size_t i = 0; i < std::min(kSamples, all.texts.size()); ++i) {
         result.samples.push_back({all.inputs[i], all.references[i], all.texts[i]});
       }

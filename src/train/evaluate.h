@@ -12,18 +12,18 @@ namespace heed {
 /// What one evaluation found.
 struct Evaluation {
   double loss = 0.0;
-  std::vector<std::pair<std::string, double>> figures;  ///< "val_bleu" and its value
+  std::vector<std::pair<std::string, double>> metrics;  ///< "val_bleu" and its value
   std::vector<TrainSample> samples;
   int64_t tokens = 0;
   double seconds = 0.0;
 
-  /// Which of two evaluations of a task is the better one: the larger. The task's first figure
+  /// Which of two evaluations of a task is the better one: the larger. The task's first metric
   /// decides, or the loss where a smaller loss is all that is wanted.
   double score = 0.0;
 };
 
-/// Judges the model on the validation set; texts are generated for its first `most_texts` examples
-/// (0: all). The same model and set give the same result to the bit.
+/// Evaluates the model on the validation set; texts are generated for its first `most_texts`
+/// examples (0: all). The same model and set give the same result to the bit.
 Evaluation evaluate(const Model& model, const Task& task, const TrainOptions& options,
                     int64_t most_texts, uint64_t seed);
 

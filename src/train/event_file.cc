@@ -12,7 +12,7 @@
 namespace heed {
 namespace {
 
-// CRC-32C (Castagnoli), by table; the events are a few bytes a step.
+// CRC-32C (Castagnoli), by table; the events are a few bytes per step.
 constexpr std::array<uint32_t, 256> make_table() {
   constexpr uint32_t kReversed = 0x82f63b78;
   std::array<uint32_t, 256> table = {};

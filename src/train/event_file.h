@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// Writes figures and texts for TensorBoard: an events.out.tfevents file in a folder, TFRecord
+/// Writes metrics and texts for TensorBoard: an events.out.tfevents file in a folder, TFRecord
 /// frames around TensorFlow's Event messages.
 class EventFile {
  public:

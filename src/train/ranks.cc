@@ -31,7 +31,7 @@ void meet(Communicator& ranks, const TrainOptions& options) {
   check_same(ranks, "option", dump_train_options(options));
   if (options.batch < ranks.size()) {
     fail(ErrorKind::usage, "--global-batch",
-         "{} examples a step leave nothing for some of {} ranks", options.batch, ranks.size());
+         "{} examples per step leave nothing for some of {} ranks", options.batch, ranks.size());
   }
   const std::string warning = place_threads(ranks, static_cast<int>(options.threads));
   if (!warning.empty() && !options.quiet) {
@@ -83,8 +83,8 @@ void broadcast_tensors(Communicator& ranks, TensorMap& tensors) {
   for (const auto& [name, tensor] : tensors) {
     list.begin_object().field("name", name).field("type", static_cast<int64_t>(tensor.dtype()));
     list.key("shape").begin_array();
-    for (const int64_t extent : tensor.shape()) {
-      list.value(extent);
+    for (const int64_t dim : tensor.shape()) {
+      list.value(dim);
     }
     list.end_array().end_object();
   }
@@ -98,9 +98,9 @@ void broadcast_tensors(Communicator& ranks, TensorMap& tensors) {
       tensor = tensors.find(name)->second.contiguous();
     } else {
       Shape shape;
-      const Json extents = one.at("shape");
-      for (size_t axis = 0; axis < extents.size(); ++axis) {
-        shape.push_back(extents[axis].integer(0, INT64_MAX));
+      const Json dims = one.at("shape");
+      for (size_t axis = 0; axis < dims.size(); ++axis) {
+        shape.push_back(dims[axis].integer(0, INT64_MAX));
       }
       tensor = Tensor::empty(shape, static_cast<DType>(one.integer("type", 0, 255)));
     }

@@ -7,7 +7,7 @@
 
 namespace heed {
 
-std::string lasting_options(TrainOptions options) {
+std::string options_that_must_match(TrainOptions options) {
   options.shard_optimizer = false;
   options.out.clear();
   options.checkpoint_every = options.keep = options.probes = 0;
@@ -17,8 +17,8 @@ std::string lasting_options(TrainOptions options) {
 void check_same_run(const std::string& before, const TrainOptions& now) {
   TrainOptions options;
   parse_train_options(before, "state.json", options);
-  std::istringstream old_lines(lasting_options(options));
-  std::istringstream new_lines(lasting_options(now));
+  std::istringstream old_lines(options_that_must_match(options));
+  std::istringstream new_lines(options_that_must_match(now));
   std::string changes;
   for (std::string was, is; std::getline(old_lines, was) && std::getline(new_lines, is);) {
     if (was != is) {  // both are "name = value" of the same name

@@ -88,7 +88,7 @@ void RunLog::evaluation(int64_t step, const Evaluation& evaluation, bool best, b
                                  evaluation.loss);
   const std::string group = final ? "final/" : "validation/";
   events_->add_scalar(group + "loss", step, evaluation.loss);
-  for (const auto& [name, value] : evaluation.figures) {
+  for (const auto& [name, value] : evaluation.metrics) {
     json.field(name, value);
     line += fmt::format(" | {} {:.{}f}", shown_name(name), value, value < 1.5 ? 4 : 2);
     events_->add_scalar(group + name.substr(name.find('_') + 1), step, value);

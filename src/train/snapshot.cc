@@ -24,7 +24,7 @@ int64_t real_length(const Tensor& ids, const Tensor& mask) {
   return std::min(std::max<int64_t>(length, 1), kMostTokens);
 }
 
-/// The first places of a row [1, T].
+/// The first positions of a row [1, T].
 Tensor beginning(const Tensor& row, int64_t length) {
   return row.defined() ? slice(row, 1, 0, std::min(length, row.size(1))).contiguous() : row;
 }

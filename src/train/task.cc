@@ -62,7 +62,7 @@ Task translate_task(const TrainOptions& o) {
     texts.push_back(pair.target);
   }
   Task task;
-  task.judge = Judge::translation;
+  task.metric = TaskMetric::translation;
   task.tokenizer = choose_tokenizer(o, "bpe:8192", texts);
   Config config = fresh_config(o, arch, task.tokenizer.vocab_size());
   config["decoder_vocab_size"] = task.tokenizer.vocab_size();
@@ -92,7 +92,7 @@ Task classify_task(const TrainOptions& o) {
     texts.push_back(std::move(row.text));
   }
   Task task;
-  task.judge = Judge::classes;
+  task.metric = TaskMetric::classes;
   task.tokenizer = choose_tokenizer(o, usual_tokenizer(arch), texts);
   const LabelledData data = load_labelled(o.data, task.tokenizer);
   task.labels = data.labels;
@@ -114,7 +114,7 @@ Task classify_task(const TrainOptions& o) {
 Task image_task(const TrainOptions& o) {
   const std::string arch = chosen_arch(o, "vit");
   Task task;
-  task.judge = Judge::classes;
+  task.metric = TaskMetric::classes;
   const ImageData data = load_image_classes(o.data);
   task.labels = data.labels;
   const ImageOptions images = image_options(o, data);
@@ -149,7 +149,7 @@ std::pair<double, double> mean_and_scale(const Tensor& numbers) {
 
 Task regress_task(TrainOptions o) {
   Task task;
-  task.judge = Judge::numbers;
+  task.metric = TaskMetric::numbers;
   const NumberData data = load_numbers(o.data);
   if (data.input.size(0) < 2) {
     o.validation_fraction = 0.0;  // the tutorial's one example: nothing can be held out

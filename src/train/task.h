@@ -12,8 +12,8 @@
 
 namespace heed {
 
-/// How a task's results are judged.
-enum class Judge {
+/// How a task is evaluated.
+enum class TaskMetric {
   perplexity,   ///< language models
   classes,      ///< accuracy and F1
   translation,  ///< generated texts: BLEU and chrF
@@ -27,7 +27,7 @@ struct Task {
   Tokenizer tokenizer;  ///< undefined for images' classes and numbers
   std::unique_ptr<Loader> train;
   std::unique_ptr<Loader> validation;  ///< may be null
-  Judge judge = Judge::perplexity;
+  TaskMetric metric = TaskMetric::perplexity;
   std::vector<std::string> labels;  ///< names of the classes
   /// The validation set's texts by example, where generated ones are compared with them.
   std::vector<TextPair> texts;
@@ -54,7 +54,7 @@ ImageOptions image_options(const TrainOptions& o, const ImageData& data);
 /// preprocessor_config.json, by which others feed the model the same values.
 std::string preprocessor_config(const ImageOptions& images);
 
-/// Options of the two loaders: a share of the data or a set of its own for validation.
+/// Options of the two loaders: a fraction of the data or a set of its own for validation.
 LoaderOptions loader_options(const TrainOptions& o, const Model& model, bool validation);
 
 /// Makes both loaders with make(own set, loader options); `own set` is true for a validation set

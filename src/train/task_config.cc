@@ -66,7 +66,7 @@ Config fresh_config(const TrainOptions& o, const std::string& type, int64_t voca
   sizes.task = o.task;
   sizes.image_size = image_size;
   sizes.num_channels = channels;
-  return Config::parse(spec->fresh_config(sizes).dump());
+  return Config::parse(spec->fresh_config(sizes).set("model_type", type).dump());
 }
 
 std::string usual_tokenizer(const std::string& type) {

@@ -136,7 +136,7 @@ class Trainer {
       report(outcome, seconds_now() - begin);
       const bool last = state_.step == steps_;
       if (last || state_.step % eval_every_ == 0) {
-        judge();
+        evaluate_weights();
       }
       leaves = interrupted();  // looked at once: a later signal ends the run after another step
       if (last || stopped() || leaves || state_.step % checkpoint_every_ == 0) {
@@ -156,7 +156,7 @@ class Trainer {
       const EmaScope average(ema_);
       save_best();
     } else if (!result.interrupted) {
-      judge_best(result);
+      evaluate_best(result);
     }
     result.steps = state_.step;
     result.loss = state_.loss;
@@ -183,7 +183,7 @@ class Trainer {
     if (options_.resume) {
       restore();
     }
-    state_.options = lasting_options(options_);
+    state_.options = options_that_must_match(options_);
     if (folder_.writes()) {
       write_file_atomically(folder_.path() / "config.toml", dump_train_options(options_));
     }
@@ -310,8 +310,9 @@ class Trainer {
     log_.step(progress, outcome.finite);
   }
 
-  /// Judges the weights (their average where there is one), and keeps them where they are the best.
-  void judge() {
+  /// Evaluates the weights (their average where there is one), and keeps them where they are the
+  /// best.
+  void evaluate_weights() {
     const EmaScope average(ema_);
     if (!task_.validation) {
       try {
@@ -350,9 +351,10 @@ class Trainer {
   /// Whether --patience has run out.
   bool stopped() const { return options_.patience > 0 && state_.stale >= options_.patience; }
 
-  /// The figures of the model that is kept; over all texts where evaluations looked at some.
-  void judge_best(TrainResult& result) {
-    const bool generates = task_.judge == Judge::translation || task_.judge == Judge::captions;
+  /// The metrics of the model that is kept; over all texts where evaluations looked at some.
+  void evaluate_best(TrainResult& result) {
+    const bool generates =
+        task_.metric == TaskMetric::translation || task_.metric == TaskMetric::captions;
     const bool whole = !generates || options_.eval_texts == 0 ||
                        options_.eval_texts >= task_.validation->examples();
     if (!whole || best_.loss != state_.best) {  // looked at in part, or before the run went on
@@ -360,11 +362,11 @@ class Trainer {
           ranks_.size() == 1 ? load_model(folder_.path() / "model") : best_everywhere();
       best_ = evaluate(*best, task_, options_, 0, sample_seed());
     }
-    result.figures = best_.figures;
+    result.metrics = best_.metrics;
     log_.evaluation(state_.step, best_, true, true);
   }
 
-  /// The model folder's model on all ranks, which judge it together.
+  /// The model folder's model on all ranks, which evaluate it together.
   std::unique_ptr<Model> best_everywhere() {
     TensorMap tensors;
     if (folder_.writes()) {

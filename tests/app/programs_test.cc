@@ -138,7 +138,7 @@ TEST_F(ReaderCommand, AnswersWithTheWordsOfTheText) {
 /// Every word of a picture follows the language.
 TEST_F(ReaderCommand, KoreanPicturesHaveKoreanWords) {
   const Ran svg = inspect("--lang ko --format svg");
-  for (const char* word : {">질의<", ">키<", ">가중치<", "판독", "히트맵 1개"}) {
+  for (const char* word : {">쿼리<", ">키<", ">가중치<", "판독", "히트맵 1개"}) {
     EXPECT_NE(svg.out.find(word), std::string::npos) << word;
   }
   for (const char* word : {"Query", "Key", "Weight", "heat map"}) {

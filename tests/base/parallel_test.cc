@@ -91,10 +91,10 @@ TEST(Parallel, FetchingAheadTouchesNothing) {
   munmap(page, 1 << 20);
   std::atomic<int> count{0};
   for (int i = 0; i < 200; ++i) {
-    fetch_ahead(i % 2 == 0 ? page : nullptr, i % 2 == 0 ? 1 << 20 : 0);
+    prefetch_while_idle(i % 2 == 0 ? page : nullptr, i % 2 == 0 ? 1 << 20 : 0);
     parallel_for(5, [&](int64_t) { count++; });
   }
-  fetch_ahead(nullptr, 0);
+  prefetch_while_idle(nullptr, 0);
   EXPECT_EQ(count.load(), 200 * 5);
 }
 

@@ -21,10 +21,10 @@ void put_image(const std::filesystem::path& path, int value, int64_t side = 4) {
   save_png(path, Tensor::full({side, side}, value, DType::u8));
 }
 
-std::string idx(std::initializer_list<int> extents, const std::string& data) {
-  std::string text = {0, 0, 8, static_cast<char>(extents.size())};
-  for (const int extent : extents) {
-    text += {0, 0, 0, static_cast<char>(extent)};
+std::string idx(std::initializer_list<int> dims, const std::string& data) {
+  std::string text = {0, 0, 8, static_cast<char>(dims.size())};
+  for (const int dim : dims) {
+    text += {0, 0, 0, static_cast<char>(dim)};
   }
   return text + data;
 }

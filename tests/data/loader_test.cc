@@ -86,7 +86,7 @@ TEST(Permutation, MovesEveryIndexEverywhere) {
   }
   ASSERT_EQ(first.size(), 10u);
   for (const auto& [place, times] : first) {
-    EXPECT_NEAR(times, 400, 100) << place;  // five deviations
+    EXPECT_NEAR(times, 400, 100) << place;  // five standard deviations
   }
 }
 

@@ -155,8 +155,8 @@ TEST(Teaching, PairsFollowTheirRules) {
     const size_t plus = sum.source.find('+');
     EXPECT_EQ(std::stoi(sum.source) + std::stoi(sum.source.substr(plus + 1)),
               std::stoi(sum.target));
-    const TextPair turned = reverse_example(options, i);
-    EXPECT_EQ(std::string(turned.source.rbegin(), turned.source.rend()), turned.target);
+    const TextPair reversed = reverse_example(options, i);
+    EXPECT_EQ(std::string(reversed.source.rbegin(), reversed.source.rend()), reversed.target);
     const TextPair same = copy_example(options, i);
     EXPECT_EQ(same.source, same.target);
     const NumberExample numbers = plus_two_example(options, i);

@@ -29,7 +29,7 @@ struct Outcome {
 };
 Outcome run_program(const Run& run);
 
-/// What a line of FAULTS.md is checked with: makes files, runs the program, counts what was right.
+/// What a line of the fault table is checked with: makes files, runs the program, counts what was right.
 class Bench {
  public:
   explicit Bench(int line) : line_(line) {}
@@ -41,7 +41,7 @@ class Bench {
   std::string model(const std::string& name,
                     const std::vector<std::pair<std::string, std::string>>& replace = {});
 
-  /// R of FAULTS.md: one line on stderr that starts with "heed: " and has all `words`, the exit
+  /// R of the fault table: one line on stderr that starts with "heed: " and has all `words`, the exit
   /// code wanted, no signal, under a second of processor time, and no more memory than `bytes` + 64
   /// MB.
   void refused(const std::vector<std::string>& arguments, const std::vector<std::string>& words,
@@ -67,7 +67,7 @@ class Bench {
   std::vector<std::string> problems_;
 };
 
-/// One line of FAULTS.md. `elsewhere` names the tests of lines that this program does not try.
+/// One line of the fault table. `elsewhere` names the tests of lines that this program does not try.
 struct Fault {
   int line;
   const char* title;

@@ -1,4 +1,4 @@
-// FAULTS.md 45 to 67 and 86 to 106: the command line, files and resources. The server's lines are
+// Fault table, lines 45 to 67 and 86 to 106: the command line, files and resources. The server's lines are
 // tried by its own suite.
 #include <fmt/format.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// Every line of FAULTS.md, tried on the program from outside. Run it whole for the summary:
+// Every line of the fault table, tried on the program from outside. Run it whole for the summary:
 // build/bin/test_faults prints "tried N, right N" at the end.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// FAULTS.md 19 to 31, through `heed info FILE.gguf`.
+// Fault table, lines 19 to 31, through `heed info FILE.gguf`.
 #include "faults/bench.h"
 
 namespace heed::test {

@@ -1,4 +1,4 @@
-// FAULTS.md 68 to 85: checkpoints, numbers, ranks.
+// Fault table, lines 68 to 85: checkpoints, numbers, ranks.
 #include <fmt/format.h>
 
 #include <csignal>

@@ -41,7 +41,7 @@ take_over_apt() {
   [ ! -s /etc/ssl/certs/ca-certificates.crt ] || install -D -m644 /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
 }
 
-# bare_root RELEASE: prints the folder of a minimal root that nothing may change; made once a run, or
+# bare_root RELEASE: prints the folder of a minimal root that nothing may change; made once per run, or
 # kept in $HEED_FRESH_CACHE.
 bare_root() {
   local suite=${codename[$1]} folder=${HEED_FRESH_CACHE:-$work}/bare-$1 proxy=

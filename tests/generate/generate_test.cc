@@ -222,7 +222,7 @@ TEST(Window, ABoundedCacheGivesTheBitsOfTheMaskedFullPass) {
     EXPECT_LE(cache.self[1].keys().size(2), kMost);
   }
   expect_bits(1100, 1101, copy);  // the copy goes its own way,
-  expect_bits(1101, 2199, copy);  // all at once: for this the room grows
+  expect_bits(1101, 2199, copy);  // all at once: this grows the capacity
   expect_bits(2199, 2200, copy);
 }
 
@@ -327,7 +327,7 @@ TEST(GenerationRules, GenerationConfigGoesBeforeTheConfiguration) {
   const auto model = folder.load();
   const GenerationTokens ids = generation_tokens(*model);
   EXPECT_EQ(ids.end, (std::vector<int64_t>{3, 4}));
-  EXPECT_EQ(ids.never, std::vector<int64_t>{5});
+  EXPECT_EQ(ids.suppress_tokens, std::vector<int64_t>{5});
   EXPECT_EQ(ids.forced_eos_token_id, -1);
   // It goes along with the model, and is no part of config.json.
   const TemporaryFolder saved;

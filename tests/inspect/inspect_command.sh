@@ -31,14 +31,14 @@ head -c 200 "$work/b.npy" | grep -aq '(8, 8)' || fail ".npy of one head"
 
 run --json --heads-table --top-k 1 > "$work/a.json"
 grep -q '"tokens":\["\[CLS\]","the","cat","sat","on","the","mat","\[SEP\]"\]' "$work/a.json" || fail "tokens in JSON"
-[ "$(grep -o '"output_share"' "$work/a.json" | wc -l)" -eq 6 ] || fail "a line a head"
+[ "$(grep -o '"output_share"' "$work/a.json" | wc -l)" -eq 6 ] || fail "one line per head"
 run --heads-table | grep -q '^self .* 1 .* 2 ' || fail "the head table"
 run --rollout --format json | grep -q '"show":"rollout"' || fail "rollout"
 run --show gradient --layer 0 > /dev/null || fail "gradient maps"
 run --show values --layer 0 > /dev/null || fail "value-weighted maps"
 run --ablate 0.1 --ablate 1.2=0.5 | grep -q 'Unchanged model: ' || fail "ablation shows both predictions"
 run --no-causal --json --layer 0 --head 0 | grep -q '"undisturbed"' || fail "causal off"
-"$heed" inspect "$work/model" --text "나는 학교에 갔다" --lang ko | grep -q '질의' || fail "Korean"
+"$heed" inspect "$work/model" --text "나는 학교에 갔다" --lang ko | grep -q '쿼리' || fail "Korean"
 
 # An encoder-decoder, an image and an encoder.
 words() { printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n'; for i in $(seq 5 "$1"); do echo "w$i"; done; }

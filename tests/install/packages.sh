@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 export LC_ALL=C
 
 # Rows: known words, every package of this release known to apt or installed.
-awk '{ sub(/#.*/, "") } NF && ($1 !~ /^(build|test|bench|lint|fuzz|web|browser|coverage|fresh|package|run|optional)$/ || $3 !~ /^(\*|-?[0-9]+|[0-9]+-)$/)' tools/packages.txt >"$work/odd"
+awk '{ sub(/#.*/, "") } NF && ($1 !~ /^(build|test|bench|lint|fuzz|docs|web|browser|coverage|fresh|package|run|optional)$/ || $3 !~ /^(\*|-?[0-9]+|[0-9]+-)$/)' tools/packages.txt >"$work/odd"
 [ ! -s "$work/odd" ] || complain "rows that cannot be read: $(cat "$work/odd")"
 
 # package_of FILE: dpkg knows it by the path it was installed under, before or after /usr was merged.
@@ -46,7 +46,7 @@ sed -E '/^ *#/d' "${scripts[@]}" |
   grep -oP '(^|[|;&({!]|\$\(|\b(then|do|else|exec|env|xargs|sudo)\b) *\K[a-z][a-z0-9_.+-]*(?=$| (?!=|in\b|\+))' |
   sort -u >"$work/words"
 dpkg-query -W -f='${Package} ${Essential} ${Priority}\n' | awk '$2 == "yes" || $3 == "required" { print $1 }' | sort >"$work/base"
-table_of 4 build test bench lint fuzz web coverage fresh package >"$work/commands"
+table_of 4 build test bench lint fuzz docs web coverage fresh package >"$work/commands"
 while read -r word; do
   [ "$(type -t "$word")" = file ] || continue
   grep -qxF -- "$word" "$work/commands" && continue

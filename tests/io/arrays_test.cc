@@ -103,12 +103,12 @@ TEST_F(Arrays, NpyRefusesWhatIsBroken) {
           "neither 0 nor 1");
 }
 
-std::string idx(const std::string& head, const std::vector<uint32_t>& extents,
+std::string idx(const std::string& head, const std::vector<uint32_t>& dims,
                 const std::string& data) {
   std::string text = head;
-  for (const uint32_t extent : extents) {
+  for (const uint32_t dim : dims) {
     for (int shift = 24; shift >= 0; shift -= 8) {
-      text += static_cast<char>(extent >> shift);
+      text += static_cast<char>(dim >> shift);
     }
   }
   return text + data;

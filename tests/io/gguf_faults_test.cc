@@ -1,4 +1,4 @@
-// FAULTS.md 19 to 30: each a file made by hand. The number is in the test's name.
+// Fault table, lines 19 to 30: each a file made by hand. The number is in the test's name.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -33,11 +33,11 @@ struct Bytes {
     return *this;
   }
   Bytes& align(size_t step = 32) { return zeros((step - text.size() % step) % step); }
-  Bytes& tensor(const std::string& name, const std::vector<uint64_t>& extents, uint32_t type,
+  Bytes& tensor(const std::string& name, const std::vector<uint64_t>& dims, uint32_t type,
                 uint64_t offset) {
-    string(name).u32(static_cast<uint32_t>(extents.size()));
-    for (const uint64_t extent : extents) {
-      u64(extent);
+    string(name).u32(static_cast<uint32_t>(dims.size()));
+    for (const uint64_t dim : dims) {
+      u64(dim);
     }
     return u32(type).u64(offset);
   }
@@ -124,7 +124,7 @@ TEST_F(GgufFaults, F23_Alignment) {
 TEST_F(GgufFaults, F24_Axes) {
   refused(start(1, 0).tensor("t", {1, 1, 1, 1, 1}, 0, 0).align().zeros(32), "5 axes");
   refused(start(1, 0).string("t").u32(0xffffffff).zeros(64), "axes");
-  refused(start(1, 0).tensor("t", {~uint64_t{0}}, 0, 0).align().zeros(32), "extent -1");
+  refused(start(1, 0).tensor("t", {~uint64_t{0}}, 0, 0).align().zeros(32), "dimension -1");
   refused(start(1, 0).tensor("t", {uint64_t{1} << 63}, 0, 0).align().zeros(32),
           "negative or too large");
 }

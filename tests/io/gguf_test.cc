@@ -56,7 +56,7 @@ TEST(Gguf, RoundTripKeepsValuesAndTensors) {
   tensors["q4"] = quantize(ramp, DType::q4_0);
   tensors["scalar"] = Tensor::scalar(7);
   tensors["empty"] = Tensor::zeros({0, 4});
-  tensors["turned"] = Tensor::arange(6, DType::f32).alias({3, 2}, {1, 3}, 0);
+  tensors["transposed"] = Tensor::arange(6, DType::f32).alias({3, 2}, {1, 3}, 0);
   for (const auto& [name, tensor] : tensors) {
     writer.tensor(name, tensor);
   }

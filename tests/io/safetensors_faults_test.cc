@@ -1,4 +1,4 @@
-// FAULTS.md 1 to 18: each a file made by hand. The number is in the test's name.
+// Fault table, lines 1 to 18: each a file made by hand. The number is in the test's name.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -27,13 +27,13 @@ TEST(FewRows, GiveTheBitsOfManyRows) {
         const Tensor wide = linear(x, w.to(DType::f32), {});
         const Tensor along = linear(x, w, {});
         expect_norm_close(along, wide, 1e-6);
-        const Tensor turned = transpose(w).contiguous();
+        const Tensor transposed = transpose(w).contiguous();
         for (const int64_t rows : {1, 2, 5, 16, 33, 48, 49, 192, 512}) {
           const Tensor some = slice(x, 0, 0, rows);
           const auto first = [&](const Tensor& all) { return slice(all, 0, 0, rows).contiguous(); };
           expect_same_bits(linear(some, w, {}), first(along), std::to_string(rows) + " rows");
-          expect_same_bits(linear(some, turned, {}, {.layout = WeightLayout::in_out}), first(wide),
-                           std::to_string(rows) + " rows, [in, out]");
+          expect_same_bits(linear(some, transposed, {}, {.layout = WeightLayout::in_out}),
+                           first(wide), std::to_string(rows) + " rows, [in, out]");
         }
       });
     }
@@ -65,12 +65,12 @@ TEST(FewRows, WeightsThatBeginInsideALine) {
     const Tensor memory = random_normal({kColumns * k + 16}, DType::f32, 9);
     for (const int64_t offset : {0, 1, 4, 8, 12}) {
       const Tensor w = reshape(slice(memory, 0, offset, offset + kColumns * k), {kColumns, k});
-      const Tensor turned = transpose(w).contiguous();
+      const Tensor transposed = transpose(w).contiguous();
       for_each_target([&](const char* target) {
         for (const int64_t rows : {1, 16, 48}) {
           const Tensor some = slice(x, 0, 0, rows);
           expect_same_bits(linear(some, w, {}),
-                           linear(some, turned, {}, {.layout = WeightLayout::in_out}),
+                           linear(some, transposed, {}, {.layout = WeightLayout::in_out}),
                            fmt::format("{} k {} offset {} rows {}", target, k, offset, rows));
         }
       });

@@ -44,8 +44,8 @@ void write_sparse_model(const TemporaryFolder& folder) {
   int64_t at = 0;
   for (const auto& [name, shape] : gpt2_tensors()) {
     int64_t bytes = 4;
-    for (const int64_t extent : shape) {
-      bytes *= extent;
+    for (const int64_t dim : shape) {
+      bytes *= dim;
     }
     json.key(name).begin_object().field("dtype", "F32").field("shape", shape);
     json.field("data_offsets", std::vector<int64_t>{at, at + bytes}).end_object();

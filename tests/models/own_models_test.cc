@@ -25,7 +25,7 @@ Tensor ids(int64_t batch, int64_t length, int64_t vocabulary, uint64_t seed) {
   return random_indices({batch, length}, vocabulary, seed);
 }
 
-/// Three rows of 7, 7 and 5 real places.
+/// Three rows of 7, 7 and 5 positions.
 Tensor mask() {
   std::vector<int64_t> values(21, 1);
   values[19] = values[20] = 0;
@@ -150,7 +150,7 @@ TEST_P(OwnModel, RecomputesTheSameGradients) {
 INSTANTIATE_TEST_SUITE_P(Models, OwnModel, testing::ValuesIn(cases()),
                          [](const auto& each) { return each.param.name; });
 
-/// Keeps the weights of attentions by place.
+/// Keeps the weights of attentions by hook name.
 class Watcher final : public Observer {
  public:
   void attention(const std::string& name, const AttentionRecord& record) override {
@@ -230,7 +230,7 @@ TEST(Seq2Seq, GivesTheReferenceOutputs) {
   const Tensor real = given.input.attention_mask.to(DType::f32);
   for (const auto& [name, tensor] : expected) {
     ASSERT_TRUE(actual.contains(name)) << name;
-    // At padded places of the encoder the reference holds what no one reads.
+    // At padded positions of the encoder the reference holds what no one reads.
     auto seen = [&, name = name](const Tensor& x) {
       if (!name.starts_with("encoder")) {
         return x;

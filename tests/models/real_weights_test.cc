@@ -60,8 +60,8 @@ std::vector<uint8_t> from_base64(const std::string& text) {
 }
 
 Tensor tensor_of(const Json& value) {
-  const std::vector<int64_t> extents = value.at("shape").integers(0, 1 << 20);
-  Tensor tensor = Tensor::empty(Shape(std::span<const int64_t>(extents)));
+  const std::vector<int64_t> dims = value.at("shape").integers(0, 1 << 20);
+  Tensor tensor = Tensor::empty(Shape(std::span<const int64_t>(dims)));
   const std::vector<uint8_t> bytes = from_base64(value.string("data"));
   EXPECT_EQ(static_cast<int64_t>(bytes.size()), tensor.bytes());
   std::memcpy(tensor.raw(), bytes.data(), bytes.size());

@@ -39,9 +39,10 @@ TEST_P(QuantizedLinear, GivesNearlyWhatTheDequantisedWeightGives) {
               << what;
         }
       }
-      const LinearOptions turned{.layout = WeightLayout::in_out, .activation = Activation::gelu};
-      expect_same_bits(linear(x, transpose(weight), bias, turned), activate(y, Activation::gelu),
-                       what + ", transposed");
+      const LinearOptions transposed{.layout = WeightLayout::in_out,
+                                     .activation = Activation::gelu};
+      expect_same_bits(linear(x, transpose(weight), bias, transposed),
+                       activate(y, Activation::gelu), what + ", transposed");
     }
   }
 }

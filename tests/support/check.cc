@@ -23,7 +23,7 @@ std::string place_of(int64_t flat, const Shape& shape) {
   return index.to_string();
 }
 
-/// The error as a share of the allowance: more than 1 is a failure.
+/// The error as a fraction of the tolerance: more than 1 is a failure.
 double share_of_allowance(double actual, double expected, Tolerance tolerance) {
   if (std::isnan(expected) || std::isnan(actual)) {
     return std::isnan(expected) == std::isnan(actual) ? 0.0 : INFINITY;

@@ -68,7 +68,7 @@ run image --task image-classify --data "$folder/squares"; has image val_accuracy
 "$heed" classify "$folder/image" --image "$folder/squares/dark/1.pgm" --image "$folder/squares/light/1.pgm" --json >"$folder/out"
 [ "$(grep -c '"label":"\(dark\|light\)"' "$folder/out")" -eq 2 ] || { echo "image: not classified"; cat "$folder/out"; failed=1; }
 for wrong in "classify $folder/bert --image $folder/squares/dark/1.pgm" "translate $folder/bert --text a" "generate $folder/bert --prompt a"; do
-  expect 2 "$heed" $wrong; says err "is no model for it"
+  expect 2 "$heed" $wrong; says err "this folder holds an encoder (bert)"
 done
 # A name with a comma is one file; the run folder may stand in the options' file.
 mkdir "$folder/날짜, 둘"

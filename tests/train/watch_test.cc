@@ -73,8 +73,8 @@ TEST(Watch, EvaluationsHaveTheTasksFigures) {
   }
   EXPECT_EQ(evaluations, 4) << "steps 4, 8 and 12, and the best one at the end";
   EXPECT_EQ(finals, 1);
-  ASSERT_FALSE(result.figures.empty());
-  EXPECT_EQ(result.figures.front().first, "val_bleu");
+  ASSERT_FALSE(result.metrics.empty());
+  EXPECT_EQ(result.metrics.front().first, "val_bleu");
   EXPECT_EQ(result.samples.size(), 3u);
   const std::vector<Json> samples = lines_of(o.out / "samples.jsonl");
   EXPECT_EQ(samples.size(), 9u);

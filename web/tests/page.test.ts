@@ -39,7 +39,7 @@ describe('catalogues', () => {
   it('speak to Korean readers in one polite level', () => {
     for (const [key, text] of Object.entries(ko)) {
       if (key.startsWith('example.') || !/[가-힣]\.$/.test(text)) continue;
-      expect(text, key).toMatch(/(니다|세요|까요\?|보기|이동|숨기기|열|비트)\.$/);
+      expect(text, key).toMatch(/(니다|십시오|까요\?|보기|이동|숨기기|열|비트)\.$/);
     }
   });
 });

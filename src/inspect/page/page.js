@@ -14,15 +14,15 @@ const words = {
   },
   ko: {
     kind: '어텐션', layer: '층', head: '헤드', language: 'English', theme: '밝게 또는 어둡게',
-    query: '질의', key: '키', weight: '가중치', rank: '순위', position: '위치',
-    tokens: '토큰: 질의를 고르면 색이 어디를 보는지 알려 줍니다',
-    map: '어텐션 지도', row: '이 질의가 보는 곳', heads: '이 층의 헤드',
+    query: '쿼리', key: '키', weight: '가중치', rank: '순위', position: '위치',
+    tokens: '토큰: 쿼리를 고르면 색이 어디를 보는지 알려 줍니다',
+    map: '어텐션 지도', row: '이 쿼리가 보는 곳', heads: '이 층의 헤드',
     inOrder: '글의 순서대로', byWeight: '큰 값부터',
     pooled: '한 칸은 그 칸이 나타내는 토큰들의 가장 큰 가중치입니다. 옆의 표에 가장 강한 키들의 정확한 값이 있습니다.',
     honest: '가중치는 헤드가 어디에서 읽는지를 말할 뿐, 그것만으로 결과의 원인을 말하지는 않습니다.',
     keys: '화살표 키로 움직이고, Home과 End는 행의 끝으로, Page Up과 Page Down은 헤드를 바꿉니다.',
-    sum: '행의 합', image: '이 질의가 그림에서 보는 곳',
-    kinds: {self: '셀프', encoder: '인코더', decoder: '디코더', cross: '교차', readout: '판독'},
+    sum: '행의 합', image: '이 쿼리가 그림에서 보는 곳',
+    kinds: {self: '셀프', encoder: '인코더', decoder: '디코더', cross: '크로스', readout: '판독'},
   },
 };
 
@@ -45,8 +45,8 @@ const say = (key) => words[state.language][key];
 const group = () => data.groups[state.group];
 const current = () => group().maps[state.map];
 const pooled = () => current().rows < group().rowCount || current().columns < group().columnCount;
-const first = (cell, cells, extent) => Math.floor(cell * extent / cells);
-const cellOf = (token, cells, extent) => Math.ceil((token + 1) * cells / extent) - 1;
+const first = (cell, cells, size) => Math.floor(cell * size / cells);
+const cellOf = (token, cells, size) => Math.ceil((token + 1) * cells / size) - 1;
 /** The chosen query as a token: one of those that the chosen row covers. */
 function rowToken() {
   const from = first(state.row, current().rows, group().rowCount);
@@ -65,9 +65,9 @@ function element(tag, attributes, ...children) {
   return node;
 }
 
-function label(labels, cell, cells, extent) {
-  const from = first(cell, cells, extent);
-  const to = first(cell + 1, cells, extent) - 1;
+function label(labels, cell, cells, size) {
+  const from = first(cell, cells, size);
+  const to = first(cell + 1, cells, size) - 1;
   if (to > from) return `${from}–${to}`;
   return labels.length ? labels[from] : String(from);
 }

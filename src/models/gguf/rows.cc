@@ -6,8 +6,8 @@
 namespace heed::gguf {
 namespace {
 
-/// Copies whole rows, so that quantised blocks stay as they are. Row (head, place) of the result is
-/// row (head, source(place)).
+/// Copies whole rows, so that quantised blocks stay as they are. Row (head, index) of the result is
+/// row (head, source(index)).
 template <class Source>
 Tensor reordered(const Tensor& x_in, int64_t heads, const Source& source) {
   const int64_t rows = x_in.size(0);

@@ -9,7 +9,10 @@ assert.deepEqual(models, ["lm"]);
 
 const options = { model: "lm", prompt: "the fox", max_tokens: 8, seed: 1 };
 const whole = await client.completions.create(options);
-assert.equal(whole.usage.completion_tokens, 8);
+// The model may end its text earlier, and the reason says so.
+const { completion_tokens: tokens } = whole.usage;
+assert.ok(tokens > 0 && tokens <= 8);
+assert.equal(whole.choices[0].finish_reason, tokens === 8 ? "length" : "stop");
 let text = "";
 for await (const piece of await client.completions.create({ ...options, stream: true })) {
   text += piece.choices[0].text;
@@ -31,10 +34,10 @@ for await (const chunk of await client.chat.completions.create({
   usage = chunk.usage ?? usage;
 }
 assert.equal(text, answer.choices[0].message.content);
-assert.equal(usage.completion_tokens, 12);
+assert.equal(usage.completion_tokens, answer.usage.completion_tokens);
 
 const response = await client.responses.create({ model: "lm", input: "the quick", max_output_tokens: 6 });
-assert.equal(response.usage.output_tokens, 6);
+assert.ok(response.usage.output_tokens > 0 && response.usage.output_tokens <= 6);
 await assert.rejects(client.chat.completions.create({ ...chat, model: "nothing" }), OpenAI.NotFoundError);
 await assert.rejects(client.chat.completions.create({ ...chat, top_p: -1 }), OpenAI.BadRequestError);
 console.log("openai for Node works unchanged");

@@ -8,7 +8,7 @@ export interface Lesson { screen: Screen; step?: number; questions: Record<Langu
 export const lessons: Lesson[] = [
   { screen: 'steps', step: 3, questions: {
     en: { ask: 'Vectors of 64 numbers instead of 4, without the division by √d_k: what happens to the weights?', options: ['They become more even', 'One weight takes nearly everything', 'Nothing changes'], answer: 1, because: 'Scores grow like √d_k, and the softmax of large scores saturates. Move the slider of step 4 and watch it happen.' },
-    ko: { ask: '4차원 대신 64차원 벡터를 쓰면서 √d_k로 나누지 않으면 가중치는 어떻게 될까요?', options: ['더 고르게 퍼집니다', '한 곳이 거의 다 가져갑니다', '달라지지 않습니다'], answer: 1, because: '점수는 √d_k에 비례해 커지고, 큰 점수의 소프트맥스는 포화됩니다. 4단계의 슬라이더를 움직여 직접 확인해 보세요.' } } },
+    ko: { ask: '4차원 대신 64차원 벡터를 쓰면서 √d_k로 나누지 않으면 가중치는 어떻게 될까요?', options: ['더 고르게 퍼집니다', '한 곳이 거의 다 가져갑니다', '달라지지 않습니다'], answer: 1, because: '점수는 √d_k에 비례해 커지고, 큰 점수의 소프트맥스는 포화됩니다. 4단계의 슬라이더를 움직여 직접 확인해 보십시오.' } } },
   { screen: 'map', questions: {
     en: { ask: 'Two heads of width 16 instead of one of width 32. Why can they solve what one cannot?', options: ['They have more parameters', 'Each has weights of its own', 'They run faster'], answer: 1, because: 'The number of parameters is the same. But one head has one row of weights per word: it can only return a single mixture.' },
     ko: { ask: '너비 32인 헤드 하나 대신 너비 16인 헤드 둘을 씁니다. 왜 둘은 풀고 하나는 못 풀까요?', options: ['파라미터가 더 많아서', '헤드마다 가중치가 따로 있어서', '더 빨라서'], answer: 1, because: '파라미터 수는 같습니다. 하지만 헤드 하나는 단어마다 가중치가 한 줄뿐이라, 섞인 결과를 하나만 돌려줍니다.' } } },
@@ -23,7 +23,7 @@ export const lessons: Lesson[] = [
     ko: { ask: '토큰이 32,768개일 때 헤드 하나의 가중치 행렬은 f32로 얼마나 클까요?', options: ['4 MB', '128 MB', '4 GB'], answer: 2, because: '32,768² × 4바이트 = 4 GiB입니다. 이 페이지는 행렬 전체를 갖지 않고 256 × 256 타일만 받아 옵니다.' } } },
   { screen: 'map', questions: {
     en: { ask: 'A head has an entropy near 0 bits. What does its map look like?', options: ['One bright cell per row', 'Evenly grey', 'Bright in the first column only'], answer: 0, because: 'Low entropy: each row puts its weight on one key. Which one it is says the pattern. Sort the map by entropy.' },
-    ko: { ask: '엔트로피가 0비트에 가까운 헤드의 맵은 어떻게 보일까요?', options: ['행마다 진한 칸이 하나', '고르게 옅음', '첫 열만 진함'], answer: 0, because: '엔트로피가 낮으면 행마다 가중치가 한 키에 몰립니다. 그게 어느 키인지는 패턴이 말해 줍니다. 맵을 엔트로피순으로 정렬해 보세요.' } } },
+    ko: { ask: '엔트로피가 0비트에 가까운 헤드의 맵은 어떻게 보일까요?', options: ['행마다 진한 칸이 하나', '고르게 옅음', '첫 열만 진함'], answer: 0, because: '엔트로피가 낮으면 행마다 가중치가 한 키에 몰립니다. 그게 어느 키인지는 패턴이 말해 줍니다. 맵을 엔트로피순으로 정렬해 보십시오.' } } },
   { screen: 'steps', step: 0, questions: {
     en: { ask: 'Without any position information, “dog bites man” and “man bites dog” give “dog” …', options: ['the same vector', 'opposite vectors', 'different vectors'], answer: 0, because: 'Attention is a mean over a set and knows no order. Step 1 shows how this model adds it.' },
     ko: { ask: '위치 정보가 전혀 없다면 “개가 사람을 문다”와 “사람을 개가 문다”에서 “개가”의 벡터는 …', options: ['같습니다', '정반대입니다', '다릅니다'], answer: 0, because: '어텐션은 집합의 평균이라 순서를 모릅니다. 이 모델이 순서를 어떻게 넣는지는 1단계에서 볼 수 있습니다.' } } },
@@ -35,13 +35,13 @@ export const lessons: Lesson[] = [
     ko: { ask: '일곱 글자를 거꾸로 읽을 때 가중치는 어떤 그림이 될까요?', options: ['오른쪽 위에서 왼쪽 아래로 가는 대각선', '진한 첫 열', '고르게 옅음'], answer: 0, because: '출력마다 글자가 딱 하나씩, 끝에서 처음 순서로 필요하기 때문입니다.' } } },
   { screen: 'experiments', questions: {
     en: { ask: '“not good”: does the word with the most weight alone decide the class?', options: ['Yes', 'No, the combination does'], answer: 1, because: 'Swap one word in Experiments and see what the classifier says of the new combination.' },
-    ko: { ask: '“안 좋다”에서 가중치가 가장 큰 단어 혼자 분류를 결정할까요?', options: ['그렇습니다', '아닙니다, 조합이 결정합니다'], answer: 1, because: '실험 화면에서 단어 하나를 바꾸고, 새 조합을 분류기가 어떻게 판단하는지 보세요.' } } },
+    ko: { ask: '“안 좋다”에서 가중치가 가장 큰 단어 혼자 분류를 결정할까요?', options: ['그렇습니다', '아닙니다, 조합이 결정합니다'], answer: 1, because: '실험 화면에서 단어 하나를 바꾸고, 새 조합을 분류기가 어떻게 판단하는지 보십시오.' } } },
   { screen: 'read', questions: {
     en: { ask: 'A captioner writes “left of”. Where must it look?', options: ['At one region', 'At the regions of both shapes', 'At the border of the picture'], answer: 1, because: 'The relation needs both places, and each region must carry a mark of where it is.' },
     ko: { ask: '캡션 모델이 “왼쪽에”를 쓸 때는 어디를 봐야 할까요?', options: ['한 영역', '두 도형이 있는 영역 모두', '그림 가장자리'], answer: 1, because: '관계를 알려면 두 위치가 모두 필요하고, 영역마다 자기 위치를 나타내는 표시도 있어야 합니다.' } } },
   { screen: 'steps', step: 10, questions: {
     en: { ask: 'A higher temperature makes the next token …', options: ['more predictable', 'more varied'], answer: 1, because: 'Logits are divided by it: the distribution becomes flatter. Try the slider in step 11.' },
-    ko: { ask: '온도를 높이면 다음 토큰은 …', options: ['더 뻔해집니다', '더 다양해집니다'], answer: 1, because: '로짓을 온도로 나누므로 분포가 평평해집니다. 11단계의 슬라이더로 확인해 보세요.' } } },
+    ko: { ask: '온도를 높이면 다음 토큰은 …', options: ['더 뻔해집니다', '더 다양해집니다'], answer: 1, because: '로짓을 온도로 나누므로 분포가 평평해집니다. 11단계의 슬라이더로 확인해 보십시오.' } } },
   { screen: 'train', questions: {
     en: { ask: 'Activation checkpointing saves memory. What does it cost?', options: ['Accuracy', 'About a third more work', 'Nothing'], answer: 1, because: 'Each block runs once more during the backward pass. The gradients are equal to the last bit.' },
     ko: { ask: '활성값 체크포인팅은 메모리를 아낍니다. 대가는 무엇일까요?', options: ['정확도', '약 3분의 1 더 많은 계산', '없습니다'], answer: 1, because: '역전파 때 블록을 한 번 더 실행합니다. 기울기는 마지막 비트까지 같습니다.' } } },
@@ -50,5 +50,5 @@ export const lessons: Lesson[] = [
     ko: { ask: '모델 폴더에서 헤드가 몇 개인지 알려 주는 파일은 무엇일까요?', options: ['config.json', 'model.safetensors', 'tokenizer.json'], answer: 0, because: 'config.json이 구조를 설명합니다. 가중치만으로는 헤드를 어떻게 나누는지 알 수 없습니다.' } } },
   { screen: 'why', questions: {
     en: { ask: 'A head looks at a word. Does the prediction depend on that head?', options: ['Always', 'Only an experiment can tell'], answer: 1, because: 'Ablate the head and compare the prediction before and after: weights show where a head looks, not whether it matters.' },
-    ko: { ask: '어떤 헤드가 한 단어를 보고 있습니다. 예측은 그 헤드에 달려 있을까요?', options: ['언제나 그렇습니다', '실험해 봐야 압니다'], answer: 1, because: '헤드를 끄고 예측을 전후로 비교해 보세요. 가중치는 어디를 보는지 알려 줄 뿐, 그것이 중요한지는 알려 주지 않습니다.' } } },
+    ko: { ask: '어떤 헤드가 한 단어를 보고 있습니다. 예측은 그 헤드에 달려 있을까요?', options: ['언제나 그렇습니다', '실험해 봐야 압니다'], answer: 1, because: '헤드를 끄고 예측을 전후로 비교해 보십시오. 가중치는 어디를 보는지 알려 줄 뿐, 그것이 중요한지는 알려 주지 않습니다.' } } },
 ];

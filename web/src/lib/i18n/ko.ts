@@ -6,7 +6,7 @@ export const ko: Record<keyof typeof en, string> = {
   'screen.read': '읽기', 'screen.map': '맵', 'screen.steps': '단계', 'screen.why': '이유', 'screen.experiments': '실험', 'screen.compare': '비교', 'screen.train': '학습', 'screen.lessons': '강의',
   'theme.light': '밝은 화면', 'theme.dark': '어두운 화면',
   'offline.save': '페이지 저장', 'offline.saving': '저장하는 중 …', 'offline.title': '이 페이지와 데이터를 오프라인에서도 열리는 HTML 파일 하나로 저장합니다', 'offline.note': '저장된 페이지입니다. 글 하나의 수치가 들어 있고 서버가 필요 없습니다.',
-  'error.network': '서버가 응답하지 않습니다. heed가 실행 중인지 확인하세요.', 'error.offline': '이 파일에는 해당 수치가 없습니다. heed explore로 모델을 열면 볼 수 있습니다.',
+  'error.network': '서버가 응답하지 않습니다. heed가 실행 중인지 확인하십시오.', 'error.offline': '이 파일에는 해당 수치가 없습니다. heed explore로 모델을 열면 볼 수 있습니다.',
   'number.copy': '{value} (누르면 복사)', 'number.copied': '복사됨', 'bits': '비트', 'nats': '나트',
   'export': '저장', 'export.numpy': 'NumPy 프로그램', 'table.show': '표로 보기', 'table.cut': '{rows} × {columns} 가운데 앞부분입니다. 전체는 CSV와 .npy 파일에 들어 있습니다.',
   'hideSpecial': '특수 토큰 숨기기',
@@ -18,9 +18,9 @@ export const ko: Record<keyof typeof en, string> = {
 
   'read.text': '글', 'read.textMask': '글(빈칸 자리에 {mask})', 'read.textSource': '인코더에 넣을 글', 'read.pair': '두 번째 글', 'read.target': '디코더에 넣을 글(비워 두면 모델이 씁니다)',
   'read.run': '실행', 'read.running': '실행하는 중 …', 'read.tokens': '토큰 {count}개', 'read.enter': 'Enter로 실행, Shift+Enter로 줄바꿈', 'read.time': '한 번 계산: {ms} ms',
-  'read.noModel': '불러온 모델이 없습니다. heed explore MODEL로 시작하세요.',
-  'read.chooseImage': '이미지 고르기', 'read.dropImage': '또는 여기에 놓으세요(PNG, JPEG)', 'read.audio': '음성(WAV) 고르기', 'read.image': '이미지', 'read.patches': '이미지 패치', 'read.patch': '{row}행 {column}열 패치',
-  'read.looked': '모델이 본 곳', 'read.click': '테두리가 있는 단어가 많이 본 단어일수록 진합니다. 다른 단어를 고르면 그 단어에서 본 모습이 나옵니다.', 'read.clickPatch': '많이 본 패치일수록 또렷합니다. 패치나 [CLS]를 고르면 그 자리에서 본 모습이 나옵니다.', 'read.clickTarget': '쓰인 단어를 고르세요. 그다음 단어를 쓸 때 원문의 어디를 보았는지 아래에 나옵니다.',
+  'read.noModel': '불러온 모델이 없습니다. heed explore MODEL로 시작하십시오.',
+  'read.chooseImage': '이미지 고르기', 'read.dropImage': '또는 여기에 놓으십시오(PNG, JPEG)', 'read.audio': '음성(WAV) 고르기', 'read.image': '이미지', 'read.patches': '이미지 패치', 'read.patch': '{row}행 {column}열 패치',
+  'read.looked': '모델이 본 곳', 'read.click': '테두리가 있는 단어가 많이 본 단어일수록 진합니다. 다른 단어를 고르면 그 단어에서 본 모습이 나옵니다.', 'read.clickPatch': '많이 본 패치일수록 또렷합니다. 패치나 [CLS]를 고르면 그 자리에서 본 모습이 나옵니다.', 'read.clickTarget': '쓰인 단어를 고르십시오. 그다음 단어를 쓸 때 원문의 어디를 보았는지 아래에 나옵니다.',
   'read.targetTokens': '지금까지 쓴 글', 'read.sourceTokens': '원문', 'read.generated': '모델이 직접 썼습니다', 'read.tokensLabel': '토큰',
   'read.sentence': '“{query}”에서 가장 많이 본 곳:', 'read.which': '어떤 어텐션', 'read.mean': '레이어 평균', 'read.oneHead': '헤드 하나', 'read.rollout': '전체 레이어', 'read.rolloutTitle': '어텐션 롤아웃: 레이어마다 평균 가중치를 잔차 스트림과 반씩 섞어 곱합니다',
   'read.predicts': '모델의 예측', 'read.next': '“{token}” 다음에 올 토큰', 'read.fill': '“{token}” 자리에 들어갈 토큰', 'read.class': '분류 결과', 'read.span': '가리키는 단어', 'read.number': '예측값',
@@ -36,12 +36,12 @@ export const ko: Record<keyof typeof en, string> = {
   'map.zoomIn': '확대', 'map.zoomOut': '축소', 'map.whole': '전체 보기', 'map.level': '한 칸은 가중치 {cell} × {cell}개를 나타내며, 그중 가장 큰 값을 보여 줍니다.', 'map.toSteps': '계산 과정 보기', 'map.toWhy': '이 칸의 이유 보기',
   'arcs.label': '단어마다 어느 단어를 보는지 나타낸 곡선입니다. 위아래 화살표로 단어를 고릅니다.',
 
-  'steps.lead': '헤드 하나가 단어에서 답까지 가는 과정을 이 모델의 수치로 보여 줍니다.', 'steps.pick': '따라갈 단어를 고르세요', 'steps.list': '단계', 'steps.back': '이전', 'steps.next': '다음', 'steps.formula': '수식',
+  'steps.lead': '헤드 하나가 단어에서 답까지 가는 과정을 이 모델의 수치로 보여 줍니다.', 'steps.pick': '따라갈 단어를 고르십시오', 'steps.list': '단계', 'steps.back': '이전', 'steps.next': '다음', 'steps.formula': '수식',
   'step.embed': '임베딩과 위치', 'step.qkv': '쿼리, 키, 밸류', 'step.scores': '쿼리 · 키', 'step.scale': '√d_k로 나누기', 'step.mask': '마스크', 'step.softmax': '소프트맥스', 'step.mix': '가중치 × 밸류', 'step.output': '헤드 합치기', 'step.residual': '잔차와 정규화', 'step.mlp': '피드포워드', 'step.logits': '예측',
   'explain.embed': '모델은 “{token}” 토큰을 표에서 찾아 숫자 목록으로 바꿉니다. 글의 몇 번째 자리인지는 또 다른 숫자 목록이 알려 줍니다.',
   'explain.qkv': '행렬 세 개가 단어 벡터를 질문(쿼리), 제안(키), 전할 내용(밸류)으로 바꿉니다. 아래는 레이어 {layer}, 헤드 {head}의 값입니다.',
   'explain.scores': '“{token}”의 질문을 모든 단어의 제안과 견줍니다. 같은 자리의 숫자끼리 곱해 모두 더하며, 값이 클수록 잘 맞습니다.',
-  'explain.scale': '벡터가 길면 점수가 커지고, 점수가 크면 한 단어가 모두 차지합니다. √d_k로 나누면 선택이 한쪽으로 쏠리지 않습니다. 나누지 않으면 어떻게 되는지 슬라이더로 확인해 보세요.',
+  'explain.scale': '벡터가 길면 점수가 커지고, 점수가 크면 한 단어가 모두 차지합니다. √d_k로 나누면 선택이 한쪽으로 쏠리지 않습니다. 나누지 않으면 어떻게 되는지 슬라이더로 확인해 보십시오.',
   'explain.mask': '왼쪽에서 오른쪽으로 쓰는 모델은 뒤에 올 말을 보면 안 됩니다. 그래서 그 점수를 −∞로 만듭니다.',
   'explain.softmax': '지수 함수로 점수를 모두 양수로 만들고, 합으로 나누어 더하면 1이 되게 합니다. 이것이 “{token}”의 어텐션 가중치입니다.',
   'explain.mix': '단어마다 가중치만큼의 세기로 내용(밸류)을 보냅니다. 그 합이 이 헤드가 “{token}” 자리에서 찾은 결과입니다.',
@@ -65,14 +65,14 @@ export const ko: Record<keyof typeof en, string> = {
 
   'tensors.title': '모든 텐서 찾아보기({count}개)', 'tensors.filter': '거르기', 'tensors.name': '이름',
 
-  'why.lead': '한 칸의 점수를 모델의 앞부분이 보탠 몫으로 정확히 나눕니다.', 'why.pick': '칸을 고르세요', 'why.hint': '어느 칸이든 설명할 수 있습니다. 지금은 테두리가 있는 칸입니다.', 'why.title': '왜 “{query}”에서 “{key}” 쪽을 볼까요?', 'why.score': '점수', 'why.sum': '모든 몫의 합', 'why.remainder': '나머지', 'why.bias': '위치 바이어스', 'why.weight': '소프트맥스 뒤의 가중치',
+  'why.lead': '한 칸의 점수를 모델의 앞부분이 보탠 몫으로 정확히 나눕니다.', 'why.pick': '칸을 고르십시오', 'why.hint': '어느 칸이든 설명할 수 있습니다. 지금은 테두리가 있는 칸입니다.', 'why.title': '왜 “{query}”에서 “{key}” 쪽을 볼까요?', 'why.score': '점수', 'why.sum': '모든 몫의 합', 'why.remainder': '나머지', 'why.bias': '위치 바이어스', 'why.weight': '소프트맥스 뒤의 가중치',
   'why.linearised': '이 모델은 더한 뒤에 정규화합니다. 앞선 정규화의 배율은 실제 값으로 고정해 계산했습니다.', 'why.group': '나누는 기준', 'why.pairs': '쌍', 'why.query': '쿼리 쪽', 'why.key': '키 쪽', 'why.matrix': '모든 쌍', 'why.rest': '그 밖의 {count}개',
   'why.caption': '각 단어의 벡터는 임베딩, 위치, 앞선 모든 헤드와 피드포워드의 합입니다. 그래서 쿼리와 키의 곱도 부분끼리 짝지은 값의 합이 됩니다. 주황색은 점수를 높이고 파란색은 낮춥니다.', 'why.unsupported': '이 모델의 점수는 이런 부분으로 나눌 수 없습니다.',
   'part.embed': '임베딩', 'part.position': '위치', 'part.segment': '세그먼트', 'part.head': '헤드 {layer}.{head}', 'part.attention_bias': '레이어 {layer} W_O 바이어스', 'part.mlp': '피드포워드 {layer}', 'part.norm_bias': '정규화 바이어스', 'part.bias': '바이어스', 'part.encoder': '인코더',
   'attribution.title': '토큰을 뒷받침하는 것', 'attribution.lead': '직접 로짓 기여도: 모델의 각 부분이 토큰의 로짓에 얼마를 더하는지 보여 줍니다.', 'attribution.token': '토큰', 'attribution.logit': '로짓',
   'lens.title': '중간에 답했다면', 'lens.lead': '로짓 렌즈: 레이어를 지날 때마다 읽은 예측입니다.', 'lens.embed': '임베딩', 'lens.attn': '어텐션 {layer}', 'lens.mlp': '피드포워드 {layer}',
 
-  'experiment.lead': '모델이나 글을 바꾸면 예측이 어떻게 달라지는지 봅니다.', 'experiment.change': '무언가를 바꿔 보세요', 'experiment.type': '바꿀 것', 'experiment.head': '헤드', 'experiment.edge': '연결', 'experiment.position': '위치', 'experiment.patch': '패치', 'experiment.causal': '마스크',
+  'experiment.lead': '모델이나 글을 바꾸면 예측이 어떻게 달라지는지 봅니다.', 'experiment.change': '무언가를 바꿔 보십시오', 'experiment.type': '바꿀 것', 'experiment.head': '헤드', 'experiment.edge': '연결', 'experiment.position': '위치', 'experiment.patch': '패치', 'experiment.causal': '마스크',
   'experiment.headNote': '헤드가 더하는 값에 곱합니다. 0이면 헤드를 끄고, 1이면 그대로 둡니다.', 'experiment.edgeNote': '한 헤드에서 한 단어를 다른 단어에게 보이지 않게 합니다. 나머지 가중치는 다시 정규화합니다.', 'experiment.positionNote': '레이어에 들어가는 벡터를 한 자리에서 바꿉니다.', 'experiment.patchNote': '헤드가 찾은 결과를 토큰 수가 같은 다른 글에서 찾은 결과로 바꿉니다.', 'experiment.donor': '다른 글', 'experiment.didPatch': '헤드 {layer}.{head}의 결과를 다른 글에서 가져옴', 'experiment.causalNote': '모든 단어가 뒤의 단어도 보게 합니다. 모델은 이렇게 학습한 적이 없습니다.',
   'experiment.scale': '세기', 'experiment.query': '이 단어에서', 'experiment.key': '이 단어로', 'experiment.positionPick': '이 단어 자리', 'experiment.mode': '바꿀 값', 'experiment.zero': '0', 'experiment.mean': '모든 자리의 평균',
   'experiment.run': '적용', 'experiment.reset': '모두 되돌리기', 'experiment.remove': '되돌리기: {what}', 'experiment.didAblate': '헤드 {layer}.{head} 끔', 'experiment.didScale': '헤드 {layer}.{head} × {scale}', 'experiment.didCut': '헤드 {layer}.{head}: “{query}” → “{key}” 연결 끊음', 'experiment.didPosition': '{hook}에서 “{position}” 자리 교체', 'experiment.didCausal': '인과 마스크 제거',
@@ -80,10 +80,10 @@ export const ko: Record<keyof typeof en, string> = {
   'experiment.swap': '단어 바꾸기', 'experiment.swapNote': '단어를 고르고 다른 말로 바꾼 뒤 예측을 비교합니다.', 'experiment.replace': '“{token}” 대신', 'experiment.swapRun': '바꾸기',
   'patching.title': '답은 어디에 담겨 있을까요?', 'patching.lead': '활성값 패칭: 바꾼 글을 실행하면서 원래 활성값을 하나씩 되돌려 놓습니다. 원래 답이 돌아오는 자리가 답을 나르던 곳입니다.', 'patching.corrupt': '바꾼 글(토큰 수가 같아야 합니다)', 'patching.what': '되돌릴 것', 'patching.resid_pre': '잔차 스트림', 'patching.attn_out': '어텐션', 'patching.mlp_out': '피드포워드', 'patching.head': '헤드', 'patching.run': '실행', 'patching.running': '실행하는 중 …', 'patching.length': '두 글의 토큰 수가 같아야 합니다(지금은 {clean}개와 {corrupt}개입니다).', 'patching.map': '돌아온 답의 비율', 'patching.cell': '레이어 {layer}, {what}: {value}', 'patching.caption': '1이면 원래 답이 돌아온 것이고(로짓 차이 {clean}), 0이면 바꾼 글 그대로입니다({corrupt}).',
 
-  'compare.lead': '헤드, 글, 체크포인트, 모델을 둘씩 나란히 놓고 봅니다.', 'compare.text': 'B의 글', 'compare.apply': '적용', 'compare.prediction': '{side}의 예측', 'compare.checkpoint': '체크포인트, {step}스텝', 'compare.difference': '차이', 'compare.cosine': '코사인 유사도', 'compare.moved': '행마다 옮겨 간 가중치', 'compare.most': '가장 큰 차이', 'compare.shapes': '두 맵의 크기가 다릅니다. 위에서 눈으로 비교하거나 토큰 수가 같은 글을 쓰세요.',
+  'compare.lead': '헤드, 글, 체크포인트, 모델을 둘씩 나란히 놓고 봅니다.', 'compare.text': 'B의 글', 'compare.apply': '적용', 'compare.prediction': '{side}의 예측', 'compare.checkpoint': '체크포인트, {step}스텝', 'compare.difference': '차이', 'compare.cosine': '코사인 유사도', 'compare.moved': '행마다 옮겨 간 가중치', 'compare.most': '가장 큰 차이', 'compare.shapes': '두 맵의 크기가 다릅니다. 위에서 눈으로 비교하거나 토큰 수가 같은 글을 쓰십시오.',
 
-  'train.lead': '학습을 따라갑니다. 손실과 샘플, 그리고 헤드가 만들어지는 과정을 봅니다.', 'train.none': '열린 학습 폴더가 없습니다. 학습한 뒤 폴더를 여세요:', 'train.run': '학습', 'train.live': '진행 중', 'train.done': '끝남', 'train.step': '{total}스텝 중 {step}', 'train.last': '손실 {loss} · 초당 {rate}토큰', 'train.loss': '손실', 'train.trainLoss': '학습', 'train.valLoss': '검증', 'train.metrics': '지표', 'train.rate': '학습률', 'train.axis': '스텝',
+  'train.lead': '학습을 따라갑니다. 손실과 샘플, 그리고 헤드가 만들어지는 과정을 봅니다.', 'train.none': '열린 학습 폴더가 없습니다. 학습한 뒤 폴더를 여십시오:', 'train.run': '학습', 'train.live': '진행 중', 'train.done': '끝남', 'train.step': '{total}스텝 중 {step}', 'train.last': '손실 {loss} · 초당 {rate}토큰', 'train.loss': '손실', 'train.trainLoss': '학습', 'train.valLoss': '검증', 'train.metrics': '지표', 'train.rate': '학습률', 'train.axis': '스텝',
   'train.heads': '시간에 따른 헤드', 'train.headsLead': '평가할 때마다 추적 예문의 어텐션을 저장한 것입니다. 끌면 지난 시점으로 돌아갑니다.', 'train.example': '예문', 'train.play': '재생', 'train.pause': '멈춤', 'train.scrubber': '학습 스텝', 'train.at': '{step}스텝', 'train.entropy': '헤드별 엔트로피', 'train.noTracked': '이 학습에는 추적 예문이 없습니다.', 'train.samples': '샘플', 'train.input': '주어진 글', 'train.output': '모델이 쓴 글', 'train.target': '정답',
 
-  'lessons.list': '강의 목록', 'lessons.back': '이전', 'lessons.next': '다음', 'lessons.aside': '질문과 실제 모델', 'lessons.question': '먼저 생각해 보세요', 'lessons.right': '맞습니다.', 'lessons.wrong': '아쉽지만 아닙니다.', 'lessons.try': '직접 보기: {screen}', 'lessons.live': '내 모델에서', 'lessons.liveAsk': '“{query}”에서 헤드 {layer}.{head}의 가중치가 가장 큰 곳은 어디일까요?', 'lessons.oneKey': '이 단어는 자기 자신만 볼 수 있습니다. 뒤쪽 단어를 고르세요.',
+  'lessons.list': '강의 목록', 'lessons.back': '이전', 'lessons.next': '다음', 'lessons.aside': '질문과 실제 모델', 'lessons.question': '먼저 생각해 보십시오', 'lessons.right': '맞습니다.', 'lessons.wrong': '아쉽지만 아닙니다.', 'lessons.try': '직접 보기: {screen}', 'lessons.live': '내 모델에서', 'lessons.liveAsk': '“{query}”에서 헤드 {layer}.{head}의 가중치가 가장 큰 곳은 어디일까요?', 'lessons.oneKey': '이 단어는 자기 자신만 볼 수 있습니다. 뒤쪽 단어를 고르십시오.',
 };

@@ -78,7 +78,8 @@ void apply_generation_options(const Model& model, const GenerationOptions& optio
   request.constraint = options.constraint;
   apply_generation_tokens(model, request);
   if (options.ignore_eos) {
-    request.suppress_tokens.insert(request.suppress_tokens.end(), request.end.begin(), request.end.end());
+    request.suppress_tokens.insert(request.suppress_tokens.end(), request.end.begin(),
+                                   request.end.end());
     request.end.clear();
   }
   for (const TokenId id : options.stop_token_ids) {

@@ -17,6 +17,7 @@ struct Options {
   std::vector<std::string> images;
   int64_t batch = 8;
   BeamOptions beam{.beams = 1, .max_tokens = 64};
+  std::string early_stopping = "false";
 };
 
 void print_result(const Options& options, const std::string& file,
@@ -42,9 +43,10 @@ int run(const Options& options, const Common& common) {
   std::vector<std::string> names;
   std::vector<ModelInput> waiting;
   bool alone = options.images.size() == 1;
+  BeamOptions beam = options.beam;
+  beam.early_stopping = early_stopping_from_name(options.early_stopping);
   const auto run_waiting = [&] {
-    const auto found =
-        describe(waiting, {.beam = options.beam, .run = {.batch_size = options.batch}});
+    const auto found = describe(waiting, {.beam = beam, .run = {.batch_size = options.batch}});
     for (size_t i = 0; i < found.size(); ++i) {
       print_result(options, names[i], found[i], alone, common.json);
     }
@@ -78,6 +80,11 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--beam-size", &o->beam.beams, "Beams; 1 is greedy").range(1, 64);
   table.add("--n-best", &o->beam.n_best, "Captions of each picture, with scores").range(1, 64);
   table.add("--length-penalty", &o->beam.length_penalty, "Above 0: longer is better");
+  table
+      .add("--early-stopping", &o->early_stopping,
+           "When a search with enough finished texts ends: at once, by a heuristic, or when none "
+           "can be better")
+      .choices({"true", "false", "never"});
   table.add("--max-tokens", &o->beam.max_tokens, "Most tokens of a caption").range(1, 1 << 20);
   table.add("--batch", &o->batch, "Pictures per batch").range(1, 1024);
   return [o, &common] { return run(*o, common); };

@@ -6,7 +6,9 @@
 #include <memory>
 
 #include "base/check.h"
+#include "heed/chat_session.h"
 #include "heed/command.h"
+#include "heed/generation_options.h"
 #include "heed/lines.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
@@ -16,11 +18,10 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string model, tokenizer, prompt;
-  bool has_prompt = false, echo = false, log_probabilities = false, truncate = false;
-  Sampling sampling;
+  std::string model, tokenizer, prompt, system, chat_template;
+  bool has_prompt = false, echo = false, log_probabilities = false, truncate = false, chat = false;
   int64_t max_tokens = 128, samples = 1, batch = 1;
-  std::vector<std::string> stops;
+  TextOptions text;
 };
 
 const char* name_of(FinishReason reason) {
@@ -49,34 +50,68 @@ void print_json(const std::string& prompt, const GeneratedText& result, const Op
   print_now(line.end_object().take() + "\n");
 }
 
+/// How prompts become tokens: as they are, or as a user's message in the model's chat template.
+class Prompts {
+ public:
+  Prompts(const TextGeneration& generate, const Options& options)
+      : generate_(generate), system_(options.system) {
+    if (options.chat) {
+      template_ = ChatTemplate::load(options.chat_template.empty()
+                                         ? generate.loaded().path
+                                         : std::filesystem::path(options.chat_template));
+    }
+  }
+
+  std::vector<TokenId> tokens_of(const std::string& prompt) const {
+    if (!template_) {
+      return generate_.tokens_of(prompt);
+    }
+    std::vector<ChatMessage> messages;
+    if (!system_.empty()) {
+      messages.push_back({"system", system_});
+    }
+    messages.push_back({"user", prompt});
+    return chat_tokens(generate_.loaded().tokenizer, *template_, messages);
+  }
+
+ private:
+  const TextGeneration& generate_;
+  std::string system_;
+  std::optional<ChatTemplate> template_;
+};
+
 /// One prompt of the command line as plain text, streamed byte for byte; a terminal gets its line
 /// ended.
-void stream_prompt(const TextGeneration& generate, const Options& options,
+void stream_prompt(const TextGeneration& generate, const Prompts& prompts, const Options& options,
                    const GenerationOptions& wanted) {
   if (options.echo) {
     print_now(options.prompt);
   }
-  generate(options.prompt, wanted, [](std::string_view piece) { print_now(piece); });
+  generate.from_tokens({prompts.tokens_of(options.prompt)}, wanted,
+                       [](size_t, int64_t, std::string_view piece) { print_now(piece); });
   if (isatty(STDOUT_FILENO) != 0) {
     print_now("\n");
   }
 }
 
 int run(const Options& options, const Common& common) {
-  options.sampling.check();
+  if (!options.chat && !(options.system.empty() && options.chat_template.empty())) {
+    fail(ErrorKind::usage, "generate", "--system and --chat-template need --chat");
+  }
   // Many tokens are worth a copy of the weights, which takes about as long as two or three.
   constexpr int64_t kMany = 256;
   const bool many = !options.has_prompt || options.max_tokens * options.samples >= kMany;
   const TextGeneration generate(options.model,
                                 {.tokenizer = options.tokenizer, .load = {.in_memory = many}});
-  GenerationOptions wanted{.max_new_tokens = options.max_tokens,
-                           .sampling = options.sampling,
-                           .num_return_sequences = options.samples,
-                           .stop_strings = options.stops,
-                           .truncate = options.truncate,
-                           .run = {.batch_size = options.batch}};
+  const Prompts prompts_of(generate, options);
+  GenerationOptions wanted = generation_options(options.text, generate.loaded().tokenizer);
+  wanted.max_new_tokens = options.max_tokens;
+  wanted.num_return_sequences = options.samples;
+  wanted.is_answer = options.chat;
+  wanted.truncate = options.truncate;
+  wanted.run.batch_size = options.batch;
   if (options.has_prompt && !common.json && options.samples == 1) {
-    stream_prompt(generate, options, wanted);
+    stream_prompt(generate, prompts_of, options, wanted);
     return 0;
   }
   std::vector<std::string> texts;
@@ -90,7 +125,7 @@ int run(const Options& options, const Common& common) {
     std::vector<std::vector<TokenId>> ids(prompts.size());
     for (size_t i = 0; i < prompts.size(); ++i) {
       if (options.has_prompt || !is_blank_line(prompts[i])) {
-        ids[i] = generate.tokens_of(prompts[i]);
+        ids[i] = prompts_of.tokens_of(prompts[i]);
       }
     }
     if (options.has_prompt) {
@@ -125,16 +160,15 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--batch", &o->batch, "Sequences that decode together").range(1, 1024);
   table.add("--truncate", &o->truncate,
             "Read only the end of a prompt that is longer than the model's context");
-  table.add("--stop", &o->stops, "Text that ends a sequence; may be given several times");
   table.add("--echo", &o->echo, "Print the prompt in front");
   table.add("--log-probabilities", &o->log_probabilities, "With --json: of each token");
-  table.group("Sampling");
-  table.add("--temperature", &o->sampling.temperature, "0 is greedy");
-  table.add("--top-k", &o->sampling.top_k, "Only the k best tokens; 0: all");
-  table.add("--top-p", &o->sampling.top_p, "The best tokens with this probability together");
-  table.add("--min-p", &o->sampling.min_p, "At least this share of the best token's probability");
-  table.add("--repetition-penalty", &o->sampling.repetition_penalty, "Above 1: fewer repetitions");
-  table.add("--seed", &o->sampling.seed, "The same seed gives the same text");
+  table.group("Chat");
+  table.add("--chat", &o->chat, "Each prompt is a user's message: answer it by the chat template");
+  table.add("--system", &o->system, "With --chat: what the model is told first");
+  table
+      .add("--chat-template", &o->chat_template, "With --chat: a Jinja file instead of the model's")
+      .file();
+  add_text_options(table, o->text);
   return [o, &prompt, &common] {
     o->has_prompt = prompt.given();
     return run(*o, common);

@@ -21,6 +21,7 @@ struct Options {
   std::string alignment;
   int64_t alignment_layer = -1;
   BeamOptions beam;
+  std::string early_stopping = "false";
 };
 
 constexpr int64_t kReadAhead = 16;  // batches read at once, so that like lengths go together
@@ -70,6 +71,7 @@ int run(const Options& options, const Common& common) {
                             .target_lang = options.target_lang,
                             .return_alignment = !options.alignment.empty(),
                             .alignment_layer = options.alignment_layer};
+  wanted.beam.early_stopping = early_stopping_from_name(options.early_stopping);
   Lines lines(options.texts, options.batch * kReadAhead, common);
   lines.for_each([&](const std::vector<std::string>& texts) {
     wanted.run = lines.run(options.batch);
@@ -99,6 +101,11 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--n-best", &o->beam.n_best, "Translations of each line, with their scores")
       .range(1, 64);
   table.add("--length-penalty", &o->beam.length_penalty, "Above 0: longer is better");
+  table
+      .add("--early-stopping", &o->early_stopping,
+           "When a search with enough finished texts ends: at once, by a heuristic, or when none "
+           "can be better")
+      .choices({"true", "false", "never"});
   table.add("--max-tokens", &o->beam.max_tokens, "Most tokens of a translation").range(1, 1 << 20);
   table.group("Alignment");
   table

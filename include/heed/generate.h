@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,21 +17,52 @@
 
 namespace heed {
 
-/// How the next token is chosen. Temperature 0 is greedy; the filters apply in the order given
-/// here.
+class TokenConstraint;  // heed/grammar.h
+
+/// How the next token is chosen. First the logits change (bias, penalties, repeated n-grams), then
+/// filters leave some of the tokens, in the order given here. What transformers has, too, gives the
+/// same probabilities here.
 struct Sampling {
-  double temperature = 0.0;
-  int64_t top_k = 0;   ///< 0: off
-  double top_p = 1.0;  ///< smallest set with at least this probability
-  double min_p = 0.0;  ///< at least this fraction of the best token's probability
+  double temperature = 0.0;  ///< 0 is greedy, and so is anything below 1e-9
+  double top_n_sigma =
+      0.0;                 ///< logits at most this many standard deviations below the best; 0: off
+  int64_t top_k = 0;       ///< 0: off
+  double top_p = 1.0;      ///< smallest set with at least this probability
+  double min_p = 0.0;      ///< at least this fraction of the best token's probability
+  double typical_p = 1.0;  ///< the tokens nearest to the expected surprise, with this probability
+  int64_t mirostat = 0;    ///< 2: keeps the surprise per token near mirostat_tau; 0: off
+  double mirostat_tau = 5.0;  ///< bits per token
+  double mirostat_eta = 0.1;  ///< how fast mirostat adapts
+
+  /// Added to the logits of token ids.
+  std::vector<std::pair<int64_t, float>> logit_bias = {};
+  /// Divides the positive and multiplies the negative logits of tokens of the prompt and the text.
   double repetition_penalty = 1.0;
+  double frequency_penalty = 0.0;    ///< subtracted for every time a token was generated
+  double presence_penalty = 0.0;     ///< subtracted once a token was generated
+  int64_t no_repeat_ngram_size = 0;  ///< no n-gram of this length comes twice; 0: off
+
+  /// DRY: a token that would continue a repetition of n >= dry_allowed_length tokens loses
+  /// dry_multiplier * dry_base ^ (n - dry_allowed_length). 0: off.
+  double dry_multiplier = 0.0;
+  double dry_base = 1.75;
+  int64_t dry_allowed_length = 2;
+  int64_t dry_range = -1;                  ///< looks at the last tokens only; -1: all
+  std::vector<int64_t> dry_breakers = {};  ///< token ids that no repetition extends across; sorted
+
   uint64_t seed = 0;
 
   /// An error of kind usage that names the option where one makes no sense.
   HEED_API void check() const;
 };
 
-/// A chosen token and the log of its probability before any filter.
+/// The tokens whose text contains one of `breakers`: Sampling::dry_breakers, sorted.
+HEED_API std::vector<int64_t> tokens_containing(const Tokenizer& tokenizer,
+                                                const std::vector<std::string>& breakers);
+/// What separates sequences for DRY where nothing else is said: line ends, colons, quotes, stars.
+HEED_API const std::vector<std::string>& default_dry_breakers();
+
+/// A chosen token and the log of the probability that the model gave it, before anything changed.
 struct SampledToken {
   int64_t id = 0;
   double log_probability = 0.0;
@@ -40,7 +72,7 @@ struct SampledToken {
 };
 
 /// Chooses from logits [vocabulary]. Deterministic: `step` picks the random number. `history` is
-/// what the repetition penalty looks at.
+/// what the penalties look at. Mirostat, which has a state, begins anew with every call.
 HEED_API SampledToken sample_token(const float* logits, int64_t vocabulary,
                                    const Sampling& sampling, uint64_t stream, uint64_t step,
                                    const std::vector<int64_t>& history);
@@ -74,6 +106,8 @@ struct Request {
   /// included; may change the logits (biases, penalties, grammars). Calls for different sequences
   /// may run at the same time.
   std::function<void(std::span<float> logits, const std::vector<int64_t>& tokens)> adjust_logits;
+  /// What the text must look like; may be empty. Where no token may follow, the sequence ends.
+  std::shared_ptr<const TokenConstraint> constraint;
   /// Asked before every chunk of a prompt is read (may be empty): true ends the sequence.
   std::function<bool()> cancelled;
   /// Called with every new token; returning false ends the sequence (a stop string, a reader that
@@ -120,8 +154,8 @@ class HEED_API Scheduler {
   void read_prompts();
   void take_prefix(Sequence& sequence);
   void leave(Sequence& sequence);
-  std::optional<SampledToken> choose(const Sequence& sequence, const Tensor& logits,
-                                     int64_t row) const;
+  static bool constrain(std::span<float> logits, Sequence& sequence);
+  std::optional<SampledToken> choose(Sequence& sequence, const Tensor& logits, int64_t row) const;
   void emit(Sequence& sequence, const std::optional<SampledToken>& choice);
 
   const Model& model_;
@@ -137,25 +171,39 @@ class HEED_API Scheduler {
 /// the beginning of a stop string.
 class HEED_API TextStream {
  public:
-  TextStream(Tokenizer tokenizer, std::vector<std::string> stops);
+  /// `prompt` are the tokens that the text continues: with them it keeps the space that it begins
+  /// with. Without them it is a text of its own, such as an answer.
+  TextStream(Tokenizer tokenizer, std::vector<std::string> stops,
+             std::span<const int64_t> prompt = {});
   /// Text that is safe to show now. Sets stopped() where a stop string has come.
   std::string push(int64_t id);
   std::string finish();
   bool stopped() const { return stopped_; }
 
  private:
+  void take(const std::string& text);
   std::string release(bool all);
 
   StreamDecoder decoder_;
   std::vector<std::string> stops_;
   std::string held_;
+  size_t skipped_ = 0;  ///< bytes of the prompt that the decoder still holds
   bool stopped_ = false;
 };
+
+/// When a beam search ends that has as many finished texts as beams.
+enum class EarlyStopping {
+  no,     ///< when the best running beam, at its present length, cannot beat the worst of them
+  yes,    ///< at once
+  never,  ///< when no running beam can, at any length: the canonical search
+};
+/// "true", "false" or "never", as in generation_config.json; an error for anything else.
+HEED_API EarlyStopping early_stopping_from_name(std::string_view name);
 
 struct BeamOptions {
   int64_t beams = 4;
   double length_penalty = 1.0;
-  bool early_stopping = false;
+  EarlyStopping early_stopping = EarlyStopping::no;
   int64_t n_best = 1;
   int64_t max_tokens = 128;
 };
@@ -163,7 +211,8 @@ struct Hypothesis {
   std::vector<int64_t> ids;  ///< new tokens, with the end token where there is one
   double score = 0.0;        ///< sum of log-probabilities over length ^ length_penalty
 };
-/// The best continuations, best first. Request's sampling is not used.
+/// The best continuations, best first. Of the request's sampling, the bias, the penalties and
+/// no_repeat_ngram_size change the log-probabilities, as in transformers; the rest is not used.
 HEED_API std::vector<Hypothesis> beam_search(const Model& model, const Request& request,
                                              const BeamOptions& options);
 /// The same for several requests, whose beams decode together: a request's result is bit-identical

@@ -72,10 +72,25 @@ struct GenerationOptions {
   Sampling sampling = {};
   int64_t num_return_sequences = 1;  ///< samples of each prompt, of different random streams
   std::vector<std::string> stop_strings =
-      {};                 ///< texts that end a sequence; not part of the result
+      {};  ///< texts that end a sequence; not part of the result
+  std::vector<TokenId> stop_token_ids =
+      {};                   ///< tokens that end a sequence, besides the model's own
+  bool ignore_eos = false;  ///< the model's own end tokens are never chosen
+  /// DRY's sequence breakers, as texts.
+  std::vector<std::string> dry_sequence_breakers = default_dry_breakers();
+  /// What the text must look like; may be empty.
+  std::shared_ptr<const TokenConstraint> constraint = {};
+  /// The text is one of its own, such as an answer to a chat's prompt, and does not continue the
+  /// prompt: a SentencePiece model's first space is left out.
+  bool is_answer = false;
   bool truncate = false;  ///< keep the last tokens of a prompt that leaves no room for new ones
   RunOptions run = {.batch_size = 16};
 };
+
+/// Gives a request the options of a call and the model's own rules. Where DRY is used,
+/// `options.sampling.dry_breakers` must hold the tokens already.
+HEED_API void apply_generation_options(const Model& model, const GenerationOptions& options,
+                                       Request& request);
 
 struct GeneratedText {
   std::string text;  ///< what was generated, without the prompt

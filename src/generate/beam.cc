@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "generate/sampling.h"
 #include "generate/session.h"
 #include "heed/generate.h"
 #include "heed/ops.h"
@@ -52,7 +53,8 @@ class BeamSearch {
   BeamSearch(const Model& model, const Request& request, const BeamOptions& options)
       : request_(request), options_(options) {
     limit_ = request.max_tokens;
-    const auto fed = static_cast<int64_t>(start_tokens(model, request).size());
+    start_ = start_tokens(model, request);
+    const auto fed = static_cast<int64_t>(start_.size());
     if (model.context_length() > 0) {
       limit_ = std::min(limit_, model.context_length() + 1 - fed);
     }
@@ -98,11 +100,20 @@ class BeamSearch {
   }
 
   Tensor allowed(const Tensor& log_probabilities, int64_t forced) const {
-    if (forced < 0 && request_.suppress_tokens.empty()) {
+    const bool processed = changes_logits(request_.sampling);
+    if (forced < 0 && !processed && request_.suppress_tokens.empty()) {
       return log_probabilities;
     }
     Tensor changed = log_probabilities.clone();
     for (int64_t row = 0; row < changed.size(0); ++row) {
+      if (processed) {
+        std::vector<int64_t> tokens = start_;
+        const std::vector<int64_t>& ids = beams_[static_cast<size_t>(row)].ids;
+        tokens.insert(tokens.end(), ids.begin(), ids.end());
+        process_logits(
+            {changed.data<float>() + row * changed.size(1), static_cast<size_t>(changed.size(1))},
+            tokens, start_.size(), request_.sampling);
+      }
       restrict_choice(changed.data<float>() + row * changed.size(1), changed.size(1), request_,
                       forced);
     }
@@ -179,12 +190,18 @@ class BeamSearch {
     if (static_cast<int64_t>(finished_.size()) < options_.beams) {
       return false;
     }
-    return options_.early_stopping ||
-           score(beams_.front().sum, static_cast<size_t>(step)) <= finished_.back().score;
+    if (options_.early_stopping == EarlyStopping::yes) {
+      return true;
+    }
+    const bool longest =
+        options_.early_stopping == EarlyStopping::never && options_.length_penalty > 0.0;
+    return score(beams_.front().sum, static_cast<size_t>(longest ? limit_ : step)) <=
+           finished_.back().score;
   }
 
   const Request& request_;
   const BeamOptions& options_;
+  std::vector<int64_t> start_;  // what is fed before the first new token
   int64_t limit_ = 0;
   int64_t step_ = 0;
   bool running_ = true;
@@ -193,6 +210,13 @@ class BeamSearch {
 };
 
 }  // namespace
+
+EarlyStopping early_stopping_from_name(std::string_view name) {
+  if (name == "true") return EarlyStopping::yes;
+  if (name == "false") return EarlyStopping::no;
+  if (name == "never") return EarlyStopping::never;
+  fail(ErrorKind::usage, "--early-stopping", "'{}' is not known; true, false or never", name);
+}
 
 std::vector<std::vector<Hypothesis>> beam_search(const Model& model,
                                                  const std::vector<Request>& requests,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "heed/ops.h"
+#include "io/json.h"
 
 namespace heed {
 namespace {
@@ -24,6 +25,20 @@ bool can_share(const SequenceCache& cache) {
   return plain && std::all_of(cache.self.begin(), cache.self.end(), [&](const KvCache& layer) {
            return layer.defined() && layer.first() == 0 && layer.length() == cache.length;
          });
+}
+
+bool prefixes_last(const Model& model) {
+  const Json config = Json::parse(model.config(), "config.json");
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    if (const auto scaling = config.find(key); scaling && scaling->is_object()) {
+      const auto type = scaling->find(scaling->has("rope_type") ? "rope_type" : "type");
+      const std::string name = type && type->is_string() ? type->string() : "";
+      if (name == "longrope" || name == "su" || name == "dynamic") {
+        return false;
+      }
+    }
+  }
+  return true;
 }
 
 int64_t common_prefix(const std::vector<int64_t>& a, const std::vector<int64_t>& b, int64_t limit) {

@@ -15,6 +15,10 @@ inline constexpr int64_t kLeastPrefix = 8;
 /// only, none of them given up.
 bool can_share(const SequenceCache& cache);
 
+/// False where a position's key depends on the length of its sequence (LongRoPE, dynamic NTK): what
+/// was computed for one text does not serve a longer one then.
+bool prefixes_last(const Model& model);
+
 /// How many of the first `limit` tokens of `a` and `b` are the same.
 int64_t common_prefix(const std::vector<int64_t>& a, const std::vector<int64_t>& b, int64_t limit);
 

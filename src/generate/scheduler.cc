@@ -1,21 +1,36 @@
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/check.h"
 #include "base/parallel.h"
 #include "generate/prefixes.h"
+#include "generate/sampling.h"
 #include "generate/session.h"
 #include "heed/generate.h"
+#include "heed/grammar.h"
 #include "kernels/softmax.h"
 
 namespace heed {
 
 struct Scheduler::Sequence {
+  Sequence(Request request_in, std::function<void(FinishReason)> on_finish_in)
+      : request(std::move(request_in)),
+        on_finish(std::move(on_finish_in)),
+        mirostat(request.sampling) {
+    if (request.constraint) {
+      matcher.emplace(request.constraint->matcher());
+    }
+  }
+
   Request request;
   std::function<void(FinishReason)> on_finish;
   SequenceCache cache;
   EncoderOutput memory;         // the encoder's result, while the prompt is read
   std::vector<int64_t> tokens;  // fed and chosen, the start token included
+  MirostatState mirostat;
+  std::optional<TokenMatcher> matcher;  // where the text must follow a grammar
   int64_t generated = 0;
   bool finished = false;
 
@@ -36,10 +51,13 @@ Scheduler::~Scheduler() = default;
 void Scheduler::add(Request request, std::function<void(FinishReason)> on_finish) {
   request.sampling.check();
   check(request.max_tokens >= 0, "generate", "{} tokens to generate", request.max_tokens);
-  auto sequence = std::make_unique<Sequence>();
-  sequence->request = std::move(request);
-  sequence->on_finish = std::move(on_finish);
-  waiting_.push_back(std::move(sequence));
+  for (const auto& [id, bias] : request.sampling.logit_bias) {
+    if (id >= model_.vocab_size()) {
+      fail(ErrorKind::usage, "--logit-bias", "{} is no token id: the model has {} tokens", id,
+           model_.vocab_size());
+    }
+  }
+  waiting_.push_back(std::make_unique<Sequence>(std::move(request), std::move(on_finish)));
 }
 
 /// The likeliest tokens before any filter, best first.
@@ -59,8 +77,26 @@ static std::vector<std::pair<int64_t, double>> likeliest(const float* logits, in
   return top;
 }
 
-/// The next token from a row of logits; none where no more are wanted.
-std::optional<SampledToken> Scheduler::choose(const Sequence& sequence, const Tensor& logits,
+/// Rules out what the sequence's grammar does not allow; false where nothing is left. Greedy
+/// decoding takes the best token that is allowed, which is found without looking at all of them.
+bool Scheduler::constrain(std::span<float> logits, Sequence& sequence) {
+  const std::vector<int64_t>& end = sequence.request.end;
+  constexpr int kTries = 8;
+  for (int i = 0; is_greedy(sequence.request.sampling) && i < kTries; ++i) {
+    const int64_t best = best_token(logits);
+    float& logit = logits[static_cast<size_t>(best)];
+    const bool is_end = std::find(end.begin(), end.end(), best) != end.end();
+    if (std::isfinite(logit) &&
+        (is_end ? sequence.matcher->may_end() : sequence.matcher->allows(best))) {
+      return true;
+    }
+    logit = -std::numeric_limits<float>::infinity();
+  }
+  return sequence.matcher->mask(logits, end);
+}
+
+/// The next token from a row of logits; none where no more are wanted or a grammar allows none.
+std::optional<SampledToken> Scheduler::choose(Sequence& sequence, const Tensor& logits,
                                               int64_t row) const {
   const Request& request = sequence.request;
   if (sequence.generated >= request.max_tokens) {
@@ -68,19 +104,32 @@ std::optional<SampledToken> Scheduler::choose(const Sequence& sequence, const Te
   }
   const int64_t vocabulary = logits.size(1);
   const float* raw = logits.data<float>() + row * vocabulary;
-  const float* values = raw;
+  const double normaliser = kernels::log_sum_exp(raw, vocabulary);
+  check(std::isfinite(normaliser), "generate", "the model's logits are not finite");
+  std::span<const float> values(raw, static_cast<size_t>(vocabulary));
   const int64_t forced = forced_token(request, sequence.generated, request.max_tokens);
   std::vector<float> changed;
-  if (forced >= 0 || !request.suppress_tokens.empty() || request.adjust_logits) {
-    changed.assign(values, values + vocabulary);
+  if (forced >= 0 || !request.suppress_tokens.empty() || request.adjust_logits ||
+      sequence.matcher || changes_logits(request.sampling)) {
+    changed.assign(values.begin(), values.end());
     if (request.adjust_logits) {
       request.adjust_logits(changed, sequence.tokens);
     }
+    process_logits(changed, sequence.tokens,
+                   sequence.tokens.size() - static_cast<size_t>(sequence.generated),
+                   request.sampling);
     restrict_choice(changed.data(), vocabulary, request, forced);
-    values = changed.data();
+    if (sequence.matcher && forced < 0 && !constrain(changed, sequence)) {
+      return std::nullopt;
+    }
+    values = changed;
   }
-  SampledToken choice = sample_token(values, vocabulary, request.sampling, request.stream,
-                                     static_cast<uint64_t>(sequence.generated), sequence.tokens);
+  const int64_t id = pick_token(values, request.sampling, request.stream,
+                                static_cast<uint64_t>(sequence.generated), sequence.mirostat);
+  if (sequence.matcher) {
+    sequence.matcher->accept(id);  // no change for an end token
+  }
+  SampledToken choice{id, raw[id] - normaliser};
   if (request.top_log_probabilities > 0) {
     choice.top = likeliest(raw, vocabulary, request.top_log_probabilities);
   }
@@ -91,7 +140,8 @@ std::optional<SampledToken> Scheduler::choose(const Sequence& sequence, const Te
 void Scheduler::emit(Sequence& sequence, const std::optional<SampledToken>& choice) {
   const Request& request = sequence.request;
   if (!choice) {
-    sequence.finish(FinishReason::length);
+    sequence.finish(sequence.generated < request.max_tokens ? FinishReason::stopped
+                                                            : FinishReason::length);
     return;
   }
   ++sequence.generated;
@@ -111,7 +161,7 @@ void Scheduler::emit(Sequence& sequence, const std::optional<SampledToken>& choi
 }
 
 void Scheduler::share_prefixes(int64_t bytes) {
-  prefixes_ = bytes > 0 ? std::make_unique<Prefixes>(bytes) : nullptr;
+  prefixes_ = bytes > 0 && prefixes_last(model_) ? std::make_unique<Prefixes>(bytes) : nullptr;
 }
 
 /// Begins with the keys and values of another sequence where one begins with the same tokens.

@@ -4,16 +4,27 @@
 
 namespace heed {
 
-TextStream::TextStream(Tokenizer tokenizer, std::vector<std::string> stops)
-    : decoder_(std::move(tokenizer)), stops_(std::move(stops)) {
+TextStream::TextStream(Tokenizer tokenizer, std::vector<std::string> stops,
+                       std::span<const int64_t> prompt)
+    : decoder_(tokenizer), stops_(std::move(stops)) {
   std::erase(stops_, std::string());
+  constexpr size_t kContext = 8;  // enough for the next token's text
+  const auto last = prompt.last(std::min(prompt.size(), kContext));
+  std::vector<int32_t> context(last.begin(), last.end());
+  std::erase_if(context, [&](int32_t id) { return id >= tokenizer.vocab_size(); });
+  size_t given = 0;
+  for (const int32_t id : context) {
+    given += decoder_.push(id).size();
+  }
+  // What the decoder has held back of the prompt is no part of the text either.
+  skipped_ = tokenizer.decode(context).size() - given;
 }
 
 std::string TextStream::push(int64_t id) {
   if (stopped_) {
     return {};
   }
-  held_ += decoder_.push(static_cast<int32_t>(id));
+  take(decoder_.push(static_cast<int32_t>(id)));
   return release(false);
 }
 
@@ -21,8 +32,15 @@ std::string TextStream::finish() {
   if (stopped_) {
     return {};
   }
-  held_ += decoder_.finish();
+  take(decoder_.finish());
   return release(true);
+}
+
+/// Adds decoded text, without what belongs to the prompt.
+void TextStream::take(const std::string& text) {
+  const size_t skipped = std::min(skipped_, text.size());
+  skipped_ -= skipped;
+  held_.append(text, skipped);
 }
 
 std::string TextStream::release(bool all) {

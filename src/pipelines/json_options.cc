@@ -1,5 +1,7 @@
 #include "pipelines/json_options.h"
 
+#include <charconv>
+
 namespace heed {
 namespace {
 
@@ -15,30 +17,102 @@ BeamOptions beam_options(const Json& json, BeamOptions beam) {
   beam.beams = json.integer_or("num_beams", beam.beams, 1, 1024);
   beam.n_best = json.integer_or("num_return_sequences", beam.n_best, 1, 1024);
   beam.length_penalty = json.number_or("length_penalty", beam.length_penalty, -1e3, 1e3);
-  beam.early_stopping = json.boolean_or("early_stopping", beam.early_stopping);
+  if (const auto early = json.find("early_stopping")) {
+    beam.early_stopping = early_stopping_from_name(early->is_string() ? early->string()
+                                                   : early->boolean() ? "true"
+                                                                      : "false");
+  }
   beam.max_tokens = json.integer_or("max_new_tokens", beam.max_tokens, 1, kMany);
   return beam;
+}
+
+/// {"token id": bias}, as the server takes it.
+std::vector<std::pair<int64_t, float>> logit_bias(const Json& json) {
+  std::vector<std::pair<int64_t, float>> biases;
+  json.for_each([&](const std::string& key, const Json& value) {
+    int64_t id = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (error != std::errc() || end != key.data() + key.size() || id < 0) {
+      value.refuse("stands under a key that is no token id");
+    }
+    biases.emplace_back(id, static_cast<float>(value.number()));
+  });
+  return biases;
+}
+
+Sampling sampling_options(const Json& json) {
+  Sampling s;
+  s.temperature = json.number_or("temperature", s.temperature, 0, 1e6);
+  s.top_n_sigma = json.number_or("top_n_sigma", s.top_n_sigma, 0, 1e6);
+  s.top_k = json.integer_or("top_k", s.top_k, 0, kMany);
+  s.top_p = json.number_or("top_p", s.top_p, 0, 1);
+  s.min_p = json.number_or("min_p", s.min_p, 0, 1);
+  s.typical_p = json.number_or("typical_p", s.typical_p, 0, 1);
+  s.mirostat = json.integer_or("mirostat", s.mirostat, 0, 2);
+  s.mirostat_tau = json.number_or("mirostat_tau", s.mirostat_tau, 0, 100);
+  s.mirostat_eta = json.number_or("mirostat_eta", s.mirostat_eta, 0, 1);
+  if (const auto biases = json.find("logit_bias")) {
+    s.logit_bias = logit_bias(*biases);
+  }
+  s.repetition_penalty = json.number_or("repetition_penalty", s.repetition_penalty, 0, 1e6);
+  s.frequency_penalty = json.number_or("frequency_penalty", s.frequency_penalty, -100, 100);
+  s.presence_penalty = json.number_or("presence_penalty", s.presence_penalty, -100, 100);
+  s.no_repeat_ngram_size =
+      json.integer_or("no_repeat_ngram_size", s.no_repeat_ngram_size, 0, kMany);
+  s.dry_multiplier = json.number_or("dry_multiplier", s.dry_multiplier, 0, 100);
+  s.dry_base = json.number_or("dry_base", s.dry_base, 1, 100);
+  s.dry_allowed_length = json.integer_or("dry_allowed_length", s.dry_allowed_length, 1, kMany);
+  s.dry_range = json.integer_or("dry_range", s.dry_range, -1, kMany);
+  s.seed =
+      static_cast<uint64_t>(json.integer_or("seed", static_cast<int64_t>(s.seed), 0, INT64_MAX));
+  return s;
 }
 
 }  // namespace
 
 GenerationOptions generation_options(const Json& json, const RunOptions& run) {
-  json.only({"max_new_tokens", "temperature", "top_k", "top_p", "min_p", "repetition_penalty",
-             "seed", "num_return_sequences", "stop_strings", "truncation", "batch_size"});
+  json.only({"max_new_tokens",
+             "temperature",
+             "top_n_sigma",
+             "top_k",
+             "top_p",
+             "min_p",
+             "typical_p",
+             "mirostat",
+             "mirostat_tau",
+             "mirostat_eta",
+             "logit_bias",
+             "repetition_penalty",
+             "frequency_penalty",
+             "presence_penalty",
+             "no_repeat_ngram_size",
+             "dry_multiplier",
+             "dry_base",
+             "dry_allowed_length",
+             "dry_range",
+             "dry_sequence_breakers",
+             "seed",
+             "num_return_sequences",
+             "stop_strings",
+             "stop_token_ids",
+             "ignore_eos",
+             "truncation",
+             "batch_size"});
   GenerationOptions options;
   options.max_new_tokens = json.integer_or("max_new_tokens", options.max_new_tokens, 0, kMany);
-  Sampling& sampling = options.sampling;
-  sampling.temperature = json.number_or("temperature", sampling.temperature, 0, 1e6);
-  sampling.top_k = json.integer_or("top_k", sampling.top_k, 0, kMany);
-  sampling.top_p = json.number_or("top_p", sampling.top_p, 0, 1);
-  sampling.min_p = json.number_or("min_p", sampling.min_p, 0, 1);
-  sampling.repetition_penalty =
-      json.number_or("repetition_penalty", sampling.repetition_penalty, 0, 1e6);
-  sampling.seed = static_cast<uint64_t>(
-      json.integer_or("seed", static_cast<int64_t>(sampling.seed), 0, INT64_MAX));
+  options.sampling = sampling_options(json);
   options.num_return_sequences = json.integer_or("num_return_sequences", 1, 1, 1024);
   if (const auto stops = json.find("stop_strings")) {
     options.stop_strings = stops->is_string() ? std::vector{stops->string()} : stops->strings();
+  }
+  if (const auto ids = json.find("stop_token_ids")) {
+    for (const int64_t id : ids->integers(0, INT32_MAX)) {
+      options.stop_token_ids.push_back(static_cast<TokenId>(id));
+    }
+  }
+  options.ignore_eos = json.boolean_or("ignore_eos", options.ignore_eos);
+  if (const auto breakers = json.find("dry_sequence_breakers")) {
+    options.dry_sequence_breakers = breakers->strings();
   }
   options.truncate = json.boolean_or("truncation", options.truncate);
   options.run = run_options(json, run);

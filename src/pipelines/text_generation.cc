@@ -11,8 +11,9 @@ constexpr std::string_view kNeeds = "a decoder (gpt2, llama, …) or an encoder-
 
 /// One sequence on its way: tokens come in, text goes out.
 struct Running {
-  Running(const Tokenizer& tokenizer, const GenerationOptions& options)
-      : stream(tokenizer, options.stop_strings) {}
+  Running(const Tokenizer& tokenizer, const GenerationOptions& options,
+          const std::vector<int64_t>& prompt)
+      : stream(tokenizer, options.stop_strings, prompt) {}
 
   TextStream stream;
   GeneratedText result;
@@ -63,14 +64,32 @@ Request request_of(const LoadedModel& loaded, const std::vector<TokenId>& prompt
   } else {
     request.encoder = padded_input({{prompt}}, {0});
   }
-  request.sampling = options.sampling;
   request.stream = static_cast<uint64_t>(sample);
-  request.max_tokens = options.max_new_tokens;
-  apply_generation_tokens(*loaded.model, request);
+  apply_generation_options(*loaded.model, options, request);
   return request;
 }
 
 }  // namespace
+
+void apply_generation_options(const Model& model, const GenerationOptions& options,
+                              Request& request) {
+  request.sampling = options.sampling;
+  request.max_tokens = options.max_new_tokens;
+  request.constraint = options.constraint;
+  apply_generation_tokens(model, request);
+  if (options.ignore_eos) {
+    request.suppress_tokens.insert(request.suppress_tokens.end(), request.end.begin(),
+                                   request.end.end());
+    request.end.clear();
+  }
+  for (const TokenId id : options.stop_token_ids) {
+    if (id < 0 || id >= model.vocab_size()) {
+      fail(ErrorKind::usage, "--stop-token", "{} is no token id: the model has {} tokens", id,
+           model.vocab_size());
+    }
+    request.end.push_back(id);
+  }
+}
 
 TextGeneration::TextGeneration(const std::filesystem::path& model, const OpenOptions& options)
     : TextGeneration(open_model(model, options)) {}
@@ -116,8 +135,13 @@ std::vector<GeneratedText> TextGeneration::operator()(const std::vector<std::str
 }
 
 std::vector<GeneratedText> TextGeneration::from_tokens(
-    const std::vector<std::vector<TokenId>>& given, const GenerationOptions& options,
+    const std::vector<std::vector<TokenId>>& given, const GenerationOptions& wanted,
     const OnPiece& on_piece) const {
+  GenerationOptions options = wanted;
+  if (options.sampling.dry_multiplier > 0.0 && options.sampling.dry_breakers.empty()) {
+    options.sampling.dry_breakers =
+        tokens_containing(loaded_.tokenizer, options.dry_sequence_breakers);
+  }
   check(options.num_return_sequences >= 1, kTask, "{} samples per prompt",
         options.num_return_sequences);
   const auto prompts = usable_prompts(loaded_, given, options);
@@ -127,7 +151,16 @@ std::vector<GeneratedText> TextGeneration::from_tokens(
   Scheduler scheduler(*loaded_.model, options.run.batch_size);
   int64_t done = 0;
   for (size_t i = 0; i < prompts.size() * samples; ++i) {
-    Running& running = all.emplace_back(loaded_.tokenizer, options);
+    Request request;
+    std::vector<int64_t> continued;  // by the text
+    if (!prompts[i / samples].empty()) {
+      request =
+          request_of(loaded_, prompts[i / samples], options, static_cast<int64_t>(i % samples));
+      // A grammar's text is the tokens' own, with a space that they begin with.
+      continued =
+          options.is_answer && !options.constraint ? std::vector<int64_t>() : request.prompt;
+    }
+    Running& running = all.emplace_back(loaded_.tokenizer, options, continued);
     running.result.input = i / samples;
     running.result.sample = static_cast<int64_t>(i % samples);
     if (prompts[i / samples].empty()) {
@@ -140,7 +173,6 @@ std::vector<GeneratedText> TextGeneration::from_tokens(
         on_piece(running.result.input, running.result.sample, piece);
       }
     };
-    Request request = request_of(loaded_, prompts[i / samples], options, running.result.sample);
     running.end.assign(request.end.begin(), request.end.end());
     request.on_token = [&running, &options, give](const SampledToken& token) {
       running.push(token);

@@ -105,14 +105,9 @@ class ChatFormat : public AnswerFormat {
 void answer_chat_completions(const CallPtr& call) {
   const Json messages = call->body->at("messages");
   check_messages(messages);
-  if (call->has("response_format") && call->body->at("response_format").string("type") != "text") {
-    throw BadRequest(
-        "'response_format' can only be of type text: this version of heed does not "
-        "constrain its answers to JSON",
-        "response_format", "not_supported");
-  }
   GenerationPlan plan = common_plan(
       *call, call->has("max_completion_tokens") ? "max_completion_tokens" : "max_tokens");
+  plan.is_answer = true;
   plan.samples = call->integer("n");
   if (call->flag("logprobs")) {
     plan.log_probabilities = call->integer("top_logprobs");

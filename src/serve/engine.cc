@@ -29,7 +29,7 @@ struct Engine::Sequence {
 struct Engine::Runner {
   Runner(LoadedModelPtr model_in, const Options& options)
       : model(std::move(model_in)), scheduler(*model->model, options.slots) {
-    scheduler.share_prefixes(model->prefixes_last ? options.prefix_bytes : 0);
+    scheduler.share_prefixes(options.prefix_bytes);
   }
 
   LoadedModelPtr model;

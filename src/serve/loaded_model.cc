@@ -64,10 +64,6 @@ void probe_encoder(LoadedModel& loaded, const Json& config) {
 void find_abilities(LoadedModel& loaded) {
   const Json config = Json::parse(loaded.model->config(), "config.json");
   Abilities& can = loaded.abilities;
-  if (const auto scaling = config.find("rope_scaling"); scaling && scaling->is_object()) {
-    const std::string type = scaling->string_or("rope_type", scaling->string_or("type", ""));
-    loaded.prefixes_last = type != "longrope" && type != "su" && type != "dynamic";
-  }
   switch (loaded.model->kind()) {
     case ModelKind::decoder:
       can.generate = true;
@@ -157,6 +153,11 @@ LoadedModelPtr open_served_model(const std::string& name, const fs::path& path,
   loaded->first_token_pooling = pools_first_token(folder);
   find_abilities(*loaded);
   return loaded;
+}
+
+const TokenTable& LoadedModel::token_table() const {
+  std::call_once(table_made_, [this] { table_.emplace(tokenizer); });
+  return *table_;
 }
 
 std::string served_name(const fs::path& path) {

@@ -3,11 +3,13 @@
 #include <ctime>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "heed/generate.h"
+#include "heed/grammar.h"
 #include "heed/models.h"
 #include "heed/text.h"
 #include "serve/chat_bridge.h"
@@ -41,12 +43,15 @@ struct LoadedModel {
   bool multi_label = false;          ///< its labels do not exclude each other
   bool first_token_pooling = false;  ///< embeddings are the first token's; else the mean of all
   std::optional<ChatTemplate> chat_template;
-  /// False where a position's key depends on the length of its sequence (LongRoPE, dynamic NTK):
-  /// what was computed for one text does not serve a longer one then.
-  bool prefixes_last = true;
   std::time_t loaded_at = 0;
+  /// The bytes of the tokenizer's tokens, for grammars; made when it is first asked for.
+  const TokenTable& token_table() const;
 
   int64_t context_length() const { return model->context_length(); }
+
+ private:
+  mutable std::once_flag table_made_;
+  mutable std::optional<TokenTable> table_;
 };
 using LoadedModelPtr = std::shared_ptr<const LoadedModel>;
 

@@ -172,6 +172,7 @@ std::string as_messages(const Call& call) {
 
 void answer_responses(const CallPtr& call) {
   GenerationPlan plan = common_plan(*call, "max_output_tokens");
+  plan.is_answer = true;
   const std::string prompt = render_chat(*call->model, as_messages(*call), "", "");
   plan.prompts.push_back(chat_tokens(*call->model, prompt));
   auto format = std::make_shared<ResponsesFormat>(*call);

@@ -7,39 +7,13 @@
 #include <charconv>
 #include <random>
 
+#include "serve/constraint.h"
 #include "serve/service.h"
 
 namespace heed::serve {
 namespace {
 
 constexpr int64_t kMostSequences = 256;  // of one request: prompts times samples
-
-/// OpenAI's penalties, for what has been generated, and its bias; nothing where none is wanted.
-std::function<void(std::span<float>, const std::vector<int64_t>&)> logits_adjustment(
-    const GenerationPlan& plan, size_t prompt_length) {
-  const auto frequency = static_cast<float>(plan.frequency_penalty);
-  const auto presence = static_cast<float>(plan.presence_penalty);
-  if (frequency == 0.0F && presence == 0.0F && plan.logit_bias.empty()) {
-    return nullptr;
-  }
-  return [frequency, presence, bias = plan.logit_bias, prompt_length](
-             std::span<float> logits, const std::vector<int64_t>& tokens) {
-    for (const auto& [id, value] : bias) {
-      logits[static_cast<size_t>(id)] += value;
-    }
-    std::vector<int64_t> generated(
-        tokens.begin() + static_cast<std::ptrdiff_t>(std::min(prompt_length, tokens.size())),
-        tokens.end());
-    std::sort(generated.begin(), generated.end());
-    for (size_t i = 0; i < generated.size(); ++i) {
-      float& logit = logits[static_cast<size_t>(generated[i])];
-      logit -= frequency;
-      if (i == 0 || generated[i] != generated[i - 1]) {
-        logit -= presence;
-      }
-    }
-  };
-}
 
 /// A request whose texts are being generated.
 class TextRun : public std::enable_shared_from_this<TextRun> {
@@ -68,7 +42,10 @@ class TextRun : public std::enable_shared_from_this<TextRun> {
 void TextRun::start() {
   for (size_t prompt = 0; prompt < plan_.prompts.size(); ++prompt) {
     for (int64_t sample = 0; sample < plan_.samples; ++sample) {
-      choices_.emplace_back(*call_->model, plan_.stops);
+      // An answer begins a text of its own; a grammar's text is its tokens' own.
+      const bool continues = !plan_.is_answer || plan_.constraint;
+      choices_.emplace_back(*call_->model, plan_.stops,
+                            continues ? plan_.prompts[prompt] : std::vector<int64_t>());
       choices_.back().index = static_cast<int64_t>(choices_.size()) - 1;
       choices_.back().prompt = prompt;
     }
@@ -107,7 +84,12 @@ GenerationTask TextRun::task_for(size_t index) {
                                    request.end.end());
     request.end.clear();
   }
+  for (const int64_t id : plan_.stop_token_ids) {
+    request.end.push_back(id);
+  }
+  choice.end = request.end;
   request.sampling = plan_.sampling;
+  request.constraint = plan_.constraint;
   request.stream = static_cast<uint64_t>(index) % static_cast<uint64_t>(plan_.samples);
   request.max_tokens = plan_.max_tokens;
   if (const int64_t context = call_->model->context_length(); context > 0) {
@@ -115,7 +97,6 @@ GenerationTask TextRun::task_for(size_t index) {
     request.max_tokens = std::min(request.max_tokens, std::max<int64_t>(context + 1 - used, 0));
   }
   request.top_log_probabilities = std::max<int64_t>(plan_.log_probabilities, 0);
-  request.adjust_logits = logits_adjustment(plan_, request.prompt.size());
   request.on_token = [self, &choice](const SampledToken& token) {
     return self->on_token(choice, token);
   };
@@ -127,8 +108,7 @@ bool TextRun::on_token(TextChoice& choice, const SampledToken& token) {
     return false;
   }
   choice.tokens.push_back({token.id, token.log_probability, token.top});
-  const std::vector<int64_t>& ends = call_->model->ids.end;
-  if (!plan_.ignore_end && std::find(ends.begin(), ends.end(), token.id) != ends.end()) {
+  if (std::find(choice.end.begin(), choice.end.end(), token.id) != choice.end.end()) {
     return true;  // the scheduler ends it
   }
   const std::string text = choice.stream.push(token.id);
@@ -147,8 +127,7 @@ void TextRun::on_finish(TextChoice& choice, FinishReason reason) {
   }
   const std::string rest = choice.stream.finish();
   choice.text += rest;
-  const bool stopped = reason == FinishReason::end_token || choice.stream.stopped();
-  choice.finish_reason = stopped ? "stop" : "length";
+  choice.finish_reason = reason == FinishReason::length ? "length" : "stop";
   if (plan_.stream) {
     call_->exchange->write(format_->finish(choice, rest));
   }
@@ -212,6 +191,59 @@ std::vector<std::pair<int64_t, float>> read_logit_bias(const Call& call) {
   return biases;
 }
 
+std::vector<int64_t> read_token_ids(const Call& call, const std::string& name) {
+  std::vector<int64_t> ids;
+  if (call.has(name)) {
+    for (const Json& id : call.body->at(name).elements()) {
+      const auto most = static_cast<double>(call.model->model->vocab_size() - 1);
+      if (!id.is_integer() || !(id.number() >= 0 && id.number() <= most)) {
+        throw BadRequest(fmt::format("'{}' holds something that is no token id of the model", name),
+                         name);
+      }
+      ids.push_back(id.integer());
+    }
+  }
+  return ids;
+}
+
+Sampling read_sampling(const Call& call) {
+  constexpr double kLeast = 1e-9;  // top_p 0 means the best token
+  Sampling sampling;
+  sampling.temperature = call.number("temperature");
+  sampling.top_n_sigma = call.number("top_n_sigma");
+  sampling.top_k = call.integer("top_k");
+  sampling.top_p = std::max(call.number("top_p"), kLeast);
+  sampling.min_p = call.number("min_p");
+  sampling.typical_p = std::max(call.number("typical_p"), kLeast);
+  sampling.mirostat = call.integer("mirostat");
+  sampling.mirostat_tau = call.number("mirostat_tau");
+  sampling.mirostat_eta = call.number("mirostat_eta");
+  if (sampling.mirostat == 1) {
+    throw BadRequest("'mirostat' must be 0 (off) or 2", "mirostat");
+  }
+  sampling.repetition_penalty = call.number("repetition_penalty");
+  sampling.frequency_penalty = call.number("frequency_penalty");
+  sampling.presence_penalty = call.number("presence_penalty");
+  sampling.no_repeat_ngram_size = call.integer("no_repeat_ngram_size");
+  if (call.has("logit_bias")) {
+    sampling.logit_bias = read_logit_bias(call);
+  }
+  sampling.dry_multiplier = call.number("dry_multiplier");
+  sampling.dry_base = call.number("dry_base");
+  sampling.dry_allowed_length = call.integer("dry_allowed_length");
+  sampling.dry_range = call.integer("dry_penalty_last_n");
+  if (sampling.dry_multiplier > 0.0) {
+    sampling.dry_breakers =
+        tokens_containing(call.model->tokenizer, call.has("dry_sequence_breakers")
+                                                     ? call.texts("dry_sequence_breakers")
+                                                     : default_dry_breakers());
+  }
+  const int64_t seed = call.has("seed") ? call.integer("seed") : -1;
+  sampling.seed =
+      seed >= 0 ? static_cast<uint64_t>(seed) : (uint64_t{std::random_device()()} << 16);
+  return sampling;
+}
+
 void check_plan(const Call& call, const GenerationPlan& plan) {
   const auto sequences = static_cast<int64_t>(plan.prompts.size()) * plan.samples;
   if (sequences > kMostSequences) {
@@ -240,7 +272,6 @@ void run_generation(const CallPtr& call, GenerationPlan plan,
 
 GenerationPlan common_plan(const Call& call, const std::string& length_field) {
   constexpr int64_t kUnlimited = 1 << 20;
-  constexpr double kLeastTopP = 1e-9;  // top_p 0 means the best token
   GenerationPlan plan;
   plan.max_tokens = call.integer(length_field);
   if (plan.max_tokens < 0 || (!call.has(length_field) && plan.max_tokens == 0)) {
@@ -249,19 +280,9 @@ GenerationPlan common_plan(const Call& call, const std::string& length_field) {
   }
   plan.stops = call.texts("stop");
   plan.stream = call.flag("stream");
-  plan.sampling.temperature = call.number("temperature");
-  plan.sampling.top_p = std::max(call.number("top_p"), kLeastTopP);
-  plan.sampling.top_k = call.integer("top_k");
-  plan.sampling.min_p = call.number("min_p");
-  plan.sampling.repetition_penalty = call.number("repetition_penalty");
-  plan.frequency_penalty = call.number("frequency_penalty");
-  plan.presence_penalty = call.number("presence_penalty");
-  if (call.has("logit_bias")) {
-    plan.logit_bias = read_logit_bias(call);
-  }
-  const int64_t seed = call.has("seed") ? call.integer("seed") : -1;
-  plan.sampling.seed =
-      seed >= 0 ? static_cast<uint64_t>(seed) : (uint64_t{std::random_device()()} << 16);
+  plan.stop_token_ids = read_token_ids(call, "stop_token_ids");
+  plan.sampling = read_sampling(call);
+  plan.constraint = read_constraint(call);
   return plan;
 }
 

@@ -18,12 +18,14 @@ struct TokenRecord {
 
 /// One text that is generated for a request: sample `sample` of prompt `prompt`.
 struct TextChoice {
-  TextChoice(const LoadedModel& model, std::vector<std::string> stops)
-      : stream(model.tokenizer, std::move(stops)) {}
+  TextChoice(const LoadedModel& model, std::vector<std::string> stops,
+             const std::vector<int64_t>& continued)
+      : stream(model.tokenizer, std::move(stops), continued) {}
 
   int64_t index = 0;  ///< among all choices of the answer
   size_t prompt = 0;
   TextStream stream;
+  std::vector<int64_t> end;  ///< tokens that end it and are no part of the text
   std::string text;
   std::vector<TokenRecord> tokens;
   std::string finish_reason;  ///< "stop" or "length"; empty while it goes on
@@ -36,10 +38,11 @@ struct GenerationPlan {
   int64_t samples = 1;                     ///< of each prompt
   int64_t max_tokens = 16;
   std::vector<std::string> stops;
+  std::vector<int64_t> stop_token_ids;
   Sampling sampling;
-  double frequency_penalty = 0.0, presence_penalty = 0.0;
-  std::vector<std::pair<int64_t, float>> logit_bias;
-  bool ignore_end = false;  ///< end tokens do not end the text
+  std::shared_ptr<const TokenConstraint> constraint;  ///< what the texts must look like
+  bool is_answer = false;                             ///< the texts do not continue their prompts
+  bool ignore_end = false;                            ///< end tokens do not end the text
   bool stream = false;
   bool include_usage = false;      ///< a last chunk with the usage, while streaming
   int64_t log_probabilities = -1;  ///< how many alternatives are shown; -1: none wanted

@@ -123,6 +123,7 @@ void answer_translate(const CallPtr& call) {
   translate_by_beams(call, std::move(requests),
                      {.beams = beams,
                       .length_penalty = call->number("length_penalty"),
+                      .early_stopping = early_stopping_from_name(call->text("early_stopping")),
                       .max_tokens = plan.max_tokens},
                      prompt_tokens);
 }

@@ -63,7 +63,8 @@ TEST_P(Reference, BeamsEqualHuggingFaceInIdsAndScores) {
     BeamOptions options;
     options.beams = options.n_best = run["num_beams"];
     options.length_penalty = run["length_penalty"];
-    options.early_stopping = run["early_stopping"];
+    options.early_stopping =
+        run["early_stopping"].get<bool>() ? EarlyStopping::yes : EarlyStopping::no;
     for (size_t i = 0; i < expected["inputs"].size(); ++i) {
       const auto found = beam_search(
           *model, request_for(*model, expected["inputs"][i], expected["max_new_tokens"]), options);

@@ -141,6 +141,81 @@ TEST(Api, PenaltiesAndBiasesChangeWhatIsChosen) {
   EXPECT_GE(counts.size(), plain_counts.size());
 }
 
+TEST(Api, AnswersFollowAJsonSchemaOrAGrammar) {
+  const json schema = {{"type", "object"},
+                       {"properties",
+                        {{"size", {{"type", "integer"}, {"minimum", 10}, {"maximum", 99}}},
+                         {"kind", {{"enum", {"fox", "dog"}}}}}},
+                       {"required", {"size", "kind"}},
+                       {"additionalProperties", false}};
+  json body = {
+      {"model", "lm"}, {"prompt", "the fox"}, {"max_tokens", 200}, {"json_schema", schema}};
+  for (int seed = 0; seed < 10; ++seed) {
+    body["seed"] = seed;
+    body["temperature"] = seed == 0 ? 0.0 : 1.0;
+    const json choice = all_models().post("/v1/completions", body).json()["choices"][0];
+    EXPECT_EQ(choice["finish_reason"], "stop");
+    const json value = json::parse(choice["text"].get<std::string>());
+    EXPECT_EQ(value.size(), 2u) << value;
+    EXPECT_GE(value["size"].get<int>(), 10);
+    EXPECT_LE(value["size"].get<int>(), 99);
+    EXPECT_TRUE(value["kind"] == "fox" || value["kind"] == "dog");
+  }
+  body.erase("json_schema");
+  body["grammar"] = "root ::= \"the \" (\"fox\" | \"dog\") \"!\"{3}";
+  const std::string text = all_models().post("/completion", body).json()["content"];
+  EXPECT_TRUE(text == "the fox!!!" || text == "the dog!!!") << text;
+  body["grammar"] = "root ::= x";
+  const Answer bad = all_models().post("/v1/completions", body);
+  EXPECT_EQ(bad.status, 400);
+  EXPECT_EQ(bad.param(), "grammar");
+  EXPECT_NE(bad.body.find("there is no rule 'x'"), std::string::npos) << bad.body;
+  body["json_schema"] = schema;
+  EXPECT_EQ(all_models().post("/v1/completions", body).status, 400) << "one of them only";
+  body.erase("grammar");
+  body["json_schema"] = {{"not", {{"type", "null"}}}};
+  EXPECT_EQ(all_models().post("/v1/completions", body).param(), "json_schema");
+}
+
+TEST(Api, SamplersOfOtherServersAreTaken) {
+  json body = {{"model", "lm"}, {"prompt", "the fox"}, {"max_tokens", 24}, {"temperature", 0}};
+  const auto text_of = [&] {
+    const Answer answer = all_models().post("/v1/completions", body);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.json()["choices"][0];
+  };
+  const std::string plain = text_of()["text"];
+  body["no_repeat_ngram_size"] = 1;
+  EXPECT_NE(text_of()["text"], plain);
+  body.erase("no_repeat_ngram_size");
+  body["dry_multiplier"] = 50;
+  body["dry_allowed_length"] = 1;
+  EXPECT_NE(text_of()["text"], plain);
+  body.erase("dry_multiplier");
+  body["temperature"] = 1;
+  body["top_n_sigma"] = 0.0001;
+  EXPECT_EQ(text_of()["text"], plain) << "only the best is near enough";
+  body["top_n_sigma"] = 0;
+  body["typical_p"] = 0.5;
+  body["mirostat"] = 2;
+  text_of();
+  body["mirostat"] = 1;
+  EXPECT_EQ(all_models().post("/v1/completions", body).param(), "mirostat");
+  body["mirostat"] = 0;
+  body["temperature"] = 0;
+  json ids =
+      all_models()
+          .post("/completion",
+                {{"model", "lm"}, {"prompt", "the fox"}, {"n_predict", 5}, {"temperature", 0}})
+          .json()["tokens"];
+  body["stop_token_ids"] = {ids[0]};
+  const json stopped = text_of();
+  EXPECT_EQ(stopped["text"], "");
+  EXPECT_EQ(stopped["finish_reason"], "stop");
+  body["stop_token_ids"] = {-1};
+  EXPECT_EQ(all_models().post("/v1/completions", body).param(), "stop_token_ids");
+}
+
 TEST(Api, SpeaksLlamaCpp) {
   json body = {{"model", "lm"}, {"prompt", "the fox"}, {"n_predict", 10}, {"temperature", 0}};
   const json whole = all_models().post("/completion", body).json();

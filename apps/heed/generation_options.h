@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heed/options.h"
+#include "heed/pipelines.h"
+
+namespace heed::app {
+
+/// The options of commands that generate text, as they are typed.
+struct TextOptions {
+  Sampling sampling;
+  std::vector<std::string> stops, breakers, logit_bias;
+  std::vector<int64_t> stop_tokens;
+  bool ignore_eos = false;
+  std::string grammar, json_schema;
+};
+
+/// Adds sampling, penalties, what ends a text, and grammars.
+void add_text_options(OptionTable& table, TextOptions& options);
+
+/// What a pipeline takes. Errors name the option.
+GenerationOptions generation_options(const TextOptions& options, const Tokenizer& tokenizer);
+
+}  // namespace heed::app

@@ -1,0 +1,201 @@
+#include <algorithm>
+
+#include "generate/json_schema.h"
+
+namespace heed {
+namespace {
+
+std::string type_of(const Schema& value) {
+  switch (value.type()) {
+    case Schema::value_t::object:
+      return "object";
+    case Schema::value_t::array:
+      return "array";
+    case Schema::value_t::string:
+      return "string";
+    case Schema::value_t::boolean:
+      return "boolean";
+    case Schema::value_t::null:
+      return "null";
+    default:
+      return value.is_number_integer() ? "integer" : "number";
+  }
+}
+
+/// The types that a schema allows; empty: all.
+std::set<std::string> types_of(const Schema& schema) {
+  std::set<std::string> types;
+  if (!schema.is_object()) {
+    return types;
+  }
+  if (schema.contains("const")) {
+    return {type_of(schema.at("const"))};
+  }
+  if (schema.contains("enum")) {
+    for (const Schema& value : schema.at("enum")) {
+      types.insert(type_of(value));
+    }
+    return types;
+  }
+  if (schema.contains("type")) {
+    const Schema& type = schema.at("type");
+    for (const Schema& each : type.is_array() ? type : Schema::array({type})) {
+      types.insert(each.is_string() ? each.get<std::string>() : std::string());
+    }
+  }
+  return types;
+}
+
+bool types_overlap(const std::set<std::string>& a, const std::set<std::string>& b) {
+  const auto fits = [](const std::string& type, const std::set<std::string>& types) {
+    return types.contains(type) || (type == "integer" && types.contains("number")) ||
+           (type == "number" && types.contains("integer"));
+  };
+  return a.empty() || b.empty() ||
+         std::any_of(a.begin(), a.end(), [&](const auto& type) { return fits(type, b); });
+}
+
+/// The values that a schema allows, where it lists them.
+std::vector<Schema> listed_values(const Schema& schema) {
+  if (schema.is_object() && schema.contains("const")) {
+    return {schema.at("const")};
+  }
+  if (schema.is_object() && schema.contains("enum")) {
+    return {schema.at("enum").begin(), schema.at("enum").end()};
+  }
+  return {};
+}
+
+bool is_required(const Schema& schema, const std::string& name) {
+  const Schema names = schema.value("required", Schema::array());
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Schema merged_types(const Schema& a, const Schema& b) {
+  Schema both = Schema::array();
+  const auto list = [](const Schema& type) {
+    return type.is_array() ? type : Schema::array({type});
+  };
+  for (const Schema& one : list(a)) {
+    for (const Schema& other : list(b)) {
+      if (one == other || (one == "integer" && other == "number")) {
+        both.push_back(one);
+      } else if (one == "number" && other == "integer") {
+        both.push_back(other);
+      }
+    }
+  }
+  if (both.empty()) {
+    throw std::string("no type fits all of it");
+  }
+  return both.size() == 1 ? both.front() : both;
+}
+
+Schema merged_member(const std::string& key, const Schema& a, const Schema& b) {
+  if (a == b) {
+    return a;
+  }
+  if (key == "properties" || key == "$defs" || key == "definitions") {
+    Schema all = a;
+    for (const auto& [name, value] : b.items()) {
+      all[name] = all.contains(name) ? merged_schemas(all.at(name), value) : value;
+    }
+    return all;
+  }
+  if (key == "required") {
+    Schema all = a;
+    for (const Schema& name : b) {
+      if (std::find(all.begin(), all.end(), name) == all.end()) {
+        all.push_back(name);
+      }
+    }
+    return all;
+  }
+  if (key == "type") {
+    return merged_types(a, b);
+  }
+  if (key.starts_with("min") || key == "exclusiveMinimum") {
+    return a.get<double>() > b.get<double>() ? a : b;
+  }
+  if (key.starts_with("max") || key == "exclusiveMaximum") {
+    return a.get<double>() < b.get<double>() ? a : b;
+  }
+  if (key == "title" || key == "description" || key == "default" || key == "examples" ||
+      key == "$comment") {
+    return b;
+  }
+  throw std::string("two different '") + key + "' cannot be joined";
+}
+
+/// Whether a schema has more than notes and definitions.
+bool says_something(const Schema& schema) {
+  for (const auto& [key, value] : schema.items()) {
+    if (key != "description" && key != "title" && key != "$defs" && key != "definitions" &&
+        key != "$schema" && key != "$id") {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Schema merged_schemas(const Schema& a, const Schema& b) {
+  if (a == true || b == true) {
+    return a == true ? b : a;
+  }
+  if (!a.is_object() || !b.is_object()) {
+    throw std::string("false allows no value");
+  }
+  // The properties of one may be additional ones of the other.
+  for (const auto& [one, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    if (one->contains("additionalProperties") && one->at("additionalProperties") != true) {
+      const Schema properties = other->value("properties", Schema::object());
+      for (const auto& [name, value] : properties.items()) {
+        if (!one->value("properties", Schema::object()).contains(name)) {
+          throw "additionalProperties of one part does not allow '" + name + "' of another";
+        }
+      }
+    }
+  }
+  Schema all = a;
+  for (const auto& [key, value] : b.items()) {
+    if ((key == "$ref" || key == "allOf" || key == "anyOf" || key == "oneOf") &&
+        says_something(a)) {
+      throw "'" + key + "' cannot be joined with other keywords";
+    }
+    all[key] = all.contains(key) ? merged_member(key, all.at(key), value) : value;
+  }
+  return all;
+}
+
+bool are_disjoint(const Schema& a, const Schema& b) {
+  if (a == false || b == false) {
+    return true;
+  }
+  if (!types_overlap(types_of(a), types_of(b))) {
+    return true;
+  }
+  const std::vector<Schema> first = listed_values(a);
+  const std::vector<Schema> second = listed_values(b);
+  if (!first.empty() && !second.empty()) {
+    return std::none_of(first.begin(), first.end(), [&](const Schema& value) {
+      return std::find(second.begin(), second.end(), value) != second.end();
+    });
+  }
+  if (!a.is_object() || !b.is_object() || types_of(a) != std::set<std::string>{"object"} ||
+      types_of(b) != std::set<std::string>{"object"}) {
+    return false;
+  }
+  const Schema others = b.value("properties", Schema::object());
+  const Schema own = a.value("properties", Schema::object());
+  for (const auto& [name, property] : own.items()) {
+    if (others.contains(name) && is_required(a, name) && is_required(b, name) &&
+        are_disjoint(property, others.at(name))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace heed

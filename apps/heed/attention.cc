@@ -145,7 +145,7 @@ void add_variant_options(OptionTable& table, AttentionCall& call) {
   add("--attention-window", call.attention_window, "longformer: keys on both sides together (512)")
       .range(1, kMost);
   add("--block-size", call.block_size, "bigbird: length of a block").range(1, kMost);
-  add("--random-blocks", call.random_blocks, "bigbird: random blocks a row, where none are given")
+  add("--random-blocks", call.random_blocks, "bigbird: random blocks per row, if none are given")
       .range(0, kMost);
   table.add("--hf-compat", &call.hf_compat, "bigbird: random blocks as Hugging Face's eval mode")
       .group("Variants");
@@ -155,7 +155,7 @@ void add_variant_options(OptionTable& table, AttentionCall& call) {
   add("--width", call.width, "swin: columns of the grid").range(1, kMost);
   add("--window-size", call.window_size, "swin: side of a window").range(1, kMost);
   add("--shift", call.shift, "swin: how far windows are shifted").range(0, kMost);
-  add("--seed", call.seed, "bigbird, performer: of what is drawn");
+  add("--seed", call.seed, "bigbird, performer: seed of the random blocks or features");
 }
 
 std::string variant_help() {
@@ -189,13 +189,13 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--kernel", &call->kernel, "How to compute it")
       .choices({"automatic", "reference", "chunked", "flash"});
   table.add("--chunk", &call->chunk, "Queries at a time of the chunked kernel").range(1, 1 << 30);
-  table.add("--causal", &call->causal, "Hide later keys, counted from which corner")
+  table.add("--causal", &call->causal, "Causal mask, aligned to this corner")
       .choices({"none", "top-left", "bottom-right"});
   table
       .add("--causal-offset", &call->causal_offset,
            "Hide keys after i + N from query i: N past keys in a cache")
       .range(-1e12, 1e12);
-  table.add("--scale", &call->scale, "Factor of the scores (default: 1/sqrt(depth))");
+  table.add("--scale", &call->scale, "Scale of the scores (default: 1/sqrt(depth))");
   table.add("--softcap", &call->softcap, "Limit scores to ±S by S·tanh(s/S); 0: off")
       .range(0, 1e30);
   table.add("--window", &call->window, "Keys visible to the left and right: L,R; -1: no limit")

@@ -10,7 +10,7 @@ namespace heed::app {
 
 /// What every subcommand takes: --threads, --json, --quiet, --color.
 struct Common {
-  int threads = 0;  ///< 0: one a core
+  int threads = 0;  ///< 0: one per core
   bool json = false;
   bool quiet = false;
   std::string color = "auto";

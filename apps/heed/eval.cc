@@ -74,8 +74,8 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
   table.add("MODEL", &o->model, "Model folder, run folder, .gguf or llama2.c .bin").required();
   table.add("--text", &o->text, "Text file (default: stdin)").file();
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
-  table.add("--context", &o->context, "Tokens of a window; 0: the model's, at most 1024")
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  table.add("--context", &o->context, "Tokens per window; 0: the model's context, at most 1024")
       .range(0, 1 << 20);
   table.add("--stride", &o->stride, "Tokens from one window to the next; 0: half a window")
       .range(0, 1 << 20);

@@ -117,23 +117,26 @@ int run(const Options& options, const Common& common) {
 std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
   table.add("MODEL", &o->model, "Model folder, run folder, .gguf or llama2.c .bin").required();
-  Option& prompt =
-      table.add("--prompt", &o->prompt, "Text to go on from (default: lines of stdin)");
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
+  Option& prompt = table.add("--prompt", &o->prompt, "Text to continue (default: lines of stdin)");
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
   table.add("--max-tokens", &o->max_tokens, "Tokens to generate").range(0, 1 << 24);
-  table.add("--n", &o->samples, "Samples of each prompt").range(1, 1024);
-  table.add("--batch", &o->batch, "Sequences that decode together").range(1, 1024);
+  table.add("--n", &o->samples, "Samples per prompt").range(1, 1024);
+  table.add("--batch", &o->batch, "Sequences to decode together").range(1, 1024);
   table.add("--truncate", &o->truncate,
             "Read only the end of a prompt that is longer than the model's context");
   table.add("--stop", &o->stops, "Text that ends a sequence; may be given several times");
   table.add("--echo", &o->echo, "Print the prompt in front");
-  table.add("--log-probabilities", &o->log_probabilities, "With --json: of each token");
+  table.add("--log-probabilities", &o->log_probabilities,
+            "With --json: log-probability of each token");
   table.group("Sampling");
   table.add("--temperature", &o->sampling.temperature, "0 is greedy");
-  table.add("--top-k", &o->sampling.top_k, "Only the k best tokens; 0: all");
-  table.add("--top-p", &o->sampling.top_p, "The best tokens with this probability together");
-  table.add("--min-p", &o->sampling.min_p, "At least this share of the best token's probability");
-  table.add("--repetition-penalty", &o->sampling.repetition_penalty, "Above 1: fewer repetitions");
+  table.add("--top-k", &o->sampling.top_k, "Sample from the k most likely tokens; 0: all");
+  table.add("--top-p", &o->sampling.top_p,
+            "Sample from the smallest set of tokens with this total probability");
+  table.add("--min-p", &o->sampling.min_p,
+            "Minimum probability, relative to the most likely token");
+  table.add("--repetition-penalty", &o->sampling.repetition_penalty,
+            "Values above 1 reduce repetitions");
   table.add("--seed", &o->sampling.seed, "The same seed gives the same text");
   return [o, &prompt, &common] {
     o->has_prompt = prompt.given();

@@ -27,50 +27,53 @@ void add_options(OptionTable& table, TrainOptions& o) {
            "Files or folders, separated by commas; caption also takes shapes (required)")
       .file();
   table.add("--out", &o.out, "Run folder to write (required)").file();
-  table.add("--validation", &o.validation, "A validation set of its own").file();
-  table.add("--validation-share", &o.validation_fraction, "Else this share of the data");
+  table.add("--validation", &o.validation, "A separate validation set").file();
+  table.add("--validation-share", &o.validation_fraction,
+            "Fraction of the data used for validation otherwise");
   table.add("--from", &o.from, "Fine-tune this model folder").file();
-  table.add("--freeze", &o.freeze, "Parameters whose names begin so stay as they are");
-  table.add("--resume", &o.resume, "Go on from the last checkpoint, exactly");
+  table.add("--freeze", &o.freeze, "Do not update parameters whose names begin with this");
+  table.add("--resume", &o.resume, "Resume exactly from the last checkpoint");
   table.group("Model");
   table.add("--arch", &o.arch, "model_type (default: the task's usual one)");
   table.add("--tokenizer", &o.tokenizer, "char, bpe:N, wordpiece:N, unigram:N or a file").file();
-  table.add("--layers", &o.layers, "Blocks a stack");
+  table.add("--layers", &o.layers, "Blocks per stack");
   table.add("--heads", &o.heads, "Attention heads");
-  table.add("--width", &o.width, "Width of a token's row");
-  table.add("--ff", &o.ff, "Feed-forward width (default: 4 x width)");
-  table.add("--context", &o.context, "Most tokens of a sequence");
-  table.add("--vocab", &o.vocab, "Size of a tokenizer to be trained (default: the tokenizer's N)");
+  table.add("--width", &o.width, "Hidden size");
+  table.add("--ff", &o.ff, "Intermediate size of the feed-forward layers (default: 4 x width)");
+  table.add("--context", &o.context, "Maximum number of tokens per sequence");
+  table.add("--vocab", &o.vocab,
+            "Vocabulary size of a tokenizer to be trained (default: the tokenizer's N)");
   table.add("--dropout", &o.dropout, "Dropout rate");
   table.group("Run");
-  table.add("--batch,--global-batch", &o.batch, "Examples a step, of all ranks together");
+  table.add("--batch,--global-batch", &o.batch, "Examples per step, over all ranks");
   table.add("--micro-batch", &o.micro_batch, "Examples at a time (default: the batch)");
   table.add("--steps", &o.steps, "Steps (default: by epochs)");
-  table.add("--epochs", &o.epochs, "Times through the data");
+  table.add("--epochs", &o.epochs, "Passes through the data");
   table.add("--lr", &o.lr, "Peak learning rate");
-  table.add("--warmup", &o.warmup, "Steps of warm-up");
-  table.add("--schedule", &o.schedule, "How the learning rate goes on after the warm-up")
+  table.add("--warmup", &o.warmup, "Warm-up steps");
+  table.add("--schedule", &o.schedule, "Learning rate schedule after the warm-up")
       .choices({"cosine", "linear", "constant", "inverse-sqrt"});
-  table.add("--weight-decay", &o.weight_decay, "Of matrices");
-  table.add("--clip", &o.clip, "Largest gradient norm; 0: off");
-  table.add("--label-smoothing", &o.label_smoothing, "Of the targets");
-  table.add("--seed", &o.seed, "Seed of weights, order and dropout");
-  table.add("--precision", &o.precision, "Activations in training; weights stay in f32")
+  table.add("--weight-decay", &o.weight_decay, "Weight decay, applied to matrices only");
+  table.add("--clip", &o.clip, "Clip the gradient norm to this; 0: off");
+  table.add("--label-smoothing", &o.label_smoothing, "Label smoothing of the targets");
+  table.add("--seed", &o.seed, "Seed of initial weights, data order and dropout");
+  table.add("--precision", &o.precision, "Type of activations during training; weights stay in f32")
       .choices({"f32", "bf16", "f16"});
-  table.add("--recompute", &o.recompute, "Gradient checkpointing: less memory, same gradients");
+  table.add("--recompute", &o.recompute, "Activation checkpointing: less memory, same gradients");
   table
-      .add("--ema", &o.ema, "Keep an average of the weights with this decay, such as 0.999; 0: off")
+      .add("--ema", &o.ema,
+           "Exponential moving average of the weights with this decay, such as 0.999; 0: off")
       .range(0.0, 0.999999);
   table.add("--patience", &o.patience,
-            "Stop after so many evaluations without a better one; 0: never");
-  table.add("--force", &o.force, "Start even where memory will not suffice");
+            "Stop after this many evaluations without improvement; 0: never");
+  table.add("--force", &o.force, "Start even if memory will not suffice");
   table.add("--eval-every", &o.eval_every, "Steps (default: a tenth of the run)");
-  table.add("--eval-texts", &o.eval_texts, "Texts generated at an evaluation; all at the end");
-  table.add("--probes", &o.probes, "Examples whose attention is kept at each evaluation");
+  table.add("--eval-texts", &o.eval_texts, "Texts to generate per evaluation; all at the end");
+  table.add("--probes", &o.probes, "Tracked examples, whose attention is saved at each evaluation");
   table.add("--checkpoint-every", &o.checkpoint_every, "Steps (default: a tenth of the run)");
   table.add("--keep", &o.keep, "Checkpoints to keep");
   table.add("--shard-optimizer", &o.shard_optimizer,
-            "Under mpirun: ranks share out the optimizer's memory (ZeRO 1)");
+            "Under mpirun: divide the optimizer state among the ranks (ZeRO 1)");
 }
 
 /// Defaults, then the preset, then the file, then the flags that were given.
@@ -146,7 +149,7 @@ int run(const OptionTable& table, const Flags& flags, const Common& common) {
 std::function<int()> setup(OptionTable& table, const Common& common) {
   auto flags = std::make_shared<Flags>();
   add_options(table, flags->options);
-  table.add("--config", &flags->config, "Options from a TOML file; flags go over it").file();
+  table.add("--config", &flags->config, "Options from a TOML file; flags override it").file();
   table.add("--preset", &flags->preset, "Sizes to start from").choices({"tiny", "small", "base"});
   table.add("--dump-config", &flags->dump, "Print the resolved options and stop");
   return [flags, &table, &common] { return run(table, *flags, common); };

@@ -86,14 +86,14 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .required()
       .file();
   table.add("--text", &o->texts, "Text; may be given several times (default: lines of stdin)");
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
   table.add("--batch", &o->batch, "Lines per batch").range(1, 1024);
   table.group("Search");
   table.add("--beam-size", &o->beam.beams, "Beams; 1 is greedy").range(1, 64);
-  table.add("--n-best", &o->beam.n_best, "Translations of each line, with their scores")
-      .range(1, 64);
-  table.add("--length-penalty", &o->beam.length_penalty, "Above 0: longer is better");
-  table.add("--max-tokens", &o->beam.max_tokens, "Most tokens of a translation").range(1, 1 << 20);
+  table.add("--n-best", &o->beam.n_best, "Translations per line, with scores").range(1, 64);
+  table.add("--length-penalty", &o->beam.length_penalty, "Values above 0 favour longer texts");
+  table.add("--max-tokens", &o->beam.max_tokens, "Maximum number of tokens per translation")
+      .range(1, 1 << 20);
   table.group("Alignment");
   table
       .add("--alignment", &o->alignment,

@@ -33,7 +33,8 @@ const std::vector<Command>& commands() { return registry(); }
 
 void add_common(OptionTable& options, Common& common) {
   options.group("Common");
-  options.add("--threads", &common.threads, "Threads to use (default: one per core)").range(1, 1024);
+  options.add("--threads", &common.threads, "Threads to use (default: one per core)")
+      .range(1, 1024);
   options.add("--json", &common.json, "Print JSON for programs");
   options.add("--quiet", &common.quiet, "No progress on stderr");
   options.add("--color", &common.color, "Colours").choices({"auto", "always", "never"});

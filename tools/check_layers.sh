@@ -10,13 +10,13 @@ declare -A direct=(
   [nn]="ops io" [io]="tensor" [text]="base io" [models]="nn io" [data]="tensor text io"
   [dist]="tensor" [train]="models data dist generate inspect" [generate]="models text" [inspect]="models text"
   [pipelines]="generate inspect data models text"
-  [serve]="pipelines retrieval" [retrieval]="pipelines dist data"
+  [explore]="pipelines inspect generate data" [serve]="pipelines retrieval explore" [retrieval]="pipelines dist data"
 )
 declare -A module_of=(
   [error.h]=base [export.h]=base [version.h]=base [half.h]=base [memory.h]=base [parallel.h]=base [random.h]=base
   [tensor.h]=tensor [autograd.h]=autograd [ops.h]=ops [attention.h]=ops [io.h]=io [text.h]=text [chat.h]=text
   [nn.h]=nn [transformer.h]=nn [precision.h]=nn [attention_layers.h]=nn [models.h]=models [model_spec.h]=models [data.h]=data [dist.h]=dist [train.h]=train
-  [image.h]=io [json.h]=io [teaching.h]=data [optim.h]=train [coreference.h]=train [metrics.h]=train [generate.h]=generate [inspect.h]=inspect [pipelines.h]=pipelines [serve.h]=serve [retrieval.h]=retrieval [picture.h]=inspect
+  [image.h]=io [json.h]=io [teaching.h]=data [optim.h]=train [coreference.h]=train [metrics.h]=train [generate.h]=generate [inspect.h]=inspect [pipelines.h]=pipelines [serve.h]=serve [retrieval.h]=retrieval [picture.h]=inspect [explorer.h]=explore
 )
 
 declare -A allowed

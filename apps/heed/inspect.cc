@@ -216,6 +216,8 @@ void add_options(OptionTable& table, InspectOptions& o) {
   table.add("--points-at", &o.points_at,
             "With --heads-table: rank the heads by their weight on this word, from the word asked "
             "about (or the last one)");
+  table.add("--why", &o.why,
+            "LAYER,HEAD,QUERY,KEY: what this score is made of, part by part of the model");
   table.add("--patches", &o.patches, "For images: the weights over the image (svg, png)");
   table.add("--query", &o.query, "With --patches: the query whose weights are shown")
       .range(0, 1 << 20);
@@ -242,6 +244,9 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       fail(ErrorKind::usage, "inspect", "--format {} needs -o FILE", o.format);
     }
     const Opened opened = open_for_inspection(o);
+    if (!o.why.empty()) {
+      return inspect_why(*opened.model, opened.tokenizer, o, common);
+    }
     write_inspection(look(*opened.model, opened.tokenizer, o), o, common);
     return 0;
   };

@@ -35,6 +35,7 @@ struct InspectOptions {
   bool patches = false;
   int64_t query = 0;  ///< whose patches are shown
   std::string show = "weights";
+  std::string why;  ///< "LAYER,HEAD,QUERY,KEY": the score to split into parts
   std::string language;  ///< empty: by the locale
   int width = 0;
 };
@@ -51,6 +52,10 @@ struct InspectInput {
 };
 InspectInput inspect_input(const Model& model, const Tokenizer& tokenizer,
                            const InspectOptions& options);
+
+/// Splits one score into what the parts of the residual stream contribute, and prints them.
+int inspect_why(const Model& model, const Tokenizer& tokenizer, const InspectOptions& options,
+                const Common& common);
 
 struct Guess {
   std::string token;

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -29,7 +31,42 @@ struct Options {
   ServeOptions serve;
   std::string api_key_file, access_log, page = "on";
   double drain = 30.0;
+  bool open = false;
 };
+
+extern "C" char** environ;
+
+/// Shows the page in the user's browser, where there is one.
+void open_browser(const std::string& url) {
+  if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) {
+    return;
+  }
+  const std::array<const char*, 3> arguments{"xdg-open", url.c_str(), nullptr};
+  pid_t child = 0;
+  if (posix_spawnp(&child, "xdg-open", nullptr, nullptr, const_cast<char* const*>(arguments.data()),
+                   environ) == 0) {
+    std::thread([child] { waitpid(child, nullptr, 0); }).detach();
+  }
+}
+
+/// Run folders among the models can be followed on the page; one without a model yet is only that.
+void find_runs(ServeOptions& serve) {
+  std::vector<std::string> models;
+  for (const std::string& each : serve.models) {
+    const size_t equals = each.find('=');
+    const std::filesystem::path path = equals != std::string::npos && !std::filesystem::exists(each)
+                                           ? each.substr(equals + 1)
+                                           : each;
+    const bool run = std::filesystem::exists(path / "metrics.jsonl");
+    if (run) {
+      serve.runs.push_back(std::filesystem::absolute(path).lexically_normal());
+    }
+    if (!run || std::filesystem::exists(path / "model" / "config.json")) {
+      models.push_back(each);
+    }
+  }
+  serve.models = std::move(models);
+}
 
 /// Writes log lines on a thread of its own: a reader of the log that stops reading must not stop
 /// the server. Lines that do not fit the queue are counted and left out.
@@ -202,6 +239,8 @@ int run_until_stopped(Server& server, Signals& signals, double drain) {
 
 int run(Options& options, const Common& common) {
   ServeOptions& serve = options.serve;
+  serve.page = options.page == "on";
+  find_runs(serve);
   if (!options.api_key_file.empty()) {
     read_keys(options.api_key_file, serve.api_keys);
   }
@@ -227,11 +266,15 @@ int run(Options& options, const Common& common) {
   fmt::print(stderr, "listening on {}\n", server.url());
   std::fflush(stderr);
   notify_systemd("READY=1");
+  if (options.open) {
+    open_browser(server.url());
+  }
   return run_until_stopped(server, signals, options.drain);
 }
 
-std::function<int()> setup(OptionTable& table, const Common& common) {
+std::function<int()> setup(OptionTable& table, const Common& common, bool explore) {
   auto o = std::make_shared<Options>();
+  o->open = explore;
   ServeOptions& serve = o->serve;
   table
       .add("MODEL", &serve.models, "Model folders, run folders, .gguf or .bin; NAME=PATH names one")
@@ -241,6 +284,9 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--alias", &serve.aliases,
             "OTHER=NAME: a second name of a model; *=NAME: it answers to any name");
   table.add("--page", &o->page, "The explorer page at /").choices({"on", "off"});
+  if (!explore) {
+    table.add("--open", &o->open, "Show the page in the browser");
+  }
   table.group("Network");
   table.add("--host", &serve.host, "Address to listen on; any but loopback needs --api-key");
   table.add("--port", &serve.port, "Port; 0 picks a free one").range(0, 65535);
@@ -272,12 +318,17 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   return [o, &common] { return run(*o, common); };
 }
 
-const Registration kRegistration{
+const Registration kServe{
     {"serve",
      "Serve models over HTTP with OpenAI's API",
      {"heed serve run/ --port 8080",
       "heed serve chat=model.gguf minilm/ --host 0.0.0.0 --api-key-file keys.txt"},
-     setup}};
+     [](OptionTable& table, const Common& common) { return setup(table, common, false); }}};
+const Registration kExplore{
+    {"explore",
+     "Look inside models on a page in the browser",
+     {"heed explore gpt2/", "heed explore run/ --port 8080"},
+     [](OptionTable& table, const Common& common) { return setup(table, common, true); }}};
 
 }  // namespace
 }  // namespace heed::app

@@ -20,6 +20,9 @@ struct ServeOptions {
   /// "OTHER=NAME": the model NAME also answers to OTHER; "*=NAME": to any name.
   std::vector<std::string> aliases;
 
+  std::vector<std::string> runs;  ///< run folders that the explorer page may follow
+  bool page = true;               ///< the explorer page at / and what it asks under /heed/v1/
+
   std::string host = "127.0.0.1";     ///< an IP address or localhost; any but loopback needs a key
   int port = 8080;                    ///< 0 picks a free one
   int listen_socket = -1;             ///< a listening socket to use instead (socket activation)

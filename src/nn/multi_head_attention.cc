@@ -290,9 +290,13 @@ Tensor MultiHeadAttention::operator()(const Tensor& rows, const Pass& pass, int6
   const HookScope hook_scope("attn");
   const Options& o = options_;
   auto [q, k, v] = project(rows);
-  q = normed_heads(o.query_norm, o.norm_per_head, q);
-  k = normed_heads(o.key_norm, o.norm_per_head, k);
+  if (o.query_norm.defined() || o.key_norm.defined()) {
+    q = normed_heads(o.query_norm, o.norm_per_head, observe("hook_q_proj", q));
+    k = normed_heads(o.key_norm, o.norm_per_head, observe("hook_k_proj", k));
+  }
   if (o.rotary.defined()) {
+    q = observe("hook_q_unrotated", q);
+    k = observe("hook_k_unrotated", k);
     const Tensor positions = pass.positions();
     q = o.rotary(q, positions, pass.layout);
     k = o.rotary(k, positions, pass.layout);

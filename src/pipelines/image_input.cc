@@ -50,10 +50,14 @@ VisionConfig vision_config(const Json& config) {
 }
 
 Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& model,
-                    const std::filesystem::path& image) {
+                    const Tensor& image) {
   const bool run = std::filesystem::exists(model / "model" / "config.json");
-  return pixels_of(load_image(image, static_cast<int>(vision.channels)), vision.image,
-                   run ? model / "model" : model);
+  return pixels_of(image, vision.image, run ? model / "model" : model);
+}
+
+Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& model,
+                    const std::filesystem::path& image) {
+  return model_pixels(vision, model, load_image(image, static_cast<int>(vision.channels)));
 }
 
 }  // namespace heed

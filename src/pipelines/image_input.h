@@ -23,5 +23,8 @@ VisionConfig vision_config(const Json& config);
 /// (a folder or run folder) where there is one.
 Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& model,
                     const std::filesystem::path& image);
+/// The same for an image that has been decoded.
+Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& model,
+                    const Tensor& image);
 
 }  // namespace heed

@@ -31,6 +31,11 @@ void answer_tokenize(const CallPtr& call);
 void answer_detokenize(const CallPtr& call);
 void answer_apply_template(const CallPtr& call);
 
+// explorer_routes.cc
+void answer_page(const CallPtr& call);
+void answer_explorer(const CallPtr& call);
+void answer_explorer_generate(const CallPtr& call);
+
 // about_routes.cc: says what a speech model will do here.
 void answer_transcription(const CallPtr& call);
 

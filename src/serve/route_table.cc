@@ -286,7 +286,24 @@ std::vector<Route> make_routes() {
                              {nullptr, ""}, answer_transcription);
   transcription.where = Route::Where::io;
   transcription.any_body = true;
+  Route page = get("/", "explorer", "The explorer page", answer_page, Route::Access::open);
+  Route explorer =
+      get("/heed/v1/*", "explorer",
+          "What the explorer page asks; docs/formats/explorer-protocol.md", answer_explorer);
+  explorer.where = Route::Where::worker;
+  Route explorer_post =
+      post("/heed/v1/*", "explorer", explorer.summary, {}, {nullptr, ""}, answer_explorer);
+  Route explorer_delete = explorer;
+  explorer_delete.method = "DELETE";
+  Route explorer_generate =
+      post("/heed/v1/generate", "explorer", "Text with the attention of every token, as events", {},
+           {nullptr, ""}, answer_explorer_generate);
   return {
+      page,
+      explorer,
+      explorer_post,
+      explorer_delete,
+      explorer_generate,
       get("/health", "operation", "Whether the server is ready: 200, or 503 while it loads models",
           answer_health, Route::Access::open),
       get("/metrics", "operation", "Counters and histograms in Prometheus' format", answer_metrics),

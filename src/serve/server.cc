@@ -56,6 +56,10 @@ Service::Options service_options(const ServeOptions& options) {
   service.access.allowed_origins = options.allowed_origins;
   service.queue = options.queue;
   service.engine.slots = options.slots;
+  service.page = options.page;
+  for (const std::string& run : options.runs) {
+    service.runs.emplace_back(run);
+  }
   if (options.idle_unload > 0.0) {
     service.engine.keep_idle =
         std::min(service.engine.keep_idle, milliseconds(options.idle_unload));
@@ -78,7 +82,7 @@ void check_options(const ServeOptions& options) {
   const auto refuse = [](const char* option, const std::string& what) {
     fail(ErrorKind::usage, option, "{}", what);
   };
-  if (options.models.empty() && options.models_dir.empty()) {
+  if (options.models.empty() && options.models_dir.empty() && options.runs.empty()) {
     refuse("serve", "give at least one model, or a folder of models with --models-dir");
   }
   if (options.port < 0 || options.port > 65535) {

@@ -44,7 +44,9 @@ void answer_errors(const CallPtr& call, const std::function<void()>& body) {
 }
 
 Service::Service(Options options, ModelRegistry::Options models)
-    : options_(std::move(options)), models_(std::move(models)), engine_(options_.engine, metrics_) {
+    : options_(std::move(options)), models_(std::move(models)), engine_(options_.engine, metrics_),
+      explorer_({}, [this](const std::string& name) { return explorer_model(models_, name); },
+                {.runs = options_.runs}) {
   for (int i = 0; i < options_.threads; ++i) {
     threads_.emplace_back([this] {
       pthread_setname_np(pthread_self(), "heed-prepare");
@@ -157,7 +159,8 @@ void Service::handle(const ExchangePtr& exchange) {
                   "pages of this Origin may not use the server; start it with "
                   "--allow-origin ORIGIN to allow it");
   }
-  if (found.empty()) {
+  const bool explorer = !found.empty() && found.front()->tag == "explorer";
+  if (found.empty() || (explorer && !options_.page)) {
     return refuse(404, fmt::format("there is no {}; /openapi.json lists what there is",
                                    request.path.size() <= 200 ? request.path : "such path"));
   }

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "heed/explorer.h"
 #include "serve/engine.h"
 #include "serve/http_server.h"
 #include "serve/metrics.h"
@@ -27,6 +28,8 @@ class Service {
     int64_t queue = 256;  ///< requests that may be under way; beyond: 429
     int threads = 2;      ///< that parse and tokenise
     Engine::Options engine;
+    std::vector<std::filesystem::path> runs;  ///< training runs that the page may follow
+    bool page = true;                         ///< the explorer page and what it asks
   };
   Service(Options options, ModelRegistry::Options models);
   ~Service();
@@ -41,6 +44,7 @@ class Service {
 
   ModelRegistry& models() { return models_; }
   Engine& engine() { return engine_; }
+  Explorer& explorer() { return explorer_; }
   Metrics& metrics() { return metrics_; }
   bool ready() const { return models_.ready() && !draining_; }
   std::string metrics_text() const;
@@ -64,8 +68,12 @@ class Service {
   // Their threads call post(): they end before what it uses.
   ModelRegistry models_;
   Engine engine_;
+  Explorer explorer_;
   std::vector<std::thread> threads_;
 };
+
+/// A served model as the explorer needs it; waits until it is loaded.
+ExplorerModel explorer_model(ModelRegistry& models, const std::string& name);
 
 /// Runs `body` and answers the call's client with whatever it throws.
 void answer_errors(const CallPtr& call, const std::function<void()>& body);

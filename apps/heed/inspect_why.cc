@@ -1,0 +1,118 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <numeric>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "heed/explorer.h"
+#include "heed/inspect_run.h"
+#include "heed/language.h"
+#include "heed/open.h"
+#include "io/json_writer.h"
+
+namespace heed::app {
+namespace {
+
+constexpr size_t kShown = 20;  // pairs of parts in the terminal
+
+std::array<int64_t, 4> parse_place(const std::string& text) {
+  std::array<int64_t, 4> numbers{};
+  const char* at = text.data();
+  const char* end = at + text.size();
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const auto parsed = std::from_chars(at, end, numbers[i]);
+    const bool last = i + 1 == numbers.size();
+    const bool ok = parsed.ec == std::errc() && numbers[i] >= 0 &&
+                    (last ? parsed.ptr == end : parsed.ptr != end && *parsed.ptr == ',');
+    if (!ok) {
+      fail(ErrorKind::usage, "--why", "{} is not LAYER,HEAD,QUERY,KEY", quote(text));
+    }
+    at = last ? end : parsed.ptr + 1;
+  }
+  return numbers;
+}
+
+struct Pair {
+  size_t query, key;
+  double value;
+};
+
+std::vector<Pair> strongest_first(const ScoreExplanation& why) {
+  std::vector<Pair> pairs;
+  for (size_t i = 0; i < why.values.size(); ++i) {
+    pairs.push_back({i / why.key_parts.size(), i % why.key_parts.size(), why.values[i]});
+  }
+  std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
+    return std::abs(a.value) > std::abs(b.value);
+  });
+  return pairs;
+}
+
+std::string as_json(const ScoreExplanation& why, const std::vector<Pair>& pairs) {
+  JsonWriter json;
+  json.begin_object().field("score", why.score).field("weight", why.weight);
+  json.field("bias", why.bias).field("linearised", why.linearised).key("parts").begin_array();
+  for (const Pair& pair : pairs) {
+    json.begin_object().field("query_part", why.query_parts[pair.query].name);
+    json.field("key_part", why.key_parts[pair.key].name).field("value", pair.value).end_object();
+  }
+  return json.end_array().field("remainder", why.remainder).end_object().take();
+}
+
+}  // namespace
+
+int inspect_why(const Model& model, const Tokenizer& tokenizer, const InspectOptions& options,
+                const Common& common) {
+  const auto [layer, head, query, key] = parse_place(options.why);
+  if (!options.text) {
+    fail(ErrorKind::usage, "inspect", "--why needs --text");
+  }
+  ExplorerModel subject;
+  subject.id = options.model;
+  subject.path = options.model;
+  subject.model = std::shared_ptr<const Model>(std::shared_ptr<void>(), &model);
+  subject.tokenizer = tokenizer;
+  const bool two = model.kind() == ModelKind::encoder_decoder;
+  const std::string kind = !options.kind.empty() ? options.kind : two ? "cross" : "self";
+  const ScoreExplanation why = explain_score(subject, *options.text, kind, layer, head, query, key);
+  const std::vector<Pair> pairs = strongest_first(why);
+  if (common.json) {
+    print(as_json(why, pairs) + "\n");
+    return 0;
+  }
+  const bool korean = options.language == "ko";
+  std::string text = fmt::format(
+      fmt::runtime(korean
+                       ? "{} 레이어 {} 헤드 {}: 쿼리 {} → 키 {}\n점수 {:.6f} (가중치 {:.4f})\n"
+                       : "{} layer {} head {}: query {} → key {}\nscore {:.6f} (weight {:.4f})\n"),
+      kind, layer, head, query, key, why.score, why.weight);
+  double rest = 0;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    if (i < kShown) {
+      text += fmt::format("{:>12.6f}  {} · {}\n", pairs[i].value,
+                          why.query_parts[pairs[i].query].name, why.key_parts[pairs[i].key].name);
+    } else {
+      rest += pairs[i].value;
+    }
+  }
+  if (pairs.size() > kShown) {
+    text += fmt::format(
+        fmt::runtime(korean ? "{:>12.6f}  나머지 {}쌍\n" : "{:>12.6f}  {} further pairs\n"), rest,
+        pairs.size() - kShown);
+  }
+  if (why.bias != 0) {
+    text += fmt::format("{:>12.6f}  {}\n", why.bias, korean ? "위치 바이어스" : "position bias");
+  }
+  text += fmt::format("{:>12.2e}  {}\n", why.remainder,
+                      korean ? "반올림 나머지" : "remainder (rounding)");
+  if (why.linearised) {
+    text += korean
+                ? "정규화가 뒤에 오는 모델: 앞선 정규화의 배율을 고정하고 나눈 값입니다.\n"
+                : "Norms come after the parts here: the split holds their scales as they were.\n";
+  }
+  print(text);
+  return 0;
+}
+
+}  // namespace heed::app

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heed/models.h"
+#include "heed/text.h"
+
+// What the explorer page asks, answered from a model: docs/formats/explorer-protocol.md.
+
+namespace heed {
+
+/// A model as the explorer needs it.
+struct ExplorerModel {
+  std::string id;
+  std::filesystem::path path;
+  std::shared_ptr<const Model> model;
+  Tokenizer tokenizer;  ///< empty for a model that only reads images
+};
+/// Opens a model folder, run folder, .gguf or .bin for an Explorer.
+HEED_API ExplorerModel open_explorer_model(const std::filesystem::path& path,
+                                           const std::string& id = {});
+
+/// A contribution to a score: an embedding, an earlier head, an earlier feed-forward layer, a bias.
+struct ScorePart {
+  std::string name;  ///< "embed", "pos_embed", "blocks.2.attn.head.5", "blocks.2.mlp", "b_Q", …
+  std::string type;  ///< "embed", "position", "head", "attention_bias", "mlp", "norm_bias", "bias"
+  std::string kind = {};  ///< of a head: "self", "encoder", "decoder" or "cross"
+  int64_t layer = -1;
+  int64_t head = -1;
+};
+
+/// Why a head looks where it looks: its score q·k × scale as a sum over pairs of parts of the
+/// residual stream, with the norms' scales held at their values.
+struct ScoreExplanation {
+  double score = 0;         ///< with the bias, before soft cap, mask and softmax
+  double weight = 0;        ///< after them
+  bool linearised = false;  ///< a model with norms after its parts: their scales are held, too
+  std::vector<ScorePart> query_parts, key_parts;
+  std::vector<double> values;  ///< [query_parts, key_parts]
+  double bias = 0;             ///< relative positions, ALiBi
+  double remainder = 0;        ///< score - Σ values - bias
+};
+
+/// Answers the explorer's requests for the models that `find` knows.
+///
+/// Thread safety: answer() may be called from many threads; passes run one after another.
+class HEED_API Explorer {
+ public:
+  /// Finds a model by its id; throws Error where there is none.
+  using Find = std::function<ExplorerModel(const std::string& id)>;
+  struct Options {
+    size_t traces = 8;                             ///< kept at a time, the newest
+    std::vector<std::filesystem::path> runs = {};  ///< training runs to follow
+    std::string start_text = {};                   ///< what the page shows first
+  };
+  Explorer(std::vector<std::string> ids, Find find);
+  Explorer(std::vector<std::string> ids, Find find, Options options);
+  ~Explorer();
+  Explorer(const Explorer&) = delete;
+  Explorer& operator=(const Explorer&) = delete;
+
+  struct Answer {
+    int status = 200;
+    std::string json;
+  };
+  /// One request of the protocol but /heed/v1/generate; never throws for a bad one.
+  Answer answer(std::string_view method, std::string_view path, std::string_view body);
+  /// /heed/v1/generate: calls `event` with the name and data of each event until it returns false.
+  Answer generate(
+      std::string_view body,
+      const std::function<bool(std::string_view event, const std::string& json)>& event);
+  /// Which models there are, where that changes.
+  void set_models(std::vector<std::string> ids);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The score of one head between two positions of a text; see ScoreExplanation.
+HEED_API ScoreExplanation explain_score(const ExplorerModel& model, const std::string& text,
+                                        const std::string& kind, int64_t layer, int64_t head,
+                                        int64_t query, int64_t key);
+
+/// The page with everything it asks for about one text inside: one HTML file that needs no server.
+HEED_API std::string explorer_file(const ExplorerModel& model, const std::string& text,
+                                   const std::string& language, int64_t budget = int64_t{24} << 20);
+
+}  // namespace heed

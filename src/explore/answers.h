@@ -1,0 +1,40 @@
+#pragma once
+
+#include "explore/json.h"
+
+// What each route of the protocol answers for a trace, as JSON.
+
+namespace heed::explore {
+
+// prediction_answers.cc
+void write_prediction(JsonWriter& json, Trace& trace, int64_t position, int64_t top_k,
+                      double temperature = 1.0, bool all_logits = false);
+std::vector<double> softmax_of(const Row& logits, double temperature = 1.0);
+std::string answer_predict(Trace& trace, const Json& body);
+std::string answer_lens(Trace& trace, const Json& body);
+std::string answer_attribution(Trace& trace, const Json& body);
+
+// attention_answers.cc
+std::string answer_heads(Trace& trace, const Json& body);
+std::string answer_tile(Trace& trace, const Json& body);
+std::string answer_rows(Trace& trace, const Json& body);
+std::string answer_head(Trace& trace, const Json& body);
+
+// layer_answers.cc
+std::string answer_steps(Trace& trace, const Json& body);
+std::string answer_why(Trace& trace, const Json& body);
+std::string answer_activation(Trace& trace, const Json& body);
+
+// model_info.cc: one entry of /heed/v1/models, from a pass over a short input.
+std::string describe_model(const ExplorerModel& model);
+/// The entry of a model that has not been opened yet.
+std::string describe_unopened(const std::string& id);
+std::string answer_parameters(const ExplorerModel& model);
+std::string answer_parameter(const ExplorerModel& model, const Json& body);
+
+// runs.cc
+std::string describe_run(const std::filesystem::path& run);
+std::string answer_run(const std::filesystem::path& run, std::string_view what,
+                       std::string_view query, const Json* body);
+
+}  // namespace heed::explore

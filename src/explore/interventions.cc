@@ -1,0 +1,178 @@
+#include "explore/trace.h"
+#include "heed/ops.h"
+
+namespace heed::explore {
+namespace {
+
+constexpr int64_t kMostMask = int64_t{1} << 24;  // cells of a mask that cuts edges
+
+bool is_at(const Intervention& change, const AttentionPlace& place) {
+  return change.kind == place.kind && change.layer == place.layer;
+}
+
+/// rows [N, heads * width] with one head multiplied.
+Tensor scaled_head(const Tensor& rows, int64_t heads, int64_t head, double scale) {
+  if (head < 0 || head >= heads) {
+    throw Failure(404, "not_found", fmt::format("there is no head {}; there are {}", head, heads),
+                  "interventions");
+  }
+  const int64_t width = rows.size(-1) / heads;
+  std::vector<double> factors(static_cast<size_t>(rows.size(-1)), 1.0);
+  for (int64_t i = head * width; i < (head + 1) * width; ++i) {
+    factors[static_cast<size_t>(i)] = scale;
+  }
+  return mul(rows, Tensor::from(factors, {rows.size(-1)}).to(rows.dtype()));
+}
+
+/// The heads' outputs where one weight is multiplied and the row is not renormalised.
+Tensor scaled_edge(const Tensor& rows, const AttentionRecord& record, const Intervention& change) {
+  const int64_t heads = record.q.size(1), width = record.v.size(3);
+  const Tensor result = rows.to(DType::f32).contiguous().clone();
+  for (int64_t head = 0; head < heads; ++head) {
+    if (change.head >= 0 && change.head != head) {
+      continue;
+    }
+    const double weight =
+        record.weights(0, head, change.query, change.query + 1, change.key, change.key + 1)
+            .to_doubles()
+            .front();
+    const int64_t shared = head / (heads / record.v.size(1));
+    const std::vector<double> value =
+        slice(slice(slice(record.v, 0, 0, 1), 1, shared, shared + 1), 2, change.key, change.key + 1)
+            .to_doubles();
+    float* out = result.data<float>() + (change.query * heads + head) * width;
+    for (int64_t i = 0; i < width; ++i) {
+      out[i] += static_cast<float>((change.scale - 1.0) * weight * value[static_cast<size_t>(i)]);
+    }
+  }
+  return result.to(rows.dtype());
+}
+
+/// The attention's mask with one edge cut.
+void cut_edge(const Intervention& change, int64_t heads, int64_t queries, int64_t keys,
+              AttentionOptions& options) {
+  if (heads * queries * keys > kMostMask) {
+    throw Failure(413, "too_large", "the input is too long for cutting single edges",
+                  "interventions");
+  }
+  const Tensor mask = Tensor::ones({1, heads, queries, keys}, DType::u8);
+  if (options.mask.defined()) {
+    const std::vector<double> given = expand(options.mask.to(DType::u8), mask.shape()).to_doubles();
+    for (size_t i = 0; i < given.size(); ++i) {
+      mask.data<uint8_t>()[i] = given[i] != 0.0;
+    }
+  }
+  for (int64_t head = 0; head < heads; ++head) {
+    if (change.head < 0 || change.head == head) {
+      mask.data<uint8_t>()[(head * queries + change.query) * keys + change.key] = 0;
+    }
+  }
+  options.mask = mask;
+}
+
+/// A hook's rows with one of them changed.
+Tensor changed_row(const Tensor& value, int64_t count, const Intervention& change) {
+  const int64_t position = change.position.value_or(0);
+  if (position < 0 || position >= count) {
+    throw Failure(400, "invalid", fmt::format("'position' is {}; there are {}", position, count),
+                  "interventions");
+  }
+  const Tensor given = as_rows(value, count);
+  const Tensor rows = given.clone();
+  const int64_t width = rows.size(1);
+  float* row = rows.data<float>() + position * width;
+  for (int64_t i = 0; i < width; ++i) {
+    if (change.mode == "scale") {
+      row[i] *= static_cast<float>(change.scale);
+      continue;
+    }
+    double sum = 0;
+    for (int64_t r = 0; change.mode == "mean" && r < count; ++r) {
+      sum += given.data<float>()[r * width + i];
+    }
+    row[i] = static_cast<float>(sum / static_cast<double>(count));
+  }
+  return reshape(rows, value.shape()).to(value.dtype());
+}
+
+/// A hook's rows, or those of one head of them, taken from another pass.
+Tensor patched(const Tensor& value, int64_t count, const Intervention& change, const Tensor& from,
+               int64_t heads) {
+  const Tensor rows = as_rows(value, count).clone();
+  const int64_t width = rows.size(1);
+  if (!change.position && from.size(0) != count) {
+    throw Failure(400, "invalid",
+                  fmt::format("the other input has {} positions, not {}", from.size(0), count),
+                  "interventions");
+  }
+  const int64_t part = change.head >= 0 ? width / heads : width;
+  const int64_t first = change.head >= 0 ? change.head * part : 0;
+  for (int64_t r = 0; r < count; ++r) {
+    if (change.position && r != *change.position) {
+      continue;
+    }
+    const int64_t other = change.position ? change.from_position.value_or(r) : r;
+    if (other < 0 || other >= from.size(0) || from.size(1) != width) {
+      throw Failure(400, "invalid", "the other pass has no such row", "interventions");
+    }
+    std::copy_n(from.data<float>() + other * width + first, part,
+                rows.data<float>() + r * width + first);
+  }
+  return reshape(rows, value.shape()).to(value.dtype());
+}
+
+}  // namespace
+
+void Trace::apply_interventions(Watcher& watcher) const {
+  if (interventions_.empty()) {
+    return;
+  }
+  watcher.change_heads = [this](const AttentionPlace& place, const AttentionRecord& record,
+                                const Tensor& rows) {
+    Tensor result = rows;
+    for (const Intervention& each : interventions_) {
+      if (each.type == Intervention::Type::head && is_at(each, place)) {
+        result = scaled_head(result, record.q.size(1), each.head, each.scale);
+      } else if (each.type == Intervention::Type::edge && each.mode == "scale" &&
+                 is_at(each, place)) {
+        result = scaled_edge(result, record, each);
+      }
+    }
+    return result;
+  };
+  watcher.adjust_attention = [this](const AttentionPlace& place, AttentionOptions& options) {
+    for (const Intervention& each : interventions_) {
+      if (each.type == Intervention::Type::causal &&
+          std::holds_alternative<Causal>(options.position)) {
+        options.position = NoMask{};
+      }
+      if (each.type == Intervention::Type::edge && each.mode == "cut" && is_at(each, place)) {
+        for (const ShownAttention& shown : attentions_) {
+          if (shown.kind == place.kind) {
+            cut_edge(each, shown.heads, shown.queries, shown.keys, options);
+          }
+        }
+      }
+    }
+  };
+  for (const Intervention& each : interventions_) {
+    if (each.type == Intervention::Type::position) {
+      watcher.changes.emplace(each.hook, [&each](const Tensor& value) {
+        const bool batched = value.rank() >= 3 && value.size(0) == 1;
+        return changed_row(value, batched ? value.size(1) : value.size(0), each);
+      });
+    } else if (each.type == Intervention::Type::patch) {
+      const Tensor from = each.from->activation(each.hook);
+      int64_t heads = 1;
+      for (const ShownAttention& shown : each.from->attentions()) {
+        heads = std::max(heads, shown.heads);
+      }
+      watcher.changes.emplace(each.hook, [&each, from, heads](const Tensor& value) {
+        const bool batched = value.rank() >= 3 && value.size(0) == 1;
+        return patched(value, batched ? value.size(1) : value.size(0), each, from, heads);
+      });
+    }
+  }
+}
+
+}  // namespace heed::explore

@@ -1,0 +1,262 @@
+#include "base/check.h"
+#include "explore/answers.h"
+#include "explore/parts.h"
+#include "heed/ops.h"
+#include "pipelines/image_input.h"
+
+namespace heed::explore {
+namespace {
+
+constexpr int64_t kMostNumbers = 65536;
+
+const char* family_of(const Model& model) {
+  switch (model.kind()) {
+    case ModelKind::decoder:
+      return "decoder";
+    case ModelKind::encoder:
+      return "encoder";
+    case ModelKind::encoder_decoder:
+      return "encoder-decoder";
+    case ModelKind::vision:
+      return "vision";
+    case ModelKind::vision_decoder:
+      return "vision-encoder-decoder";
+    case ModelKind::regressor:
+      break;
+  }
+  return "other";
+}
+
+/// What a prediction of the model is about.
+std::string answers_of(const Model& model, Trace* trace) {
+  switch (model.kind()) {
+    case ModelKind::decoder:
+      return "next-token";
+    case ModelKind::encoder_decoder:
+    case ModelKind::vision_decoder:
+      return "target-token";
+    case ModelKind::regressor:
+      return "number";
+    case ModelKind::encoder:
+    case ModelKind::vision:
+      break;
+  }
+  if (model.model_type() == "heed-reader") {
+    return "span";
+  }
+  try {
+    const size_t count = trace == nullptr ? 0 : trace->logits(trace->first_position()).size();
+    return std::cmp_equal(count, model.vocab_size()) ? "fill-mask" : "class";
+  } catch (const Failure&) {
+    return "embedding";
+  }
+}
+
+std::string first_string(const Json& config, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (const auto value = config.find(name); value && value->is_string()) {
+      return value->string();
+    }
+  }
+  return "";
+}
+
+std::string position_of(const Json& config, Trace* trace, const std::string& stack) {
+  if (trace != nullptr && trace->has_hook(stack + "blocks.0.attn.hook_q_unrotated")) {
+    return "rotary";
+  }
+  if (config.has("relative_attention_num_buckets")) {
+    return "relative";
+  }
+  if (first_string(config, {"model_type"}) == "bloom" || config.boolean_or("alibi", false)) {
+    return "alibi";
+  }
+  if (trace != nullptr && trace->has_hook(stack + "hook_pos_embed")) {
+    const std::string type = first_string(config, {"model_type"});
+    return type == "marian" || type == "heed-seq2seq" || type == "pegasus" ? "sinusoidal"
+                                                                           : "learned";
+  }
+  return "none";
+}
+
+void write_attentions(JsonWriter& json, Trace* trace) {
+  json.key("attentions").begin_array();
+  for (const ShownAttention& each :
+       trace == nullptr ? std::vector<ShownAttention>{} : trace->attentions()) {
+    const RecordedAttention& one = trace->attention(each.kind, 0);
+    const AttentionOptions& options = one.record.options;
+    const auto* window = std::get_if<Window>(&options.position);
+    json.begin_object().field("kind", each.kind).field("layers", each.layers);
+    json.field("heads", each.heads).field("kv_heads", one.record.k.size(1));
+    json.field("head_dim", one.record.q.size(3)).field("causal", each.causal);
+    json.field("scale",
+               options.scale.value_or(1.0 / std::sqrt(static_cast<double>(one.record.q.size(3)))));
+    json.field("softcap", options.softcap).key("window");
+    if (window != nullptr && window->left >= 0) {
+      json.value(window->left + 1);
+    } else {
+      json.null();
+    }
+    json.end_object();
+  }
+  json.end_array();
+}
+
+/// A pass over a short input, from which most of the description is read.
+std::unique_ptr<Trace> short_trace(const ExplorerModel& model) {
+  try {
+    TraceRequest request;
+    request.model = model.id;
+    request.text = "it";
+    request.target = model.model->kind() == ModelKind::encoder_decoder ||
+                             model.model->kind() == ModelKind::vision_decoder
+                         ? std::optional<std::string>("")
+                         : std::nullopt;
+    return std::make_unique<Trace>(model, request, std::vector<Intervention>{});
+  } catch (const Failure&) {
+    return nullptr;
+  }
+}
+
+void write_vision(JsonWriter& json, const Model& model, const Json& config) {
+  const bool sees = model.kind() == ModelKind::vision || model.kind() == ModelKind::vision_decoder;
+  if (!sees) {
+    json.key("patch").null().key("image").null();
+    return;
+  }
+  const VisionConfig vision = vision_config(config);
+  json.key("patch").begin_object();
+  json.field("rows", vision.image.height / vision.patch.height);
+  json.field("columns", vision.image.width / vision.patch.width).field("first", 1).end_object();
+  json.key("image").begin_object().field("height", vision.image.height);
+  json.field("width", vision.image.width).field("channels", vision.channels).end_object();
+}
+
+}  // namespace
+
+std::string describe_model(const ExplorerModel& model) {
+  const Model& m = *model.model;
+  const Json config = Json::parse(m.config(), "config.json");
+  const std::unique_ptr<Trace> trace = short_trace(model);
+  const std::string stack = trace != nullptr && trace->has_target() ? "decoder." : "";
+  bool blocks = false, pre = true, gated = false, rms = false;
+  int64_t inner = 0;
+  if (trace != nullptr) {
+    try {
+      pre = stack_shape(*trace, stack).pre_norm;
+      blocks = true;
+    } catch (const Failure&) {
+    }
+    for (const Watcher::Seen& each : trace->hooks()) {
+      gated = gated || each.name == stack + "blocks.0.mlp.hook_pre_linear";
+      inner =
+          each.name == stack + "blocks.0.mlp.hook_post" ? each.shape[each.shape.rank() - 1] : inner;
+    }
+  }
+  rms = config.has("rms_norm_eps") || m.model_type() == "t5";
+  const bool two = m.kind() == ModelKind::encoder_decoder || m.kind() == ModelKind::vision_decoder;
+  const bool sees = m.kind() == ModelKind::vision || m.kind() == ModelKind::vision_decoder;
+  const std::string answers = answers_of(m, trace.get());
+  JsonWriter json;
+  json.begin_object().field("id", model.id).field("name", model.id);
+  json.field("model_type", m.model_type()).field("family", family_of(m)).field("answers", answers);
+  json.key("inputs").begin_object().field("text", !sees);
+  json.field("pair", m.kind() == ModelKind::encoder && m.model_type() != "heed-reader");
+  json.field("target", two).field("image", sees).field("audio", false).end_object();
+  write_attentions(json, trace.get());
+  json.field("hidden_size", m.hidden_size()).field("intermediate_size", inner);
+  json.field("vocab_size", m.vocab_size()).key("max_positions");
+  if (m.context_length() > 0) {
+    json.value(m.context_length());
+  } else {
+    json.null();
+  }
+  json.field("parameters", m.parameter_count());
+  json.field("norm", !blocks ? "none" : pre ? "pre" : "post");
+  json.field("norm_type", rms ? "rmsnorm" : "layernorm");
+  json.field("activation", first_string(config, {"hidden_act", "activation_function",
+                                                 "hidden_activation", "feed_forward_proj"}));
+  json.field("gated", gated).field("position", position_of(config, trace.get(), stack));
+  json.key("mask_token");
+  const auto mask = model.tokenizer ? model.tokenizer.special().mask : std::nullopt;
+  if (mask) {
+    json.value(model.tokenizer.id_to_token(*mask));
+  } else {
+    json.null();
+  }
+  write_vision(json, m, config);
+  const bool words = answers == "next-token" || answers == "target-token";
+  json.key("can")
+      .begin_object()
+      .field("why", blocks)
+      .field("lens", blocks && answers != "embedding");
+  json.field("neurons", blocks).field("generate", words && !sees).field("beams", false);
+  json.field("patching", blocks && answers != "embedding").end_object();
+  json.key("examples").begin_object().key("en").begin_array().end_array();
+  json.key("ko").begin_array().end_array().end_object();
+  return json.end_object().take();
+}
+
+std::string describe_unopened(const std::string& id) {
+  JsonWriter json;
+  json.begin_object().field("id", id).field("name", id).field("model_type", "");
+  json.field("family", "other").field("answers", "embedding").key("inputs").begin_object();
+  json.field("text", true).field("pair", false).field("target", false).field("image", false);
+  json.field("audio", false).end_object().key("attentions").begin_array().end_array();
+  json.field("hidden_size", 0).field("intermediate_size", 0).field("vocab_size", 0);
+  json.key("max_positions").null().field("parameters", 0).field("norm", "none");
+  json.field("norm_type", "layernorm").field("activation", "").field("gated", false);
+  json.field("position", "none").key("mask_token").null().key("patch").null().key("image").null();
+  json.key("can").begin_object();
+  for (const char* name : {"why", "lens", "neurons", "generate", "beams", "patching"}) {
+    json.field(name, false);
+  }
+  json.end_object().key("examples").begin_object().key("en").begin_array().end_array();
+  return json.key("ko").begin_array().end_array().end_object().end_object().take();
+}
+
+std::string answer_parameters(const ExplorerModel& model) {
+  JsonWriter json;
+  json.begin_object().key("parameters").begin_array();
+  for (const Parameter& each : model.model->parameters()) {
+    json.begin_object().field("name", each.name);
+    json.field("shape",
+               std::vector<int64_t>(each.tensor.shape().begin(), each.tensor.shape().end()));
+    json.field("dtype", std::string(name_of(each.tensor.dtype()))).end_object();
+  }
+  return json.end_array().end_object().take();
+}
+
+std::string answer_parameter(const ExplorerModel& model, const Json& body) {
+  const Fields fields(body, {"name", "rows", "columns"});
+  const std::string name = fields.text("name");
+  for (const Parameter& each : model.model->parameters()) {
+    if (each.name != name) {
+      continue;
+    }
+    const Tensor& t = each.tensor;
+    const int64_t rows = t.rank() < 2 ? 1 : t.size(0),
+                  columns = t.numel() / std::max<int64_t>(rows, 1);
+    const auto [r0, r1] = fields.range("rows", rows, INT64_MAX, true);
+    const auto [c0, c1] = fields.range("columns", columns, INT64_MAX, true);
+    if ((r1 - r0) * (c1 - c0) > kMostNumbers) {
+      throw Failure(
+          413, "too_large",
+          fmt::format("{} numbers are asked for; at most {}", (r1 - r0) * (c1 - c0), kMostNumbers),
+          "rows");
+    }
+    JsonWriter json;
+    json.begin_object().field("name", name);
+    json.field("shape", std::vector<int64_t>(t.shape().begin(), t.shape().end()));
+    write_range(json, "rows", r0, r1);
+    write_range(json, "columns", c0, c1);
+    json.key("values");
+    const Tensor part = t.rank() < 2 ? t : slice(t, 0, r0, r1);
+    const Tensor flat = reshape(part.detach().to(DType::f32).contiguous(), {r1 - r0, columns});
+    write_tensor(json, slice(flat, 1, c0, c1));
+    return json.end_object().take();
+  }
+  throw Failure(404, "not_found", fmt::format("there is no parameter '{}'", name), "name");
+}
+
+}  // namespace heed::explore

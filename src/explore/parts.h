@@ -1,0 +1,66 @@
+#pragma once
+
+#include "explore/trace.h"
+
+namespace heed::explore {
+
+/// A named contribution to a row of the residual stream.
+struct Part {
+  ScorePart about;
+  Row row;
+};
+
+/// A norm as a linear map with its scale held: y = gain ⊙ (x - mean(x)) · rstd + bias.
+struct HeldNorm {
+  Row gain, bias;
+  bool centered = true;  ///< false: RMSNorm, which subtracts no mean
+  double mean = 0, rstd = 1;
+
+  Row apply(const Row& x) const;  ///< without the bias
+};
+
+/// How a stack of blocks is built, as its hooks tell.
+struct StackShape {
+  std::string prefix;  ///< "", "encoder." or "decoder."
+  int64_t layers = 0;
+  bool pre_norm = true;
+  bool cross = false;
+  std::string block(int64_t layer) const;
+};
+StackShape stack_shape(const Trace& trace, const std::string& prefix);
+/// The stack whose rows an attention's queries are: "decoder." for cross-attention.
+std::string query_stack(const Trace& trace, const std::string& kind);
+
+/// The norm before a hook, as it was at a position: `input` is what it read, `output` what it gave.
+HeldNorm held_norm(Trace& trace, const std::string& norm_hook, const std::string& input_hook,
+                   const std::string& zero_hook, const Row& input, const Row& output);
+
+/// What adds up to the residual stream that enters a layer (layer == layers: the last norm's
+/// input) at a position. `until_cross`: up to the cross-attention of that layer.
+std::vector<Part> residual_parts(Trace& trace, const StackShape& stack, int64_t layer,
+                                 int64_t position, bool until_cross = false);
+/// The same through the norm that a layer's attention reads by; where the model's norms come after
+/// its parts, the residual stream itself.
+std::vector<Part> attention_input_parts(Trace& trace, const StackShape& stack, int64_t layer,
+                                        int64_t position, bool cross);
+
+/// Each head's contribution to an attention's output at a position, and the output's bias last.
+/// Empty where they do not add up to it (a norm follows).
+std::vector<Row> head_outputs(Trace& trace, const StackShape& stack, int64_t layer,
+                              int64_t position, bool cross);
+
+ScoreExplanation explain(Trace& trace, const std::string& kind, int64_t layer, int64_t head,
+                         int64_t query, int64_t key);
+
+struct Attribution {
+  double logit = 0;
+  std::vector<std::pair<ScorePart, double>> parts;
+  double remainder = 0;
+};
+Attribution attribute(Trace& trace, int64_t position, int64_t token,
+                      std::optional<int64_t> against);
+
+double dot(const Row& a, const Row& b);
+double norm_of(const Row& a);
+
+}  // namespace heed::explore

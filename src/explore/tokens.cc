@@ -1,0 +1,86 @@
+#include "base/text.h"
+#include "explore/trace.h"
+
+namespace heed::explore {
+namespace {
+
+bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+/// Numbers the whitespace-separated words that spans lie in.
+void number_words(std::string_view text, const std::vector<TextSpan>& spans,
+                  std::vector<ShownToken>& tokens) {
+  int64_t word = -1;
+  size_t at = 0;
+  bool inside = false;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].special || spans[i].end == spans[i].begin) {
+      continue;
+    }
+    // The word of a token is that of its last character that is not white space.
+    for (; at < static_cast<size_t>(spans[i].end) && at < text.size(); ++at) {
+      if (is_space(text[at])) {
+        inside = false;
+      } else if (!inside) {
+        inside = true;
+        ++word;
+      }
+    }
+    tokens[i].word = word;
+  }
+}
+
+}  // namespace
+
+std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const Encoding& encoding,
+                                     std::string_view text) {
+  const std::vector<std::string> labels = token_labels(encoding, text);
+  std::vector<ShownToken> tokens(encoding.ids.size());
+  int64_t group = -1, end = 0;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    ShownToken& token = tokens[i];
+    const TextSpan span = encoding.offsets[i];
+    token.id = encoding.ids[i];
+    token.label = labels[i];
+    token.special = encoding.special_tokens_mask[i] != 0 || tokenizer.is_special(encoding.ids[i]);
+    // Pieces of one character share its span: the first has the whole of it.
+    const bool continues = i > 0 && span.end > span.begin && span == encoding.offsets[i - 1] &&
+                           encoding.type_ids[i] == encoding.type_ids[i - 1];
+    group += continues ? 0 : 1;
+    token.group = group;
+    if (!continues && span.end > span.begin && encoding.type_ids[i] == 0) {
+      // With the white space that lies before it.
+      const auto begin = static_cast<size_t>(std::min(span.begin, std::max(end, int64_t{0})));
+      token.text = std::string(text.substr(begin, static_cast<size_t>(span.end) - begin));
+      end = span.end;
+    }
+  }
+  number_words(text, encoding.offsets, tokens);
+  return tokens;
+}
+
+std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
+  const std::vector<std::string> labels = token_labels(ids, tokenizer);
+  std::vector<ShownToken> tokens(ids.size());
+  StreamDecoder decoder(tokenizer);
+  int64_t group = -1, word = -1;
+  bool complete = true;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    ShownToken& token = tokens[i];
+    token.id = ids[i];
+    token.label = labels[i];
+    token.special = tokenizer.is_special(ids[i]);
+    group += complete ? 1 : 0;
+    token.group = group;
+    if (token.special) {
+      complete = true;
+      continue;
+    }
+    token.text = decoder.push(ids[i]);
+    complete = !token.text.empty();
+    word += word < 0 || (!token.text.empty() && is_space(token.text.front())) ? 1 : 0;
+    token.word = word;
+  }
+  return tokens;
+}
+
+}  // namespace heed::explore

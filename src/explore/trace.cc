@@ -1,0 +1,329 @@
+#include "explore/trace.h"
+
+#include <chrono>
+
+#include "heed/autograd.h"
+#include "heed/ops.h"
+
+namespace heed::explore {
+namespace {
+
+constexpr int64_t kKeptBytes = int64_t{1} << 30;   // of all attentions of a trace
+constexpr int64_t kMostLogits = int64_t{1} << 28;  // elements
+constexpr size_t kMostRowSets = 128;
+
+bool is_hook(const std::string& name) { return name.find("hook_") != std::string::npos; }
+
+int64_t record_bytes(const AttentionRecord& record) {
+  return (record.q.numel() + record.k.numel() + record.v.numel() + record.output.numel()) * 4;
+}
+
+ShownAttention& entry_of(std::vector<ShownAttention>& all, const std::string& kind) {
+  for (ShownAttention& each : all) {
+    if (each.kind == kind) {
+      return each;
+    }
+  }
+  all.push_back({.kind = kind});
+  return all.back();
+}
+
+}  // namespace
+
+Trace::Trace(ExplorerModel model, TraceRequest request, std::vector<Intervention> interventions)
+    : model_(std::move(model)),
+      request_(std::move(request)),
+      interventions_(std::move(interventions)) {
+  read_input();
+  const bool cuts =
+      std::any_of(interventions_.begin(), interventions_.end(), [](const Intervention& each) {
+        return each.type == Intervention::Type::edge && each.mode == "cut";
+      });
+  if (cuts) {  // whose masks need the sizes of the attentions
+    Watcher sizes;
+    sizes.attentions = true;
+    run(sizes, 1, false);
+    note_attentions(sizes);
+  }
+  const auto began = std::chrono::steady_clock::now();
+  Watcher watcher;
+  watcher.attentions = true;
+  const ModelOutput output = run(watcher);
+  seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  note_attentions(watcher);
+  int64_t bytes = 0;
+  for (const RecordedAttention& each : watcher.recorded) {
+    bytes += record_bytes(each.record);
+  }
+  all_recorded_ = bytes <= kKeptBytes;
+  if (all_recorded_) {
+    recorded_ = std::move(watcher.recorded);
+  }
+  for (Watcher::Seen& each : watcher.hooks) {
+    if (is_hook(each.name)) {
+      hooks_.push_back(std::move(each));
+    }
+  }
+  if (input_.pixel_values.defined()) {
+    const int64_t count =
+        rows_of(has_target() ? "encoder.blocks.0.hook_resid_pre" : "blocks.0.hook_resid_pre");
+    const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(count - 1))));
+    for (int64_t i = 0; i < count; ++i) {
+      ShownToken token;
+      token.label = i == 0 ? "[CLS]" : fmt::format("{},{}", (i - 1) / side, (i - 1) % side);
+      token.special = i == 0;
+      token.group = i;
+      source_.push_back(std::move(token));
+    }
+  }
+  find_predictions(output);
+}
+
+void Trace::note_attentions(const Watcher& watcher) {
+  for (const RecordedAttention& each : watcher.recorded) {
+    ShownAttention& shown = entry_of(attentions_, each.place.kind);
+    shown.layers = std::max(shown.layers, each.place.layer + 1);
+    shown.heads = each.heads();
+    shown.queries = each.queries();
+    shown.keys = each.keys();
+    shown.offset = each.offset();
+    shown.causal = std::holds_alternative<Causal>(each.record.options.position);
+  }
+}
+
+ModelOutput Trace::run(Watcher& watcher, int64_t copies, bool changed) {
+  const NoGrad no_grad;
+  if (changed) {
+    apply_interventions(watcher);
+  }
+  try {
+    return model_.model->forward(repeated(copies));
+  } catch (const Watcher::Stopped&) {
+    return {};
+  }
+}
+
+bool Trace::has_hook(const std::string& name) const {
+  return std::any_of(hooks_.begin(), hooks_.end(),
+                     [&](const Watcher::Seen& each) { return each.name == name; });
+}
+
+int64_t Trace::rows_of(const std::string& hook) const {
+  for (const Watcher::Seen& each : hooks_) {
+    if (each.name == hook) {
+      const bool batched = each.shape.rank() >= 3 && each.shape[0] == 1;
+      return batched ? each.shape[1] : each.shape[0];
+    }
+  }
+  throw Failure(404, "not_found", fmt::format("there is no hook '{}'", hook), "name");
+}
+
+const std::vector<ShownToken>& Trace::tokens_of(const std::string& stack) const {
+  return has_target() && stack != "encoder." ? target_ : source_;
+}
+
+const RecordedAttention& Trace::attention(const std::string& kind, int64_t layer) {
+  const auto find = [&]() -> const RecordedAttention* {
+    for (const RecordedAttention& each : recorded_) {
+      if (each.place.kind == kind && each.place.layer == layer) {
+        return &each;
+      }
+    }
+    return nullptr;
+  };
+  const RecordedAttention* found = find();
+  if (found == nullptr && !all_recorded_) {
+    Watcher watcher;
+    watcher.attentions = true;
+    watcher.kind = kind;
+    watcher.layer = layer;
+    run(watcher);
+    if (!watcher.recorded.empty()) {
+      recorded_ = std::move(watcher.recorded);
+      found = find();
+    }
+  }
+  if (found == nullptr) {
+    throw Failure(404, "not_found", fmt::format("there is no attention {} {}", kind, layer),
+                  "layer");
+  }
+  return *found;
+}
+
+std::vector<const RecordedAttention*> Trace::attentions_of(const std::string& kind) {
+  if (!all_recorded_) {
+    throw Failure(413, "too_large", "the input is too long for a view of all layers at once");
+  }
+  std::vector<const RecordedAttention*> found;
+  for (const RecordedAttention& each : recorded_) {
+    if (each.place.kind == kind) {
+      found.push_back(&each);
+    }
+  }
+  return found;
+}
+
+const std::map<std::string, Row>& Trace::rows_at(const std::string& stack, int64_t position) {
+  const auto key = std::make_pair(stack, position);
+  const auto found = rows_.find(key);
+  if (found != rows_.end()) {
+    return found->second;
+  }
+  if (rows_.size() >= kMostRowSets) {
+    rows_.clear();
+  }
+  Watcher watcher;
+  watcher.all_rows = true;
+  watcher.positions[stack] = position;
+  run(watcher);
+  return rows_.emplace(key, std::move(watcher.rows)).first->second;
+}
+
+Tensor Trace::activation(const std::string& hook) {
+  const int64_t count = rows_of(hook);
+  Watcher watcher;
+  watcher.whole.insert(hook);
+  watcher.stop_after = hook;
+  run(watcher);
+  return as_rows(watcher.kept.at(hook), count);
+}
+
+void Trace::find_predictions(const ModelOutput& output) {
+  logits_ = output.logits.defined() ? output.logits.detach().to(DType::f32).contiguous() : Tensor();
+  if (!logits_.defined() || logits_.rank() == 2) {
+    return;
+  }
+  if (logits_.numel() > kMostLogits) {
+    throw Failure(413, "too_large", "the input is too long for the logits of all its positions");
+  }
+  for (int64_t i = 0; i < logits_.size(1); ++i) {
+    predictions_at_.push_back(i);
+  }
+  first_position_ = logits_.size(1) - 1;
+  if (model_.model->kind() == ModelKind::encoder) {
+    const int64_t mask = model_.tokenizer ? model_.tokenizer.special().mask.value_or(-1) : -1;
+    const auto found = std::find_if(source_.begin(), source_.end(), [mask](const ShownToken& each) {
+      return mask >= 0 && each.id == mask;
+    });
+    first_position_ = found == source_.end() ? 0 : found - source_.begin();
+  }
+}
+
+Row Trace::logits(int64_t position) {
+  if (!logits_.defined()) {
+    throw Failure(409, "unsupported",
+                  "this model gives vectors, not answers; there is nothing to predict");
+  }
+  if (logits_.rank() == 2) {
+    return slice(logits_, 0, 0, 1).to_doubles();
+  }
+  if (position < 0 || position >= logits_.size(1)) {
+    throw Failure(400, "invalid",
+                  fmt::format("'position' is {}; there are {}", position, logits_.size(1)),
+                  "position");
+  }
+  return slice(slice(logits_, 0, 0, 1), 1, position, position + 1).to_doubles();
+}
+
+std::string Trace::name_of(int64_t id) const {
+  if (model_.model->model_type() == "heed-reader") {
+    return std::cmp_less(id, source_.size()) ? source_[static_cast<size_t>(id)].label : "";
+  }
+  const bool tokens = logits_.defined() && model_.tokenizer &&
+                      logits_.size(-1) >= model_.tokenizer.vocab_size() / 2 &&
+                      logits_.size(-1) == model_.model->vocab_size();
+  if (tokens) {
+    if (id >= model_.tokenizer.vocab_size()) {
+      return fmt::format("<{}>", id);
+    }
+    return token_labels({static_cast<int32_t>(id)}, model_.tokenizer).front();
+  }
+  const Json config = Json::parse(model_.model->config(), "config.json");
+  const std::optional<Json> labels = config.find("id2label");
+  const auto name = labels && labels->is_object() ? labels->find(std::to_string(id)) : std::nullopt;
+  return name && name->is_string() ? name->string() : fmt::format("LABEL_{}", id);
+}
+
+namespace {
+
+/// `rows` in place of the first rows of a hook's value; the rest is left.
+Tensor with_rows(const Tensor& value, const std::vector<Row>& rows) {
+  const Tensor changed = value.detach().to(DType::f32).contiguous().clone();
+  size_t at = 0;
+  for (const Row& row : rows) {
+    for (const double x : row) {
+      changed.data<float>()[at++] = static_cast<float>(x);
+    }
+  }
+  return changed.to(value.dtype());
+}
+
+}  // namespace
+
+std::vector<std::vector<Row>> Trace::map_rows(const std::vector<Mapping>& mappings) {
+  int64_t copies = 1;
+  Watcher watcher;
+  size_t last = 0;
+  for (const Mapping& each : mappings) {
+    const int64_t count = rows_of(each.from);
+    copies = std::max(copies, (static_cast<int64_t>(each.rows.size()) + count - 1) / count);
+    watcher.whole.insert(each.to);
+    watcher.changes.emplace(each.from,
+                            [&each](const Tensor& value) { return with_rows(value, each.rows); });
+    for (size_t i = 0; i < hooks_.size(); ++i) {
+      last = hooks_[i].name == each.to ? std::max(last, i) : last;
+    }
+  }
+  watcher.stop_after = hooks_[last].name;
+  run(watcher, copies, false);
+  std::vector<std::vector<Row>> results;
+  for (const Mapping& each : mappings) {
+    const Tensor kept = as_rows(watcher.kept.at(each.to), copies * rows_of(each.to));
+    std::vector<Row>& rows = results.emplace_back();
+    for (size_t i = 0; i < each.rows.size(); ++i) {
+      const auto row = static_cast<int64_t>(i);
+      rows.push_back(slice(kept, 0, row, row + 1).to_doubles());
+    }
+  }
+  return results;
+}
+
+std::vector<Row> Trace::map_to_logits(const std::string& hook, const std::vector<Row>& rows) {
+  const bool pooled = logits_.rank() == 2;
+  const int64_t count = rows_of(hook);
+  const auto wanted = static_cast<int64_t>(rows.size());
+  // A classifier reads the first row of each sequence (or all of them): one sequence for each row.
+  const int64_t copies = pooled ? wanted : (wanted + count - 1) / count;
+  Watcher watcher;
+  watcher.changes.emplace(hook, [&](const Tensor& value) {
+    if (!pooled) {
+      return with_rows(value, rows);
+    }
+    const Tensor changed = value.detach().to(DType::f32).contiguous().clone();
+    const int64_t width = changed.numel() / (copies * count);
+    for (int64_t i = 0; i < wanted; ++i) {
+      for (int64_t c = 0; c < width; ++c) {
+        changed.data<float>()[i * count * width + c] =
+            static_cast<float>(rows[static_cast<size_t>(i)][static_cast<size_t>(c)]);
+      }
+    }
+    return changed.to(value.dtype());
+  });
+  const Tensor logits = run(watcher, copies, false).logits.detach().to(DType::f32).contiguous();
+  const Tensor flat = reshape(logits, {logits.numel() / logits.size(-1), logits.size(-1)});
+  std::vector<Row> results;
+  for (int64_t i = 0; i < wanted; ++i) {
+    results.push_back(slice(flat, 0, i, i + 1).to_doubles());
+  }
+  return results;
+}
+
+int64_t Trace::bytes() const {
+  int64_t bytes = logits_.defined() ? logits_.numel() * 4 : 0;
+  for (const RecordedAttention& each : recorded_) {
+    bytes += record_bytes(each.record);
+  }
+  return bytes;
+}
+
+}  // namespace heed::explore

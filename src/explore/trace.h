@@ -1,0 +1,138 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "explore/failure.h"
+#include "explore/watcher.h"
+#include "heed/explorer.h"
+#include "heed/models.h"
+#include "io/json.h"
+
+namespace heed::explore {
+
+/// A token as the page shows it.
+struct ShownToken {
+  int64_t id = -1;
+  std::string label;  ///< what a picture writes at it
+  std::string text;   ///< the piece of the text it stands for
+  bool special = false;
+  int64_t group = 0;  ///< tokens of one group are pieces of one character
+  int64_t word = -1;
+};
+std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const Encoding& encoding,
+                                     std::string_view text);
+std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids);
+
+/// What a request asks to be run.
+struct TraceRequest {
+  std::string model;
+  std::optional<std::string> text, pair, target, image;
+};
+
+class Trace;
+
+/// One change of a pass; see docs/formats/explorer-protocol.md.
+struct Intervention {
+  enum class Type { head, edge, position, causal, patch };
+  Type type = Type::head;
+  std::string kind, hook, mode;
+  int64_t layer = 0, head = -1, query = 0, key = 0;
+  std::optional<int64_t> position, from_position;
+  double scale = 0.0;
+  std::shared_ptr<Trace> from;
+  std::string json;  ///< as it was sent
+};
+
+/// An attention of the model as the page lists it.
+struct ShownAttention {
+  std::string kind;
+  int64_t layers = 0, heads = 0, queries = 0, keys = 0, offset = 0;
+  bool causal = false;
+};
+
+/// One input of a model and everything that can be asked about its pass. Keeps little: what is
+/// asked for later is computed by another pass, which gives the same bits.
+class Trace {
+ public:
+  Trace(ExplorerModel model, TraceRequest request, std::vector<Intervention> interventions);
+
+  const ExplorerModel& model() const { return model_; }
+  const TraceRequest& request() const { return request_; }
+  const std::vector<ShownToken>& source() const { return source_; }
+  const std::vector<ShownToken>& target() const { return target_; }
+  bool has_target() const { return !target_.empty(); }
+  bool generated() const { return generated_; }
+  double seconds() const { return seconds_; }
+  const std::vector<Intervention>& interventions() const { return interventions_; }
+  const std::vector<ShownAttention>& attentions() const { return attentions_; }
+  const std::vector<Watcher::Seen>& hooks() const { return hooks_; }
+  bool has_hook(const std::string& name) const;
+  /// Rows that one sequence has at a hook.
+  int64_t rows_of(const std::string& hook) const;
+  /// The tokens that a stack's rows stand for: the target's for "decoder.".
+  const std::vector<ShownToken>& tokens_of(const std::string& stack) const;
+
+  /// One attention, recorded; Failure 404 where there is none.
+  const RecordedAttention& attention(const std::string& kind, int64_t layer);
+  /// All attentions of a kind, in order.
+  std::vector<const RecordedAttention*> attentions_of(const std::string& kind);
+  /// Every hook's row at a position of a stack.
+  const std::map<std::string, Row>& rows_at(const std::string& stack, int64_t position);
+  /// A whole activation as [rows, …]; Failure 404 where there is none.
+  Tensor activation(const std::string& hook);
+
+  /// Logits: of a position, of the whole input (-1), or a reader's over the positions.
+  Row logits(int64_t position);
+  /// Positions that have logits of their own; empty where there is one answer for the whole input.
+  const std::vector<int64_t>& predictions_at() const { return predictions_at_; }
+  int64_t first_position() const { return first_position_; }
+  /// What a logit stands for: a token, a label, a word of the text.
+  std::string name_of(int64_t id) const;
+
+  /// Runs passes of the same input in which rows of hooks are replaced, and gives what other hooks
+  /// make of each: result[i] belongs to rows[i].
+  struct Mapping {
+    std::string from, to;
+    std::vector<Row> rows;
+  };
+  std::vector<std::vector<Row>> map_rows(const std::vector<Mapping>& mappings);
+  /// The logits that result where rows of one hook are replaced, row by row.
+  std::vector<Row> map_to_logits(const std::string& hook, const std::vector<Row>& rows);
+
+  /// Approximate bytes that the trace keeps.
+  int64_t bytes() const;
+
+ private:
+  void read_input();
+  void read_text(bool with_target);
+  void read_image();
+  void add_target();
+  /// One pass of `copies` copies of the input, with the interventions.
+  ModelOutput run(Watcher& watcher, int64_t copies = 1, bool changed = true);
+  void apply_interventions(Watcher& watcher) const;
+  void note_attentions(const Watcher& watcher);
+  void find_predictions(const ModelOutput& output);
+  ModelInput repeated(int64_t copies) const;
+
+  ExplorerModel model_;
+  TraceRequest request_;
+  std::vector<Intervention> interventions_;
+  ModelInput input_;
+  std::vector<ShownToken> source_, target_;
+  bool generated_ = false;
+  double seconds_ = 0;
+  std::vector<ShownAttention> attentions_;
+  std::vector<Watcher::Seen> hooks_;
+  Tensor logits_;
+  std::vector<int64_t> predictions_at_;
+  int64_t first_position_ = -1;
+  std::vector<RecordedAttention> recorded_;
+  bool all_recorded_ = false;
+  std::map<std::pair<std::string, int64_t>, std::map<std::string, Row>> rows_;
+};
+
+}  // namespace heed::explore

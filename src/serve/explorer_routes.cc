@@ -1,0 +1,103 @@
+#include <future>
+
+#include "heed/explorer.h"
+#include "inspect/explorer_page.h"
+#include "serve/handlers.h"
+#include "serve/service.h"
+
+namespace heed::serve {
+namespace {
+
+constexpr const char* kPagePolicy =
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: "
+    "blob:; connect-src 'self'; base-uri 'none'; form-action 'none'";
+
+bool takes_gzip(const HttpRequest& request) {
+  const std::string* encodings = request.find("Accept-Encoding");
+  return encodings != nullptr && encodings->find("gzip") != std::string::npos;
+}
+
+std::vector<std::string> served_names(ModelRegistry& models) {
+  std::vector<std::string> names;
+  for (const auto& entry : models.entries()) {
+    names.push_back(entry.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+ExplorerModel explorer_model(ModelRegistry& models, const std::string& name) {
+  std::promise<ModelRegistry::Result> promise;
+  models.get(name, [&](const ModelRegistry::Result& result) { promise.set_value(result); });
+  const ModelRegistry::Result result = promise.get_future().get();
+  if (!result.model) {
+    fail(ErrorKind::usage, name, "{}",
+         result.missing ? "there is no model of this name" : result.error);
+  }
+  ExplorerModel model;
+  model.id = name;
+  model.path = result.model->path;
+  model.tokenizer = result.model->tokenizer;
+  // Shares the ownership of the whole: the model lives as long as a trace of it.
+  model.model = std::shared_ptr<const Model>(result.model, result.model->model.get());
+  return model;
+}
+
+void answer_page(const CallPtr& call) {
+  HttpResponse response;
+  response.content_type = "text/html; charset=utf-8";
+  response.fields.emplace_back("Cache-Control", "no-cache");
+  response.fields.emplace_back("Content-Security-Policy", kPagePolicy);
+  response.fields.emplace_back("Vary", "Accept-Encoding");
+  if (takes_gzip(call->exchange->request())) {
+    response.body = std::string(explorer_page_gzip());
+    response.fields.emplace_back("Content-Encoding", "gzip");
+  } else {
+    response.body = explorer_page();
+  }
+  call->exchange->respond(std::move(response));
+}
+
+void answer_explorer(const CallPtr& call) {
+  const HttpRequest& request = call->exchange->request();
+  Explorer& explorer = call->service.explorer();
+  explorer.set_models(served_names(call->service.models()));
+  const std::string target = request.path + (request.query.empty() ? "" : "?" + request.query);
+  Explorer::Answer answer = explorer.answer(request.method, target, request.body);
+  HttpResponse response{answer.status, std::move(answer.json)};
+  if (answer.status == 503) {
+    response.fields.emplace_back("Retry-After", "1");
+  }
+  call->exchange->respond(std::move(response));
+}
+
+void answer_explorer_generate(const CallPtr& call) {
+  const ExchangePtr& exchange = call->exchange;
+  bool begun = false;
+  const auto begin = [&] {
+    HttpResponse head;
+    head.content_type = "text/event-stream";
+    head.fields.emplace_back("Cache-Control", "no-store");
+    exchange->begin_stream(std::move(head));
+    begun = true;
+  };
+  const Explorer::Answer answer = call->service.explorer().generate(
+      exchange->request().body, [&](std::string_view event, const std::string& json) {
+        if (!begun) {
+          begin();
+        }
+        return exchange->write(fmt::format("event: {}\ndata: {}\n\n", event, json)) &&
+               !exchange->cancelled();
+      });
+  if (!begun) {
+    exchange->respond({answer.status, answer.json});
+    return;
+  }
+  if (answer.status != 200) {
+    exchange->write(fmt::format("event: error\ndata: {}\n\n", answer.json));
+  }
+  exchange->end_stream();
+}
+
+}  // namespace heed::serve

@@ -64,8 +64,7 @@ int main(int argc, char** argv) {
   std::printf("computed again, loss and all %zu gradients are the same to the bit: %s\n",
               plain.gradients.size(), same ? "yes" : "no");
   if (argc > 1) {  // a folder for the lesson's picture
-    LinePlot plot{
-        .title = "Memory of a training step", .x_title = "Blocks", .y_title = "MB"};
+    LinePlot plot{.title = "Memory of a training step", .x_title = "Blocks", .y_title = "MB"};
     plot.series = {{"everything kept", {}, {}}, {"in bf16", {}, {}}, {"inputs only", {}, {}}};
     for (const int64_t layers : {2, 4, 8, 16}) {
       for (size_t i = 0; i < 3; ++i) {

@@ -5,9 +5,9 @@
 #include "base/text.h"
 #include "heed/generate.h"
 #include "heed/image.h"
-#include "pipelines/image_input.h"
 #include "heed/inspect_run.h"
 #include "io/json.h"
+#include "pipelines/image_input.h"
 
 namespace heed::app {
 namespace {

@@ -35,7 +35,7 @@ struct InspectOptions {
   bool patches = false;
   int64_t query = 0;  ///< whose patches are shown
   std::string show = "weights";
-  std::string why;  ///< "LAYER,HEAD,QUERY,KEY": the score to split into parts
+  std::string why;       ///< "LAYER,HEAD,QUERY,KEY": the score to split into parts
   std::string language;  ///< empty: by the locale
   int width = 0;
 };

@@ -23,12 +23,15 @@ struct MyGpt : Model {
 };
 
 int main(int, char** argv) {
-  register_model({.model_type = "my-gpt",
-                  .make = [](const Json& c, const Scope& s) { return std::make_unique<MyGpt>(c, s); },
-                  .train_tasks = {"lm"},
-                  .fresh_config = [](const FreshSizes& sizes) {
-                    return JsonBuilder().set("vocab_size", sizes.vocab_size);
-                  }});
-  TrainResult r = train({.task = "lm", .data = argv[1], .out = argv[2], .arch = "my-gpt", .steps = 20});
+  register_model(
+      {.model_type = "my-gpt",
+       .make = [](const Json& c, const Scope& s) { return std::make_unique<MyGpt>(c, s); },
+       .train_tasks = {"lm"},
+       .fresh_config =
+           [](const FreshSizes& sizes) {
+             return JsonBuilder().set("vocab_size", sizes.vocab_size);
+           }});
+  TrainResult r =
+      train({.task = "lm", .data = argv[1], .out = argv[2], .arch = "my-gpt", .steps = 20});
   std::cout << "loss " << r.loss << ", " << load_model(argv[2])->model_type() << "\n";
 }

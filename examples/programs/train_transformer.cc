@@ -12,7 +12,8 @@ int main() {
   const Tensor y = concat({x.slice(1, 0, 1), x.slice(1, 0, -1)}, 1);  // the token before
   Scope s = Scope::fresh(1);
   Embedding tokens(s / "tokens", vocab, 64), positions(s / "positions", length, 64);
-  Transformer body(s / "body", {.num_layers = 2, .hidden_size = 64, .num_heads = 4, .causal = true});
+  Transformer body(s / "body",
+                   {.num_layers = 2, .hidden_size = 64, .num_heads = 4, .causal = true});
   Linear head(s / "head", 64, vocab);
   Optimizer optimizer(s.parameters(), {.lr = 3e-3});
   for (int step = 1; step <= 60; ++step) {

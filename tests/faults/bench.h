@@ -16,8 +16,8 @@ struct Run {
   std::vector<std::string> arguments = {};
   std::string input = {};                                             ///< stdin
   std::vector<std::pair<std::string, std::string>> environment = {};  ///< added to the test's own
-  std::vector<std::pair<int, uint64_t>> limits = {};                  ///< setrlimit: RLIMIT_FSIZE, …
-  double kill_after = 0;  ///< seconds; then `kill_signal` is sent
+  std::vector<std::pair<int, uint64_t>> limits = {};  ///< setrlimit: RLIMIT_FSIZE, …
+  double kill_after = 0;                              ///< seconds; then `kill_signal` is sent
   int kill_signal = 0;
 };
 struct Outcome {
@@ -29,7 +29,8 @@ struct Outcome {
 };
 Outcome run_program(const Run& run);
 
-/// What a line of the fault table is checked with: makes files, runs the program, counts what was right.
+/// What a line of the fault table is checked with: makes files, runs the program, counts what was
+/// right.
 class Bench {
  public:
   explicit Bench(int line) : line_(line) {}
@@ -41,9 +42,9 @@ class Bench {
   std::string model(const std::string& name,
                     const std::vector<std::pair<std::string, std::string>>& replace = {});
 
-  /// R of the fault table: one line on stderr that starts with "heed: " and has all `words`, the exit
-  /// code wanted, no signal, under a second of processor time, and no more memory than `bytes` + 64
-  /// MB.
+  /// R of the fault table: one line on stderr that starts with "heed: " and has all `words`, the
+  /// exit code wanted, no signal, under a second of processor time, and no more memory than `bytes`
+  /// + 64 MB.
   void refused(const std::vector<std::string>& arguments, const std::vector<std::string>& words,
                int code = 3, int64_t bytes = 0);
   void refused(const Run& run, const std::vector<std::string>& words, int code, int64_t bytes = 0);
@@ -67,7 +68,8 @@ class Bench {
   std::vector<std::string> problems_;
 };
 
-/// One line of the fault table. `elsewhere` names the tests of lines that this program does not try.
+/// One line of the fault table. `elsewhere` names the tests of lines that this program does not
+/// try.
 struct Fault {
   int line;
   const char* title;

@@ -1,5 +1,5 @@
-// Fault table, lines 45 to 67 and 86 to 106: the command line, files and resources. The server's lines are
-// tried by its own suite.
+// Fault table, lines 45 to 67 and 86 to 106: the command line, files and resources. The server's
+// lines are tried by its own suite.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 // Tokenizers on one thread: megabytes of text a second, and how time grows on one endless word.
 // bench_text [TEXT] [TOKENIZER…]: TEXT defaults to ../shared/data/wikitext2, tokenizers to those
-// beside it.
+// next to it.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

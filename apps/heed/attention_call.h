@@ -18,7 +18,7 @@ struct AttentionCall {
   std::string variant = "scaled-dot";
   std::string kernel = "automatic";
   std::string causal = "none";
-  std::optional<double> causal_offset;  ///< a whole number: query i sees keys up to i + offset
+  std::optional<double> causal_offset;  ///< an integer: query i sees keys up to i + offset
   std::vector<int64_t> window;
   int64_t chunk = 128;
   std::optional<double> scale;

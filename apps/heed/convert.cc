@@ -26,7 +26,7 @@ struct Options {
 bool is_gguf(const fs::path& path) { return path.extension() == ".gguf"; }
 
 /// The type of a folder's matrices, where no other is asked for: that of the first; f32 for
-/// quantised ones.
+/// quantized ones.
 DType type_of(const Model& model) {
   for (const Parameter& parameter : model.parameters()) {
     if (parameter.tensor.rank() == 2) {
@@ -37,7 +37,7 @@ DType type_of(const Model& model) {
   return DType::f32;
 }
 
-/// Files beside the weights that are no part of the model but of its use.
+/// Files next to the weights that are not part of the model but of its use.
 void copy_companions(const fs::path& from, const fs::path& to) {
   for (const char* name :
        {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",

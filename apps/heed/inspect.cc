@@ -42,7 +42,7 @@ HeadScale parse_head(const std::string& text, const std::string& kind) {
   return scale;
 }
 
-/// Whether a tokenizer lies with the model or was named; models of images may have none.
+/// Whether a tokenizer comes with the model or was given; models of images may have none.
 bool has_tokenizer(const InspectOptions& options) {
   namespace fs = std::filesystem;
   fs::path place = options.model;

@@ -18,7 +18,7 @@ struct Opened {
 };
 
 /// Opens a model folder, run folder, .gguf or .bin; `tokenizer` (may be empty) overrides the one
-/// that lies with it. Refuses a tokenizer whose ids do not fit the model's vocabulary.
+/// that comes with it. Refuses a tokenizer whose ids do not fit the model's vocabulary.
 Opened open_model(const std::string& path, const std::string& tokenizer,
                   const LoadOptions& load = {});
 

@@ -28,8 +28,8 @@ struct WeightsReport {
   std::vector<std::string> problems;  ///< what is wrong, in words; empty: all is well
   bool ok() const { return problems.empty(); }
 };
-/// Rows sum to 1, all lies in 0 … 1, nothing is NaN or infinite; where `causal`, query i has no
-/// weight on keys after i + offset.
+/// Rows sum to 1, all weights are in 0 … 1, nothing is NaN or infinite; where `causal`, query i has
+/// no weight on keys after i + offset.
 HEED_API WeightsReport validate_weights(const Tensor& weights, bool causal = false,
                                         int64_t offset = 0);
 

@@ -31,7 +31,7 @@ struct IndexProgress {
 /// default named here.
 struct IndexOptions {
   std::string model;                            ///< an encoder; needed for a new index
-  std::string tokenizer;                        ///< empty: the one that lies with the model
+  std::string tokenizer;                        ///< empty: the one of the model
   std::optional<int64_t> chunk_tokens;          ///< most tokens per chunk; 200
   std::optional<int64_t> overlap_tokens;        ///< repeated from the chunk before; 40
   std::optional<std::string> vector_type;       ///< "f32" or "int8"; f32
@@ -40,7 +40,7 @@ struct IndexOptions {
   std::optional<std::string> passage_prefix;    ///< put before chunks ("passage: "); empty
   int64_t max_file_bytes = int64_t{256} << 20;  ///< of files that are not tables
   std::function<void(const IndexProgress&)> progress;
-  /// Called with what could not be read; the rest goes on.
+  /// Called with what could not be read; the rest continues.
   std::function<void(const std::string&)> complain;
   /// Asked between batches; true ends the run after what is done so far has been written.
   std::function<bool()> cancelled;
@@ -55,14 +55,14 @@ struct IndexReport {
   int64_t chunks_removed = 0;
   int64_t chunks = 0;  ///< in the index now
   double seconds = 0.0;
-  bool cancelled = false;  ///< not finished: the same call goes on where it stopped
+  bool cancelled = false;  ///< not finished: the same call continues
 };
 
 /// Makes the index `out` of documents, or brings it up to date: only chunks that are new are
 /// embedded. `docs` names files and folders: text, Markdown, HTML, JSON lines, CSV, TSV, and PDF
-/// where pdftotext is installed. Every batch is one transaction: a run that is killed at any moment
-/// is gone on with by the same call, and loses or doubles nothing. Throws where `out` is no index
-/// of heed's, is damaged, or was made with another model or other options.
+/// where pdftotext is installed. Every batch is one transaction: if a run is killed, the same call
+/// continues it and neither loses nor duplicates anything. Throws if `out` is not an index of
+/// heed, is damaged, or was made with another model or other options.
 HEED_API IndexReport build_index(const std::vector<std::string>& docs,
                                  const std::filesystem::path& out, const IndexOptions& options);
 
@@ -108,7 +108,7 @@ struct IndexInfo {
 };
 
 struct OpenIndexOptions {
-  std::string model = {};  ///< the encoder, where it is no longer where it was
+  std::string model = {};  ///< the encoder, if it has moved
   std::string tokenizer = {};
   std::string reranker = {};  ///< a cross-encoder that orders the candidates; empty: none
   bool distributed = false;   ///< each rank searches a part; every rank must make the same calls

@@ -4,7 +4,7 @@
 
 namespace heed {
 
-/// Blocks for tensors. Freed blocks are kept and handed out again, so that a training step after
+/// Blocks for tensors. Freed blocks are kept and reused, so that a training step after
 /// the first touches no new page: small ones by size class, from 1 MiB on in an Arena. Thread-safe.
 void* allocate_block(int64_t bytes);
 void free_block(void* block, int64_t bytes);

@@ -39,7 +39,7 @@ class Prefetch {
     end_.store(begin + static_cast<uintptr_t>(bytes), std::memory_order_relaxed);
   }
   /// Asks for the next piece; false where there is none. Of a set() that comes in between a piece
-  /// may be asked for in vain.
+  /// may be prefetched for nothing.
   bool fetch() {
     constexpr uintptr_t kPiece = 4096;
     const uintptr_t end = end_.load(std::memory_order_relaxed);

@@ -7,7 +7,7 @@
 
 namespace heed {
 
-/// How the ranks of a run share out tokenising: each encodes its part of every batch of texts, and
+/// How the ranks of a run share out tokenizing: each encodes its part of every batch of texts, and
 /// all get all ids. `gather` gives the bytes of every rank, in order.
 struct TokenizeShare {
   int rank = 0;
@@ -15,7 +15,7 @@ struct TokenizeShare {
   std::function<std::vector<std::string>(std::string_view)> gather;
 };
 
-/// Texts are tokenised together while one of these lives, on every rank in the same order.
+/// Texts are tokenized together while one of these lives, on every rank in the same order.
 class TokenizeTogether {
  public:
   explicit TokenizeTogether(TokenizeShare share);

@@ -59,7 +59,7 @@ class LineReader {
 };
 
 /// Plain text in pieces of about 64 KiB that a tokenizer may take one by one. A piece ends after a
-/// newline between two characters that are no white space, where the pre-tokenizers of byte-level
+/// newline between two characters that are not white space, where the pre-tokenizers of byte-level
 /// BPE and WordPiece cut in any case; a piece that has no such place within 1 MiB ends between two
 /// characters. Where the cuts are depends on the text alone.
 class PieceReader {

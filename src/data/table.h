@@ -9,7 +9,7 @@
 
 namespace heed {
 
-/// Rows of a .jsonl, .tsv or .csv file, of which some columns are wanted. CSV follows RFC 4180; a
+/// Rows of a .jsonl, .tsv or .csv file, of which some columns are needed. CSV follows RFC 4180; a
 /// tab-separated file has no quotes. A first line that holds the names of all wanted columns is a
 /// header; without one the first columns are taken in the order of `columns`.
 class TableReader {

@@ -9,7 +9,7 @@
 
 namespace heed {
 
-/// Takes texts one by one, tokenises many at once on all threads, and appends them to a shard in
+/// Takes texts one by one, tokenizes many at once on all threads, and appends them to a shard in
 /// their order. The result does not depend on the number of threads.
 class BatchTokenizer {
  public:

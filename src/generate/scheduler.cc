@@ -59,7 +59,7 @@ static std::vector<std::pair<int64_t, double>> likeliest(const float* logits, in
   return top;
 }
 
-/// The next token from a row of logits; none where no more are wanted.
+/// The next token from a row of logits; none where no more are needed.
 std::optional<SampledToken> Scheduler::choose(const Sequence& sequence, const Tensor& logits,
                                               int64_t row) const {
   const Request& request = sequence.request;
@@ -123,7 +123,7 @@ void Scheduler::take_prefix(Sequence& sequence) {
   const SequenceCache* best = nullptr;
   int64_t most = 0;
   const auto look = [&](const std::vector<int64_t>& tokens, const SequenceCache& cache) {
-    // The last token of the prompt is always read: its logits are wanted.
+    // The last token of the prompt is always read: its logits are needed.
     const auto limit = std::min(cache.length, static_cast<int64_t>(sequence.tokens.size()) - 1);
     const int64_t common = common_prefix(tokens, sequence.tokens, limit);
     if (common > most) {

@@ -5,7 +5,7 @@
 
 namespace heed {
 
-/// The explorer page (web/dist/explorer.html.gz) as it lies in the repository: one gzipped HTML
+/// The explorer page (web/dist/explorer.html.gz) as stored in the repository: one gzipped HTML
 /// file.
 std::string_view explorer_page_gzip();
 

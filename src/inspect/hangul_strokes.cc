@@ -62,7 +62,7 @@ constexpr std::array<Pair, 30> kSingle{
      {R, M}, {R, B}, {R, S}, {R, T}, {R, P}, {R, H}, {M}, {B},    {B, B}, {B, S},
      {S},    {S, S}, {O},    {J},    {J, J}, {C},    {K}, {T},    {P},    {H}}};
 
-/// A vowel's part below the first consonant and its part beside it.
+/// A vowel's part below the first consonant and its part next to it.
 struct Vowel {
   const char* below;
   const char* beside;

@@ -85,8 +85,7 @@ const std::string& Json::string_ref() const {
 std::string Json::string() const { return string_ref(); }
 
 int64_t Json::integer(int64_t low, int64_t high) const {
-  constexpr double kExact =
-      9007199254740992.0;  // 2^53: beyond it not every whole number is a double
+  constexpr double kExact = 9007199254740992.0;  // 2^53: beyond it not every integer is a double
   int64_t value = 0;
   if (raw(*this).is_number_unsigned()) {
     const auto number = raw(*this).get<uint64_t>();

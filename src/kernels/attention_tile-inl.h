@@ -1,5 +1,5 @@
 // One tile of scores, 64 queries by 64 keys, as all attention kernels compute it. Queries lie along
-// the lanes: a row of the softmax is one lane, so no row sees the rows beside it. Per-target code:
+// the lanes: a row of the softmax is one lane, so no row sees the rows next to it. Per-target code:
 // include inside foreach_target files.
 // clang-format off
 #if defined(HEED_KERNELS_ATTENTION_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)

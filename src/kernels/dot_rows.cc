@@ -20,7 +20,7 @@ void dot_rows_f32(T* out, const T* rows, size_t count, size_t dim, const T* quer
   }
 }
 
-/// Sums of products of pairs: the order within a vector does not matter for whole numbers.
+/// Sums of products of pairs: the order within a vector does not matter for integers.
 template <class T>
 void dot_rows_i8(int32_t* out, const T* rows, size_t count, size_t dim, const int16_t* query) {
   const hn::ScalableTag<int16_t> d16;

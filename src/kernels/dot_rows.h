@@ -11,7 +11,7 @@ namespace heed::kernels {
 /// out[i] = Σ_j rows[i][j] · query[j] for i < count; rows are [count, dim] without gaps.
 void dot_rows(float* out, const float* rows, int64_t count, int64_t dim, const float* query);
 
-/// The same in whole numbers, exactly. Requires Σ_j |query[j]| · 128 < 2³¹.
+/// The same in integers, exactly. Requires Σ_j |query[j]| · 128 < 2³¹.
 void dot_rows(int32_t* out, const int8_t* rows, int64_t count, int64_t dim, const int16_t* query);
 
 }  // namespace heed::kernels

@@ -26,7 +26,7 @@
 // is one chain. The epilogue runs tile by tile, while a tile is in L2.
 //
 // With few rows (decoding) the time goes into reading B: see kernels/gemm_rows-inl.h. 16-bit
-// weights that lie along k have an order of their own: kernels/gemm_lanes-inl.h.
+// weights that are contiguous along k have an order of their own: kernels/gemm_lanes-inl.h.
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {

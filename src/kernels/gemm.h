@@ -8,7 +8,7 @@
 namespace heed::kernels {
 
 /// A matrix in memory: element (row, column) at data[row * row_stride + column * column_stride].
-/// For a quantised type the row stride is 1 and the column stride a multiple of 32.
+/// For a quantized type the row stride is 1 and the column stride a multiple of 32.
 struct Matrix {
   const void* data = nullptr;
   Element type = Element::f32;
@@ -27,10 +27,10 @@ struct Epilogue {
 };
 
 /// C[m, n] = A[m, k] · B[k, n] (+ C where `accumulate`). Every element is one chain of fused
-/// multiply-adds over k = 0, 1, 2 …, or where B is of 16 bits and lies along k (row stride 1) 16
-/// chains over every 16th k, added up in a fixed order: it depends neither on the thread count nor
-/// on m, n or the position in C. A and B are f64 exactly where C is; else any of f32, f16, bf16,
-/// computed in f32, and B may be quantised. Only f32 and f64 accumulate.
+/// multiply-adds over k = 0, 1, 2 …, or where B is of 16 bits and is contiguous along k (row stride
+/// 1) 16 chains over every 16th k, added up in a fixed order: it depends neither on the thread
+/// count nor on m, n or the position in C. A and B are f64 exactly where C is; else any of f32,
+/// f16, bf16, computed in f32, and B may be quantized. Only f32 and f64 accumulate.
 void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,
           Element c_type, int64_t c_stride, bool accumulate = false, const Epilogue& epilogue = {});
 

@@ -1,8 +1,8 @@
-// The product with 16-bit weights that lie along k: a column of B is read as it lies, 16 elements
-// at a time, and an element of C is 16 chains of fused multiply-adds, chain i over k = i, i + 16,
-// …, which sum_lines() adds up. One long stream of memory, no transposing: that is what decoding
-// needs. With many rows the same sums come from pieces of 6 × 4 elements. Per target: include
-// inside foreach_target files.
+// The product with 16-bit weights that are contiguous along k: a column of B is read in memory
+// order, 16 elements at a time, and an element of C is 16 chains of fused multiply-adds, chain i
+// over k = i, i + 16, …, which sum_lines() adds up. One long stream of memory, no transposing: that
+// is what decoding needs. With many rows the same sums come from pieces of 6 × 4 elements. Per
+// target: include inside foreach_target files.
 // clang-format off
 #if defined(HEED_KERNELS_GEMM_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_KERNELS_GEMM_LANES_INL_H_

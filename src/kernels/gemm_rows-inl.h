@@ -19,10 +19,10 @@ namespace heed::kernels::HWY_NAMESPACE {
 
 constexpr int64_t kFewRows = 32;  // up to here B is read tile by tile
 constexpr int64_t kFewRowsAlong =
-    48;  // the same where B lies along k and must be transposed anyway
+    48;  // the same where B is contiguous along k and must be transposed anyway
 constexpr int64_t kWorthTurning = 65536;  // elements of B from which on that pays
 constexpr int64_t kShallow = 64;          // k at a time: a transposed piece of B stays in L1
-constexpr int64_t kStraight = 16;         // rows of B at a time where its rows are read as they lie
+constexpr int64_t kStraight = 16;  // rows of B at a time where its rows are read in memory order
 
 /// A packed for few rows: panels of evenly many rows (16 are 8 and 8, not 12 and 4), [panel][block]
 /// [height][kDepth]. A single row lies in one piece.
@@ -59,8 +59,8 @@ struct FewRowsA {
   Scratch<float> panels;
 };
 
-/// One row of A times kStreams columns of B that lie along k, from the registers in which they are
-/// transposed.
+/// One row of A times kStreams columns of B that are contiguous along k, from the registers in
+/// which they are transposed.
 inline void multiply_row(const FewRowsA& a, const uint8_t* const* row, float* c) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -93,8 +93,8 @@ inline void multiply_row(const FewRowsA& a, const uint8_t* const* row, float* c)
   }
 }
 
-/// Columns of B that lie along k: kStreams of them side by side, each read on into the next.
-/// `by_stream` is [m, places] in the streams' order and holds what the sums start from.
+/// Columns of B that are contiguous along k: kStreams of them side by side, each read on into the
+/// next. `by_stream` is [m, places] in the streams' order and holds what the sums start from.
 inline void tile_by_streams(const FewRowsA& a, const float* b, const Streams& streams,
                             float* by_stream) {
   const Job<float>& job = a.job;
@@ -123,8 +123,8 @@ inline void tile_by_streams(const FewRowsA& a, const float* b, const Streams& st
   }
 }
 
-/// Rows of B that lie along the columns are read as they lie, `width` columns (whole vectors) at a
-/// time.
+/// Rows of B that lie along the columns are read in memory order, `width` columns (whole vectors)
+/// at a time.
 template <class B>
 void tile_by_rows(const FewRowsA& a, const B* b, int64_t width, float* sums, int64_t stride) {
   constexpr int64_t kWidth = columns<float>();

@@ -48,7 +48,7 @@ struct Reduced {
 
 template <class D>
 requires(sizeof(hn::TFromD<D>) == 4) HWY_INLINE Reduced<D> reduce_exp(D d, hn::Vec<D> x) {
-  // Adding 1.5·2^23 leaves the nearest whole number in the low bits.
+  // Adding 1.5·2^23 leaves the nearest integer in the low bits.
   const auto magic = hn::Set(d, 12582912.0f);
   const auto shifted = hn::MulAdd(x, hn::Set(d, 1.44269504089f), magic);
   const auto whole = hn::Sub(shifted, magic);

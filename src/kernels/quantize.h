@@ -18,7 +18,7 @@ bool can_quantize(Element type);
 bool quantize(Element type, const float* x, void* blocks, int64_t count,
               const float* importance = nullptr);
 
-/// The weights of blocks of any quantised type, `count` of them.
+/// The weights of blocks of any quantized type, `count` of them.
 void dequantize(Element type, const void* blocks, float* out, int64_t count);
 
 }  // namespace heed::kernels

@@ -7,7 +7,7 @@ namespace heed::kernels {
 namespace {
 
 constexpr int kSteps = 9;          // trial scales on either side of the obvious one …
-constexpr float kStepSize = 0.1f;  // … in tenths of a step of the whole numbers
+constexpr float kStepSize = 0.1f;  // … in tenths of a step of the integers
 
 /// The element of largest magnitude, with its sign.
 float largest_of(const float* x, int count) {
@@ -33,7 +33,7 @@ struct Sum {
   }
 };
 
-/// To the nearest whole number, halves to even, for |value| < 2^22.
+/// To the nearest integer, halves to even, for |value| < 2^22.
 float nearest(float value) {
   constexpr float kShift = 0x1.8p23f;
   return (value + kShift) - kShift;

@@ -24,7 +24,7 @@ float fit_table(const float* x, const float* w, int count, const int8_t* table);
 /// The code whose number in a rising table of 16 is nearest to `value`.
 int nearest_code(const int8_t* table, float value);
 
-/// To the nearest whole number between `low` and `high`.
+/// To the nearest integer between `low` and `high`.
 int rounded(float value, int low, int high);
 
 }  // namespace heed::kernels

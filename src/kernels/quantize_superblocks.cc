@@ -1,5 +1,5 @@
 // Quantising to K-quants and IQ4_XS. First every group of 16 or 32 weights gets its own scale (and
-// minimum) by least squares; these become small whole numbers under a scale of the superblock; then
+// minimum) by least squares; these become small integers under a scale of the superblock; then
 // the weights are rounded to what is left, and the superblock's scales fitted once more to them.
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 constexpr int kMostGroups = 16;
 constexpr int kRounds = 2;  // of rounding weights and fitting the superblock's scales to them
 
-/// A superblock in whole numbers: weight i is scale · scales[group] · q[i] − min · mins[group].
+/// A superblock in integers: weight i is scale · scales[group] · q[i] − min · mins[group].
 struct Whole {
   float scale = 0.0f;  // as f16 holds it
   float min = 0.0f;
@@ -36,7 +36,7 @@ double squared_error(const float* x, const float* w, int group, const Whole& who
   return error;
 }
 
-/// The scales that fit best to given whole numbers.
+/// The scales that fit best to given integers.
 void refit(const float* x, const float* w, int group, Whole& whole) {
   double aa = 0.0;
   double ab = 0.0;

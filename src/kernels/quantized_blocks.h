@@ -10,7 +10,7 @@ namespace heed::kernels {
 inline constexpr int64_t kBlock = 32;        // weights of a plain block
 inline constexpr int64_t kSuperblock = 256;  // weights of a superblock
 
-// GGUF's blocks as they lie in a file. `pairs` are bytes of two 4-bit numbers, `quads` of four
+// GGUF's blocks as stored in a file. `pairs` are bytes of two 4-bit numbers, `quads` of four
 // 2-bit ones. docs/formats/gguf.md says what a weight is; unpack() is the only code that knows the
 // layout, apart from the SIMD paths that the tests compare with it.
 struct BlockQ8 {
@@ -144,7 +144,7 @@ inline constexpr int8_t kIQ4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -
                                           1,    13,   25,  38,  53,  69,  89,  113};
 inline constexpr int8_t kFP4Values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-/// Calls fn(static_cast<const Block*>(nullptr)) with the block that a quantised type consists of.
+/// Calls fn(static_cast<const Block*>(nullptr)) with the block that a quantized type consists of.
 template <class Fn>
 decltype(auto) with_block_of(Element type, Fn&& fn) {
   const auto call = [&]<class Block>() -> decltype(auto) {
@@ -202,7 +202,7 @@ decltype(auto) with_block_of(Element type, Fn&& fn) {
 template <class Block>
 inline constexpr int64_t kBlockWeights = sizeof(Block) <= sizeof(BlockQ8) ? kBlock : kSuperblock;
 
-/// Weights and bytes of a block of a quantised type.
+/// Weights and bytes of a block of a quantized type.
 struct BlockSize {
   int64_t weights;
   int64_t bytes;
@@ -213,7 +213,7 @@ inline BlockSize block_size(Element type) {
   });
 }
 
-/// A block in whole numbers. Weight i is (scale · scales[i / 16]) · values[i] −
+/// A block in integers. Weight i is (scale · scales[i / 16]) · values[i] −
 /// min · mins[i / 16]; products with scales and minima are exact in f32. |scales · values| is at
 /// most 4096.
 struct UnpackedBlock {

@@ -14,9 +14,9 @@
 
 // How it works. Every block type is, per block of 32 or 256 weights, a scale in f32 times whole
 // numbers of 16 bits (the small scales inside a superblock multiplied in), and where it has minima,
-// a second scale times whole numbers per 16 weights. Rows of A are rounded to 8 bits in blocks of
+// a second scale times integers per 16 weights. Rows of A are rounded to 8 bits in blocks of
 // the same length. A block's sum is exact in 32 bits; over the blocks an element is one chain of
-// fused multiply-adds. With very few rows weights are multiplied as bytes as they lie
+// fused multiply-adds. With very few rows weights are multiplied as bytes in memory order
 // (kernels/quantized_columns-inl.h); with more, tiles of B become panels of 16-bit pairs, an output
 // per lane.
 
@@ -173,7 +173,7 @@ class BlockProduct {
     }
   }
 
-  /// Columns as they lie, a group at a time.
+  /// Columns in memory order, a group at a time.
   void few_rows() {
     const int64_t tile = streamed_tile(job_.n);
     parallel_for((job_.n + tile - 1) / tile, [&](int64_t index) {

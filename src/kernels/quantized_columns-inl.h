@@ -1,6 +1,6 @@
 // The product of block types with very few rows (decoding alone): columns of B are read one after
-// the other as they lie in memory and multiplied as bytes. A block's products are added up along
-// the lanes in whole numbers, its scales multiplied in: the sum is exact in any order. Per target:
+// the other in memory order and multiplied as bytes. A block's products are added up along
+// the lanes in integers, its scales multiplied in: the sum is exact in any order. Per target:
 // include inside foreach_target files.
 // clang-format off
 #if defined(HEED_KERNELS_QUANTIZED_COLUMNS_INL_H_) == defined(HWY_TARGET_TOGGLE)

@@ -17,14 +17,14 @@
 // How it works. The rows of A are rounded to 8-bit numbers once. Columns of B come from their
 // blocks into panels of words (kernels/quantized_panel-inl.h), with few rows (decoding) a piece at
 // a time into L1, with many rows a large part of B at once. The micro-kernel adds up a block's
-// products in whole numbers and then the blocks in f32, one after the other. Nothing of B is kept
+// products in integers and then the blocks in f32, one after the other. Nothing of B is kept
 // from one product to the next: what is read is the file's own blocks.
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
 #if HWY_TARGET <= HWY_AVX3
-constexpr int kQuantizedRows = 6;  // 12 sums in f32, 12 in whole numbers, of 32 registers
+constexpr int kQuantizedRows = 6;  // 12 sums in f32, 12 in integers, of 32 registers
 #else
 constexpr int kQuantizedRows = 3;  // 6 and 6 of 16
 #endif
@@ -200,7 +200,7 @@ class QuantizedProduct {
     }
   }
 
-  /// Tiles of columns as they lie.
+  /// Tiles of columns in memory order.
   void very_few_rows() {
     for (int64_t row = 0; row < job_.m; ++row) {
       group_row<Format>(block(0, 0), x_.words + row * blocks_ * Format::kWords, blocks_);

@@ -1,4 +1,4 @@
-// Operands of the quantised product as its micro-kernel reads them: 32-bit words of whole numbers,
+// Operands of the quantized product as its micro-kernel reads them: 32-bit words of integers,
 // an output a lane. Per target: include inside foreach_target files.
 // clang-format off
 #if defined(HEED_KERNELS_QUANTIZED_PANEL_INL_H_) == defined(HWY_TARGET_TOGGLE)

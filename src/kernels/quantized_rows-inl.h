@@ -1,6 +1,6 @@
-// The quantised product with very few rows of A (decoding alone): columns of B are read one after
-// the other as they lie in memory, so that the machine's prefetcher follows one long stream. A
-// block's products are added up along the lanes, in whole numbers, which gives the bits of any
+// The quantized product with very few rows of A (decoding alone): columns of B are read one after
+// the other in memory order, so that the machine's prefetcher follows one long stream. A
+// block's products are added up along the lanes, in integers, which gives the bits of any
 // other order. Per target: include inside foreach_target files.
 // clang-format off
 #if defined(HEED_KERNELS_QUANTIZED_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)

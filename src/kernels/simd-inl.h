@@ -91,7 +91,7 @@ HWY_INLINE void store(hn::Vec<D> v, [[maybe_unused]] D d, Half* p) {
   const auto size = hn::And(bits, hn::Set(d32, 0x7fffffffu));
   const auto sign = hn::ShiftRight<16>(hn::Sub(bits, size));
   // Normal results: to nearest even at bit 13, then the exponent's new bias; a carry to infinity is
-  // right. Subnormal ones: adding 1/2 leaves a whole number of 2^-24 in the low bits.
+  // right. Subnormal ones: adding 1/2 leaves an integer of 2^-24 in the low bits.
   const auto even = hn::And(hn::ShiftRight<13>(size), hn::Set(d32, 1u));
   const auto nearest = hn::Add(size, hn::Add(even, hn::Set(d32, 0xfffu)));
   const auto normal = hn::ShiftRight<13>(hn::Sub(nearest, hn::Set(d32, 112u << 23)));

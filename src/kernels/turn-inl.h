@@ -114,7 +114,7 @@ HWY_INLINE void load_transposed(const uint8_t* const* row, int64_t offset,
 }
 
 /// Calls fn(constant piece, k) for the pieces of [begin, end) of the streams, and rest(k) for what
-/// is left. Lines are transposed as they lie in the cache: GGUF puts weights at multiples of 32
+/// is left. Lines are read aligned to the cache: GGUF puts weights at multiples of 32
 /// bytes, and loads that take two lines each cost a fifth of the time.
 template <class Fn, class Rest>
 HWY_INLINE void each_piece(const uint8_t* const* row, int64_t begin, int64_t end, const Fn& fn,

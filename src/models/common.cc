@@ -98,7 +98,7 @@ double memory_limit() {
 
 namespace {
 
-/// "n_embd is 16777215": the largest whole number of a configuration, which is where to look first
+/// "n_embd is 16777215": the largest integer of a configuration, which is where to look first
 /// when a model is too large.
 std::string largest_field(const Json& config) {
   std::string field;

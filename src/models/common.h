@@ -10,7 +10,7 @@
 
 namespace heed {
 
-/// A whole number of a configuration that sizes something: 1 … 2^24.
+/// An integer of a configuration that sizes something: 1 … 2^24.
 int64_t size_of(const Json& config, std::string_view key);
 int64_t size_or(const Json& config, std::string_view key, int64_t otherwise);
 /// A number of layers: 1 … 4096.
@@ -33,7 +33,7 @@ std::string architecture(const Json& config);
 /// Bytes that this process may use: the machine's memory, or less where a limit is set.
 double memory_limit();
 /// Refuses a configuration whose parameters would not fit that, before anything is allocated.
-/// `parameters` counts elements; those of a file may be quantised.
+/// `parameters` counts elements; those of a file may be quantized.
 void check_size(const Json& config, const Scope& scope, double parameters);
 
 /// A model that keeps the sizes it is asked about.
@@ -97,7 +97,7 @@ using RowTargets = Tensor (*)(const TokenRows& tokens, const ModelInput& input);
 Tensor next_token_targets(const TokenRows& tokens, const ModelInput& input);
 Tensor same_position_targets(const TokenRows& tokens, const ModelInput& input);
 
-/// The head's logits where they are wanted, and the loss where there are labels. `adjust`, where it
+/// The head's logits if they are needed, and the loss where there are labels. `adjust`, where it
 /// is given, is applied to the logits (soft-caps and scales) and is part of the loss.
 ModelOutput token_results(const Tensor& rows, const TokenRows& tokens, const Linear& head,
                           const ModelInput& input, RowTargets targets,

@@ -12,7 +12,7 @@ namespace heed {
 namespace {
 constexpr uint64_t kMaxConfig = uint64_t{16} << 20;
 
-/// config.json, with what generation_config.json says beside it under that name.
+/// config.json, with what generation_config.json says next to it under that name.
 std::string config_of(const std::filesystem::path& folder) {
   std::string text = read_file(folder / "config.json", kMaxConfig);
   const std::filesystem::path beside = folder / kGenerationFile;

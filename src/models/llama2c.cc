@@ -155,7 +155,7 @@ void for_each_part(const Sizes& sizes, const Fn& fn) {
 
 bool is_quantized(const Sizes& sizes, Part part) { return sizes.group > 0 && part != Part::norm; }
 
-/// Bytes of a part: f32, or whole numbers of 8 bits and then a scale in f32 a group.
+/// Bytes of a part: f32, or integers of 8 bits and then one f32 scale per group.
 size_t bytes_of(const Sizes& sizes, const Shape& shape, Part part) {
   const auto count = static_cast<size_t>(shape.numel());
   return is_quantized(sizes, part)
@@ -179,7 +179,7 @@ void check_length(const MappedFile& mapping, const Sizes& sizes) {
   check_data(there == wanted, file, "holds {} bytes more than its header promises", there - wanted);
 }
 
-/// The products of whole numbers and scales, exactly as they are meant.
+/// The products of integers and scales, exactly as they are meant.
 Tensor widened(const std::byte* data, const Shape& shape, int64_t group, const std::string& file,
                const std::string& name) {
   Tensor tensor = Tensor::empty(shape);

@@ -113,7 +113,7 @@ double context_of(const Json& config) {
   return positive_or(config, "max_position_embeddings", 2048.0);
 }
 
-/// Phi-3 keeps the original length beside the settings.
+/// Phi-3 keeps the original length next to the settings.
 Json with_original(const Json& config, const Json& settings) {
   constexpr const char* kKey = "original_max_position_embeddings";
   return settings.has(kKey) || !config.has(kKey)

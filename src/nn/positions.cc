@@ -37,7 +37,7 @@ struct Rotary::Tables {
   std::mutex mutex;
   Tensor cos, sin;  // of the positions reached so far
 
-  /// The tables with room for position `last`; those handed out before stay as they are.
+  /// The tables up to position `last`; tables returned before stay valid.
   std::pair<Tensor, Tensor> reaching(int64_t last) {
     const std::lock_guard lock(mutex);
     constexpr int64_t kFewest = 256;

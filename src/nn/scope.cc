@@ -88,7 +88,7 @@ Tensor initial(const Shape& shape, const Init& init, uint64_t seed, std::string_
   return x;
 }
 
-/// Zeros that take no memory, in place of a tensor that does not fit: construction goes on until
+/// Zeros that take no memory, in place of a tensor that does not fit: construction continues until
 /// finish() lists them all.
 Tensor placeholder(const Shape& shape) {
   Shape strides = shape;

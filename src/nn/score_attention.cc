@@ -36,7 +36,7 @@ Tensor limited(const Tensor& scores_in, const AttentionOptions& options) {
   return options.bias.defined() ? scores + cast(options.bias, scores.dtype()) : scores;
 }
 
-/// Keys [B, H, Tk, D] with zeros where there is padding: what stands there may be no number, and
+/// Keys [B, H, Tk, D] with zeros where there is padding: what stands there may be NaN, and
 /// would reach the gradient of the weights that all keys share.
 Tensor real_keys(const Tensor& k, const Tensor& key_padding) {
   if (!key_padding.defined()) {

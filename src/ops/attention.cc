@@ -129,7 +129,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   RandomKey random;
   if (options.dropout > 0) {
     random = next_random_key();
-    // A head of an example has a stream of its own, 2^40 apart, whatever ran beside it.
+    // A head of an example has a stream of its own, 2^40 apart, whatever ran next to it.
     random.stream += static_cast<uint64_t>(options.first_example * shape.heads) << 40;
   }
   FlashResult flash;

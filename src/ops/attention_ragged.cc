@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kRagged = "ragged_attention";
 constexpr int64_t kLong = 512;  // from this length on a sequence has work for all threads
 
-/// Sequences that lie one after the other in the rows of q, and of k and v.
+/// Sequences that are concatenated in the rows of q, and of k and v.
 struct Sequences {
   std::vector<int64_t> query_starts;
   std::vector<int64_t> key_starts;

@@ -15,7 +15,7 @@ T apply(Binary op, T a, T b) {
   return op == Binary::add ? a + b : op == Binary::sub ? a - b : a * b;
 }
 
-/// a op b without history; whole numbers are computed element by element.
+/// a op b without history; integers are computed element by element.
 Tensor combine(const char* name, Binary op, const Tensor& a, const Tensor& b) {
   check_defined(a, name);
   check_defined(b, name);
@@ -50,7 +50,7 @@ Tensor combine(const char* name, Binary op, const Tensor& a, const Tensor& b) {
 
 bool is_whole(double value) { return std::nearbyint(value) == value; }
 
-/// x · scale + shift of integers, for whole numbers.
+/// x · scale + shift for integers x, scale and shift.
 Tensor scaled_integers(const char* name, const Tensor& x, double scale, double shift) {
   check(is_whole(scale) && is_whole(shift), name,
         "{} of {} meets a fraction; cast() the tensor to a floating type first", x.shape(),

@@ -32,7 +32,7 @@ Sizes check_arguments(const Tensor& x, const Tensor& weight, const Tensor& bias,
   return {rows.numel(), in, out};
 }
 
-/// Quantised weights lie [out, in]; as [in, out] they are a transposed view of such.
+/// Quantized weights lie [out, in]; as [in, out] they are a transposed view of such.
 kernels::Matrix quantized_matrix(const Tensor& weight, WeightLayout layout) {
   const bool out_in = layout == WeightLayout::out_in;
   const int64_t in = weight.size(out_in ? 1 : 0);

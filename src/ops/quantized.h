@@ -5,7 +5,7 @@
 
 namespace heed {
 
-/// The kernels' name of a quantised dtype.
+/// The kernels' name of a quantized dtype.
 kernels::Element quantized_element(DType type);
 
 }  // namespace heed

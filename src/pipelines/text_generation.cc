@@ -16,7 +16,7 @@ struct Running {
 
   TextStream stream;
   GeneratedText result;
-  std::vector<TokenId> end;  ///< ids that are no part of the text
+  std::vector<TokenId> end;  ///< ids that are not part of the text
 
   void push(const SampledToken& token) {
     result.ids.push_back(static_cast<TokenId>(token.id));

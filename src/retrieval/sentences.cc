@@ -196,7 +196,7 @@ class Splitter {
 
   std::string_view text_;
   size_t begin_ = 0;    // of the sentence
-  int32_t before_ = 0;  // the last character that is no space
+  int32_t before_ = 0;  // the last character that is not a space
   std::vector<TextSpan> spans_;
 };
 

@@ -40,7 +40,7 @@ class BestHits {
   std::vector<VectorHit> heap_;  // the worst in front
 };
 
-/// A query as whole numbers: query ≈ scale · rounded, with Σ|rounded| · 128 < 2³¹ so that no sum of
+/// A query as integers: query ≈ scale · rounded, with Σ|rounded| · 128 < 2³¹ so that no sum of
 /// products overflows.
 struct RoundedQuery {
   std::vector<int16_t> values;

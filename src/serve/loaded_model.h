@@ -51,7 +51,7 @@ struct LoadedModel {
 using LoadedModelPtr = std::shared_ptr<const LoadedModel>;
 
 /// Opens a model folder, run folder, .gguf or .bin; `tokenizer` (may be empty) overrides the one
-/// that lies with it. Throws Error, before anything is read where the weights exceed the memory
+/// that comes with it. Throws Error, before anything is read where the weights exceed the memory
 /// that this process may use.
 LoadedModelPtr open_served_model(const std::string& name, const std::filesystem::path& path,
                                  const std::filesystem::path& tokenizer);

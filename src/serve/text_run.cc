@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMostSequences = 256;  // of one request: prompts times samples
 
-/// OpenAI's penalties, for what has been generated, and its bias; nothing where none is wanted.
+/// OpenAI's penalties, for what has been generated, and its bias; nothing if none is set.
 std::function<void(std::span<float>, const std::vector<int64_t>&)> logits_adjustment(
     const GenerationPlan& plan, size_t prompt_length) {
   const auto frequency = static_cast<float>(plan.frequency_penalty);

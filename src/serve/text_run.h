@@ -26,7 +26,7 @@ struct TextChoice {
   TextStream stream;
   std::string text;
   std::vector<TokenRecord> tokens;
-  std::string finish_reason;  ///< "stop" or "length"; empty while it goes on
+  std::string finish_reason;  ///< "stop" or "length"; empty while it runs
 };
 
 /// What is generated, independent of how the answer looks.

@@ -11,7 +11,7 @@ namespace heed {
 
 /// Visits the innermost rows of N strided operands over one shape: fn(offsets, steps, count), with
 /// offsets in elements from each operand's first. Adjacent axes that all operands lay out alike are
-/// joined first, so contiguous operands give long rows. Rows are handed out in parallel.
+/// joined first, so contiguous operands give long rows. Rows are processed in parallel.
 template <size_t N, class Fn>
 void walk_rows(const Shape& shape, std::array<const Shape*, N> strides, Fn&& fn) {
   constexpr int64_t kRow = 32768;  // a contiguous array is cut into rows of this length

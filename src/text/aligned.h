@@ -19,7 +19,7 @@ struct Piece {
 /// bytes of the original text it stands for.
 class AlignedText {
  public:
-  /// `base`: where `original` begins in the text the user gave. `track` off: no offsets are wanted.
+  /// `base`: where `original` begins in the text the user gave. `track` off: no offsets are needed.
   /// `file` names the tokenizer in errors and must outlive this.
   AlignedText(std::string_view original, int64_t base, bool track, std::string_view file = "")
       : view_(original),

@@ -20,7 +20,7 @@ struct CallArguments {
   /// The argument, or an error that names `callee`.
   const Value& at(size_t index, std::string_view name, std::string_view callee) const;
   bool flag(size_t index, std::string_view name, bool otherwise = false) const;
-  /// A whole number; `otherwise` where it is absent or None.
+  /// An integer; `otherwise` where it is absent or None.
   int64_t integer(size_t index, std::string_view name, int64_t otherwise) const;
   /// A string; `otherwise` where it is absent or None.
   std::string string(size_t index, std::string_view name, std::string_view otherwise) const;

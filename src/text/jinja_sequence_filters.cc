@@ -64,7 +64,7 @@ Value folded(Budget& budget, const Value& value, bool case_sensitive) {
   return case_sensitive || !value.is_string() ? value : make_string(budget, lower(value.text()));
 }
 
-/// Sorts stably by keys, each of which belongs to the value beside it.
+/// Sorts stably by keys, each of which belongs to the value next to it.
 void sort_by_key(Budget& budget, std::vector<std::pair<Value, Value>>& keyed, bool reverse) {
   std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
     const int order = compare(budget, a.first, b.first);

@@ -220,7 +220,7 @@ Value join(Budget& budget, const std::string& self, const CallArguments& argumen
   return make_string(budget, out.take());
 }
 
-/// Python's title(): a letter after anything that is no letter begins a word.
+/// Python's title(): a letter after anything that is not a letter begins a word.
 Value title(Budget& budget, const std::string& self, const CallArguments&) {
   std::string out;
   bool inside = false;

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A JSON object in a file beside the tokenizer, if there is one.
+/// A JSON object in a file next to the tokenizer, if there is one.
 std::optional<Json> side_file(const fs::path& folder, const char* name) {
   const fs::path path = folder / name;
   return fs::exists(path) ? std::optional(Json::read(path)) : std::nullopt;

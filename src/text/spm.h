@@ -26,7 +26,7 @@ struct SpmVocabulary {
   bool byte_fallback = false;
   bool prefix_space = true;
   bool squeeze_spaces = false;  ///< runs of spaces become one, and none is left at the ends
-  std::string charsmap;         ///< SentencePiece's table of replacements, as it lies in its file
+  std::string charsmap;         ///< SentencePiece's table of replacements, as stored in its file
   std::optional<int32_t> unk, bos, eos, pad;
   bool add_bos = false, add_eos = false;
   bool special_in_text = false;  ///< control tokens that are written out in a text count as such
@@ -45,7 +45,7 @@ class ForeignTokenizer;
 std::unique_ptr<ForeignTokenizer> make_sentencepiece(std::string_view bytes,
                                                      const std::string& file);
 
-/// A .model file: libsentencepiece does the work. `config`: tokenizer_config.json beside it.
+/// A .model file: libsentencepiece does the work. `config`: tokenizer_config.json next to it.
 std::shared_ptr<TokenizerImpl> load_sentencepiece(const std::filesystem::path& path,
                                                   const Json* config);
 /// A translation folder with source.spm, target.spm and vocab.json.

@@ -181,7 +181,7 @@ std::vector<int32_t> sample_continuation(const Model& model, const std::vector<i
   return written;
 }
 
-/// The beginning of a validation text, and how the model goes on.
+/// The beginning of a validation text, and the model's continuation.
 TrainSample continuation(const Model& model, const Task& task, uint64_t seed) {
   constexpr size_t kPrompt = 16;
   constexpr int64_t kTokens = 48;

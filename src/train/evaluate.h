@@ -18,7 +18,7 @@ struct Evaluation {
   double seconds = 0.0;
 
   /// Which of two evaluations of a task is the better one: the larger. The task's first metric
-  /// decides, or the loss where a smaller loss is all that is wanted.
+  /// decides, or the loss where the task has no other metric.
   double score = 0.0;
 };
 

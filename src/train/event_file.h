@@ -12,7 +12,7 @@ namespace heed {
 /// frames around TensorFlow's Event messages.
 class EventFile {
  public:
-  /// A new file in `folder`. Where a run goes on, `first_step` is the next one: TensorBoard forgets
+  /// A new file in `folder`. If a run is resumed, `first_step` is the next one: TensorBoard forgets
   /// what earlier files have from there on.
   EventFile(const std::filesystem::path& folder, int64_t first_step);
   ~EventFile();

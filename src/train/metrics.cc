@@ -84,7 +84,7 @@ bool is_mark(char c) {
 
 /// Replaces what `first` and `second` match side by side, from left to right without overlap, as a
 /// regular expression of two characters would. Bytes serve as characters: the tests are for ASCII,
-/// and a longer character's bytes all behave as one that is no digit and no stop.
+/// and a longer character's bytes all behave as one that is neither a digit nor a stop.
 template <class First, class Second>
 std::string spaced(const std::string& text, First first, Second second, const char* before,
                    const char* between, const char* after) {

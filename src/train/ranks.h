@@ -12,7 +12,7 @@ namespace heed {
 /// Before any work: every rank must run the same program with the same options. Gives each rank
 /// its threads, and warns where there are more of them than cores.
 void meet(Communicator& ranks, const TrainOptions& options);
-/// make_task() with the tokenising shared out.
+/// make_task() with the tokenizing shared out.
 Task make_task_together(Communicator& ranks, const TrainOptions& options);
 /// After the data was read: it must be the same everywhere, with an example a rank and step.
 void check_same_data(Communicator& ranks, const Task& task, const TrainOptions& options);

@@ -54,7 +54,7 @@ class RunFolder {
             int64_t keep) const;
   /// The newest checkpoint whose checksums hold, into all of these (`moments` takes the optimizer's
   /// state); warns of broken ones, and throws where there are no others. `accept` throws where the
-  /// run must not go on from such a state. Nothing where there is no checkpoint yet.
+  /// run must not resume from such a state. Nothing where there is no checkpoint yet.
   std::optional<RunState> restore(const Model& model,
                                   const std::function<void(const RunState&)>& accept,
                                   const std::function<void(const TensorMap&)>& moments,

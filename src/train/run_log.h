@@ -9,7 +9,7 @@
 
 namespace heed {
 
-/// What a run leaves behind while it goes on: metrics.jsonl, samples.jsonl, TensorBoard's events,
+/// What a run leaves behind while it runs: metrics.jsonl, samples.jsonl, TensorBoard's events,
 /// and lines on stderr.
 class RunLog {
  public:

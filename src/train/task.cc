@@ -22,7 +22,8 @@ Task language_task(const TrainOptions& o, bool masked) {
     // As in GPT-2. Left out, Hugging Face takes 50256, which a small vocabulary does not have.
     config["bos_token_id"] = first_of({special.bos}, *special.eos);
   }
-  // The data comes first: a model for a context that the text cannot fill would be built in vain.
+  // The data comes first: a model for a context that the text cannot fill would be built for
+  // nothing.
   const TokenShard train_text = load_text(o.data, task.tokenizer);
   check_data(!o.from.empty() || train_text.tokens() >= o.context, o.data,
              "has {} tokens, fewer than a context of {}; give more text or a smaller context",

@@ -40,7 +40,7 @@ Ran heed(const std::string& arguments) {
   return ran;
 }
 
-/// A tokenizer of whole words, split at blanks, beside the model.
+/// A tokenizer of whole words, split at blanks, next to the model.
 void write_words(const std::filesystem::path& folder, const std::vector<std::string>& words) {
   nlohmann::ordered_json vocabulary;
   for (const std::string& word : words) {
@@ -240,7 +240,7 @@ TEST(CaptionCommand, LearnsFromRegionFeatures) {
   EXPECT_EQ(all.code, 0) << all.out;
   EXPECT_EQ(std::count(all.out.begin(), all.out.end(), '\n'), kImages);
   EXPECT_TRUE(all.out.starts_with((folder / "regions.safetensors").native() + "[0]\t" + told.out));
-  // A run of 4 steps that goes on is the run of 8; another may start from its weights.
+  // A run of 4 steps that is resumed equals the run of 8; another may start from its weights.
   const Ran half =
       heed(fmt::format("{} --steps 8 --checkpoint-every 4 --keep 9 --out {}-cut", train, run));
   ASSERT_EQ(half.code, 0) << half.out;

@@ -328,7 +328,7 @@ TEST(GenerationRules, GenerationConfigGoesBeforeTheConfiguration) {
   EXPECT_EQ(ids.end, (std::vector<int64_t>{3, 4}));
   EXPECT_EQ(ids.suppress_tokens, std::vector<int64_t>{5});
   EXPECT_EQ(ids.forced_eos_token_id, -1);
-  // It goes along with the model, and is no part of config.json.
+  // It goes along with the model, and is not part of config.json.
   const TemporaryFolder saved;
   save_model(*model, saved.path());
   EXPECT_EQ(nlohmann::json::parse(read_file(saved / "generation_config.json")), folder.generation);

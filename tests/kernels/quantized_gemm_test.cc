@@ -47,7 +47,7 @@ Tensor random_weights(int64_t n, int64_t k, DType type, uint64_t seed) {
   return blocks;
 }
 
-/// x [m, k] · Wᵀ with W [n, k] quantised.
+/// x [m, k] · Wᵀ with W [n, k] quantized.
 Tensor product(const Tensor& x, const Tensor& w) {
   Tensor y = Tensor::empty({x.size(0), w.size(0)});
   const int64_t k = x.size(1);
@@ -112,7 +112,7 @@ double largest_min(const Tensor& w, int64_t row) {
 
 class QuantizedGemm : public testing::TestWithParam<DType> {};
 
-/// Against f64 from the dequantised weights and the rounded activations: only the chain over the
+/// Against f64 from the dequantized weights and the rounded activations: only the chain over the
 /// blocks rounds, three times per term (product of the scales, multiply, add), and a block gives
 /// one term or, with minima, two: the error is below (2 · blocks + 6) · eps of the absolute terms,
 /// where a weight scale · q − min counts with both of its parts. Against the exact activations the
@@ -204,7 +204,7 @@ TEST_P(PlainGemm, ExtremeWeightsAreExact) {
 }
 
 /// Every byte of a block 0xff, 0x80 or 0, its scales 1: where sums of bytes would saturate. Sums
-/// stay below 2^24 · 16 and the activations are whole numbers, so that only the last rounding is
+/// stay below 2^24 · 16 and the activations are integers, so that only the last rounding is
 /// left.
 TEST_P(QuantizedGemm, ExtremeBlocksDoNotSaturate) {
   const DType type = GetParam();
@@ -277,7 +277,7 @@ TEST_P(QuantizedGemm, ARowGivesTheSameBitsInAnyBatchAndOnAnyNumberOfThreads) {
   }
 }
 
-/// Whole numbers are exact and the targets that have a fused multiply-add give the same bits.
+/// Integers are exact and the targets that have a fused multiply-add give the same bits.
 TEST_P(QuantizedGemm, DotInstructionsGiveTheBitsOfTheOthers) {
   const Tensor x = random_normal({13, 1024}, DType::f32, 4);
   const Tensor w = random_weights(50, 1024, GetParam(), 5);

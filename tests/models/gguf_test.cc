@@ -151,7 +151,7 @@ TEST(GgufMixture, ReadsAnImportanceMatrix) {
 
 class Quantised : public testing::TestWithParam<std::tuple<const char*, DType>> {};
 
-/// A model of short types gives what its weights give in f32, to the bit. With quantised weights
+/// A model of short types gives what its weights give in f32, to the bit. With quantized weights
 /// the activations are rounded too, by up to 1/254 of the largest in their block: about half a per
 /// cent of a product's norm, and two products follow one another in each of the two blocks.
 TEST_P(Quantised, GivesWhatItsWeightsGive) {

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Every folder with reference values: the committed ones and those beside the project.
+/// Every folder with reference values: the committed ones and those next to the project.
 std::vector<fs::path> folders() {
   std::vector<fs::path> found;
   for (const fs::path& parent : {golden("models"), shared_data("hf-golden")}) {

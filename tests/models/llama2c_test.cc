@@ -241,7 +241,7 @@ TEST_F(Llama2cVersions, AllGiveTheSameLogits) {
   }
 }
 
-/// Values of version 2 are its whole numbers times its scales, to the bit.
+/// Values of version 2 are its integers times its scales, to the bit.
 TEST_F(Llama2cVersions, QuantisedWeightsAreExact) {
   const auto model = load(file(2, true));
   for (const Parameter& parameter : model->parameters()) {

@@ -107,7 +107,7 @@ TEST(SparseLayers, BigBirdFromHiddenStates) {
   const BigBirdSelfAttention layer(golden_scope(golden), 12, options);
   const Tensor x = golden.at("hidden_states");
   expect_close(layer(x, golden.at("key_padding")), joined(golden.at("output")), {1.3e-6, 2e-5});
-  // A length that is no multiple of the block is padded.
+  // A length that is not a multiple of the block is padded.
   EXPECT_EQ(layer(slice(x, 1, 0, 43)).shape(), Shape({2, 43, 12}));
   EXPECT_EQ(layer(slice(x, 1, 0, 5)).shape(), Shape({2, 5, 12}));
 }

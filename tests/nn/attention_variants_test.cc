@@ -91,7 +91,7 @@ TEST(AttentionVariants, ScoresOfAnyMakingFollowEveryOption) {
   expect_close(attend_scores(matmul(q, transpose(k, 2, 3)), v, options), wanted, {1e-12, 1e-12});
 }
 
-/// What stands at padding may be no number; the weights that all keys share must not learn of it.
+/// What stands at padding may be NaN; the weights that all keys share must not learn of it.
 TEST(AttentionVariants, PaddingReachesNoSharedWeight) {
   Tensor key_padding = Tensor::full({1, 4}, 1, DType::u8);
   key_padding.data<uint8_t>()[3] = 0;

@@ -11,7 +11,7 @@ namespace {
 
 class QuantizedLinear : public testing::TestWithParam<DType> {};
 
-/// Near what the dequantised weight gives: an activation is rounded by at most half a step, 1/254
+/// Near what the dequantized weight gives: an activation is rounded by at most half a step, 1/254
 /// of the largest in its block, which no more than the largest in its row bounds here. Both layouts
 /// and the epilogue give the same bits.
 TEST_P(QuantizedLinear, GivesNearlyWhatTheDequantisedWeightGives) {

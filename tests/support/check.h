@@ -31,7 +31,7 @@ void expect_same_bits(const Tensor& actual, const Tensor& expected, std::string_
 Tensor random_normal(const Shape& shape, DType type = DType::f32, uint64_t seed = 1);
 Tensor random_uniform(const Shape& shape, double low, double high, DType type = DType::f32,
                       uint64_t seed = 1);
-/// Whole numbers in [0, limit), i64.
+/// Integers in [0, limit), i64.
 Tensor random_indices(const Shape& shape, int64_t limit, uint64_t seed = 1);
 
 using TensorFn = std::function<Tensor(const std::vector<Tensor>&)>;

@@ -34,7 +34,7 @@ inline std::filesystem::path golden(const std::string& name) {
   return source_folder() / "tests" / "golden" / name;
 }
 
-/// The real data beside the project; tests that want it skip where it is absent.
+/// The real data next to the project; tests that want it skip where it is absent.
 inline std::filesystem::path shared_data(const std::string& name) {
   return source_folder() / ".." / "shared" / "data" / name;
 }

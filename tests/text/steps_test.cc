@@ -79,7 +79,7 @@ std::vector<std::string> pieces(const std::string& json, std::string_view text) 
 
 using Words = std::vector<std::string>;
 
-/// Decomposed, each character's parts stand for its own bytes, whatever stands beside it.
+/// Decomposed, each character's parts stand for its own bytes, whatever stands next to it.
 TEST(Normalizer, CharactersKeepTheirPlaces) {
   const std::string text = "한\u1161나\u0301";  // a syllable, a vowel; a syllable, an accent
   AlignedText aligned(text, 0, true);

@@ -6,7 +6,7 @@
 namespace heed::gguf {
 namespace {
 
-/// Copies whole rows, so that quantised blocks stay as they are. Row (head, index) of the result is
+/// Copies whole rows, so that quantized blocks stay as they are. Row (head, index) of the result is
 /// row (head, source(index)).
 template <class Source>
 Tensor reordered(const Tensor& x_in, int64_t heads, const Source& source) {

@@ -159,7 +159,7 @@ void add_variant_options(OptionTable& table, AttentionCall& call) {
 }
 
 std::string variant_help() {
-  std::string text = "What is computed; tensors read beside q, k, v:";
+  std::string text = "What is computed; tensors read besides q, k, v:";
   for (const AttentionVariant& variant : attention_variants()) {
     text += "\n  " + variant.name + (variant.tensors.empty() ? "" : ": " + variant.tensors);
   }

@@ -91,7 +91,7 @@ int run(const Options& options, const Common& common) {
         stderr,
         fmt::runtime(
             korean ? "heed: 중단했습니다. {}에 저장했습니다. 같은 명령으로 이어서 색인합니다\n"
-                   : "heed: interrupted; saved in {}. The same command goes on from there\n"),
+                   : "heed: interrupted; saved in {}. The same command continues from there\n"),
         options.out);
     return 130;
   }

@@ -155,7 +155,7 @@ int run(const Options& options, const Common& common) {
     return train(options, common);
   }
   if (options.source.empty()) {
-    fail(ErrorKind::usage, "tokenize", "a model folder or tokenizer file is wanted");
+    fail(ErrorKind::usage, "tokenize", "a model folder or tokenizer file is expected");
   }
   const Tokenizer tokenizer = Tokenizer::load(options.source);
   LineReader reader;

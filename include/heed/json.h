@@ -28,7 +28,7 @@ class JsonBuilder;  // makes documents; see below
 
 /// A value of a parsed JSON (or TOML) text: a cheap handle, copies share the document. Getters
 /// check type and range and throw `Error` of kind data that names file, field and what is expected:
-/// `config.json: text_config.n_head is "abc"; a whole number is wanted`.
+/// `config.json: text_config.n_head is "abc"; expected an integer`.
 class HEED_API Json {
  public:
   /// Parses all of `text`. Refuses what lies beyond the limits, bad UTF-8, a key that comes twice

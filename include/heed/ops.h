@@ -30,7 +30,7 @@ HEED_API Tensor add(const Tensor& a, const Tensor& b);
 HEED_API Tensor sub(const Tensor& a, const Tensor& b);
 HEED_API Tensor mul(const Tensor& a, const Tensor& b);
 HEED_API Tensor div(const Tensor& a, const Tensor& b);
-HEED_API Tensor add(const Tensor& a, double b);  ///< integers take a whole number
+HEED_API Tensor add(const Tensor& a, double b);  ///< integers take an integer
 HEED_API Tensor mul(const Tensor& a, double b);  ///< likewise
 HEED_API Tensor neg(const Tensor& x);
 HEED_API Tensor abs(const Tensor& x);  ///< the gradient at 0 is 0

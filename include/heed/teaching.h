@@ -69,7 +69,7 @@ struct NumberExample {
   std::vector<double> input;
   std::vector<double> target;
 };
-/// Five whole numbers, 0 to 100, evenly spaced or at random, and each plus two.
+/// Five integers, 0 to 100, evenly spaced or at random, and each plus two.
 HEED_API NumberExample plus_two_example(const TeachingOptions& options, uint64_t index);
 
 /// A drawn image and what it shows: "a red circle left of a blue square", the larger shape first.

@@ -51,10 +51,10 @@ ImageData load_idx_classes(const path& images) {
   data.pixels = load_idx(images);
   const Tensor classes = load_idx(labels);
   check_data(data.pixels.rank() == 3 && data.pixels.dtype() == DType::u8, images.string(),
-             "has shape {}; u8 [N, H, W] is wanted", data.pixels.shape());
+             "has shape {}; u8 [N, H, W] is expected", data.pixels.shape());
   check_data(
       classes.rank() == 1 && classes.dtype() == DType::u8 && classes.size(0) == data.pixels.size(0),
-      labels.string(), "has shape {}; u8 [{}] is wanted", classes.shape(), data.pixels.size(0));
+      labels.string(), "has shape {}; u8 [{}] is expected", classes.shape(), data.pixels.size(0));
   check_data(classes.numel() > 0, images.string(), "has no images");
   Shape shape = data.pixels.shape();
   shape.insert(1, 1);
@@ -86,7 +86,7 @@ ImageData load_folder_of_classes(const path& folder) {
   }
   check_data(!data.files.empty(), folder.string(),
              "has no images; a folder for every class with .png, .jpg, .pgm or .ppm files, or "
-             "MNIST's IDX files, are wanted");
+             "MNIST's IDX files, are expected");
   return data;
 }
 

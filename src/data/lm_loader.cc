@@ -108,7 +108,7 @@ class MlmLoader final : public BlockLoader {
         masking_(masking) {
     check(masking.share > 0 && masking.share <= 1, "masking", "share {} must be in (0, 1]",
           masking.share);
-    check(masking.vocabulary > 0, "masking", "the vocabulary's size is wanted");
+    check(masking.vocabulary > 0, "masking", "the vocabulary's size is expected");
     std::sort(masking_.keep.begin(), masking_.keep.end());
   }
 

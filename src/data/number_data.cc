@@ -26,7 +26,7 @@ std::vector<float> parse_numbers(std::string_view text, const std::string& where
     }
     float number = 0;
     const auto [after, error] = std::from_chars(next, end, number);
-    check_data(error == std::errc() && std::isfinite(number), where, "{} is no number",
+    check_data(error == std::errc() && std::isfinite(number), where, "{} is not a number",
                quote(std::string_view(next, static_cast<size_t>(end - next)), 20));
     numbers.push_back(number);
     next = after;
@@ -52,7 +52,7 @@ std::vector<std::string> read_lines(const path& file) {
 }  // namespace
 
 NumberData load_numbers(const std::string& data) {
-  check_data(is_table(data), data, "a .jsonl, .tsv or .csv file with input and target is wanted");
+  check_data(is_table(data), data, "a .jsonl, .tsv or .csv file with input and target is expected");
   const auto table = open_table(data, {"input", "target"});
   std::vector<float> all[2];
   size_t lengths[2] = {};
@@ -79,7 +79,7 @@ FeatureData load_features(const std::string& data) {
   result.features = found->second;
   check_data(result.features.rank() == 3 && is_floating(result.features.dtype()) &&
                  result.features.numel() > 0,
-             data, "tensor 'features' is {} {}; floats [images, regions, width] are wanted",
+             data, "tensor 'features' is {} {}; floats [images, regions, width] are expected",
              name_of(result.features.dtype()), result.features.shape());
   for (const char* ending : {".tsv", ".txt"}) {
     const path captions = path(data).replace_extension(ending);
@@ -92,7 +92,7 @@ FeatureData load_features(const std::string& data) {
                result.features.size(0));
     return result;
   }
-  fail(ErrorKind::data, data, "has no captions beside it; a .txt of the same name is wanted");
+  fail(ErrorKind::data, data, "has no captions next to it; a .txt of the same name is expected");
 }
 
 }  // namespace heed

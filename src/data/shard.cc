@@ -123,7 +123,7 @@ TokenShard TokenShard::open(const std::filesystem::path& path) {
              "claims {} tokens in {} sequences, more than it has bytes for", trailer.tokens,
              trailer.sequences);
   const uint64_t ids_bytes = (trailer.tokens * trailer.width + 7) / 8 * 8;
-  check_data(ids_bytes + trailer.sequences * 8 == room, file, "has {} bytes; {} are wanted", room,
+  check_data(ids_bytes + trailer.sequences * 8 == room, file, "has {} bytes; {} are expected", room,
              ids_bytes + trailer.sequences * 8);
   data->ids = bytes.data();
   data->ends = reinterpret_cast<const uint64_t*>(bytes.data() + ids_bytes);

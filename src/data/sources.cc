@@ -75,12 +75,12 @@ std::vector<path> expand_two_files(const std::string& data) {
   if (open != std::string::npos && data.ends_with('}')) {
     const std::string prefix = data.substr(0, open);
     const auto parts = split_at_commas(data.substr(open + 1, data.size() - open - 2));
-    check_data(parts.size() == 2, data, "two names are wanted between the braces");
+    check_data(parts.size() == 2, data, "two names are expected between the braces");
     return {prefix + parts[0], prefix + parts[1]};
   }
   const std::vector<std::string> parts = split_at_commas(data);
   check_data(parts.size() == 1 || parts.size() == 2, data,
-             "names {} files; one table or two files of lines are wanted", parts.size());
+             "names {} files; one table or two files of lines are expected", parts.size());
   return parts.size() == 2 ? std::vector<path>{parts[0], parts[1]} : std::vector<path>{};
 }
 

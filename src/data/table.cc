@@ -105,7 +105,7 @@ class CommaRows {
     const size_t end = line.find(',');
     field = line.substr(0, end);
     check_data(field.find('"') == std::string::npos, lines_.where(),
-               "a quote stands inside a field that does not begin with one");
+               "a quote is inside a field that does not begin with one");
     line.remove_prefix(end == std::string_view::npos ? line.size() : end + 1);
     return end != std::string_view::npos;
   }
@@ -129,7 +129,7 @@ class CommaRows {
       line.remove_prefix(1);
     }
     check_data(line.empty() || line.starts_with(','), lines_.where(),
-               "something stands between a closing quote and the next comma");
+               "there is text between a closing quote and the next comma");
     const bool more = !line.empty();
     line.remove_prefix(more ? 1 : 0);
     return more;
@@ -166,7 +166,7 @@ class Columns final : public TableReader {
     values.clear();
     for (size_t i = 0; i < places_.size(); ++i) {
       check_data(places_[i] < row_.size(), where_,
-                 "the row has {} column{}; {} (column {}) is wanted", row_.size(),
+                 "the row has {} column{}; {} (column {}) is expected", row_.size(),
                  row_.size() == 1 ? "" : "s", quote(columns_[i]), places_[i] + 1);
       values.push_back(row_[places_[i]]);
     }

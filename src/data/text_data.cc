@@ -66,7 +66,7 @@ void make_labelled(const std::string& data, const Tokenizer& tokenizer, const Ca
       data, options,
       [&](LabelledText example, const TableReader& table) {
         const auto found = id_of.find(example.label);
-        check_data(found != id_of.end(), table.where(), "the label {} is none of the {} known",
+        check_data(found != id_of.end(), table.where(), "the label {} is not one of the {} known",
                    quote(example.label), labels.size());
         label.append({&found->second, 1});
         label.end_sequence();

@@ -101,7 +101,7 @@ StackShape stack_shape(const Trace& trace, const std::string& prefix) {
     ++shape.layers;
   }
   if (shape.layers == 0) {
-    throw Failure(409, "unsupported", "this model is no stack of Transformer blocks");
+    throw Failure(409, "unsupported", "this model is not a stack of Transformer blocks");
   }
   const std::string first = shape.block(0);
   shape.cross = trace.has_hook(first + ".cross_attn.hook_q");
@@ -345,9 +345,10 @@ Attribution attribute(Trace& trace, int64_t position, int64_t token,
   }
   result.remainder = result.logit - total;
   if (std::abs(result.remainder) > 1e-2 * (std::abs(result.logit) + 1.0)) {
-    throw Failure(409, "unsupported",
-                  "this model's head is no linear map of its last rows: the logit cannot be split "
-                  "into parts");
+    throw Failure(
+        409, "unsupported",
+        "this model's head is not a linear map of its last rows: the logit cannot be split "
+        "into parts");
   }
   return result;
 }

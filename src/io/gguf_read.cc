@@ -132,7 +132,7 @@ TensorInfo read_tensor_info(Reader& reader, const std::string& file) {
   info.offset = reader.number<uint64_t>(what);
   const int64_t row = axes > 0 ? info.shape[static_cast<int>(axes) - 1] : 1;
   check_data(row % block_of(info.type) == 0, file,
-             "{}: rows of {} are no multiple of {}'s block of {}", what, row, name_of(info.type),
+             "{}: rows of {} are not a multiple of {}'s block of {}", what, row, name_of(info.type),
              block_of(info.type));
   info.bytes = static_cast<uint64_t>(bytes_of(info.type, static_cast<int64_t>(elements)));
   return info;
@@ -144,7 +144,7 @@ void check_layout(std::vector<TensorInfo>& infos, uint64_t alignment, uint64_t d
                    [](const auto& a, const auto& b) { return a.offset < b.offset; });
   uint64_t end = 0;
   for (const TensorInfo& info : infos) {
-    check_data(info.offset % alignment == 0, file, "tensor {}: offset {} is no multiple of {}",
+    check_data(info.offset % alignment == 0, file, "tensor {}: offset {} is not a multiple of {}",
                quote(info.name), info.offset, alignment);
     check_data(info.offset <= data_bytes && info.bytes <= data_bytes - info.offset, file,
                "tensor {}: {} bytes at {} lie past the end; the file holds {} bytes of data",
@@ -165,7 +165,7 @@ uint64_t read_alignment(const std::map<std::string, GgufValue, std::less<>>& val
   uint32_t alignment = 0;
   std::memcpy(&alignment, found->second.data.data(), sizeof alignment);
   check_data(std::has_single_bit(alignment), file,
-             "general.alignment is {}; a power of two is wanted", alignment);
+             "general.alignment is {}; a power of two is expected", alignment);
   return alignment;
 }
 
@@ -183,7 +183,7 @@ Tensor tensor_of(const TensorInfo& info, const std::byte* data,
 
 void check_start(Reader& reader, const std::string& file) {
   check_data(reader.number<uint32_t>("the magic") == gguf::kMagic, file,
-             "is no GGUF file: it does not start with 'GGUF'");
+             "is not a GGUF file: it does not start with 'GGUF'");
   const auto version = reader.number<uint32_t>("the version");
   check_data((version & 0xffff) != 0 || version == 0, file,
              "is a big-endian GGUF file; little-endian ones are read");

@@ -63,7 +63,7 @@ std::string_view string_at(std::span<const std::byte> data) {
 }  // namespace
 
 void GgufFile::wanted(std::string_view key, std::string_view found, std::string_view what) const {
-  fail(ErrorKind::data, file(), "{} is {}; {} is wanted", key, found, what);
+  fail(ErrorKind::data, file(), "{} is {}; {} is expected", key, found, what);
 }
 
 const GgufValue& GgufFile::scalar(std::string_view key) const {
@@ -90,15 +90,15 @@ int64_t GgufFile::integer_at(std::string_view key, const GgufValue& value, uint6
   const bool numeric = with_number(value, index, [&](auto number) {
     if constexpr (std::is_integral_v<decltype(number)>) {
       if (std::cmp_less(number, low) || std::cmp_greater(number, high)) {
-        wanted(key, std::to_string(number), fmt::format("a whole number from {} to {}", low, high));
+        wanted(key, std::to_string(number), fmt::format("an integer from {} to {}", low, high));
       }
       result = static_cast<int64_t>(number);
     } else {
-      wanted(key, std::to_string(number), "a whole number");
+      wanted(key, std::to_string(number), "an integer");
     }
   });
   if (!numeric) {
-    wanted(key, value.type == GgufType::string ? "a string" : "a bool", "a whole number");
+    wanted(key, value.type == GgufType::string ? "a string" : "a bool", "an integer");
   }
   return result;
 }

@@ -90,7 +90,7 @@ int64_t Json::integer(int64_t low, int64_t high) const {
   if (raw(*this).is_number_unsigned()) {
     const auto number = raw(*this).get<uint64_t>();
     if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-      wanted("a whole number of 64 bits");
+      wanted("a 64-bit integer");
     }
     value = static_cast<int64_t>(number);
   } else if (raw(*this).is_number_integer()) {
@@ -99,10 +99,10 @@ int64_t Json::integer(int64_t low, int64_t high) const {
              std::trunc(raw(*this).get<double>()) == raw(*this).get<double>()) {
     value = static_cast<int64_t>(raw(*this).get<double>());
   } else {
-    wanted("a whole number");
+    wanted("an integer");
   }
   if (value < low || value > high) {
-    wanted(fmt::format("a whole number from {} to {}", low, high));
+    wanted(fmt::format("an integer from {} to {}", low, high));
   }
   return value;
 }

@@ -60,7 +60,7 @@ Shape read_shape(std::string_view header, const std::string& file) {
       check_data(size < (int64_t{1} << 50), file, "its shape has a dimension that is too large");
     }
     check_data(digits > 0 && shape.rank() < Shape::kMaxRank, file,
-               "its shape ({}) is not up to {} whole numbers", quote(text, 40), Shape::kMaxRank);
+               "its shape ({}) is not up to {} integers", quote(text, 40), Shape::kMaxRank);
     shape.push_back(size);
     text.remove_prefix(digits);
   }

@@ -42,7 +42,7 @@ class HeaderReader {
     fail(ErrorKind::data, file_, "{}: {} is negative", location(), value);
   }
   bool number_float(number_float_t, const string_t& text) {
-    fail(ErrorKind::data, file_, "{}: {} is not a 64-bit whole number", location(), quote(text));
+    fail(ErrorKind::data, file_, "{}: {} is not a 64-bit integer", location(), quote(text));
   }
   bool binary(binary_t&) { return refuse("binary data"); }
 
@@ -123,7 +123,7 @@ class HeaderReader {
   }
 
   bool end_array() {
-    check_data(state_ != State::offsets || offsets_ == 2, file_, "{}: two numbers are wanted",
+    check_data(state_ != State::offsets || offsets_ == 2, file_, "{}: two numbers are expected",
                location());
     state_ = State::entry;
     return true;

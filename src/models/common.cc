@@ -138,7 +138,7 @@ Tensor padding_mask(const Tensor& mask, int64_t batch, int64_t length, const cha
   const std::vector<double> values = mask.to_doubles();
   bool masks = false;
   for (size_t i = 0; i < values.size(); ++i) {
-    check(values[i] == 0.0 || values[i] == 1.0, "forward", "{} holds {}; 0 or 1 is wanted", name,
+    check(values[i] == 0.0 || values[i] == 1.0, "forward", "{} holds {}; 0 or 1 is expected", name,
           values[i]);
     result.data<uint8_t>()[i] = values[i] != 0.0;
     masks = masks || values[i] == 0.0;
@@ -150,8 +150,8 @@ TokenRows token_rows(const Tensor& ids_in, const Tensor& mask, int64_t vocabular
                      bool skip_padding, const char* name) {
   check(ids_in.defined(), "forward", "{} is missing", name);
   check(ids_in.rank() == 2 && (ids_in.dtype() == DType::i64 || ids_in.dtype() == DType::i32),
-        "forward", "{} must be whole numbers [batch, length], not {} {}", name,
-        name_of(ids_in.dtype()), ids_in.shape());
+        "forward", "{} must be integers [batch, length], not {} {}", name, name_of(ids_in.dtype()),
+        ids_in.shape());
   TokenRows tokens;
   tokens.batch = ids_in.size(0);
   tokens.length = ids_in.size(1);

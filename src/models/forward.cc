@@ -90,12 +90,12 @@ ModelInput model_input(const TensorMap& tensors, const std::string& file) {
       for (const auto& [each, unused] : places) {
         known.push_back(each);
       }
-      fail(ErrorKind::data, file, "tensor {} is no input; inputs are {}", quote(name),
+      fail(ErrorKind::data, file, "tensor {} is not an input; inputs are {}", quote(name),
            fmt::join(known, ", "));
     }
     const bool ids = name.ends_with("_ids");
     check_data(!ids || tensor.dtype() == DType::i64 || tensor.dtype() == DType::i32, file,
-               "tensor {} holds {}; i64 or i32 is wanted", quote(name), name_of(tensor.dtype()));
+               "tensor {} holds {}; i64 or i32 is expected", quote(name), name_of(tensor.dtype()));
     *place->second = tensor;
   }
   return input;

@@ -17,8 +17,7 @@ Tensor sequence_loss(const Tensor& logits, const ModelInput& input, ProblemType 
     check(labels.numel() == batch, "loss", "labels {} do not fit a batch of {}", labels.shape(),
           batch);
     check(labels.dtype() == DType::i64 || labels.dtype() == DType::i32, "loss",
-          "labels of {} classes must be whole numbers, not {}", logits.size(1),
-          name_of(labels.dtype()));
+          "labels of {} classes must be integers, not {}", logits.size(1), name_of(labels.dtype()));
     CrossEntropyOptions options;
     options.label_smoothing = input.label_smoothing;
     return cross_entropy(logits, reshape(labels.to(DType::i64), {batch}), options);

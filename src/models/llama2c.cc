@@ -171,7 +171,7 @@ void check_length(const MappedFile& mapping, const Sizes& sizes) {
   check_data(wanted <= there, file, "ends at byte {}, before the weights", there);
   for_each_part(sizes, [&](const std::string& name, const Shape& shape, Part part) {
     check_data(!is_quantized(sizes, part) || shape.numel() % sizes.group == 0, file,
-               "{} {} is no multiple of group_size {}", name, shape, sizes.group);
+               "{} {} is not a multiple of group_size {}", name, shape, sizes.group);
     wanted += bytes_of(sizes, shape, part);
     check_data(wanted <= there, file,
                "ends at byte {}, where the header promises more: {} up to {}", there, name, wanted);

@@ -21,7 +21,7 @@ class VisionEncoderDecoder final : public Model {
             make_model(part(config, "decoder", "GPT2Model", "GPT2LMHeadModel"), root / "decoder")),
         cross_(dynamic_cast<const CrossDecoder*>(decoder_.get())) {
     check_data(encoder_->kind() == ModelKind::vision, config.file(),
-               "encoder.model_type '{}' is no image encoder; use vit",
+               "encoder.model_type '{}' is not an image encoder; use vit",
                config.at("encoder").string("model_type"));
     check_data(cross_ != nullptr && cross_->looks_at_memory(), config.file(),
                "decoder.model_type '{}' has no cross-attention; use gpt2 with add_cross_attention",

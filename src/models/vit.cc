@@ -84,8 +84,8 @@ class Vit final : public Model {
     patch_ = sides(config, "patch_size");
     const Grid image = sides(config, "image_size");
     check_data(image.height % patch_.height == 0 && image.width % patch_.width == 0, config.file(),
-               "image_size {} x {} is no multiple of patch_size {} x {}", image.height, image.width,
-               patch_.height, patch_.width);
+               "image_size {} x {} is not a multiple of patch_size {} x {}", image.height,
+               image.width, patch_.height, patch_.width);
     grid_ = {image.height / patch_.height, image.width / patch_.width};
     check_size(config, root,
                static_cast<double>(grid_.count()) * static_cast<double>(hidden_size_) +
@@ -203,7 +203,7 @@ class Vit final : public Model {
           "forward", "pixel_values must be floating [batch, {}, height, width], not {} {}",
           channels_, name_of(pixels.dtype()), pixels.shape());
     check(pixels.size(2) % patch_.height == 0 && pixels.size(3) % patch_.width == 0, "forward",
-          "pixel_values {} x {} is no multiple of the patches, {} x {}", pixels.size(2),
+          "pixel_values {} x {} is not a multiple of the patches, {} x {}", pixels.size(2),
           pixels.size(3), patch_.height, patch_.width);
     const Grid grid{pixels.size(2) / patch_.height, pixels.size(3) / patch_.width};
     tokens.batch = pixels.size(0);

@@ -101,8 +101,8 @@ void check_inputs(const BigBirdInputs& in) {
         kBigBird, "q {}, k {} and v {} must be [batch, heads, length, depth] of one length",
         in.q.shape(), in.k.shape(), in.v.shape());
   check(in.q.size(2) % in.block_size == 0, kBigBird,
-        "length {} is no multiple of the block size {}; pad it and mark the padding", in.q.size(2),
-        in.block_size);
+        "length {} is not a multiple of the block size {}; pad it and mark the padding",
+        in.q.size(2), in.block_size);
   check(!in.key_padding.defined() || in.key_padding.shape() == Shape({in.q.size(0), in.q.size(2)}),
         kBigBird, "key_padding must be [batch, length]");
 }
@@ -154,7 +154,7 @@ Tensor bigbird_random_blocks(int64_t heads, int64_t blocks, int64_t random, Rand
   check(heads > 0 && blocks > 2 && random >= 0, "bigbird_random_blocks",
         "{} heads, {} blocks, {} random ones", heads, blocks, random);
   check(hf_compat || blocks - 5 >= random, "bigbird_random_blocks",
-        "{} blocks leave fewer than {} beside the window and the ends", blocks, random);
+        "{} blocks leave fewer than {} besides the window and the ends", blocks, random);
   Tensor table = Tensor::zeros({heads, blocks - 2, random}, DType::i64);
   if (hf_compat) {
     return table;

@@ -90,7 +90,7 @@ MultiHeadAttention::MultiHeadAttention(Linear q, Linear kv, Linear out, const Op
 MultiHeadAttention::MultiHeadAttention(const Scope& scope, const LayerOptions& options) {
   const int64_t size = options.embed_dim;
   check(size > 0 && options.num_heads > 0 && size % options.num_heads == 0, "MultiHeadAttention",
-        "embed_dim {} is no multiple of num_heads {}", size, options.num_heads);
+        "embed_dim {} is not a multiple of num_heads {}", size, options.num_heads);
   options_.num_heads = options_.num_kv_heads = options.num_heads;
   options_.head_dim = size / options.num_heads;
   options_.causal = options.causal;

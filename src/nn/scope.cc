@@ -196,7 +196,7 @@ Tensor Scope::take(std::string_view name, const Shape& shape, const Init& init, 
       tensor = dequantize(tensor);
     }
     check_data(is_floating(tensor.dtype()) || is_quantized(tensor.dtype()), state.file,
-               "tensor '{}' is {}; a floating type is wanted", full, name_of(tensor.dtype()));
+               "tensor '{}' is {}; a floating type is expected", full, name_of(tensor.dtype()));
   }
   if ((state.fresh || state.trainable) && use != Use::buffer) {
     tensor.set_requires_grad(true);

@@ -71,7 +71,7 @@ Tensor SwinLayer::attend(const Tensor& x, int64_t height, int64_t width, bool tr
 
 Tensor SwinLayer::operator()(const Tensor& x, int64_t height, int64_t width, bool training) const {
   check(x.rank() == 3 && height > 0 && width > 0 && x.size(1) == height * width, "SwinLayer",
-        "x {} is no grid of {} × {} places", x.shape(), height, width);
+        "x {} is not a grid of {} × {} positions", x.shape(), height, width);
   const Tensor hidden = x + attend(before_(x), height, width, training);
   return down_(up_(after_(hidden), Activation::gelu), Activation::none, hidden);
 }

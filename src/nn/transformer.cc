@@ -7,7 +7,7 @@ namespace {
 
 Block make_block(const Scope& scope, const TransformerOptions& o) {
   check(o.hidden_size > 0 && o.num_heads > 0 && o.hidden_size % o.num_heads == 0, "Transformer",
-        "hidden_size {} is no multiple of num_heads {}", o.hidden_size, o.num_heads);
+        "hidden_size {} is not a multiple of num_heads {}", o.hidden_size, o.num_heads);
   const int64_t intermediate = o.intermediate_size.value_or(4 * o.hidden_size);
   check(intermediate > 0, "Transformer", "intermediate_size {}", intermediate);
   MultiHeadAttention::LayerOptions attention{.embed_dim = o.hidden_size,

@@ -73,7 +73,7 @@ AttentionShape check_attention(const Tensor& q, const Tensor& k, const Tensor& v
   check(v.size(1) == shape.num_kv_heads && v.size(2) == shape.keys, kAttention,
         "k {} and v {} must agree in heads and length", k.shape(), v.shape());
   check(shape.num_kv_heads > 0 && shape.heads % shape.num_kv_heads == 0, kAttention,
-        "{} query heads are no multiple of {} key heads", shape.heads, shape.num_kv_heads);
+        "{} query heads are not a multiple of {} key heads", shape.heads, shape.num_kv_heads);
   check(is_floating(q.dtype()) && q.dtype() == k.dtype() && q.dtype() == v.dtype(), kAttention,
         "q {}, k {} and v {} must have one floating type", name_of(q.dtype()), name_of(k.dtype()),
         name_of(v.dtype()));

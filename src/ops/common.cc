@@ -96,7 +96,7 @@ bool all_finite(const Tensor& x) {
 Tensor checked_indices(const Tensor& index, int64_t limit, std::string_view op) {
   check_defined(index, op, "index");
   check(index.dtype() == DType::i64 || index.dtype() == DType::i32, op,
-        "indices of {}; i64 or i32 is wanted", name_of(index.dtype()));
+        "indices of {}; i64 or i32 is expected", name_of(index.dtype()));
   Tensor wide = index.to(DType::i64).contiguous();
   const int64_t* values = wide.data<int64_t>();
   for (int64_t i = 0, n = wide.numel(); i < n; ++i) {

@@ -17,7 +17,7 @@ inline void check_defined(const Tensor& x, std::string_view op, std::string_view
 }
 inline void check_floating(const Tensor& x, std::string_view op, std::string_view name = "input") {
   check_defined(x, op, name);
-  check(is_floating(x.dtype()), op, "{} {} of {}: a floating type is wanted", name, x.shape(),
+  check(is_floating(x.dtype()), op, "{} {} of {}: a floating type is expected", name, x.shape(),
         name_of(x.dtype()));
 }
 inline void check_same_dtype(const Tensor& a, const Tensor& b, std::string_view op) {

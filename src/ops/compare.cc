@@ -59,7 +59,7 @@ Tensor tested(const char* op, const Tensor& a, const Tensor& b, Test&& test) {
 
 void check_boolean(const Tensor& x, const char* op) {
   check_defined(x, op);
-  check(x.dtype() == DType::boolean, op, "{} of {}; a bool tensor is wanted, such as x > 0",
+  check(x.dtype() == DType::boolean, op, "{} of {}; a bool tensor is expected, such as x > 0",
         x.shape(), name_of(x.dtype()));
 }
 

@@ -36,7 +36,7 @@ Tensor embedding(const Tensor& weight, const Tensor& ids) {
   if (!quantized) {
     check_floating(weight, "embedding", "weight");
   }
-  check(weight.rank() == 2, "embedding", "weight {}; [rows, width] is wanted", weight.shape());
+  check(weight.rank() == 2, "embedding", "weight {}; [rows, width] is expected", weight.shape());
   const Tensor rows = rows_of("embedding", weight, ids);
   return quantized ? dequantize(rows) : rows;
 }

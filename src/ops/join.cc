@@ -117,7 +117,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
 
 std::vector<Tensor> chunks(const Tensor& x, int64_t size, int axis) {
   check_defined(x, "chunks");
-  check(size > 0, "chunks", "pieces of {}; a positive size is wanted", size);
+  check(size > 0, "chunks", "pieces of {}; a positive size is expected", size);
   std::vector<int64_t> sizes;
   const int64_t dim = x.shape()[x.shape().axis(axis, "chunks")];
   for (int64_t begin = 0; begin < dim; begin += size) {
@@ -145,7 +145,7 @@ Tensor stack(const std::vector<Tensor>& parts, int axis) {
 Tensor unfold_patches(const Tensor& images, int64_t patch_height, int64_t patch_width) {
   check_defined(images, "unfold_patches", "images");
   check(images.rank() == 4, "unfold_patches",
-        "images {}; [batch, channels, height, width] is wanted", images.shape());
+        "images {}; [batch, channels, height, width] is expected", images.shape());
   const Shape& s = images.shape();
   check(patch_height > 0 && patch_width > 0 && s[2] % patch_height == 0 && s[3] % patch_width == 0,
         "unfold_patches", "patches of {} x {} do not tile images {}", patch_height, patch_width, s);

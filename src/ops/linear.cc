@@ -17,7 +17,7 @@ struct Sizes {
 
 Sizes check_arguments(const Tensor& x, const Tensor& weight, const Tensor& bias,
                       const LinearOptions& options) {
-  check(weight.rank() == 2, kLinear, "weight {} is no matrix", weight.shape());
+  check(weight.rank() == 2, kLinear, "weight {} is not a matrix", weight.shape());
   const bool out_in = options.layout == WeightLayout::out_in;
   const int64_t in = weight.size(out_in ? 1 : 0);
   const int64_t out = weight.size(out_in ? 0 : 1);

@@ -12,8 +12,8 @@ Targets checked_targets(const char* op, const Tensor& targets, const Shape& want
                         const CrossEntropyOptions& options) {
   check_defined(targets, op, "targets");
   check(targets.dtype() == DType::i64 || targets.dtype() == DType::i32, op,
-        "targets of {}; i64 or i32 is wanted", name_of(targets.dtype()));
-  check(targets.shape() == wanted, op, "targets {} where {} is wanted", targets.shape(), wanted);
+        "targets of {}; i64 or i32 is expected", name_of(targets.dtype()));
+  check(targets.shape() == wanted, op, "targets {} where {} is expected", targets.shape(), wanted);
   check(options.label_smoothing >= 0.0 && options.label_smoothing <= 1.0, op,
         "label smoothing {} is not in [0, 1]", options.label_smoothing);
   Targets result{targets.to(DType::i64).contiguous(), 0};

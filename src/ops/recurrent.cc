@@ -14,7 +14,7 @@ void check_cell(const char* op, const Tensor& x, const Tensor& h, const Tensor& 
   check_defined(weight_ih, op, "weight_ih");
   check_defined(weight_hh, op, "weight_hh");
   check(x.rank() == 2 && h.rank() == 2 && x.size(0) == h.size(0), op,
-        "input {} and state {}; [batch, width] is wanted", x.shape(), h.shape());
+        "input {} and state {}; [batch, width] is expected", x.shape(), h.shape());
   const int64_t hidden = h.size(1);
   check(weight_ih.shape() == Shape({gates * hidden, x.size(1)}) &&
             weight_hh.shape() == Shape({gates * hidden, hidden}),

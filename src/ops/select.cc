@@ -7,7 +7,7 @@ namespace {
 void check_condition(const Tensor& condition, const char* op, const char* name) {
   check_defined(condition, op, name);
   check(condition.dtype() == DType::boolean || condition.dtype() == DType::u8, op,
-        "{} of {}; bool or u8 is wanted", name, name_of(condition.dtype()));
+        "{} of {}; bool or u8 is expected", name, name_of(condition.dtype()));
 }
 
 /// condition ? a : b with everything broadcast to one shape; a and b of one type.

@@ -20,7 +20,7 @@ Tensor load_features(const std::filesystem::path& file) {
   check_data(is_floating(features.dtype()) && (features.rank() == 2 || features.rank() == 3) &&
                  features.numel() > 0,
              file.native(),
-             "is {} {}; floats [regions, size] or [images, regions, size] are wanted",
+             "is {} {}; floats [regions, size] or [images, regions, size] are expected",
              name_of(features.dtype()), features.shape().to_string());
   const Tensor wide = cast(features, DType::f32);
   return features.rank() == 2 ? unsqueeze(wide, 0) : wide;

@@ -74,7 +74,7 @@ Section row_section(const Json& row) {
     section.title = title->string();
   }
   if (is_blank(section.text)) {
-    row.refuse("has no text; a field `text` (or contents, content, body, passage) is wanted");
+    row.refuse("has no text; a field `text` (or contents, content, body, passage) is expected");
   }
   return section;
 }

@@ -92,7 +92,7 @@ Prompt fit_prompt(std::vector<SearchResult> results, std::string_view question,
     constexpr size_t kLeast = 16;  // bytes of a source that are still worth something
     if (results.empty() || results[0].text.size() < kLeast) {
       fail(ErrorKind::usage, "ask",
-           "the question and one source need {} tokens; the model's context leaves {} beside the "
+           "the question and one source need {} tokens; the model's context leaves {} besides the "
            "answer: ask for fewer --max-tokens, or use a model with a longer context",
            tokens, budget);
     }

@@ -78,10 +78,10 @@ struct Header {
 Header read_header(const File& file, const std::string& name) {
   std::array<unsigned char, kHeader> header{};
   check_data(file.size() >= static_cast<int64_t>(kHeader), name,
-             "is no index of heed's (it has {} bytes); make one with `heed index`", file.size());
+             "is not a heed index (it has {} bytes); make one with `heed index`", file.size());
   file.read(0, header);
   check_data(std::memcmp(header.data(), kMagic.data(), kMagic.size()) == 0, name,
-             "is no index of heed's; make one with `heed index`");
+             "is not a heed index; make one with `heed index`");
   check_data(big_endian(header.data() + 68, 4) == kIndexApplication, name,
              "is an SQLite file, but no index of heed's");
   const uint32_t version = big_endian(header.data() + 60, 4);
@@ -145,8 +145,8 @@ SealState check_index_file(const std::filesystem::path& path) {
     return SealState::unfinished;  // a transaction was cut short: SQLite rolls it back on opening
   }
   check_data(file.size() >= header.pages * header.page_bytes, name,
-             "is truncated: {} bytes, {} are wanted; make it again with `heed index`", file.size(),
-             header.pages * header.page_bytes);
+             "is truncated: {} bytes, {} are expected; make it again with `heed index`",
+             file.size(), header.pages * header.page_bytes);
   const int64_t place = seal_place(file, header, name);
   std::array<unsigned char, 8> stored{};
   file.read(place, stored);

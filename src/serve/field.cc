@@ -80,14 +80,13 @@ std::string shown(const Json& value) {
 }
 
 [[noreturn]] void refuse(const std::string& path, const Json& value, const std::string& wanted) {
-  throw BadRequest(fmt::format("'{}' is {}; {} is wanted", path, shown(value), wanted), path);
+  throw BadRequest(fmt::format("'{}' is {}; {} is expected", path, shown(value), wanted), path);
 }
 
 void check_number(const Field& field, const Json& value, const std::string& path) {
   const bool integer = field.type == FieldType::integer;
-  const std::string wanted =
-      fmt::format("{} from {} to {}", integer ? "a whole number" : "a number",
-                  number_text(field.low), number_text(field.high));
+  const std::string wanted = fmt::format("{} from {} to {}", integer ? "an integer" : "a number",
+                                         number_text(field.low), number_text(field.high));
   if (!value.is_number() || (integer && !value.is_integer())) {
     refuse(path, value, wanted);
   }
@@ -156,7 +155,7 @@ void check_number_map(const Field& field, const Json& value, const std::string& 
   }
   value.for_each([&](const std::string&, const Json& item) {
     if (!item.is_number() || !(item.number() >= field.low && item.number() <= field.high)) {
-      throw BadRequest(fmt::format("'{}' holds {}; numbers from {} to {} are wanted", path,
+      throw BadRequest(fmt::format("'{}' holds {}; numbers from {} to {} are expected", path,
                                    shown(item), number_text(field.low), number_text(field.high)),
                        path);
     }

@@ -205,7 +205,7 @@ std::vector<std::pair<int64_t, float>> read_logit_bias(const Call& call) {
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc() || end != key.data() + key.size() || id < 0 ||
         id >= call.model->model->vocab_size()) {
-      throw BadRequest("'logit_bias' has a key that is no token id of the model", "logit_bias");
+      throw BadRequest("'logit_bias' has a key that is not a token id of the model", "logit_bias");
     }
     biases.emplace_back(id, static_cast<float>(value.number()));
   });

@@ -123,7 +123,8 @@ void* Tensor::data_checked(DType type) const {
 }
 
 double Tensor::item() const {
-  check(numel() == 1, "item", "shape {} has {} elements; exactly one is wanted", shape(), numel());
+  check(numel() == 1, "item", "shape {} has {} elements; exactly one is expected", shape(),
+        numel());
   return dispatch_dtype(dtype(), "item",
                         [&](auto tag) { return load_double(*static_cast<decltype(tag)*>(raw())); });
 }

@@ -59,7 +59,7 @@ std::vector<size_t> slice_positions(Budget& budget, int64_t count, const Value* 
       return otherwise;
     }
     if (!bound->is_integer()) {
-      raise("a slice needs whole numbers, not a value of type {}", bound->type_name());
+      raise("a slice needs integers, not a value of type {}", bound->type_name());
     }
     return bound->integer();
   };

@@ -62,7 +62,7 @@ std::string digits_of(const Value& value, const Spec& spec) {
                               : fmt::format("{:.{}g}", std::abs(value.number()), precision);
   }
   if (value.is<double>() && std::abs(value.number()) >= 9e18) {
-    raise("a whole number of more than 64 bits");
+    raise("an integer of more than 64 bits");
   }
   const auto whole = value.is_integer() ? value.integer() : static_cast<int64_t>(value.number());
   const uint64_t size =

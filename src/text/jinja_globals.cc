@@ -70,7 +70,7 @@ Value Interpreter::range(const CallArguments& arguments) {
   std::array<int64_t, 3> bounds{0, 0, 1};
   for (size_t i = 0; i < given.size(); ++i) {
     if (!given[i].is_integer()) {
-      raise("range() needs whole numbers, not a value of type {}", given[i].type_name());
+      raise("range() needs integers, not a value of type {}", given[i].type_name());
     }
     bounds[given.size() == 1 ? 1 : i] = given[i].integer();
   }

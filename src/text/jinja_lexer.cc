@@ -356,7 +356,7 @@ class Lexer {
       code = code * static_cast<uint32_t>(base) + static_cast<uint32_t>(digit);
     }
     if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) {
-      raise("line {}: a string has an escape that is no character", line_);
+      raise("line {}: a string has an escape that is not a character", line_);
     }
     append_code(out, code);
     return count;

@@ -105,7 +105,7 @@ int64_t CallArguments::integer(size_t index, std::string_view name, int64_t othe
     return otherwise;
   }
   if (!found->is_integer()) {
-    raise("the argument {} needs a whole number, not a value of type {}", quote(name),
+    raise("the argument {} needs an integer, not a value of type {}", quote(name),
           found->type_name());
   }
   return found->integer();

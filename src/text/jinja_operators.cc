@@ -15,7 +15,7 @@ __extension__ using Wide = __int128;  // a sum or product of two 64-bit numbers 
 Value whole(Wide number) {
   if (number > std::numeric_limits<int64_t>::max() ||
       number < std::numeric_limits<int64_t>::min()) {
-    raise("a whole number of more than 64 bits");
+    raise("an integer of more than 64 bits");
   }
   return static_cast<int64_t>(number);
 }

@@ -42,7 +42,7 @@ std::shared_ptr<TokenizerImpl> load_llama2c(const std::filesystem::path& path) {
   size_t at = 0;
   const auto take = [&](void* to, size_t count) {
     check_data(count <= bytes.size() - at, file,
-               "is no llama2.c tokenizer: it ends inside a token (a model's .bin needs "
+               "is not a llama2.c tokenizer: it ends inside a token (a model's .bin needs "
                "--tokenizer)");
     std::memcpy(to, bytes.data() + at, count);
     at += count;
@@ -50,7 +50,7 @@ std::shared_ptr<TokenizerImpl> load_llama2c(const std::filesystem::path& path) {
   int32_t longest = 0;
   take(&longest, sizeof longest);
   check_data(longest > 0 && longest <= 1 << 16, file,
-             "is no llama2.c tokenizer: its longest token has {} bytes", longest);
+             "is not a llama2.c tokenizer: its longest token has {} bytes", longest);
   SpmVocabulary v;
   v.file = file;
   v.byte_fallback = true;
@@ -61,7 +61,7 @@ std::shared_ptr<TokenizerImpl> load_llama2c(const std::filesystem::path& path) {
     take(&piece.score, sizeof piece.score);
     take(&length, sizeof length);
     check_data(length >= 0 && length <= longest, file,
-               "is no llama2.c tokenizer: token {} has {} bytes, the longest {}", id, length,
+               "is not a llama2.c tokenizer: token {} has {} bytes, the longest {}", id, length,
                longest);
     std::string text(static_cast<size_t>(length), '\0');
     take(text.data(), text.size());

@@ -31,7 +31,7 @@ fs::path merges_beside(const fs::path& vocabulary) {
       return candidate;
     }
   }
-  fail(ErrorKind::data, vocabulary.native(), "needs its merges beside it ({} or merges.txt)",
+  fail(ErrorKind::data, vocabulary.native(), "needs its merges next to it ({} or merges.txt)",
        at != std::string::npos ? name : "*.merges.txt");
 }
 
@@ -80,7 +80,8 @@ std::shared_ptr<TokenizerImpl> load_file(const fs::path& path, const Json* confi
     return text::load_gguf(path);
   }
   fail(ErrorKind::data, path.native(),
-       "is no tokenizer file; tokenizer.json, vocab.json, vocab.txt, .model, .gguf and llama2.c's "
+       "is not a tokenizer file; tokenizer.json, vocab.json, vocab.txt, .model, .gguf and "
+       "llama2.c's "
        ".bin are");
 }
 

@@ -44,7 +44,7 @@ class WireReader {
         break;
       }
       default:
-        fail(ErrorKind::data, file_, "is no SentencePiece model (wire type {})", tag & 7);
+        fail(ErrorKind::data, file_, "is not a SentencePiece model (wire type {})", tag & 7);
     }
     return true;
   }
@@ -69,11 +69,12 @@ class WireReader {
         return value;
       }
     }
-    fail(ErrorKind::data, file_, "is no SentencePiece model (a number without end)");
+    fail(ErrorKind::data, file_, "is not a SentencePiece model (a number without end)");
   }
   std::string_view take(uint64_t count) {
     check_data(count <= rest_.size(), file_,
-               "is no SentencePiece model: a field has {} bytes, {} are left", count, rest_.size());
+               "is not a SentencePiece model: a field has {} bytes, {} are left", count,
+               rest_.size());
     const std::string_view taken = rest_.substr(0, count);
     rest_.remove_prefix(count);
     return taken;
@@ -221,7 +222,7 @@ SpmVocabulary read_sentencepiece(std::string_view bytes, const std::string& file
       read_normalizer(reader.bytes(), v);
     }
   }
-  check_data(!v.pieces.empty(), file, "is no SentencePiece model: it has no pieces");
+  check_data(!v.pieces.empty(), file, "is not a SentencePiece model: it has no pieces");
   const auto given = [&](int32_t id) {
     const bool there = id >= 0 && id < static_cast<int64_t>(v.pieces.size());
     return there ? std::optional(id) : std::nullopt;

@@ -221,7 +221,7 @@ TokenizerTraining parse_tokenizer_kind(std::string_view text) {
            result.vocab_size > 0 && result.vocab_size <= 1 << 24;
   }
   if (!good) {
-    fail(ErrorKind::usage, "tokenizer", "'{}' is none of char, bpe:N, wordpiece:N, unigram:N",
+    fail(ErrorKind::usage, "tokenizer", "'{}' is not one of char, bpe:N, wordpiece:N, unigram:N",
          text);
   }
   result.kind = it->second;

@@ -123,11 +123,11 @@ void check_train_options(const TrainOptions& o) {
   check_range("--label-smoothing", o.label_smoothing, 0.0, 1.0);
   check_range("--ema", o.ema, 0.0, 0.999999);
   if (!(o.validation_fraction >= 0.0 && o.validation_fraction < 1.0)) {
-    fail(ErrorKind::usage, "--validation-share", "{} is no share of 0 to below 1",
+    fail(ErrorKind::usage, "--validation-share", "{} is not a fraction from 0 to below 1",
          o.validation_fraction);
   }
   if (o.from.empty() && o.arch != "heed-rnn-seq2seq" && o.width % o.heads != 0) {
-    fail(ErrorKind::usage, "--width", "{} is no multiple of --heads {}", o.width, o.heads);
+    fail(ErrorKind::usage, "--width", "{} is not a multiple of --heads {}", o.width, o.heads);
   }
 }
 
@@ -150,7 +150,7 @@ void parse_train_options(const std::string& text, const std::string& name, Train
   each_option(options, [&](const char* key, const auto&) { known.emplace_back(key); });
   file.for_each([&](const std::string& key, const Json&) {
     check_data(std::find(known.begin(), known.end(), key) != known.end(), name,
-               "'{}' is no option of heed train; known are {}", key, fmt::join(known, ", "));
+               "'{}' is not an option of heed train; known are {}", key, fmt::join(known, ", "));
   });
   each_option(options, Reader{file});
 }

@@ -33,7 +33,7 @@ uint64_t whole_number(std::string_view text, const std::string& where) {
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   check_data(error == std::errc() && end == text.data() + text.size(), where,
-             "'{}' is no whole number", text);
+             "'{}' is not an integer", text);
   return value;
 }
 

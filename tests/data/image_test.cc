@@ -169,7 +169,7 @@ TEST(Numbers, PlusTwoIsReadAndShifted) {
   }
   EXPECT_NE(error_of([&] {
               load_numbers(put(folder / "b.tsv", "1 2\t3 4\n1 x\t3 4\n"));
-            }).find("b.tsv:2: 'x' is no number"),
+            }).find("b.tsv:2: 'x' is not a number"),
             std::string::npos);
   EXPECT_NE(error_of([&] {
               load_numbers(put(folder / "c.tsv", "1 2\t3 4\n1\t3 4\n"));

@@ -141,7 +141,7 @@ TEST_F(TextData, LabelsInEitherOrderAndByName) {
             (std::vector<int64_t>{0, 1, 0, 1}));
   EXPECT_NE(error_of([&] {
               load_labelled(first, tokenizer, {"10"}, options_);
-            }).find("1.tsv:2: the label '9' is none of the 1 known"),
+            }).find("1.tsv:2: the label '9' is not one of the 1 known"),
             std::string::npos);
 }
 

@@ -90,8 +90,7 @@ TEST_F(Arrays, NpyRefusesWhatIsBroken) {
   refused(load, with_header("{'descr': '<f4', 'shape': (1,), }", "1234"), "no fortran_order");
   refused(load, with_header("{'descr': '<f4', " + order + "}", "1234"), "no shape");
   refused(load, with_header("{'descr': '<f4', " + order + "'shape': 1}", "1234"), "not a tuple");
-  refused(load, with_header("{'descr': '<f4', " + order + "'shape': (-1,)}", "1234"),
-          "whole numbers");
+  refused(load, with_header("{'descr': '<f4', " + order + "'shape': (-1,)}", "1234"), "integers");
   refused(load, with_header("{'descr': '<f4', " + order + "'shape': (1,1,1,1,1,1,1,1,1)}", "1234"),
           "up to 8");
   refused(load, with_header("{'descr': '<f4', " + order + "'shape': (99999999999999999999,)}", ""),

@@ -142,8 +142,9 @@ TEST_F(GgufFaults, F25_ElementCountOverflows) {
 
 TEST_F(GgufFaults, F26_PaddingWraps) {
   refused(start(1, 0).tensor("t", {1}, 0, ~uint64_t{31}).align().zeros(32), "past the end");
-  refused(start(1, 0).tensor("t", {8}, 0, ~uint64_t{0} - 3).align().zeros(32), "no multiple of 32");
-  refused(start(1, 0).tensor("t", {1}, 0, 4).align().zeros(32), "no multiple of 32");
+  refused(start(1, 0).tensor("t", {8}, 0, ~uint64_t{0} - 3).align().zeros(32),
+          "not a multiple of 32");
+  refused(start(1, 0).tensor("t", {1}, 0, 4).align().zeros(32), "not a multiple of 32");
 }
 
 TEST_F(GgufFaults, F27_PastTheEnd) {
@@ -166,9 +167,10 @@ TEST_F(GgufFaults, F28_Names) {
 }
 
 TEST_F(GgufFaults, F29_RowsAndTypes) {
-  refused(start(1, 0).tensor("t", {33}, 8, 0).align().zeros(96), "no multiple of q8_0's block");
-  refused(start(1, 0).tensor("t", {16, 2}, 2, 0).align().zeros(96), "no multiple of q4_0's block");
-  refused(start(1, 0).tensor("t", {}, 8, 0).align().zeros(96), "no multiple");
+  refused(start(1, 0).tensor("t", {33}, 8, 0).align().zeros(96), "not a multiple of q8_0's block");
+  refused(start(1, 0).tensor("t", {16, 2}, 2, 0).align().zeros(96),
+          "not a multiple of q4_0's block");
+  refused(start(1, 0).tensor("t", {}, 8, 0).align().zeros(96), "not a multiple");
   for (const auto& [number, name, bytes] :
        {std::tuple{10, "q2_k", 84}, std::tuple{11, "q3_k", 110}, std::tuple{12, "q4_k", 144},
         std::tuple{13, "q5_k", 176}, std::tuple{14, "q6_k", 210}, std::tuple{16, "iq2_xxs", 66},
@@ -178,7 +180,7 @@ TEST_F(GgufFaults, F29_RowsAndTypes) {
     const auto type = static_cast<uint32_t>(number);
     const auto size = static_cast<size_t>(bytes);
     refused(start(1, 0).tensor("t", {128, 2}, type, 0).align().zeros(512),
-            std::string("no multiple of ") + name + "'s block of 256");
+            std::string("not a multiple of ") + name + "'s block of 256");
     refused(start(1, 0).tensor("t", {256, 2}, type, 0).align().zeros(2 * size - 1), "past the end");
     const GgufFile file(
         write(start(1, 0).tensor("t", {256, 2}, type, 0).align().zeros(2 * size).text));
@@ -188,7 +190,7 @@ TEST_F(GgufFaults, F29_RowsAndTypes) {
        {std::pair{3, "q4_1"}, std::pair{6, "q5_0"}, std::pair{7, "q5_1"}, std::pair{20, "iq4_nl"},
         std::pair{39, "mxfp4"}}) {
     refused(start(1, 0).tensor("t", {48}, static_cast<uint32_t>(number), 0).align().zeros(96),
-            std::string("no multiple of ") + name + "'s block of 32");
+            std::string("not a multiple of ") + name + "'s block of 32");
   }
   refused(start(1, 0).tensor("t", {256}, 15, 0).align().zeros(512), "'t' is Q8_K");
   refused(start(1, 0).tensor("t", {256}, 4, 0).align().zeros(256), "unknown type 4");

@@ -54,15 +54,15 @@ TEST(Json, ErrorsNameFileFieldAndWhatIsWanted) {
       R"({"n_head": "abc", "big": 1e18, "huge": 18446744073709551615, "half": 0.5, "neg": -1,
           "text_config": {"layers": [1, {"size": null, "eps": "x"}]}})");
   EXPECT_EQ(message_of([&] { json.integer("n_head", 1, 9); }),
-            "config.json: n_head is \"abc\"; expected a whole number");
+            "config.json: n_head is \"abc\"; expected an integer");
   EXPECT_EQ(message_of([&] { json.integer("neg", 1, 9); }),
-            "config.json: neg is -1; expected a whole number from 1 to 9");
+            "config.json: neg is -1; expected an integer from 1 to 9");
   EXPECT_EQ(message_of([&] { json.integer("big", 1, 9); }),
-            "config.json: big is 1e+18; expected a whole number");
+            "config.json: big is 1e+18; expected an integer");
   EXPECT_EQ(message_of([&] { json.integer("half", 0, 9); }),
-            "config.json: half is 0.5; expected a whole number");
+            "config.json: half is 0.5; expected an integer");
   EXPECT_EQ(message_of([&] { json.integer("huge", 0, 9); }),
-            "config.json: huge is 18446744073709551615; expected a whole number of 64 bits");
+            "config.json: huge is 18446744073709551615; expected a 64-bit integer");
   EXPECT_EQ(message_of([&] { json.number("big", 0, 1); }),
             "config.json: big is 1e+18; expected a number from 0 to 1");
   EXPECT_EQ(message_of([&] { json.integer("none", 0, 1); }), "config.json: none is missing");

@@ -115,10 +115,10 @@ TEST_F(SafetensorsFaults, F07_HoleOrTrailingBytes) {
 TEST_F(SafetensorsFaults, F08_BadOffsets) {
   refused(file("{" + entry("a", "U8", "[1]", "[1,0]") + "}", 1), "reversed");
   refused(file("{" + entry("a", "U8", "[1]", "[-1,0]") + "}", 1), "negative");
-  refused(file("{" + entry("a", "U8", "[1]", "[0,1.0]") + "}", 1), "not a 64-bit whole number");
-  refused(file("{" + entry("a", "U8", "[1]", "[0,1e0]") + "}", 1), "not a 64-bit whole number");
+  refused(file("{" + entry("a", "U8", "[1]", "[0,1.0]") + "}", 1), "not a 64-bit integer");
+  refused(file("{" + entry("a", "U8", "[1]", "[0,1e0]") + "}", 1), "not a 64-bit integer");
   refused(file("{" + entry("a", "U8", "[1]", "[0,18446744073709551616]") + "}", 1),
-          "not a 64-bit whole number");
+          "not a 64-bit integer");
   refused(file("{" + entry("a", "U8", "[1]", "[0,18446744073709551615]") + "}", 1),
           "takes 1 bytes");
   refused(file("{" + entry("a", "U8", "[-1]", "[0,1]") + "}", 1), "negative");

@@ -39,7 +39,7 @@ layers = 6
 }
 
 TEST(Toml, ErrorsNameFileAndPlace) {
-  EXPECT_EQ(message_of("steps = \"x\""), "train.toml: steps is \"x\"; expected a whole number");
+  EXPECT_EQ(message_of("steps = \"x\""), "train.toml: steps is \"x\"; expected an integer");
   EXPECT_EQ(message_of("step = 1"), "train.toml: steps is missing");
   EXPECT_NE(message_of("steps = 1\nsteps = 2").find("train.toml: line 2"), std::string::npos);
   EXPECT_NE(message_of("steps = ").find("train.toml: line 1"), std::string::npos);

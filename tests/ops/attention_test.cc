@@ -396,7 +396,7 @@ TEST(Attention, RefusesWhatMakesNoSense) {
   };
   refuses({x.q, x.k, Tensor()}, {}, "must be given");
   refuses({select(x.q, 0, 0), x.k, x.v}, {}, "[4, 5, 8]");
-  refuses({x.q, random_normal({2, 3, 6, 8}), random_normal({2, 3, 6, 8})}, {}, "no multiple");
+  refuses({x.q, random_normal({2, 3, 6, 8}), random_normal({2, 3, 6, 8})}, {}, "not a multiple");
   refuses({x.q, random_normal({2, 2, 6, 7}), x.v}, {}, "last axis");
   refuses({x.q, x.k, random_normal({2, 2, 7, 8})}, {}, "heads and length");
   refuses({x.q, x.k.to(DType::f64), x.v}, {}, "one floating type");

@@ -345,17 +345,17 @@ TEST_F(Index, ForeignTruncatedAndAlteredFilesAreRefused) {
     });
     EXPECT_EQ(test::read(bad), bytes) << "a refused file was changed";
   };
-  refused("", "no index");
-  refused("hello", "no index");
-  refused(std::string(4096, 'x'), "no index");
-  refused(good.substr(0, 90), "no index");
+  refused("", "not a heed index");
+  refused("hello", "not a heed index");
+  refused(std::string(4096, 'x'), "not a heed index");
+  refused(good.substr(0, 90), "not a heed index");
   refused(good.substr(0, good.size() - 1), "truncated");
   refused(good.substr(0, good.size() / 2), "truncated");
   refused(good.substr(0, 8192), "truncated");
   refused(good + "x", "checksum");
   std::string other = good;
   other[68] = 'X';  // application_id
-  refused(other, "no index");
+  refused(other, "not a heed index");
   other = good;
   other[63] = 9;  // user_version
   refused(other, "version 9");
@@ -377,7 +377,7 @@ TEST_F(Index, ForeignTruncatedAndAlteredFilesAreRefused) {
     const Database database(sqlite, Database::Mode::create);
     database.execute("CREATE TABLE t(x)");
   }
-  refused(test::read(folder_ / "plain.sqlite"), "no index of heed's");
+  refused(test::read(folder_ / "plain.sqlite"), "not a heed index");
   EXPECT_THROW(SearchIndex::open(folder_ / "none"), Error);
   EXPECT_THROW(SearchIndex::open(docs()), Error);
 }

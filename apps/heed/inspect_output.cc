@@ -149,15 +149,16 @@ class Writer {
     const auto heading = [&](const char* english, const char* korean, int width) {
       return " " + fit(view_.word(english, korean), width, Align::right);
     };
-    std::string out = fit(view_.word("kind", "종류"), 8, Align::left) + heading("layer", "층", 5) +
-                      heading("head", "헤드", 4) + heading("entropy", "엔트로피", 8) +
-                      heading("distance", "평균거리", 9) + heading("share", "비중", 6) +
+    std::string out = fit(view_.word("kind", "종류"), 8, Align::left) +
+                      heading("layer", "레이어", 6) + heading("head", "헤드", 4) +
+                      heading("entropy", "엔트로피", 8) + heading("distance", "평균거리", 9) +
+                      heading("share", "비중", 6) +
                       (pointing ? heading("points", "가리킴", 6) : "") + "  " +
                       view_.word("pattern", "패턴") + "\n";
     for (const TableLine& line : table_lines()) {
       const HeadSummary& head = line.head;
       out += fit(view_.kind_name(head.place.kind), 8, Align::left);
-      out += fmt::format(" {:>5} {:>4} {:>8.3f} {:>9.2f} {:>6.3f}", head.place.layer, head.head,
+      out += fmt::format(" {:>6} {:>4} {:>8.3f} {:>9.2f} {:>6.3f}", head.place.layer, head.head,
                          head.patterns.entropy, head.patterns.mean_distance, head.output_share);
       out += (pointing ? fmt::format(" {:>6.3f}", line.weight) : "") + "  " +
              view_.pattern_name(head.pattern) + "\n";

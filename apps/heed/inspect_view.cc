@@ -135,8 +135,9 @@ std::string InspectView::title() const {
     return fmt::format("{} · {}", text, kind_name(kind_));
   }
   const std::set<int64_t> layers = this->layers();
-  return layers.size() == 1 ? fmt::format("{} · {} {}", text, word("layer", "층"), *layers.begin())
-                            : text;
+  return layers.size() == 1
+             ? fmt::format("{} · {} {}", text, word("layer", "레이어"), *layers.begin())
+             : text;
 }
 
 std::set<int64_t> InspectView::layers() const {

@@ -10,6 +10,7 @@
 #include "heed/chat_session.h"
 #include "heed/data.h"
 #include "heed/error.h"
+#include "heed/explorer.h"
 #include "heed/generate.h"
 #include "heed/grammar.h"
 #include "heed/image.h"

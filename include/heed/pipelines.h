@@ -14,6 +14,8 @@
 #include "heed/generate.h"
 #include "heed/json.h"
 #include "heed/models.h"
+#include "heed/open_model.h"
+#include "heed/speech.h"
 #include "heed/text.h"
 
 // Pipelines run a model on texts or images, from opening it to readable results, under Hugging
@@ -29,27 +31,6 @@
 // batched.
 
 namespace heed {
-
-struct OpenOptions {
-  std::filesystem::path tokenizer =
-      {};  ///< a tokenizer file or folder, where none is with the model
-  LoadOptions load = {};
-};
-
-/// A model and the tokenizer that belongs to it; a model of images has none.
-struct LoadedModel {
-  std::filesystem::path path;  ///< the model folder or file itself: a run folder's model/
-  std::shared_ptr<const Model> model;
-  Tokenizer tokenizer;
-};
-
-/// Finds a model by what a user would type: a model folder, a run folder, a .gguf or a llama2.c
-/// .bin; else a name as on the Hugging Face hub ("openai-community/gpt2", "gpt2@main"), looked up
-/// in the local Hugging Face cache. Throws `Error` with the command that downloads it.
-HEED_API std::filesystem::path find_model(const std::filesystem::path& name);
-
-/// Opens a model with its tokenizer. Throws `Error` where the tokenizer's ids do not fit the model.
-HEED_API LoadedModel open_model(const std::filesystem::path& name, const OpenOptions& options = {});
 
 /// How one call of a pipeline runs.
 struct RunOptions {
@@ -375,69 +356,14 @@ class HEED_API ImageToText {
   LoadedModel loaded_;
 };
 
-// automatic-speech-recognition ---------------------------------------------------------------------
-
-struct SpeechOptions {
-  std::string language = {};         ///< "en", "ko"; empty: detected in the first 30 seconds
-  std::string task = "transcribe";   ///< or "translate": into English
-  bool word_times = false;           ///< when each word is spoken, from cross-attention
-  bool condition_on_previous = false;  ///< a window begins with the text of those before it
-  double no_speech_threshold = 0.6;  ///< windows with more than this probability of silence …
-  double log_probability_threshold = -1.0;  ///< … and an average below this are left out
-  /// Called after every window with the seconds done so far and the seconds of all.
-  std::function<void(double done, double total)> progress = {};
-};
-
-struct SpokenWord {
-  std::string text;  ///< with the space before it, as it was written
-  double start = 0.0, end = 0.0;
-  double probability = 0.0;
-};
-/// A part of a recording, in seconds from its beginning.
-struct SpokenSegment {
-  double start = 0.0, end = 0.0;
-  std::string text;
-  std::vector<TokenId> ids;      ///< of the text and its timestamps
-  double log_probability = 0.0;  ///< mean over the window's tokens
-  double no_speech_probability = 0.0;
-  std::vector<SpokenWord> words;  ///< where they were asked for
-};
-struct Transcript {
-  std::string text;
-  std::string language;               ///< "en"
-  double language_probability = 1.0;  ///< 1 where the language was given
-  double duration = 0.0;              ///< of the recording, in seconds
-  std::vector<SpokenSegment> segments;
-};
-
-/// Turns speech into text with Whisper, in windows of 30 seconds that begin where the last complete
-/// segment ended. Decoding is greedy, with timestamps.
-class HEED_API SpeechRecognition {
- public:
-  static constexpr std::string_view kTask = "automatic-speech-recognition";
-  using Options = SpeechOptions;
-
-  explicit SpeechRecognition(const std::filesystem::path& model, const OpenOptions& options = {});
-  explicit SpeechRecognition(LoadedModel model);
-
-  Transcript operator()(const std::filesystem::path& audio,
-                        const SpeechOptions& options = {}) const;
-  /// The same for samples f32 [N] of one channel at 16 kHz.
-  Transcript from_samples(const Tensor& samples, const SpeechOptions& options = {}) const;
-  const LoadedModel& loaded() const { return loaded_; }
-
- private:
-  LoadedModel loaded_;
-};
-
 // By name -----------------------------------------------------------------------------------------
 
 /// A pipeline whose task is known at run time only.
 class HEED_API Pipeline {
  public:
-  using Any = std::variant<TextGeneration, Translation, TextClassification, TokenClassification,
-                           FillMask, FeatureExtraction, ImageClassification, ImageToText,
-                           SpeechRecognition>;
+  using Any =
+      std::variant<TextGeneration, Translation, TextClassification, TokenClassification, FillMask,
+                   FeatureExtraction, ImageClassification, ImageToText, SpeechRecognition>;
 
   explicit Pipeline(Any any) : any_(std::move(any)) {}
 

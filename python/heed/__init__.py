@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any, Callable, Iterator, Sequence, Union
 
@@ -81,20 +82,14 @@ class Pipeline:
     def __call__(self, inputs: Any, **options: Any) -> Any:
         single = isinstance(inputs, (str, os.PathLike))
         texts = [os.fspath(inputs)] if single else [os.fspath(each) for each in inputs]
-        results = self._pipeline(texts, **options)
-        if self.task == "feature-extraction":
-            return results[0] if single else results
-        if self.task in ("text-generation", "translation", "image-to-text"):
-            return results[0] if single else results
-        if self.task in ("text-classification", "image-classification") and "top_k" not in options:
-            best = [each[0] for each in results]
-            return best[:1] if single else best
+        results = self._pipeline.run(texts, json.dumps(options))
         return results[0] if single else results
 
     def stream(self, text: str, **options: Any) -> Iterator[str]:
         """Text as it is generated, piece by piece; closing the generator stops the generation."""
         if self.task != "text-generation":
             raise ValueError(f"{self.task} does not stream")
+        # The generation runs on a thread of its own; its pieces come through a queue.
         import queue
         import threading
 

@@ -11,8 +11,6 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include <variant>
-
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -73,8 +71,8 @@ nb::tuple attention(const FloatArray& q, const FloatArray& k, const FloatArray& 
     };
     heed::AttentionOptions wide = options;
     if (options.mask.defined() && missing == 1 && options.mask.rank() == 3) {
-      wide.mask = heed::reshape(options.mask, {options.mask.size(0), 1, options.mask.size(1),
-                                               options.mask.size(2)});
+      wide.mask = heed::reshape(
+          options.mask, {options.mask.size(0), 1, options.mask.size(1), options.mask.size(2)});
     }
     weights = heed::attention_steps(four(tq), four(tk), four(tv), wide).weights;
     if (missing == 2) {
@@ -164,194 +162,43 @@ struct PyRecorder {
 
 // Pipelines ---------------------------------------------------------------------------------------
 
-struct PyPipeline {
-  std::variant<heed::TextGeneration, heed::Translation, heed::TextClassification,
-               heed::TokenClassification, heed::FillMask, heed::FeatureExtraction,
-               heed::ImageClassification, heed::ImageToText>
-      pipeline;
-};
-
-PyPipeline open_pipeline(const std::string& task, const std::string& path) {
-  const nb::gil_scoped_release release;
-  if (task == heed::TextGeneration::kTask) {
-    return {heed::TextGeneration(path)};
-  }
-  if (task == heed::Translation::kTask) {
-    return {heed::Translation(path)};
-  }
-  if (task == heed::TextClassification::kTask) {
-    return {heed::TextClassification(path)};
-  }
-  if (task == heed::TokenClassification::kTask) {
-    return {heed::TokenClassification(path)};
-  }
-  if (task == heed::FillMask::kTask) {
-    return {heed::FillMask(path)};
-  }
-  if (task == heed::FeatureExtraction::kTask) {
-    return {heed::FeatureExtraction(path)};
-  }
-  if (task == heed::ImageClassification::kTask) {
-    return {heed::ImageClassification(path)};
-  }
-  if (task == heed::ImageToText::kTask) {
-    return {heed::ImageToText(path)};
-  }
-  throw nb::value_error(
-      ("there is no task '" + task +
-       "'; there are text-generation, translation, text-classification, token-classification, "
-       "fill-mask, feature-extraction, image-classification and image-to-text")
-          .c_str());
-}
-
-heed::GenerationOptions generation_options(const nb::kwargs& kwargs) {
-  heed::GenerationOptions options;
-  options.sampling.temperature = 0.0;
-  for (const auto& [key, value] : kwargs) {
-    const std::string name = nb::cast<std::string>(key);
-    if (name == "max_new_tokens") {
-      options.max_new_tokens = nb::cast<int64_t>(value);
-    } else if (name == "temperature") {
-      options.sampling.temperature = nb::cast<double>(value);
-    } else if (name == "top_k") {
-      options.sampling.top_k = nb::cast<int64_t>(value);
-    } else if (name == "top_p") {
-      options.sampling.top_p = nb::cast<double>(value);
-    } else if (name == "min_p") {
-      options.sampling.min_p = nb::cast<double>(value);
-    } else if (name == "repetition_penalty") {
-      options.sampling.repetition_penalty = nb::cast<double>(value);
-    } else if (name == "seed") {
-      options.sampling.seed = nb::cast<uint64_t>(value);
-    } else if (name == "num_return_sequences") {
-      options.num_return_sequences = nb::cast<int64_t>(value);
-    } else if (name == "stop") {
-      options.stop_strings = nb::cast<std::vector<std::string>>(value);
-    } else {
-      throw nb::type_error(("there is no option '" + name + "'").c_str());
+/// Results of any pipeline as Python's own types, in the shapes of Hugging Face's; `options` is
+/// JSON.
+nb::object run_pipeline(const heed::Pipeline& self, const std::vector<std::string>& inputs,
+                        const std::string& options) {
+  if (self.task() == heed::FeatureExtraction::kTask) {
+    Tensor vectors;
+    {
+      const nb::gil_scoped_release release;
+      vectors = self.as<heed::FeatureExtraction>()(inputs);
     }
+    return nb::cast(as_array(vectors));
   }
-  return options;
-}
-
-nb::dict label_dict(const heed::LabelScore& each) {
-  nb::dict entry;
-  entry["label"] = each.label;
-  entry["score"] = each.score;
-  return entry;
-}
-
-nb::object run_generation(const heed::TextGeneration& pipeline,
-                          const std::vector<std::string>& texts, const nb::kwargs& kwargs) {
-  const heed::GenerationOptions options = generation_options(kwargs);
-  std::vector<heed::GeneratedText> made;
+  std::string json;
   {
     const nb::gil_scoped_release release;
-    made = pipeline(texts, options);
+    json = self(inputs, heed::Json::parse(options, "options")).dump();
   }
-  nb::list all;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    nb::list samples;
-    for (const heed::GeneratedText& each : made) {
-      if (each.input == i) {
-        nb::dict entry;
-        entry["generated_text"] = texts[i] + each.text;
-        samples.append(entry);
-      }
-    }
-    all.append(samples);
-  }
-  return all;
+  return nb::module_::import_("json").attr("loads")(json);
 }
 
-template <class Pipeline, class Options, class Inputs>
-auto run_released(const Pipeline& pipeline, const Inputs& inputs, const Options& options) {
+/// Hands out pieces of text until `on_piece` returns false.
+void stream_text(const heed::Pipeline& self, const std::string& text,
+                 const std::function<bool(std::string)>& on_piece, int64_t max_new_tokens,
+                 double temperature, uint64_t seed) {
+  heed::GenerationOptions options;
+  options.max_new_tokens = max_new_tokens;
+  options.sampling.temperature = temperature;
+  options.sampling.seed = seed;
+  std::stop_source stop;
+  options.run.stop = stop.get_token();
   const nb::gil_scoped_release release;
-  return pipeline(inputs, options);
-}
-
-nb::object run_pipeline(const PyPipeline& self, const std::vector<std::string>& texts,
-                        const nb::kwargs& kwargs) {
-  const auto integer = [&](const char* name, int64_t otherwise) {
-    return kwargs.contains(name) ? nb::cast<int64_t>(kwargs[name]) : otherwise;
-  };
-  nb::list all;
-  if (const auto* p = std::get_if<heed::TextGeneration>(&self.pipeline)) {
-    return run_generation(*p, texts, kwargs);
-  }
-  if (const auto* p = std::get_if<heed::FeatureExtraction>(&self.pipeline)) {
-    return nb::cast(as_array(run_released(*p, texts, heed::FeatureOptions{})));
-  }
-  if (const auto* p = std::get_if<heed::Translation>(&self.pipeline)) {
-    heed::TranslationOptions options;
-    options.beam.beams = integer("num_beams", 1);
-    for (const auto& best : run_released(*p, texts, options)) {
-      nb::dict entry;
-      entry["translation_text"] = best.empty() ? std::string() : best.front().text;
-      nb::list one;
-      one.append(entry);
-      all.append(one);
+  self.as<heed::TextGeneration>()(text, options, [&](std::string_view piece) {
+    const nb::gil_scoped_acquire acquire;
+    if (!on_piece(std::string(piece))) {
+      stop.request_stop();
     }
-    return all;
-  }
-  if (const auto* p = std::get_if<heed::TextClassification>(&self.pipeline)) {
-    for (const auto& scores :
-         run_released(*p, texts, heed::ClassificationOptions{.top_k = integer("top_k", 0)})) {
-      nb::list labels;
-      for (const heed::LabelScore& each : scores) {
-        labels.append(label_dict(each));
-      }
-      all.append(labels);
-    }
-    return all;
-  }
-  if (const auto* p = std::get_if<heed::FillMask>(&self.pipeline)) {
-    for (const auto& masks :
-         run_released(*p, texts, heed::FillMaskOptions{.top_k = integer("top_k", 5)})) {
-      nb::list candidates;
-      for (const heed::MaskedToken& mask : masks) {
-        for (const heed::MaskCandidate& each : mask.candidates) {
-          nb::dict entry;
-          entry["score"] = each.probability;
-          entry["token"] = each.id;
-          entry["token_str"] = each.token;
-          entry["position"] = mask.position;
-          candidates.append(entry);
-        }
-      }
-      all.append(candidates);
-    }
-    return all;
-  }
-  if (const auto* p = std::get_if<heed::TokenClassification>(&self.pipeline)) {
-    for (const auto& spans : run_released(*p, texts, heed::TokenClassificationOptions{})) {
-      nb::list entities;
-      for (const heed::LabelledSpan& each : spans) {
-        nb::dict entry;
-        entry["entity_group"] = each.label;
-        entry["score"] = each.score;
-        entry["word"] = each.text;
-        entry["start"] = each.span.begin;
-        entry["end"] = each.span.end;
-        entities.append(entry);
-      }
-      all.append(entities);
-    }
-    return all;
-  }
-  const std::vector<std::filesystem::path> images(texts.begin(), texts.end());
-  if (const auto* p = std::get_if<heed::ImageClassification>(&self.pipeline)) {
-    for (const auto& scores :
-         run_released(*p, images, heed::ClassificationOptions{.top_k = integer("top_k", 0)})) {
-      nb::list labels;
-      for (const heed::LabelScore& each : scores) {
-        labels.append(label_dict(each));
-      }
-      all.append(labels);
-    }
-    return all;
-  }
-  throw nb::type_error("this pipeline cannot be called from Python yet");
+  });
 }
 
 nb::dict train(const std::string& toml, const std::string& out) {
@@ -394,20 +241,23 @@ NB_MODULE(_heed, m) {
 
   nb::class_<heed::Tokenizer>(m, "Tokenizer", "Turns text into ids and back.")
       .def_static("load", [](const std::string& path) { return heed::Tokenizer::load(path); })
-      .def("encode",
-           [](const heed::Tokenizer& self, const std::string& text, bool add_special_tokens) {
-             return self.encode_ids(text, add_special_tokens);
-           },
-           "text"_a, "add_special_tokens"_a = true)
-      .def("__call__",
-           [](const heed::Tokenizer& self, const std::string& text, bool add_special_tokens) {
-             return encoding_dict(self.encode(text, add_special_tokens));
-           },
-           "text"_a, "add_special_tokens"_a = true)
-      .def("decode",
-           [](const heed::Tokenizer& self, const std::vector<int32_t>& ids,
-              bool skip_special_tokens) { return self.decode(ids, skip_special_tokens); },
-           "ids"_a, "skip_special_tokens"_a = true)
+      .def(
+          "encode",
+          [](const heed::Tokenizer& self, const std::string& text, bool add_special_tokens) {
+            return self.encode_ids(text, add_special_tokens);
+          },
+          "text"_a, "add_special_tokens"_a = true)
+      .def(
+          "__call__",
+          [](const heed::Tokenizer& self, const std::string& text, bool add_special_tokens) {
+            return encoding_dict(self.encode(text, add_special_tokens));
+          },
+          "text"_a, "add_special_tokens"_a = true)
+      .def(
+          "decode",
+          [](const heed::Tokenizer& self, const std::vector<int32_t>& ids,
+             bool skip_special_tokens) { return self.decode(ids, skip_special_tokens); },
+          "ids"_a, "skip_special_tokens"_a = true)
       .def_prop_ro("vocab_size", &heed::Tokenizer::vocab_size)
       .def("__len__", &heed::Tokenizer::vocab_size);
 
@@ -417,12 +267,14 @@ NB_MODULE(_heed, m) {
            "decoder_input_ids"_a.none() = nb::none(), "pixel_values"_a.none() = nb::none(),
            "labels"_a.none() = nb::none())
       .def_prop_ro("tokenizer", [](const PyModel& self) { return self.loaded.tokenizer; })
-      .def_prop_ro("model_type", [](const PyModel& self) { return self.loaded.model->model_type(); })
+      .def_prop_ro("model_type",
+                   [](const PyModel& self) { return self.loaded.model->model_type(); })
       .def_prop_ro("num_parameters",
                    [](const PyModel& self) { return self.loaded.model->parameter_count(); })
-      .def_prop_ro("config", [](const PyModel& self) {
-        return nb::module_::import_("json").attr("loads")(self.loaded.model->config());
-      })
+      .def_prop_ro("config",
+                   [](const PyModel& self) {
+                     return nb::module_::import_("json").attr("loads")(self.loaded.model->config());
+                   })
       .def("parameters",
            [](const PyModel& self) {
              nb::dict made;
@@ -431,10 +283,11 @@ NB_MODULE(_heed, m) {
              }
              return made;
            })
-      .def("__repr__", [](const PyModel& self) {
-        return "heed.Model(" + self.loaded.model->model_type() + ", " +
-               std::to_string(self.loaded.model->parameter_count()) + " parameters)";
-      })
+      .def("__repr__",
+           [](const PyModel& self) {
+             return "heed.Model(" + self.loaded.model->model_type() + ", " +
+                    std::to_string(self.loaded.model->parameter_count()) + " parameters)";
+           })
       .def("__reduce__", [](const PyModel& self) {
         return nb::make_tuple(nb::module_::import_("heed").attr("load"), nb::make_tuple(self.path));
       });
@@ -445,29 +298,31 @@ NB_MODULE(_heed, m) {
 
   nb::class_<PyRecorder>(m, "Recorder", "What models computed inside a `with` block.")
       .def("__init__", [](PyRecorder* self) { new (self) PyRecorder(); })
-      .def("__enter__",
-           [](PyRecorder& self) -> PyRecorder& {
-             self.recorder = std::make_unique<heed::Recorder>(
-                 heed::RecorderOptions{.activations = {"*"}});
-             return self;
-           },
-           nb::rv_policy::reference)
+      .def(
+          "__enter__",
+          [](PyRecorder& self) -> PyRecorder& {
+            self.recorder =
+                std::make_unique<heed::Recorder>(heed::RecorderOptions{.activations = {"*"}});
+            return self;
+          },
+          nb::rv_policy::reference)
       .def("__exit__", [](PyRecorder& self, const nb::args&) { self.leave(); })
-      .def("attention",
-           [](const PyRecorder& self, int64_t layer, std::optional<int64_t> head,
-              const std::string& kind, int64_t sequence) {
-             for (const heed::RecordedAttention& each : self.attentions) {
-               if (each.place.kind == kind && each.place.layer == layer) {
-                 if (head) {
-                   return as_array(each.record.weights(sequence, *head));
-                 }
-                 return as_array(each.record.all_weights()[sequence]);
-               }
-             }
-             throw nb::index_error(
-                 ("no attention of kind '" + kind + "' in layer " + std::to_string(layer)).c_str());
-           },
-           "layer"_a, "head"_a.none() = nb::none(), "kind"_a = "self", "sequence"_a = 0)
+      .def(
+          "attention",
+          [](const PyRecorder& self, int64_t layer, std::optional<int64_t> head,
+             const std::string& kind, int64_t sequence) {
+            for (const heed::RecordedAttention& each : self.attentions) {
+              if (each.place.kind == kind && each.place.layer == layer) {
+                if (head) {
+                  return as_array(each.record.weights(sequence, *head));
+                }
+                return as_array(each.record.all_weights()[sequence]);
+              }
+            }
+            throw nb::index_error(
+                ("no attention of kind '" + kind + "' in layer " + std::to_string(layer)).c_str());
+          },
+          "layer"_a, "head"_a.none() = nb::none(), "kind"_a = "self", "sequence"_a = 0)
       .def_prop_ro("activations", [](const PyRecorder& self) {
         nb::dict made;
         for (const auto& [name, tensor] : self.activations) {
@@ -476,21 +331,14 @@ NB_MODULE(_heed, m) {
         return made;
       });
 
-  nb::class_<PyPipeline>(m, "Pipeline")
-      .def("__call__", &run_pipeline, "texts"_a, "kwargs"_a)
-      .def("stream", [](const PyPipeline& self, const std::string& text,
-                        const std::function<bool(std::string)>& on_piece, const nb::kwargs& kwargs) {
-        heed::GenerationOptions options = generation_options(kwargs);
-        std::stop_source stop;
-        options.run.stop = stop.get_token();
-        const nb::gil_scoped_release release;
-        std::get<heed::TextGeneration>(self.pipeline)(text, options, [&](std::string_view piece) {
-          const nb::gil_scoped_acquire acquire;
-          if (!on_piece(std::string(piece))) {
-            stop.request_stop();
-          }
-        });
-      });
-  m.def("open_pipeline", &open_pipeline);
+  nb::class_<heed::Pipeline>(m, "Pipeline")
+      .def("run", &run_pipeline, "inputs"_a, "options"_a = "{}")
+      .def("stream", &stream_text, "text"_a, "on_piece"_a, "max_new_tokens"_a = 128,
+           "temperature"_a = 0.0, "seed"_a = 0);
+  m.def("open_pipeline", [](const std::string& task, const std::string& path) {
+    const nb::gil_scoped_release release;
+    return heed::pipeline(task, path);
+  });
+  m.def("pipeline_tasks", &heed::pipeline_tasks);
   m.def("train", &train);
 }

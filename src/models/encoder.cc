@@ -19,18 +19,19 @@ MultiHeadAttention make_attention(const Scope& scope, const EncoderConfig& c, in
   options.rotary = c.rotary.empty() ? Rotary() : c.rotary[at];
   options.window = c.windows.empty() ? 0 : c.windows[at];
   const int64_t size = c.hidden_size;
-  const auto dense = [&](const std::string& name, int64_t out) {
-    return Linear(scope / name, size, out, {.bias = c.attention_bias, .init = c.init});
+  const auto dense = [&](const std::string& name, int64_t out, bool bias) {
+    return Linear(scope / name, size, out, {.bias = bias, .init = c.init});
   };
+  const bool output_bias = c.output_bias.value_or(c.attention_bias);
   if (!n.qkv.empty()) {
-    Linear qkv = dense(n.qkv, 3 * size);
-    return MultiHeadAttention(std::move(qkv), dense(n.output, size), options);
+    Linear qkv = dense(n.qkv, 3 * size, c.attention_bias);
+    return MultiHeadAttention(std::move(qkv), dense(n.output, size, output_bias), options);
   }
-  Linear q = dense(n.query, size);
-  Linear k = dense(n.key, size);
-  Linear v = dense(n.value, size);
-  return MultiHeadAttention(std::move(q), std::move(k), std::move(v), dense(n.output, size),
-                            options);
+  Linear q = dense(n.query, size, c.attention_bias);
+  Linear k = dense(n.key, size, c.key_bias.value_or(c.attention_bias));
+  Linear v = dense(n.value, size, c.attention_bias);
+  return MultiHeadAttention(std::move(q), std::move(k), std::move(v),
+                            dense(n.output, size, output_bias), options);
 }
 
 class Encoder final : public SizedModel {
@@ -292,6 +293,12 @@ Block make_encoder_block(const Scope& base, const Scope& scope, const EncoderCon
                                      c.activation, c.mlp_dropout);
   }
   parts.feed_forward_norm = Norm(scope / n.mlp_norm, c.hidden_size, c.norm);
+  const auto factors = [&](const std::string& name) {
+    const Init start{Init::Kind::constant, c.layer_scale};
+    return name.empty() ? Tensor() : scope.parameter(name, {c.hidden_size}, start);
+  };
+  parts.attention_scale = factors(n.attention_scale);
+  parts.feed_forward_scale = factors(n.mlp_scale);
   return Block(std::move(parts));
 }
 

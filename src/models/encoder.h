@@ -36,6 +36,8 @@ struct EncoderNames {
   std::string gate_up;  ///< one matrix to gate | up instead of `up`
   std::string down = "output.dense";
   std::string mlp_norm = "output.LayerNorm";
+  std::string attention_scale;  ///< LayerScale's factors of attention's result
+  std::string mlp_scale;        ///< and of the feed-forward part's
 
   std::string lm_dense = "cls.predictions.transform.dense";
   std::string lm_norm = "cls.predictions.transform.LayerNorm";
@@ -70,6 +72,9 @@ struct EncoderConfig {
   bool pre_norm = false;   ///< norms before the parts (ModernBERT) or after their residuals
   bool first_norm = true;  ///< whether the first layer has attention_norm
   bool attention_bias = true;
+  std::optional<bool> key_bias;     ///< of the key's projection, where it differs
+  std::optional<bool> output_bias;  ///< of the output's
+  double layer_scale = 1.0;         ///< what LayerScale's factors start with
   bool mlp_bias = true;
   bool classifier_bias = true;
   Activation activation = Activation::gelu;

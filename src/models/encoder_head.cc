@@ -23,7 +23,15 @@ Kind EncoderHead::kind_of(const Json& config, const Scope& root, const EncoderCo
     known.emplace_back(family + "ForQuestionAnswering", Kind::question);
   }
   if (const auto named = named_head<Kind>(config, known)) {
-    return *named;
+    // A body that was saved alone under its task's config.json (all-mpnet-base-v2): its names lack
+    // the prefix, and nothing of the head is there.
+    const std::string& head = *named == Kind::masked     ? n.lm_dense
+                              : *named == Kind::sequence ? n.sequence_out
+                              : *named == Kind::tokens   ? n.token_out
+                              : *named == Kind::question ? n.question_out
+                                                         : n.replaced_out;
+    const bool body_only = *named != Kind::none && has(n.words) && !has(head);
+    return body_only ? Kind::none : *named;
   }
   if (has(n.replaced_out)) {
     return Kind::replaced;

@@ -129,8 +129,9 @@ FeatureExtraction::FeatureExtraction(LoadedModel model) : loaded_(std::move(mode
     pooling_ = modules.pooling;
     normalize_ = modules.normalize;
     if (modules.max_length > 0) {
-      max_length_ =
-          max_length_ == 0 ? modules.max_length : std::min(max_length_, modules.max_length);
+      // As in sentence-transformers, it stands above what tokenizer.json says.
+      const int64_t context = loaded_.model->context_length();
+      max_length_ = context == 0 ? modules.max_length : std::min(context, modules.max_length);
     }
   }
 }

@@ -6,6 +6,7 @@ import zlib
 import transformers as hf
 
 import encoder_cases
+import vision_cases
 from common import seed
 from generate_models import VOCAB, causal, classified, tokens, write
 
@@ -88,6 +89,7 @@ CASES = {
     "starcoder2": (hf.Starcoder2ForCausalLM, lambda: hf.Starcoder2Config(**DECODER, sliding_window=3), causal),
     "qwen2_base": (hf.Qwen2Model, lambda: hf.Qwen2Config(**DECODER, tie_word_embeddings=True), tokens),
     **encoder_cases.CASES,
+    **vision_cases.CASES,
 }
 
 

@@ -240,7 +240,8 @@ def write(name, build, config_of, inputs_of, attentions=True):
     if name in OLD_ROPE:
         write_old_rope(folder)
     save(folder / "inputs.safetensors", {key: value for key, value in inputs.items() if torch.is_tensor(value)})
-    outputs = outputs_of(result)
+    outputs = {key: value for key, value in outputs_of(result).items()
+               if key not in ("cls_logits", "distillation_logits")}  # DeiT's two halves of the logits
     if "input_ids" in inputs and "decoder_input_ids" not in inputs:  # BigBird leaves its padding to whole blocks in
         length = inputs["input_ids"].shape[1]
         outputs = {key: value[:, :length] if key.startswith("hidden_states") else value for key, value in outputs.items()}

@@ -35,17 +35,16 @@ TEST_P(Save, RoundTripKeepsEveryBit) {
   EXPECT_EQ(load_model(out.path())->parameter_count(), model->parameter_count());
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Save,
-                         testing::Values("gpt2_lm", "gpt2_base", "gpt2_untied", "llama_gqa",
-                                         "llama_tied", "llama_theta", "mistral_window", "vit_gpt2",
-                                         "bert_mlm", "bert_tag", "bert_qa", "distilbert_classify",
-                                         "roberta_mlm", "xlm_roberta_rank", "camembert_mlm",
-                                         "electra_mlm", "electra_replaced", "mpnet_base",
-                                         "mpnet_qa", "albert_tag", "albert_classify", "t5_gated",
-                                         "marian", "marian_positions", "vit_classify", "bart",
-                                         "bart_base", "bart_classify", "mbart", "m2m_100",
-                                         "pegasus", "whisper"),
-                         [](const auto& each) { return each.param; });
+INSTANTIATE_TEST_SUITE_P(
+    Models, Save,
+    testing::Values("gpt2_lm", "gpt2_base", "gpt2_untied", "llama_gqa", "llama_tied", "llama_theta",
+                    "mistral_window", "vit_gpt2", "bert_mlm", "bert_tag", "bert_qa",
+                    "distilbert_classify", "roberta_mlm", "xlm_roberta_rank", "camembert_mlm",
+                    "electra_mlm", "electra_replaced", "mpnet_base", "mpnet_qa", "albert_tag",
+                    "albert_classify", "t5_gated", "marian", "marian_positions", "vit_classify",
+                    "deit_teacher", "dinov2_resized", "beit_shared", "bart", "bart_base",
+                    "bart_classify", "mbart", "m2m_100", "pegasus", "whisper"),
+    [](const auto& each) { return each.param; });
 
 TEST(SaveModel, WritesWhatTransformersLooksFor) {
   const char* text = R"({"model_type":"gpt2","n_embd":12,"n_layer":1,"n_head":3,"n_positions":8,

@@ -38,8 +38,8 @@ struct Sampling {
   std::vector<std::pair<int64_t, float>> logit_bias = {};
   /// Divides the positive and multiplies the negative logits of tokens of the prompt and the text.
   double repetition_penalty = 1.0;
-  double frequency_penalty = 0.0;    ///< subtracted for each occurrence of a token so far
-  double presence_penalty = 0.0;     ///< subtracted if a token has occurred
+  double frequency_penalty = 0.0;    ///< times the occurrences so far, subtracted
+  double presence_penalty = 0.0;     ///< subtracted if there was one
   int64_t no_repeat_ngram_size = 0;  ///< no n-gram of this length comes twice; 0: off
 
   /// DRY: a token that would continue a repetition of n >= dry_allowed_length tokens loses

@@ -33,7 +33,7 @@ HEED_API std::vector<ParameterGroup> decay_groups(const std::vector<NamedTensor>
 enum class OptimizerKind {
   sgd,    ///< momentum optional; decay is added to the gradient
   adam,   ///< decay is added to the gradient
-  adamw,  ///< decoupled weight decay (AdamW)
+  adamw,  ///< decay is taken off the weights directly
 };
 
 struct OptimizerOptions {

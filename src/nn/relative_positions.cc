@@ -63,8 +63,8 @@ Tensor disentangled_bias(const Tensor& q, const Tensor& k, const Tensor& positio
   if (position_query.defined()) {
     // Rows are keys here: the distance is read the other way round.
     const Tensor products = matmul(k, transpose(unsqueeze(position_query, 0)));
-    const Tensor transposed = transpose(spread_distances(products, length, 0));
-    bias = bias.defined() ? bias + transposed : transposed;
+    const Tensor reversed = transpose(spread_distances(products, length, 0));
+    bias = bias.defined() ? bias + reversed : reversed;
   }
   return bias.defined() ? bias * scale : bias;
 }

@@ -48,10 +48,12 @@ std::vector<Token> tokens_of(const std::string& source) {
     const char c = source[at];
     if (source.compare(at, 2, "//") == 0) {
       at = std::min(source.find('\n', at), source.size());
-    } else if (source.compare(at, 3, "R\"(") == 0) {
-      const size_t end = source.find(")\"", at);
-      tokens.push_back({Token::text, source.substr(at + 3, end - at - 3)});
-      at = end + 2;
+    } else if (source.compare(at, 2, "R\"") == 0) {
+      const size_t open = source.find('(', at);
+      const std::string end = ")" + source.substr(at + 2, open - at - 2) + "\"";
+      const size_t close = source.find(end, open);
+      tokens.push_back({Token::text, source.substr(open + 1, close - open - 1)});
+      at = close + end.size();
     } else if (c == '"') {
       std::string text;
       for (++at; source[at] != '"';) {

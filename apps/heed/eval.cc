@@ -47,6 +47,9 @@ std::string task_of(const Model& model) {
       return "image-classify";
     case ModelKind::vision_decoder:
       return "caption";
+    case ModelKind::speech_decoder:
+      fail(ErrorKind::usage, model.model_type(),
+           "there is no evaluation of speech yet; `heed transcribe` writes texts to compare");
     case ModelKind::regressor:
       return "regress";
     case ModelKind::encoder:

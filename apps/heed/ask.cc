@@ -120,20 +120,21 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--model", &o->model, "Language model: a folder, run folder, .gguf or .bin")
       .required()
       .file();
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
   table.add("--top-k,-k", &o->top_k, "Sources to put into the prompt").range(1, 100);
   table.add("--mode", &o->mode, "How to search: dense, lexical or hybrid")
       .choices({"dense", "lexical", "hybrid"});
   table.add("--rerank", &o->rerank, "Cross-encoder that orders the sources: a model folder").file();
-  table.add("--encoder", &o->encoder, "The index's encoder, where it is no longer where it was")
-      .file();
-  table.add("--show-attention", &o->show_attention, "How much attention each source got");
-  table.add("--max-tokens", &o->max_tokens, "Tokens of the answer").range(1, 1 << 20);
+  table.add("--encoder", &o->encoder, "Encoder of the index, if it has moved").file();
+  table.add("--show-attention", &o->show_attention, "Show how much attention each source received");
+  table.add("--max-tokens", &o->max_tokens, "Maximum number of tokens of the answer")
+      .range(1, 1 << 20);
   table.add("--stop", &o->stops, "Text that ends the answer; may be given several times");
   table.add("--lang", &o->language, "Language (default: by the locale)").choices({"en", "ko"});
   table.group("Sampling");
   table.add("--temperature", &o->sampling.temperature, "0 is greedy");
-  table.add("--top-p", &o->sampling.top_p, "The best tokens with this probability together");
+  table.add("--top-p", &o->sampling.top_p,
+            "Sample from the smallest set of tokens with this total probability");
   table.add("--seed", &o->sampling.seed, "The same seed gives the same text");
   return [o, &common] { return run(*o, common); };
 }

@@ -147,7 +147,7 @@ void add_variant_options(OptionTable& table, AttentionCall& call) {
   add("--attention-window", call.attention_window, "longformer: keys on both sides together (512)")
       .range(1, kMost);
   add("--block-size", call.block_size, "bigbird: length of a block").range(1, kMost);
-  add("--random-blocks", call.random_blocks, "bigbird: random blocks a row, where none are given")
+  add("--random-blocks", call.random_blocks, "bigbird: random blocks per row, if none are given")
       .range(0, kMost);
   table.add("--hf-compat", &call.hf_compat, "bigbird: random blocks as Hugging Face's eval mode")
       .group("Variants");
@@ -191,7 +191,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--kernel", &call->kernel, "How to compute it")
       .choices({"automatic", "reference", "chunked", "flash"});
   table.add("--chunk", &call->chunk, "Queries at a time of the chunked kernel").range(1, 1 << 30);
-  table.add("--causal", &call->causal, "Hide later keys, counted from which corner")
+  table.add("--causal", &call->causal, "Causal mask, aligned to this corner")
       .choices({"none", "top-left", "bottom-right"});
   table
       .add("--causal-offset", &call->causal_offset,

@@ -79,7 +79,7 @@ int run(const Options& options, const Common& common) {
 
 Registration registration{{
     "cache",
-    "Show or empty the cache of tokenised training data",
+    "Show or clear the cache of tokenized training data",
     {"heed cache", "heed cache --clear"},
     [](OptionTable& table, const Common& common) {
       auto options = std::make_shared<Options>();

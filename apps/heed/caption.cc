@@ -76,17 +76,18 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("IMAGE", &o->images, "PNG or JPEG; .npy or .safetensors for region features")
       .required()
       .file();
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
   table.add("--beam-size", &o->beam.beams, "Beams; 1 is greedy").range(1, 64);
-  table.add("--n-best", &o->beam.n_best, "Captions of each picture, with scores").range(1, 64);
-  table.add("--length-penalty", &o->beam.length_penalty, "Above 0: longer is better");
+  table.add("--n-best", &o->beam.n_best, "Captions per image, with scores").range(1, 64);
+  table.add("--length-penalty", &o->beam.length_penalty, "Values above 0 favour longer texts");
   table
       .add("--early-stopping", &o->early_stopping,
            "When a search with enough finished texts ends: at once, by a heuristic, or when none "
            "can be better")
       .choices({"true", "false", "never"});
-  table.add("--max-tokens", &o->beam.max_tokens, "Most tokens of a caption").range(1, 1 << 20);
-  table.add("--batch", &o->batch, "Pictures per batch").range(1, 1024);
+  table.add("--max-tokens", &o->beam.max_tokens, "Maximum number of tokens per caption")
+      .range(1, 1 << 20);
+  table.add("--batch", &o->batch, "Images per batch").range(1, 1024);
   return [o, &common] { return run(*o, common); };
 }
 

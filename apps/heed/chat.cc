@@ -296,7 +296,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--max-tokens", &o->max_tokens, "Most tokens of an answer").range(1, 1 << 24);
   table.add("--chat-template", &o->chat_template, "Jinja file instead of the model's own template")
       .file();
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
   table.add("--lang", &o->language, "Language (default: by the locale)").choices({"en", "ko"});
   add_text_options(table, o->text);
   return [o, &common] { return Conversation(*o, common).run(); };

@@ -88,11 +88,11 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
   table.add("MODEL", &o->model, "Model folder or run folder of a classifier").required().file();
   table.add("--text", &o->texts, "Text; may be given several times (default: lines of stdin)");
-  table.add("--image", &o->images, "Image file, for a model of images; may be given several times")
+  table.add("--image", &o->images, "Image file, for vision models; may be given several times")
       .file();
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
   table.add("--no-truncate", &o->no_truncate,
-            "Refuse texts that are too long instead of cutting them");
+            "Reject texts that are too long instead of truncating them");
   table.add("--batch", &o->batch, "Texts per batch").range(1, 4096);
   return [o, &common] { return run(*o, common); };
 }

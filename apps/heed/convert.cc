@@ -161,7 +161,7 @@ const Registration registration{
            .required();
        table
            .add("--dtype", &options->type,
-                "Type of the matrices (default: as they are); quantised types are for GGUF only")
+                "Type of the matrices (default: as they are); quantized types are for GGUF only")
            .choices(gguf::StoredTypes::names());
        table
            .add("--imatrix", &options->importance,

@@ -92,8 +92,8 @@ const Registration registration{{
      "heed data dates --lang ko --count 5"},
     [](OptionTable& table, const Common& common) -> std::function<int()> {
       auto options = std::make_shared<Options>();
-      table.add("NAME", &options->name, "The set; see --list").choices(set_names());
-      table.add("--list", &options->list, "Show the sets there are");
+      table.add("NAME", &options->name, "The dataset; see --list").choices(set_names());
+      table.add("--list", &options->list, "List the datasets");
       table.add("--count", &options->count, "Examples to write").range(1, 100'000'000);
       table.add("--seed", &options->seed, "Another seed gives other examples");
       table.add("--lang", &options->language, "Language").choices({"en", "ko"});

@@ -102,7 +102,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
   table.add("MODEL", &o->model, "Model folder, run folder or .gguf of an encoder").required();
   table.add("--text", &o->texts, "Text; may be given several times (default: lines of stdin)");
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
   table
       .add("--pooling", &o->pooling,
            "mean or max of all tokens, or cls: the first one (default: as the model's modules.json "
@@ -110,7 +110,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .choices({"mean", "cls", "max"});
   table.add("--raw", &o->raw, "Do not scale to length 1");
   table.add("--no-truncate", &o->no_truncate,
-            "Refuse texts that are too long instead of cutting them");
+            "Reject texts that are too long instead of truncating them");
   table.add("-o,--output", &o->output, "File to write, instead of stdout").file();
   table
       .add("--format", &o->format,

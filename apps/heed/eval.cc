@@ -251,7 +251,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .file();
   table.add("--task", &o->task, "What to measure (default: what the model was made for)")
       .choices({"lm", "mlm", "translate", "classify", "image-classify", "caption", "regress"});
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
   table.add("--batch", &o->batch, "Examples per batch").range(1, 4096);
   table.add("--beam-size", &o->beams, "translate, caption: beams; 0: the default of that command")
       .range(0, 1024);

@@ -69,7 +69,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
             "Text with [MASK] where a word is missing; may be given several times (default: lines "
             "of stdin)");
   table.add("--top-k", &o->top_k, "Candidates per mask").range(1, 1 << 20);
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
   table.add("--batch", &o->batch, "Texts per batch").range(1, 4096);
   return [o, &common] { return run(*o, common); };
 }

@@ -152,16 +152,16 @@ int run(const Options& options, const Common& common) {
 std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
   table.add("MODEL", &o->model, "Model folder, run folder, .gguf or llama2.c .bin").required();
-  Option& prompt =
-      table.add("--prompt", &o->prompt, "Text to go on from (default: lines of stdin)");
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
+  Option& prompt = table.add("--prompt", &o->prompt, "Text to continue (default: lines of stdin)");
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
   table.add("--max-tokens", &o->max_tokens, "Tokens to generate").range(0, 1 << 24);
-  table.add("--n", &o->samples, "Samples of each prompt").range(1, 1024);
-  table.add("--batch", &o->batch, "Sequences that decode together").range(1, 1024);
+  table.add("--n", &o->samples, "Samples per prompt").range(1, 1024);
+  table.add("--batch", &o->batch, "Sequences to decode together").range(1, 1024);
   table.add("--truncate", &o->truncate,
             "Read only the end of a prompt that is longer than the model's context");
   table.add("--echo", &o->echo, "Print the prompt in front");
-  table.add("--log-probabilities", &o->log_probabilities, "With --json: of each token");
+  table.add("--log-probabilities", &o->log_probabilities,
+            "With --json: log-probability of each token");
   table.group("Chat");
   table.add("--chat", &o->chat, "Each prompt is a user's message: answer it by the chat template");
   table.add("--system", &o->system, "With --chat: what the model is told first");

@@ -52,8 +52,9 @@ void add_text_options(OptionTable& table, TextOptions& o) {
   Sampling& s = o.sampling;
   table.group("Sampling");
   table.add("--temperature", &s.temperature, "0 is greedy");
-  table.add("--top-k", &s.top_k, "Only the k best tokens; 0: all");
-  table.add("--top-p", &s.top_p, "The best tokens with this probability together");
+  table.add("--top-k", &s.top_k, "Sample from the k most likely tokens; 0: all");
+  table.add("--top-p", &s.top_p,
+            "Sample from the smallest set of tokens with this total probability");
   table.add("--min-p", &s.min_p, "At least this fraction of the best token's probability");
   table.add("--typical-p", &s.typical_p,
             "The tokens nearest to the expected surprise, with this probability together");
@@ -64,7 +65,7 @@ void add_text_options(OptionTable& table, TextOptions& o) {
   table.add("--mirostat-eta", &s.mirostat_eta, "How fast mirostat adapts");
   table.add("--seed", &s.seed, "The same seed gives the same text");
   table.group("Repetition");
-  table.add("--repetition-penalty", &s.repetition_penalty, "Above 1: fewer repetitions");
+  table.add("--repetition-penalty", &s.repetition_penalty, "Values above 1 reduce repetitions");
   table.add("--frequency-penalty", &s.frequency_penalty,
             "Subtracted from a token's logit for every time it was generated");
   table.add("--presence-penalty", &s.presence_penalty,

@@ -101,9 +101,9 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .required()
       .file();
   table.add("--model", &o->model, "Encoder: a model folder; needed for a new index").file();
-  table.add("--out,-o", &o->out, "Index file, made or brought up to date").required().file();
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
-  table.add("--chunk-tokens", &o->chunk_tokens, "Most tokens per chunk (default: 200)")
+  table.add("--out,-o", &o->out, "Index file to create or update").required().file();
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  table.add("--chunk-tokens", &o->chunk_tokens, "Maximum number of tokens per chunk (default: 200)")
       .range(8, 8192);
   table
       .add("--overlap", &o->overlap,

@@ -247,10 +247,10 @@ void add_options(OptionTable& table, InspectOptions& o) {
   table.add("MODEL", &o.model, "Model folder, run folder, .gguf or llama2.c's .bin").required();
   table.add("--text", &o.text, "Text to read");
   table.add("--text-pair", &o.text_pair, "Second text, for models that read pairs");
-  table.add("--target", &o.target, "What the decoder reads (default: what the model writes)");
+  table.add("--target", &o.target, "Input of the decoder (default: what the model generates)");
   table.add("--image", &o.image, "Image to look at").file();
   table.add("--ask", &o.ask, "For a reader: the word it is asked about (default: \"it\")");
-  table.add("--tokenizer", &o.tokenizer, "Tokenizer file, where none lies with the model").file();
+  table.add("--tokenizer", &o.tokenizer, "Tokenizer file, if the model has none").file();
   table.add("--kind", &o.kind, "Which attention")
       .choices({"self", "encoder", "decoder", "cross", "readout"});
   table.add("--layer", &o.layer, "Layer, from 0 (default: the last; all for html, json, npy)")
@@ -259,9 +259,10 @@ void add_options(OptionTable& table, InspectOptions& o) {
   table.add("--top-k", &o.top_k, "List this many strongest keys of every query").range(1, 1000);
   table
       .add("--show", &o.show,
-           "The weights, times the values' size, or times the gradient of the answer")
+           "Weights, weights times the norm of the values, or weights times the gradient of the "
+           "answer")
       .choices({"weights", "values", "gradient"});
-  table.add("--rollout", &o.rollout, "Attention through all layers together");
+  table.add("--rollout", &o.rollout, "Attention rollout over all layers");
   table.add("--heads-table", &o.heads_table, "What each head does, as a table");
   table.add("--points-at", &o.points_at,
             "With --heads-table: rank the heads by their weight on this word, from the word asked "
@@ -273,7 +274,7 @@ void add_options(OptionTable& table, InspectOptions& o) {
       .range(0, 1 << 20);
   table.add("--ablate,--mute", &o.ablate,
             "Head to ablate: LAYER.HEAD, or LAYER.HEAD=SCALE; may be repeated");
-  table.add("--no-causal", &o.no_causal, "Let every token see the later ones");
+  table.add("--no-causal", &o.no_causal, "Disable the causal mask");
   table.add("--format", &o.format, "What to make")
       .choices({"term", "svg", "png", "html", "json", "npy"});
   table.add("-o,--output", &o.output, "File to write (default: stdout)").file();

@@ -143,7 +143,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
   table.add("--out", &o->out, "Folder for pictures and model").file();
   table.add("--lang", &o->language, "Language (default: by the locale)").choices({"en", "ko"});
-  table.add("--seed", &o->seed, "Another seed, another set and another start");
+  table.add("--seed", &o->seed, "Seed of the dataset and the initial weights");
   return [o, &common] { return run(*o, common); };
 }
 

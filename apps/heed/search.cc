@@ -142,12 +142,14 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--mode", &o->mode, "dense (meaning), lexical (words, BM25) or hybrid (both)")
       .choices({"dense", "lexical", "hybrid"});
   table.add("--top-k,-k", &o->top_k, "Results").range(1, 10000);
-  table.add("--candidates", &o->candidates, "Candidates before fusing or reranking (0: by itself)")
+  table
+      .add("--candidates", &o->candidates,
+           "Candidates before fusion or reranking; 0: chosen automatically")
       .range(0, 10000);
   table.add("--rerank", &o->rerank, "Cross-encoder that orders the candidates: a model folder")
       .file();
-  table.add("--model", &o->model, "The index's encoder, where it is no longer where it was").file();
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
+  table.add("--model", &o->model, "Encoder of the index, if it has moved").file();
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
   table.add("--lang", &o->language, "Language (default: by the locale)").choices({"en", "ko"});
   return [o, &common] { return run(*o, common); };
 }

@@ -283,7 +283,7 @@ std::function<int()> setup(OptionTable& table, const Common& common, bool explor
       .add("MODEL", &serve.models, "Model folders, run folders, .gguf or .bin; NAME=PATH names one")
       .file();
   table.add("--models-dir", &serve.models_dir, "Folder of models, each loaded on first use").file();
-  table.add("--tokenizer", &serve.tokenizer, "Tokenizer file, where none lies with a model").file();
+  table.add("--tokenizer", &serve.tokenizer, "Tokenizer file, for models that have none").file();
   table.add("--alias", &serve.aliases,
             "OTHER=NAME: a second name of a model; *=NAME: it answers to any name");
   table.add("--page", &o->page, "The explorer page at /").choices({"on", "off"});
@@ -301,10 +301,10 @@ std::function<int()> setup(OptionTable& table, const Common& common, bool explor
   table.add("--allow-origin", &serve.allowed_origins, "Origin of web pages that may use the API");
   table.group("Limits");
   table.add("--max-connections", &serve.max_connections, "Open connections").range(1, 1'000'000);
-  table.add("--queue", &serve.queue, "Requests under way; further ones get 429")
+  table.add("--queue", &serve.queue, "Requests in progress; further ones get 429")
       .range(1, 1'000'000);
   table.add("--slots", &serve.slots, "Sequences of a model that decode together").range(1, 1024);
-  table.add("--timeout", &serve.timeout, "Seconds of one request").range(0.1, 1e6);
+  table.add("--timeout", &serve.timeout, "Time limit of a request in seconds").range(0.1, 1e6);
   table.add("--header-timeout", &serve.header_timeout, "Seconds for a request's header")
       .range(0.1, 1e6);
   table.add("--body-timeout", &serve.body_timeout, "Seconds for a request's body").range(0.1, 1e6);
@@ -313,8 +313,7 @@ std::function<int()> setup(OptionTable& table, const Common& common, bool explor
       .add("--idle-unload", &serve.idle_unload,
            "Seconds without use until a model is unloaded; 0: never")
       .range(0, 1e9);
-  table.add("--drain", &o->drain, "Seconds that requests have to finish after SIGTERM")
-      .range(0, 1e6);
+  table.add("--drain", &o->drain, "Seconds for requests to finish after SIGTERM").range(0, 1e6);
   table.group("Log");
   table
       .add("--access-log", &o->access_log, "One JSON object per request to this file; - for stderr")

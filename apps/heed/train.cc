@@ -29,12 +29,12 @@ void add_options(OptionTable& table, TrainOptions& o) {
            "Files or folders, separated by commas; caption also takes shapes (required)")
       .file();
   table.add("--out", &o.out, "Run folder to write (required)").file();
-  table.add("--validation", &o.validation, "A validation set of its own").file();
+  table.add("--validation", &o.validation, "A separate validation set").file();
   table.add("--validation-share", &o.validation_fraction, "Else this fraction of the data");
   table.add("--from", &o.from, "Fine-tune this model folder").file();
   table.add("--freeze", &o.freeze, "Freeze the parameters whose names begin with this");
   table.add("--resume", &o.resume,
-            "Go on from the last checkpoint, exactly; --out RUN is enough beside it");
+            "Resume exactly from the last checkpoint; --out RUN is enough beside it");
   table.group("Model");
   table.add("--arch", &o.arch, "model_type (default: the task's usual one)");
   table.add("--tokenizer", &o.tokenizer, "char, bpe:N, wordpiece:N, unigram:N or a file").file();
@@ -42,8 +42,9 @@ void add_options(OptionTable& table, TrainOptions& o) {
   table.add("--heads", &o.heads, "Attention heads");
   table.add("--width", &o.width, "Hidden size");
   table.add("--ff", &o.ff, "Intermediate size of the feed-forward layers (default: 4 x width)");
-  table.add("--context", &o.context, "Most tokens of a sequence");
-  table.add("--vocab", &o.vocab, "Size of a tokenizer to be trained (default: the tokenizer's N)");
+  table.add("--context", &o.context, "Maximum number of tokens per sequence");
+  table.add("--vocab", &o.vocab,
+            "Vocabulary size of a tokenizer to be trained (default: the tokenizer's N)");
   table.add("--dropout", &o.dropout, "Dropout rate");
   table.add("--unordered-features", &o.unordered_features,
             "caption: regions of features have no order and get no positions");
@@ -56,33 +57,34 @@ void add_options(OptionTable& table, TrainOptions& o) {
       .add("--lr", &o.lr,
            "Peak learning rate (default: 1e-3; with --from 5e-5, or 3e-4 for a small model)")
       .range(0, 1e12);
-  table.add("--warmup", &o.warmup, "Steps of warm-up");
-  table.add("--schedule", &o.schedule, "How the learning rate goes on after the warm-up")
+  table.add("--warmup", &o.warmup, "Warm-up steps");
+  table.add("--schedule", &o.schedule, "Learning rate schedule after the warm-up")
       .choices({"cosine", "linear", "constant", "inverse-sqrt"});
   table.add("--weight-decay", &o.weight_decay, "Weight decay, applied to matrices only");
-  table.add("--clip", &o.clip, "Largest gradient norm; 0: off");
+  table.add("--clip", &o.clip, "Clip the gradient norm to this; 0: off");
   table.add("--label-smoothing", &o.label_smoothing, "Label smoothing");
-  table.add("--seed", &o.seed, "Seed of weights, order and dropout");
-  table.add("--precision", &o.precision, "Activations in training; weights stay in f32")
+  table.add("--seed", &o.seed, "Seed of initial weights, data order and dropout");
+  table.add("--precision", &o.precision, "Type of activations during training; weights stay in f32")
       .choices({"f32", "bf16", "f16"});
-  table.add("--recompute", &o.recompute, "Gradient checkpointing: less memory, same gradients");
+  table.add("--recompute", &o.recompute, "Activation checkpointing: less memory, same gradients");
   table
-      .add("--ema", &o.ema, "Keep an average of the weights with this decay, such as 0.999; 0: off")
+      .add("--ema", &o.ema,
+           "Exponential moving average of the weights with this decay, such as 0.999; 0: off")
       .range(0.0, 0.999999);
   table.add(
       "--best-by", &o.best_by,
       "Metric that chooses the model to keep: loss, perplexity, f1_macro, accuracy, f1, chrf, "
       "bleu or exact_match (default: by the task)");
   table.add("--patience", &o.patience,
-            "Stop after so many evaluations without a better one; 0: never");
+            "Stop after this many evaluations without improvement; 0: never");
   table.add("--force", &o.force, "Start even where the memory will not suffice");
   table.add("--eval-every", &o.eval_every, "Steps (default: a tenth of the run)");
-  table.add("--eval-texts", &o.eval_texts, "Texts generated at an evaluation; all at the end");
-  table.add("--probes", &o.probes, "Examples whose attention is kept at each evaluation");
+  table.add("--eval-texts", &o.eval_texts, "Texts to generate per evaluation; all at the end");
+  table.add("--probes", &o.probes, "Tracked examples, whose attention is saved at each evaluation");
   table.add("--checkpoint-every", &o.checkpoint_every, "Steps (default: a tenth of the run)");
   table.add("--keep", &o.keep, "Checkpoints to keep");
   table.add("--shard-optimizer", &o.shard_optimizer,
-            "Under mpirun: ranks share out the optimizer's memory (ZeRO 1)");
+            "Under mpirun: divide the optimizer state among the ranks (ZeRO 1)");
 }
 
 /// The file with options: the one that was named, or the run's own where it is resumed.
@@ -202,7 +204,7 @@ int run(const OptionTable& table, const Flags& flags, const Common& common) {
 std::function<int()> setup(OptionTable& table, const Common& common) {
   auto flags = std::make_shared<Flags>();
   add_options(table, flags->options);
-  table.add("--config", &flags->config, "Options from a TOML file; flags go over it").file();
+  table.add("--config", &flags->config, "Options from a TOML file; flags override it").file();
   table
       .add("--preset", &flags->preset,
            "Sizes, batch and rates to start from, by the task; --list-presets shows them")

@@ -102,7 +102,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .required()
       .file();
   table.add("AUDIO", &o->files, "WAV, FLAC or OGG").required().file();
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
   table.add("--language", &o->speech.language,
             "Language spoken, such as en or ko (default: detected in the first 30 seconds)");
   table.add("--task", &o->speech.task, "Write what is said, or translate it into English")

@@ -91,22 +91,22 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .required()
       .file();
   table.add("--text", &o->texts, "Text; may be given several times (default: lines of stdin)");
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
+  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
   table.add("--batch", &o->batch, "Lines per batch").range(1, 1024);
   table.add("--source-lang", &o->source_lang,
             "Language of the texts, as a multilingual model names it: eng_Latn, en_XX, en");
   table.add("--target-lang", &o->target_lang, "Language to translate into, named likewise");
   table.group("Search");
   table.add("--beam-size", &o->beam.beams, "Beams; 1 is greedy").range(1, 64);
-  table.add("--n-best", &o->beam.n_best, "Translations of each line, with their scores")
-      .range(1, 64);
-  table.add("--length-penalty", &o->beam.length_penalty, "Above 0: longer is better");
+  table.add("--n-best", &o->beam.n_best, "Translations per line, with scores").range(1, 64);
+  table.add("--length-penalty", &o->beam.length_penalty, "Values above 0 favour longer texts");
   table
       .add("--early-stopping", &o->early_stopping,
            "When a search with enough finished texts ends: at once, by a heuristic, or when none "
            "can be better")
       .choices({"true", "false", "never"});
-  table.add("--max-tokens", &o->beam.max_tokens, "Most tokens of a translation").range(1, 1 << 20);
+  table.add("--max-tokens", &o->beam.max_tokens, "Maximum number of tokens per translation")
+      .range(1, 1 << 20);
   table.group("Alignment");
   table
       .add("--alignment", &o->alignment,
@@ -119,12 +119,13 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   return [o, &common] { return run(*o, common); };
 }
 
-const Registration kRegistration{{"translate",
-                                  "Translate lines with an encoder-decoder",
-                                  {"heed translate run --text \"A man sits on a bench.\"",
-                                   "heed translate run --beam-size 4 < input.en > output.de",
-                                   "heed translate nllb/ --source-lang eng_Latn --target-lang kor_Hang --text Hello"},
-                                  setup}};
+const Registration kRegistration{
+    {"translate",
+     "Translate lines with an encoder-decoder",
+     {"heed translate run --text \"A man sits on a bench.\"",
+      "heed translate run --beam-size 4 < input.en > output.de",
+      "heed translate nllb/ --source-lang eng_Latn --target-lang kor_Hang --text Hello"},
+     setup}};
 
 }  // namespace
 }  // namespace heed::app

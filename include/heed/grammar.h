@@ -17,8 +17,8 @@ struct GrammarRules;
 /// The texts that a model may write: a context-free grammar over bytes. A cheap handle.
 class HEED_API Grammar {
  public:
-  /// From GBNF, the notation of llama.cpp: rules `name ::= …` with "literals", [character classes],
-  /// `.`, groups, `|`, and the repetitions `* + ? {m,n}`; the text is what `root` derives. `name`
+  /// From GBNF, the notation of llama.cpp: rules "name ::= …" with literals, character classes, any
+  /// character, groups, alternatives and repetitions; the text is what `root` derives. `name`
   /// stands for the grammar in errors. Left recursion is an error.
   static Grammar from_gbnf(std::string_view text, std::string_view name = "grammar");
   /// JSON texts that a JSON Schema accepts. A keyword that is not supported is an error that names

@@ -48,6 +48,13 @@ while IFS=: read -r file _ name; do
   [ -e "$name" ] || complain "$file names $name, which is not in the repository"
 done < <(git grep -noE 'docs/[A-Za-z0-9_./-]+\.md' -- '*.h' '*.cc' '*.sh' '*.bash' '*.py' '*.cmake' '*.ts' '*.txt' dev)
 
+# Every public header that heed.h includes is in the reference.
+for header in $(sed -nE 's/^#include "heed\/(.*)"$/\1/p' include/heed/heed.h | grep -vx version.h); do
+  for page in docs/reference.md docs/reference.ko.md; do
+    grep -qF "heed/$header)" "$page" || complain "$page lacks $header"
+  done
+done
+
 # The built site: every local target of its pages.
 if [ -d build/site ]; then
   while IFS= read -r page; do

@@ -5,6 +5,8 @@
 #   heed_package(NAME TARGET [MODULE])   found by find_package(NAME); TARGET is what to link. MODULE is
 #                                        its pkg-config name; header-only libraries have none.
 #   heed_module(NAME MODULE)             found by pkg-config as MODULE; linked as PkgConfig::NAME.
+#   heed_library(NAME MODULE FILE)       the same for a library whose headers one source FILE includes:
+#                                        the compiler's command line of all others stays as it is.
 #   heed_headers(MODULE)                 a header that one file includes; nothing to link.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
@@ -28,6 +30,14 @@ macro(heed_module name module)
   string(APPEND HEED_PC_REQUIRES " ${module}")
 endmacro()
 
+macro(heed_library name module file)
+  pkg_check_modules(${name} REQUIRED IMPORTED_TARGET ${module})
+  list(APPEND HEED_DEPENDENCIES ${${name}_LINK_LIBRARIES})
+  list(APPEND HEED_MODULES ${name}=${module})
+  string(APPEND HEED_PC_REQUIRES " ${module}")
+  set(HEED_INCLUDES_OF_${file} ${${name}_INCLUDE_DIRS})
+endmacro()
+
 macro(heed_headers module)
   pkg_check_modules(HEADERS_${module} REQUIRED ${module})
 endmacro()
@@ -40,8 +50,11 @@ heed_module(UTF8PROC libutf8proc)
 heed_module(SENTENCEPIECE sentencepiece)
 heed_package(PNG PNG::PNG libpng)
 heed_package(JPEG JPEG::JPEG libjpeg)
+heed_library(PANGOCAIRO pangocairo inspect/scene_png.cc)
 heed_package(ZLIB ZLIB::ZLIB zlib)
 heed_package(SQLite3 SQLite::SQLite3 sqlite3)
+heed_module(SNDFILE sndfile)
+heed_module(SAMPLERATE samplerate)
 heed_package(tomlplusplus tomlplusplus::tomlplusplus)
 heed_headers(libxxhash)
 find_package(Boost 1.74 REQUIRED) # headers of src/serve/http_*.cc; nothing to link

@@ -57,8 +57,7 @@ int main(int argc, char** argv) {
     save_picture(std::string(argv[1]) + "/07-likeness.svg", map);
   }
 
-  // Rotation (RoPE): q and k are rotated by their positions; their dot product depends on the
-  // difference only.
+  // RoPE: q and k are rotated by their positions; their product depends on the difference only.
   const Rotary rotary(kWidth, kPlaces, 10000.0);
   const Tensor q = reshape(random_rows(1, 2), {1, 1, kWidth});
   const Tensor k = reshape(random_rows(1, 3), {1, 1, kWidth});

@@ -36,8 +36,7 @@ int main(int argc, char** argv) {
   const SequenceTokens marks{.start = *tokenizer.special().cls, .end = *tokenizer.special().sep};
   const auto learn = make_caption_loader(data, tokenize_all(data.captions, tokenizer), marks, {});
   const TokenShard truth = tokenize_all(fresh.captions, tokenizer);
-  const auto evaluation =
-      make_caption_loader(fresh, truth, marks, {.batch = 100, .shuffle = false});
+  const auto tests = make_caption_loader(fresh, truth, marks, {.batch = 100, .shuffle = false});
   const std::string config = R"({"model_type": "heed-captioner", "d_model": 64, "dropout": 0,
       "decoder_layers": 2, "decoder_attention_heads": 4, "decoder_ffn_dim": 128,
       "feature_size": 208, "vocab_size": )";
@@ -55,7 +54,7 @@ int main(int argc, char** argv) {
   }
   const NoGrad no_grad;
   const Recorder recorder({.kind = "cross", .layer = 1});
-  const Batch batch = evaluation->next();
+  const Batch batch = tests->next();
   const Tensor guess = argmax(run(batch).logits, 2);
   int right = 0, all = 0;
   for (int64_t i = 0; i < guess.numel(); ++i) {

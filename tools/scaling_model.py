@@ -77,7 +77,7 @@ MEASURED = [("10 Gbit/s", 85.4, 10, 1.845), ("1 Gbit/s", 85.4, 1, 1.917)]
 
 def check():
     parameters, flops, _ = MODELS["small GPT (6 x 384)"]
-    print("| link | measured s a step | model | error |")
+    print("| link | measured s per step | model | error |")
     print("|---|---|---|---|")
     for what, gflops, gbits, seconds in MEASURED:
         model = step(parameters, flops, 4096, 2, gflops, gbits)["step"]
@@ -101,7 +101,7 @@ def main():
         for nodes in [1, 2, *counts]:
             found = step(options.parameters, 6 * options.parameters, options.tokens, nodes, options.gflops,
                          options.gbits, options.threads, options.shard)
-            print(f"{nodes:5d} machines: {found['step']:9.3f} s a step, of which compute {found['compute']:.3f}, "
+            print(f"{nodes:5d} machines: {found['step']:9.3f} s per step, of which compute {found['compute']:.3f}, "
                   f"sums alone {found['sum']:.3f}, waited for {found['exposed']:.3f}, update {found['update']:.3f}; "
                   f"{options.tokens / found['step']:,.0f} tokens/s")
     else:

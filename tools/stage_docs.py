@@ -107,10 +107,13 @@ def theme_language(language):
     return "kr" if language == "ko" and os.path.exists(old) else language
 
 
-def configure(language, folder):
+def configure(language, folder, pages):
     """FOLDER.yml from docs/site/mkdocs.yml: folders, language and the Korean names of sections."""
     with open(os.path.join(ROOT, "docs/site/mkdocs.yml"), encoding="utf-8") as file:
         text = file.read()
+    missing = [page for page in pages if f"- {page}.md\n" not in text]
+    if missing:
+        sys.exit(f"docs/site/mkdocs.yml: nav lacks {', '.join(missing)}")
     values = {"docs_dir": os.path.abspath(folder), "site_dir": os.path.join(ROOT, "build/site"),
               "language": theme_language(language)}
     if language == "ko":
@@ -128,8 +131,9 @@ def main():
     language, folder = sys.argv[1:3]
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    Stage(language, folder).write()
-    configure(language, folder)
+    stage = Stage(language, folder)
+    stage.write()
+    configure(language, folder, stage.pages)
 
 
 main()

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "heed/command.h"
 #include "heed/io.h"
 #include "heed/language.h"
@@ -42,14 +43,13 @@ std::string bar_of(double fraction, int width) {
   return bar + kEighths[static_cast<size_t>(eighths % 8)];
 }
 
-void print_sources(const Answer& answer, bool attention, bool korean) {
+void print_sources(const Answer& answer, bool attention) {
   double largest = 0.0;
   for (const AnswerSource& source : answer.sources) {
     largest = std::max(largest, source.attention);
   }
-  print(korean ? (attention ? "\n자료와 답이 기울인 어텐션:\n" : "\n자료:\n")
-               : (attention ? "\nSources, with the attention the answer paid to them:\n"
-                            : "\nSources:\n"));
+  print(attention ? tell("\nSources, with the attention the answer paid to them:\n")
+                  : tell("\nSources:\n"));
   for (const AnswerSource& source : answer.sources) {
     print(fmt::format("[{}] {}\n", source.number, place_of(source.result)));
     if (attention) {
@@ -58,10 +58,8 @@ void print_sources(const Answer& answer, bool attention, bool korean) {
     }
   }
   if (attention) {
-    print(fmt::format(
-        fmt::runtime(korean ? "    {:5.1f} % 지시문, 질문과 답 자신\n"
-                            : "    {:5.1f} % instructions, question and the answer itself\n"),
-        answer.other_attention * 100));
+    print(tell("    {:5.1f} % instructions, question and the answer itself\n",
+               answer.other_attention * 100));
   }
 }
 
@@ -87,7 +85,6 @@ void print_json(const Answer& answer, const Options& options) {
 }
 
 int run(const Options& options, const Common& common) {
-  const bool korean = chosen_language(options.language) == "ko";
   OpenIndexOptions open;
   open.model = options.encoder;
   open.reranker = options.rerank;
@@ -109,7 +106,7 @@ int run(const Options& options, const Common& common) {
   } else {
     print("\n");
     if (!common.quiet) {
-      print_sources(answer, options.show_attention, korean);
+      print_sources(answer, options.show_attention);
     }
   }
   check_files_intact();

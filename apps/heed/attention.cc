@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "heed/attention_call.h"
 #include "heed/autograd.h"
 #include "heed/command.h"
@@ -95,13 +96,14 @@ void print_text(const TensorMap& results, const WeightsReport* report) {
     return;
   }
   fmt::print(
-      "weights are {}: {} rows, {} without keys, sums within {:.2g} of 1, range {:.3g} … "
-      "{:.3g}, {} not finite, {:.3g} on later keys\n",
-      report->ok() ? "valid" : "NOT valid", report->rows, report->empty_rows,
-      report->worst_sum_error, report->smallest, report->largest, report->not_finite,
-      report->future);
+      "{}",
+      tell("weights are {}: {} rows, {} without keys, sums within {:.2g} of 1, range {:.3g} … "
+           "{:.3g}, {} not finite, {:.3g} on later keys\n",
+           report->ok() ? tell("valid") : tell("NOT valid"), report->rows, report->empty_rows,
+           report->worst_sum_error, report->smallest, report->largest, report->not_finite,
+           report->future));
   for (const std::string& problem : report->problems) {
-    fmt::print("  {}\n", problem);
+    fmt::print("  {}\n", translate_message(problem));
   }
 }
 
@@ -159,7 +161,7 @@ void add_variant_options(OptionTable& table, AttentionCall& call) {
 }
 
 std::string variant_help() {
-  std::string text = "What is computed; tensors read beside q, k, v:";
+  std::string text = tell("What is computed; tensors read beside q, k, v:");
   for (const AttentionVariant& variant : attention_variants()) {
     text += "\n  " + variant.name + (variant.tensors.empty() ? "" : ": " + variant.tensors);
   }

@@ -1,6 +1,7 @@
 #include <ctime>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "base/printable.h"
 #include "data/token_cache.h"
 #include "heed/command.h"
@@ -61,7 +62,7 @@ int run(const Options& options, const Common& common) {
     return 0;
   }
   if (folder.empty()) {
-    print("no cache: neither XDG_CACHE_HOME nor HOME is set\n");
+    print(tell("no cache: neither XDG_CACHE_HOME nor HOME is set\n"));
     return 0;
   }
   for (const CachedFile& file : files) {
@@ -69,10 +70,10 @@ int run(const Options& options, const Common& common) {
                       printable(file.path.filename().native())));
   }
   if (options.clear) {
-    print(fmt::format("removed {}\n", size_text(freed)));
+    print(tell("removed {}\n", size_text(freed)));
   }
-  print(fmt::format("{}: {} files, {} of at most {}\n", printable(folder.native()), files.size(),
-                    size_text(bytes), size_text(cache_limit())));
+  print(tell("{}: {} files, {} of at most {}\n", printable(folder.native()), files.size(),
+             size_text(bytes), size_text(cache_limit())));
   return 0;
 }
 

@@ -33,10 +33,15 @@ const std::vector<Command>& commands() { return registry(); }
 
 void add_common(OptionTable& options, Common& common) {
   options.group("Common");
-  options.add("--threads", &common.threads, "Threads to use (default: one a core)").range(1, 1024);
+  options.add("--threads", &common.threads, "Threads to use (default: one per core)")
+      .range(1, 1024);
   options.add("--json", &common.json, "Print JSON for programs");
   options.add("--quiet", &common.quiet, "No progress on stderr");
   options.add("--color", &common.color, "Colours").choices({"auto", "always", "never"});
+  if (options.find("--lang") == nullptr) {
+    options.add("--lang", &common.language, "Language of what is printed (default: by the locale)")
+        .choices({"en", "ko"});
+  }
 }
 
 void for_each_command(const std::function<void(const Command&, const OptionTable&)>& visit) {

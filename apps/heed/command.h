@@ -8,12 +8,13 @@
 
 namespace heed::app {
 
-/// What every subcommand takes: --threads, --json, --quiet, --color.
+/// What every subcommand takes: --threads, --json, --quiet, --color, --lang.
 struct Common {
-  int threads = 0;  ///< 0: one a core
+  int threads = 0;  ///< 0: one per core
   bool json = false;
   bool quiet = false;
   std::string color = "auto";
+  std::string language;  ///< as --lang said; main() has chosen the language of messages by it
 
   /// Whether colours may be used on the given file descriptor.
   bool colors(int descriptor) const;

@@ -3,8 +3,10 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/language.h"
 #include "heed/command.h"
 #include "heed/models.h"
+#include "heed/progress.h"
 #include "heed/text.h"
 #include "io/gguf.h"
 #include "models/gguf/model.h"
@@ -80,14 +82,18 @@ fs::path tokenizer_source(const Options& options) {
 }
 
 /// Returns the name of the type that most weights are written in.
-std::string write_gguf(const Options& options, const Model& model) {
+std::string write_gguf(const Options& options, const Model& model, const Common& common) {
   gguf::StoredTypes types =
       options.type.empty() ? gguf::StoredTypes() : gguf::StoredTypes::named(options.type);
   if (!options.importance.empty()) {
     types.set_importance(gguf::read_importance(options.importance));
   }
   GgufWriter writer;
-  gguf::add_model(writer, model, types);
+  {
+    ProgressBar bar(tell("converting"), common, say("parameters"));
+    gguf::add_model(writer, model, types,
+                    [&bar](int64_t done, int64_t total) { bar(done, total); });
+  }
   const fs::path vocabulary = tokenizer_source(options);
   if (is_gguf(vocabulary)) {
     const GgufFile file(vocabulary);
@@ -119,7 +125,7 @@ int run(const Options& options, const Common& common) {
   const bool to_gguf = is_gguf(options.destination);
   std::string type = options.type;
   if (to_gguf) {
-    type = write_gguf(options, *model);
+    type = write_gguf(options, *model, common);
   } else {
     if (type != "" && type != "f32" && type != "f16" && type != "bf16") {
       fail(ErrorKind::usage, "--dtype",
@@ -134,9 +140,11 @@ int run(const Options& options, const Common& common) {
     std::printf("{\"parameters\":%lld,\"dtype\":\"%s\"}\n",
                 static_cast<long long>(model->parameter_count()), type.c_str());
   } else if (!common.quiet) {
-    std::fprintf(stderr, "%s: %s, %lld parameters in %s%s\n", options.destination.c_str(),
-                 model->model_type().c_str(), static_cast<long long>(model->parameter_count()),
-                 type.c_str(), tokenizer_source(options).empty() ? ", no tokenizer" : "");
+    std::fprintf(stderr, "%s\n",
+                 (tell("{}: {}, {} parameters in {}", options.destination, model->model_type(),
+                       model->parameter_count(), type) +
+                  (tokenizer_source(options).empty() ? tell(", no tokenizer") : ""))
+                     .c_str());
   }
   return 0;
 }

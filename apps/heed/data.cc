@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/language.h"
 #include "heed/command.h"
 #include "heed/error.h"
 #include "heed/open.h"
@@ -28,7 +29,8 @@ void list_sets(bool json) {
   writer.begin_array();
   for (const TeachingSet& set : teaching_sets()) {
     if (!json) {
-      fmt::print("{:<12} {}\n{:<12} writes {}\n", set.name, set.summary, "", set.format);
+      fmt::print("{:<12} {}\n{:<12} {}\n", set.name, translate(set.summary), "",
+                 tell("writes {}", translate(set.format)));
     }
     writer.begin_object()
         .field("name", std::string_view(set.name))
@@ -78,7 +80,7 @@ int run(const Options& options, const Common& common) {
                            .end_object()
                            .text());
   } else if (!common.quiet) {
-    fmt::print(stderr, "wrote {} examples to {}\n", options.count, options.output);
+    fmt::print(stderr, "{}\n", tell("wrote {} examples to {}", options.count, options.output));
   }
   return 0;
 }

@@ -4,46 +4,51 @@
 
 #include <algorithm>
 
+#include "base/language.h"
 #include "heed/picture.h"
 
 namespace heed::app {
 namespace {
 
 constexpr size_t kWidth = 96;
+/// The heading that options have where none was given, for the catalogue of messages.
+[[maybe_unused]] constexpr const char* kHeading = say("Options");
 constexpr size_t kHelpColumn = 30;
 
-/// Appends `text` from `column` on, broken at spaces and after bars; a newline stays one.
+/// Appends `text` from `column` on, broken at spaces and after bars; a newline stays one. Widths
+/// are those of a terminal: a Korean letter takes two columns.
 void append_wrapped(std::string& out, const std::string& text, size_t column, size_t used) {
-  size_t begin = 0;
-  bool first = true;
-  while (begin < text.size()) {
-    size_t line_end = std::min(text.find('\n', begin), text.size());
-    size_t end = std::min(line_end, begin + (kWidth - column));
-    if (end < line_end) {
-      size_t place = text.find_last_of(" |", end - 1);
-      if (place != std::string::npos && text[place] == '|') {
-        ++place;
-      } else if (text[end] == ' ') {
-        place = end;
-      }
-      end = place != std::string::npos && place > begin ? place : end;
+  bool fresh = used < column;  // whether the line has nothing yet
+  out += fresh ? std::string(column - used, ' ') : "\n" + std::string(column, ' ');
+  fresh = true;
+  size_t width = column;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = text.find_first_of(" |\n", begin);
+    end = end == std::string::npos ? text.size() : end + (text[end] == '|' ? 1 : 0);
+    const std::string word = text.substr(begin, end - begin);
+    const auto wide = static_cast<size_t>(display_width(word));
+    if (!fresh && width + wide > kWidth) {
+      out.erase(out.find_last_not_of(' ') + 1);
+      out += "\n" + std::string(column, ' ');
+      width = column;
     }
-    out.append(first && used < column ? column - used : 0, ' ');
-    if (!first || used >= column) {
-      out += '\n';
-      out.append(column, ' ');
-    }
-    out.append(text, begin, end - begin);
-    first = false;
+    out += word;
+    width += wide;
+    fresh = false;
     begin = end;
-    while (begin < text.size() && (text[begin] == ' ' || begin == line_end)) {
-      const bool line_ended = text[begin] == '\n';
+    if (begin < text.size() && text[begin] == ' ') {
+      out += ' ';
+      ++width;
       ++begin;
-      if (line_ended) {
-        break;
-      }
+    } else if (begin < text.size() && text[begin] == '\n') {
+      out.erase(out.find_last_not_of(' ') + 1);
+      out += "\n" + std::string(column, ' ');
+      width = column;
+      fresh = true;
+      ++begin;
     }
   }
+  out.erase(out.find_last_not_of(' ') + 1);
   out += '\n';
 }
 
@@ -64,14 +69,15 @@ std::string option_names(const Option& option) {
 }
 
 std::string option_text(const Option& option) {
-  std::string text = option.help();
+  std::string text(translate(option.help()));
   if (!option.choices().empty() && text.find('\n') == std::string::npos) {
     text += ": " + option.value_name();
   }
   if (option.is_required() && !option.is_positional()) {
-    text += " (required)";
-  } else if (!option.default_text().empty() && text.find("(default") == std::string::npos) {
-    text += " (default: " + option.default_text() + ")";
+    text += tell(" (required)");
+  } else if (!option.default_text().empty() &&
+             option.help().find("(default") == std::string::npos) {
+    text += tell(" (default: {})", option.default_text());
   }
   return text;
 }
@@ -86,15 +92,18 @@ std::string command_list() {
 
 std::string program_help() {
   std::string text =
-      "heed builds, trains, runs and looks inside Transformers on an ordinary CPU machine.\n\n"
-      "Usage: heed COMMAND [options]\n\nCommands:\n";
+      tell("heed builds, trains, runs and looks inside Transformers on an ordinary CPU machine.") +
+      "\n\n" + tell("Usage: {}", "heed COMMAND [options]") + "\n\n" + tell("Commands:") + "\n";
   for (const Command& command : commands()) {
-    text += fmt::format("  {:<12} {}\n", command.name, command.summary);
+    text += fmt::format("  {:<12} {}\n", command.name, translate(command.summary));
   }
-  return text +
-         "\n`heed COMMAND --help` shows a command's options and examples. Every option can also be "
-         "set\nby the environment: --max-tokens by HEED_MAX_TOKENS; what is typed goes first.\n"
-         "`heed --version` shows the version.\n";
+  return text + "\n" +
+         tell(
+             "`heed COMMAND --help` shows a command's options and examples. Every option can also "
+             "be "
+             "set\nby the environment: --max-tokens by HEED_MAX_TOKENS; what is typed goes first.\n"
+             "`heed --version` shows the version, `heed doctor` all that a bug report needs.") +
+         "\n";
 }
 
 std::string usage_line(const Command& command, const OptionTable& options) {
@@ -122,7 +131,8 @@ std::vector<std::string> option_groups(const OptionTable& options) {
 }
 
 std::string command_help(const Command& command, const OptionTable& options) {
-  std::string text = command.summary + "\n\nUsage: " + usage_line(command, options) + "\n";
+  std::string text = std::string(translate(command.summary)) + "\n\n" +
+                     tell("Usage: {}", usage_line(command, options)) + "\n";
   const auto append_option = [&](const Option& option) {
     const std::string left = "  " + option_names(option);
     text += left;
@@ -132,7 +142,7 @@ std::string command_help(const Command& command, const OptionTable& options) {
   const bool positionals = std::any_of(options.all().begin(), options.all().end(),
                                        [](const Option& o) { return o.is_positional(); });
   if (positionals) {
-    text += "\nArguments:\n";
+    text += "\n" + tell("Arguments:") + "\n";
     for (const Option& option : options.all()) {
       if (option.is_positional()) {
         append_option(option);
@@ -140,15 +150,16 @@ std::string command_help(const Command& command, const OptionTable& options) {
     }
   }
   for (const std::string& group : option_groups(options)) {
-    text += "\n" + group + ":\n";
+    text += fmt::format("\n{}:\n", translate(group));
     for (const Option& option : options.all()) {
       if (!option.is_positional() && option.group() == group) {
         append_option(option);
       }
     }
   }
-  text += "  -h, --help                  Show this\n";
-  text += "  --version                   Show the version\n\nExamples:\n";
+  text += "  -h, --help                  " + tell("Show this") + "\n";
+  text += "  --version                   " + tell("Show the version") + "\n\n";
+  text += tell("Examples:") + "\n";
   for (const std::string& example : command.examples) {
     text += "  " + example + "\n";
   }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "heed/command.h"
 #include "heed/language.h"
 #include "heed/open.h"
@@ -30,7 +31,7 @@ void on_signal(int number) {
   std::signal(number, SIG_DFL);
 }
 
-IndexOptions index_options(const Options& options, bool korean, ProgressBar& bar) {
+IndexOptions index_options(const Options& options, ProgressBar& bar) {
   IndexOptions result;
   result.model = options.model;
   result.tokenizer = options.tokenizer;
@@ -46,14 +47,14 @@ IndexOptions index_options(const Options& options, bool korean, ProgressBar& bar
   result.passage_prefix = options.passage_prefix;
   result.max_file_bytes = options.max_file_mb << 20;
   result.progress = [&bar](const IndexProgress& at) { bar(at.bytes_done, at.bytes); };
-  result.complain = [korean](const std::string& what) {
-    fmt::print(stderr, fmt::runtime(korean ? "heed: 건너뜀: {}\n" : "heed: left out: {}\n"), what);
+  result.complain = [](const std::string& what) {
+    fmt::print(stderr, "{}", tell("heed: left out: {}\n", translate_message(what)));
   };
   result.cancelled = [] { return g_interrupted != 0; };
   return result;
 }
 
-void show(const IndexReport& report, const Options& options, const Common& common, bool korean) {
+void show(const IndexReport& report, const Options& options, const Common& common) {
   if (common.json) {
     JsonWriter json;
     json.begin_object().field("index", options.out);
@@ -66,33 +67,27 @@ void show(const IndexReport& report, const Options& options, const Common& commo
   } else if (!common.quiet) {
     const double rate =
         report.seconds > 0 ? static_cast<double>(report.chunks_added) / report.seconds : 0.0;
-    print(fmt::format(
-        fmt::runtime(korean ? "{}: 파일 {}개 추가·변경, {}개 그대로, {}개 삭제, {}개 실패\n"
-                              "청크 {}개 (추가 {}, 삭제 {}), {:.1f}초, 초당 청크 {:.1f}개\n"
-                            : "{}: {} files new or changed, {} unchanged, {} removed, {} failed\n"
-                              "{} chunks ({} added, {} removed) in {:.1f} s, {:.1f} chunks/s\n"),
-        options.out, report.files, report.unchanged, report.removed, report.failed, report.chunks,
-        report.chunks_added, report.chunks_removed, report.seconds, rate));
+    print(
+        tell("{}: {} files new or changed, {} unchanged, {} removed, {} failed\n"
+             "{} chunks ({} added, {} removed) in {:.1f} s, {:.1f} chunks/s\n",
+             options.out, report.files, report.unchanged, report.removed, report.failed,
+             report.chunks, report.chunks_added, report.chunks_removed, report.seconds, rate));
   }
 }
 
 int run(const Options& options, const Common& common) {
-  const bool korean = chosen_language(options.language) == "ko";
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   IndexReport report;
   {
-    ProgressBar bar(korean ? "색인" : "indexing", common);
-    report = build_index(options.docs, options.out, index_options(options, korean, bar));
+    ProgressBar bar(tell("indexing"), common);
+    report = build_index(options.docs, options.out, index_options(options, bar));
   }
-  show(report, options, common, korean);
+  show(report, options, common);
   if (report.cancelled) {
     fmt::print(
-        stderr,
-        fmt::runtime(
-            korean ? "heed: 중단했습니다. {}에 저장했습니다. 같은 명령으로 이어서 색인합니다\n"
-                   : "heed: interrupted; saved in {}. The same command goes on from there\n"),
-        options.out);
+        stderr, "{}",
+        tell("heed: interrupted; saved in {}. The same command goes on from there\n", options.out));
     return 130;
   }
   return report.failed > 0 ? 3 : 0;

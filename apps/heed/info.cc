@@ -2,7 +2,9 @@
 
 #include <cstdio>
 
+#include "base/language.h"
 #include "heed/command.h"
+#include "inspect/text_width.h"
 #include "io/json_writer.h"
 #include "models/memory.h"
 #include "models/registry.h"
@@ -11,10 +13,10 @@ namespace heed::app {
 namespace {
 
 std::string size_text(double bytes) {
-  const char* units[] = {"B", "kB", "MB", "GB", "TB"};
+  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   size_t unit = 0;
-  while (bytes >= 1000.0 && unit + 1 < std::size(units)) {
-    bytes /= 1000.0;
+  while (bytes >= 1024.0 && unit + 1 < std::size(units)) {
+    bytes /= 1024.0;
     ++unit;
   }
   return fmt::format("{:.{}f} {}", bytes,
@@ -56,38 +58,62 @@ void print_json(const Model& model, const MemoryEstimate& memory) {
         .field("kv_cache_bytes", row.cache)
         .end_object();
   }
+  json.end_array();
+  json.key("unused_tensors").begin_array();
+  for (const UnusedTensor& each : model.unused_tensors()) {
+    json.begin_object().field("name", each.name).field("reason", each.reason).end_object();
+  }
   json.end_array().end_object();
   std::puts(json.text().c_str());
 }
 
+/// The name of a line, padded so that values stand below each other.
+std::string label(const std::string& name) { return fit(name, 14, Align::left); }
+
 void print_text(const Model& model, const MemoryEstimate& memory) {
   const std::string name = hugging_face_architecture(model);
-  fmt::print("architecture  {}{}\n", model.model_type(), name.empty() ? "" : " (" + name + ")");
-  fmt::print("parameters    {}\n", model.parameter_count());
-  fmt::print("shape         {} layers, {} heads, width {}", model.num_layers(), model.num_heads(),
-             model.hidden_size());
+  fmt::print("{}{}{}\n", label(tell("architecture")), model.model_type(),
+             name.empty() ? "" : " (" + name + ")");
+  fmt::print("{}{}\n", label(tell("parameters")), model.parameter_count());
+  fmt::print("{}{}, {}, {}", label(tell("shape")),
+             model.num_layers() == 1 ? tell("1 layer") : tell("{} layers", model.num_layers()),
+             model.num_heads() == 1 ? tell("1 head") : tell("{} heads", model.num_heads()),
+             tell("width {}", model.hidden_size()));
   if (model.vocab_size() > 0) {
-    fmt::print(", vocabulary {}", model.vocab_size());
+    fmt::print(", {}", tell("vocabulary {}", model.vocab_size()));
   }
   if (model.context_length() > 0) {
-    fmt::print(", context {}", model.context_length());
+    fmt::print(", {}", tell("context {}", model.context_length()));
   }
-  fmt::print("\nweights       {}", size_text(static_cast<double>(memory.weights)));
+  fmt::print("\n{}{}", label(tell("weights")), size_text(static_cast<double>(memory.weights)));
   for (const auto& [type, bytes] : memory.weights_by_type) {
     fmt::print(", {} {}", size_text(static_cast<double>(bytes)), type);
   }
-  fmt::print("\nto run        about {} (one sequence of {} positions)\n",
-             size_text(static_cast<double>(memory.run)), memory.length);
-  fmt::print("to train      about {} (AdamW in f32, the same sequence)\n",
-             size_text(static_cast<double>(memory.train)));
-  fmt::print("\nattention memory of one layer, one sequence, f32\n");
-  fmt::print("{:>8}  {:>14}  {:>12}  {:>20}\n", "length", "whole matrix", "heed",
-             "cache, all layers");
+  fmt::print("\n{}{}\n", label(tell("to run")),
+             tell("about {} (one sequence of {} positions)",
+                  size_text(static_cast<double>(memory.run)), memory.length));
+  fmt::print("{}{}\n", label(tell("to train")),
+             tell("about {} (AdamW in f32, the same sequence)",
+                  size_text(static_cast<double>(memory.train))));
+  fmt::print("\n{}\n", tell("attention memory of one layer, one sequence, f32"));
+  fmt::print("{}  {}  {}  {}\n", fit(tell("length"), 8, Align::right),
+             fit(tell("whole matrix"), 14, Align::right), fit("heed", 12, Align::right),
+             fit(tell("cache, all layers"), 20, Align::right));
   for (const AttentionMemory& row : memory.attention) {
     fmt::print("{:>8}  {:>14}  {:>12}  {:>20}\n", row.length,
                size_text(static_cast<double>(row.matrix)),
                size_text(static_cast<double>(row.flash)),
                row.cache > 0 ? size_text(static_cast<double>(row.cache)) : "-");
+  }
+}
+
+/// Tensors of the file that are not read, one line for each.
+void print_unused(const Model& model) {
+  if (!model.unused_tensors().empty()) {
+    fmt::print("\nunused tensors of the file\n");
+  }
+  for (const UnusedTensor& each : model.unused_tensors()) {
+    fmt::print("  {}: {}\n", each.name, each.reason);
   }
 }
 
@@ -98,6 +124,7 @@ int run(const std::string& path, const Common& common) {
     print_json(*model, memory);
   } else {
     print_text(*model, memory);
+    print_unused(*model);
   }
   return 0;
 }

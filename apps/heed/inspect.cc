@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "base/text.h"
 #include "heed/autograd.h"
 #include "heed/inspect_run.h"
@@ -65,10 +66,27 @@ Opened open_for_inspection(const InspectOptions& options) {
   return opened;
 }
 
-/// The scores that stand for the pass's answer: of the class, or of the next token [vocabulary].
-Tensor answer(const Tensor& logits) {
+/// Where the pass's answer stands among the positions of the logits: at the mask of a masked
+/// language model, else at the end. -1: an encoder that was asked for nothing.
+int64_t answer_position(const Model& model, const Tokenizer& tokenizer, const ModelInput& input,
+                        const Tensor& logits) {
+  if (logits.rank() != 3 || model.kind() != ModelKind::encoder) {
+    return logits.rank() == 3 ? logits.size(1) - 1 : 0;
+  }
+  if (!tokenizer || !tokenizer.special().mask) {
+    return -1;
+  }
+  const int64_t mask = *tokenizer.special().mask;
+  const std::vector<int64_t> ids = input.input_ids.to_vector<int64_t>();
+  const auto found = std::find(ids.begin(), ids.end(), mask);
+  return found == ids.end() ? -1 : found - ids.begin();
+}
+
+/// The scores that stand for the pass's answer: of the class, or of the token at `position`
+/// [vocabulary].
+Tensor answer(const Tensor& logits, int64_t position) {
   const Tensor first = select(logits, 0, 0);
-  return first.rank() == 1 ? first : select(first, 0, first.size(0) - 1);
+  return first.rank() == 1 ? first : select(first, 0, position);
 }
 
 /// The name of a class in the configuration.
@@ -87,12 +105,17 @@ bool points(const Model& model) {
 }
 
 std::vector<Guess> guesses(const Model& model, const Tensor& logits, const Tokenizer& tokenizer,
-                           const std::vector<std::string>& words) {
+                           const InspectInput& input) {
   std::vector<Guess> list;
   if (!logits.defined() || logits.rank() < 2 || logits.rank() > 3) {
     return list;
   }
-  const std::vector<double> shares = softmax(answer(logits.detach())).to_doubles();
+  const int64_t position = answer_position(model, tokenizer, input.input, logits);
+  if (position < 0) {
+    return list;
+  }
+  const std::vector<std::string>& words = input.source;
+  const std::vector<double> shares = softmax(answer(logits.detach(), position)).to_doubles();
   std::vector<int64_t> order(shares.size());
   for (size_t i = 0; i < order.size(); ++i) {
     order[i] = static_cast<int64_t>(i);
@@ -156,6 +179,23 @@ void check_reached(const Recorder& recorder, bool gradients) {
   }
 }
 
+/// Every attention of the model, for an error that says what there is: a pass with all of them
+/// kept.
+std::vector<AttentionKind> attention_kinds(const Model& model, ModelInput input) {
+  const NoGrad no_grad;
+  input.want_logits = false;
+  const Recorder all{RecorderOptions{}};
+  model.forward(input);
+  return kinds_of(all);
+}
+
+/// Whether what was asked for is not among what was recorded.
+bool is_missing(const Recorder& recorder, const InspectOptions& options) {
+  const auto& all = recorder.attentions();
+  return std::none_of(all.begin(), all.end(),
+                      [&](const RecordedAttention& each) { return options.head < each.heads(); });
+}
+
 Inspection look(const Model& model, const Tokenizer& tokenizer, const InspectOptions& options) {
   Inspection inspection;
   inspection.model_type = model.model_type();
@@ -168,7 +208,7 @@ Inspection look(const Model& model, const Tokenizer& tokenizer, const InspectOpt
   if (!wanted.heads.empty() || wanted.no_causal) {
     const NoGrad no_grad;
     inspection.undisturbed =
-        guesses(model, model.forward(input).logits, tokenizer, inspection.input.source);
+        guesses(model, model.forward(input).logits, tokenizer, inspection.input);
   }
   inspection.recorder = std::make_unique<Recorder>(wanted);
   std::optional<NoGrad> no_grad;
@@ -176,13 +216,24 @@ Inspection look(const Model& model, const Tokenizer& tokenizer, const InspectOpt
     no_grad.emplace();
   }
   const ModelOutput output = model.forward(input);
+  if (is_missing(*inspection.recorder, options)) {
+    inspection.kinds = attention_kinds(model, input);
+    return inspection;
+  }
   check_reached(*inspection.recorder, wanted.gradients);
-  inspection.prediction = guesses(model, output.logits, tokenizer, inspection.input.source);
+  inspection.prediction = guesses(model, output.logits, tokenizer, inspection.input);
+  if (output.logits.defined() && !inspection.prediction.empty() &&
+      model.kind() == ModelKind::encoder && output.logits.rank() == 3) {
+    inspection.predicted_position =
+        answer_position(model, tokenizer, inspection.input.input, output.logits);
+  }
   if (wanted.gradients) {
     if (!output.logits.defined()) {
       fail(ErrorKind::usage, "--show", "gradient needs a model with logits");
     }
-    backward(max(answer(output.logits), -1));
+    const int64_t position =
+        answer_position(model, tokenizer, inspection.input.input, output.logits);
+    backward(max(answer(output.logits, std::max<int64_t>(position, 0)), -1));
   }
   return inspection;
 }
@@ -226,7 +277,15 @@ void add_options(OptionTable& table, InspectOptions& o) {
   table.add("--format", &o.format, "What to make")
       .choices({"term", "svg", "png", "html", "json", "npy"});
   table.add("-o,--output", &o.output, "File to write (default: stdout)").file();
-  table.add("--lang", &o.language, "Language (default: by the locale)").choices({"en", "ko"});
+  table
+      .add("--scale", &o.scale,
+           "How weights become colours: absolute (0 … 1 with a gamma, so that pictures can be "
+           "compared), linear (0 … the largest), row (each row's largest) or log")
+      .choices({"absolute", "linear", "row", "log"});
+  table.add("--colors", &o.colors, "Colours of the map (default: blues)")
+      .choices({"blues", "greens", "reds", "greys", "dusk", "diverging"});
+  table.add("--hide-special", &o.hide_special,
+            "Leave out special tokens such as [CLS] and [SEP] (term, svg, png)");
   table.add("--width", &o.width, "Columns to use (default: the terminal's)").range(20, 1000);
 }
 
@@ -235,7 +294,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   add_options(table, *options);
   return [options, &common] {
     InspectOptions o = *options;
-    o.language = chosen_language(o.language);
+    o.language = message_language();
     o.format = common.json ? "json" : o.format;
     o.width = o.width > 0 ? o.width : terminal_width();
     if (o.output.empty() &&

@@ -1,13 +1,14 @@
 #include <algorithm>
 #include <filesystem>
+#include <span>
 
 #include "base/check.h"
 #include "base/text.h"
 #include "heed/generate.h"
 #include "heed/image.h"
-#include "pipelines/image_input.h"
 #include "heed/inspect_run.h"
 #include "io/json.h"
+#include "pipelines/image_input.h"
 
 namespace heed::app {
 namespace {
@@ -23,6 +24,20 @@ void need_tokenizer(const Tokenizer& tokenizer, const InspectOptions& options) {
   if (!tokenizer) {
     fail(ErrorKind::usage, options.model, "has no tokenizer; name one with --tokenizer");
   }
+}
+
+/// Which ids are control tokens: they leave no text behind. An unknown word or a mask is no such
+/// token: it stands for a word.
+std::vector<bool> special_positions(const std::vector<int32_t>& ids, const Tokenizer& tokenizer) {
+  const SpecialTokens& known = tokenizer.special();
+  std::vector<bool> special;
+  for (const int32_t id : ids) {
+    const bool stands_for_a_word = id == known.mask || id == known.unk;
+    const std::span<const int32_t> one(&id, 1);
+    special.push_back(!stands_for_a_word && tokenizer.decode(one, true).empty() &&
+                      !tokenizer.decode(one, false).empty());
+  }
+  return special;
 }
 
 /// Marks the word that a reader is asked about: the last that is the word given, else "it".
@@ -62,6 +77,7 @@ void read_text(const Model& model, const Tokenizer& tokenizer, const InspectOpti
     result.input.token_type_ids = as_row(encoding.type_ids);
   }
   result.source = token_labels(encoding, *options.text);
+  result.source_special = special_positions(encoding.ids, tokenizer);
   if (model.model_type() == "heed-reader") {
     mark_query(options, result);
   }
@@ -126,6 +142,7 @@ void read_target(const Model& model, const Tokenizer& tokenizer, const InspectOp
   }
   result.input.decoder_input_ids = as_row(ids);
   result.target = token_labels(ids, tokenizer);
+  result.target_special = special_positions(ids, tokenizer);
 }
 
 }  // namespace
@@ -150,6 +167,10 @@ InspectInput inspect_input(const Model& model, const Tokenizer& tokenizer,
       read_image(config, options, result);
       read_target(model, tokenizer, options, result);
       break;
+    case ModelKind::speech_decoder:
+      fail(ErrorKind::usage, "inspect",
+           "{} reads speech; use heed transcribe, or heed forward --attentions",
+           model.model_type());
     case ModelKind::regressor:
       fail(ErrorKind::usage, "inspect", "{} reads numbers, not text; use heed forward --attentions",
            model.model_type());

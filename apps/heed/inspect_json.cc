@@ -30,6 +30,9 @@ void write_strongest(JsonWriter& json, const Chosen& each, int64_t count) {
     json.begin_array();
     for (int64_t k = 0; k < index.size(1); ++k) {
       const int64_t at = q * index.size(1) + k;
+      if (!(weight.data<float>()[at] > 0)) {
+        break;  // sorted: what follows was not attended to at all
+      }
       json.begin_object().field("key", index.data<int64_t>()[at]);
       json.field("weight", static_cast<double>(weight.data<float>()[at])).end_object();
     }
@@ -71,6 +74,9 @@ std::string inspection_json(const InspectView& view) {
   json.field("show", options.rollout ? std::string("rollout") : options.show);
   json.field("tokens", inspection.input.source).field("target", inspection.input.target);
   write_guesses(json, "prediction", inspection.prediction);
+  if (inspection.predicted_position >= 0) {
+    json.field("predicted_position", inspection.predicted_position);
+  }
   if (!inspection.undisturbed.empty()) {
     write_guesses(json, "undisturbed", inspection.undisturbed);
   }

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/language.h"
 #include "base/text.h"
 #include "heed/inspect_view.h"
 #include "heed/io.h"
@@ -78,12 +79,15 @@ class Writer {
       }
     }
     if (!inspection_.prediction.empty()) {
-      out += fmt::format("\n{}: {}\n", view_.word("Prediction", "예측"),
-                         guesses_line(inspection_.prediction));
+      out +=
+          "\n" + (inspection_.predicted_position < 0
+                      ? tell("Prediction: {}\n", guesses_line(inspection_.prediction))
+                      : tell("Prediction for {} at position {}: {}\n",
+                             label(inspection_.input.source, inspection_.predicted_position),
+                             inspection_.predicted_position, guesses_line(inspection_.prediction)));
     }
     if (!inspection_.undisturbed.empty()) {
-      out += fmt::format("{}: {}\n", view_.word("Unchanged model", "바꾸기 전"),
-                         guesses_line(inspection_.undisturbed));
+      out += tell("Unchanged model: {}\n", guesses_line(inspection_.undisturbed));
     }
     return out;
   }
@@ -97,7 +101,7 @@ class Writer {
     const std::vector<std::string> rows = inspection_.row_labels(*each.attention);
     const std::vector<std::string> columns = inspection_.column_labels(*each.attention);
     const int64_t count = index.size(1);
-    std::string out = fmt::format("{} {}\n", view_.word("Head", "헤드"), each.head);
+    std::string out = tell("Head {}", each.head) + "\n";
     for (int64_t q = 0; q < index.size(0); ++q) {
       out += fit(label(rows, q), 16, Align::right) + " →";
       for (int64_t k = 0; k < count; ++k) {
@@ -146,14 +150,13 @@ class Writer {
 
   std::string table_text() const {
     const bool pointing = !options_.points_at.empty();
-    const auto heading = [&](const char* english, const char* korean, int width) {
-      return " " + fit(view_.word(english, korean), width, Align::right);
+    const auto heading = [&](const char* english, int width) {
+      return " " + fit(translate(english), width, Align::right);
     };
-    std::string out = fit(view_.word("kind", "종류"), 8, Align::left) + heading("layer", "층", 5) +
-                      heading("head", "헤드", 4) + heading("entropy", "엔트로피", 8) +
-                      heading("distance", "평균거리", 9) + heading("share", "비중", 6) +
-                      (pointing ? heading("points", "가리킴", 6) : "") + "  " +
-                      view_.word("pattern", "패턴") + "\n";
+    std::string out = fit(tell("kind"), 8, Align::left) + heading(say("layer"), 5) +
+                      heading(say("head"), 4) + heading(say("entropy"), 8) +
+                      heading(say("distance"), 9) + heading(say("share"), 6) +
+                      (pointing ? heading(say("points"), 6) : "") + "  " + tell("pattern") + "\n";
     for (const TableLine& line : table_lines()) {
       const HeadSummary& head = line.head;
       out += fit(view_.kind_name(head.place.kind), 8, Align::left);

@@ -35,17 +35,21 @@ struct InspectOptions {
   bool patches = false;
   int64_t query = 0;  ///< whose patches are shown
   std::string show = "weights";
+  std::string language;  ///< "en" or "ko"
+  std::string scale = "absolute";
+  std::string colors;  ///< empty: by the values
+  bool hide_special = false;
   std::string why;  ///< "LAYER,HEAD,QUERY,KEY": the score to split into parts
-  std::string language;  ///< empty: by the locale
   int width = 0;
 };
 
 /// What a model is given, and what its positions are called.
 struct InspectInput {
   ModelInput input;
-  std::vector<std::string> source;  ///< of input_ids, or of the patches
-  std::vector<std::string> target;  ///< of decoder_input_ids
-  std::string asked;                ///< the word that a readout starts from
+  std::vector<std::string> source;                   ///< of input_ids, or of the patches
+  std::vector<std::string> target;                   ///< of decoder_input_ids
+  std::vector<bool> source_special, target_special;  ///< whether a position is a special token
+  std::string asked;                                 ///< the word that a readout starts from
   int64_t asked_place = -1;
   Tensor image;  ///< u8 [H, W, 3]
   int64_t patch_rows = 0, patch_columns = 0, first_patch = 0;
@@ -62,13 +66,23 @@ struct Guess {
   double probability = 0;
 };
 
+/// How much attention of one kind a model has.
+struct AttentionKind {
+  std::string kind;
+  int64_t layers = 0, heads = 0;
+};
+
+std::vector<AttentionKind> kinds_of(const Recorder& recorder);
+
 /// What came out of a pass with a recorder over it.
 struct Inspection {
   std::unique_ptr<Recorder> recorder;
   InspectInput input;
   std::string model_type;
-  std::vector<Guess> prediction;   ///< most likely first
-  std::vector<Guess> undisturbed;  ///< the same without --ablate and --no-causal
+  std::vector<AttentionKind> kinds;  ///< all that the model has
+  std::vector<Guess> prediction;     ///< most likely first
+  int64_t predicted_position = -1;   ///< of the mask that the prediction is for
+  std::vector<Guess> undisturbed;    ///< the same without --ablate and --no-causal
   std::vector<std::string> row_labels(const RecordedAttention& attention) const;
   std::vector<std::string> column_labels(const RecordedAttention& attention) const;
 };

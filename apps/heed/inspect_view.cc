@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "heed/language.h"
 #include "inspect/text_width.h"
 
@@ -30,10 +31,25 @@ std::vector<std::string> Inspection::column_labels(const RecordedAttention& atte
   return fitting(attention.place.kind == "decoder" ? input.target : input.source, attention.keys());
 }
 
+std::vector<AttentionKind> kinds_of(const Recorder& recorder) {
+  std::vector<AttentionKind> kinds;
+  for (const RecordedAttention& each : recorder.attentions()) {
+    auto known = std::find_if(kinds.begin(), kinds.end(), [&](const AttentionKind& kind) {
+      return kind.kind == each.place.kind;
+    });
+    if (known == kinds.end()) {
+      known = kinds.insert(kinds.end(), {each.place.kind, 0, 0});
+    }
+    known->layers = std::max(known->layers, each.place.layer + 1);
+    known->heads = std::max(known->heads, each.heads());
+  }
+  return kinds;
+}
+
 InspectView::InspectView(const Inspection& inspection, const InspectOptions& options)
     : inspection_(inspection), options_(options) {
   if (inspection.recorder->attentions().empty()) {
-    fail(ErrorKind::usage, "inspect", "no attention of the kind and layer asked for");
+    fail_nothing_there();
   }
   kind_ = options.kind.empty() ? default_kind() : options.kind;
   choose();
@@ -73,9 +89,27 @@ void InspectView::choose() {
     }
   }
   if (chosen_.empty() && !options_.heads_table) {
-    fail(ErrorKind::usage, "inspect", "there is no {} layer {} with head {}", kind_, options_.layer,
-         options_.head);
+    fail_nothing_there();
   }
+}
+
+/// Says what was asked for and what there is.
+void InspectView::fail_nothing_there() const {
+  std::string wanted = options_.kind.empty() ? "" : options_.kind + " ";
+  if (options_.layer >= 0) {
+    wanted += tell("layer {}", options_.layer);
+  }
+  if (options_.head >= 0) {
+    wanted += (options_.layer >= 0 ? " " : "") + tell("head {}", options_.head);
+  }
+  std::vector<std::string> there;
+  const std::vector<AttentionKind> recorded = kinds_of(*inspection_.recorder);
+  for (const AttentionKind& each : inspection_.kinds.empty() ? recorded : inspection_.kinds) {
+    there.push_back(
+        tell("{}: layers 0 to {}, heads 0 to {}", each.kind, each.layers - 1, each.heads - 1));
+  }
+  fail(ErrorKind::usage, "inspect", "the model has no {}; it has {}", wanted,
+       fmt::join(there, "; "));
 }
 
 Tensor InspectView::values_of(const Chosen& each, int64_t rows, int64_t columns) const {
@@ -91,36 +125,20 @@ Tensor InspectView::values_of(const Chosen& each, int64_t rows, int64_t columns)
 
 namespace {
 
-using Names = std::initializer_list<std::pair<const char*, const char*>>;
-
-std::string translated(const std::string& english, const Names& names) {
-  for (const auto& [name, korean] : names) {
-    if (english == name) {
-      return korean;
-    }
-  }
-  return english;
-}
+/// Names that come from elsewhere, for the catalogue of messages.
+[[maybe_unused]] constexpr const char* kNames[] = {
+    say("self"),    say("encoder"),  say("decoder"),        say("cross"),
+    say("readout"), say("diagonal"), say("previous token"), say("first token"),
+    say("uniform"), say("local"),    say("mixed")};
 
 }  // namespace
 
 std::string InspectView::kind_name(const std::string& kind) const {
-  return options_.language != "ko" ? kind
-                                   : translated(kind, {{"self", "셀프"},
-                                                       {"encoder", "인코더"},
-                                                       {"decoder", "디코더"},
-                                                       {"cross", "크로스"},
-                                                       {"readout", "판독"}});
+  return std::string(translate(kind));
 }
 
 std::string InspectView::pattern_name(const std::string& pattern) const {
-  return options_.language != "ko" ? pattern
-                                   : translated(pattern, {{"diagonal", "대각선"},
-                                                          {"previous token", "앞 토큰"},
-                                                          {"first token", "첫 토큰"},
-                                                          {"uniform", "고름"},
-                                                          {"local", "가까운 곳"},
-                                                          {"mixed", "섞임"}});
+  return std::string(translate(pattern));
 }
 
 std::string InspectView::title() const {
@@ -129,13 +147,13 @@ std::string InspectView::title() const {
   constexpr int kMost = 60;
   text = shorten(text, kMost);
   if (options_.rollout) {
-    return fmt::format("{} · {}", text, word("attention rollout", "어텐션 롤아웃"));
+    return fmt::format("{} · {}", text, tell("attention rollout"));
   }
   if (kind_ == "readout" && chosen_.size() == 1) {
     return fmt::format("{} · {}", text, kind_name(kind_));
   }
   const std::set<int64_t> layers = this->layers();
-  return layers.size() == 1 ? fmt::format("{} · {} {}", text, word("layer", "층"), *layers.begin())
+  return layers.size() == 1 ? fmt::format("{} · {}", text, tell("layer {}", *layers.begin()))
                             : text;
 }
 
@@ -153,9 +171,13 @@ Heatmap InspectView::heatmap(int64_t rows, int64_t columns) const {
   map.title = title();
   set_language(map, options_.language);
   if (options_.show == "values") {
-    map.value_title = word("Weight × value", "가중치 × 값");
+    map.value_title = tell("Weight × value");
   } else if (options_.show == "gradient") {
-    map.value_title = word("Weight × gradient", "가중치 × 기울기");
+    map.value_title = tell("Weight × gradient");
+  }
+  map.scale = color_scale_from_name(options_.scale);
+  if (!options_.colors.empty()) {
+    map.colors = color_map_from_name(options_.colors);
   }
   map.row_labels = inspection_.row_labels(first);
   map.column_labels = inspection_.column_labels(first);
@@ -164,15 +186,69 @@ Heatmap InspectView::heatmap(int64_t rows, int64_t columns) const {
   if (options_.rollout) {
     map.panels.push_back(
         {"", max_pool_map(attention_rollout(*inspection_.recorder, kind_), rows, columns)});
+    hide_special(map);
     return map;
   }
   for (const Chosen& each : chosen_) {
-    map.panels.push_back({chosen_.size() == 1 && options_.head < 0
-                              ? ""
-                              : fmt::format("{} {}", word("Head", "헤드"), each.head),
-                          values_of(each, rows, columns)});
+    map.panels.push_back(
+        {chosen_.size() == 1 && options_.head < 0 ? "" : tell("Head {}", each.head),
+         values_of(each, rows, columns)});
   }
+  hide_special(map);
   return map;
+}
+
+/// Leaves the rows and columns of special tokens out. What they had of the weights is not given to
+/// others.
+void InspectView::hide_special(Heatmap& map) const {
+  if (!options_.hide_special) {
+    return;
+  }
+  const InspectInput& input = inspection_.input;
+  const bool target_rows = kind_ == "decoder" || kind_ == "cross";
+  const auto kept = [](const std::vector<bool>& special, int64_t count) {
+    std::vector<int64_t> places;
+    for (int64_t i = 0; i < count; ++i) {
+      if (std::cmp_not_equal(special.size(), count) || !special[static_cast<size_t>(i)]) {
+        places.push_back(i);
+      }
+    }
+    return places;
+  };
+  const Tensor& first = map.panels.front().values;
+  const std::vector<int64_t> rows =
+      kept(target_rows ? input.target_special : input.source_special, first.size(0));
+  const std::vector<int64_t> columns =
+      kept(kind_ == "decoder" ? input.target_special : input.source_special, first.size(1));
+  if (rows.empty() || columns.empty()) {
+    fail(ErrorKind::usage, "--hide-special", "nothing but special tokens is there");
+  }
+  for (HeatmapPanel& panel : map.panels) {
+    const Tensor all = panel.values.to(DType::f32).contiguous();
+    panel.values =
+        Tensor::empty({static_cast<int64_t>(rows.size()), static_cast<int64_t>(columns.size())});
+    float* out = panel.values.data<float>();
+    for (const int64_t r : rows) {
+      for (const int64_t c : columns) {
+        *out++ = all.data<float>()[r * all.size(1) + c];
+      }
+    }
+  }
+  const auto pick = [](std::vector<std::string>& labels, const std::vector<int64_t>& places) {
+    std::vector<std::string> picked;
+    for (const int64_t place : places) {
+      picked.push_back(labels[static_cast<size_t>(place)]);
+    }
+    labels = labels.empty() ? labels : std::move(picked);
+  };
+  if (!map.row_labels.empty()) {
+    pick(map.row_labels, rows);
+  }
+  if (!map.column_labels.empty()) {
+    pick(map.column_labels, columns);
+  }
+  map.row_extent = std::min<int64_t>(map.row_extent, static_cast<int64_t>(rows.size()));
+  map.column_extent = std::min<int64_t>(map.column_extent, static_cast<int64_t>(columns.size()));
 }
 
 Tensor InspectView::patch_weights(const Chosen& each, int64_t query) const {
@@ -210,8 +286,7 @@ PatchPicture InspectView::patches() const {
          first.queries());
   }
   for (const Chosen& each : chosen_) {
-    picture.panels.push_back({fmt::format("{} {}", word("Head", "헤드"), each.head),
-                              patch_weights(each, options_.query)});
+    picture.panels.push_back({tell("Head {}", each.head), patch_weights(each, options_.query)});
   }
   return picture;
 }

@@ -24,9 +24,6 @@ class InspectView {
   const InspectOptions& options() const { return options_; }
   const std::vector<Chosen>& chosen() const { return chosen_; }
   const std::string& kind() const { return kind_; }
-  std::string word(const char* english, const char* korean) const {
-    return options_.language == "ko" ? korean : english;
-  }
   /// A kind of attention by its name in the language asked for.
   std::string kind_name(const std::string& kind) const;
   /// Likewise a head's pattern.
@@ -41,6 +38,8 @@ class InspectView {
 
  private:
   std::string default_kind() const;
+  [[noreturn]] void fail_nothing_there() const;
+  void hide_special(Heatmap& map) const;
   Tensor patch_weights(const Chosen& each, int64_t query) const;
   void choose();
 

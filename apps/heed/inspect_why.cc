@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "base/text.h"
 #include "heed/explorer.h"
 #include "heed/inspect_run.h"
@@ -81,12 +82,8 @@ int inspect_why(const Model& model, const Tokenizer& tokenizer, const InspectOpt
     print(as_json(why, pairs) + "\n");
     return 0;
   }
-  const bool korean = options.language == "ko";
-  std::string text = fmt::format(
-      fmt::runtime(korean
-                       ? "{} 레이어 {} 헤드 {}: 쿼리 {} → 키 {}\n점수 {:.6f} (가중치 {:.4f})\n"
-                       : "{} layer {} head {}: query {} → key {}\nscore {:.6f} (weight {:.4f})\n"),
-      kind, layer, head, query, key, why.score, why.weight);
+  std::string text = tell("{} layer {} head {}: query {} → key {}\nscore {:.6f} (weight {:.4f})\n",
+                          translate(kind), layer, head, query, key, why.score, why.weight);
   double rest = 0;
   for (size_t i = 0; i < pairs.size(); ++i) {
     if (i < kShown) {
@@ -97,19 +94,14 @@ int inspect_why(const Model& model, const Tokenizer& tokenizer, const InspectOpt
     }
   }
   if (pairs.size() > kShown) {
-    text += fmt::format(
-        fmt::runtime(korean ? "{:>12.6f}  나머지 {}쌍\n" : "{:>12.6f}  {} further pairs\n"), rest,
-        pairs.size() - kShown);
+    text += tell("{:>12.6f}  {} further pairs\n", rest, pairs.size() - kShown);
   }
   if (why.bias != 0) {
-    text += fmt::format("{:>12.6f}  {}\n", why.bias, korean ? "위치 바이어스" : "position bias");
+    text += fmt::format("{:>12.6f}  {}\n", why.bias, tell("position bias"));
   }
-  text += fmt::format("{:>12.2e}  {}\n", why.remainder,
-                      korean ? "반올림 나머지" : "remainder (rounding)");
+  text += fmt::format("{:>12.2e}  {}\n", why.remainder, tell("remainder (rounding)"));
   if (why.linearised) {
-    text += korean
-                ? "정규화가 뒤에 오는 모델: 앞선 정규화의 배율을 고정하고 나눈 값입니다.\n"
-                : "Norms come after the parts here: the split holds their scales as they were.\n";
+    text += tell("Norms come after the parts here: the split holds their scales as they were.\n");
   }
   print(text);
   return 0;

@@ -2,7 +2,15 @@
 
 #include <cstdlib>
 
+#include "base/language.h"
+
 namespace heed::app {
+namespace {
+
+/// The titles that a heat map has by itself, for the catalogue of messages.
+[[maybe_unused]] constexpr const char* kTitles[] = {say("Query"), say("Key"), say("Weight")};
+
+}  // namespace
 
 std::string chosen_language(const std::string& option) {
   if (!option.empty()) {
@@ -19,9 +27,9 @@ std::string chosen_language(const std::string& option) {
 void set_language(Heatmap& map, const std::string& language) {
   map.language = language;
   if (language == "ko") {
-    map.row_title = "쿼리";
-    map.column_title = "키";
-    map.value_title = "가중치";
+    map.row_title = korean_partner(map.row_title);
+    map.column_title = korean_partner(map.column_title);
+    map.value_title = korean_partner(map.value_title);
   }
 }
 

@@ -4,9 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
-#include "heed/language.h"
+#include "base/language.h"
 #include "heed/open.h"
 #include "heed/progress.h"
 
@@ -28,18 +29,24 @@ Lines::Lines(const std::vector<std::string>& texts, int64_t at_once, const Commo
       from_stdin_(texts.empty()) {}
 
 void Lines::for_each(const std::function<void(const std::vector<std::string>&)>& fn) {
-  const bool korean = chosen_language("") == "ko";
   if (from_stdin_ && isatty(STDIN_FILENO) != 0 && !common_.quiet) {
-    fmt::print(stderr, "{}\n",
-               korean ? "한 줄에 하나씩 입력하십시오. Ctrl-D로 끝냅니다."
-                      : "Type one text per line; Ctrl-D ends.");
+    fmt::print(stderr, "{}\n", tell("Type one text per line; Ctrl-D ends."));
   }
   const bool typed = from_stdin_ && isatty(STDIN_FILENO) != 0;
   const size_t at_once = typed ? 1 : at_once_;
-  ProgressBar progress(korean ? "처리 중" : "working", common_);
+  ProgressBar progress(tell("working"), common_);
   const int64_t total = stdin_bytes();
   int64_t bytes = 0;
   std::vector<std::string> waiting;
+  // Within the texts of one call the bar goes on by the share of them that is done.
+  on_progress_ = [&](int64_t done, int64_t all) {
+    int64_t part = 0;
+    for (const std::string& text : waiting) {
+      part += static_cast<int64_t>(text.size()) + 1;
+    }
+    progress(bytes + part * done / std::max<int64_t>(all, 1),
+             from_stdin_ ? total : std::max<int64_t>(part, 1));
+  };
   const auto answer = [&] {
     errors_.assign(waiting.size(), {});
     fn(waiting);
@@ -66,11 +73,13 @@ void Lines::for_each(const std::function<void(const std::vector<std::string>&)>&
   if (!waiting.empty()) {
     answer();
   }
+  on_progress_ = nullptr;
 }
 
 RunOptions Lines::run(int64_t batch_size) {
   RunOptions options;
   options.batch_size = batch_size;
+  options.progress = on_progress_;
   options.on_warning = [this](size_t i, const std::string& text) { report(i, text, false); };
   options.on_error = [this](size_t i, const std::string& text) { report(i, text, true); };
   return options;
@@ -85,10 +94,8 @@ void Lines::report(size_t input, const std::string& message, bool error) {
     return;
   }
   const int64_t number = first_line_ + static_cast<int64_t>(input);
-  const bool korean = chosen_language("") == "ko";
-  const std::string where = korean ? fmt::format("{}번째 {}", number, from_stdin_ ? "줄" : "텍스트")
-                                   : fmt::format("{} {}", from_stdin_ ? "line" : "text", number);
-  fmt::print(stderr, "heed: {}: {}\n", where, message);
+  const std::string where = from_stdin_ ? tell("line {}", number) : tell("text {}", number);
+  fmt::print(stderr, "heed: {}: {}\n", where, translate_message(message));
 }
 
 }  // namespace heed::app

@@ -39,6 +39,7 @@ class Lines {
   int64_t first_line_ = 1;           // of the current texts
   std::vector<std::string> errors_;  // of the current texts
   bool failed_ = false;
+  std::function<void(int64_t done, int64_t total)> on_progress_;  // within the current texts
 };
 
 }  // namespace heed::app

@@ -13,11 +13,14 @@
 #include <new>
 #include <system_error>
 
+#include "base/language.h"
 #include "base/output_file.h"
 #include "base/printable.h"
 #include "heed/command.h"
+#include "heed/doctor.h"
 #include "heed/error.h"
 #include "heed/help.h"
+#include "heed/language.h"
 #include "heed/open.h"
 #include "heed/parallel.h"
 #include "heed/version.h"
@@ -81,8 +84,9 @@ void assign_environment(OptionTable& options) {
 }
 
 int usage_error(const std::string& message, const std::string& command) {
-  std::fprintf(stderr, "heed: %s\n`heed %s--help` shows what there is\n",
-               printable(message).c_str(), command.empty() ? "" : (command + " ").c_str());
+  std::fprintf(
+      stderr, "heed: %s\n%s\n", printable(translate_message(message)).c_str(),
+      tell("`heed {}--help` shows what there is", command.empty() ? "" : command + " ").c_str());
   return 2;
 }
 
@@ -91,11 +95,12 @@ std::string parse_message(const CLI::ParseError& error) {
   const std::string text = error.what();
   return dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr
              ? text
-             : text.substr(0, text.find(':')) + " needs a value";
+             : tell("{} needs a value", text.substr(0, text.find(':')));
 }
 
 /// A word that nothing takes: says which one was meant.
-int unknown_word(const std::string& word, Entry* entry, const std::vector<Entry>& entries) {
+int unknown_word(std::string word, Entry* entry, const std::vector<Entry>& entries) {
+  std::erase(word, kValueMark);
   std::vector<std::string> candidates;
   if (entry == nullptr) {
     for (const Entry& each : entries) {
@@ -110,28 +115,53 @@ int unknown_word(const std::string& word, Entry* entry, const std::vector<Entry>
   }
   const std::string typed = word.substr(0, word.find('='));
   const std::string near = nearest(typed, candidates);
-  const char* kind = entry == nullptr ? "command" : typed.starts_with("-") ? "option" : "argument";
-  return usage_error(std::string("there is no ") + kind + " " + typed +
-                         (near.empty() ? "" : "; did you mean " + near + "?"),
+  const std::string message = entry == nullptr         ? tell("there is no command {}", typed)
+                              : typed.starts_with("-") ? tell("there is no option {}", typed)
+                                                       : tell("there is no argument {}", typed);
+  return usage_error(message + (near.empty() ? "" : tell("; did you mean {}?", near)),
                      entry == nullptr ? "" : entry->command->name);
 }
 
 int missing_argument(Entry& entry) {
   for (const Option& option : entry.options.all()) {
     if (option.is_required() && !option.given()) {
-      return usage_error(entry.command->name + " needs " + option.name() + ": " + option.help(),
-                         entry.command->name);
+      return usage_error(
+          tell("{} needs {}: {}", entry.command->name, option.name(), translate(option.help())),
+          entry.command->name);
     }
   }
   return 0;
 }
 
+/// The words of the command line, last first, as the parser takes them. A negative number and what
+/// follows `--` are values, whatever they begin with: a mark says so, which Option::assign() drops.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words;
+  bool only_values = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--" && !only_values) {
+      only_values = true;
+      continue;
+    }
+    const bool number = word.size() > 1 && word[0] == '-' &&
+                        word.find_first_not_of("0123456789.,eE+-", 1) == std::string::npos &&
+                        word.find_first_of("0123456789") != std::string::npos;
+    const bool marked = word.starts_with("-") && (number || only_values);
+    words.insert(words.begin(), marked ? std::string(1, kValueMark) + word : word);
+  }
+  return words;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("", "heed");
   app.set_help_flag();
-  bool help = false, version = false;
+  bool help = false, version = false, verbose = false;
   app.add_flag("-h,--help", help);
   app.add_flag("--version", version);
+  app.add_flag("--verbose", verbose);
+  std::string language;  // main() has looked at it already
+  app.add_option("--lang", language);
   app.fallthrough(false);
   Common common;
   std::vector<Entry> entries(commands().size());
@@ -159,7 +189,7 @@ int run(int argc, char** argv) {
     }
   };
   try {
-    app.parse(argc, argv);
+    app.parse(words_of(argc, argv));
     find_chosen();
   } catch (const CLI::ParseError& error) {
     find_chosen();
@@ -171,7 +201,7 @@ int run(int argc, char** argv) {
     return usage_error(error.what(), chosen == nullptr ? "" : chosen->command->name);
   }
   if (version) {
-    print(fmt::format("heed {}\n", heed::version()));
+    print(fmt::format("heed {}\n", heed::version()) + (verbose ? doctor_text() : ""));
     return 0;
   }
   if (help) {
@@ -180,7 +210,7 @@ int run(int argc, char** argv) {
   }
   if (chosen == nullptr) {
     const std::vector<std::string> rest = app.remaining();
-    return rest.empty() ? usage_error("which command? " + command_list(), "")
+    return rest.empty() ? usage_error(tell("which command? {}", command_list()), "")
                         : unknown_word(rest.front(), nullptr, entries);
   }
   if (const std::vector<std::string> rest = chosen->parser->remaining(); !rest.empty()) {
@@ -221,8 +251,9 @@ int finish(int code) {
   if ((flushed && std::ferror(stdout) == 0) || why == EPIPE || reader_is_gone()) {
     return code;
   }
-  std::fprintf(stderr, "heed: stdout: cannot be written%s%s\n", why == 0 ? "" : ": ",
-               why == 0 ? "" : std::strerror(why));
+  std::fprintf(stderr, "heed: stdout: %s\n",
+               why == 0 ? tell("cannot be written").c_str()
+                        : tell("cannot be written: {}", std::strerror(why)).c_str());
   return code == 0 ? 1 : code;
 }
 
@@ -253,8 +284,32 @@ void install_signal_handlers() {
 }
 
 int report(const char* message, int code) {
-  std::fprintf(stderr, "heed: %s\n", printable(message).c_str());
+  std::fprintf(stderr, "heed: %s\n", printable(translate_message(message)).c_str());
   return code;
+}
+
+}  // namespace
+
+/// The language that --lang, HEED_LANG or the locale asks for, before anything else is looked at:
+/// what is wrong with the other options is said in it, too.
+std::string language_of(int argc, char** argv) {
+  constexpr std::string_view kOption = "--lang";
+  std::string asked;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--") {
+      break;
+    }
+    if (word == kOption && i + 1 < argc) {
+      asked = argv[i + 1];
+    } else if (word.starts_with(kOption) && word.substr(kOption.size()).starts_with("=")) {
+      asked = word.substr(kOption.size() + 1);
+    }
+  }
+  const char* variable = std::getenv("HEED_LANG");
+  return chosen_language(!asked.empty()        ? asked
+                         : variable != nullptr ? std::string(variable)
+                                               : std::string());
 }
 
 /// Runs the program and turns what it throws into a message and an exit code.
@@ -266,10 +321,9 @@ int run_and_report(int argc, char** argv) {
   } catch (const Error& error) {
     return report(error.what(), exit_code(error.kind()));
   } catch (const std::bad_alloc&) {
-    std::fputs("heed: out of memory\n", stderr);
-    return 1;
+    return report(tell("out of memory").c_str(), 1);
   } catch (const std::filesystem::filesystem_error& error) {
-    const std::string where = error.path1().empty() ? "file system" : error.path1().native();
+    const std::string where = error.path1().empty() ? tell("file system") : error.path1().native();
     return report((where + ": " + error.code().message()).c_str(), 1);
   } catch (const std::system_error& error) {
     // EPIPE: {fmt} found that the reader has gone.
@@ -279,10 +333,10 @@ int run_and_report(int argc, char** argv) {
   }
 }
 
-}  // namespace
 }  // namespace heed::app
 
 int main(int argc, char** argv) {
+  heed::set_message_language(heed::app::language_of(argc, argv));
   heed::app::install_signal_handlers();
   heed::app::open_standard_files();
   return heed::app::run_and_report(argc, argv);

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/language.h"
 #include "heed/command.h"
 #include "heed/help.h"
 #include "heed/open.h"
@@ -140,6 +141,7 @@ struct Options {
 };
 
 int run(const Options& options) {
+  set_message_language("en");  // pages are built once, for the section without a language
   if (options.out.empty() && options.command.empty()) {
     print(program_page());
     return 0;

@@ -160,9 +160,14 @@ std::string Option::environment() const {
   return name;
 }
 
-void Option::assign(const std::vector<std::string>& values) {
+void Option::assign(std::vector<std::string> values) {
   if (values.empty()) {
     return;
+  }
+  for (std::string& value : values) {
+    if (value.starts_with(kValueMark)) {
+      value.erase(0, 1);
+    }
   }
   const std::string& last = values.back();
   const auto in_range = [&](auto number) {

@@ -10,6 +10,9 @@
 
 namespace heed::app {
 
+/// Stands before a word of the command line that is a value although it begins with a dash.
+inline constexpr char kValueMark = '\x01';
+
 /// One option, flag or positional of a subcommand: a row of the table that parsing, `--help`,
 /// shell completion and the manual pages are made from. The value it fills lives with the command
 /// and holds the default.
@@ -48,7 +51,7 @@ class Option {
   bool given() const { return !values_.empty(); }
   const std::vector<std::string>& values() const { return values_; }
   /// Takes values as text; what does not fit is a usage error that names the option.
-  void assign(const std::vector<std::string>& values);
+  void assign(std::vector<std::string> values);
 
  private:
   std::string name_;

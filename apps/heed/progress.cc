@@ -6,10 +6,22 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/language.h"
+
 namespace heed::app {
 
-ProgressBar::ProgressBar(std::string what, const Common& common)
-    : what_(std::move(what)), quiet_(common.quiet), terminal_(isatty(STDERR_FILENO) != 0) {}
+ProgressBar::ProgressBar(std::string what, const Common& common, const char* unit)
+    : what_(std::move(what)),
+      unit_(unit),
+      quiet_(common.quiet),
+      terminal_(isatty(STDERR_FILENO) != 0) {}
+
+std::string ProgressBar::rate(int64_t done, double seconds) const {
+  constexpr double kMiB = 1024.0 * 1024.0;
+  const double speed = static_cast<double>(done) / std::max(seconds, 1e-9);
+  return unit_ == nullptr ? fmt::format("{:.1f} MiB/s", speed / kMiB)
+                          : fmt::format("{:.1f} {}/s", speed, translate(unit_));
+}
 
 ProgressBar::~ProgressBar() {
   if (shown_ && terminal_) {
@@ -19,7 +31,8 @@ ProgressBar::~ProgressBar() {
 
 void ProgressBar::operator()(int64_t done, int64_t total) {
   const Clock::time_point now = Clock::now();
-  const auto pause = terminal_ ? std::chrono::milliseconds(100) : std::chrono::seconds(10);
+  const auto pause =
+      terminal_ ? std::chrono::milliseconds(shown_ ? 100 : 1000) : std::chrono::milliseconds(10000);
   if (quiet_ || total <= 0 || (done < total && now - std::max(last_, start_) < pause)) {
     return;
   }
@@ -32,10 +45,9 @@ void ProgressBar::operator()(int64_t done, int64_t total) {
   const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const auto filled = static_cast<size_t>(share * kWidth);
-  const std::string line =
-      fmt::format("{} [{}{}] {:3.0f} % | {:.1f} MB/s | ETA {:.0f}s", what_,
-                  std::string(filled, '#'), std::string(kWidth - filled, ' '), share * 100,
-                  static_cast<double>(done) / 1e6 / seconds, seconds / share * (1 - share));
+  const std::string line = tell("{} [{}{}] {:3.0f} % | {} | ETA {:.0f}s", what_,
+                                std::string(filled, '#'), std::string(kWidth - filled, ' '),
+                                share * 100, rate(done, seconds), seconds / share * (1 - share));
   terminal_ ? fmt::print(stderr, "\r{}\x1b[K", line) : fmt::print(stderr, "{}\n", line);
   std::fflush(stderr);
 }

@@ -9,10 +9,11 @@
 namespace heed::app {
 
 /// A bar on stderr for work of a known size: live on a terminal, else a plain line every ten
-/// seconds; nothing with --quiet. Call it with what is done so far and the whole (bytes).
+/// seconds; nothing with --quiet, nor for work that is over within a second. Call it with what is
+/// done so far and the whole: bytes, or what `unit` names in English ("texts").
 class ProgressBar {
  public:
-  ProgressBar(std::string what, const Common& common);
+  ProgressBar(std::string what, const Common& common, const char* unit = nullptr);
   /// Leaves the line, where there is one.
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
@@ -23,7 +24,10 @@ class ProgressBar {
  private:
   using Clock = std::chrono::steady_clock;
 
+  std::string rate(int64_t done, double seconds) const;
+
   std::string what_;
+  const char* unit_;
   bool quiet_;
   bool terminal_;
   bool shown_ = false;

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/language.h"
 #include "heed/command.h"
 #include "heed/coreference.h"
 #include "heed/language.h"
@@ -25,20 +26,11 @@ struct Options {
 
 constexpr int64_t kHeldOut = 1000;
 
-/// What the program says, in both languages.
-struct Phrases {
-  const char* training;
-  const char* held_out;
-  const char* refers;
-  const char* written;
-  const char* next;
-};
-const Phrases& phrases(Language language) {
-  static const Phrases english{
-      "Training a small encoder on sentences like these, to find what \"it\" stands for …",
-      "{} sentences with noun pairs never seen in training: {:.1f} % answered right, the largest "
-      "weight on the referent in {:.1f} %",
-      "\"{}\" stands for: {}", "Pictures, page and model are in {}/",
+/// How the program is called from here: by its name where the shell finds it, else by its path.
+std::string program_name() { return std::filesystem::exists("build/heed") ? "build/heed" : "heed"; }
+
+std::string next_steps(const std::string& folder, const std::string& sentence) {
+  return tell(
       "Look at {0}/it-1.svg, or open {0}/attention.html in a browser. Next:\n"
       "  {2} inspect {0}/model --text \"{1}\"\n"
       "      the same model on a sentence of yours\n"
@@ -47,26 +39,9 @@ const Phrases& phrases(Language language) {
       "      a language model of your own text; then: {2} generate run --prompt heed\n"
       "  {2} inspect FOLDER --text \"…\" --format html -o page.html\n"
       "      a model folder from Hugging Face (gpt2, llama, bert, t5, marian, vit, …)\n"
-      "  {2} --help\n      everything else"};
-  static const Phrases korean{
-      "\"그것\"이 무엇을 가리키는지 찾도록, 이런 문장들로 작은 인코더를 학습합니다 …",
-      "학습에서 본 적 없는 명사 쌍으로 된 문장 {}개: 정답 {:.1f} %, 가장 큰 가중치가 지시 대상에 "
-      "놓인 비율 {:.1f} %",
-      "\"{}\"이 가리키는 것: {}", "그림, 웹 페이지, 모델은 {}/ 에 있습니다",
-      "{0}/it-1.svg를 보거나 {0}/attention.html을 브라우저로 여십시오. 다음에 해 볼 것:\n"
-      "  {2} inspect {0}/model --text \"{1}\" --lang ko\n"
-      "      같은 모델에 다른 문장 넣어 보기\n"
-      "  {2} train --task lm --data README.ko.md --tokenizer char --preset tiny --steps 300 --out "
-      "run\n"
-      "      내 글로 언어 모델 학습하기. 그다음: {2} generate run --prompt heed\n"
-      "  {2} inspect FOLDER --text \"…\" --format html -o page.html --lang ko\n"
-      "      허깅 페이스 모델 폴더 들여다보기 (gpt2, llama, bert, t5, marian, vit, …)\n"
-      "  {2} --help\n      그 밖의 모든 것"};
-  return language == Language::korean ? korean : english;
+      "  {2} --help\n      everything else",
+      folder, sentence, program_name());
 }
-
-/// How the program is called from here: by its name where the shell finds it, else by its path.
-std::string program_name() { return std::filesystem::exists("build/heed") ? "build/heed" : "heed"; }
 
 /// The attention from the query over one sentence, as a map of one row.
 Heatmap sentence_map(const CoreferenceExample& example, const std::vector<double>& weights,
@@ -104,9 +79,8 @@ void write_pictures(const std::filesystem::path& folder, const std::vector<Heatm
 
 int run(const Options& options, const Common& common) {
   const auto start = std::chrono::steady_clock::now();
-  const std::string code = chosen_language(options.language);
+  const std::string code(message_language());
   const Language language = parse_language(code);
-  const Phrases& say = phrases(language);
   const std::filesystem::path folder = options.out;
   make_folder(folder);
   CoreferenceOptions settings;
@@ -115,7 +89,9 @@ int run(const Options& options, const Common& common) {
   const bool talk = !common.quiet && !common.json;
   const std::vector<CoreferenceExample> tutorial = coreference_tutorial(language);
   if (talk) {
-    print(std::string(say.training) + "\n");
+    print(
+        tell("Training a small encoder on sentences like these, to find what \"it\" stands for …") +
+        "\n");
     for (const CoreferenceExample& example : tutorial) {
       print("  " + example.text() + "\n");
     }
@@ -136,8 +112,8 @@ int run(const Options& options, const Common& common) {
       terminal.color = common.colors(STDOUT_FILENO) ? TerminalColor::full : TerminalColor::none;
       terminal.width = 100;
       print("\n" + to_terminal(maps.back(), terminal));
-      print(fmt::format(fmt::runtime(say.refers), example.words[static_cast<size_t>(example.query)],
-                        example.words[static_cast<size_t>(best)]) +
+      print(tell("\"{}\" stands for: {}", example.words[static_cast<size_t>(example.query)],
+                 example.words[static_cast<size_t>(best)]) +
             "\n");
     }
   }
@@ -153,13 +129,12 @@ int run(const Options& options, const Common& common) {
     print(result.end_object().take() + "\n");
   } else {
     print("\n" +
-          fmt::format(fmt::runtime(say.held_out), kHeldOut, 100 * score.accuracy,
-                      100 * score.pointing) +
+          tell("{} sentences with noun pairs never seen in training: {:.1f} % answered right, the "
+               "largest weight on the referent in {:.1f} %",
+               kHeldOut, 100 * score.accuracy, 100 * score.pointing) +
           "\n");
-    print(fmt::format(fmt::runtime(say.written), options.out) + "\n\n");
-    print(
-        fmt::format(fmt::runtime(say.next), options.out, tutorial.front().text(), program_name()) +
-        "\n");
+    print(tell("Pictures, page and model are in {}/", options.out) + "\n\n");
+    print(next_steps(options.out, tutorial.front().text()) + "\n");
   }
   return 0;
 }

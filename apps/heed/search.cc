@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "dist/communicator.h"
 #include "heed/command.h"
 #include "heed/language.h"
@@ -99,7 +100,6 @@ void show(const std::vector<SearchResult>& results, const Common& common) {
 }
 
 int run(const Options& options, const Common& common) {
-  const bool korean = chosen_language(options.language) == "ko";
   Communicator& ranks = world();
   OpenIndexOptions open;
   open.model = options.model;
@@ -108,11 +108,9 @@ int run(const Options& options, const Common& common) {
   open.distributed = ranks.size() > 1;
   SearchIndex index = SearchIndex::open(options.index, open);
   if (!index.info().complete && !common.quiet && ranks.is_root()) {
-    fmt::print(stderr,
-               fmt::runtime(
-                   korean ? "heed: {}: 색인이 끝나지 않았습니다. 결과가 완전하지 않을 수 있습니다\n"
-                          : "heed: {}: indexing was not finished; results may be incomplete\n"),
-               options.index);
+    fmt::print(
+        stderr, "{}",
+        tell("heed: {}: indexing was not finished; results may be incomplete\n", options.index));
   }
   SearchOptions search;
   search.mode = parse_search_mode(options.mode);
@@ -124,10 +122,7 @@ int run(const Options& options, const Common& common) {
       return;
     }
     if (results.empty() && !common.json && !common.quiet) {
-      fmt::print(
-          stderr,
-          fmt::runtime(korean ? "heed: 찾은 것이 없습니다: {}\n" : "heed: nothing found: {}\n"),
-          query);
+      fmt::print(stderr, "{}", tell("heed: nothing found: {}\n", query));
     }
     show(results, common);
   };

@@ -22,6 +22,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "heed/command.h"
 
 namespace heed::app {
@@ -250,7 +251,9 @@ int run(Options& options, const Common& common) {
     serve.access_log = [&access](const std::string& line) { access->write(line); };
   }
   if (!common.quiet) {
-    serve.log = [](const std::string& text) { fmt::print(stderr, "heed: {}\n", text); };
+    serve.log = [](const std::string& text) {
+      fmt::print(stderr, "heed: {}\n", translate_message(text));
+    };
   }
   serve.listen_socket = activated_socket();
   Signals signals;

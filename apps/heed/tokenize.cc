@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/language.h"
 #include "base/parallel.h"
 #include "heed/command.h"
 #include "heed/open.h"
@@ -144,8 +145,8 @@ int train(const Options& options, const Common& common) {
     line.begin_object().field("vocab_size", tokenizer.vocab_size()).field("file", options.output);
     std::puts(line.end_object().take().c_str());
   } else if (!common.quiet) {
-    std::fprintf(stderr, "%s: %lld tokens\n", options.output.c_str(),
-                 static_cast<long long>(tokenizer.vocab_size()));
+    std::fprintf(stderr, "%s\n",
+                 tell("{}: {} tokens", options.output, tokenizer.vocab_size()).c_str());
   }
   return 0;
 }

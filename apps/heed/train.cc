@@ -4,11 +4,13 @@
 
 #include <memory>
 
+#include "base/language.h"
 #include "heed/command.h"
 #include "heed/error.h"
 #include "heed/open.h"
 #include "io/json_writer.h"
 #include "io/toml.h"
+#include "train/class_report.h"
 
 namespace heed::app {
 namespace {
@@ -16,7 +18,7 @@ namespace {
 struct Flags {
   TrainOptions options;
   std::string config, preset;
-  bool dump = false;
+  bool dump = false, presets = false;
 };
 
 void add_options(OptionTable& table, TrainOptions& o) {
@@ -28,32 +30,38 @@ void add_options(OptionTable& table, TrainOptions& o) {
       .file();
   table.add("--out", &o.out, "Run folder to write (required)").file();
   table.add("--validation", &o.validation, "A validation set of its own").file();
-  table.add("--validation-share", &o.validation_fraction, "Else this share of the data");
+  table.add("--validation-share", &o.validation_fraction, "Else this fraction of the data");
   table.add("--from", &o.from, "Fine-tune this model folder").file();
-  table.add("--freeze", &o.freeze, "Parameters whose names begin so stay as they are");
-  table.add("--resume", &o.resume, "Go on from the last checkpoint, exactly");
+  table.add("--freeze", &o.freeze, "Freeze the parameters whose names begin with this");
+  table.add("--resume", &o.resume,
+            "Go on from the last checkpoint, exactly; --out RUN is enough beside it");
   table.group("Model");
   table.add("--arch", &o.arch, "model_type (default: the task's usual one)");
   table.add("--tokenizer", &o.tokenizer, "char, bpe:N, wordpiece:N, unigram:N or a file").file();
-  table.add("--layers", &o.layers, "Blocks a stack");
+  table.add("--layers", &o.layers, "Blocks per stack");
   table.add("--heads", &o.heads, "Attention heads");
-  table.add("--width", &o.width, "Width of a token's row");
-  table.add("--ff", &o.ff, "Feed-forward width (default: 4 x width)");
+  table.add("--width", &o.width, "Hidden size");
+  table.add("--ff", &o.ff, "Intermediate size of the feed-forward layers (default: 4 x width)");
   table.add("--context", &o.context, "Most tokens of a sequence");
   table.add("--vocab", &o.vocab, "Size of a tokenizer to be trained (default: the tokenizer's N)");
   table.add("--dropout", &o.dropout, "Dropout rate");
+  table.add("--unordered-features", &o.unordered_features,
+            "caption: regions of features have no order and get no positions");
   table.group("Run");
-  table.add("--batch,--global-batch", &o.batch, "Examples a step, of all ranks together");
+  table.add("--batch,--global-batch", &o.batch, "Examples per step, of all ranks together");
   table.add("--micro-batch", &o.micro_batch, "Examples at a time (default: the batch)");
   table.add("--steps", &o.steps, "Steps (default: by epochs)");
-  table.add("--epochs", &o.epochs, "Times through the data");
-  table.add("--lr", &o.lr, "Peak learning rate");
+  table.add("--epochs", &o.epochs, "Passes over the data");
+  table
+      .add("--lr", &o.lr,
+           "Peak learning rate (default: 1e-3; with --from 5e-5, or 3e-4 for a small model)")
+      .range(0, 1e12);
   table.add("--warmup", &o.warmup, "Steps of warm-up");
   table.add("--schedule", &o.schedule, "How the learning rate goes on after the warm-up")
       .choices({"cosine", "linear", "constant", "inverse-sqrt"});
-  table.add("--weight-decay", &o.weight_decay, "Of matrices");
+  table.add("--weight-decay", &o.weight_decay, "Weight decay, applied to matrices only");
   table.add("--clip", &o.clip, "Largest gradient norm; 0: off");
-  table.add("--label-smoothing", &o.label_smoothing, "Of the targets");
+  table.add("--label-smoothing", &o.label_smoothing, "Label smoothing");
   table.add("--seed", &o.seed, "Seed of weights, order and dropout");
   table.add("--precision", &o.precision, "Activations in training; weights stay in f32")
       .choices({"f32", "bf16", "f16"});
@@ -61,9 +69,13 @@ void add_options(OptionTable& table, TrainOptions& o) {
   table
       .add("--ema", &o.ema, "Keep an average of the weights with this decay, such as 0.999; 0: off")
       .range(0.0, 0.999999);
+  table.add(
+      "--best-by", &o.best_by,
+      "Metric that chooses the model to keep: loss, perplexity, f1_macro, accuracy, f1, chrf, "
+      "bleu or exact_match (default: by the task)");
   table.add("--patience", &o.patience,
             "Stop after so many evaluations without a better one; 0: never");
-  table.add("--force", &o.force, "Start even where memory will not suffice");
+  table.add("--force", &o.force, "Start even where the memory will not suffice");
   table.add("--eval-every", &o.eval_every, "Steps (default: a tenth of the run)");
   table.add("--eval-texts", &o.eval_texts, "Texts generated at an evaluation; all at the end");
   table.add("--probes", &o.probes, "Examples whose attention is kept at each evaluation");
@@ -73,22 +85,31 @@ void add_options(OptionTable& table, TrainOptions& o) {
             "Under mpirun: ranks share out the optimizer's memory (ZeRO 1)");
 }
 
+/// The file with options: the one that was named, or the run's own where it is resumed.
+std::filesystem::path options_file(const Flags& flags) {
+  const std::filesystem::path own = flags.options.out / "config.toml";
+  if (!flags.config.empty()) {
+    return flags.config;
+  }
+  return flags.options.resume && std::filesystem::is_regular_file(own) ? own
+                                                                       : std::filesystem::path();
+}
+
 /// Defaults, then the preset, then the file, then the flags that were given.
 TrainOptions resolve(const OptionTable& table, const Flags& flags) {
-  if (flags.preset.empty() && flags.config.empty()) {
-    return flags.options;
-  }
+  const std::filesystem::path config = options_file(flags);
   TrainOptions resolved;
+  resolved.task = flags.options.task;
   if (!flags.preset.empty()) {
-    TrainOptions file;
-    if (!flags.config.empty()) {
-      read_train_options(flags.config, file);
+    if (resolved.task.empty() && !config.empty()) {
+      TrainOptions file;
+      read_train_options(config, file, true);
+      resolved.task = file.task;
     }
-    resolved.task = flags.options.task.empty() ? file.task : flags.options.task;
     apply_train_preset(flags.preset, resolved);
   }
-  if (!flags.config.empty()) {
-    read_train_options(flags.config, resolved);
+  if (!config.empty()) {
+    read_train_options(config, resolved, !flags.preset.empty());
   }
   OptionTable typed;  // the same options once more, over the resolved values
   add_options(typed, resolved);
@@ -96,12 +117,69 @@ TrainOptions resolve(const OptionTable& table, const Flags& flags) {
   return resolved;
 }
 
+std::string preset_table() {
+  std::string text = fmt::format("{:<15} {:<6} {:>6} {:>5} {:>6} {:>5} {:>8} {:>6} {:>8} {:>8}\n",
+                                 tell("task"), tell("name"), "layers", "heads", "width", "ff",
+                                 "context", "batch", "lr", "dropout");
+  for (const TrainPreset& each : train_presets()) {
+    text += fmt::format("{:<15} {:<6} {:>6} {:>5} {:>6} {:>5} {:>8} {:>6} {:>8} {:>8}\n", each.task,
+                        each.name, each.layers, each.heads, each.width,
+                        each.ff > 0 ? each.ff : 4 * each.width, each.context, each.batch, each.lr,
+                        each.dropout);
+  }
+  return text +
+         tell(
+             "tiny: minutes on two cores; small: about an hour; base: the size of published "
+             "models, for fine-tuning or many cores.") +
+         "\n";
+}
+
+void print_json(const TrainOptions& options, const TrainResult& result) {
+  JsonWriter line;
+  line.begin_object().field("steps", result.steps).field("loss", result.loss);
+  line.field("val_loss", result.val_loss).field("interrupted", result.interrupted);
+  for (const auto& [name, value] : result.metrics) {
+    line.field(name, value);
+  }
+  if (!result.best_by.empty()) {
+    line.field("best_by", result.best_by);
+  }
+  line.field("model", (options.out / "model").string());
+  if (options.task == "regress") {
+    line.key("samples").begin_array();
+    for (const TrainSample& sample : result.samples) {
+      line.begin_object().field("input", sample.input).field("target", sample.target);
+      line.field("prediction", sample.output).end_object();
+    }
+    line.end_array();
+  }
+  print(line.end_object().take() + "\n");
+}
+
+void print_text(const TrainOptions& options, const TrainResult& result) {
+  if (options.task == "regress") {
+    for (const TrainSample& sample : result.samples) {
+      print(tell("input      {}\ntarget     {}\nprediction {}\n", sample.input, sample.target,
+                 sample.output));
+    }
+  }
+  if (!result.classes.classes.empty()) {
+    print(class_table(result.labels, result.classes));
+  }
+  print(tell("trained {} steps, loss {:.4f}; the model is in {}\n", result.steps, result.loss,
+             (options.out / "model").string()));
+}
+
 int run(const OptionTable& table, const Flags& flags, const Common& common) {
+  if (flags.presets) {
+    print(preset_table());
+    return 0;
+  }
   TrainOptions options = resolve(table, flags);
   options.quiet = common.quiet;
   check_train_options(options);
   if (flags.dump) {
-    const std::string text = dump_train_options(options);
+    const std::string text = dump_train_options(resolve_train_options(options));
     print(common.json ? parse_toml(text, "options").dump() + "\n" : text);
     return 0;
   }
@@ -111,34 +189,12 @@ int run(const OptionTable& table, const Flags& flags, const Common& common) {
     return result.interrupted ? 130 : 0;  // rank 0 speaks for all
   }
   if (common.json) {
-    JsonWriter line;
-    line.begin_object().field("steps", result.steps).field("loss", result.loss);
-    line.field("val_loss", result.val_loss).field("interrupted", result.interrupted);
-    for (const auto& [name, value] : result.metrics) {
-      line.field(name, value);
-    }
-    line.field("model", (options.out / "model").string());
-    if (options.task == "regress") {
-      line.key("samples").begin_array();
-      for (const TrainSample& sample : result.samples) {
-        line.begin_object().field("input", sample.input).field("target", sample.target);
-        line.field("prediction", sample.output).end_object();
-      }
-      line.end_array();
-    }
-    print(line.end_object().take() + "\n");
+    print_json(options, result);
   } else if (result.interrupted) {
-    print(fmt::format("stopped at step {}, saved in {}; go on with the same command and --resume\n",
-                      result.steps, (options.out / "checkpoints").string()));
+    print(tell("stopped at step {}, saved in {}; go on with `heed train --resume --out {}`\n",
+               result.steps, (options.out / "checkpoints").string(), options.out.string()));
   } else {
-    if (options.task == "regress") {
-      for (const TrainSample& sample : result.samples) {
-        print(fmt::format("input      {}\ntarget     {}\nprediction {}\n", sample.input,
-                          sample.target, sample.output));
-      }
-    }
-    print(fmt::format("trained {} steps, loss {:.4f}; the model is in {}\n", result.steps,
-                      result.loss, (options.out / "model").string()));
+    print_text(options, result);
   }
   return result.interrupted ? 130 : 0;
 }
@@ -147,7 +203,11 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   auto flags = std::make_shared<Flags>();
   add_options(table, flags->options);
   table.add("--config", &flags->config, "Options from a TOML file; flags go over it").file();
-  table.add("--preset", &flags->preset, "Sizes to start from").choices({"tiny", "small", "base"});
+  table
+      .add("--preset", &flags->preset,
+           "Sizes, batch and rates to start from, by the task; --list-presets shows them")
+      .choices({"tiny", "small", "base"});
+  table.add("--list-presets", &flags->presets, "Print the sizes of all presets and stop");
   table.add("--dump-config", &flags->dump, "Print the resolved options and stop");
   return [flags, &table, &common] { return run(table, *flags, common); };
 }

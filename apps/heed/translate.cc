@@ -17,6 +17,7 @@ struct Options {
   std::string model, tokenizer;
   std::vector<std::string> texts;
   int64_t batch = 16;
+  std::string source_lang, target_lang;
   std::string alignment;
   int64_t alignment_layer = -1;
   BeamOptions beam;
@@ -66,6 +67,8 @@ std::string json_text(const Tokenizer& tokenizer, const Options& options, const 
 int run(const Options& options, const Common& common) {
   const Translation translate(options.model, {.tokenizer = options.tokenizer});
   TranslationOptions wanted{.beam = options.beam,
+                            .source_lang = options.source_lang,
+                            .target_lang = options.target_lang,
                             .return_alignment = !options.alignment.empty(),
                             .alignment_layer = options.alignment_layer};
   wanted.beam.early_stopping = early_stopping_from_name(options.early_stopping);
@@ -90,6 +93,9 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--text", &o->texts, "Text; may be given several times (default: lines of stdin)");
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, where none lies with the model").file();
   table.add("--batch", &o->batch, "Lines per batch").range(1, 1024);
+  table.add("--source-lang", &o->source_lang,
+            "Language of the texts, as a multilingual model names it: eng_Latn, en_XX, en");
+  table.add("--target-lang", &o->target_lang, "Language to translate into, named likewise");
   table.group("Search");
   table.add("--beam-size", &o->beam.beams, "Beams; 1 is greedy").range(1, 64);
   table.add("--n-best", &o->beam.n_best, "Translations of each line, with their scores")
@@ -116,7 +122,8 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
 const Registration kRegistration{{"translate",
                                   "Translate lines with an encoder-decoder",
                                   {"heed translate run --text \"A man sits on a bench.\"",
-                                   "heed translate run --beam-size 4 < input.en > output.de"},
+                                   "heed translate run --beam-size 4 < input.en > output.de",
+                                   "heed translate nllb/ --source-lang eng_Latn --target-lang kor_Hang --text Hello"},
                                   setup}};
 
 }  // namespace

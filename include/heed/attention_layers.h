@@ -52,6 +52,13 @@ HEED_API int64_t t5_bucket(int64_t distance, bool bidirectional, int64_t buckets
 HEED_API Tensor t5_bias(const Tensor& table, int64_t queries, int64_t keys, int64_t offset,
                         bool bidirectional, int64_t max_distance = 128);
 
+/// DeBERTa's disentangled scores (He et al. 2021): content to position and position to content, as
+/// a bias [B, H, T, T]. `q` and `k` are [B, H, T, D]; `position_key` and `position_query` (either
+/// may be undefined) are [H, 2T-1, D]: row d + T - 1 stands for the distance d, which is key -
+/// query for `position_key` and query - key for `position_query`.
+HEED_API Tensor disentangled_bias(const Tensor& q, const Tensor& k, const Tensor& position_key,
+                                  const Tensor& position_query, double scale);
+
 /// ALiBi (Press et al. 2022): slopes f32 [heads], and -slope · |i + offset - j| as
 /// [1, heads, queries, keys].
 HEED_API Tensor alibi_slopes(int64_t heads);

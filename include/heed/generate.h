@@ -38,8 +38,8 @@ struct Sampling {
   std::vector<std::pair<int64_t, float>> logit_bias = {};
   /// Divides the positive and multiplies the negative logits of tokens of the prompt and the text.
   double repetition_penalty = 1.0;
-  double frequency_penalty = 0.0;    ///< subtracted for every time a token was generated
-  double presence_penalty = 0.0;     ///< subtracted once a token was generated
+  double frequency_penalty = 0.0;    ///< times the occurrences so far, subtracted
+  double presence_penalty = 0.0;     ///< subtracted if there was one
   int64_t no_repeat_ngram_size = 0;  ///< no n-gram of this length comes twice; 0: off
 
   /// DRY: a token that would continue a repetition of n >= dry_allowed_length tokens loses
@@ -83,7 +83,8 @@ struct GenerationTokens {
   int64_t decoder_start = -1;
   int64_t pad = -1;
   std::vector<int64_t> suppress_tokens;  ///< bad_words_ids of one token (Marian's padding)
-  int64_t forced_eos_token_id = -1;      ///< forced_eos_token_id
+  int64_t forced_eos_token_id = -1;      ///< the last token, where the length runs out
+  int64_t forced_bos_token_id = -1;  ///< the first token after decoder_start (a target language)
 };
 HEED_API GenerationTokens generation_tokens(const Model& model);
 
@@ -98,7 +99,9 @@ struct Request {
   std::vector<int64_t> suppress_tokens;  ///< ids that are not chosen
   int64_t forced_eos_token_id =
       -1;  ///< what the last of max_tokens is, whatever the model says; -1: free
-  int64_t top_log_probabilities = 0;  ///< how many alternatives every new token comes with
+  int64_t forced_bos_token_id = -1;     ///< the first new token where `prompt` is empty; -1: free
+  int64_t decoder_start_token_id = -1;  ///< in place of the model's own; -1: the model's
+  int64_t top_log_probabilities = 0;    ///< how many alternatives every new token comes with
   /// Called before every choice with the logits [vocabulary] and the tokens so far, the prompt's
   /// included; may change the logits (biases, penalties, grammars). Calls for different sequences
   /// may run at the same time.

@@ -4,11 +4,13 @@
 
 #include "heed/attention.h"
 #include "heed/attention_layers.h"
+#include "heed/audio.h"
 #include "heed/autograd.h"
 #include "heed/chat.h"
 #include "heed/chat_session.h"
 #include "heed/data.h"
 #include "heed/error.h"
+#include "heed/explorer.h"
 #include "heed/generate.h"
 #include "heed/grammar.h"
 #include "heed/image.h"

@@ -33,10 +33,22 @@ HEED_API double corpus_chrf(const std::vector<std::string>& results,
 HEED_API double exact_match(const std::vector<std::string>& results,
                             const std::vector<std::string>& references);
 
+/// Scores of one class.
+struct ClassScore {
+  double precision = 0.0;  ///< 0 where the class was never predicted
+  double recall = 0.0;     ///< 0 where the class does not occur
+  double f1 = 0.0;
+  int64_t support = 0;    ///< how often the class is the true one
+  int64_t predicted = 0;  ///< how often it was predicted
+};
+
 struct ClassScores {
   double accuracy = 0.0;
   double macro_f1 = 0.0;   ///< mean over the classes that occur among the true or predicted ones
   double binary_f1 = 0.0;  ///< of class 1, where there are two classes
+  std::vector<ClassScore> classes;
+  /// confusion[truth][predicted]: how often. Empty for more than 1000 classes.
+  std::vector<std::vector<int64_t>> confusion;
 };
 HEED_API ClassScores class_scores(const std::vector<int64_t>& truth,
                                   const std::vector<int64_t>& predicted, int64_t classes);

@@ -119,6 +119,7 @@ struct FreshSizes {
   int64_t intermediate_size = 512;
   int64_t context_length = 128;
   double dropout = 0.1;
+  int64_t pad_token_id = 0;  ///< of the tokenizer
   std::string task;          ///< "lm", "mlm", "classify" …: heed train's task
   int64_t image_size = 0;    ///< pixels per side, of a vision model
   int64_t num_channels = 3;  ///< of a vision model

@@ -20,8 +20,12 @@ struct ModelInput {
   Tensor decoder_input_ids;       ///< i64 [B, T]
   Tensor decoder_attention_mask;  ///< i64 or u8 [B, T]
   Tensor pixel_values;            ///< f32 [B, C, H, W]
+  Tensor input_features;          ///< f32 [B, mels, frames]: a log-mel spectrogram
   Tensor features;                ///< f32 [B, N, F]: image regions, or a sequence to regress on
   Tensor decoder_features;        ///< f32 [B, T, F]: the regressor's shifted targets
+  Tensor global_attention_mask;   ///< i64 or u8 [B, T], 1 = attends to all (Longformer)
+  Tensor start_positions;         ///< i64 [B]: first token of the answer (question answering)
+  Tensor end_positions;           ///< i64 [B]: its last token
   Tensor labels;                  ///< i64 (classes or tokens, -100 = ignore) or f32 (regression)
   bool training = false;          ///< dropout on
   int64_t first_example = 0;      ///< index of the first example in the whole batch, for dropout
@@ -37,6 +41,9 @@ struct ModelOutput {
   Tensor last_hidden_state;
   Tensor pooler_output;
   Tensor encoder_last_hidden_state;
+  Tensor start_logits, end_logits;           ///< [B, T]: question answering
+  Tensor logits_per_image, logits_per_text;  ///< [images, texts] and transposed (CLIP)
+  Tensor image_embeds, text_embeds;          ///< [images, size], [texts, size]
 };
 
 /// The encoder output that a decoder attends to.
@@ -52,6 +59,7 @@ enum class ModelKind {
   encoder_decoder,  ///< tokens to tokens: t5, marian
   vision,           ///< reads images: vit
   vision_decoder,   ///< images (or regions) to tokens: captioning
+  speech_decoder,   ///< speech to tokens: whisper
   regressor,        ///< numbers to numbers
 };
 
@@ -88,6 +96,8 @@ class HEED_API Model {
   const std::string& config() const { return config_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
   int64_t parameter_count() const;
+  /// Tensors of the file that the model does not read, with the reasons.
+  const std::vector<UnusedTensor>& unused_tensors() const { return unused_; }
   /// Gradient checkpointing on every stack.
   virtual void set_gradient_checkpointing(bool on) { gradient_checkpointing_ = on; }
 
@@ -100,6 +110,7 @@ class HEED_API Model {
   std::string model_type_;
   std::string config_;
   std::vector<Parameter> parameters_;
+  std::vector<UnusedTensor> unused_;
 };
 
 struct LoadOptions {

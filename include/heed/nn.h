@@ -38,6 +38,13 @@ struct Parameter {
   Tensor tensor;
 };
 
+/// A tensor of a checkpoint that the model does not read.
+struct UnusedTensor {
+  std::string name;
+  std::string reason;       ///< "the pooler's layer, which only sequence heads read"
+  bool recomputed = false;  ///< heed computes the same values itself (masks, position ids)
+};
+
 /// Hands out parameters by the checkpoint's own names: from an initialiser, or from a file's
 /// tensors. A fresh value depends on the seed and the name only. Copies share what they collected.
 class HEED_API Scope {
@@ -71,8 +78,14 @@ class HEED_API Scope {
   void allow_prefix(std::string_view prefix) const;
   /// Names that end in `ending` may come with another ending (old files: LayerNorm's gamma).
   void allow_ending(std::string_view ending, std::string_view other) const;
-  /// Tensors that are there and not wanted: whole names, or endings that start with "*".
-  void ignore(std::initializer_list<std::string_view> names) const;
+  /// Allows tensors that the model does not read: whole names, or endings that start with "*".
+  /// Those that are there are listed by unused() with the reason; `recomputed` says that nothing is
+  /// lost, because the model computes the same values itself.
+  void ignore(std::initializer_list<std::string_view> names,
+              std::string_view reason = "the model has no part for it",
+              bool recomputed = false) const;
+  /// The file's tensors that were ignored, by name.
+  std::vector<UnusedTensor> unused() const;
   /// Marks a tensor as used under another name (tied weights that a file stores twice).
   void alias(std::string_view name) const;
   /// One error that lists every missing, extra and misshapen tensor.
@@ -234,6 +247,8 @@ struct Pass {
   Tensor bias;  ///< added to the scores of self-attention without caches (T5), [1, H, T, T]
   std::vector<Tensor> cached_bias;  ///< likewise with caches, one per sequence: [1, H, Tq, Tk]
 
+  Tensor global_rows;  ///< u8 [rows], 1 = attends to all and is seen by all (Longformer)
+
   int64_t first_example = 0;  ///< index of the first sequence in the whole batch, for dropout
 
   /// Position of each row in its sequence (cached length included), i64 [rows].
@@ -306,7 +321,9 @@ class HEED_API MultiHeadAttention {
     int64_t num_kv_heads = 0;  ///< 0: num_heads
     int64_t head_dim = 0;
     bool causal = false;
-    int64_t window = 0;  ///< > 0: sliding window of that many positions; requires causal
+    /// > 0: only that many last positions (sliding window); without `causal`, that many positions
+    /// before and after each query besides its own.
+    int64_t window = 0;
     std::optional<double> scale;
     double softcap = 0.0;
     double dropout = 0.0;
@@ -374,9 +391,13 @@ class HEED_API FeedForward {
 /// with its residual and norm.
 class HEED_API Block {
  public:
+  /// Mixes positions in place of self-attention (Fourier mixing, sparse attention): rows in, rows
+  /// out, without the residual.
+  using Mixer = std::function<Tensor(const Tensor& rows, const Pass& pass, int64_t layer)>;
   struct Parts {
     Norm attention_norm;  ///< may be undefined, like every norm here
     MultiHeadAttention attention;
+    Mixer mixer = nullptr;     ///< used instead of `attention` where it is set
     Norm attention_post_norm;  ///< of attention's result, before the residual is added (Gemma 2)
     Norm cross_norm;
     MultiHeadAttention cross;
@@ -387,8 +408,14 @@ class HEED_API Block {
     bool pre_norm = true;   ///< norm before each part (GPT-2) or after its residual (BERT)
     bool parallel = false;  ///< attention and feed-forward read the same rows (GPT-J); pre-norm
     double residual_scale = 1.0;  ///< of each part's result (Granite)
-    double dropout = 0.0;         ///< on each part's result, before the residual is added
+    /// LayerScale: factors [hidden_size] of attention's and feed-forward's results; may be
+    /// undefined.
+    Tensor attention_scale, feed_forward_scale;
+    double dropout = 0.0;  ///< on each part's result, before the residual is added
     std::optional<double> attention_dropout;  ///< on self-attention's result, where it differs
+    /// Makes the block's result from the rows that went in and came out (DeBERTa's convolution);
+    /// may be empty.
+    std::function<Tensor(const Tensor& in, const Tensor& out, const Pass& pass)> finish = nullptr;
   };
   Block() = default;
   explicit Block(Parts parts) : parts_(std::move(parts)) {}
@@ -405,7 +432,11 @@ HEED_API Tensor run_blocks(const std::vector<Block>& blocks, Tensor rows, const 
                            bool recompute,
                            const std::function<void(int64_t, const Tensor&)>& after = nullptr);
 
-enum class SinusoidLayout { interleaved, concatenated };
+enum class SinusoidLayout {
+  interleaved,   ///< sin, cos, sin, cos …
+  concatenated,  ///< all sines, then all cosines
+  tensor2tensor  ///< likewise, with wavelengths from 2 pi to exactly 10,000 x 2 pi
+};
 /// [positions, width] of sines and cosines, base 10,000.
 HEED_API Tensor sinusoidal_positions(int64_t positions, int64_t width, SinusoidLayout layout);
 

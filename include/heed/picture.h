@@ -27,8 +27,25 @@ struct Color {
 enum class ColorMap {
   dusk,       ///< dark blue to light yellow
   ink,        ///< white to dark blue
+  greens,     ///< white to dark green
+  reds,       ///< white to dark red
+  greys,      ///< white to black
   diverging,  ///< blue over white to orange, for signed values
 };
+/// "blues" (ink), "greens", "reds", "greys", "dusk" or "diverging"; throws kind usage for others.
+HEED_API ColorMap color_map_from_name(std::string_view name);
+
+/// How values become colours.
+enum class ColorScale {
+  /// From 0 to 1 with a gamma of 0.5 that keeps small weights visible: pictures can be compared.
+  /// Where a value lies outside of 0 … 1: as `linear`.
+  absolute,
+  linear,  ///< from 0 to the largest value of all panels
+  row,     ///< from 0 to the largest value of each row
+  log,     ///< logarithmic, over four decades below the largest value (1 for weights)
+};
+/// "absolute", "linear", "row" or "log"; throws kind usage for others.
+HEED_API ColorScale color_scale_from_name(std::string_view name);
 /// The colour at `fraction` of the range, 0 … 1; values outside are clamped.
 HEED_API Color color_at(ColorMap map, double fraction);
 /// Black or white, whichever reads better on `background`.
@@ -41,6 +58,8 @@ HEED_API int display_width(std::string_view text);
 struct HeatmapPanel {
   std::string title;
   Tensor values;  ///< [rows, columns]; -inf is drawn as masked
+  /// What stands in the cells, row by row; empty: the values.
+  std::vector<std::string> texts = {};
 };
 
 /// A heat map, or a grid of several with the same axes. Row 0 is at the top.
@@ -53,12 +72,14 @@ struct Heatmap {
   std::string column_title = "Key";
   std::string value_title = "Weight";
   std::string language = "en";  ///< of what the picture says itself: "en" or "ko"
-  /// Ends of the colour range; default: 0 to the largest value, or both ways as far as the largest
-  /// magnitude where a value is negative.
+  ColorScale scale = ColorScale::absolute;
+  /// Ends of the colour range; default: by `scale`, or both ways as far as the largest magnitude
+  /// where a value is negative.
   std::optional<double> low;
   std::optional<double> high;
-  std::optional<ColorMap> colors;  ///< default: diverging where a value is negative, else dusk
-  int64_t panels_across = 0;       ///< 0: as square as it goes
+  std::optional<ColorMap> colors;  ///< default: diverging where a value is negative, else ink
+  std::optional<bool> panel_bars;  ///< a colour bar per panel; default: in grids of up to 16
+  int64_t panels_across = 0;       ///< 0: 4 for eight panels, else as square as it goes
   /// How many tokens the axes stand for where the values were pooled before; 0: as many as cells.
   int64_t row_extent = 0;
   int64_t column_extent = 0;
@@ -84,8 +105,7 @@ struct PictureOptions {
   double png_scale = 2.0;  ///< pixels per unit of the picture
 };
 HEED_API std::string to_svg(const Heatmap& map, const PictureOptions& options = {});
-/// The same picture as the bytes of a PNG file. Latin and Korean text is drawn; a label in another
-/// script is shown as its number.
+/// The same picture as the bytes of a PNG file. Text is drawn in the fonts that are installed.
 HEED_API std::string to_png(const Heatmap& map, const PictureOptions& options = {});
 /// {"title", "row_labels", "column_labels", …, "maps": [{"title", "values": [[…]]}]}
 HEED_API std::string to_json(const Heatmap& map);
@@ -123,6 +143,8 @@ struct LinePlot {
   double width = 720;
   double height = 420;
 };
+/// The curves as text, `width` columns wide: one mark per series, the axes' ends as numbers.
+HEED_API std::string to_terminal(const LinePlot& plot, int width = 72, int height = 12);
 HEED_API std::string to_svg(const LinePlot& plot);
 HEED_API std::string to_png(const LinePlot& plot, double scale = 2.0);
 

@@ -14,6 +14,8 @@
 #include "heed/generate.h"
 #include "heed/json.h"
 #include "heed/models.h"
+#include "heed/open_model.h"
+#include "heed/speech.h"
 #include "heed/text.h"
 
 // Pipelines run a model on texts or images, from opening it to readable results, under Hugging
@@ -29,27 +31,6 @@
 // batched.
 
 namespace heed {
-
-struct OpenOptions {
-  std::filesystem::path tokenizer =
-      {};  ///< a tokenizer file or folder, where none is with the model
-  LoadOptions load = {};
-};
-
-/// A model and the tokenizer that belongs to it; a model of images has none.
-struct LoadedModel {
-  std::filesystem::path path;  ///< the model folder or file itself: a run folder's model/
-  std::shared_ptr<const Model> model;
-  Tokenizer tokenizer;
-};
-
-/// Finds a model by what a user would type: a model folder, a run folder, a .gguf or a llama2.c
-/// .bin; else a name as on the Hugging Face hub ("openai-community/gpt2", "gpt2@main"), looked up
-/// in the local Hugging Face cache. Throws `Error` with the command that downloads it.
-HEED_API std::filesystem::path find_model(const std::filesystem::path& name);
-
-/// Opens a model with its tokenizer. Throws `Error` where the tokenizer's ids do not fit the model.
-HEED_API LoadedModel open_model(const std::filesystem::path& name, const OpenOptions& options = {});
 
 /// How one call of a pipeline runs.
 struct RunOptions {
@@ -145,6 +126,10 @@ struct ScoredText {
 
 struct TranslationOptions {
   BeamOptions beam = {};
+  /// Languages of a multilingual model by the names of its tokens: "eng_Latn" (NLLB), "en_XX"
+  /// (mBART), "en" or "__en__" (M2M-100). Empty: what the tokenizer and generation_config.json say.
+  std::string source_lang = {};
+  std::string target_lang = {};
   bool return_alignment = false;
   int64_t alignment_layer = -1;  ///< -1: the last but one, which aligns best (Garg et al. 2019)
   bool truncate = true;          ///< cut sources that are longer than the model's context
@@ -376,8 +361,9 @@ class HEED_API ImageToText {
 /// A pipeline whose task is known at run time only.
 class HEED_API Pipeline {
  public:
-  using Any = std::variant<TextGeneration, Translation, TextClassification, TokenClassification,
-                           FillMask, FeatureExtraction, ImageClassification, ImageToText>;
+  using Any =
+      std::variant<TextGeneration, Translation, TextClassification, TokenClassification, FillMask,
+                   FeatureExtraction, ImageClassification, ImageToText, SpeechRecognition>;
 
   explicit Pipeline(Any any) : any_(std::move(any)) {}
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heed/export.h"
+#include "heed/metrics.h"
 
 namespace heed {
 
@@ -24,12 +25,13 @@ struct TrainOptions {
 
   int64_t layers = 4, heads = 4, width = 128, ff = 0, context = 128, vocab = 0;
   double dropout = 0.1;
+  bool unordered_features = false;  ///< captions: regions have no order and get no positions
 
   int64_t batch = 32;       ///< examples per step, over all ranks
   int64_t micro_batch = 0;  ///< examples at a time; 0: all of them
   int64_t steps = 0;        ///< 0: by epochs
   int64_t epochs = 1;
-  double lr = 1e-3;
+  double lr = 0.0;  ///< peak; 0: default_learning_rate()
   int64_t warmup = 100;
   std::string schedule = "cosine";
   double weight_decay = 0.01;
@@ -39,8 +41,9 @@ struct TrainOptions {
   std::string precision = "f32";  ///< of activations in training: f32, bf16 or f16
   bool recompute = false;
 
-  int64_t patience = 0;  ///< stop after so many evaluations without a better one; 0: never
-  double ema = 0.0;      ///< decay of the moving average of the weights that is evaluated and saved
+  std::string best_by;       ///< metric that chooses the model to keep; empty: default_best_by()
+  int64_t patience = 0;      ///< stop after so many evaluations without a better one; 0: never
+  double ema = 0.0;          ///< decay of the moving average of the weights that is evaluated and saved
   int64_t eval_texts = 200;  ///< validation texts to generate at an evaluation; all at the end
   int64_t probes = 2;        ///< tracked examples: their attention is saved at each evaluation
 
@@ -66,7 +69,10 @@ struct TrainResult {
   double loss = 0.0;                                    ///< of the last step
   double val_loss = 0.0;                                ///< the best; 0 without validation
   std::vector<std::pair<std::string, double>> metrics;  ///< of the best model: "val_bleu", …
+  std::string best_by;                                  ///< the metric that chose the best model
   std::vector<TrainSample> samples;                     ///< of the last evaluation
+  std::vector<std::string> labels;                      ///< names of the classes, if any
+  ClassScores classes;                                  ///< of the best model on them
   bool interrupted = false;  ///< SIGINT or SIGTERM: saved, go on with `resume`
   int rank = 0;              ///< of this process; only rank 0 writes
 };
@@ -80,13 +86,32 @@ HEED_API TrainResult train(const TrainOptions& options);
 /// Throws kind usage, with the option's name, where a number is none that `train` could take.
 HEED_API void check_train_options(const TrainOptions& options);
 
-/// Sets sizes, batch and rates that go well together for options.task: tiny, small or base.
+/// Sizes, batch and rates that go well together for a task.
+struct TrainPreset {
+  const char* task;
+  const char* name;  ///< tiny: minutes on two cores; small: about an hour; base: published sizes
+  int64_t layers, heads, width, ff, context, batch;  ///< ff 0: 4 x width
+  double lr, dropout;
+};
+HEED_API const std::vector<TrainPreset>& train_presets();
+/// Sets the values of a preset for options.task: tiny, small or base.
 HEED_API void apply_train_preset(const std::string& name, TrainOptions& options);
 
-/// The options as TOML, as the run folder keeps them; and back, over the values that are there.
+/// The peak learning rate where none is given: 1e-3 for a fresh model. A pretrained one would
+/// forget what it knows at that rate and gets 5e-5, or 3e-4 where its hidden size is below 256.
+HEED_API double default_learning_rate(const TrainOptions& options);
+/// The metric that chooses the model to keep: "loss", "macro_f1", "chrf" or "exact_match".
+HEED_API std::string default_best_by(const std::string& task);
+/// The options with everything settled that `--from` settles: the sizes of that model, the learning
+/// rate, the metric. `train` does it itself.
+HEED_API TrainOptions resolve_train_options(TrainOptions options);
+
+/// The options as TOML, as the run folder keeps them; and back, over the values that are there. A
+/// `preset` in the file is applied before the file's other values, unless `ignore_preset`.
 HEED_API std::string dump_train_options(const TrainOptions& options);
-HEED_API void read_train_options(const std::filesystem::path& path, TrainOptions& options);
+HEED_API void read_train_options(const std::filesystem::path& path, TrainOptions& options,
+                                 bool ignore_preset = false);
 HEED_API void parse_train_options(const std::string& text, const std::string& name,
-                                  TrainOptions& options);
+                                  TrainOptions& options, bool ignore_preset = false);
 
 }  // namespace heed

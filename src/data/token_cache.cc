@@ -16,6 +16,7 @@
 #include "base/checksum.h"
 #include "base/file.h"
 #include "base/file_descriptor.h"
+#include "base/language.h"
 #include "base/output_file.h"
 #include "base/text.h"
 #include "data/sources.h"
@@ -89,7 +90,10 @@ path make_private_folder() {
 void mark_as_used(const path& file) { utimensat(AT_FDCWD, file.c_str(), nullptr, 0); }
 
 void report_damage(const Error& error) {
-  std::fprintf(stderr, "heed: warning: %s; this cached file is rebuilt\n", error.what());
+  std::fprintf(
+      stderr, "%s\n",
+      tell("heed: warning: {}; this cached file is rebuilt", translate_message(error.what()))
+          .c_str());
 }
 
 std::string checksum_of(const std::vector<std::string>& labels) {

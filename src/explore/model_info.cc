@@ -21,6 +21,8 @@ const char* family_of(const Model& model) {
       return "vision";
     case ModelKind::vision_decoder:
       return "vision-encoder-decoder";
+    case ModelKind::speech_decoder:
+      return "speech-encoder-decoder";
     case ModelKind::regressor:
       break;
   }
@@ -34,6 +36,7 @@ std::string answers_of(const Model& model, Trace* trace) {
       return "next-token";
     case ModelKind::encoder_decoder:
     case ModelKind::vision_decoder:
+    case ModelKind::speech_decoder:
       return "target-token";
     case ModelKind::regressor:
       return "number";

@@ -141,6 +141,8 @@ void Trace::read_input() {
       read_image();
       add_target();
       break;
+    case ModelKind::speech_decoder:
+      throw Failure(409, "unsupported", "speech cannot be traced yet", "model");
     case ModelKind::regressor:
       throw Failure(409, "unsupported", "this model reads numbers, not text or images", "model");
   }

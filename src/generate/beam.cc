@@ -76,7 +76,7 @@ class BeamSearch {
   void take(const Tensor& log_probabilities) {
     ++step_;
     const bool last = step_ >= limit_;
-    advance(allowed(log_probabilities, last && request_.forced_eos_token_id >= 0), last);
+    advance(allowed(log_probabilities, forced_token(request_, step_ - 1, limit_)), last);
     running_ = !beams_.empty() && step_ < limit_ && !done(step_);
     if (!running_) {
       beams_.clear();
@@ -99,9 +99,9 @@ class BeamSearch {
     return std::find(request_.end.begin(), request_.end.end(), id) != request_.end.end();
   }
 
-  Tensor allowed(const Tensor& log_probabilities, bool forced) const {
+  Tensor allowed(const Tensor& log_probabilities, int64_t forced) const {
     const bool processed = changes_logits(request_.sampling);
-    if (!forced && !processed && request_.suppress_tokens.empty()) {
+    if (forced < 0 && !processed && request_.suppress_tokens.empty()) {
       return log_probabilities;
     }
     Tensor changed = log_probabilities.clone();

@@ -25,7 +25,7 @@ class JsonGrammar {
   GrammarNodePtr character();
   /// One of these characters, as a string writes it.
   static GrammarNodePtr character_of(const CharRanges& chars);
-  /// Keys that are none of `names`, with the quotes.
+  /// Keys other than `names`, with the quotes.
   static GrammarNodePtr other_key(const std::vector<std::string>& names);
   static GrammarNodePtr number();
   static GrammarNodePtr integer();

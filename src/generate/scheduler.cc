@@ -107,11 +107,10 @@ std::optional<SampledToken> Scheduler::choose(Sequence& sequence, const Tensor& 
   const double normaliser = kernels::log_sum_exp(raw, vocabulary);
   check(std::isfinite(normaliser), "generate", "the model's logits are not finite");
   std::span<const float> values(raw, static_cast<size_t>(vocabulary));
-  const bool forced =
-      request.forced_eos_token_id >= 0 && sequence.generated + 1 == request.max_tokens;
+  const int64_t forced = forced_token(request, sequence.generated, request.max_tokens);
   std::vector<float> changed;
-  if (forced || !request.suppress_tokens.empty() || request.adjust_logits || sequence.matcher ||
-      changes_logits(request.sampling)) {
+  if (forced >= 0 || !request.suppress_tokens.empty() || request.adjust_logits ||
+      sequence.matcher || changes_logits(request.sampling)) {
     changed.assign(values.begin(), values.end());
     if (request.adjust_logits) {
       request.adjust_logits(changed, sequence.tokens);
@@ -120,7 +119,7 @@ std::optional<SampledToken> Scheduler::choose(Sequence& sequence, const Tensor& 
                    sequence.tokens.size() - static_cast<size_t>(sequence.generated),
                    request.sampling);
     restrict_choice(changed.data(), vocabulary, request, forced);
-    if (sequence.matcher && !forced && !constrain(changed, sequence)) {
+    if (sequence.matcher && forced < 0 && !constrain(changed, sequence)) {
       return std::nullopt;
     }
     values = changed;

@@ -11,7 +11,8 @@ namespace {
 constexpr int64_t kMaxToken = int64_t{1} << 32;
 
 bool has_encoder(const Model& model) {
-  return model.kind() == ModelKind::encoder_decoder || model.kind() == ModelKind::vision_decoder;
+  return model.kind() == ModelKind::encoder_decoder || model.kind() == ModelKind::vision_decoder ||
+         model.kind() == ModelKind::speech_decoder;
 }
 }  // namespace
 
@@ -52,9 +53,12 @@ GenerationTokens generation_tokens(const Model& model) {
       }
     }
   }
-  if (const auto forced = rules.find("forced_eos_token_id"); forced && forced->is_integer()) {
-    ids.forced_eos_token_id = in_vocabulary(forced->integer(-1, kMaxToken));
-  }
+  auto forced = [&](std::string_view key) {
+    const auto found = rules.find(key);
+    return found && found->is_integer() ? in_vocabulary(found->integer(-1, kMaxToken)) : -1;
+  };
+  ids.forced_eos_token_id = forced("forced_eos_token_id");
+  ids.forced_bos_token_id = forced("forced_bos_token_id");
   return ids;
 }
 
@@ -63,12 +67,15 @@ void apply_generation_tokens(const Model& model, Request& request) {
   request.end = std::move(ids.end);
   request.suppress_tokens = std::move(ids.suppress_tokens);
   request.forced_eos_token_id = ids.forced_eos_token_id;
+  request.forced_bos_token_id = ids.forced_bos_token_id;
 }
 
 std::vector<int64_t> start_tokens(const Model& model, const Request& request) {
   std::vector<int64_t> tokens = request.prompt;
   if (has_encoder(model)) {
-    const int64_t start = generation_tokens(model).decoder_start;
+    const int64_t start = request.decoder_start_token_id >= 0
+                              ? request.decoder_start_token_id
+                              : generation_tokens(model).decoder_start;
     check_data(start >= 0, "config.json", "has no decoder_start_token_id to begin a sequence with");
     tokens.insert(tokens.begin(), start);
   }
@@ -111,14 +118,21 @@ Tensor start_sequence(const Model& model, const Request& request, int64_t capaci
   return model.logits(slice(rows, 0, rows.size(0) - 1, rows.size(0)));
 }
 
-void restrict_choice(float* values, int64_t vocabulary, const Request& request, bool forced) {
+int64_t forced_token(const Request& request, int64_t step, int64_t limit) {
+  if (step + 1 == limit && request.forced_eos_token_id >= 0) {
+    return request.forced_eos_token_id;
+  }
+  return step == 0 && request.prompt.empty() ? request.forced_bos_token_id : -1;
+}
+
+void restrict_choice(float* values, int64_t vocabulary, const Request& request, int64_t forced) {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
   for (const int64_t id : request.suppress_tokens) {
     values[id] = kNever;
   }
-  if (forced) {
+  if (forced >= 0) {
     std::fill(values, values + vocabulary, kNever);
-    values[request.forced_eos_token_id] = 0.0F;
+    values[forced] = 0.0F;
   }
 }
 

@@ -27,9 +27,12 @@ Tensor start_sequence(const Model& model, const Request& request, int64_t capaci
 /// encoder-decoder.
 std::vector<int64_t> start_tokens(const Model& model, const Request& request);
 
+/// The token that new token number `step` (from 0) of at most `limit` must be; -1: free.
+int64_t forced_token(const Request& request, int64_t step, int64_t limit);
+
 /// Takes away what the request does not allow: logits or log-probabilities become -infinity; where
-/// the last token is forced, all but that one, which becomes 0.
-void restrict_choice(float* values, int64_t vocabulary, const Request& request, bool forced);
+/// a token is forced (not -1), all but that one, which becomes 0.
+void restrict_choice(float* values, int64_t vocabulary, const Request& request, int64_t forced);
 
 /// One more token for each sequence: logits [sequences, vocabulary].
 Tensor continue_sequences(const Model& model, const std::vector<int64_t>& tokens,

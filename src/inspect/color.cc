@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/check.h"
 #include "heed/picture.h"
 
 namespace heed {
@@ -25,6 +26,17 @@ constexpr std::array<Lab, 5> kInk{{{1.00, 0.000, 0.000},
                                    {0.66, -0.030, -0.095},
                                    {0.49, -0.022, -0.120},
                                    {0.32, -0.006, -0.105}}};
+constexpr std::array<Lab, 5> kGreens{{{1.00, 0.000, 0.000},
+                                      {0.83, -0.055, 0.030},
+                                      {0.66, -0.090, 0.055},
+                                      {0.49, -0.090, 0.060},
+                                      {0.32, -0.065, 0.045}}};
+constexpr std::array<Lab, 5> kReds{{{1.00, 0.000, 0.000},
+                                    {0.83, 0.055, 0.035},
+                                    {0.66, 0.120, 0.065},
+                                    {0.49, 0.140, 0.070},
+                                    {0.32, 0.100, 0.045}}};
+constexpr std::array<Lab, 2> kGreys{{{1.00, 0.000, 0.000}, {0.20, 0.000, 0.000}}};
 constexpr std::array<Lab, 5> kDiverging{{{0.42, -0.025, -0.125},
                                          {0.70, -0.035, -0.080},
                                          {0.98, 0.000, 0.000},
@@ -82,12 +94,37 @@ double luminance(const Color& color) {
 }  // namespace
 
 Color color_at(ColorMap map, double share) {
-  static const Table dusk = table_of(kDusk);
-  static const Table ink = table_of(kInk);
-  static const Table diverging = table_of(kDiverging);
+  static const std::array<Table, 6> tables{table_of(kDusk), table_of(kInk),   table_of(kGreens),
+                                           table_of(kReds), table_of(kGreys), table_of(kDiverging)};
   const double clipped = std::isnan(share) ? 0.0 : std::clamp(share, 0.0, 1.0);
-  const Table& table = map == ColorMap::dusk ? dusk : map == ColorMap::ink ? ink : diverging;
+  const Table& table = tables[static_cast<size_t>(map)];
   return table[static_cast<size_t>(std::lround(clipped * kSteps))];
+}
+
+ColorMap color_map_from_name(std::string_view name) {
+  constexpr std::pair<std::string_view, ColorMap> kNames[] = {
+      {"blues", ColorMap::ink},   {"greens", ColorMap::greens}, {"reds", ColorMap::reds},
+      {"greys", ColorMap::greys}, {"dusk", ColorMap::dusk},     {"diverging", ColorMap::diverging}};
+  for (const auto& [known, map] : kNames) {
+    if (name == known) {
+      return map;
+    }
+  }
+  fail(ErrorKind::usage, "colors", "'{}' is not one of blues, greens, reds, greys, dusk, diverging",
+       name);
+}
+
+ColorScale color_scale_from_name(std::string_view name) {
+  constexpr std::pair<std::string_view, ColorScale> kNames[] = {{"absolute", ColorScale::absolute},
+                                                                {"linear", ColorScale::linear},
+                                                                {"row", ColorScale::row},
+                                                                {"log", ColorScale::log}};
+  for (const auto& [known, scale] : kNames) {
+    if (name == known) {
+      return scale;
+    }
+  }
+  fail(ErrorKind::usage, "scale", "'{}' is not one of absolute, linear, row, log", name);
 }
 
 Color readable_on(const Color& background) {

@@ -20,31 +20,79 @@ struct Range {
   double high = -std::numeric_limits<double>::infinity();
 };
 
-Range finite_range(const std::vector<Tensor>& panels) {
+constexpr double kGamma = 0.5;         // of the absolute scale: 1 % of the weight shows as 10 %
+constexpr double kLogDecades = 4;      // of the logarithmic scale
+constexpr double kRounding = 1e-5;     // a weight may be this much above 1
+constexpr size_t kMostPanelBars = 16;  // panels with a colour bar each
+constexpr double kMaskedShare = -1;    // of what has no colour
+
+Range finite_range(const Tensor& values) {
   Range range;
-  for (const Tensor& values : panels) {
-    const float* data = values.data<float>();
-    for (int64_t i = 0; i < values.numel(); ++i) {
-      if (std::isfinite(data[i])) {
-        range.low = std::min<double>(range.low, data[i]);
-        range.high = std::max<double>(range.high, data[i]);
-      }
+  const float* data = values.data<float>();
+  for (int64_t i = 0; i < values.numel(); ++i) {
+    if (std::isfinite(data[i])) {
+      range.low = std::min<double>(range.low, data[i]);
+      range.high = std::max<double>(range.high, data[i]);
     }
   }
   return range;
 }
 
-void settle_range(PreparedMap& map) {
-  const Range range = finite_range(map.values);
-  const bool any = range.low <= range.high;
-  const bool signed_values = any && range.low < 0;
-  const double magnitude = any ? std::max(std::abs(range.low), std::abs(range.high)) : 1.0;
-  map.low = map.source->low.value_or(signed_values ? -magnitude : 0.0);
-  map.high = map.source->high.value_or(magnitude);
-  if (!(map.high > map.low)) {
-    map.high = map.low + 1.0;
+/// The largest value of every row; 0 where it has none.
+std::vector<float> row_highs(const Tensor& values) {
+  std::vector<float> highs(static_cast<size_t>(values.size(0)));
+  const float* data = values.data<float>();
+  for (int64_t i = 0; i < values.numel(); ++i) {
+    float& high = highs[static_cast<size_t>(i / values.size(1))];
+    high = std::isfinite(data[i]) ? std::max(high, data[i]) : high;
   }
-  map.colors = map.source->colors.value_or(signed_values ? ColorMap::diverging : ColorMap::dusk);
+  return highs;
+}
+
+/// The range of values that share colours: all panels, or one panel where each has its own bar and
+/// the scale goes by the values.
+ColorRange range_for(const Heatmap& map, const Range& range, bool signed_values) {
+  const bool any = range.low <= range.high;
+  const double magnitude = any ? std::max(std::abs(range.low), std::abs(range.high)) : 1.0;
+  const bool weights = !signed_values && magnitude <= 1.0 + kRounding;
+  ColorRange result;
+  result.scale = signed_values ? ColorScale::linear : map.scale;
+  if (result.scale == ColorScale::absolute && !weights) {
+    result.scale = ColorScale::linear;
+  }
+  const bool whole = result.scale == ColorScale::absolute || result.scale == ColorScale::row ||
+                     (result.scale == ColorScale::log && weights);
+  result.high = map.high.value_or(whole ? 1.0 : magnitude);
+  const double bottom =
+      result.scale == ColorScale::log ? result.high * std::pow(10.0, -kLogDecades) : 0.0;
+  result.low = map.low.value_or(signed_values ? -magnitude : bottom);
+  if (!(result.high > result.low)) {
+    result.high = result.low + 1.0;
+  }
+  if (result.scale == ColorScale::log && !(result.low > 0)) {
+    result.low = result.high * std::pow(10.0, -kLogDecades);
+  }
+  return result;
+}
+
+void settle_range(PreparedMap& map) {
+  Range all;
+  for (const Tensor& values : map.values) {
+    const Range one = finite_range(values);
+    all.low = std::min(all.low, one.low);
+    all.high = std::max(all.high, one.high);
+  }
+  const bool signed_values = all.low <= all.high && all.low < 0;
+  const size_t panels = map.values.size();
+  map.panel_bars = panels > 1 && map.source->panel_bars.value_or(panels <= kMostPanelBars);
+  const bool own = map.panel_bars && map.source->scale == ColorScale::linear && !signed_values;
+  for (const Tensor& values : map.values) {
+    map.ranges.push_back(range_for(*map.source, own ? finite_range(values) : all, signed_values));
+    if (map.ranges.back().scale == ColorScale::row) {
+      map.row_highs.push_back(row_highs(values));
+    }
+  }
+  map.colors = map.source->colors.value_or(signed_values ? ColorMap::diverging : ColorMap::ink);
 }
 
 void check_labels(const std::vector<std::string>& labels, int64_t dim, const char* op,
@@ -66,10 +114,37 @@ std::string label_of(const std::vector<std::string>& labels, int64_t index, int6
 
 }  // namespace
 
-Color PreparedMap::color(float value) const {
-  return std::isnan(value) || value == -std::numeric_limits<float>::infinity()
+double ColorRange::share(double value) const {
+  if (scale == ColorScale::log) {
+    return value > 0 ? std::log(value / low) / std::log(high / low) : 0.0;
+  }
+  const double linear = (value - low) / (high - low);
+  return scale == ColorScale::absolute && linear > 0 ? std::pow(linear, kGamma) : linear;
+}
+
+double ColorRange::value_at(double share) const {
+  if (scale == ColorScale::log) {
+    return low * std::pow(high / low, share);
+  }
+  return low + (high - low) * (scale == ColorScale::absolute ? std::pow(share, 1 / kGamma) : share);
+}
+
+double PreparedMap::share(size_t panel, int64_t row, float value) const {
+  if (std::isnan(value) || value == -std::numeric_limits<float>::infinity()) {
+    return kMaskedShare;
+  }
+  if (ranges[panel].scale == ColorScale::row) {
+    const float high = row_highs[panel][static_cast<size_t>(row)];
+    return high > 0 ? static_cast<double>(value / high) : 0.0;
+  }
+  return ranges[panel].share(static_cast<double>(value));
+}
+
+Color PreparedMap::color(size_t panel, int64_t row, float value) const {
+  const double place = share(panel, row, value);
+  return place == kMaskedShare && !(value > -std::numeric_limits<float>::infinity())
              ? kMaskedColor
-             : color_at(colors, share(value));
+             : color_at(colors, place);
 }
 
 std::string PreparedMap::row_label(int64_t row) const {
@@ -91,6 +166,8 @@ PreparedMap prepare(const Heatmap& map, const char* op) {
     check(panel.values.shape() == map.panels[0].values.shape(), op,
           "panels of different shapes: {} and {}", map.panels[0].values.shape(),
           panel.values.shape());
+    check(panel.texts.empty() || std::cmp_equal(panel.texts.size(), panel.values.numel()), op,
+          "{} texts for {} cells", panel.texts.size(), panel.values.numel());
     prepared.values.push_back(panel.values.detach().to(DType::f32).contiguous());
   }
   prepared.rows = prepared.values[0].size(0);
@@ -109,8 +186,12 @@ PreparedMap prepare(const Heatmap& map, const char* op) {
 
 PreparedMap pooled(const PreparedMap& map, int64_t max_rows, int64_t max_columns) {
   PreparedMap small = map;
-  for (Tensor& values : small.values) {
+  for (size_t panel = 0; panel < small.values.size(); ++panel) {
+    Tensor& values = small.values[panel];
     values = max_pool_map(values, max_rows, max_columns);
+    if (!small.row_highs.empty()) {
+      small.row_highs[panel] = row_highs(values);
+    }
   }
   small.rows = small.values[0].size(0);
   small.columns = small.values[0].size(1);

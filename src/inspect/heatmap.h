@@ -7,20 +7,33 @@
 
 namespace heed {
 
+/// How the values of one panel become colours.
+struct ColorRange {
+  double low = 0;
+  double high = 1;
+  ColorScale scale = ColorScale::linear;
+
+  /// Where a value lies on the colour map, 0 … 1; values outside are not clamped.
+  double share(double value) const;
+  /// The value at a share: the inverse.
+  double value_at(double share) const;
+};
+
 /// A checked heat map: every panel f32 and contiguous, with the range and colours settled.
 struct PreparedMap {
   const Heatmap* source;
-  std::vector<Tensor> values;  ///< each [rows, columns]
+  std::vector<Tensor> values;                 ///< each [rows, columns]
+  std::vector<ColorRange> ranges;             ///< of each panel
+  std::vector<std::vector<float>> row_highs;  ///< per panel, where each row has a range of its own
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t row_extent = 0;  ///< tokens the rows stand for
   int64_t column_extent = 0;
-  double low = 0;
-  double high = 1;
-  ColorMap colors = ColorMap::dusk;
+  ColorMap colors = ColorMap::ink;
+  bool panel_bars = false;  ///< a colour bar per panel
 
-  double share(float value) const { return (value - low) / (high - low); }
-  Color color(float value) const;
+  double share(size_t panel, int64_t row, float value) const;
+  Color color(size_t panel, int64_t row, float value) const;
   float at(size_t panel, int64_t row, int64_t column) const {
     return values[panel].data<float>()[row * columns + column];
   }

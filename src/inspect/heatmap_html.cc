@@ -54,7 +54,12 @@ void write_map(JsonWriter& json, const PageMap& map, int64_t queries) {
   }
   json.begin_object().field("layer", map.layer).field("head", map.head);
   json.field("rows", values.size(0)).field("columns", values.size(1));
-  json.field("low", 0.0).field("high", high > 0 ? static_cast<double>(high) : 1.0);
+  // As the absolute scale of pictures: weights from 0 to 1, with a gamma that keeps small ones
+  // visible.
+  constexpr float kRounding = 1e-5F;
+  const bool weights = high <= 1 + kRounding;
+  json.field("low", 0.0).field("high", weights ? 1.0 : static_cast<double>(high));
+  json.field("gamma", weights ? 0.5 : 1.0);
   base64_field(json, "values", values.raw(), static_cast<size_t>(values.bytes()));
   if (map.top_index.defined()) {
     check(map.top_index.rank() == 2 && map.top_index.size(0) == queries &&
@@ -98,7 +103,7 @@ std::string page_data(const AttentionPage& page) {
   json.begin_object().field("language", page.language == "ko" ? "ko" : "en");
   std::string colors;
   for (int i = 0; i < 256; ++i) {
-    const Color color = color_at(ColorMap::dusk, i / 255.0);
+    const Color color = color_at(ColorMap::ink, i / 255.0);
     for (const uint8_t part : {color.red, color.green, color.blue}) {
       colors += static_cast<char>(part);
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/language.h"
 #include "heed/image.h"
 #include "inspect/text_width.h"
 #include "inspect/ticks.h"
@@ -19,6 +20,8 @@ constexpr int64_t kMostDrawnCells = 4096;  // in all; more are drawn as one imag
 constexpr int64_t kMostPixels = 1024;      // a side of such an image
 constexpr int kMostLabelColumns = 18;
 constexpr double kMargin = 14;
+constexpr double kBarGap = 8;
+constexpr double kTallestBar = 320;
 constexpr double kSmallestLabelled = 9;  // units a cell needs for a label of its own
 constexpr Color kFrame{150, 153, 158};
 
@@ -36,6 +39,9 @@ struct Layout {
   double panel_title = 0, title = 0;
   double left = 0, top = 0;  // of the first panel's cells
   double gap_x = 0, gap_y = 0;
+  double bars = 0;  // units right of the cells: of every panel, or of the whole
+  std::vector<std::string> title_lines;
+  double title_size = 16;
 };
 
 double longest(const PreparedMap& map, bool row_axis, double size) {
@@ -81,6 +87,42 @@ void choose_labels(Layout& layout, const PreparedMap& map) {
   layout.column_label_height = layout.upward ? widest + 8 : layout.label_size + 10;
 }
 
+/// From the left margin to the right end of the colour bars.
+double content_width(const Layout& layout) {
+  const auto across = static_cast<double>(layout.across);
+  return layout.left - kMargin + across * layout.panel_width + (across - 1) * layout.gap_x +
+         layout.bars;
+}
+
+double title_width(const std::string& text, double size) {
+  return 1.12 * text_extent(text, size);  // bold
+}
+
+/// A title that is wider than the picture is broken into lines and, if need be, made smaller: else
+/// the picture would have empty space beside its map.
+void choose_title(Layout& layout, const std::string& title) {
+  if (title.empty()) {
+    return;
+  }
+  const double room = std::max(content_width(layout), 240.0);
+  layout.title_size = title_width(title, 16) <= room ? 16 : 13;
+  std::string line;
+  for (size_t begin = 0; begin < title.size();) {
+    const size_t end = std::min(title.find(' ', begin), title.size());
+    const std::string word = title.substr(begin, end - begin);
+    const std::string longer = line.empty() ? word : line + " " + word;
+    if (!line.empty() && title_width(longer, layout.title_size) > room) {
+      layout.title_lines.push_back(line);
+      line = word;
+    } else {
+      line = longer;
+    }
+    begin = end + 1;
+  }
+  layout.title_lines.push_back(line);
+  layout.title = 10 + 1.25 * layout.title_size * static_cast<double>(layout.title_lines.size());
+}
+
 Layout lay_out(const PreparedMap& map, const PictureOptions& options) {
   Layout layout;
   choose_cells(layout, map, options);
@@ -93,14 +135,17 @@ Layout lay_out(const PreparedMap& map, const PictureOptions& options) {
   layout.down = (panels + layout.across - 1) / layout.across;
   layout.panel_width = layout.cell_width * static_cast<double>(map.columns);
   layout.panel_height = layout.cell_height * static_cast<double>(map.rows);
-  layout.title = map.source->title.empty() ? 0 : 28;
   const bool titled = std::any_of(map.source->panels.begin(), map.source->panels.end(),
                                   [](const HeatmapPanel& panel) { return !panel.title.empty(); });
   layout.panel_title = titled ? 20 : 0;
+  for (const ColorRange& range : map.ranges) {
+    layout.bars = std::max(layout.bars, kBarGap + color_bar_width(range, !map.panel_bars));
+  }
   layout.left = kMargin + (map.source->row_title.empty() ? 0 : 20) + layout.row_label_width;
-  layout.top = kMargin + layout.title + layout.panel_title;
-  layout.gap_x = 16;
+  layout.gap_x = 16 + (map.panel_bars ? layout.bars : 0);
   layout.gap_y = 12 + layout.panel_title;
+  choose_title(layout, map.source->title);
+  layout.top = kMargin + layout.title + layout.panel_title;
   return layout;
 }
 
@@ -112,10 +157,11 @@ std::string tooltip(const PreparedMap& map, int64_t row, int64_t column, float v
 
 void draw_cells(Scene& scene, const PreparedMap& map, const Layout& layout, size_t panel, double x0,
                 double y0) {
+  const std::vector<std::string>& texts = map.source->panels[panel].texts;
   for (int64_t r = 0; r < map.rows; ++r) {
     for (int64_t c = 0; c < map.columns; ++c) {
       const float value = map.at(panel, r, c);
-      const Color color = map.color(value);
+      const Color color = map.color(panel, r, value);
       const double x = x0 + layout.cell_width * static_cast<double>(c);
       const double y = y0 + layout.cell_height * static_cast<double>(r);
       SceneItem& cell = scene.rectangle(x, y, layout.cell_width, layout.cell_height, color);
@@ -124,9 +170,10 @@ void draw_cells(Scene& scene, const PreparedMap& map, const Layout& layout, size
                       std::isfinite(value) ? fmt::format("{}", value) : short_number(value));
       cell.tooltip = tooltip(map, r, c, value);
       if (layout.values) {
-        SceneItem& text =
-            scene.label(x + layout.cell_width / 2, y + layout.cell_height / 2, short_number(value),
-                        layout.cell_width >= 44 ? 13 : 11, Anchor::middle);
+        SceneItem& text = scene.label(
+            x + layout.cell_width / 2, y + layout.cell_height / 2,
+            texts.empty() ? short_number(value) : texts[static_cast<size_t>(r * map.columns + c)],
+            layout.cell_width >= 44 ? 13 : 11, Anchor::middle);
         text.color = readable_on(color);
         text.attributes = " class=\"value\" pointer-events=\"none\"";
       }
@@ -136,12 +183,13 @@ void draw_cells(Scene& scene, const PreparedMap& map, const Layout& layout, size
 
 void draw_image(Scene& scene, const PreparedMap& map, const Layout& layout, size_t panel, double x0,
                 double y0) {
-  const Tensor values = max_pool_map(map.values[panel], kMostPixels, kMostPixels);
+  const PreparedMap small = pooled(map, kMostPixels, kMostPixels);
+  const Tensor& values = small.values[panel];
   const Tensor pixels = Tensor::empty({values.size(0), values.size(1), 3}, DType::u8);
   const float* in = values.data<float>();
   auto* out = pixels.data<uint8_t>();
   for (int64_t i = 0; i < values.numel(); ++i) {
-    const Color color = map.color(in[i]);
+    const Color color = small.color(panel, i / values.size(1), in[i]);
     out[3 * i] = color.red;
     out[3 * i + 1] = color.green;
     out[3 * i + 2] = color.blue;
@@ -184,7 +232,6 @@ void draw_row_labels(Scene& scene, const PreparedMap& map, const Layout& layout,
         scene.label(x0 - 6, y0 + layout.cell_height * (static_cast<double>(r) + 0.5),
                     shorten(map.row_label(r), kMostLabelColumns), layout.label_size, Anchor::end);
     label.attributes = " class=\"row-label\"";
-    label.fallback = fmt::format("#{}", r);
   }
 }
 
@@ -204,31 +251,6 @@ void draw_column_labels(Scene& scene, const PreparedMap& map, const Layout& layo
                                          layout.label_size, Anchor::middle);
     label.upward = layout.upward;
     label.attributes = " class=\"column-label\"";
-    label.fallback = fmt::format("#{}", c);
-  }
-}
-
-void draw_color_bar(Scene& scene, const PreparedMap& map, double x, double y, double height) {
-  constexpr int kSteps = 64;
-  for (int i = 0; i < kSteps; ++i) {
-    const double step = height / kSteps;
-    scene.rectangle(x, y + height - step * (i + 1), 14, step + (i == 0 ? 0 : 0.5),
-                    color_at(map.colors, (i + 0.5) / kSteps));
-  }
-  scene.rectangle(x, y, 14, height, kFrame).stroke = -1;
-  const int count = std::clamp(static_cast<int>(height / 36), 2, 6);
-  double widest = 0;
-  for (const Tick& tick : linear_ticks(map.low, map.high, count)) {
-    const double at = y + height - (tick.value - map.low) / (map.high - map.low) * height;
-    scene.line({x + 14, at, x + 18, at}, kFrame);
-    scene.label(x + 21, at, tick.text, 11, Anchor::start).attributes = " class=\"tick\"";
-    widest = std::max(widest, text_extent(tick.text, 11));
-  }
-  if (!map.source->value_title.empty()) {
-    SceneItem& title = scene.label(x + 21 + widest + 13, y + height / 2, map.source->value_title,
-                                   12, Anchor::middle);
-    title.upward = true;
-    title.attributes = " class=\"value-title\"";
   }
 }
 
@@ -248,13 +270,26 @@ void draw_panel(Scene& scene, const PreparedMap& map, const Layout& layout, size
   if (!title.empty()) {
     SceneItem& label = scene.label(x0 + layout.panel_width / 2, y0 - 11, title, 12, Anchor::middle);
     label.attributes = " class=\"panel-title\"";
-    label.fallback = fmt::format("#{}", index);
+  }
+  if (map.panel_bars) {
+    draw_color_bar(scene, map, map.ranges[panel], false, x0 + layout.panel_width + kBarGap, y0,
+                   layout.panel_height);
   }
   if (column == 0) {
     draw_row_labels(scene, map, layout, x0, y0);
   }
   if (index + layout.across >= static_cast<int64_t>(map.values.size())) {
     draw_column_labels(scene, map, layout, x0, y0);
+  }
+}
+
+void draw_title(Scene& scene, const Layout& layout) {
+  for (size_t i = 0; i < layout.title_lines.size(); ++i) {
+    const double y = kMargin + layout.title_size * (0.6 + 1.25 * static_cast<double>(i));
+    SceneItem& title =
+        scene.label(scene.width / 2, y, layout.title_lines[i], layout.title_size, Anchor::middle);
+    title.bold = true;
+    title.attributes = " class=\"title\"";
   }
 }
 
@@ -266,26 +301,20 @@ Scene heatmap_scene(const PreparedMap& map, const PictureOptions& options) {
       static_cast<double>(layout.across) * (layout.panel_width + layout.gap_x) - layout.gap_x;
   const double height =
       static_cast<double>(layout.down) * (layout.panel_height + layout.gap_y) - layout.gap_y;
-  const double bar = std::clamp(layout.panel_height, 80.0, 320.0);
-  const double title_width = 1.12 * text_extent(map.source->title, 16);  // bold
   Scene scene;
   scene.title = map.source->title.empty() ? map.source->value_title : map.source->title;
-  const char* described = map.source->language == "ko"
-                              ? "히트맵 {}개: {}행({}), {}열({})"
-                              : "{} heat map(s) of {} rows ({}) and {} columns ({})";
+  const std::string_view described =
+      in_language(map.source->language, say("{} heat map(s) of {} rows ({}) and {} columns ({})"));
   scene.description =
       fmt::format(fmt::runtime(described), map.values.size(), map.row_extent, map.source->row_title,
                   map.column_extent, map.source->column_title);
-  scene.width = std::max(layout.left + width + 18 + 74 + kMargin, title_width + 2 * kMargin);
-  scene.height = layout.top + std::max(height, bar) + layout.column_label_height +
-                 (map.source->column_title.empty() ? 0 : 22) + kMargin;
-  if (!map.source->title.empty()) {
-    SceneItem& title = scene.label(std::max(layout.left + width / 2, kMargin + title_width / 2),
-                                   kMargin + 9, map.source->title, 16, Anchor::middle);
-    title.bold = true;
-    title.attributes = " class=\"title\"";
-    title.fallback = "heed";
+  scene.width = content_width(layout) + 2 * kMargin;
+  for (const std::string& line : layout.title_lines) {
+    scene.width = std::max(scene.width, title_width(line, layout.title_size) + 2 * kMargin);
   }
+  scene.height = layout.top + height + layout.column_label_height +
+                 (map.source->column_title.empty() ? 0 : 22) + kMargin;
+  draw_title(scene, layout);
   for (size_t panel = 0; panel < map.values.size(); ++panel) {
     draw_panel(scene, map, layout, panel);
   }
@@ -294,16 +323,17 @@ Scene heatmap_scene(const PreparedMap& map, const PictureOptions& options) {
                                    Anchor::middle);
     title.upward = true;
     title.attributes = " class=\"axis-title\"";
-    title.fallback = "rows";
   }
   if (!map.source->column_title.empty()) {
     SceneItem& title =
         scene.label(layout.left + width / 2, layout.top + height + layout.column_label_height + 11,
                     map.source->column_title, 13, Anchor::middle);
     title.attributes = " class=\"axis-title\"";
-    title.fallback = "columns";
   }
-  draw_color_bar(scene, map, layout.left + width + 18, layout.top, bar);
+  if (!map.panel_bars) {
+    draw_color_bar(scene, map, map.ranges.front(), true, layout.left + width + kBarGap, layout.top,
+                   std::min(height, kTallestBar));
+  }
   return scene;
 }
 

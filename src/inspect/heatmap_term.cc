@@ -55,7 +55,11 @@ class TerminalMap {
     if (values_) {
       cell_ = static_cast<int>(std::clamp<int64_t>(room / map_.columns, kValueCell, wanted));
     } else {
-      cell_ = map_.columns * 2 <= room ? 2 : 1;
+      // Korean letters fill two columns: a third keeps neighbours apart.
+      const int64_t wanted_cell = has_wide_column_label() ? 3 : 2;
+      cell_ = map_.columns * wanted_cell <= room ? static_cast<int>(wanted_cell)
+              : map_.columns * 2 <= room         ? 2
+                                                 : 1;
     }
   }
 
@@ -72,7 +76,7 @@ class TerminalMap {
     for (int64_t r = 0; r < map_.rows; ++r) {
       std::string line = fit(map_.row_label(r), label_width_, Align::right) + " ";
       for (int64_t c = 0; c < map_.columns; ++c) {
-        line += paint(map_.at(panel, r, c));
+        line += paint(panel, r, c);
       }
       out.push_back(std::move(line));
     }
@@ -87,8 +91,12 @@ class TerminalMap {
       const double share = (i + 0.5) / kSteps;
       bar += block(color_at(map_.colors, share), share, 1, "");
     }
-    return fmt::format("{} {} {}  {}", short_number(static_cast<float>(map_.low)), bar,
-                       short_number(static_cast<float>(map_.high)),
+    // Panels with ranges of their own share the ends of the widest.
+    const auto widest =
+        std::max_element(map_.ranges.begin(), map_.ranges.end(),
+                         [](const ColorRange& a, const ColorRange& b) { return a.high < b.high; });
+    return fmt::format("{} {} {}  {}", short_number(static_cast<float>(widest->low)), bar,
+                       short_number(static_cast<float>(widest->high)),
                        visible_text(map_.source->value_title));
   }
 
@@ -99,6 +107,17 @@ class TerminalMap {
       widest = std::max(widest, display_width(map_.column_label(c)));
     }
     return std::min(widest, kMostLabel);
+  }
+
+  bool has_wide_column_label() const {
+    for (int64_t c = 0; c < map_.columns; ++c) {
+      for (const Cluster& cluster : clusters_of(map_.column_label(c))) {
+        if (cluster.width > 1) {
+          return true;
+        }
+      }
+    }
+    return false;
   }
 
   /// `text` centred in a cell of the colour, or shades where there is no colour and no text.
@@ -128,9 +147,14 @@ class TerminalMap {
                        front.blue, color.red, color.green, color.blue, inside);
   }
 
-  std::string paint(float value) const {
-    return block(map_.color(value), std::isnan(value) ? 0 : map_.share(value), cell_,
-                 values_ ? short_number(value) : std::string());
+  std::string paint(size_t panel, int64_t row, int64_t column) const {
+    const float value = map_.at(panel, row, column);
+    const std::vector<std::string>& texts = map_.source->panels[panel].texts;
+    const std::string text = texts.empty() || map_.rows * map_.columns != std::ssize(texts)
+                                 ? short_number(value)
+                                 : texts[static_cast<size_t>(row * map_.columns + column)];
+    return block(map_.color(panel, row, value), map_.share(panel, row, value), cell_,
+                 values_ ? text : std::string());
   }
 
   void add_header(std::vector<std::string>& out) const {
@@ -138,10 +162,10 @@ class TerminalMap {
     if (values_) {
       std::string line = indent;
       for (int64_t c = 0; c < map_.columns; ++c) {
-        line += fit(map_.column_label(c), cell_, Align::center);
+        line += fit(map_.column_label(c), cell_ - 1, Align::center) + " ";
       }
       out.push_back(std::move(line));
-    } else if (cell_ == 2 && map_.columns == map_.column_extent &&
+    } else if (cell_ >= 2 && map_.columns == map_.column_extent &&
                !map_.source->column_labels.empty()) {
       add_downward_header(out, indent);
     } else {
@@ -164,7 +188,8 @@ class TerminalMap {
         const std::vector<Cluster> clusters = clusters_of(label);
         const size_t gap = tallest - std::min(clusters.size(), tallest);  // labels stand on the map
         const bool cut = clusters.size() > tallest && line + 1 == tallest;
-        text += line < gap ? "  " : fit(cut ? "⋮" : clusters[line - gap].text, 2, Align::left);
+        text += line < gap ? fit("", cell_, Align::left)
+                           : fit(cut ? "⋮" : clusters[line - gap].text, cell_, Align::left);
       }
       out.push_back(std::move(text));
     }
@@ -219,7 +244,10 @@ std::string to_terminal(const Heatmap& map, const TerminalOptions& options) {
   out += fmt::format("{} ↓  {} →\n", visible_text(map.row_title), visible_text(map.column_title));
   constexpr int kGap = 3;
   const auto fitting = static_cast<size_t>((options.width + kGap) / (view.width() + kGap));
-  size_t across = std::max<size_t>(fitting, 1);
+  // Rows of like length: eight heads lie 4 + 4, not 5 + 3.
+  const size_t most = std::max<size_t>(fitting, 1);
+  const size_t rows = (map.panels.size() + most - 1) / most;
+  size_t across = (map.panels.size() + rows - 1) / rows;
   if (map.panels_across > 0) {
     across = std::min(across, static_cast<size_t>(map.panels_across));
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "heed/image.h"
 #include "heed/picture.h"
 #include "inspect/scene.h"
@@ -73,10 +74,10 @@ Scene patch_scene(const PatchPicture& picture) {
   const double top = kGap + (picture.title.empty() ? 0 : 28);
   Scene scene;
   scene.title = picture.title;
-  scene.description = fmt::format(
-      fmt::runtime(picture.language == "ko" ? "이미지 조각의 가중치 그림 {}개"
-                                            : "{} picture(s) of the weights of image patches"),
-      count);
+  scene.description =
+      fmt::format(fmt::runtime(in_language(picture.language,
+                                           say("{} picture(s) of the weights of image patches"))),
+                  count);
   scene.width = std::max(kGap + static_cast<double>(across) * (wide * unit + kGap),
                          1.12 * text_extent(picture.title, 16) + 2 * kGap);
   scene.height = top + static_cast<double>(down) * (tall * unit + kTitle + kGap);
@@ -93,7 +94,6 @@ Scene patch_scene(const PatchPicture& picture) {
     SceneItem& label = scene.label(x + wide * unit / 2, y + kTitle / 2, shorten(panel.title, 28),
                                    12, SceneItem::Anchor::middle);
     label.attributes = " class=\"panel-title\"";
-    label.fallback = fmt::format("#{}", i);
     scene.image(x, y + kTitle, wide * unit, tall * unit, heated(picture.image, panel.values))
         .attributes = fmt::format(" class=\"patches\" data-rows=\"{}\" data-columns=\"{}\"",
                                   panel.values.size(0), panel.values.size(1));

@@ -13,17 +13,46 @@ void check_head(const char* op, const Tensor& weights) {
         "takes one head's weights [queries, keys]");
 }
 
+/// Which keys a query may see, as all rows show: a key that no row uses is padding, and where
+/// no row uses a later key, later keys are hidden. A single weight of 0 does not make a key a
+/// masked one: a head that looks at its neighbours gives all others nothing.
+class VisibleKeys {
+ public:
+  VisibleKeys(const double* weights, int64_t queries, int64_t keys, int64_t offset)
+      : used_(static_cast<size_t>(keys) + 1) {
+    std::vector<bool> seen(static_cast<size_t>(keys));
+    for (int64_t i = 0; i < queries; ++i) {
+      for (int64_t j = 0; j < keys; ++j) {
+        if (weights[i * keys + j] > 0) {
+          seen[static_cast<size_t>(j)] = true;
+          causal_ = causal_ && j <= i + offset;
+        }
+      }
+    }
+    for (size_t j = 0; j < seen.size(); ++j) {
+      used_[j + 1] = used_[j] + (seen[j] ? 1 : 0);
+    }
+  }
+
+  int64_t of(int64_t position) const {
+    const auto keys = static_cast<int64_t>(used_.size()) - 1;
+    return used_[static_cast<size_t>(causal_ ? std::clamp<int64_t>(position + 1, 0, keys) : keys)];
+  }
+
+ private:
+  std::vector<int64_t> used_;  // of the first n keys
+  bool causal_ = true;
+};
+
 /// What one row adds to the patterns. `rows` of them are averaged.
-void add_row(const double* w, int64_t keys, int64_t position, int64_t reach,
+void add_row(const double* w, int64_t keys, int64_t position, int64_t reach, int64_t visible,
              AttentionPatterns* patterns) {
-  int64_t visible = 0;
   double entropy = 0;
   for (int64_t j = 0; j < keys; ++j) {
     const double weight = w[j];
     if (!(weight > 0)) {
       continue;
     }
-    ++visible;
     const int64_t distance = std::abs(position - j);
     entropy -= weight * std::log2(weight);
     patterns->mean_distance += weight * static_cast<double>(distance);
@@ -45,10 +74,11 @@ AttentionPatterns attention_patterns(const Tensor& weights, int64_t offset, int6
   const int64_t keys = all.size(1);
   AttentionPatterns patterns;
   int64_t rows = 0;
+  const VisibleKeys visible(all.data<double>(), queries, keys, offset);
   for (int64_t i = 0; i < queries; ++i) {
     const double* w = all.data<double>() + i * keys;
     if (std::any_of(w, w + keys, [](double weight) { return weight > 0; })) {
-      add_row(w, keys, i + offset, reach, &patterns);
+      add_row(w, keys, i + offset, reach, visible.of(i + offset), &patterns);
       ++rows;
     }
   }

@@ -136,7 +136,6 @@ void draw_legend(Scene& scene, const LinePlot& plot, double left, double top) {
         i >= kLineColors.size();
     SceneItem& name = scene.label(left + 26, y, plot.series[i].name, 12, Anchor::start);
     name.attributes = " class=\"legend\"";
-    name.fallback = fmt::format("#{}", i);
   }
 }
 

@@ -22,7 +22,6 @@ struct SceneItem {
   bool bold = false;
   bool upward = false;         ///< text rotated by 90° to be read from below
   std::string text;            ///< shown; visible_text() already
-  std::string fallback;        ///< shown in PNG where `text` has no glyphs
   std::vector<double> points;  ///< of a line: x0, y0, x1, y1, …
   Tensor pixels;               ///< of an image: u8 [rows, columns, 3], drawn without smoothing
   std::string attributes;      ///< for SVG only: ' class="cell" data-value="0.5"'

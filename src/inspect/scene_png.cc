@@ -1,199 +1,192 @@
-#include <algorithm>
+#include <pango/pangocairo.h>
+
 #include <cmath>
+#include <memory>
+#include <numbers>
 
 #include "base/check.h"
 #include "inspect/scene.h"
-#include "inspect/stroke_font.h"
 
 namespace heed {
 namespace {
 
-/// An RGB picture that is drawn on with soft edges.
+// The first that is installed draws a character: a face for Latin text with Korean letters of the
+// same weight, then whatever the system has.
+constexpr const char* kFonts =
+    "Noto Sans,Noto Sans CJK KR,NanumGothic,Nanum Gothic,DejaVu Sans,sans-serif";
+
+struct Free {
+  void operator()(cairo_surface_t* surface) const { cairo_surface_destroy(surface); }
+  void operator()(cairo_t* canvas) const { cairo_destroy(canvas); }
+  void operator()(PangoLayout* layout) const { g_object_unref(layout); }
+  void operator()(PangoFontDescription* font) const { pango_font_description_free(font); }
+};
+template <class T>
+using Owned = std::unique_ptr<T, Free>;
+
+/// A white picture of whole pixels that scenes are drawn on, in pixels.
 class Canvas {
  public:
-  Canvas(int64_t width, int64_t height) : width_(width), height_(height) {
-    pixels_ = Tensor::full({height, width, 3}, 255, DType::u8);
-    data_ = pixels_.data<uint8_t>();
+  Canvas(int width, int height)
+      : surface_(cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height)),
+        cairo_(cairo_create(surface_.get())),
+        layout_(pango_cairo_create_layout(cairo_.get())),
+        font_(pango_font_description_from_string(kFonts)) {
+    check(cairo_status(cairo_.get()) == CAIRO_STATUS_SUCCESS, "to_png",
+          "a picture of {} x {} pixels cannot be made: {}", width, height,
+          cairo_status_to_string(cairo_status(cairo_.get())));
+    cairo_set_source_rgb(cairo_.get(), 1, 1, 1);
+    cairo_paint(cairo_.get());
+    cairo_set_line_join(cairo_.get(), CAIRO_LINE_JOIN_ROUND);
+    cairo_set_line_cap(cairo_.get(), CAIRO_LINE_CAP_ROUND);
   }
-  const Tensor& pixels() const { return pixels_; }
-  int64_t hidden_size() const { return width_; }
-  int64_t height() const { return height_; }
 
-  void blend(int64_t x, int64_t y, const Color& color, double coverage) {
-    if (x < 0 || y < 0 || x >= width_ || y >= height_ || coverage <= 0) {
+  void rectangle(const SceneItem& item, double scale) {
+    begin(item.color);
+    const double x0 = item.x * scale, y0 = item.y * scale;
+    const double x1 = (item.x + item.width) * scale, y1 = (item.y + item.height) * scale;
+    if (item.stroke >= 0) {
+      // Whole pixels, so that no seam shows between neighbours.
+      cairo_rectangle(cairo_.get(), std::round(x0), std::round(y0), std::round(x1) - std::round(x0),
+                      std::round(y1) - std::round(y0));
+      cairo_fill(cairo_.get());
       return;
     }
-    uint8_t* pixel = data_ + 3 * (y * width_ + x);
-    const uint8_t paint[3] = {color.red, color.green, color.blue};
-    for (int i = 0; i < 3; ++i) {
-      pixel[i] = static_cast<uint8_t>(
-          std::lround(pixel[i] + (paint[i] - pixel[i]) * std::min(coverage, 1.0)));
-    }
+    cairo_rectangle(cairo_.get(), x0, y0, x1 - x0, y1 - y0);
+    cairo_set_line_width(cairo_.get(), -item.stroke * scale);
+    cairo_stroke(cairo_.get());
   }
 
-  /// [x0, x1) × [y0, y1) in pixels.
-  void fill(double x0, double y0, double x1, double y1, const Color& color) {
-    for (auto y = static_cast<int64_t>(y0); y < static_cast<int64_t>(y1); ++y) {
-      for (auto x = static_cast<int64_t>(x0); x < static_cast<int64_t>(x1); ++x) {
-        blend(x, y, color, 1);
-      }
+  void line(const SceneItem& item, double scale) {
+    begin(item.color);
+    for (size_t i = 0; i + 1 < item.points.size(); i += 2) {
+      cairo_line_to(cairo_.get(), item.points[i] * scale, item.points[i + 1] * scale);
     }
+    const double dashes[] = {6 * scale, 4 * scale};
+    cairo_set_dash(cairo_.get(), dashes, item.dashed ? 2 : 0, 0);
+    cairo_set_line_width(cairo_.get(), item.stroke * scale);
+    cairo_stroke(cairo_.get());
+    cairo_set_dash(cairo_.get(), nullptr, 0, 0);
   }
 
-  /// A pen of the given width drawn along all strokes at once, so that crossings do not darken.
-  void pen(const std::vector<Stroke>& strokes, double width, const Color& color) {
-    const double reach = width / 2 + 1;
-    double left = 1e30, top = 1e30, right = -1e30, bottom = -1e30;
-    for (const Stroke& stroke : strokes) {
-      for (const StrokePoint& point : stroke) {
-        left = std::min(left, point.x - reach);
-        right = std::max(right, point.x + reach);
-        top = std::min(top, point.y - reach);
-        bottom = std::max(bottom, point.y + reach);
+  void text(const SceneItem& item, double scale) {
+    begin(item.color);
+    const double em = item.size * scale;
+    pango_font_description_set_absolute_size(font_.get(), em * PANGO_SCALE);
+    pango_font_description_set_weight(font_.get(),
+                                      item.bold ? PANGO_WEIGHT_BOLD : PANGO_WEIGHT_NORMAL);
+    pango_layout_set_font_description(layout_.get(), font_.get());
+    pango_layout_set_text(layout_.get(), item.text.data(), static_cast<int>(item.text.size()));
+    PangoRectangle box{};
+    pango_layout_get_extents(layout_.get(), nullptr, &box);
+    const double width = static_cast<double>(box.width) / PANGO_SCALE;
+    const double start = item.anchor == SceneItem::Anchor::start    ? 0.0
+                         : item.anchor == SceneItem::Anchor::middle ? -width / 2
+                                                                    : -width;
+    const double baseline =
+        static_cast<double>(pango_layout_get_baseline(layout_.get())) / PANGO_SCALE;
+    cairo_save(cairo_.get());
+    cairo_translate(cairo_.get(), item.x * scale, item.y * scale);
+    if (item.upward) {
+      cairo_rotate(cairo_.get(), -std::numbers::pi / 2);
+    }
+    constexpr double kMiddle = 0.35;  // ems from the baseline up to the middle of a line
+    cairo_move_to(cairo_.get(), start, kMiddle * em - baseline);
+    pango_cairo_update_layout(cairo_.get(), layout_.get());
+    pango_cairo_show_layout(cairo_.get(), layout_.get());
+    cairo_restore(cairo_.get());
+  }
+
+  void image(const SceneItem& item, double scale) {
+    const int64_t rows = item.pixels.size(0), columns = item.pixels.size(1);
+    const auto* pixels = item.pixels.data<uint8_t>();
+    const Owned<cairo_surface_t> source(cairo_image_surface_create(
+        CAIRO_FORMAT_RGB24, static_cast<int>(columns), static_cast<int>(rows)));
+    cairo_surface_flush(source.get());
+    for (int64_t y = 0; y < rows; ++y) {
+      uint32_t* out = row_of(source.get(), y);
+      for (int64_t x = 0; x < columns; ++x) {
+        const uint8_t* from = pixels + 3 * (y * columns + x);
+        out[x] = uint32_t{from[0]} << 16U | uint32_t{from[1]} << 8U | from[2];
       }
     }
-    const auto x0 = static_cast<int64_t>(std::clamp<double>(left, 0, static_cast<double>(width_)));
-    const auto x1 =
-        static_cast<int64_t>(std::clamp<double>(right + 1, 0, static_cast<double>(width_)));
-    const auto y0 = static_cast<int64_t>(std::clamp<double>(top, 0, static_cast<double>(height_)));
-    const auto y1 =
-        static_cast<int64_t>(std::clamp<double>(bottom + 1, 0, static_cast<double>(height_)));
-    if (x0 >= x1 || y0 >= y1) {
-      return;
-    }
-    std::vector<float> nearest(static_cast<size_t>((x1 - x0) * (y1 - y0)), 1e30F);
-    for (const Stroke& stroke : strokes) {
-      for (size_t i = 0; i + 1 < std::max<size_t>(stroke.size(), 2); ++i) {
-        measure(nearest, x0, y0, x1, y1, stroke[i], stroke[std::min(i + 1, stroke.size() - 1)],
-                reach);
+    cairo_surface_mark_dirty(source.get());
+    const double left = std::round(item.x * scale), top = std::round(item.y * scale);
+    const double width = std::round(item.width * scale), height = std::round(item.height * scale);
+    cairo_save(cairo_.get());
+    cairo_rectangle(cairo_.get(), left, top, width, height);
+    cairo_clip(cairo_.get());
+    cairo_translate(cairo_.get(), left, top);
+    cairo_scale(cairo_.get(), width / static_cast<double>(columns),
+                height / static_cast<double>(rows));
+    cairo_set_source_surface(cairo_.get(), source.get(), 0, 0);
+    cairo_pattern_set_filter(cairo_get_source(cairo_.get()), CAIRO_FILTER_NEAREST);
+    cairo_pattern_set_extend(cairo_get_source(cairo_.get()), CAIRO_EXTEND_PAD);
+    cairo_paint(cairo_.get());
+    cairo_restore(cairo_.get());
+  }
+
+  /// u8 [height, width, 3]
+  Tensor pixels() const {
+    cairo_surface_flush(surface_.get());
+    const int64_t width = cairo_image_surface_get_width(surface_.get());
+    const int64_t height = cairo_image_surface_get_height(surface_.get());
+    const Tensor result = Tensor::empty({height, width, 3}, DType::u8);
+    auto* out = result.data<uint8_t>();
+    for (int64_t y = 0; y < height; ++y) {
+      const uint32_t* row = row_of(surface_.get(), y);
+      for (int64_t x = 0; x < width; ++x) {
+        *out++ = static_cast<uint8_t>(row[x] >> 16U);
+        *out++ = static_cast<uint8_t>(row[x] >> 8U);
+        *out++ = static_cast<uint8_t>(row[x]);
       }
     }
-    for (int64_t y = y0; y < y1; ++y) {
-      for (int64_t x = x0; x < x1; ++x) {
-        const float distance = nearest[static_cast<size_t>((y - y0) * (x1 - x0) + x - x0)];
-        blend(x, y, color, std::min(width / 2 + 0.5 - distance, std::min(width, 1.0)));
-      }
-    }
+    return result;
   }
 
  private:
-  static void measure(std::vector<float>& nearest, int64_t x0, int64_t y0, int64_t x1, int64_t y1,
-                      const StrokePoint& a, const StrokePoint& b, double reach) {
-    const double dx = b.x - a.x, dy = b.y - a.y, length = dx * dx + dy * dy;
-    const auto first_x = std::max(x0, static_cast<int64_t>(std::floor(std::min(a.x, b.x) - reach)));
-    const auto last_x = std::min(x1 - 1, static_cast<int64_t>(std::max(a.x, b.x) + reach));
-    const auto first_y = std::max(y0, static_cast<int64_t>(std::floor(std::min(a.y, b.y) - reach)));
-    const auto last_y = std::min(y1 - 1, static_cast<int64_t>(std::max(a.y, b.y) + reach));
-    for (int64_t y = first_y; y <= last_y; ++y) {
-      for (int64_t x = first_x; x <= last_x; ++x) {
-        const double px = static_cast<double>(x) + 0.5 - a.x,
-                     py = static_cast<double>(y) + 0.5 - a.y;
-        const double t = length > 0 ? std::clamp((px * dx + py * dy) / length, 0.0, 1.0) : 0.0;
-        float& best = nearest[static_cast<size_t>((y - y0) * (x1 - x0) + x - x0)];
-        best = std::min(best, static_cast<float>(std::hypot(px - t * dx, py - t * dy)));
-      }
-    }
+  static uint32_t* row_of(cairo_surface_t* surface, int64_t row) {
+    // Cairo aligns rows for 32-bit pixels.
+    return reinterpret_cast<uint32_t*>(cairo_image_surface_get_data(surface) +
+                                       row * cairo_image_surface_get_stride(surface));
   }
 
-  int64_t width_, height_;
-  Tensor pixels_;
-  uint8_t* data_;
+  /// A new path: a text leaves the pen where it ended.
+  void begin(const Color& color) {
+    cairo_new_path(cairo_.get());
+    constexpr double kFull = 255;
+    cairo_set_source_rgb(cairo_.get(), color.red / kFull, color.green / kFull, color.blue / kFull);
+  }
+
+  Owned<cairo_surface_t> surface_;
+  Owned<cairo_t> cairo_;
+  Owned<PangoLayout> layout_;
+  Owned<PangoFontDescription> font_;
 };
-
-void draw_rectangle(Canvas& canvas, const SceneItem& item, double scale) {
-  const double x0 = item.x * scale, y0 = item.y * scale;
-  const double x1 = (item.x + item.width) * scale, y1 = (item.y + item.height) * scale;
-  if (item.stroke >= 0) {
-    // Whole pixels, so that no seam shows between neighbours.
-    canvas.fill(std::round(x0), std::round(y0), std::round(x1), std::round(y1), item.color);
-    return;
-  }
-  canvas.pen({{{x0, y0}, {x1, y0}, {x1, y1}, {x0, y1}, {x0, y0}}}, -item.stroke * scale,
-             item.color);
-}
-
-void draw_text(Canvas& canvas, const SceneItem& item, double scale) {
-  StrokeText text = stroke_text(item.text);
-  if (!text.complete && !item.fallback.empty()) {
-    text = stroke_text(item.fallback);
-  }
-  const double em = item.size * scale;
-  const double start = item.anchor == SceneItem::Anchor::start    ? 0.0
-                       : item.anchor == SceneItem::Anchor::middle ? -text.advance / 2
-                                                                  : -text.advance;
-  for (Stroke& stroke : text.strokes) {
-    for (StrokePoint& point : stroke) {
-      const double x = (point.x + start) * em, y = (point.y + 0.35) * em;
-      point = item.upward ? StrokePoint{item.x * scale + y, item.y * scale - x}
-                          : StrokePoint{item.x * scale + x, item.y * scale + y};
-    }
-  }
-  canvas.pen(text.strokes, std::max(em * (item.bold ? 0.115 : 0.075), 0.9), item.color);
-}
-
-/// Cut into dashes of 6 with gaps of 4 units.
-std::vector<Stroke> dashes(const Stroke& line, double scale) {
-  std::vector<Stroke> parts;
-  double along = 0;
-  for (size_t i = 0; i + 1 < line.size(); ++i) {
-    const double dx = line[i + 1].x - line[i].x, dy = line[i + 1].y - line[i].y;
-    const double length = std::hypot(dx, dy);
-    const double step = scale;
-    for (double at = 0; at < length; at += step, along += step) {
-      if (std::fmod(along, 10 * scale) < 6 * scale) {
-        const double end = std::min(at + step, length);
-        parts.push_back({{line[i].x + dx * at / length, line[i].y + dy * at / length},
-                         {line[i].x + dx * end / length, line[i].y + dy * end / length}});
-      }
-    }
-  }
-  return parts;
-}
-
-void draw_line(Canvas& canvas, const SceneItem& item, double scale) {
-  Stroke line;
-  for (size_t i = 0; i + 1 < item.points.size(); i += 2) {
-    line.push_back({item.points[i] * scale, item.points[i + 1] * scale});
-  }
-  canvas.pen(item.dashed ? dashes(line, scale) : std::vector<Stroke>{line}, item.stroke * scale,
-             item.color);
-}
-
-void draw_image(Canvas& canvas, const SceneItem& item, double scale) {
-  const int64_t rows = item.pixels.size(0), columns = item.pixels.size(1);
-  const auto* pixels = item.pixels.data<uint8_t>();
-  const auto left = static_cast<int64_t>(std::lround(item.x * scale));
-  const auto top = static_cast<int64_t>(std::lround(item.y * scale));
-  const auto width = static_cast<int64_t>(std::lround(item.width * scale));
-  const auto height = static_cast<int64_t>(std::lround(item.height * scale));
-  for (int64_t y = 0; y < height; ++y) {
-    for (int64_t x = 0; x < width; ++x) {
-      const uint8_t* from = pixels + 3 * (y * rows / height * columns + x * columns / width);
-      canvas.blend(left + x, top + y, {from[0], from[1], from[2]}, 1);
-    }
-  }
-}
 
 }  // namespace
 
 Tensor scene_to_pixels(const Scene& scene, double scale) {
-  check(scale > 0 && scale <= 16, "to_png", "a scale of {} pixels a unit is not in (0, 16]", scale);
+  check(scale > 0 && scale <= 16, "to_png", "a scale of {} pixels per unit is not in (0, 16]",
+        scale);
+  constexpr double kLongest = 32767;  // of a side; Cairo's limit
   const double width = std::ceil(scene.width * scale), height = std::ceil(scene.height * scale);
-  check(width * height <= 1e8, "to_png", "a picture of {} x {} pixels is too large", width, height);
-  Canvas canvas(static_cast<int64_t>(width), static_cast<int64_t>(height));
+  check(width * height <= 1e8 && width <= kLongest && height <= kLongest, "to_png",
+        "a picture of {} x {} pixels is too large", width, height);
+  Canvas canvas(static_cast<int>(width), static_cast<int>(height));
   for (const SceneItem& item : scene.items) {
     switch (item.kind) {
       case SceneItem::Kind::rectangle:
-        draw_rectangle(canvas, item, scale);
+        canvas.rectangle(item, scale);
         break;
       case SceneItem::Kind::text:
-        draw_text(canvas, item, scale);
+        canvas.text(item, scale);
         break;
       case SceneItem::Kind::line:
-        draw_line(canvas, item, scale);
+        canvas.line(item, scale);
         break;
       case SceneItem::Kind::image:
-        draw_image(canvas, item, scale);
+        canvas.image(item, scale);
         break;
     }
   }

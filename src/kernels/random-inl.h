@@ -14,7 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-/// The keys of Philox's rounds, one a lane.
+/// The keys of Philox's rounds, one per lane.
 struct PhiloxKeys {
   static constexpr size_t kRounds = 10;
   using D = hn::ScalableTag<uint64_t>;

@@ -1,5 +1,8 @@
 #include "models/encoder_decoder.h"
 
+#include <algorithm>
+#include <span>
+
 #include "base/check.h"
 
 namespace heed {
@@ -19,6 +22,15 @@ EncoderOutput EncoderDecoder::encode(const ModelInput& input) const {
   return encode_source(input, read_source(input, true));
 }
 
+namespace {
+/// At the position that the number of real labels gives, as the reference counts.
+int64_t last_label(std::span<const int64_t> labels, int64_t padding) {
+  const auto real = std::count_if(labels.begin(), labels.end(),
+                                  [&](int64_t label) { return label != -100 && label != padding; });
+  return real == 0 ? padding : labels[static_cast<size_t>(real - 1)];
+}
+}  // namespace
+
 Tensor target_ids(const ModelInput& input, int64_t start, int64_t padding) {
   if (input.decoder_input_ids.defined()) {
     return input.decoder_input_ids;
@@ -28,37 +40,44 @@ Tensor target_ids(const ModelInput& input, int64_t start, int64_t padding) {
   const Tensor labels = input.labels.to(DType::i64).contiguous();
   Tensor ids = Tensor::empty(labels.shape(), DType::i64);
   for (int64_t b = 0; b < labels.size(0); ++b) {
+    const int64_t first = start == kLastLabel
+                              ? last_label({labels.data<int64_t>() + b * labels.size(1),
+                                            static_cast<size_t>(labels.size(1))},
+                                           padding)
+                              : start;
     for (int64_t t = 0; t < labels.size(1); ++t) {
       const int64_t place = b * labels.size(1) + t;
-      const int64_t before = t == 0 ? start : labels.data<int64_t>()[place - 1];
+      const int64_t before = t == 0 ? first : labels.data<int64_t>()[place - 1];
       ids.data<int64_t>()[place] = before == -100 ? padding : before;
     }
   }
   return ids;
 }
 
-ModelOutput EncoderDecoder::forward(const ModelInput& input) const {
-  const TokenRows source = read_source(input, input.skip_padding);
-  const TokenRows target =
+EncoderDecoder::BothSides EncoderDecoder::run_both(const ModelInput& input) const {
+  BothSides both;
+  const TokenRows& source = both.source = read_source(input, input.skip_padding);
+  const TokenRows& target = both.target =
       token_rows(target_ids(input, target_.start, target_.padding), input.decoder_attention_mask,
                  target_.vocabulary, input.skip_padding, "decoder_input_ids");
   check(source.batch == target.batch, "forward", "{} inputs and {} decoder inputs", source.batch,
         target.batch);
-  const EncoderOutput memory = encode_source(input, source);
+  both.encoded = encode_source(input, source);
   Pass pass = target.pass(input);
-  pass.encoder_hidden_states = &memory.rows;
-  pass.encoder_layout = &memory.layout;
-  Tensor rows;
-  {
-    const HookScope hook_scope("decoder");
-    rows = run_decoder(target.ids, target.positions, pass, &target);
-  }
-  if (head_scale_ != 1.0) {
-    rows = mul(rows, head_scale_);
-  }
-  ModelOutput output = token_results(rows, target, head_, input, same_position_targets);
+  pass.encoder_hidden_states = &both.encoded.rows;
+  pass.encoder_layout = &both.encoded.layout;
+  const HookScope hook_scope("decoder");
+  both.rows = run_decoder(target.ids, target.positions, pass, &target);
+  return both;
+}
+
+ModelOutput EncoderDecoder::forward(const ModelInput& input) const {
+  check(head_.defined(), "forward", "this model has no LM head for labels or logits");
+  const BothSides both = run_both(input);
+  const Tensor rows = head_scale_ == 1.0 ? both.rows : mul(both.rows, head_scale_);
+  ModelOutput output = token_results(rows, both.target, head_, input, same_position_targets);
   if (input.want_logits) {
-    output.encoder_last_hidden_state = source.to_batch(memory.rows);
+    output.encoder_last_hidden_state = both.source.to_batch(both.encoded.rows);
   }
   return output;
 }
@@ -90,13 +109,13 @@ void EncoderDecoder::set_target(const Json& config, const StackSizes& decoder, i
   target_.start = token_or(config, "decoder_start_token_id", start, target_.vocabulary);
 }
 
-TokenTranslator::TokenTranslator(const Json& config, const char* name, const StackSizes& encoder,
+TokenTranslator::TokenTranslator(const Json& config, std::string name, const StackSizes& encoder,
                                  const StackSizes& decoder, int64_t context)
     : encoder_sizes_(encoder),
       decoder_sizes_(decoder),
       context_length_(size_or(config, "max_position_embeddings", context)),
       vocab_size_(size_of(config, "vocab_size")),
-      name_(name) {
+      name_(std::move(name)) {
   hidden_size_ = encoder.width;
   target_.vocabulary = size_or(config, "decoder_vocab_size", vocab_size_);
 }

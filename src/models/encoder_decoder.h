@@ -27,13 +27,21 @@ class EncoderDecoder : public Model {
     int64_t layers = 0;
     int64_t heads = 0;
     int64_t head_dim = 0;
-    int64_t start = 0;    ///< decoder_start_token_id
+    int64_t start = 0;    ///< decoder_start_token_id, or kLastLabel
     int64_t padding = 0;  ///< what stands for ignored labels in the decoder's input
   };
 
   /// The decoder's sizes, and the tokens it is padded with and starts from, where the
   /// configuration does not say.
   void set_target(const Json& config, const StackSizes& decoder, int64_t padding, int64_t start);
+
+  /// A full pass over both sides, without the head.
+  struct BothSides {
+    TokenRows source, target;
+    EncoderOutput encoded;
+    Tensor rows;  ///< of the decoder
+  };
+  BothSides run_both(const ModelInput& input) const;
 
   /// Positions and sequences of the input.
   virtual TokenRows read_source(const ModelInput& input, bool skip_padding) const = 0;
@@ -52,7 +60,7 @@ class EncoderDecoder : public Model {
   EncoderOutput encode_source(const ModelInput& input, const TokenRows& source) const;
 };
 
-/// An encoder-decoder of two token stacks: Marian and the tutorials' translator.
+/// An encoder-decoder of two token stacks: BART-like models and the tutorials' translator.
 class TokenTranslator : public EncoderDecoder {
  public:
   int64_t context_length() const override { return context_length_; }
@@ -61,7 +69,7 @@ class TokenTranslator : public EncoderDecoder {
 
  protected:
   /// `name`: in messages; `context`: where the configuration does not say.
-  TokenTranslator(const Json& config, const char* name, const StackSizes& encoder,
+  TokenTranslator(const Json& config, std::string name, const StackSizes& encoder,
                   const StackSizes& decoder, int64_t context);
   /// The stacks scope.encoder and scope.decoder; the sizes are added to the options.
   void make_encoder(const Scope& scope, const Embedding& tokens, TokenStack::Options options);
@@ -76,9 +84,12 @@ class TokenTranslator : public EncoderDecoder {
   int64_t context_length_ = 0, vocab_size_ = 0;
 
  private:
-  const char* name_;
+  std::string name_;
   TokenStack encoder_, decoder_;
 };
+
+/// In place of a start token: the last label of a sequence comes first (mBART).
+inline constexpr int64_t kLastLabel = -2;
 
 /// decoder_input_ids, or the labels shifted right by one behind the start token.
 Tensor target_ids(const ModelInput& input, int64_t start, int64_t padding);

@@ -1,5 +1,7 @@
 #include "models/forward.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/text.h"
 
@@ -79,8 +81,12 @@ ModelInput model_input(const TensorMap& tensors, const std::string& file) {
       {"decoder_input_ids", &input.decoder_input_ids},
       {"decoder_attention_mask", &input.decoder_attention_mask},
       {"pixel_values", &input.pixel_values},
+      {"input_features", &input.input_features},
       {"features", &input.features},
       {"decoder_features", &input.decoder_features},
+      {"global_attention_mask", &input.global_attention_mask},
+      {"start_positions", &input.start_positions},
+      {"end_positions", &input.end_positions},
       {"labels", &input.labels},
   };
   for (const auto& [name, tensor] : tensors) {
@@ -102,8 +108,9 @@ ModelInput model_input(const TensorMap& tensors, const std::string& file) {
 }
 
 TensorMap run_forward(const Model& model, const ModelInput& input, const ForwardWanted& wanted) {
-  if (wanted.grads && !input.labels.defined()) {
-    fail(ErrorKind::usage, "forward", "gradients need labels among the inputs");
+  if (wanted.grads && !input.labels.defined() && !input.start_positions.defined()) {
+    fail(ErrorKind::usage, "forward",
+         "gradients need labels (or start_positions and end_positions) among the inputs");
   }
   TensorMap tensors;
   ModelOutput output;
@@ -121,6 +128,12 @@ TensorMap run_forward(const Model& model, const ModelInput& input, const Forward
       {"last_hidden_state", output.last_hidden_state},
       {"pooler_output", output.pooler_output},
       {"encoder_last_hidden_state", output.encoder_last_hidden_state},
+      {"start_logits", output.start_logits},
+      {"end_logits", output.end_logits},
+      {"logits_per_image", output.logits_per_image},
+      {"logits_per_text", output.logits_per_text},
+      {"image_embeds", output.image_embeds},
+      {"text_embeds", output.text_embeds},
   };
   for (const auto& [name, tensor] : results) {
     if (tensor.defined()) {
@@ -133,6 +146,13 @@ TensorMap run_forward(const Model& model, const ModelInput& input, const Forward
     add_gradients(model, output.loss, tensors);
   }
   return tensors;
+}
+
+bool reads_token_types(const Model& model) {
+  const auto& all = model.parameters();
+  return std::any_of(all.begin(), all.end(), [](const Parameter& parameter) {
+    return parameter.name.ends_with("token_type_embeddings.weight") && parameter.tensor.size(0) > 1;
+  });
 }
 
 }  // namespace heed

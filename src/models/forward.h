@@ -23,4 +23,7 @@ struct ForwardWanted {
 /// grad.<parameter>.
 TensorMap run_forward(const Model& model, const ModelInput& input, const ForwardWanted& wanted);
 
+/// Whether the model tells the first and the second text of a pair apart by token_type_ids.
+bool reads_token_types(const Model& model);
+
 }  // namespace heed

@@ -28,7 +28,8 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
                 static_cast<double>((has_cross_ ? 8 : 4) * hidden_size_ + 2 * intermediate_size));
     root.allow_prefix("transformer.");
     root.ignore({"*.attn.bias", "*.attn.masked_bias", "*.crossattention.bias",
-                 "*.crossattention.masked_bias"});
+                 "*.crossattention.masked_bias"},
+                "a causal mask, which heed computes itself", true);
     const bool tied = config.boolean_or("tie_word_embeddings", true);
     has_head_ =
         has_lm_head(config, "GPT2Model", root.is_fresh() || tied || root.has("lm_head.weight"));

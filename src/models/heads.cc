@@ -29,14 +29,18 @@ Tensor sequence_loss(const Tensor& logits, const ModelInput& input, ProblemType 
   if (problem == ProblemType::regression) {
     return mse(logits, wanted);
   }
-  // A class is right or not: a softmax over its output and 0.
-  const Tensor scores =
-      log_softmax(stack({logits, Tensor::zeros(logits.shape(), logits.dtype())}, -1), -1);
-  const Tensor weights = stack({wanted, add(mul(wanted, -1.0), 1.0)}, -1);
-  return mul(mean(sum(mul(weights, scores), -1)), -1.0);
+  return binary_cross_entropy(logits, wanted);
 }
 
 }  // namespace
+
+Tensor binary_cross_entropy(const Tensor& logits, const Tensor& labels) {
+  // A class is right or not: a softmax over its output and 0.
+  const Tensor scores =
+      log_softmax(stack({logits, Tensor::zeros(logits.shape(), logits.dtype())}, -1), -1);
+  const Tensor weights = stack({labels, add(mul(labels, -1.0), 1.0)}, -1);
+  return mul(mean(sum(mul(weights, scores), -1)), -1.0);
+}
 
 void refuse_architecture(const Json& config, const std::string& name,
                          const std::vector<std::string>& known) {
@@ -147,6 +151,9 @@ void check_inputs(const ModelInput& input, const InputUse& use, const std::strin
   refuse(input.decoder_attention_mask, use.decoder, "decoder_attention_mask");
   refuse(input.pixel_values, use.pixels, "pixel_values");
   refuse(input.features, use.features, "features");
+  refuse(input.global_attention_mask, use.global_mask, "global_attention_mask");
+  refuse(input.start_positions, use.answers, "start_positions");
+  refuse(input.end_positions, use.answers, "end_positions");
   refuse(input.decoder_features, use.features && use.decoder, "decoder_features");
 }
 

@@ -22,8 +22,11 @@ Linear make_classifier(const Json& config, const Scope& root, int64_t width, int
 enum class ProblemType { unspecified, regression, single_label, multi_label };
 ProblemType problem_type_of(const Json& config);
 
-/// Logits [B, outputs] and loss from one row per sequence: squared error, cross entropy, or the
-/// binary one of every class.
+/// Mean binary cross entropy of logits against labels between 0 and 1 of the same shape.
+Tensor binary_cross_entropy(const Tensor& logits, const Tensor& labels);
+
+/// Logits [B, outputs] and loss from one row per sequence: squared error, cross entropy, or the binary
+/// one of every class.
 ModelOutput sequence_results(const Tensor& pooled, const Linear& classifier,
                              const ModelInput& input,
                              ProblemType problem = ProblemType::unspecified);
@@ -67,6 +70,8 @@ struct InputUse {
   bool decoder = false;
   bool pixels = false;
   bool features = false;
+  bool global_mask = false;
+  bool answers = false;
 };
 void check_inputs(const ModelInput& input, const InputUse& use, const std::string& model);
 /// Checks the inputs of a model with such a vocabulary and context, and gives its tokens.

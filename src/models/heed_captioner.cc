@@ -9,7 +9,8 @@ namespace heed {
 namespace {
 
 /// heed-captioner: features of image regions (36 x 2048 by default) through one projection, and
-/// heed-seq2seq's decoder, which looks at them by cross-attention.
+/// heed-seq2seq's decoder, which looks at them by cross-attention. Sinusoidal positions are added
+/// to the regions where config.json says `region_positions`: frames of a film have an order.
 class Captioner final : public EncoderDecoder {
  public:
   Captioner(const Json& config, const Scope& root) {
@@ -24,6 +25,7 @@ class Captioner final : public EncoderDecoder {
                        static_cast<double>(hidden_size_) +
                    stack_parameters(decoder, true));
     dropout_ = decoder.dropout;
+    region_positions_ = config.boolean_or("region_positions", false);
     regions_ = Linear(root / "encoder" / "input", features_, hidden_size_,
                       {.init = glorot(features_, hidden_size_)});
     const double root_width = std::sqrt(static_cast<double>(hidden_size_));
@@ -54,7 +56,12 @@ class Captioner final : public EncoderDecoder {
   }
 
   Tensor run_encoder(const TokenRows& source, const ModelInput& input, Pass& pass) const override {
-    const Tensor rows = regions_(feature_rows(input.features, source));
+    Tensor rows = regions_(feature_rows(input.features, source));
+    if (region_positions_) {
+      const Tensor table =
+          sinusoidal_positions(source.length, hidden_size_, SinusoidLayout::interleaved);
+      rows = add(rows, embedding(table, source.positions).to(rows.dtype()));
+    }
     observe_hidden("encoder_hidden_states", 0, source, rows);
     return pass.dropout(rows, dropout_);
   }
@@ -67,6 +74,7 @@ class Captioner final : public EncoderDecoder {
  private:
   int64_t features_ = 0, context_length_ = 0;
   double dropout_ = 0.0;
+  bool region_positions_ = false;
   Linear regions_;
   TokenStack decoder_;
 };

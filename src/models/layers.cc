@@ -39,6 +39,10 @@ Linear dense(const Scope& scope, const StackSizes& sizes, int64_t in, int64_t ou
   return Linear(scope, in, out, {.init = sizes.init.value_or(glorot(in, out))});
 }
 
+Linear dense_without_bias(const Scope& scope, const StackSizes& sizes, int64_t in, int64_t out) {
+  return Linear(scope, in, out, {.bias = false, .init = sizes.init.value_or(glorot(in, out))});
+}
+
 MultiHeadAttention make_attention(const Scope& scope, const StackSizes& sizes, bool causal) {
   MultiHeadAttention::Options options;
   options.num_heads = sizes.heads;
@@ -48,19 +52,22 @@ MultiHeadAttention make_attention(const Scope& scope, const StackSizes& sizes, b
   auto project = [&](const char* name) {
     return dense(scope / name, sizes, sizes.width, sizes.width);
   };
-  return MultiHeadAttention(project("q_proj"), project("k_proj"), project("v_proj"),
-                            project("out_proj"), options);
+  const Linear key = sizes.key_bias
+                         ? project("k_proj")
+                         : dense_without_bias(scope / "k_proj", sizes, sizes.width, sizes.width);
+  return MultiHeadAttention(project("q_proj"), key, project("v_proj"), project("out_proj"),
+                            options);
 }
 
 }  // namespace
 
-std::vector<Block> post_norm_blocks(const Scope& scope, const StackSizes& sizes, bool causal,
-                                    bool cross) {
+std::vector<Block> stack_blocks(const Scope& scope, const StackSizes& sizes, bool causal,
+                                bool cross) {
   std::vector<Block> blocks;
   for (int64_t i = 0; i < sizes.layers; ++i) {
     const Scope layer = scope / "layers" / i;
     Block::Parts parts;
-    parts.pre_norm = false;
+    parts.pre_norm = sizes.pre_norm;
     parts.dropout = sizes.dropout;
     parts.attention = make_attention(layer / "self_attn", sizes, causal);
     parts.attention_norm = Norm(layer / "self_attn_layer_norm", sizes.width, sizes.eps);
@@ -87,12 +94,16 @@ struct TokenStack::Sinusoids {
   Tensor reaching(int64_t last, const Options& options) {
     const std::lock_guard lock(mutex);
     constexpr int64_t kFewest = 64;
-    int64_t count = table.defined() ? table.size(0) : std::min(kFewest, options.context);
-    while (count <= last && count < options.context) {
-      count = std::min(2 * count, options.context);
+    const int64_t most = options.context + options.position_offset;
+    int64_t count = table.defined() ? table.size(0) : std::min(kFewest, most);
+    while (count <= last && count < most) {
+      count = std::min(2 * count, most);
     }
     if (!table.defined() || count > table.size(0)) {
       table = sinusoidal_positions(count, options.sizes.width, options.sinusoids);
+      if (options.uncounted_token && *options.uncounted_token < count) {
+        slice(table, 0, *options.uncounted_token, *options.uncounted_token + 1).fill(0.0);
+      }
     }
     return table;
   }
@@ -101,34 +112,84 @@ struct TokenStack::Sinusoids {
 TokenStack::TokenStack(const Scope& scope, Embedding tokens, const Options& options)
     : options_(options),
       tokens_(std::move(tokens)),
-      blocks_(post_norm_blocks(scope, options.sizes, options.causal, options.cross)) {
+      blocks_(stack_blocks(scope, options.sizes, options.causal, options.cross)) {
+  const Scope positions = scope / "embed_positions";
+  const Shape shape{options.position_offset + options.context, options.sizes.width};
   if (options.learned_positions) {
-    learned_ = (scope / "embed_positions")
-                   .parameter("weight", {options.context, options.sizes.width}, Init::normal(0.02));
+    table_ = positions.parameter("weight", shape, options.sizes.init.value_or(Init::normal(0.02)));
+  } else if (options.stored_sinusoids && positions.has("weight")) {
+    table_ = positions.buffer("weight", shape, Init::zeros());
   } else {
     sinusoids_ = std::make_shared<Sinusoids>();
+  }
+  if (options.embedding_norm) {
+    embedding_norm_ = Norm(scope / "layernorm_embedding", options.sizes.width, options.sizes.eps);
   }
   if (options.final_norm) {
     norm_ = Norm(scope / "layer_norm", options.sizes.width, options.sizes.eps);
   }
 }
 
-Tensor TokenStack::position_rows(const Tensor& positions) const {
+namespace {
+
+/// Rows of the table for tokens that are counted without `uncounted`: those before a token in its
+/// sequence, or in its chunk behind the cache. `uncounted` itself has the row of that number.
+Tensor counted_positions(const Tensor& positions, const Tensor& ids, const Pass& pass,
+                         int64_t uncounted) {
+  const int64_t* id = ids.data<int64_t>();
+  Tensor result = Tensor::empty(positions.shape(), DType::i64);
+  for (int64_t b = 0; b < pass.layout.batch; ++b) {
+    const int64_t start = pass.layout.start(b);
+    int64_t next =
+        pass.caches.empty() || pass.layout.length_of(b) == 0 ? 0 : positions.data<int64_t>()[start];
+    for (int64_t row = start; row < pass.layout.start(b + 1); ++row) {
+      result.data<int64_t>()[row] = uncounted + (id[row] == uncounted ? 0 : ++next);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Tensor TokenStack::position_rows(const Tensor& positions, const Tensor& ids,
+                                 const Pass& pass) const {
   const std::vector<int64_t> reached = positions.to_vector<int64_t>();
   const int64_t last = reached.empty() ? 0 : *std::max_element(reached.begin(), reached.end());
   check_length(last + 1, options_.context);
-  return embedding(learned_.defined() ? learned_ : sinusoids_->reaching(last, options_), positions);
+  Tensor rows = positions;
+  if (options_.uncounted_token) {
+    rows = counted_positions(positions, ids, pass, *options_.uncounted_token);
+  } else if (options_.position_offset != 0) {
+    std::vector<int64_t> moved = reached;
+    for (int64_t& each : moved) {
+      each += options_.position_offset;
+    }
+    rows = Tensor::from(moved, positions.shape());
+  }
+  return embedding(
+      table_.defined() ? table_ : sinusoids_->reaching(last + options_.position_offset, options_),
+      rows);
 }
 
 Tensor TokenStack::operator()(const Tensor& ids, const Tensor& positions, const Pass& pass,
                               bool recompute, const TokenRows* tokens) const {
-  return run(observe("hook_embed", tokens_(ids)), positions, pass, recompute, tokens);
+  return run_embedded(observe("hook_embed", tokens_(ids)), position_rows(positions, ids, pass),
+                      pass, recompute, tokens);
 }
 
 Tensor TokenStack::run(const Tensor& embedded, const Tensor& positions, const Pass& pass,
                        bool recompute, const TokenRows* tokens) const {
+  check(!options_.uncounted_token, "forward", "positions need the tokens they count");
+  return run_embedded(embedded, position_rows(positions, {}, pass), pass, recompute, tokens);
+}
+
+Tensor TokenStack::run_embedded(const Tensor& embedded, const Tensor& position_rows,
+                                const Pass& pass, bool recompute, const TokenRows* tokens) const {
   Tensor rows = options_.scale == 1.0 ? embedded : mul(embedded, options_.scale);
-  rows = add(rows, observe("hook_pos_embed", position_rows(positions)));
+  rows = add(rows, observe("hook_pos_embed", position_rows));
+  if (embedding_norm_.defined()) {
+    rows = embedding_norm_(rows);
+  }
   rows = pass.dropout(rows, options_.sizes.dropout);
   return run_stack(blocks_, norm_, rows, pass, recompute, tokens, options_.hidden_name);
 }

@@ -4,7 +4,7 @@
 
 namespace heed {
 
-/// The sizes of one stack of post-LN layers, named as Marian names them.
+/// The sizes of one stack of layers, named as Marian names them.
 struct StackSizes {
   int64_t width = 0;
   int64_t layers = 0;
@@ -16,6 +16,8 @@ struct StackSizes {
   double attention_dropout = 0.0;
   double activation_dropout = 0.0;
   std::optional<Init> init = {};  ///< of the matrices; default Glorot's
+  bool pre_norm = false;          ///< norms before the parts, or after their residuals
+  bool key_bias = true;           ///< false: keys are projected without a bias (Whisper)
 
   int64_t head_dim() const { return width / heads; }
 };
@@ -27,11 +29,11 @@ StackSizes stack_sizes(const Json& config, const std::string& side);
 double stack_parameters(const StackSizes& sizes, bool cross);
 
 /// layers.N.{self_attn, encoder_attn, fc1, fc2} with their norms.
-std::vector<Block> post_norm_blocks(const Scope& scope, const StackSizes& sizes, bool causal,
-                                    bool cross);
+std::vector<Block> stack_blocks(const Scope& scope, const StackSizes& sizes, bool causal,
+                                bool cross);
 
-/// Embedded tokens times a factor plus positions, post-LN blocks, and a final norm where there is
-/// one: one side of Marian and of most of the tutorials' models.
+/// Embedded tokens times a factor plus positions, blocks, and a final norm where there is one: one
+/// side of the BART-like encoder-decoders and of most of the tutorials' models.
 class TokenStack {
  public:
   struct Options {
@@ -40,6 +42,12 @@ class TokenStack {
     double scale = 1.0;  ///< of the embeddings
     SinusoidLayout sinusoids = SinusoidLayout::interleaved;
     bool learned_positions = false;  ///< embed_positions.weight instead of sinusoids
+    /// Whether a file's embed_positions.weight takes the sinusoids' place (Marian, Pegasus).
+    bool stored_sinusoids = false;
+    int64_t position_offset = 0;  ///< row of the first position
+    /// Positions count tokens other than this one, which has zeros for a position (M2M-100).
+    std::optional<int64_t> uncounted_token = {};
+    bool embedding_norm = false;  ///< layernorm_embedding, after the positions
     bool causal = false;
     bool cross = false;
     bool final_norm = false;
@@ -58,11 +66,14 @@ class TokenStack {
 
  private:
   struct Sinusoids;
-  Tensor position_rows(const Tensor& positions) const;
+  Tensor position_rows(const Tensor& positions, const Tensor& ids, const Pass& pass) const;
+  Tensor run_embedded(const Tensor& embedded, const Tensor& position_rows, const Pass& pass,
+                      bool recompute, const TokenRows* tokens) const;
 
   Options options_;
   Embedding tokens_;
-  Tensor learned_;  ///< [context, width]
+  Tensor table_;  ///< of positions, [offset + context, width]; undefined: sinusoids
+  Norm embedding_norm_;
   std::shared_ptr<Sinusoids> sinusoids_;
   std::vector<Block> blocks_;
   Norm norm_;

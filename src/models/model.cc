@@ -39,11 +39,25 @@ struct ModelAccess {
     model->model_type_ = config.string("model_type");
     model->config_ = config.dump(2);
     model->parameters_ = scope.parameters();
+    model->unused_ = scope.unused();
     return model;
   }
 };
 
 namespace {
+
+/// Names the tensors that are not read, where their values are lost.
+void warn_of_unused(const Model& model, const std::string& file) {
+  std::string text;
+  for (const UnusedTensor& each : model.unused_tensors()) {
+    if (!each.recomputed) {
+      text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", each.name, each.reason);
+    }
+  }
+  if (!text.empty()) {
+    fmt::print(stderr, "heed: warning: {}: not used: {}\n", file, text);
+  }
+}
 
 std::unique_ptr<Model> build(std::string_view config_text, const std::string& config_name,
                              TensorMap tensors, const std::string& file,
@@ -101,7 +115,10 @@ std::unique_ptr<Model> load_model(const std::filesystem::path& path, const LoadO
   if (options.in_memory && !options.trainable) {
     copy_into_memory(tensors);
   }
-  return build(files.config, files.config_name, std::move(tensors), files.weights_name, options);
+  auto model =
+      build(files.config, files.config_name, std::move(tensors), files.weights_name, options);
+  warn_of_unused(*model, files.weights_name);
+  return model;
 }
 
 }  // namespace heed

@@ -38,10 +38,10 @@ json generation_config(const Model& model) {
   }
   const ModelKind kind = model.kind();
   const bool generates = kind == ModelKind::decoder || kind == ModelKind::encoder_decoder ||
-                         kind == ModelKind::vision_decoder;
+                         kind == ModelKind::vision_decoder || kind == ModelKind::speech_decoder;
   json result;
   for (const char* key : {"bos_token_id", "decoder_start_token_id", "eos_token_id",
-                          "forced_eos_token_id", "pad_token_id"}) {
+                          "forced_bos_token_id", "forced_eos_token_id", "pad_token_id"}) {
     if (generates && config.contains(key) && !config[key].is_null()) {
       result[key] = config[key];
     }

@@ -50,7 +50,8 @@ class T5 final : public EncoderDecoder {
     tokens_ = Embedding(root / "shared", vocab_size_, hidden_size_, Init::normal(factor_));
     root.alias("encoder.embed_tokens.weight");
     root.alias("decoder.embed_tokens.weight");
-    root.ignore({"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"});
+    root.ignore({"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"},
+                "a bias of cross-attention, which T5 does not have");
     encoder_ = make_stack(root / "encoder", num_layers_, false);
     decoder_ = make_stack(root / "decoder", target_.layers, true);
     const bool tied = config.boolean_or("tie_word_embeddings", true);

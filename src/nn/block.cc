@@ -9,6 +9,7 @@ namespace {
 struct Part {
   const Norm& norm;
   const Norm& post_norm;
+  const Tensor& scale;  ///< LayerScale's factors
   double dropout;
   const char* norm_hook;
   const char* out_hook;
@@ -23,13 +24,16 @@ template <class Run>
 Tensor with_residual(const Tensor& residual, const Part& part, double scale, const Pass& pass,
                      const Run& run) {
   const bool fuse = (part.dropout == 0.0 || !pass.training) && Observer::current() == nullptr &&
-                    !part.post_norm.defined() && scale == 1.0;
+                    !part.post_norm.defined() && !part.scale.defined() && scale == 1.0;
   if (fuse) {
     return run(residual);
   }
   Tensor y = run(Tensor());
   if (part.post_norm.defined()) {
     y = part.post_norm(y);
+  }
+  if (part.scale.defined()) {
+    y = mul(y, part.scale);
   }
   y = pass.dropout(observe(part.out_hook, y), part.dropout);
   return add(residual, scale == 1.0 ? y : mul(y, scale));
@@ -40,13 +44,14 @@ Tensor with_residual(const Tensor& residual, const Part& part, double scale, con
 Tensor Block::operator()(const Tensor& rows, const Pass& pass, int64_t layer) const {
   const Parts& p = parts_;
   const Norm none;
-  const Part attention{p.attention_norm, p.attention_post_norm,
-                       p.attention_dropout.value_or(p.dropout), "ln1.hook_normalized",
-                       "hook_attn_out"};
-  const Part cross{p.cross_norm, none, p.dropout, "ln_cross.hook_normalized",
+  const Tensor unscaled;
+  const Part attention{p.attention_norm,      p.attention_post_norm,
+                       p.attention_scale,     p.attention_dropout.value_or(p.dropout),
+                       "ln1.hook_normalized", "hook_attn_out"};
+  const Part cross{p.cross_norm,         none, unscaled, p.dropout, "ln_cross.hook_normalized",
                    "hook_cross_attn_out"};
-  const Part feed_forward{p.feed_forward_norm, p.feed_forward_post_norm, p.dropout,
-                          "ln2.hook_normalized", "hook_mlp_out"};
+  const Part feed_forward{p.feed_forward_norm, p.feed_forward_post_norm, p.feed_forward_scale,
+                          p.dropout,           "ln2.hook_normalized",    "hook_mlp_out"};
   Tensor x = observe("hook_resid_pre", rows);
   const auto step = [&](const Part& part, const Tensor& input, const auto& run) {
     const Tensor y = with_residual(x, part, p.residual_scale, pass,
@@ -62,6 +67,10 @@ Tensor Block::operator()(const Tensor& rows, const Pass& pass, int64_t layer) co
                         : feed_forward.norm.defined() ? read(feed_forward)
                                                       : first;
   step(attention, first, [&](const Tensor& input, const Tensor& residual) {
+    if (p.mixer) {
+      const Tensor mixed = p.mixer(input, pass, layer);
+      return residual.defined() ? add(residual, mixed) : mixed;
+    }
     return p.attention(input, pass, layer, residual);
   });
   x = observe("hook_resid_mid", x);
@@ -74,6 +83,9 @@ Tensor Block::operator()(const Tensor& rows, const Pass& pass, int64_t layer) co
        [&](const Tensor& input, const Tensor& residual) {
          return p.feed_forward(input, pass, residual);
        });
+  if (p.finish) {
+    x = p.finish(rows, x, pass);
+  }
   return observe("hook_resid_post", x);
 }
 

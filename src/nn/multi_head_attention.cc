@@ -175,6 +175,8 @@ AttentionOptions MultiHeadAttention::attention_options(int64_t queries, int64_t 
     options.position = Window{options_.window - 1, 0, keys - queries};
   } else if (options_.causal) {
     options.position = Causal{keys - queries};
+  } else if (options_.window > 0) {
+    options.position = Window{options_.window, options_.window, keys - queries};
   }
   options.scale = options_.scale;
   options.softcap = options_.softcap;

@@ -6,10 +6,34 @@
 #include "heed/nn.h"
 
 namespace heed {
+namespace {
+
+/// In f32 like the reference, whose angles are rounded too; the last column of an odd width is 0.
+Tensor tensor2tensor_positions(int64_t positions, int64_t width) {
+  const int64_t half = width / 2;
+  check(half > 1, "sinusoidal_positions", "width {}; at least 4 is wanted", width);
+  Tensor table = Tensor::zeros({positions, width});
+  float* out = table.data<float>();
+  const auto step = static_cast<float>(std::log(10000.0) / static_cast<double>(half - 1));
+  for (int64_t i = 0; i < half; ++i) {
+    const float frequency = std::exp(static_cast<float>(i) * -step);
+    for (int64_t p = 0; p < positions; ++p) {
+      const float angle = static_cast<float>(p) * frequency;
+      out[p * width + i] = std::sin(angle);
+      out[p * width + half + i] = std::cos(angle);
+    }
+  }
+  return table;
+}
+
+}  // namespace
 
 Tensor sinusoidal_positions(int64_t positions, int64_t width, SinusoidLayout layout) {
   check(positions >= 0 && width > 0, "sinusoidal_positions", "{} positions of width {}", positions,
         width);
+  if (layout == SinusoidLayout::tensor2tensor) {
+    return tensor2tensor_positions(positions, width);
+  }
   Tensor table = Tensor::empty({positions, width});
   float* out = table.data<float>();
   const int64_t half = (width + 1) / 2;

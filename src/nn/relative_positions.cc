@@ -42,6 +42,33 @@ Tensor shaw_rows(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
 
 }  // namespace
 
+Tensor disentangled_bias(const Tensor& q, const Tensor& k, const Tensor& position_key,
+                         const Tensor& position_query, double scale) {
+  constexpr const char* kOp = "disentangled_bias";
+  check(q.rank() == 4 && q.shape() == k.shape(), kOp, "q {} and k {} must be alike [B, H, T, D]",
+        q.shape(), k.shape());
+  const int64_t length = q.size(2);
+  for (const Tensor& table : {position_key, position_query}) {
+    if (table.defined()) {
+      check(table.shape() == Shape({q.size(1), 2 * length - 1, q.size(3)}), kOp,
+            "a table of positions is {}; [{}, {}, {}] is wanted", table.shape(), q.size(1),
+            2 * length - 1, q.size(3));
+    }
+  }
+  Tensor bias;
+  if (position_key.defined()) {
+    const Tensor products = matmul(q, transpose(unsqueeze(position_key, 0)));
+    bias = spread_distances(products, length, 0);
+  }
+  if (position_query.defined()) {
+    // Rows are keys here: the distance is read the other way round.
+    const Tensor products = matmul(k, transpose(unsqueeze(position_query, 0)));
+    const Tensor reversed = transpose(spread_distances(products, length, 0));
+    bias = bias.defined() ? bias + reversed : reversed;
+  }
+  return bias.defined() ? bias * scale : bias;
+}
+
 Tensor shaw_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& relative_key,
                       const Tensor& relative_value, const AttentionOptions& options) {
   constexpr const char* kOp = "shaw_attention";

@@ -18,7 +18,7 @@ struct Scope::State {
   std::string file;
   std::string prefix;                                        // optional in front of names
   std::vector<std::pair<std::string, std::string>> endings;  // ending, other ending
-  std::vector<std::string> ignored;
+  std::vector<UnusedTensor> ignored;  // patterns
   std::set<std::string, std::less<>> used;
   std::vector<std::string> missing;
   std::vector<std::string> misshapen;
@@ -46,14 +46,15 @@ struct Scope::State {
     return found == tensors.end() ? nullptr : &*found;
   }
 
-  bool is_ignored(std::string_view name) const {
-    for (const std::string& pattern : ignored) {
-      if (pattern.starts_with('*') ? name.ends_with(std::string_view(pattern).substr(1))
-                                   : name == pattern) {
-        return true;
+  /// The pattern that allows a tensor to be there without being read; null where there is none.
+  const UnusedTensor* ignored_by(std::string_view name) const {
+    for (const UnusedTensor& each : ignored) {
+      const std::string_view pattern = each.name;
+      if (pattern.starts_with('*') ? name.ends_with(pattern.substr(1)) : name == pattern) {
+        return &each;
       }
     }
-    return false;
+    return nullptr;
   }
 };
 
@@ -148,8 +149,24 @@ void Scope::allow_ending(std::string_view ending, std::string_view other) const 
   state_->endings.emplace_back(ending, other);
 }
 
-void Scope::ignore(std::initializer_list<std::string_view> names) const {
-  state_->ignored.insert(state_->ignored.end(), names.begin(), names.end());
+void Scope::ignore(std::initializer_list<std::string_view> names, std::string_view reason,
+                   bool recomputed) const {
+  for (const std::string_view name : names) {
+    state_->ignored.push_back({std::string(name), std::string(reason), recomputed});
+  }
+}
+
+std::vector<UnusedTensor> Scope::unused() const {
+  std::vector<UnusedTensor> found;
+  for (const auto& [name, tensor] : state_->tensors) {
+    const UnusedTensor* pattern = state_->used.contains(name) ? nullptr : state_->ignored_by(name);
+    if (pattern != nullptr) {
+      // Whole numbers are positions or masks: nothing that was learned.
+      const bool learned = is_floating(tensor.dtype()) || is_quantized(tensor.dtype());
+      found.push_back({name, pattern->reason, pattern->recomputed || !learned});
+    }
+  }
+  return found;
 }
 
 void Scope::alias(std::string_view name) const {
@@ -212,7 +229,7 @@ void Scope::finish() const {
   }
   std::vector<std::string> extra;
   for (const auto& [name, tensor] : state.tensors) {
-    if (!state.used.contains(name) && !state.is_ignored(name)) {
+    if (!state.used.contains(name) && state.ignored_by(name) == nullptr) {
       extra.push_back(fmt::format("{} {}", name, tensor.shape().to_string()));
     }
   }

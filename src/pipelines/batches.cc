@@ -22,6 +22,8 @@ std::string_view kind_name(ModelKind kind) {
       return "a model of images";
     case ModelKind::vision_decoder:
       return "an image-to-text model";
+    case ModelKind::speech_decoder:
+      return "a speech recognition model";
     case ModelKind::regressor:
       return "a model of numbers";
   }

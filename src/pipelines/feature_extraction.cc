@@ -18,16 +18,35 @@ struct SentenceModules {
   int64_t max_length = 0;
 };
 
-/// pooling_mode_… of 1_Pooling/config.json; one of several modes, of which heed has three.
+/// pooling_mode_… of 1_Pooling/config.json, or its one pooling_mode: one of several modes, of which
+/// heed has three.
 Pooling pooling_of(const Json& config) {
-  if (config.boolean_or("pooling_mode_cls_token", false)) {
+  if (config.has("pooling_mode")) {
+    const std::string mode = config.string("pooling_mode");
+    check_data(mode == "mean" || mode == "cls" || mode == "max", config.file(),
+               "pooling_mode '{}' is not supported; heed has mean, cls and max", mode);
+    return pooling_from_name(mode);
+  }
+  constexpr std::string_view kPrefix = "pooling_mode_";
+  std::vector<std::string> modes;
+  config.for_each([&](const std::string& key, const Json& value) {
+    if (key.starts_with(kPrefix) && value.is_boolean() && value.boolean()) {
+      modes.push_back(key);
+    }
+  });
+  if (modes.empty()) {
+    modes.emplace_back("pooling_mode_mean_tokens");
+  }
+  check_data(modes.size() == 1, config.file(), "asks for {} at once; heed pools in one way",
+             fmt::join(modes, " and "));
+  if (modes.front() == "pooling_mode_cls_token") {
     return Pooling::cls;
   }
-  if (config.boolean_or("pooling_mode_max_tokens", false)) {
+  if (modes.front() == "pooling_mode_max_tokens") {
     return Pooling::max;
   }
-  check_data(config.boolean_or("pooling_mode_mean_tokens", true), config.file(),
-             "asks for another pooling than mean, cls or max");
+  check_data(modes.front() == "pooling_mode_mean_tokens", config.file(),
+             "{} is not supported; heed has mean, cls and max", modes.front());
   return Pooling::mean;
 }
 

@@ -121,8 +121,10 @@ GenerationOptions generation_options(const Json& json, const RunOptions& run) {
 
 TranslationOptions translation_options(const Json& json, const RunOptions& run) {
   json.only({"num_beams", "num_return_sequences", "length_penalty", "early_stopping",
-             "max_new_tokens", "truncation", "batch_size"});
+             "max_new_tokens", "truncation", "batch_size", "src_lang", "tgt_lang"});
   TranslationOptions options;
+  options.source_lang = json.string_or("src_lang", "");
+  options.target_lang = json.string_or("tgt_lang", "");
   options.beam = beam_options(json, options.beam);
   options.truncate = json.boolean_or("truncation", options.truncate);
   options.run = run_options(json, run);
@@ -180,6 +182,20 @@ CaptionOptions caption_options(const Json& json, const RunOptions& run) {
   CaptionOptions options;
   options.beam = beam_options(json, options.beam);
   options.run = run_options(json, run);
+  return options;
+}
+
+SpeechOptions speech_options(const Json& json) {
+  json.only({"language", "task", "return_timestamps"});
+  SpeechOptions options;
+  options.language = json.string_or("language", "");
+  options.task = json.string_or("task", options.task);
+  if (const auto times = json.find("return_timestamps"); times && times->is_string()) {
+    options.word_times = times->string() == "word";
+    if (!options.word_times) {
+      times->refuse("must be true, false or \"word\"");
+    }
+  }
   return options;
 }
 

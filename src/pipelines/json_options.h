@@ -14,5 +14,6 @@ TokenClassificationOptions token_classification_options(const Json& json, const 
 FillMaskOptions fill_mask_options(const Json& json, const RunOptions& run);
 FeatureOptions feature_options(const Json& json, const RunOptions& run);
 CaptionOptions caption_options(const Json& json, const RunOptions& run);
+SpeechOptions speech_options(const Json& json);
 
 }  // namespace heed

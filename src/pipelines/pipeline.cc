@@ -30,6 +30,7 @@ constexpr std::array kTasks{
     Task{FeatureExtraction::kTask, "", opened<FeatureExtraction>},
     Task{ImageClassification::kTask, "", opened<ImageClassification>},
     Task{ImageToText::kTask, "image-captioning", opened<ImageToText>},
+    Task{SpeechRecognition::kTask, "", opened<SpeechRecognition>},
 };
 
 // Results as Hugging Face's pipelines return them, one entry per input.
@@ -131,6 +132,29 @@ void run(const ImageToText& describe, const std::vector<std::string>& inputs, co
       write(out, each, "generated_text");
     }
     out.end_array();
+  }
+}
+
+void run(const SpeechRecognition& transcribe, const std::vector<std::string>& inputs,
+         const Json& options, const RunOptions&, JsonWriter& out) {
+  const SpeechOptions chosen = speech_options(options);
+  const bool words = chosen.word_times;
+  for (const std::string& audio : inputs) {
+    const Transcript transcript = transcribe(audio, chosen);
+    out.begin_object().field("text", transcript.text).key("chunks").begin_array();
+    auto chunk = [&](const std::string& text, double start, double end) {
+      out.begin_object().field("text", text).field("timestamp", std::vector<double>{start, end});
+      out.end_object();
+    };
+    for (const SpokenSegment& each : transcript.segments) {
+      if (!words) {
+        chunk(each.text, each.start, each.end);
+      }
+      for (const SpokenWord& word : each.words) {
+        chunk(word.text, word.start, word.end);
+      }
+    }
+    out.end_array().end_object();
   }
 }
 

@@ -1,6 +1,7 @@
 #include "base/check.h"
 #include "pipelines/alignment.h"
 #include "pipelines/batches.h"
+#include "pipelines/language_tokens.h"
 
 namespace heed {
 
@@ -29,12 +30,30 @@ std::vector<std::vector<ScoredText>> Translation::operator()(
       report_error(options.run, kTask, i, message);
     }
   };
-  const TokenBatch tokens =
-      encode_inputs(loaded_, texts, kTask, model.context_length(), options.truncate, run);
+  // A language token may come in front.
+  const int64_t most =
+      std::max<int64_t>(model.context_length() - (options.source_lang.empty() ? 0 : 1), 0);
+  TokenBatch tokens =
+      encode_inputs(loaded_, texts, kTask, most, options.truncate, run);
   Request rules;
   rules.max_tokens = options.beam.max_tokens;
   apply_generation_tokens(model, rules);
-  const int64_t start = generation_tokens(model).decoder_start;
+  if (!options.source_lang.empty()) {
+    const TokenId language =
+        language_token(loaded_.tokenizer, options.source_lang, "--source-lang");
+    for (std::vector<TokenId>& ids : tokens.ids) {
+      if (!ids.empty()) {
+        set_source_language(loaded_.tokenizer, language, ids);
+      }
+    }
+  }
+  if (!options.target_lang.empty()) {
+    set_target_language(model, loaded_.tokenizer,
+                        language_token(loaded_.tokenizer, options.target_lang, "--target-lang"),
+                        rules);
+  }
+  const int64_t start = rules.decoder_start_token_id >= 0 ? rules.decoder_start_token_id
+                                                          : generation_tokens(model).decoder_start;
   for_each_batch(lengths_of(tokens), kTask, options.run, [&](const std::vector<size_t>& together) {
     std::vector<Request> requests(together.size(), rules);
     for (size_t i = 0; i < together.size(); ++i) {

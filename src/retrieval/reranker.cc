@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "heed/autograd.h"
-#include "io/json.h"
+#include "models/forward.h"
 
 namespace heed {
 
@@ -15,8 +15,7 @@ Reranker::Reranker(const std::string& model)
          "reranking needs a cross-encoder (a sequence classifier); this folder holds a {}",
          model_->model_type());
   }
-  token_types_ =
-      Json::parse(model_->config(), model).integer_or("type_vocab_size", 0, 0, 1 << 20) > 1;
+  token_types_ = reads_token_types(*model_);
 }
 
 std::vector<double> Reranker::score(std::string_view query,

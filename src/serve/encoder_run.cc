@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "models/forward.h"
 #include "serve/service.h"
 #include "serve/text_run.h"
 
@@ -64,7 +65,10 @@ EncodedText encode_text_pair(const LoadedModel& model, const std::string& first,
   }
   const std::vector<std::pair<std::string, std::string>> pairs{{first, second}};
   Encoding encoding = std::move(model.tokenizer.encode_batch(pairs, options).front());
-  EncodedText encoded{std::move(encoding.ids), std::move(encoding.type_ids)};
+  EncodedText encoded{std::move(encoding.ids), {}};
+  if (reads_token_types(*model.model)) {
+    encoded.type_ids = std::move(encoding.type_ids);
+  }
   check_length(model, encoded, param);
   return encoded;
 }

@@ -48,6 +48,7 @@ Task region_task(const TrainOptions& o) {
   task.tokenizer = caption_tokenizer(o, data.captions);
   Config config = fresh_config(o, chosen_arch(o, "heed-captioner"), task.tokenizer.vocab_size());
   config["feature_size"] = data.features.size(2);
+  config["region_positions"] = !o.unordered_features;
   add_token_ids(config, sequence_tokens(task.tokenizer));
   task.model = start_model(o, config);
   const SequenceTokens tokens = sequence_tokens(task.tokenizer, *task.model);

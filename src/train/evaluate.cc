@@ -262,6 +262,16 @@ std::vector<TrainSample> number_samples(const Model& model, const Task& task) {
   return samples;
 }
 
+/// The metric that chooses the best model, so that larger is better.
+double score_of(const Evaluation& found, const std::string& best_by) {
+  for (const auto& [name, value] : found.metrics) {
+    if (name == "val_" + best_by) {
+      return best_by == "perplexity" ? -value : value;
+    }
+  }
+  return -found.loss;
+}
+
 /// The loss over the set, and the classes that were true and predicted.
 void run_set(const Model& model, const Task& task, const TrainOptions& options, Evaluation& result,
              std::vector<int64_t>& truth, std::vector<int64_t>& predicted) {
@@ -377,12 +387,11 @@ Evaluation evaluate(const Model& model, const Task& task, const TrainOptions& op
     case TaskMetric::classes: {
       const auto classes = static_cast<int64_t>(task.labels.size());
       const ClassScores scores = class_scores(truth, predicted, classes);
+      // Macro-F1 first: a model that always gives the most frequent class has a fair accuracy.
+      result.metrics.emplace_back("val_f1_macro", scores.macro_f1);
       result.metrics.emplace_back("val_accuracy", scores.accuracy);
       result.metrics.emplace_back("val_f1", classes == 2 ? scores.binary_f1 : scores.macro_f1);
-      if (classes == 2) {
-        result.metrics.emplace_back("val_f1_macro", scores.macro_f1);
-      }
-      result.score = scores.accuracy;
+      result.classes = scores;
       break;
     }
     case TaskMetric::translation:
@@ -393,13 +402,13 @@ Evaluation evaluate(const Model& model, const Task& task, const TrainOptions& op
         result.metrics.emplace_back("val_chrf", corpus_chrf(all.texts, all.references));
       }
       result.metrics.emplace_back("val_exact_match", exact_match(all.texts, all.references));
-      result.score = result.metrics.front().second;
       for (size_t i = 0; i < std::min(kSamples, all.texts.size()); ++i) {
         result.samples.push_back({all.inputs[i], all.references[i], all.texts[i]});
       }
       break;
     }
   }
+  result.score = score_of(result, options.best_by);
   if (result.samples.empty()) {
     result.samples = make_samples(model, task, options, seed);
   }

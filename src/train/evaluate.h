@@ -14,11 +14,12 @@ struct Evaluation {
   double loss = 0.0;
   std::vector<std::pair<std::string, double>> metrics;  ///< "val_bleu" and its value
   std::vector<TrainSample> samples;
+  ClassScores classes;  ///< where the task has classes
   int64_t tokens = 0;
   double seconds = 0.0;
 
-  /// Which of two evaluations of a task is the better one: the larger. The task's first metric
-  /// decides, or the loss where a smaller loss is all that is wanted.
+  /// Which of two evaluations of a task is the better one: the larger. It is the metric of
+  /// --best-by, or minus it where smaller is better.
   double score = 0.0;
 };
 

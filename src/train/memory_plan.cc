@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "heed/memory.h"
 #include "heed/ops.h"
 #include "heed/precision.h"
@@ -95,8 +96,9 @@ int64_t read_number(const char* file, const char* after = nullptr) {
 
 std::string bytes(int64_t count) {
   const auto value = static_cast<double>(count);
-  return value >= 1e9 ? fmt::format("{:.1f} GB", value * 1e-9)
-                      : fmt::format("{:.0f} MB", value * 1e-6);
+  constexpr double kMiB = 1024.0 * 1024.0;
+  return value >= 1024.0 * kMiB ? fmt::format("{:.1f} GiB", value / kMiB / 1024.0)
+                                : fmt::format("{:.0f} MiB", value / kMiB);
 }
 
 int64_t peak_of(const MemoryPlan& plan, int64_t activations, bool accumulates) {
@@ -153,7 +155,7 @@ int64_t available_memory() {
 }
 
 std::string describe(const MemoryPlan& plan) {
-  return fmt::format(
+  return tell(
       "memory: about {} (weights {}, gradients {}, optimizer {}, activations {} of {} "
       "examples at a time)",
       bytes(plan.peak), bytes(plan.weights), bytes(plan.gradients), bytes(plan.optimizer),

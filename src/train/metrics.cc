@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kWordOrder = 4;  // BLEU
 constexpr size_t kCharOrder = 6;  // chrF
 constexpr double kBeta = 2.0;
+constexpr int64_t kMostConfused = 1000;  // classes of a confusion matrix
 
 void check_pairs(const std::vector<std::string>& results,
                  const std::vector<std::string>& references, const char* name) {
@@ -264,9 +265,15 @@ ClassScores class_scores(const std::vector<int64_t>& truth, const std::vector<in
   };
   std::vector<Sums> sums(static_cast<size_t>(classes));
   ClassScores scores;
+  if (classes <= kMostConfused) {
+    scores.confusion.assign(sums.size(), std::vector<int64_t>(sums.size()));
+  }
   for (size_t i = 0; i < truth.size(); ++i) {
     check(truth[i] >= 0 && truth[i] < classes && predicted[i] >= 0 && predicted[i] < classes,
           "class scores", "classes {} and {} of {}", truth[i], predicted[i], classes);
+    if (!scores.confusion.empty()) {
+      ++scores.confusion[static_cast<size_t>(truth[i])][static_cast<size_t>(predicted[i])];
+    }
     ++sums[static_cast<size_t>(truth[i])].truth;
     ++sums[static_cast<size_t>(predicted[i])].predicted;
     if (truth[i] == predicted[i]) {
@@ -278,10 +285,16 @@ ClassScores class_scores(const std::vector<int64_t>& truth, const std::vector<in
   int64_t present = 0;
   for (size_t i = 0; i < sums.size(); ++i) {
     const int64_t both = sums[i].truth + sums[i].predicted;
-    const double f1 =
-        both > 0 ? 2.0 * static_cast<double>(sums[i].right) / static_cast<double>(both) : 0.0;
+    const auto right = static_cast<double>(sums[i].right);
+    const double f1 = both > 0 ? 2.0 * right / static_cast<double>(both) : 0.0;
     present += both > 0;
     scores.macro_f1 += f1;
+    ClassScore& score = scores.classes.emplace_back();
+    score.support = sums[i].truth;
+    score.predicted = sums[i].predicted;
+    score.precision = right / static_cast<double>(std::max<int64_t>(sums[i].predicted, 1));
+    score.recall = right / static_cast<double>(std::max<int64_t>(sums[i].truth, 1));
+    score.f1 = f1;
     if (classes == 2 && i == 1) {
       scores.binary_f1 = f1;
     }

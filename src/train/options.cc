@@ -6,6 +6,7 @@
 #include "heed/optim.h"
 #include "heed/train.h"
 #include "io/toml.h"
+#include "train/train_defaults.h"
 
 namespace heed {
 namespace {
@@ -29,6 +30,7 @@ void each_option(Options& o, Fn&& fn) {
   fn("context", o.context);
   fn("vocab", o.vocab);
   fn("dropout", o.dropout);
+  fn("unordered_features", o.unordered_features);
   fn("batch", o.batch);
   fn("micro_batch", o.micro_batch);
   fn("steps", o.steps);
@@ -42,6 +44,7 @@ void each_option(Options& o, Fn&& fn) {
   fn("seed", o.seed);
   fn("precision", o.precision);
   fn("recompute", o.recompute);
+  fn("best_by", o.best_by);
   fn("patience", o.patience);
   fn("ema", o.ema);
   fn("eval_texts", o.eval_texts);
@@ -126,6 +129,7 @@ void check_train_options(const TrainOptions& o) {
     fail(ErrorKind::usage, "--validation-share", "{} is no share of 0 to below 1",
          o.validation_fraction);
   }
+  check_best_by(o);
   if (o.from.empty() && o.arch != "heed-rnn-seq2seq" && o.width % o.heads != 0) {
     fail(ErrorKind::usage, "--width", "{} is no multiple of --heads {}", o.width, o.heads);
   }
@@ -144,20 +148,29 @@ std::string dump_train_options(const TrainOptions& options) {
   return writer.text();
 }
 
-void parse_train_options(const std::string& text, const std::string& name, TrainOptions& options) {
+void parse_train_options(const std::string& text, const std::string& name, TrainOptions& options,
+                         bool ignore_preset) {
   const Json file = parse_toml(text, name);
-  std::vector<std::string> known;
+  std::vector<std::string> known = {"preset"};
   each_option(options, [&](const char* key, const auto&) { known.emplace_back(key); });
   file.for_each([&](const std::string& key, const Json&) {
     check_data(std::find(known.begin(), known.end(), key) != known.end(), name,
                "'{}' is no option of heed train; known are {}", key, fmt::join(known, ", "));
   });
+  const std::string preset = file.string_or("preset", "");
+  if (!preset.empty() && !ignore_preset) {
+    if (options.task.empty()) {
+      options.task = file.string_or("task", "");
+    }
+    apply_train_preset(preset, options);
+  }
   each_option(options, Reader{file});
 }
 
-void read_train_options(const std::filesystem::path& path, TrainOptions& options) {
+void read_train_options(const std::filesystem::path& path, TrainOptions& options,
+                        bool ignore_preset) {
   constexpr uint64_t kMost = 1 << 20;
-  parse_train_options(read_file(path, kMost), path.native(), options);
+  parse_train_options(read_file(path, kMost), path.native(), options, ignore_preset);
 }
 
 }  // namespace heed

@@ -6,16 +6,7 @@
 namespace heed {
 namespace {
 
-/// Sizes and settings that go well together. tiny: minutes on two cores; small: about an hour;
-/// base: the size of the published models, for fine-tuning or many cores.
-struct Preset {
-  const char* task;
-  const char* name;
-  int64_t layers, heads, width, ff, context, batch;
-  double lr, dropout;
-};
-
-constexpr Preset kPresets[] = {
+constexpr TrainPreset kPresets[] = {
     {"lm", "tiny", 4, 4, 128, 0, 128, 16, 1e-3, 0.0},
     {"lm", "small", 6, 6, 384, 0, 256, 16, 1e-3, 0.1},
     {"lm", "base", 12, 12, 768, 0, 512, 8, 3e-4, 0.1},
@@ -41,8 +32,13 @@ constexpr Preset kPresets[] = {
 
 }  // namespace
 
+const std::vector<TrainPreset>& train_presets() {
+  static const std::vector<TrainPreset> all(std::begin(kPresets), std::end(kPresets));
+  return all;
+}
+
 void apply_train_preset(const std::string& name, TrainOptions& o) {
-  for (const Preset& preset : kPresets) {
+  for (const TrainPreset& preset : kPresets) {
     if (o.task == preset.task && name == preset.name) {
       o.layers = preset.layers, o.heads = preset.heads, o.width = preset.width, o.ff = preset.ff;
       o.context = preset.context, o.batch = preset.batch;

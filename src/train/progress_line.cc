@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/clock.h"
+#include "base/language.h"
 
 namespace heed {
 namespace {
@@ -32,11 +33,13 @@ std::string duration(double seconds) {
 
 std::string format_progress(const Progress& p, double remaining_seconds) {
   const bool has_tokens = p.tokens_per_second > 0.0;
-  return fmt::format(
-      "step {}/{} | loss {:.3f}{} | norm {:.2f} | lr {:.1e} | {:.0f} ms | {} {}/s | ETA {}", p.step,
-      p.steps, p.loss, p.validation > 0.0 ? fmt::format(" | val {:.3f}", p.validation) : "", p.norm,
-      p.lr, p.seconds * 1e3, thousands(has_tokens ? p.tokens_per_second : p.examples_per_second),
-      has_tokens ? "tok" : "examples", duration(remaining_seconds));
+  const std::string validation =
+      p.validation > 0.0 ? tell(" | val {:.3f}", p.validation) : std::string();
+  const std::string rate = thousands(has_tokens ? p.tokens_per_second : p.examples_per_second);
+  return tell("step {}/{} | loss {:.3f}{} | norm {:.2f} | lr {:.1e} | {:.0f} ms | {} | ETA {}",
+              p.step, p.steps, p.loss, validation, p.norm, p.lr, p.seconds * 1e3,
+              has_tokens ? tell("{} tok/s", rate) : tell("{} examples/s", rate),
+              duration(remaining_seconds));
 }
 
 ProgressLine::ProgressLine(bool quiet)

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/checksum.h"
 #include "base/file.h"
+#include "base/language.h"
 #include "data/share.h"
 #include "dist/placement.h"
 #include "io/json.h"
@@ -35,7 +36,7 @@ void meet(Communicator& ranks, const TrainOptions& options) {
   }
   const std::string warning = place_threads(ranks, static_cast<int>(options.threads));
   if (!warning.empty() && !options.quiet) {
-    std::fprintf(stderr, "heed: warning: %s\n", warning.c_str());
+    std::fprintf(stderr, "%s\n", tell("heed: warning: {}", translate_message(warning)).c_str());
   }
 }
 
@@ -117,7 +118,10 @@ void abort_all(Communicator& ranks, const std::exception& error) {
     std::this_thread::sleep_for(kLeadSpeaksFirst);
   }
   const auto* known = dynamic_cast<const Error*>(&error);
-  std::fprintf(stderr, "heed: %s (rank %d; all ranks end)\n", error.what(), ranks.rank());
+  std::fprintf(
+      stderr, "%s\n",
+      tell("heed: {} (rank {}; all ranks end)", translate_message(error.what()), ranks.rank())
+          .c_str());
   const ErrorKind kind = known != nullptr ? known->kind() : ErrorKind::runtime;
   ranks.abort(kind == ErrorKind::usage ? 2 : kind == ErrorKind::data ? 3 : 1);
   std::abort();  // GCC does not see that a virtual call never returns

@@ -11,12 +11,19 @@ std::string options_that_must_match(TrainOptions options) {
   options.shard_optimizer = false;
   options.out.clear();
   options.checkpoint_every = options.keep = options.probes = 0;
+  if (!options.from.empty()) {  // the model's own, whatever the options say
+    options.layers = options.heads = options.width = options.ff = 0;
+    options.dropout = 0.0;
+  }
   return dump_train_options(options);
 }
 
 void check_same_run(const std::string& before, const TrainOptions& now) {
   TrainOptions options;
   parse_train_options(before, "state.json", options);
+  if (options.best_by.empty()) {
+    options.best_by = now.best_by;  // a run of an earlier version did not say
+  }
   std::istringstream old_lines(options_that_must_match(options));
   std::istringstream new_lines(options_that_must_match(now));
   std::string changes;

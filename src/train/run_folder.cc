@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/checksum.h"
 #include "base/file.h"
+#include "base/language.h"
 #include "base/output_file.h"
 #include "base/text.h"
 #include "heed/io.h"
@@ -215,8 +216,11 @@ class Unfinished {
 };
 
 void warn_of_broken(const Error& error, bool last) {
-  std::fprintf(stderr, "heed: warning: %s%s\n", error.what(),
-               last ? "" : "; the checkpoint before it is used");
+  const std::string what = translate_message(error.what());
+  std::fprintf(stderr, "%s\n",
+               (last ? tell("heed: warning: {}", what)
+                     : tell("heed: warning: {}; the checkpoint before it is used", what))
+                   .c_str());
 }
 
 }  // namespace

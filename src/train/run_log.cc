@@ -2,19 +2,27 @@
 
 #include <fmt/format.h>
 
+#include "base/language.h"
 #include "heed/memory.h"
 #include "io/json_writer.h"
 
 namespace heed {
 namespace {
 
-/// "val_exact_match" as people read it.
+/// The names that metrics have in files, for the catalogue of messages.
+[[maybe_unused]] constexpr const char* kMetrics[] = {say("accuracy"), say("perplexity"),
+                                                     say("exact match"), say("loss")};
+
+/// "exact_match" as people read it.
 std::string shown_name(std::string name) {
-  name = name.substr(name.find('_') + 1);
   for (char& c : name) {
     c = c == '_' ? ' ' : c;
   }
-  return name == "bleu" ? "BLEU" : name == "chrf" ? "chrF" : name == "f1" ? "F1" : name;
+  return name == "bleu"       ? "BLEU"
+         : name == "chrf"     ? "chrF"
+         : name == "f1"       ? "F1"
+         : name == "f1 macro" ? tell("macro-F1")
+                              : std::string(translate(name));
 }
 
 /// At most `most` bytes on one line, cut between characters.
@@ -45,6 +53,13 @@ void RunLog::say(const std::string& text) {
   if (!quiet_) {
     line_.finish();
     std::fprintf(stderr, "%s\n", text.c_str());
+  }
+}
+
+void RunLog::report(const std::string& text) {
+  if (!quiet_ && !text.empty()) {
+    line_.finish();
+    std::fprintf(stderr, "\n%s", text.c_str());
   }
 }
 
@@ -82,15 +97,15 @@ void RunLog::evaluation(int64_t step, const Evaluation& evaluation, bool best, b
   JsonWriter json;
   json.begin_object().field("step", step).field("loss", evaluation.loss);
   json.field("val_loss", evaluation.loss);
-  std::string line = fmt::format("{}: loss {:.4f}",
-                                 final ? "the best model on the whole validation set"
-                                       : fmt::format("validation at step {}", step),
-                                 evaluation.loss);
+  std::string line =
+      final ? tell("the best model on the whole validation set: loss {:.4f}", evaluation.loss)
+            : tell("validation at step {}: loss {:.4f}", step, evaluation.loss);
   const std::string group = final ? "final/" : "validation/";
   events_->add_scalar(group + "loss", step, evaluation.loss);
   for (const auto& [name, value] : evaluation.metrics) {
     json.field(name, value);
-    line += fmt::format(" | {} {:.{}f}", shown_name(name), value, value < 1.5 ? 4 : 2);
+    line += fmt::format(" | {} {:.{}f}", shown_name(name.substr(name.find('_') + 1)), value,
+                        value < 1.5 ? 4 : 2);
     events_->add_scalar(group + name.substr(name.find('_') + 1), step, value);
   }
   json.field("tokens_per_second",
@@ -102,7 +117,7 @@ void RunLog::evaluation(int64_t step, const Evaluation& evaluation, bool best, b
     json.field("best", best);
   }
   folder_.add_line("metrics.jsonl", json.end_object().text());
-  say(line + (best && !final ? " | best so far" : ""));
+  say(line + (best && !final ? " | " + tell("best so far by {}", shown_name(best_by_)) : ""));
   if (!final) {
     samples(step, evaluation.samples);
   }
@@ -131,12 +146,12 @@ void RunLog::samples(int64_t step, const std::vector<TrainSample>& samples) {
     events_->add_text("samples", step, text);
     const TrainSample& first = samples.front();
     if (!first.input.empty()) {
-      say("  input   " + shortened(first.input));
+      say(tell("  input   {}", shortened(first.input)));
     }
     if (!first.target.empty()) {
-      say("  target  " + shortened(first.target));
+      say(tell("  target  {}", shortened(first.target)));
     }
-    say("  output  " + shortened(first.output));
+    say(tell("  output  {}", shortened(first.output)));
   }
 }
 

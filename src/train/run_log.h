@@ -13,7 +13,8 @@ namespace heed {
 /// and lines on stderr.
 class RunLog {
  public:
-  RunLog(const RunFolder& folder, bool quiet) : folder_(folder), quiet_(quiet), line_(quiet) {}
+  RunLog(const RunFolder& folder, bool quiet, std::string best_by)
+      : folder_(folder), quiet_(quiet), best_by_(std::move(best_by)), line_(quiet) {}
   /// Opens the event file; `step` is the last one that was done.
   void open(int64_t step);
   void step(const Progress& progress, bool finite);
@@ -22,11 +23,14 @@ class RunLog {
   void samples(int64_t step, const std::vector<TrainSample>& samples);
   /// A line of its own.
   void say(const std::string& text);
+  /// Several lines that end with a line break; nothing for an empty text.
+  void report(const std::string& text);
   void finish() { line_.finish(); }
 
  private:
   const RunFolder& folder_;
   bool quiet_;
+  std::string best_by_;  ///< the metric that chooses the best model
   ProgressLine line_;
   std::unique_ptr<EventFile> events_;
   double validation_ = 0.0;

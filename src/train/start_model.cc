@@ -1,6 +1,7 @@
 #include <cstdio>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "heed/model_spec.h"
 #include "io/json.h"
 #include "models/files.h"
@@ -64,9 +65,8 @@ std::unique_ptr<Model> with_new_head(const TrainOptions& o, const Config& config
   check_data(fresh.size() < model->parameters().size(), o.from,
              "has none of the {} weights that task {} needs", fresh.size(), o.task);
   if (!fresh.empty() && !o.quiet) {
-    std::fprintf(
-        stderr, "%s\n",
-        fmt::format("{} has no {}: they begin fresh", o.from, fmt::join(fresh, ", ")).c_str());
+    std::fprintf(stderr, "%s\n",
+                 tell("{} has no {}: they begin fresh", o.from, fmt::join(fresh, ", ")).c_str());
   }
   return model;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "dist/communicator.h"
 #include "train/task_config.h"
 
@@ -15,7 +16,8 @@ Task language_task(const TrainOptions& o, bool masked) {
   const std::string arch = chosen_arch(o, masked ? "bert" : "gpt2");
   task.tokenizer = choose_tokenizer(o, usual_tokenizer(arch), read_texts(o.data));
   const int64_t vocabulary = task.tokenizer.vocab_size();
-  Config config = fresh_config(o, arch, vocabulary);
+  const int64_t padding = sequence_tokens(task.tokenizer).padding;
+  Config config = fresh_config(o, arch, vocabulary, 0, 3, padding);
   const SpecialTokens& special = task.tokenizer.special();
   if (special.eos) {
     config["eos_token_id"] = *special.eos;
@@ -97,7 +99,8 @@ Task classify_task(const TrainOptions& o) {
   const LabelledData data = load_labelled(o.data, task.tokenizer);
   task.labels = data.labels;
   const int64_t vocabulary = task.tokenizer.vocab_size();
-  Config config = fresh_config(o, arch, vocabulary);
+  const int64_t padding = sequence_tokens(task.tokenizer).padding;
+  Config config = fresh_config(o, arch, vocabulary, 0, 3, padding);
   add_labels(config, data.labels);
   task.model = start_model(o, config, true);
   check_data(task.model->kind() == ModelKind::encoder, o.from, "a {} does not do task classify",
@@ -242,11 +245,10 @@ std::string describe(const Task& task, int64_t steps) {
     trained += parameter.tensor.requires_grad() ? parameter.tensor.numel() : 0;
   }
   const int64_t all = task.model->parameter_count();
-  return fmt::format("model: {} of {} parameters{}; {} examples, {} for validation; {} steps",
-                     task.model->model_type(), all,
-                     trained == all ? "" : fmt::format(", {} of them trained", trained),
-                     task.train->examples(), task.validation ? task.validation->examples() : 0,
-                     steps);
+  return tell("model: {} of {} parameters{}; {} examples, {} for validation; {} steps",
+              task.model->model_type(), all,
+              trained == all ? std::string() : tell(", {} of them trained", trained),
+              task.train->examples(), task.validation ? task.validation->examples() : 0, steps);
 }
 
 ModelInput to_input(const Batch& batch, const TrainOptions& options, bool training) {

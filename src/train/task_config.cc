@@ -27,6 +27,19 @@ std::string type_of(const std::string& from) {
   return Json::parse(files.config, files.config_name).string_or("model_type", "");
 }
 
+/// Whether a model of that type has what the task trains: it may be started from even where it
+/// cannot be made afresh.
+bool can_be_tuned(const std::string& type, const std::string& task) {
+  const std::string wanted = task == "classify"         ? "text-classification"
+                             : task == "mlm"            ? "fill-mask"
+                             : task == "image-classify" ? "image-classification"
+                                                        : "";
+  const ModelSpec* spec = find_model_spec(type);
+  return spec != nullptr && !wanted.empty() &&
+         std::any_of(spec->heads.begin(), spec->heads.end(),
+                     [&](const ModelHead& head) { return head.task == wanted; });
+}
+
 }  // namespace
 
 std::string chosen_arch(const TrainOptions& o, const std::string& usual) {
@@ -40,6 +53,9 @@ std::string chosen_arch(const TrainOptions& o, const std::string& usual) {
     }
     return wanted;
   }
+  if (o.arch.empty() && can_be_tuned(from, o.task)) {
+    return from;
+  }
   if (o.arch.empty()) {
     check_data(from.empty() || from == "heed-encoder" || from == "heed-reader", o.from,
                "a {} model cannot be trained for task {}; use {}", from, o.task,
@@ -51,8 +67,11 @@ std::string chosen_arch(const TrainOptions& o, const std::string& usual) {
 }
 
 Config fresh_config(const TrainOptions& o, const std::string& type, int64_t vocab_size,
-                    int64_t image_size, int64_t channels) {
+                    int64_t image_size, int64_t channels, int64_t padding) {
   const ModelSpec* spec = find_model_spec(type);
+  if (!o.from.empty() && (spec == nullptr || spec->fresh_config == nullptr)) {
+    return Config::object();  // the folder's own config.json says it all
+  }
   check(spec != nullptr && spec->fresh_config != nullptr, "train",
         "a {} cannot be trained from scratch", type);
   FreshSizes sizes;
@@ -66,6 +85,7 @@ Config fresh_config(const TrainOptions& o, const std::string& type, int64_t voca
   sizes.task = o.task;
   sizes.image_size = image_size;
   sizes.num_channels = channels;
+  sizes.pad_token_id = padding;
   return Config::parse(spec->fresh_config(sizes).set("model_type", type).dump());
 }
 

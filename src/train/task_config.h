@@ -20,9 +20,10 @@ using Config = nlohmann::ordered_json;
 /// The model_type to train: the one asked for or started from, which must know the task, else
 /// `usual`.
 std::string chosen_arch(const TrainOptions& o, const std::string& usual);
-/// config.json of a model of that type with the sizes of the options.
+/// config.json of a model of that type with the sizes of the options; `padding` is the tokenizer's
+/// pad_token_id.
 Config fresh_config(const TrainOptions& o, const std::string& type, int64_t vocab_size,
-                    int64_t image_size = 0, int64_t channels = 3);
+                    int64_t image_size = 0, int64_t channels = 3, int64_t padding = 0);
 /// The kind of tokenizer that models of a type usually have: "bpe:8192", "wordpiece:8192".
 std::string usual_tokenizer(const std::string& type);
 

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/language.h"
 #include "heed/optim.h"
 #include "heed/train.h"
 #include "train/data_parallel.h"
@@ -17,6 +18,7 @@
 #include "train/resume_options.h"
 #include "train/run_folder.h"
 #include "train/run_log.h"
+#include "train/run_report.h"
 #include "train/snapshot.h"
 #include "train/task.h"
 
@@ -99,7 +101,7 @@ class Trainer {
         parallel_(ranks, parameters_, options.shard_optimizer),
         optimizer_(parallel_.groups(options.weight_decay), {.lr = options.lr, .beta2 = 0.98}),
         ema_(parameters_, options.ema),
-        log_(folder_, options.quiet || !ranks.is_root()),
+        log_(folder_, options.quiet || !ranks.is_root(), options.best_by),
         activations_(dtype_from_name(options.precision)) {
     check_same_data(ranks, task_, options);
     state_.loss_scale = LossScale::for_type(activations_);
@@ -147,8 +149,8 @@ class Trainer {
     result.interrupted = leaves && state_.step < steps_ && !stopped();
     result.rank = ranks_.rank();
     if (stopped() && state_.step < steps_) {
-      log_.say(fmt::format("stopped early at step {}: the best is that of step {}", state_.step,
-                           state_.best_step));
+      log_.say(tell("stopped early at step {}: the best model is that of step {}", state_.step,
+                    state_.best_step));
     }
     check(state_.best_step > 0 || result.interrupted || (!task_.validation && skips == 0), "train",
           "the loss is not finite: there is no model to keep; try a lower --lr");
@@ -161,7 +163,11 @@ class Trainer {
     result.steps = state_.step;
     result.loss = state_.loss;
     result.val_loss = state_.best;
+    result.best_by = state_.best_step > 0 ? options_.best_by : "";
     result.samples = std::move(samples_);
+    if (!result.interrupted && folder_.writes()) {
+      log_.report(report_run(folder_.path(), result));
+    }
     return result;
   }
 
@@ -215,7 +221,7 @@ class Trainer {
           ema_);
     }
     if (ranks_.broadcast(std::string(restored ? "found" : "")).empty()) {
-      log_.say("there is no checkpoint yet: the run begins anew");
+      log_.say(tell("there is no checkpoint yet: the run begins anew"));
       cut_logs();
       return;
     }
@@ -319,7 +325,7 @@ class Trainer {
         samples_ = make_samples(*task_.model, task_, options_, sample_seed());
         log_.samples(state_.step, samples_);
       } catch (const Error& error) {  // logits that are not finite; the next steps tell
-        log_.say(fmt::format("no sample at step {}: {}", state_.step, error.what()));
+        log_.say(tell("no sample at step {}: {}", state_.step, error.what()));
       }
     } else {
       Evaluation found =
@@ -363,6 +369,8 @@ class Trainer {
       best_ = evaluate(*best, task_, options_, 0, sample_seed());
     }
     result.metrics = best_.metrics;
+    result.classes = best_.classes;
+    result.labels = task_.labels;
     log_.evaluation(state_.step, best_, true, true);
   }
 
@@ -420,11 +428,12 @@ class Trainer {
 
 }  // namespace
 
-TrainResult train(const TrainOptions& options) {
-  if (options.out.empty() || options.data.empty() || options.task.empty()) {
+TrainResult train(const TrainOptions& given) {
+  if (given.out.empty() || given.data.empty() || given.task.empty()) {
     fail(ErrorKind::usage, "train", "needs --task, --data and --out");
   }
-  check_train_options(options);
+  check_train_options(given);
+  const TrainOptions options = resolve_train_options(given);
   Communicator& ranks = world();
   try {
     meet(ranks, options);

@@ -8,7 +8,7 @@ bad=0
 complain() { echo "FAILED: $*"; bad=1; }
 
 [ "$(cd en && ls)" = "$(cd ko && ls)" ] || complain "English and Korean have other pages"
-[ "$(ls en/[0-9]*.md | wc -l)" -eq "$(ls "$source"/examples/*.cc | wc -l)" ] || complain "not a page a program"
+[ "$(ls en/[0-9]*.md | wc -l)" -eq "$(ls "$source"/examples/*.cc | wc -l)" ] || complain "not one page per program"
 
 # A line that may be printed: numbers after a decimal point, and ranges {LOW..HIGH}, stand for any number.
 pattern() { sed -E 's/[][\\.^$*+?(){}|]/\\&/g; s/\\\{-?[0-9\\.]+\\\.\\\.-?[0-9\\.]+\\\}/ *-?[0-9.]+/g; s/-?[0-9]+\\\.[0-9]+/-?[0-9]+\\.[0-9]+/g; s/.*/^&$/' "$1"; }

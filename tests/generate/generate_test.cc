@@ -28,7 +28,7 @@ Request request_for(const Model& model, const std::vector<int64_t>& ids, int64_t
     request.encoder.input_ids = Tensor::from(ids, {1, static_cast<int64_t>(ids.size())});
   }
   request.max_tokens = max_tokens;
-  request.end = generation_tokens(model).end;
+  apply_generation_tokens(model, request);
   return request;
 }
 
@@ -102,7 +102,8 @@ TEST_P(Reference, BeamsOfManyRequestsTogetherAreThoseOfEachAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Reference, testing::Values("gpt2", "t5", "marian"));
+INSTANTIATE_TEST_SUITE_P(Models, Reference, testing::Values("gpt2", "t5", "marian", "bart", "mbart",
+                                                            "m2m_100", "pegasus"));
 
 /// Every other request sampled, with prompts of [shortest, longest] ids.
 std::vector<Request> random_requests(const Model& model, int count, uint64_t shortest,

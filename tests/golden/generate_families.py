@@ -5,6 +5,7 @@ import zlib
 
 import transformers as hf
 
+import encoder_cases
 from common import seed
 from generate_models import VOCAB, causal, classified, tokens, write
 
@@ -86,6 +87,7 @@ CASES = {
                                                                 eos_token_id=2), causal),
     "starcoder2": (hf.Starcoder2ForCausalLM, lambda: hf.Starcoder2Config(**DECODER, sliding_window=3), causal),
     "qwen2_base": (hf.Qwen2Model, lambda: hf.Qwen2Config(**DECODER, tie_word_embeddings=True), tokens),
+    **encoder_cases.CASES,
 }
 
 
@@ -93,4 +95,4 @@ if __name__ == "__main__":
     hf.utils.logging.disable_progress_bar()
     for name in sys.argv[1:] or CASES:
         seed(zlib.crc32(name.encode()))
-        write(name, *CASES[name])
+        write(name, *CASES[name], attentions=name not in encoder_cases.WITHOUT_ATTENTIONS)

@@ -222,15 +222,17 @@ def write_old_rope(folder):
     assert hf.AutoConfig.from_pretrained(folder).rope_parameters["rope_theta"] == config["rope_theta"]
 
 
-def write(name, build, config_of, inputs_of):
+def write(name, build, config_of, inputs_of, attentions=True):
     config = config_of()
     kernel = "sdpa" if name in FUSED else "eager"
     config._attn_implementation = kernel
     model = build(config).eval()
-    model.set_attn_implementation(kernel)
+    if attentions:
+        model.set_attn_implementation(kernel)
     randomize(model)
     inputs = inputs_of()
-    result = model(**inputs, output_hidden_states=True, output_attentions=kernel == "eager")
+    wanted = {"output_attentions": True} if attentions and kernel == "eager" else {}
+    result = model(**inputs, output_hidden_states=True, **wanted)
 
     folder = HERE / "models" / name
     save_model(model, folder)
@@ -238,12 +240,18 @@ def write(name, build, config_of, inputs_of):
     if name in OLD_ROPE:
         write_old_rope(folder)
     save(folder / "inputs.safetensors", {key: value for key, value in inputs.items() if torch.is_tensor(value)})
-    save(folder / "outputs.safetensors", outputs_of(result))
-    if "labels" in inputs:
+    outputs = outputs_of(result)
+    if "input_ids" in inputs and "decoder_input_ids" not in inputs:  # BigBird leaves its padding to whole blocks in
+        length = inputs["input_ids"].shape[1]
+        outputs = {key: value[:, :length] if key.startswith("hidden_states") else value for key, value in outputs.items()}
+    save(folder / "outputs.safetensors", outputs)
+    if result.get("loss") is not None:
         result.loss.backward()
         gradients = {key: torch.zeros_like(value) if value.grad is None else value.grad
                      for key, value in model.named_parameters()}
-        save(folder / "grads.safetensors", checkpoint_names(model, gradients))
+        frozen = {key for key, value in model.named_parameters() if not value.requires_grad}
+        named = checkpoint_names(model, gradients)
+        save(folder / "grads.safetensors", {key: value for key, value in named.items() if key not in frozen})
 
 
 if __name__ == "__main__":

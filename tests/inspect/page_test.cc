@@ -46,6 +46,16 @@ TEST(Page, HoldsTheValuesToTheBit) {
   EXPECT_EQ(std::memcmp(bytes.data(), values.raw(), bytes.size()), 0);
 }
 
+TEST(Page, WeightsHaveTheSameColorsInEveryMap) {
+  const auto map_of = [](double value) {
+    return data_of(to_html(page_of(Tensor::full({2, 2}, value)))).at("groups")[0].at("maps")[0];
+  };
+  EXPECT_EQ(map_of(0.25).at("high").number(), 1.0);
+  EXPECT_EQ(map_of(0.25).at("gamma").number(), 0.5);
+  EXPECT_EQ(map_of(3.0).at("high").number(), 3.0);  // no weights: by their range
+  EXPECT_EQ(map_of(3.0).at("gamma").number(), 1.0);
+}
+
 TEST(Page, ShowsMarkupAsTextAndNeedsNothingElse) {
   const std::string html = to_html(page_of(Tensor::full({2, 2}, 0.5)));
   EXPECT_EQ(html.find("<script>alert"), std::string::npos);

@@ -56,6 +56,30 @@ TEST(Patterns, EachIsFound) {
   EXPECT_DOUBLE_EQ(attention_patterns(matrix({0, 0, 1}, 1), 2).diagonal, 1.0) << "a cache before";
 }
 
+TEST(Patterns, NeighboursAreLocalAtEverySize) {
+  for (int64_t n = 3; n <= 40; ++n) {  // 1/3 on each neighbour, as the tutorial draws it
+    const Tensor near = Tensor::zeros({n, n});
+    const Tensor causal = Tensor::zeros({n, n});
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t low = std::max<int64_t>(i - 1, 0), high = std::min(i + 1, n - 1);
+      for (int64_t j = low; j <= high; ++j) {
+        near.data<float>()[i * n + j] = 1.0F / static_cast<float>(high - low + 1);
+      }
+      for (int64_t j = 0; j <= i; ++j) {
+        causal.data<float>()[i * n + j] = 1.0F / static_cast<float>(i + 1);
+      }
+    }
+    EXPECT_EQ(name_of_pattern(attention_patterns(near)), "local") << n;
+    if (n >= 24) {  // the first rows of a causal map have hardly a choice
+      EXPECT_EQ(name_of_pattern(attention_patterns(causal)), "uniform") << n;
+    }
+  }
+  // A key that no row looks at is padding: the others may still be uniform.
+  EXPECT_EQ(name_of_pattern(attention_patterns(
+                matrix({0.25F, 0.25F, 0.25F, 0.25F, 0, 0.25F, 0.25F, 0.25F, 0.25F, 0}, 2), 7, 0)),
+            "uniform");
+}
+
 TEST(Patterns, TopKeysOfARow) {
   const auto rows = top_attended(matrix({0.1f, 0.6f, 0.3f, 0.4f, 0.2f, 0.4f}, 2), 2);
   ASSERT_EQ(rows.size(), 2u);

@@ -64,22 +64,27 @@ TEST_P(PaddingLoss, IsTheSame) {
   EXPECT_NEAR(full, skipped, 1e-6 * full);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Padding,
-                         testing::Values("models/bert_base", "models/bert_mlm",
-                                         "models/bert_classify", "models/bert_tag",
-                                         "models/distilbert_base", "models/distilbert_mlm",
-                                         "models/distilbert_classify", "models/gpt2_lm",
-                                         "models/llama_gqa", "models/mistral_window",
-                                         "models/llama_tied", "models/t5_relu", "models/t5_gated",
-                                         "models/marian", "models/marian_unscaled",
-                                         "training/seq2seq", "training/rnn_seq2seq"),
-                         case_name);
+INSTANTIATE_TEST_SUITE_P(
+    Models, Padding,
+    testing::Values("models/bert_base", "models/bert_mlm", "models/bert_classify",
+                    "models/bert_tag", "models/distilbert_base", "models/distilbert_mlm",
+                    "models/distilbert_classify", "models/roberta_base", "models/roberta_classify",
+                    "models/mpnet_base", "models/mpnet_mlm", "models/electra_replaced",
+                    "models/albert_tag", "models/modernbert_base", "models/modernbert_classify",
+                    "models/deberta_classify", "models/deberta_tag", "models/deberta_base",
+                    "models/longformer_mlm", "models/longformer_classify", "models/gpt2_lm",
+                    "models/llama_gqa", "models/mistral_window", "models/llama_tied",
+                    "models/t5_relu", "models/t5_gated", "models/marian", "models/marian_unscaled",
+                    "training/seq2seq", "training/rnn_seq2seq"),
+    case_name);
 
 INSTANTIATE_TEST_SUITE_P(Models, PaddingLoss,
                          testing::Values("models/bert_mlm", "models/bert_classify",
-                                         "models/distilbert_mlm", "models/gpt2_lm",
-                                         "models/llama_gqa", "models/t5_gated", "models/marian",
-                                         "training/seq2seq", "training/rnn_seq2seq"),
+                                         "models/electra_replaced", "models/mpnet_tag",
+                                         "models/deberta_mlm", "models/distilbert_mlm",
+                                         "models/gpt2_lm", "models/llama_gqa", "models/t5_gated",
+                                         "models/marian", "training/seq2seq",
+                                         "training/rnn_seq2seq"),
                          case_name);
 
 }  // namespace

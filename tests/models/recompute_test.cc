@@ -36,7 +36,10 @@ TEST_P(Recompute, GivesTheSameGradients) {
 INSTANTIATE_TEST_SUITE_P(Models, Recompute,
                          testing::Values("models/bert_mlm", "models/distilbert_classify",
                                          "models/vit_classify", "models/t5_gated", "models/marian",
-                                         "models/gpt2_lm", "models/llama_gqa", "training/seq2seq"),
+                                         "models/gpt2_lm", "models/llama_gqa", "models/mpnet_mlm",
+                                         "models/albert_classify", "models/modernbert_classify",
+                                         "models/deberta_tag", "models/longformer_classify",
+                                         "models/nystromformer_classify", "training/seq2seq"),
                          case_name);
 
 }  // namespace

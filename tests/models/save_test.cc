@@ -38,8 +38,13 @@ TEST_P(Save, RoundTripKeepsEveryBit) {
 INSTANTIATE_TEST_SUITE_P(Models, Save,
                          testing::Values("gpt2_lm", "gpt2_base", "gpt2_untied", "llama_gqa",
                                          "llama_tied", "llama_theta", "mistral_window", "vit_gpt2",
-                                         "bert_mlm", "bert_tag", "distilbert_classify", "t5_gated",
-                                         "marian", "vit_classify"),
+                                         "bert_mlm", "bert_tag", "bert_qa", "distilbert_classify",
+                                         "roberta_mlm", "xlm_roberta_rank", "camembert_mlm",
+                                         "electra_mlm", "electra_replaced", "mpnet_base",
+                                         "mpnet_qa", "albert_tag", "albert_classify", "t5_gated",
+                                         "marian", "marian_positions", "vit_classify", "bart",
+                                         "bart_base", "bart_classify", "mbart", "m2m_100",
+                                         "pegasus", "whisper"),
                          [](const auto& each) { return each.param; });
 
 TEST(SaveModel, WritesWhatTransformersLooksFor) {

@@ -48,7 +48,7 @@ for case in sorted(golden.iterdir()):
     with torch.no_grad():
         result = model.eval()(**inputs, **extra)
     mine = load_file(f"{folder}.out")
-    key = "logits" if "logits" in mine else "last_hidden_state"
+    key = next(name for name in ("logits", "start_logits", "last_hidden_state") if name in mine)
     theirs = result[key]
     real = inputs.get("decoder_attention_mask", inputs.get("attention_mask"))
     if "decoder_input_ids" in inputs and "decoder_attention_mask" not in inputs:

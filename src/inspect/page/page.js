@@ -16,7 +16,7 @@ const words = {
     kind: '어텐션', layer: '층', head: '헤드', language: 'English', theme: '밝게 또는 어둡게',
     query: '쿼리', key: '키', weight: '가중치', rank: '순위', position: '위치',
     tokens: '토큰: 쿼리를 고르면 색이 어디를 보는지 알려 줍니다',
-    map: '어텐션 지도', row: '이 쿼리가 보는 곳', heads: '이 층의 헤드',
+    map: '어텐션 맵', row: '이 쿼리가 보는 곳', heads: '이 층의 헤드',
     inOrder: '글의 순서대로', byWeight: '큰 값부터',
     pooled: '한 칸은 그 칸이 나타내는 토큰들의 가장 큰 가중치입니다. 옆의 표에 가장 강한 키들의 정확한 값이 있습니다.',
     honest: '가중치는 헤드가 어디에서 읽는지를 말할 뿐, 그것만으로 결과의 원인을 말하지는 않습니다.',
@@ -76,7 +76,7 @@ const columnLabel = (column) => label(group().columns, column, current().columns
 
 function rgb(value, map = current()) {
   if (!Number.isFinite(value)) return [205, 207, 211];
-  const share = Math.min(Math.max((value - map.low) / (map.high - map.low), 0), 1);
+  const share = Math.min(Math.max((value - map.low) / (map.high - map.low), 0), 1) ** map.gamma;
   const at = 3 * Math.round(share * 255);
   return [colors[at], colors[at + 1], colors[at + 2]];
 }

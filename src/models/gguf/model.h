@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "heed/models.h"
 #include "io/gguf.h"
 #include "models/files.h"
@@ -11,8 +13,10 @@ namespace heed::gguf {
 /// checkpoint's names.
 ModelFiles model_files(const std::filesystem::path& path);
 
-/// Adds a model's metadata and tensors in the types that `types` says.
-void add_model(GgufWriter& writer, const Model& model, const StoredTypes& types);
+/// Adds a model's metadata and tensors in the types that `types` says. `progress` (may be empty) is
+/// called after every tensor with the elements done so far and those of all.
+void add_model(GgufWriter& writer, const Model& model, const StoredTypes& types,
+               const std::function<void(int64_t done, int64_t total)>& progress = nullptr);
 
 /// Rows of each head from halves (i, i + width/2) to pairs (2i, 2i + 1), or back. Any dtype.
 Tensor rows_in_pairs(const Tensor& x, int64_t heads);

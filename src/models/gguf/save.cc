@@ -79,7 +79,8 @@ Tensor as_in_gguf(const Tensor& tensor, GgufLayout layout, int64_t heads, int64_
 
 }  // namespace
 
-void add_model(GgufWriter& writer, const Model& model, const StoredTypes& types) {
+void add_model(GgufWriter& writer, const Model& model, const StoredTypes& types,
+               const std::function<void(int64_t done, int64_t total)>& progress) {
   const ModelSpec* spec = find_model_spec(model.model_type());
   if (spec == nullptr || spec->gguf.architecture.empty()) {
     std::vector<std::string> known;
@@ -117,8 +118,13 @@ void add_model(GgufWriter& writer, const Model& model, const StoredTypes& types)
                                                 model.num_heads(), key_heads));
     tied = tied && name->text != "output.weight";
   }
+  int64_t done = 0;
   for (const auto& [name, tensor] : tensors) {
     writer.tensor(name, types.stored(name, tensor, model.num_layers(), tied));
+    done += tensor.numel();
+    if (progress) {
+      progress(done, model.parameter_count());
+    }
   }
 }
 

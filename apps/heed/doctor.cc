@@ -1,0 +1,156 @@
+#include "heed/doctor.h"
+
+#include <fmt/format.h>
+#include <hwy/targets.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "base/language.h"
+#include "data/token_cache.h"
+#include "heed/command.h"
+#include "heed/open.h"
+#include "heed/parallel.h"
+#include "heed/version.h"
+#include "inspect/text_width.h"
+#include "io/json_writer.h"
+#include "train/memory_plan.h"
+
+namespace heed::app {
+namespace {
+
+struct Finding {
+  const char* key;   ///< in JSON
+  std::string name;  ///< for people
+  std::string value;
+};
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name") || line.starts_with("Model")) {
+      const size_t begin = line.find(':');
+      return begin == std::string::npos ? line : line.substr(begin + 2);
+    }
+  }
+  utsname names{};
+  return uname(&names) == 0 ? names.machine : "";
+}
+
+std::string system_name() {
+  std::string name;
+  std::ifstream file("/etc/os-release");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("PRETTY_NAME=")) {
+      name = line.substr(line.find('=') + 1);
+      std::erase(name, '"');
+    }
+  }
+  utsname names{};
+  if (uname(&names) == 0) {
+    name += fmt::format("{}{} {}", name.empty() ? "" : ", ", names.sysname, names.release);
+  }
+  return name;
+}
+
+/// All vector instruction sets that this machine has and heed was built for, the best (which is
+/// used) first.
+std::string simd_targets() {
+  std::string text;
+  const int64_t there = hwy::SupportedTargets() & HWY_TARGETS;
+  for (int64_t bit = 1; bit > 0 && bit <= there; bit <<= 1) {
+    if ((there & bit) != 0) {
+      text += (text.empty() ? "" : ", ") + std::string(hwy::TargetName(bit));
+    }
+  }
+  return text;
+}
+
+std::string size_text(double bytes) {
+  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+  return fmt::format("{:.1f} GiB", bytes / kGiB);
+}
+
+std::string memory() {
+  const auto all =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  return tell("{}, {} available", size_text(all),
+              size_text(static_cast<double>(available_memory())));
+}
+
+std::string build_options() {
+  std::string text = fmt::format("{} {}", HEED_COMPILER, HEED_BUILD_TYPE);
+#ifdef HEED_WITH_MPI
+  text += ", MPI";
+#endif
+#ifdef NDEBUG
+  text += ", NDEBUG";
+#endif
+  return text;
+}
+
+std::string hub_folder() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  if (const std::string hub = variable("HF_HUB_CACHE"); !hub.empty()) {
+    return hub;
+  }
+  if (const std::string home = variable("HF_HOME"); !home.empty()) {
+    return home + "/hub";
+  }
+  const std::string cache = variable("XDG_CACHE_HOME");
+  return (cache.empty() ? variable("HOME") + "/.cache" : cache) + "/huggingface/hub";
+}
+
+std::vector<Finding> findings() {
+  const std::string folder = default_cache_folder().native();
+  return {{"version", tell("version"), std::string(version())},
+          {"system", tell("system"), system_name()},
+          {"cpu", "CPU", cpu_name()},
+          {"simd", "SIMD", simd_targets()},
+          {"threads", tell("threads"),
+           tell("{} of {} hardware threads", thread_count(), std::thread::hardware_concurrency())},
+          {"memory", tell("memory"), memory()},
+          {"build", tell("build"), build_options()},
+          {"token_cache", tell("token cache"),
+           folder.empty() ? tell("none: neither XDG_CACHE_HOME nor HOME is set") : folder},
+          {"hub_cache", tell("Hugging Face cache"), hub_folder()},
+          {"language", tell("language"), std::string(message_language())}};
+}
+
+const Registration kRegistration{
+    {"doctor",
+     "Show what a bug report needs: CPU, SIMD, threads, memory, build, caches",
+     {"heed doctor", "heed doctor --json"},
+     [](OptionTable&, const Common& common) -> std::function<int()> {
+       return [&common] {
+         print(common.json ? doctor_json() : doctor_text());
+         return 0;
+       };
+     }}};
+
+}  // namespace
+
+std::string doctor_text() {
+  std::string text;
+  for (const Finding& each : findings()) {
+    text += fit(each.name, 22, Align::left) + each.value + "\n";
+  }
+  return text;
+}
+
+std::string doctor_json() {
+  JsonWriter json;
+  json.begin_object();
+  for (const Finding& each : findings()) {
+    json.field(each.key, each.value);
+  }
+  return json.end_object().take() + "\n";
+}
+
+}  // namespace heed::app

@@ -1,0 +1,161 @@
+#include "base/language.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <vector>
+
+#include "base/message_catalogue.h"
+
+namespace heed {
+namespace {
+
+std::atomic<bool> g_korean = false;
+
+/// A text of the catalogue with arguments, cut at its placeholders.
+struct Template {
+  std::vector<std::string> pieces;  ///< one more than arguments; unescaped
+  std::string_view korean;
+  size_t fixed = 0;  ///< characters of the pieces
+};
+
+/// The fixed parts of a format text, "{{" unescaped; `on_argument` gets what stands in the braces.
+template <class Fn>
+std::vector<std::string> pieces_of(std::string_view format, Fn&& on_argument) {
+  std::vector<std::string> pieces(1);
+  for (size_t i = 0; i < format.size(); ++i) {
+    const char c = format[i];
+    if ((c == '{' || c == '}') && i + 1 < format.size() && format[i + 1] == c) {
+      pieces.back() += c;
+      ++i;
+    } else if (c == '{') {
+      const size_t end = format.find('}', i);
+      on_argument(format.substr(i + 1, end - i - 1));
+      pieces.emplace_back();
+      i = end;
+    } else {
+      pieces.back() += c;
+    }
+  }
+  return pieces;
+}
+
+/// Templates, those with the longest fixed parts first: "{} of {}" fits nearly everything.
+const std::vector<Template>& templates() {
+  static const std::vector<Template> all = [] {
+    std::vector<Template> found;
+    for (const auto& [english, korean] : korean_catalogue()) {
+      Template one;
+      one.pieces = pieces_of(english, [](std::string_view) {});
+      one.korean = korean;
+      for (const std::string& piece : one.pieces) {
+        one.fixed += piece.size();
+      }
+      constexpr size_t kLeast = 4;  // fixed characters that tell a message from others
+      if (one.fixed >= kLeast) {
+        found.push_back(std::move(one));
+      }
+    }
+    std::sort(found.begin(), found.end(), [](const Template& a, const Template& b) {
+      return a.fixed != b.fixed ? a.fixed > b.fixed : a.pieces < b.pieces;
+    });
+    return found;
+  }();
+  return all;
+}
+
+/// The arguments that make `message` from the pieces; nothing where it does not fit.
+std::optional<std::vector<std::string>> match(const std::vector<std::string>& pieces,
+                                              std::string_view message) {
+  if (!message.starts_with(pieces.front()) || !message.ends_with(pieces.back())) {
+    return std::nullopt;
+  }
+  std::vector<std::string> arguments;
+  size_t at = pieces.front().size();
+  for (size_t i = 1; i < pieces.size(); ++i) {
+    const bool last = i + 1 == pieces.size();
+    const size_t next = last ? message.size() - pieces[i].size() : message.find(pieces[i], at);
+    if (next == std::string_view::npos || next < at) {
+      return std::nullopt;
+    }
+    arguments.emplace_back(message.substr(at, next - at));
+    at = next + pieces[i].size();
+  }
+  return at == message.size() ? std::optional(arguments) : std::nullopt;
+}
+
+/// The Korean text with the arguments in its braces: "{}" in order, "{1}" by number.
+std::string fill(std::string_view korean, const std::vector<std::string>& arguments) {
+  std::vector<size_t> order;
+  const std::vector<std::string> pieces = pieces_of(korean, [&](std::string_view inside) {
+    const std::string_view number = inside.substr(0, inside.find(':'));
+    order.push_back(number.empty() ? order.size() : static_cast<size_t>(number.front() - '0'));
+  });
+  std::string text = pieces.front();
+  for (size_t i = 0; i < order.size(); ++i) {
+    text += (order[i] < arguments.size() ? arguments[order[i]] : std::string()) + pieces[i + 1];
+  }
+  return text;
+}
+
+/// The whole message by one template.
+std::optional<std::string> translate_whole(std::string_view message) {
+  for (const Template& each : templates()) {
+    if (const auto arguments = match(each.pieces, message)) {
+      std::vector<std::string> translated;
+      for (const std::string& argument : *arguments) {
+        // An argument may be a message itself.
+        translated.push_back(argument.size() < message.size() &&
+                                     argument.find(' ') != std::string::npos
+                                 ? translate_message(argument)
+                                 : argument);
+      }
+      return fill(each.korean, translated);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string translate_message(const std::string& message) {
+  if (!g_korean) {
+    return message;
+  }
+  // "where: message", and "file: op: message".
+  for (size_t begin = 0;;) {
+    if (const auto found = translate_whole(std::string_view(message).substr(begin))) {
+      return message.substr(0, begin) + *found;
+    }
+    const size_t colon = message.find(": ", begin);
+    if (colon == std::string::npos) {
+      return message;
+    }
+    begin = colon + 2;
+  }
+}
+
+void set_message_language(std::string_view language) { g_korean = language == "ko"; }
+
+std::string_view message_language() { return g_korean ? "ko" : "en"; }
+
+std::string_view korean_partner(std::string_view english) {
+  const auto found = korean_catalogue().find(std::string(english));
+  return found == korean_catalogue().end() ? std::string_view() : found->second;
+}
+
+std::string_view in_language(std::string_view language, std::string_view english) {
+  const std::string_view korean = language == "ko" ? korean_partner(english) : std::string_view();
+  return korean.empty() ? english : korean;
+}
+
+std::string_view translate(std::string_view english) {
+  return in_language(message_language(), english);
+}
+
+std::string format_message(std::string_view english, fmt::format_args args) {
+  const std::string_view text = translate(english);
+  return fmt::vformat(fmt::string_view(text.data(), text.size()), args);
+}
+
+}  // namespace heed

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "models/encoder.h"
+
+namespace heed {
+
+// Attention whose time and memory grow with the length, for the blocks of an encoder: query, key
+// and value by the names of the configuration, and the output matrix behind them.
+
+/// Longformer: `window` positions around each query, half of them before it, and the pass's global
+/// rows, which have projections of their own (query_global …).
+Block::Mixer longformer_mixer(const Scope& scope, const EncoderConfig& encoder, int64_t window);
+
+/// BigBird: neighbouring, first, last and random blocks. In evaluation the random blocks are block
+/// 0, as in the reference; in training they are drawn by layer.
+Block::Mixer bigbird_mixer(const Scope& scope, const EncoderConfig& encoder, int64_t block_size,
+                           int64_t random_blocks, int64_t layer);
+
+/// Nyströmformer: softmax through `landmarks` means of segments, and a convolution of the values
+/// over `kernel` positions (0: none). `full`: plain attention in place of the landmarks.
+Block::Mixer nystrom_mixer(const Scope& scope, const EncoderConfig& encoder, int64_t landmarks,
+                           int64_t kernel, bool full);
+
+}  // namespace heed

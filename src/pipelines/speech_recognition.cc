@@ -1,0 +1,246 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "heed/audio.h"
+#include "heed/autograd.h"
+#include "pipelines/batches.h"
+#include "pipelines/speech_decoding.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t kSampleRate = 16000;
+constexpr int64_t kFramesPerSecond = 100;
+constexpr int64_t kFramesPerStep = 2;  // a timestamp counts steps of 20 ms
+
+/// A recording on its way through the model.
+class Transcriber {
+ public:
+  Transcriber(const LoadedModel& loaded, const Tensor& samples, const SpeechOptions& options)
+      : loaded_(loaded),
+        options_(options),
+        tokens_(speech_tokens(loaded)),
+        window_(kFramesPerStep *
+                model_config(*loaded.model).integer_or("max_source_positions", 1500, 1, 1 << 20)) {
+    LogMelOptions mel;
+    mel.mels = model_config(*loaded.model).integer_or("num_mel_bins", 80, 1, 1 << 12);
+    const int64_t shortest = window_ * mel.hop_length;
+    content_ = samples.numel() / mel.hop_length;
+    Tensor padded = samples;
+    if (samples.numel() < shortest) {  // up to a window, silence is part of the recording
+      padded = Tensor::zeros({shortest});
+      std::copy_n(samples.data<float>(), samples.numel(), padded.data<float>());
+    }
+    features_ = log_mel_spectrogram(padded, mel);
+    result_.duration = static_cast<double>(samples.numel()) / kSampleRate;
+  }
+
+  Transcript run() {
+    int64_t seek = 0;
+    while (seek < content_) {
+      seek += one_window(seek);
+      if (options_.progress) {
+        options_.progress(std::min(seconds(seek), result_.duration), result_.duration);
+      }
+    }
+    for (const SpokenSegment& segment : result_.segments) {
+      result_.text += segment.text;
+    }
+    const size_t begin = result_.text.find_first_not_of(' ');
+    result_.text.erase(0, std::min(begin, result_.text.size()));
+    return std::move(result_);
+  }
+
+ private:
+  static double seconds(int64_t frames) { return static_cast<double>(frames) / kFramesPerSecond; }
+
+  ModelInput input_at(int64_t seek) const {
+    const int64_t mels = features_.size(0);
+    const int64_t all = features_.size(1);
+    const int64_t count = std::min(window_, all - seek);
+    ModelInput input;
+    input.input_features = Tensor::zeros({1, mels, window_});
+    for (int64_t m = 0; m < mels; ++m) {
+      std::copy_n(features_.data<float>() + m * all + seek, count,
+                  input.input_features.data<float>() + m * window_);
+    }
+    return input;
+  }
+
+  void choose_language(const EncoderOutput& encoded) {
+    if (!result_.language.empty()) {
+      return;
+    }
+    if (options_.language.empty() || tokens_.languages.empty()) {
+      std::tie(result_.language, result_.language_probability) =
+          detect_language(*loaded_.model, tokens_, encoded);
+    } else {
+      result_.language = options_.language;
+    }
+  }
+
+  std::vector<int64_t> prompt() const {
+    std::vector<int64_t> ids;
+    if (options_.condition_on_previous && tokens_.previous >= 0 && !written_.empty()) {
+      const auto most = static_cast<size_t>(loaded_.model->context_length() / 2 - 1);
+      ids.push_back(tokens_.previous);
+      ids.insert(ids.end(),
+                 written_.end() - static_cast<std::ptrdiff_t>(std::min(most, written_.size())),
+                 written_.end());
+    }
+    const std::vector<int64_t> start =
+        start_of_transcript(tokens_, result_.language, options_.task);
+    ids.insert(ids.end(), start.begin(), start.end());
+    return ids;
+  }
+
+  /// Transcribes the window at frame `seek`; gives the frames to go on by.
+  int64_t one_window(int64_t seek) {
+    const int64_t size = std::min(window_, content_ - seek);
+    const EncoderOutput encoded = loaded_.model->encode(input_at(seek));
+    choose_language(encoded);
+    const SpeechWindow window = decode_window(*loaded_.model, tokens_, encoded, prompt());
+    if (window.no_speech_probability > options_.no_speech_threshold &&
+        window.log_probability < options_.log_probability_threshold) {
+      return size;
+    }
+    const size_t before = result_.segments.size();
+    const int64_t advance = add_segments(window, seek, size);
+    if (options_.word_times) {
+      add_words(encoded, before, seek, size);
+    }
+    return advance;
+  }
+
+  bool is_time(int64_t id) const { return id >= tokens_.timestamp_begin(); }
+  int64_t frames_of(int64_t id) const { return kFramesPerStep * (id - tokens_.timestamp_begin()); }
+
+  /// Cuts a window's tokens where two timestamps meet.
+  int64_t add_segments(const SpeechWindow& window, int64_t seek, int64_t size) {
+    const std::vector<int64_t>& ids = window.ids;
+    const size_t count = ids.size();
+    const bool ends_with_time = count >= 2 && is_time(ids[count - 1]) && !is_time(ids[count - 2]);
+    std::vector<size_t> cuts;
+    for (size_t i = 1; i < count; ++i) {
+      if (is_time(ids[i - 1]) && is_time(ids[i])) {
+        cuts.push_back(i);
+      }
+    }
+    if (cuts.empty()) {
+      int64_t frames = size;
+      for (const int64_t id : ids) {
+        frames = is_time(id) && frames_of(id) > 0 ? frames_of(id) : frames;
+      }
+      add_segment(window, 0, count, seek, seek + frames);
+      return size;
+    }
+    if (ends_with_time) {
+      cuts.push_back(count);
+    }
+    size_t begin = 0;
+    for (const size_t cut : cuts) {
+      add_segment(window, begin, cut, seek + frames_of(ids[begin]), seek + frames_of(ids[cut - 1]));
+      begin = cut;
+    }
+    const int64_t advance = ends_with_time ? size : frames_of(ids[begin - 1]);
+    return advance > 0 ? std::min(advance, size) : size;
+  }
+
+  void add_segment(const SpeechWindow& window, size_t begin, size_t end, int64_t from, int64_t to) {
+    SpokenSegment segment;
+    segment.start = seconds(from);
+    segment.end = seconds(to);
+    std::vector<TokenId> text;
+    for (size_t i = begin; i < end; ++i) {
+      segment.ids.push_back(static_cast<TokenId>(window.ids[i]));
+      if (window.ids[i] < tokens_.end) {
+        text.push_back(static_cast<TokenId>(window.ids[i]));
+      }
+    }
+    segment.text = loaded_.tokenizer.decode(text, true);
+    segment.log_probability = window.log_probability;
+    segment.no_speech_probability = window.no_speech_probability;
+    if (!is_blank(segment.text)) {
+      written_.insert(written_.end(), text.begin(), text.end());
+      result_.segments.push_back(std::move(segment));
+    }
+  }
+
+  /// Gives the words of the segments from `first` on their times.
+  void add_words(const EncoderOutput& encoded, size_t first, int64_t seek, int64_t size) {
+    std::vector<int64_t> ids;
+    std::vector<size_t> bytes;  // of the text up to the end of each segment
+    size_t length = 0;
+    for (size_t i = first; i < result_.segments.size(); ++i) {
+      for (const TokenId id : result_.segments[i].ids) {
+        if (id < tokens_.end) {
+          ids.push_back(id);
+        }
+      }
+      length += result_.segments[i].text.size();
+      bytes.push_back(length);
+    }
+    size_t segment = first;
+    size_t read = 0;
+    for (SpokenWord& word :
+         word_times(loaded_, tokens_, encoded,
+                    start_of_transcript(tokens_, result_.language, options_.task), ids,
+                    result_.language, size)) {
+      word.start += seconds(seek);
+      word.end += seconds(seek);
+      while (segment + 1 < result_.segments.size() && read >= bytes[segment - first]) {
+        ++segment;
+      }
+      read += word.text.size();
+      result_.segments[segment].words.push_back(std::move(word));
+    }
+  }
+
+  const LoadedModel& loaded_;
+  const SpeechOptions& options_;
+  SpeechTokens tokens_;
+  int64_t window_;       // frames
+  int64_t content_ = 0;  // frames of the recording itself
+  Tensor features_;      // [mels, frames]
+  Transcript result_;
+  std::vector<int64_t> written_;  // text of all windows so far
+};
+
+}  // namespace
+
+SpeechRecognition::SpeechRecognition(const std::filesystem::path& model, const OpenOptions& options)
+    : SpeechRecognition(open_model(model, options)) {}
+
+SpeechRecognition::SpeechRecognition(LoadedModel model) : loaded_(std::move(model)) {
+  check_suits(loaded_.model->kind() == ModelKind::speech_decoder, kTask,
+              "a speech recognition model (whisper)", loaded_);
+}
+
+Transcript SpeechRecognition::operator()(const std::filesystem::path& audio,
+                                         const SpeechOptions& options) const {
+  return from_samples(load_audio(audio, kSampleRate), options);
+}
+
+Transcript SpeechRecognition::from_samples(const Tensor& samples,
+                                           const SpeechOptions& options) const {
+  check(samples.rank() == 1 && is_floating(samples.dtype()), "transcribe",
+        "samples must be floating [N], not {} {}", name_of(samples.dtype()), samples.shape());
+  const SpeechTokens tokens = speech_tokens(loaded_);
+  if (!options.language.empty() && !tokens.languages.empty() &&
+      !tokens.languages.contains(options.language)) {
+    std::vector<std::string> names;
+    for (const auto& [name, id] : tokens.languages) {
+      names.push_back(name);
+    }
+    fail(ErrorKind::usage, "--language", "this model does not know '{}'; it knows {}",
+         options.language, fmt::join(names, ", "));
+  }
+  if (options.task != "transcribe" && options.task != "translate") {
+    fail(ErrorKind::usage, "--task", "'{}' is not known; use transcribe or translate",
+         options.task);
+  }
+  const NoGrad no_grad;
+  return Transcriber(loaded_, samples.to(DType::f32).contiguous(), options).run();
+}
+
+}  // namespace heed

@@ -1,0 +1,103 @@
+#include "heed/audio.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#include "heed/error.h"
+#include "support/data.h"
+
+namespace heed::test {
+namespace {
+
+void put(std::string& bytes, uint32_t value, int size) {
+  for (int i = 0; i < size; ++i) {
+    bytes.push_back(static_cast<char>(value >> (8 * i)));
+  }
+}
+
+/// 16-bit WAV of a sine in each channel, `amplitude` of the first and 0 in the others.
+std::string wav(int channels, int rate, int frames, double hertz) {
+  std::string data;
+  for (int i = 0; i < frames; ++i) {
+    const double value = 20000.0 * std::sin(2.0 * std::numbers::pi * hertz * i / rate);
+    for (int channel = 0; channel < channels; ++channel) {
+      put(data, static_cast<uint32_t>(channel == 0 ? std::lround(value) : 0), 2);
+    }
+  }
+  std::string bytes = "RIFF";
+  put(bytes, static_cast<uint32_t>(36 + data.size()), 4);
+  bytes += "WAVEfmt ";
+  put(bytes, 16, 4);
+  put(bytes, 1, 2);
+  put(bytes, static_cast<uint32_t>(channels), 2);
+  put(bytes, static_cast<uint32_t>(rate), 4);
+  put(bytes, static_cast<uint32_t>(rate * channels * 2), 4);
+  put(bytes, static_cast<uint32_t>(channels * 2), 2);
+  put(bytes, 16, 2);
+  bytes += "data";
+  put(bytes, static_cast<uint32_t>(data.size()), 4);
+  return bytes + data;
+}
+
+TEST(Audio, SamplesOfTheSameRateAreKept) {
+  const Tensor samples = decode_audio(wav(1, 16000, 1000, 440.0), "a.wav");
+  ASSERT_EQ(samples.numel(), 1000);
+  for (int64_t i = 0; i < 1000; ++i) {
+    const double value = std::lround(
+        20000.0 * std::sin(2.0 * std::numbers::pi * 440.0 * static_cast<double>(i) / 16000.0));
+    EXPECT_FLOAT_EQ(samples.data<float>()[i], static_cast<float>(value / 32768.0));
+  }
+}
+
+TEST(Audio, ChannelsAreAveraged) {
+  const Tensor one = decode_audio(wav(1, 16000, 300, 440.0), "a.wav");
+  const Tensor four = decode_audio(wav(4, 16000, 300, 440.0), "a.wav");
+  ASSERT_EQ(four.numel(), 300);
+  for (int64_t i = 0; i < 300; ++i) {
+    EXPECT_NEAR(four.data<float>()[i], one.data<float>()[i] / 4.0f, 1e-7);
+  }
+}
+
+TEST(Audio, OtherRatesAreResampledToTheSameSound) {
+  for (const int rate : {8000, 22050, 44100, 48000}) {
+    const Tensor samples = decode_audio(wav(1, rate, rate / 2, 440.0), "a.wav");
+    ASSERT_NEAR(static_cast<double>(samples.numel()), 8000.0, 4.0) << rate;
+    double largest = 0.0;
+    for (int64_t i = 400; i < 7600; ++i) {  // the ends ring
+      const double wanted =
+          20000.0 / 32768.0 *
+          std::sin(2.0 * std::numbers::pi * 440.0 * static_cast<double>(i) / 16000.0);
+      largest = std::max(largest, std::abs(samples.data<float>()[i] - wanted));
+    }
+    EXPECT_LT(largest, 2e-3) << rate;
+  }
+}
+
+TEST(Audio, TruncatedAndForeignBytesAreErrors) {
+  const std::string whole = wav(2, 44100, 3000, 440.0);
+  EXPECT_THROW(decode_audio("", "empty"), Error);
+  EXPECT_THROW(decode_audio("no audio at all", "text"), Error);
+  for (size_t cut = 0; cut < 44; ++cut) {
+    try {
+      decode_audio(std::string_view(whole).substr(0, cut), "cut.wav");
+    } catch (const Error&) {
+    }
+  }
+  std::string rate = whole;
+  rate[24] = rate[25] = rate[26] = rate[27] = '\xff';
+  EXPECT_THROW(decode_audio(rate, "rate.wav"), Error);
+}
+
+TEST(Audio, ReadsARecordingAsFlac) {
+  const auto file = shared_data("speech/jfk.flac");
+  if (!std::filesystem::exists(file)) {
+    GTEST_SKIP() << "no " << file;
+  }
+  EXPECT_NEAR(static_cast<double>(load_audio(file).numel()), 11.0 * 16000.0, 16.0);
+}
+
+}  // namespace
+}  // namespace heed::test

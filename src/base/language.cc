@@ -98,19 +98,31 @@ std::string fill(std::string_view korean, const std::vector<std::string>& argume
   return text;
 }
 
-/// The whole message by one template.
-std::optional<std::string> translate_whole(std::string_view message) {
+/// A template that fits a part of a message, and the arguments that it was made with.
+struct Fit {
+  const Template* text = nullptr;
+  std::vector<std::string> arguments;
+  size_t begin = 0;  ///< of the part; it ends with the message
+};
+
+/// The template with the longest fixed parts that makes `message` from `begin` on.
+std::optional<Fit> fit_from(std::string_view message, size_t begin) {
   for (const Template& each : templates()) {
-    if (const auto arguments = match(each.pieces, message)) {
-      std::vector<std::string> translated;
-      for (const std::string& argument : *arguments) {
-        // An argument may be a message itself.
-        translated.push_back(argument.size() < message.size() &&
-                                     argument.find(' ') != std::string::npos
-                                 ? translate_message(argument)
-                                 : argument);
+    if (auto arguments = match(each.pieces, message.substr(begin))) {
+      return Fit{&each, std::move(*arguments), begin};
+    }
+  }
+  return std::nullopt;
+}
+
+/// A message around `inner`, with which it ends: "input 3: …".
+std::optional<Fit> fit_around(std::string_view message, std::string_view inner) {
+  for (const Template& each : templates()) {
+    if (each.pieces.size() > 2 && each.pieces.back().empty()) {
+      auto arguments = match(each.pieces, message);
+      if (arguments && arguments->back() == inner) {
+        return Fit{&each, std::move(*arguments), 0};
       }
-      return fill(each.korean, translated);
     }
   }
   return std::nullopt;
@@ -122,17 +134,32 @@ std::string translate_message(const std::string& message) {
   if (!g_korean) {
     return message;
   }
-  // "where: message", and "file: op: message".
+  // "where: message", "file: op: message": the part that says most by its fixed words is the
+  // message. "{} examples" would fit "data.tsv: has no examples" as well.
+  std::optional<Fit> best;
   for (size_t begin = 0;;) {
-    if (const auto found = translate_whole(std::string_view(message).substr(begin))) {
-      return message.substr(0, begin) + *found;
+    if (auto found = fit_from(message, begin);
+        found && (!best || found->text->fixed > best->text->fixed)) {
+      best = std::move(found);
     }
     const size_t colon = message.find(": ", begin);
     if (colon == std::string::npos) {
-      return message;
+      break;
     }
     begin = colon + 2;
   }
+  if (!best) {
+    return message;
+  }
+  const std::string inner = fill(best->text->korean, best->arguments);
+  if (best->begin == 0) {
+    return inner;
+  }
+  if (auto around = fit_around(message, std::string_view(message).substr(best->begin))) {
+    around->arguments.back() = inner;
+    return fill(around->text->korean, around->arguments);
+  }
+  return message.substr(0, best->begin) + inner;
 }
 
 void set_message_language(std::string_view language) { g_korean = language == "ko"; }

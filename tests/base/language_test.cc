@@ -254,6 +254,12 @@ TEST(Language, TranslatesMessagesOfErrors) {
   EXPECT_EQ(translate_message(""), "");
 }
 
+TEST(Language, LeavesAUsersOwnWordsAlone) {
+  const Korean korean;
+  EXPECT_EQ(translate_message("--points-at: the text has no 'the prompt is empty'"),
+            "--points-at: 텍스트에 'the prompt is empty'이(가) 없습니다");
+}
+
 TEST(Language, TranslatesMessagesInsideMessages) {
   const Korean korean;
   EXPECT_EQ(translate_message("input 3: the prompt is empty"), "입력 3: 프롬프트가 비었습니다");

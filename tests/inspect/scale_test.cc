@@ -1,8 +1,12 @@
 // Colour scales, text in PNG, colour bars and the space that pictures take.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <regex>
+#include <set>
 
+#include "heed/error.h"
 #include "heed/image.h"
 #include "heed/picture.h"
 #include "inspect/heatmap.h"

@@ -1,7 +1,11 @@
 // What a run says of itself at its end, and the defaults that it begins with.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "heed/autograd.h"
+#include "heed/error.h"
 #include "heed/metrics.h"
 #include "heed/models.h"
 #include "support/data.h"

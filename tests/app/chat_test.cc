@@ -59,6 +59,9 @@ std::vector<json> lines_of(const std::string& text) {
   return lines;
 }
 
+/// JSON shows bytes that are no UTF-8, of which a random model writes many, in one way.
+std::vector<json> lines_of_shell(const std::string& command) { return lines_of(shell(command)); }
+
 TEST(Chat, LinesOfAPipeAreTurnsOfOneConversation) {
   const TemporaryFolder folder;
   make_chat_model(folder.path());
@@ -85,9 +88,10 @@ TEST(Chat, LinesOfAPipeAreTurnsOfOneConversation) {
                              answers[0]["content"].get<std::string>() +
                              "\n[user] and then \nwhat?\n[assistant] ";
   write_file_atomically(folder / "prompt", prompt);
-  EXPECT_EQ(shell(program().string() + " generate " + folder.path().string() +
-                  " --max-tokens 12 --prompt \"$(cat " + (folder / "prompt").string() + ")\""),
-            answers[1]["content"].get<std::string>());
+  EXPECT_EQ(lines_of_shell(program().string() + " generate " + folder.path().string() +
+                           " --max-tokens 12 --json --prompt \"$(cat " +
+                           (folder / "prompt").string() + ")\"")[0]["text"],
+            answers[1]["content"]);
 }
 
 TEST(Chat, GenerateAnswersByTheTemplate) {
@@ -98,13 +102,15 @@ TEST(Chat, GenerateAnswersByTheTemplate) {
                                   " --system 'be brief' --temperature 0 --max-tokens 9 --json"));
   const std::string generate =
       program().string() + " generate " + model + " --max-tokens 9 --chat --system 'be brief' ";
-  EXPECT_EQ(shell(generate + "--prompt Lily"), one[0]["content"].get<std::string>());
+  EXPECT_EQ(lines_of_shell(generate + "--json --prompt Lily")[0]["text"], one[0]["content"]);
   const auto lines = lines_of(shell("printf 'Lily\\nTom\\n' | " + generate + "--json"));
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0]["text"], one[0]["content"]);
   const std::string plain = program().string() + " generate " + model + " --max-tokens 9 --prompt ";
-  EXPECT_EQ(shell(plain + "\"$(printf '[system] be brief\\n[user] Lily\\n[assistant] ')\""),
-            one[0]["content"].get<std::string>());
+  EXPECT_EQ(lines_of_shell(
+                plain +
+                "\"$(printf '[system] be brief\\n[user] Lily\\n[assistant] ')\" --json")[0]["text"],
+            one[0]["content"]);
   EXPECT_NE(shell(plain + "x --system y 2>&1", 2).find("--chat"), std::string::npos);
   std::filesystem::remove(folder / "chat_template.jinja");
   EXPECT_NE(shell(generate + "--prompt Lily 2>&1", 3).find("template"), std::string::npos);

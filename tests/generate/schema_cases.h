@@ -18,6 +18,23 @@ inline size_t character_count(const std::string& text) {
   }));
 }
 
+/// One wchar_t per character: regular expressions must not see bytes.
+inline std::wstring wide(const std::string& text) {
+  std::wstring result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte & 0xC0) == 0x80) {
+      result.back() = static_cast<wchar_t>((result.back() << 6) | (byte & 0x3F));
+    } else {
+      result += static_cast<wchar_t>(byte < 0x80   ? byte
+                                     : byte < 0xE0 ? byte & 0x1F
+                                     : byte < 0xF0 ? byte & 0x0F
+                                                   : byte & 0x07);
+    }
+  }
+  return result;
+}
+
 /// A plain validator of the keywords that random_schema() uses; written against the specification,
 /// not against the grammar.
 inline bool validates(const Json5& root, const Json5& schema, const Json5& value) {
@@ -61,8 +78,7 @@ inline bool validates(const Json5& root, const Json5& schema, const Json5& value
     if (length < schema.value("minLength", size_t{0})) return false;
     if (length > schema.value("maxLength", size_t{1} << 40)) return false;
     if (schema.contains("pattern") &&
-        !std::regex_search(value.get<std::string>(),
-                           std::regex(schema["pattern"].get<std::string>()))) {
+        !std::regex_search(wide(value), std::wregex(wide(schema["pattern"])))) {
       return false;
     }
   }

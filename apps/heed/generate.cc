@@ -98,6 +98,7 @@ int run(const Options& options, const Common& common) {
   if (!options.chat && !(options.system.empty() && options.chat_template.empty())) {
     fail(ErrorKind::usage, "generate", "--system and --chat-template need --chat");
   }
+  options.text.sampling.check();
   // Many tokens are worth a copy of the weights, which takes about as long as two or three.
   constexpr int64_t kMany = 256;
   const bool many = !options.has_prompt || options.max_tokens * options.samples >= kMany;

@@ -48,7 +48,7 @@ class Convolution {
 
   /// [out, in, 3] as [out, 3 * in].
   Tensor as_matrix() const {
-    return reshape(transpose(weight_, 1, 2).contiguous(),
+    return reshape(contiguous(transpose(weight_, 1, 2)),
                    {weight_.size(0), kKernel * weight_.size(1)});
   }
 

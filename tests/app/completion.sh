@@ -31,7 +31,7 @@ expect_offer() { # wanted words, then the command line
 }
 bash -n "$work/heed.bash" || complain "bash does not read its script"
 bash --norc -c 'source "$1"; complete -p heed' _ "$work/heed.bash" | grep -q -- '-F _heed heed' || complain "bash knows no completion of heed"
-expect_offer "tokenize|train|translate|" heed t
+expect_offer "tokenize|train|transcribe|translate|" heed t
 expect_offer "generate|" heed gen
 expect_offer "--max-tokens|" heed generate --max
 expect_offer "cosine|" heed train --schedule cos

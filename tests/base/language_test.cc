@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/message_catalogue.h"
+#include "support/data.h"
 
 namespace heed {
 namespace {
@@ -194,8 +195,7 @@ std::vector<std::pair<int, std::string>> placeholders(std::string text) {
 }
 
 TEST(Language, EveryTextHasItsPartner) {
-  const char* root = std::getenv("HEED_SOURCE");
-  ASSERT_NE(root, nullptr);
+  const std::filesystem::path root = test::source_folder();
   const auto texts = texts_of_source(root);
   EXPECT_GT(texts.size(), 1000U);  // that the source was understood
   std::string missing;

@@ -44,7 +44,11 @@ Tensor real_positions(const ModelInput& input, bool decoder) {
 
 /// A result with zeros in place of what belongs to padding.
 Tensor at_real_positions(const std::string& name, const Tensor& value, const ModelInput& input) {
-  const bool two_stacks = input.decoder_input_ids.defined();
+  // Where only labels are given, the decoder reads them shifted.
+  const bool from_labels = input.labels.defined() && input.labels.rank() == 2 &&
+                           input.attention_mask.defined() &&
+                           input.labels.size(1) != input.attention_mask.size(1);
+  const bool two_stacks = input.decoder_input_ids.defined() || from_labels;
   const bool decoder = two_stacks && !name.starts_with("encoder");
   if (!decoder && input.pixel_values.defined()) {
     return value;

@@ -82,7 +82,12 @@ class Pipeline:
     def __call__(self, inputs: Any, **options: Any) -> Any:
         single = isinstance(inputs, (str, os.PathLike))
         texts = [os.fspath(inputs)] if single else [os.fspath(each) for each in inputs]
+        whole = options.pop("return_full_text", True)
         results = self._pipeline.run(texts, json.dumps(options))
+        if self.task == "text-generation" and whole:  # as Hugging Face's: with the prompt
+            for text, samples in zip(texts, results):
+                for sample in samples:
+                    sample["generated_text"] = text + sample["generated_text"]
         return results[0] if single else results
 
     def stream(self, text: str, **options: Any) -> Iterator[str]:

@@ -111,5 +111,5 @@ def test_import_is_quick():
 
 
 def test_unknown_task_is_named(lm):
-    with pytest.raises(ValueError, match="text-generation"):
+    with pytest.raises(heed.Error, match="text-generation"):
         heed.pipeline("nonsense", lm)

@@ -69,7 +69,8 @@ void write_attention(JsonWriter& json, const Watcher& watcher, const GenerateReq
   json.key("attention").begin_object().field("kind", chosen->place.kind);
   json.field("layer", chosen->place.layer).field("head", request.head);
   json.field("keys", chosen->keys()).key("top").begin_array();
-  for (const Attended& each : top_attended(row, std::min(request.top_k, chosen->keys())).front()) {
+  const auto strongest = top_attended(row, std::min(request.top_k, chosen->keys()));
+  for (const Attended& each : strongest.front()) {
     json.begin_object().field("key", each.key).field("weight", each.weight).end_object();
   }
   json.end_array().end_object();
@@ -144,7 +145,8 @@ Explorer::Answer Explorer::generate(
       json.field("probability", probabilities[static_cast<size_t>(chosen.id)]);
       json.key("candidates").begin_array();
       const Tensor candidates = Tensor::from(row, {1, vocabulary}).to(DType::f32);
-      for (const Attended& each : top_attended(candidates, request.candidates).front()) {
+      const auto likeliest = top_attended(candidates, request.candidates);
+      for (const Attended& each : likeliest.front()) {
         json.begin_object().field("id", each.key);
         json.field("token",
                    token_labels({static_cast<int32_t>(each.key)}, model.tokenizer).front());

@@ -105,6 +105,8 @@ const char* reason_phrase(int status) {
       return "Forbidden";
     case 404:
       return "Not Found";
+    case 409:
+      return "Conflict";
     case 405:
       return "Method Not Allowed";
     case 408:

@@ -28,11 +28,11 @@ export function test(name, run) {
 export function check(condition, message) {
   if (!condition) throw new Error(message);
 }
-/// Runs the registered tests whose name holds `filter`; returns how many passed, failed and were skipped.
+/// Runs the registered tests whose name matches the regular expression `filter`; returns how many passed, failed and were skipped.
 export async function runAll(context, filter = '') {
   const count = { passed: 0, failed: 0, skipped: 0 };
   for (const { name, run } of cases) {
-    if (!name.includes(filter)) continue;
+    if (!new RegExp(filter).test(name)) continue;
     const began = Date.now();
     try {
       const outcome = await run(context);

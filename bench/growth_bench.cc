@@ -84,7 +84,7 @@ LinePlot by_length() {
   return plot;
 }
 
-/// Tokens a second of training a GPT of four layers, 128 tokens per sequence.
+/// Tokens per second of training a GPT of four layers, 128 tokens per sequence.
 double training_speed(int64_t width, int64_t batch) {
   constexpr int64_t kLength = 128;
   const auto model = heed::create_model(

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "explore/answers.h"
+#include "explore/attention_parts.h"
 #include "heed/autograd.h"
 #include "heed/ops.h"
 
@@ -46,40 +47,10 @@ Tensor weights_of(const RecordedAttention& attention, int64_t head, int64_t row_
   return mul(sum, 1.0 / static_cast<double>(attention.heads())).contiguous();
 }
 
-int64_t key_head(const RecordedAttention& attention, int64_t head) {
-  return head / (attention.heads() / attention.record.k.size(1));
-}
-
-double scale_of(const RecordedAttention& attention) {
-  return attention.record.options.scale.value_or(
-      1.0 / std::sqrt(static_cast<double>(attention.record.q.size(3))));
-}
-
 /// Rows [begin, end) of one head of q, k, v or the output.
 Tensor head_rows(const Tensor& x, int64_t head, int64_t begin, int64_t end) {
   const Tensor part = slice(slice(slice(x, 0, 0, 1), 1, head, head + 1), 2, begin, end);
   return reshape(part.to(DType::f32).contiguous(), {end - begin, x.size(3)});
-}
-
-/// Part of a bias or mask that is broadcast over what it has not.
-Tensor broadcast_part(const Tensor& x, int64_t head, int64_t row_begin, int64_t row_end,
-                      int64_t key_begin, int64_t key_end) {
-  Tensor part = x;
-  const std::array<std::pair<int64_t, int64_t>, 4> wanted{std::pair<int64_t, int64_t>{0, 1},
-                                                          {head, head + 1},
-                                                          {row_begin, row_end},
-                                                          {key_begin, key_end}};
-  for (int64_t axis = 0; axis < x.rank(); ++axis) {
-    const auto& [begin, end] = wanted[static_cast<size_t>(4 - x.rank() + axis)];
-    if (part.size(axis) > 1) {
-      part = slice(part, axis, begin, end);
-    }
-  }
-  while (part.rank() > 2) {
-    part = reshape(part.contiguous(),
-                   Shape(std::vector<int64_t>(part.shape().begin() + 1, part.shape().end())));
-  }
-  return expand(part.to(DType::f32), {row_end - row_begin, key_end - key_begin}).contiguous();
 }
 
 /// Scaled scores with soft cap and bias, -inf where masked.

@@ -1,3 +1,5 @@
+#include <set>
+
 #include "base/check.h"
 #include "explore/explorer_state.h"
 #include "heed/explorer.h"
@@ -10,43 +12,39 @@ constexpr int64_t kTile = 256;
 constexpr int64_t kMostQueries = 64;
 constexpr int64_t kWholeWhy = 24;  // tokens up to which every visible cell is split
 
-/// Collects answers by the page's own keys until the budget is spent.
+/// Collects answers by the page's own keys, each once, until the budget is spent.
 class Collector {
  public:
   Collector(Explorer& explorer, std::string trace, int64_t budget)
-      : explorer_(explorer), trace_(std::move(trace)), budget_(budget) {}
+      : explorer_(explorer), trace_(std::move(trace)), budget_(budget) {
+    responses_.begin_object();
+  }
 
   void add(const std::string& key, const std::string& json) {
     budget_ -= static_cast<int64_t>(key.size() + json.size());
-    responses_.field_raw(key, json);
+    responses_.key(key).raw(json);
   }
-  /// Asks a route of the trace; `body` is as the page writes it: sorted keys, no spaces. Null where
-  /// the budget is spent or the model cannot answer.
-  std::optional<Json> ask(const std::string& route, const std::string& body) {
-    if (budget_ <= 0) {
-      return std::nullopt;
+  /// Asks a route of the trace; `body` is as the page writes it: sorted keys, no spaces. What the
+  /// model cannot answer, and what no longer fits, is left out.
+  void ask(const std::string& route, const std::string& body) {
+    const std::string key = fmt::format("POST /heed/v1/traces/t/{} {}", route, body);
+    if (budget_ <= 0 || !asked_.insert(key).second) {
+      return;
     }
     const Explorer::Answer answer =
         explorer_.answer("POST", fmt::format("/heed/v1/traces/{}/{}", trace_, route), body);
-    if (answer.status != 200) {
-      return std::nullopt;
+    if (answer.status == 200) {
+      add(key, answer.json);
     }
-    add(fmt::format("POST /heed/v1/traces/t/{} {}", route, body), answer.json);
-    return Json::parse(answer.json, "answer");
   }
-
-  struct Responses {
-    JsonWriter json;
-    Responses() { json.begin_object(); }
-    void field_raw(const std::string& key, const std::string& value) { json.key(key).raw(value); }
-  };
-  std::string take() { return responses_.json.end_object().take(); }
+  std::string take() { return responses_.end_object().take(); }
 
  private:
   Explorer& explorer_;
   std::string trace_;
   int64_t budget_;
-  Responses responses_;
+  std::set<std::string> asked_;
+  JsonWriter responses_;
 };
 
 struct Shown {

@@ -15,6 +15,7 @@ using explore::Watcher;
 namespace {
 
 struct GenerateRequest {
+  std::string model, text;
   int64_t max_tokens = 32, candidates = 5, layer = -1, head = -1, top_k = 8;
   std::string kind;
   Sampling sampling;
@@ -23,7 +24,13 @@ struct GenerateRequest {
 GenerateRequest read_request(const Json& body) {
   const Fields f(body, {"model", "text", "image", "max_tokens", "temperature", "top_k", "top_p",
                         "seed", "num_beams", "candidates", "attention"});
+  if (f.has("image") || f.integer_or("num_beams", 1, 1, 64) > 1) {
+    throw Failure(409, "unsupported", "text is generated from text here, and without beams",
+                  f.has("image") ? "image" : "num_beams");
+  }
   GenerateRequest request;
+  request.model = f.text("model");
+  request.text = f.text("text");
   request.max_tokens = f.integer_or("max_tokens", 32, 1, 1024);
   request.candidates = f.integer_or("candidates", 5, 1, 100);
   request.sampling.temperature = f.number_or("temperature", 0.0, 0.0, 100.0);
@@ -76,6 +83,98 @@ void write_attention(JsonWriter& json, const Watcher& watcher, const GenerateReq
   json.end_array().end_object();
 }
 
+Tensor as_batch(const std::vector<int32_t>& ids) {
+  const std::vector<int64_t> wide(ids.begin(), ids.end());
+  return Tensor::from(wide, {1, static_cast<int64_t>(wide.size())});
+}
+
+/// Writes a text token by token, each by a whole pass that is watched.
+class Writer {
+ public:
+  Writer(const ExplorerModel& model, const GenerateRequest& request)
+      : model_(model),
+        request_(request),
+        tokens_(generation_tokens(*model.model)),
+        prompt_(model.tokenizer.encode_ids(request.text)) {
+    const bool pair = model.model->kind() == ModelKind::encoder_decoder;
+    ids_ = pair ? std::vector<int32_t>{static_cast<int32_t>(tokens_.decoder_start)} : prompt_;
+    start_ = ids_.size();
+    if (prompt_.empty()) {
+      throw Failure(400, "invalid", "the text has no tokens", "text");
+    }
+  }
+
+  /// The data of the next event; nothing where the text has ended.
+  std::optional<std::string> next() {
+    const int64_t context = model_.model->context_length();
+    const auto written = static_cast<int64_t>(ids_.size() - start_);
+    if (written >= request_.max_tokens ||
+        (context > 0 && std::cmp_greater_equal(ids_.size(), context))) {
+      return std::nullopt;
+    }
+    Watcher watcher;
+    watcher.attentions = true;
+    const Tensor logits = last_logits();
+    const SampledToken chosen = sample_token(logits.data<float>(), logits.numel(),
+                                             request_.sampling, 0, static_cast<uint64_t>(written),
+                                             std::vector<int64_t>(ids_.begin(), ids_.end()));
+    if (std::find(tokens_.end.begin(), tokens_.end.end(), chosen.id) != tokens_.end.end()) {
+      reason_ = "stop";
+      return std::nullopt;
+    }
+    ids_.push_back(static_cast<int32_t>(chosen.id));
+    return event(written, logits, chosen.id, watcher);
+  }
+
+  std::vector<int32_t> written() const {
+    return {ids_.begin() + static_cast<std::ptrdiff_t>(start_), ids_.end()};
+  }
+  const std::string& reason() const { return reason_; }
+
+ private:
+  Tensor last_logits() const {
+    ModelInput input;
+    const bool pair = model_.model->kind() == ModelKind::encoder_decoder;
+    input.input_ids = as_batch(pair ? prompt_ : ids_);
+    if (pair) {
+      input.decoder_input_ids = as_batch(ids_);
+    }
+    const Tensor logits = model_.model->forward(input).logits.to(DType::f32);
+    return reshape(slice(logits, 1, logits.size(1) - 1, logits.size(1)), {logits.size(2)})
+        .contiguous();
+  }
+
+  std::string event(int64_t index, const Tensor& logits, int64_t chosen,
+                    const Watcher& watcher) const {
+    const std::vector<double> row = logits.to_doubles();
+    const std::vector<double> probabilities = explore::softmax_of(row);
+    JsonWriter token;
+    explore::write_tokens(token, {explore::shown_tokens(model_.tokenizer, written()).back()});
+    JsonWriter json;
+    json.begin_object().field("index", index).key("token");
+    json.raw(token.text().substr(1, token.text().size() - 2));  // the only one of its list
+    json.field("probability", probabilities[static_cast<size_t>(chosen)]);
+    json.key("candidates").begin_array();
+    const auto likeliest = top_attended(reshape(logits, {1, logits.numel()}), request_.candidates);
+    for (const Attended& each : likeliest.front()) {
+      json.begin_object().field("id", each.key);
+      json.field("token", explore::token_name(model_.tokenizer, each.key));
+      json.field("logit", row[static_cast<size_t>(each.key)]);
+      json.field("probability", probabilities[static_cast<size_t>(each.key)]).end_object();
+    }
+    json.end_array();
+    write_attention(json, watcher, request_);
+    return json.end_object().take();
+  }
+
+  const ExplorerModel& model_;
+  const GenerateRequest& request_;
+  GenerationTokens tokens_;
+  std::vector<int32_t> prompt_, ids_;
+  size_t start_ = 0;
+  std::string reason_ = "length";
+};
+
 }  // namespace
 
 Explorer::Answer Explorer::generate(
@@ -83,89 +182,29 @@ Explorer::Answer Explorer::generate(
     const std::function<bool(std::string_view event, const std::string& json)>& event) {
   return State::answered([&]() -> std::string {
     const NoGrad no_grad;
-    const Json body = State::parse_body(text);
-    const GenerateRequest request = read_request(body);
+    const GenerateRequest request = read_request(State::parse_body(text));
     const std::lock_guard lock(state_->mutex);
-    const ExplorerModel model =
-        state_->model(Fields(body, {"model", "text", "image", "max_tokens", "temperature", "top_k",
-                                    "top_p", "seed", "num_beams", "candidates", "attention"})
-                          .text("model"));
-    const bool pair = model.model->kind() == ModelKind::encoder_decoder;
-    if ((model.model->kind() != ModelKind::decoder && !pair) || !model.tokenizer) {
+    const ExplorerModel model = state_->model(request.model);
+    const ModelKind kind = model.model->kind();
+    if ((kind != ModelKind::decoder && kind != ModelKind::encoder_decoder) || !model.tokenizer) {
       throw Failure(409, "unsupported", "this model writes no text", "model");
     }
     const auto began = std::chrono::steady_clock::now();
-    const GenerationTokens tokens = generation_tokens(*model.model);
-    const auto as_batch = [](const std::vector<int32_t>& ids) {
-      const std::vector<int64_t> wide(ids.begin(), ids.end());
-      return Tensor::from(wide, {1, static_cast<int64_t>(wide.size())});
-    };
-    const std::vector<int32_t> prompt = model.tokenizer.encode_ids(body.string_or("text", ""));
-    std::vector<int32_t> ids =
-        pair ? std::vector<int32_t>{static_cast<int32_t>(tokens.decoder_start)} : prompt;
-    const size_t start = ids.size();
-    if (ids.empty()) {
-      throw Failure(400, "invalid", "the text has no tokens", "text");
-    }
-    std::string reason = "length";
-    for (int64_t i = 0; i < request.max_tokens; ++i) {
-      const int64_t context = model.model->context_length();
-      if (context > 0 && std::cmp_greater_equal(ids.size(), context)) {
-        break;
-      }
-      ModelInput input;
-      input.input_ids = as_batch(pair ? prompt : ids);
-      if (pair) {
-        input.decoder_input_ids = as_batch(ids);
-      }
-      Watcher watcher;
-      watcher.attentions = true;
-      const Tensor logits = model.model->forward(input).logits.to(DType::f32).contiguous();
-      const int64_t vocabulary = logits.size(2);
-      const Tensor last =
-          reshape(slice(logits, 1, logits.size(1) - 1, logits.size(1)), {vocabulary}).contiguous();
-      const std::vector<double> row = last.to_doubles();
-      const std::vector<double> probabilities = explore::softmax_of(row);
-      const SampledToken chosen =
-          sample_token(last.data<float>(), vocabulary, request.sampling, 0,
-                       static_cast<uint64_t>(i), std::vector<int64_t>(ids.begin(), ids.end()));
-      if (std::find(tokens.end.begin(), tokens.end.end(), chosen.id) != tokens.end.end()) {
-        reason = "stop";
-        break;
-      }
-      ids.push_back(static_cast<int32_t>(chosen.id));
-      const std::vector<explore::ShownToken> shown = explore::shown_tokens(
-          model.tokenizer,
-          std::vector<int32_t>(ids.begin() + static_cast<std::ptrdiff_t>(start), ids.end()));
-      JsonWriter one;
-      explore::write_tokens(one, {shown.back()});
-      JsonWriter json;
-      json.begin_object().field("index", i).key("token");
-      json.raw(one.text().substr(1, one.text().size() - 2));
-      json.field("probability", probabilities[static_cast<size_t>(chosen.id)]);
-      json.key("candidates").begin_array();
-      const Tensor candidates = Tensor::from(row, {1, vocabulary}).to(DType::f32);
-      const auto likeliest = top_attended(candidates, request.candidates);
-      for (const Attended& each : likeliest.front()) {
-        json.begin_object().field("id", each.key);
-        json.field("token",
-                   token_labels({static_cast<int32_t>(each.key)}, model.tokenizer).front());
-        json.field("logit", row[static_cast<size_t>(each.key)]);
-        json.field("probability", probabilities[static_cast<size_t>(each.key)]).end_object();
-      }
-      json.end_array();
-      write_attention(json, watcher, request);
-      if (!event("token", json.end_object().take())) {
-        return "{}";
+    Writer writer(model, request);
+    while (const std::optional<std::string> next = writer.next()) {
+      if (!event("token", *next)) {
+        return "{}";  // the reader has gone
       }
     }
+    std::vector<int32_t> written = writer.written();
+    const auto count = written.size();
+    std::erase_if(written, [&](int32_t id) { return id >= model.tokenizer.vocab_size(); });
     JsonWriter done;
-    const std::vector<int32_t> written(ids.begin() + static_cast<std::ptrdiff_t>(start), ids.end());
     done.begin_object().field("text", model.tokenizer.decode(written));
-    done.field("tokens", written.size());
+    done.field("tokens", count);
     done.field("seconds",
                std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
-    event("done", done.field("finish_reason", reason).end_object().take());
+    event("done", done.field("finish_reason", writer.reason()).end_object().take());
     return "{}";
   });
 }

@@ -1,5 +1,6 @@
 #include "base/check.h"
 #include "explore/answers.h"
+#include "explore/attention_parts.h"
 #include "explore/parts.h"
 #include "heed/ops.h"
 #include "pipelines/image_input.h"
@@ -64,22 +65,41 @@ std::string first_string(const Json& config, std::initializer_list<const char*> 
   return "";
 }
 
-std::string position_of(const Json& config, Trace* trace, const std::string& stack) {
-  if (trace != nullptr && trace->has_hook(stack + "blocks.0.attn.hook_q_unrotated")) {
+/// How positions come in, as the pass and the parameters show it.
+std::string position_of(const Model& model, const Json& config, Trace& trace,
+                        const std::string& stack) {
+  if (trace.has_hook(stack + "blocks.0.attn.hook_q_unrotated")) {
     return "rotary";
   }
-  if (config.has("relative_attention_num_buckets")) {
-    return "relative";
+  const std::string kind = trace.attentions().empty() ? "" : trace.attentions().front().kind;
+  if (!kind.empty() && trace.attention(kind, 0).record.options.bias.defined()) {
+    const bool relative = config.has("relative_attention_num_buckets") ||
+                          config.boolean_or("use_relative_position_bias", false);
+    return relative ? "relative" : "alibi";
   }
-  if (first_string(config, {"model_type"}) == "bloom" || config.boolean_or("alibi", false)) {
-    return "alibi";
+  if (!trace.has_hook(stack + "hook_pos_embed")) {
+    return "none";
   }
-  if (trace != nullptr && trace->has_hook(stack + "hook_pos_embed")) {
-    const std::string type = first_string(config, {"model_type"});
-    return type == "marian" || type == "heed-seq2seq" || type == "pegasus" ? "sinusoidal"
-                                                                           : "learned";
+  const auto& parameters = model.parameters();
+  const bool learned = std::any_of(parameters.begin(), parameters.end(), [](const Parameter& each) {
+    return each.name.find("position") != std::string::npos ||
+           each.name.find("wpe") != std::string::npos;
+  });
+  return learned ? "learned" : "sinusoidal";
+}
+
+/// Whether the first norm of a stack subtracts the mean, as a probe of it shows.
+bool subtracts_mean(Trace& trace, const StackShape& stack) {
+  const std::string block = stack.block(0);
+  const std::map<std::string, Row> rows = trace.rows_at(stack.prefix, 0);
+  const std::string norm = block + ".ln1.hook_normalized", before = block + ".hook_resid_pre";
+  const auto found = rows.find(norm);
+  if (found == rows.end()) {
+    return true;
   }
-  return "none";
+  return held_norm(trace, norm, stack.pre_norm ? before : block + ".hook_attn_out",
+                   stack.pre_norm ? "" : before, rows.at(before), found->second)
+      .centered;
 }
 
 void write_attentions(JsonWriter& json, Trace* trace) {
@@ -92,8 +112,7 @@ void write_attentions(JsonWriter& json, Trace* trace) {
     json.begin_object().field("kind", each.kind).field("layers", each.layers);
     json.field("heads", each.heads).field("kv_heads", one.record.k.size(1));
     json.field("head_dim", one.record.q.size(3)).field("causal", each.causal);
-    json.field("scale",
-               options.scale.value_or(1.0 / std::sqrt(static_cast<double>(one.record.q.size(3)))));
+    json.field("scale", scale_of(one));
     json.field("softcap", options.softcap).key("window");
     if (window != nullptr && window->left >= 0) {
       json.value(window->left + 1);
@@ -121,16 +140,18 @@ std::unique_ptr<Trace> short_trace(const ExplorerModel& model) {
   }
 }
 
-void write_vision(JsonWriter& json, const Model& model, const Json& config) {
+void write_vision(JsonWriter& json, const Model& model, const Json& config, const Trace* trace) {
   const bool sees = model.kind() == ModelKind::vision || model.kind() == ModelKind::vision_decoder;
   if (!sees) {
     json.key("patch").null().key("image").null();
     return;
   }
   const VisionConfig vision = vision_config(config);
-  json.key("patch").begin_object();
-  json.field("rows", vision.image.height / vision.patch.height);
-  json.field("columns", vision.image.width / vision.patch.width).field("first", 1).end_object();
+  const int64_t rows = vision.image.height / vision.patch.height;
+  const int64_t columns = vision.image.width / vision.patch.width;
+  const int64_t all = trace == nullptr ? 0 : static_cast<int64_t>(trace->source().size());
+  json.key("patch").begin_object().field("rows", rows).field("columns", columns);
+  json.field("first", std::max<int64_t>(all - rows * columns, 0)).end_object();
   json.key("image").begin_object().field("height", vision.image.height);
   json.field("width", vision.image.width).field("channels", vision.channels).end_object();
 }
@@ -144,10 +165,14 @@ std::string describe_model(const ExplorerModel& model) {
   const std::string stack = trace != nullptr && trace->has_target() ? "decoder." : "";
   bool blocks = false, pre = true, gated = false, rms = false;
   int64_t inner = 0;
+  std::string position = "none";
   if (trace != nullptr) {
+    position = position_of(m, config, *trace, stack);
     try {
-      pre = stack_shape(*trace, stack).pre_norm;
+      const StackShape shape = stack_shape(*trace, stack);
+      pre = shape.pre_norm;
       blocks = true;
+      rms = !subtracts_mean(*trace, shape);
     } catch (const Failure&) {
     }
     for (const Watcher::Seen& each : trace->hooks()) {
@@ -156,7 +181,6 @@ std::string describe_model(const ExplorerModel& model) {
           each.name == stack + "blocks.0.mlp.hook_post" ? each.shape[each.shape.rank() - 1] : inner;
     }
   }
-  rms = config.has("rms_norm_eps") || m.model_type() == "t5";
   const bool two = m.kind() == ModelKind::encoder_decoder || m.kind() == ModelKind::vision_decoder;
   const bool sees = m.kind() == ModelKind::vision || m.kind() == ModelKind::vision_decoder;
   const std::string answers = answers_of(m, trace.get());
@@ -179,7 +203,7 @@ std::string describe_model(const ExplorerModel& model) {
   json.field("norm_type", rms ? "rmsnorm" : "layernorm");
   json.field("activation", first_string(config, {"hidden_act", "activation_function",
                                                  "hidden_activation", "feed_forward_proj"}));
-  json.field("gated", gated).field("position", position_of(config, trace.get(), stack));
+  json.field("gated", gated).field("position", position);
   json.key("mask_token");
   const auto mask = model.tokenizer ? model.tokenizer.special().mask : std::nullopt;
   if (mask) {
@@ -187,7 +211,7 @@ std::string describe_model(const ExplorerModel& model) {
   } else {
     json.null();
   }
-  write_vision(json, m, config);
+  write_vision(json, m, config, trace.get());
   const bool words = answers == "next-token" || answers == "target-token";
   json.key("can")
       .begin_object()

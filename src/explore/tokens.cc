@@ -58,8 +58,21 @@ std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const Encoding&
   return tokens;
 }
 
+std::string token_name(const Tokenizer& tokenizer, int64_t id) {
+  return id < tokenizer.vocab_size() ? token_labels({static_cast<int32_t>(id)}, tokenizer).front()
+                                     : fmt::format("<{}>", id);
+}
+
 std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
-  const std::vector<std::string> labels = token_labels(ids, tokenizer);
+  std::vector<std::string> labels;
+  if (std::all_of(ids.begin(), ids.end(),
+                  [&](int32_t id) { return id < tokenizer.vocab_size(); })) {
+    labels = token_labels(ids, tokenizer);
+  } else {
+    for (const int32_t id : ids) {
+      labels.push_back(token_name(tokenizer, id));
+    }
+  }
   std::vector<ShownToken> tokens(ids.size());
   StreamDecoder decoder(tokenizer);
   int64_t group = -1, word = -1;
@@ -68,7 +81,7 @@ std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const std::vect
     ShownToken& token = tokens[i];
     token.id = ids[i];
     token.label = labels[i];
-    token.special = tokenizer.is_special(ids[i]);
+    token.special = ids[i] >= tokenizer.vocab_size() || tokenizer.is_special(ids[i]);
     group += complete ? 1 : 0;
     token.group = group;
     if (token.special) {

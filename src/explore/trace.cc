@@ -65,16 +65,7 @@ Trace::Trace(ExplorerModel model, TraceRequest request, std::vector<Intervention
     }
   }
   if (input_.pixel_values.defined()) {
-    const int64_t count =
-        rows_of(has_target() ? "encoder.blocks.0.hook_resid_pre" : "blocks.0.hook_resid_pre");
-    const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(count - 1))));
-    for (int64_t i = 0; i < count; ++i) {
-      ShownToken token;
-      token.label = i == 0 ? "[CLS]" : fmt::format("{},{}", (i - 1) / side, (i - 1) % side);
-      token.special = i == 0;
-      token.group = i;
-      source_.push_back(std::move(token));
-    }
+    name_patches();
   }
   find_predictions(output);
 }
@@ -233,10 +224,7 @@ std::string Trace::name_of(int64_t id) const {
                       logits_.size(-1) >= model_.tokenizer.vocab_size() / 2 &&
                       logits_.size(-1) == model_.model->vocab_size();
   if (tokens) {
-    if (id >= model_.tokenizer.vocab_size()) {
-      return fmt::format("<{}>", id);
-    }
-    return token_labels({static_cast<int32_t>(id)}, model_.tokenizer).front();
+    return token_name(model_.tokenizer, id);
   }
   const Json config = Json::parse(model_.model->config(), "config.json");
   const std::optional<Json> labels = config.find("id2label");

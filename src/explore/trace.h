@@ -26,6 +26,8 @@ struct ShownToken {
 std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const Encoding& encoding,
                                      std::string_view text);
 std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids);
+/// A token of a model's vocabulary, which may be larger than the tokenizer's: "<50300>" then.
+std::string token_name(const Tokenizer& tokenizer, int64_t id);
 
 /// What a request asks to be run.
 struct TraceRequest {
@@ -111,6 +113,7 @@ class Trace {
   void read_text(bool with_target);
   void read_image();
   void add_target();
+  void name_patches();
   /// One pass of `copies` copies of the input, with the interventions.
   ModelOutput run(Watcher& watcher, int64_t copies = 1, bool changed = true);
   void apply_interventions(Watcher& watcher) const;

@@ -104,6 +104,24 @@ void Trace::read_image() {
   input_.pixel_values = pixels;
 }
 
+void Trace::name_patches() {
+  const VisionConfig vision = vision_config(Json::parse(model_.model->config(), "config.json"));
+  const int64_t columns = vision.image.width / vision.patch.width;
+  const int64_t patches = vision.image.height / vision.patch.height * columns;
+  const int64_t count =
+      rows_of(has_target() ? "encoder.blocks.0.hook_resid_pre" : "blocks.0.hook_resid_pre");
+  const int64_t first = count - patches;  // [CLS], and DeiT's token of distillation
+  for (int64_t i = 0; i < count; ++i) {
+    ShownToken token;
+    token.special = i < first;
+    token.label = i == 0 && first > 0 ? "[CLS]"
+                  : i < first         ? fmt::format("[{}]", i)
+                              : fmt::format("{},{}", (i - first) / columns, (i - first) % columns);
+    token.group = i;
+    source_.push_back(std::move(token));
+  }
+}
+
 void Trace::add_target() {
   if (!model_.tokenizer) {
     throw Failure(409, "unsupported", "this model has no tokenizer", "model");

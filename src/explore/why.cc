@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "explore/attention_parts.h"
 #include "explore/parts.h"
 #include "heed/ops.h"
 
@@ -141,17 +142,9 @@ Side project_side(Trace& trace, const std::vector<Part>& parts, const SideQuesti
 
 double bias_at(const RecordedAttention& attention, int64_t head, int64_t query, int64_t key) {
   const Tensor& bias = attention.record.options.bias;
-  if (!bias.defined()) {
-    return 0.0;
-  }
-  Tensor part = bias;
-  const std::array<int64_t, 4> want{0, head, query, key};
-  for (int64_t axis = 0; axis < bias.rank(); ++axis) {
-    const int64_t index =
-        part.size(axis) == 1 ? 0 : want[static_cast<size_t>(4 - bias.rank() + axis)];
-    part = slice(part, axis, index, index + 1);
-  }
-  return part.to_doubles().front();
+  return bias.defined()
+             ? broadcast_part(bias, head, query, query + 1, key, key + 1).to_doubles().front()
+             : 0.0;
 }
 
 Row record_row(const Tensor& x, int64_t head, int64_t row) {
@@ -175,7 +168,7 @@ ScoreExplanation explain(Trace& trace, const std::string& kind, int64_t layer, i
   }
   const bool cross = kind == "cross";
   const int64_t key_heads = attention.record.k.size(1);
-  const int64_t key_head = head / (attention.heads() / key_heads);
+  const int64_t shared = key_head(attention, head);
   const StackShape stack = stack_shape(trace, query_stack(trace, kind));
   const std::string block = stack.block(layer);
   const std::string place = block + (cross ? ".cross_attn" : ".attn");
@@ -189,7 +182,7 @@ ScoreExplanation explain(Trace& trace, const std::string& kind, int64_t layer, i
   bool linearised = !stack.pre_norm;
   if (!cross) {
     k = project_side(trace, attention_input_parts(trace, stack, layer, key, false),
-                     {place, 'k', input, stack.prefix, key, key_heads, key_head});
+                     {place, 'k', input, stack.prefix, key, key_heads, shared});
   } else {
     // The keys are the encoder's rows: what leaves its last block, through its last norm.
     const StackShape encoder = stack_shape(trace, "encoder.");
@@ -210,14 +203,13 @@ ScoreExplanation explain(Trace& trace, const std::string& kind, int64_t layer, i
       }
       read = final_norm;
     }
-    k = project_side(trace, parts, {place, 'k', read, "encoder.", key, key_heads, key_head});
+    k = project_side(trace, parts, {place, 'k', read, "encoder.", key, key_heads, shared});
   }
   ScoreExplanation result;
-  const AttentionOptions& options = attention.record.options;
   const Row total_q = record_row(attention.record.q, head, query);
-  const double scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(total_q.size())));
+  const double scale = scale_of(attention);
   result.bias = bias_at(attention, head, query, key);
-  result.score = dot(total_q, record_row(attention.record.k, key_head, key)) * scale + result.bias;
+  result.score = dot(total_q, record_row(attention.record.k, shared, key)) * scale + result.bias;
   result.weight =
       attention.record.weights(0, head, query, query + 1, key, key + 1).to_doubles().front();
   result.linearised = linearised;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -261,6 +262,85 @@ TEST(Explorer, DescribesItsModels) {
   EXPECT_EQ(model.string("answers"), "next-token");
   EXPECT_EQ(model.string("norm"), "pre");
   EXPECT_TRUE(model.at("can").boolean("why"));
+}
+
+TEST(Explorer, DescribesNormsAndPositionsAsTheyAre) {
+  const std::vector<std::array<std::string, 4>> cases{
+      {"gpt2_lm", "pre", "layernorm", "learned"},   {"llama_gqa", "pre", "rmsnorm", "rotary"},
+      {"bert_mlm", "post", "layernorm", "learned"}, {"bloom", "pre", "layernorm", "alibi"},
+      {"t5_gated", "pre", "rmsnorm", "relative"},   {"marian", "post", "layernorm", "sinusoidal"}};
+  for (const auto& [name, norm, type, position] : cases) {
+    Session session(name);
+    const Json model = session.ask("GET", "models", "").at("models")[0];
+    EXPECT_EQ(model.string("norm"), norm) << name;
+    EXPECT_EQ(model.string("norm_type"), type) << name;
+    EXPECT_EQ(model.string("position"), position) << name;
+  }
+}
+
+TEST(Explorer, PatchesOfAnImageAreNamedByTheirPlace) {
+  for (const char* name : {"vit_classify", "deit_teacher"}) {
+    Session session(name);
+    session.trace(R"("text":"")");
+    const Json patch = session.ask("GET", "models", "").at("models")[0].at("patch");
+    const Json tokens = session.last->at("sides").at("source");
+    const int64_t rows = patch.integer("rows", 1, 1000),
+                  columns = patch.integer("columns", 1, 1000);
+    const int64_t first = patch.integer("first", 0, 10);
+    EXPECT_EQ(static_cast<int64_t>(tokens.size()), first + rows * columns) << name;
+    EXPECT_EQ(tokens[static_cast<size_t>(first)].string("label"), "0,0") << name;
+    EXPECT_EQ(tokens[tokens.size() - 1].string("label"),
+              fmt::format("{},{}", rows - 1, columns - 1))
+        << name;
+    const Json best = session.last->at("prediction").at("candidates")[0];
+    EXPECT_GT(best.at("probability").number(), 0.0);
+  }
+}
+
+TEST(Explorer, GeneratesWithTheAttentionOfEveryToken) {
+  Session session("gpt2_lm");
+  std::vector<std::string> events;
+  const Explorer::Answer answer =
+      session.explorer_.generate(R"({"model":"gpt2_lm","text":"abc","max_tokens":3})",
+                                 [&](std::string_view event, const std::string& json) {
+                                   events.emplace_back(event);
+                                   const Json data = Json::parse(json, "event");
+                                   if (event == "token") {
+                                     EXPECT_EQ(data.at("attention").integer("keys", 0, 100),
+                                               2 + static_cast<int64_t>(events.size()));
+                                   }
+                                   return true;
+                                 });
+  EXPECT_EQ(answer.status, 200) << answer.json;
+  EXPECT_EQ(events.back(), "done");
+  EXPECT_EQ(session.explorer_
+                .generate(R"({"model":"gpt2_lm","text":"abc","num_beams":2})",
+                          [](std::string_view, const std::string&) { return true; })
+                .status,
+            409);
+}
+
+TEST(Explorer, AFileHoldsWhatThePageAsksFor) {
+  const ExplorerModel model = golden_model("gpt2_lm");
+  const std::string page = explorer_file(model, "abcabd", "ko");
+  constexpr std::string_view kBegin = R"(<script type="application/json" id="heed-data">)";
+  const size_t begin = page.find(kBegin);
+  ASSERT_NE(begin, std::string::npos);
+  const size_t end = page.find("</script>", begin);
+  const Json data = Json::parse(
+      std::string_view(page).substr(begin + kBegin.size(), end - begin - kBegin.size()), "page");
+  EXPECT_EQ(data.string("language"), "ko");
+  EXPECT_EQ(data.at("start").at("trace").string("id"), "t");
+  const Json responses = data.at("responses");
+  for (
+      const char* key :
+      {"GET /heed/v1/models", R"(POST /heed/v1/traces/t/heads {"kind":"self","layer":1})",
+       R"(POST /heed/v1/traces/t/tile {"column":0,"head":0,"kind":"self","layer":0,"level":0,"row":0,"what":"weights"})",
+       R"(POST /heed/v1/traces/t/why {"head":0,"key":1,"kind":"self","layer":0,"query":3})",
+       R"(POST /heed/v1/traces/t/steps {"head":0,"kind":"self","layer":0,"query":5})",
+       R"(POST /heed/v1/traces/t/lens {"position":5})"}) {
+    EXPECT_TRUE(responses.has(key)) << key;
+  }
 }
 
 }  // namespace

@@ -87,7 +87,8 @@ void expect_gradients_close(const TensorMap& actual, const TensorMap& expected) 
   for (const auto& [name, tensor] : expected) {
     const auto found = actual.find("grad." + name);
     if (found == actual.end()) {
-      ADD_FAILURE() << name << " has no gradient";
+      // What neither trains: positions that Pegasus stores are looked up without a gradient.
+      EXPECT_EQ(norm_of(tensor), 0.0) << name << " has no gradient";
     } else if (norm_of(tensor) < kNoise * whole) {
       EXPECT_LT(norm_of(found->second), kNoise * whole) << name;
     } else {

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "heed/command.h"
+#include "heed/generation_options.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
 #include "io/json_writer.h"
@@ -80,11 +81,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--beam-size", &o->beam.beams, "Beams; 1 is greedy").range(1, 64);
   table.add("--n-best", &o->beam.n_best, "Captions per image, with scores").range(1, 64);
   table.add("--length-penalty", &o->beam.length_penalty, "Values above 0 favour longer texts");
-  table
-      .add("--early-stopping", &o->early_stopping,
-           "When a search with enough finished texts ends: at once, by a heuristic, or when none "
-           "can be better")
-      .choices({"true", "false", "never"});
+  add_early_stopping(table, o->early_stopping);
   table.add("--max-tokens", &o->beam.max_tokens, "Maximum number of tokens per caption")
       .range(1, 1 << 20);
   table.add("--batch", &o->batch, "Images per batch").range(1, 1024);

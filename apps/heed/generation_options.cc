@@ -111,4 +111,12 @@ GenerationOptions generation_options(const TextOptions& options, const Tokenizer
   return result;
 }
 
+void add_early_stopping(OptionTable& table, std::string& value) {
+  table
+      .add("--early-stopping", &value,
+           "When a search with enough finished texts ends: at once, by a heuristic, or when none "
+           "can be better")
+      .choices({"true", "false", "never"});
+}
+
 }  // namespace heed::app

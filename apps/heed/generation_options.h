@@ -23,4 +23,7 @@ void add_text_options(OptionTable& table, TextOptions& options);
 /// What a pipeline takes. Errors name the option.
 GenerationOptions generation_options(const TextOptions& options, const Tokenizer& tokenizer);
 
+/// --early-stopping of commands that search with beams.
+void add_early_stopping(OptionTable& table, std::string& value);
+
 }  // namespace heed::app

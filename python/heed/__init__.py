@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Callable, Iterator, Sequence, Union
+from typing import Any, Iterator, Sequence, Union
 
 import numpy as np
 
@@ -127,14 +127,7 @@ def pipeline(task: str, model: PathLike) -> Pipeline:
     return Pipeline(task, model)
 
 
-def train(
-    task: str,
-    data: PathLike,
-    out: PathLike,
-    *,
-    progress: Callable[[dict[str, float]], None] | None = None,
-    **options: Any,
-) -> dict[str, Any]:
+def train(task: str, data: PathLike, out: PathLike, **options: Any) -> dict[str, Any]:
     """Train as ``heed train`` does and leave a run folder in ``out``.
 
     Further options are those of the run's config.toml: arch, tokenizer, layers, heads, width,

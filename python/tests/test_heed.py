@@ -1,5 +1,4 @@
 """The package as its users call it; references are NumPy's own lines."""
-import json
 import pickle
 import subprocess
 import sys
@@ -105,9 +104,9 @@ def test_pickle(lm):
 
 
 def test_import_is_quick():
-    code = "import time; t = time.perf_counter(); import numpy; a = time.perf_counter(); import heed; " \
-           "print(time.process_time())"
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
+    code = "import numpy, time; before = time.process_time(); import heed; print(time.process_time() - before)"
+    seconds = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert float(seconds) < 0.5  # of the processor; 0.04 measured
 
 
 def test_unknown_task_is_named(lm):

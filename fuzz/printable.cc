@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "fuzz/target.h"
 
 /// Whatever goes in, a printable line comes out.

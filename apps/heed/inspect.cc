@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/language.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "heed/autograd.h"
 #include "heed/inspect_run.h"
 #include "heed/language.h"

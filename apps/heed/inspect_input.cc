@@ -3,7 +3,7 @@
 #include <span>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "heed/generate.h"
 #include "heed/image.h"
 #include "heed/inspect_run.h"

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/language.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "heed/inspect_view.h"
 #include "heed/io.h"
 #include "heed/open.h"

@@ -2,7 +2,7 @@
 
 #include "alternate.h"
 #include "base/check.h"
-#include "generate/session.h"
+#include "generate/prefill.h"
 #include "heed/generate.h"
 #include "heed/models.h"
 

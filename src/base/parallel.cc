@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/ahead.h"
 #include "base/check.h"
+#include "base/prefetch.h"
 
 namespace heed {
 namespace {

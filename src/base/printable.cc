@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <iterator>
 
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace heed {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "data/table.h"
 #include "heed/data.h"
 #include "heed/io.h"

@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "base/checksum.h"
 #include "base/parallel.h"
-#include "data/gather.h"
+#include "data/gather_rows.h"
 #include "data/targets.h"
 #include "heed/data.h"
 #include "heed/image.h"

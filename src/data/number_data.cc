@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "base/text.h"
-#include "data/stream.h"
+#include "base/utf8.h"
+#include "data/block_reader.h"
 #include "data/table.h"
 #include "heed/data.h"
 #include "heed/io.h"

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/checksum.h"
-#include "data/gather.h"
+#include "data/gather_rows.h"
 #include "heed/data.h"
 
 namespace heed {

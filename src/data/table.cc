@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/text.h"
-#include "data/stream.h"
+#include "base/utf8.h"
+#include "data/block_reader.h"
 #include "io/json.h"
 
 namespace heed {

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "heed/image.h"
 #include "io/json_writer.h"
 

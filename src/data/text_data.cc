@@ -4,13 +4,13 @@
 #include <set>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "data/shard.h"
-#include "data/share.h"
 #include "data/sources.h"
 #include "data/text_reader.h"
 #include "data/token_cache.h"
 #include "data/tokenize.h"
+#include "data/tokenize_ranks.h"
 #include "heed/data.h"
 
 namespace heed {

@@ -3,8 +3,8 @@
 #include <set>
 
 #include "base/check.h"
+#include "data/block_reader.h"
 #include "data/sources.h"
-#include "data/stream.h"
 
 namespace heed {
 namespace {

@@ -18,7 +18,7 @@
 #include "base/file_descriptor.h"
 #include "base/language.h"
 #include "base/output_file.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "data/sources.h"
 #include "io/json.h"
 #include "io/json_writer.h"

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "base/parallel.h"
-#include "data/share.h"
+#include "data/tokenize_ranks.h"
 
 namespace heed {
 namespace {

@@ -1,4 +1,4 @@
-#include "base/text.h"
+#include "base/utf8.h"
 #include "explore/trace.h"
 
 namespace heed::explore {

@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "base/check.h"
+#include "generate/prefill.h"
 #include "generate/sampling.h"
-#include "generate/session.h"
 #include "heed/generate.h"
 #include "heed/ops.h"
 

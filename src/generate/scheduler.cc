@@ -5,9 +5,9 @@
 
 #include "base/check.h"
 #include "base/parallel.h"
+#include "generate/prefill.h"
 #include "generate/prefixes.h"
 #include "generate/sampling.h"
-#include "generate/session.h"
 #include "heed/generate.h"
 #include "heed/grammar.h"
 #include "kernels/softmax.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "heed/inspect.h"
 
 namespace heed {

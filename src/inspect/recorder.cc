@@ -2,7 +2,7 @@
 #include <set>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "heed/inspect.h"
 #include "heed/ops.h"
 

@@ -1,7 +1,7 @@
 #include "io/gguf_format.h"
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace heed::gguf {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "io/gguf.h"
 #include "io/gguf_format.h"
 

@@ -1,7 +1,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "io/gguf.h"
 #include "io/gguf_format.h"
 

@@ -1,5 +1,5 @@
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "io/gguf.h"
 #include "io/gguf_format.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "io/json_document.h"
 
 namespace heed {

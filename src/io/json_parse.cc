@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "io/json.h"
 #include "io/json_document.h"
 #include "io/json_limits.h"

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "heed/io.h"
 #include "io/json_writer.h"
 #include "io/safetensors_header.h"

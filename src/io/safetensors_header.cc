@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "io/json_limits.h"
 #include "io/json_problem.h"
 

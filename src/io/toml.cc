@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "io/json_writer.h"
 
 namespace heed {

@@ -1,7 +1,7 @@
 #include "base/bus_guard.h"
 #include "base/check.h"
 #include "base/file.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "heed/io.h"
 #include "io/json.h"
 

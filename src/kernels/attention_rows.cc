@@ -11,7 +11,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/attention_tile-inl.h"
-#include "kernels/turn-inl.h"
+#include "kernels/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/ahead.h"
 #include "base/parallel.h"
+#include "base/prefetch.h"
 #include "base/scratch.h"
 #include "kernels/quantize.h"
 #include "kernels/quantized_gemm.h"

@@ -11,9 +11,9 @@
 
 #include <algorithm>
 
-#include "kernels/gemm_finish-inl.h"
+#include "kernels/gemm_epilogue-inl.h"
 #include "kernels/pack-inl.h"
-#include "kernels/turn-inl.h"
+#include "kernels/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {

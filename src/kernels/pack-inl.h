@@ -13,7 +13,7 @@
 
 #include "kernels/gemm.h"
 #include "kernels/simd-inl.h"
-#include "kernels/turn-inl.h"
+#include "kernels/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {

@@ -9,7 +9,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/gemm_finish-inl.h"
+#include "kernels/gemm_epilogue-inl.h"
 #include "kernels/quantized_blocks_panel-inl.h"
 
 // How it works. Every block type is, per block of 32 or 256 weights, a scale in f32 times whole

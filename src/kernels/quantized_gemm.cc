@@ -11,7 +11,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/gemm_finish-inl.h"
+#include "kernels/gemm_epilogue-inl.h"
 #include "kernels/quantized_rows-inl.h"
 
 // How it works. The rows of A are rounded to 8-bit numbers once. Columns of B come from their

@@ -16,7 +16,7 @@
 #include "kernels/pack-inl.h"
 #include "kernels/quantize.h"
 #include "kernels/simd-inl.h"
-#include "kernels/turn-inl.h"
+#include "kernels/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "base/samples.h"
+#include "base/sample_ranges.h"
 #include "heed/random.h"
 #include "kernels/types.h"
 

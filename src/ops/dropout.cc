@@ -1,6 +1,6 @@
 #include <memory>
 
-#include "base/samples.h"
+#include "base/sample_ranges.h"
 #include "heed/random.h"
 #include "kernels/random.h"
 #include "ops/common.h"

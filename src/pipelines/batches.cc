@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "heed/io.h"
 
 namespace heed {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
-#include "generate/session.h"
+#include "generate/prefill.h"
 #include "io/json.h"
 #include "kernels/softmax.h"
 #include "pipelines/batches.h"

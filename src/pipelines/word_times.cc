@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "generate/session.h"
+#include "generate/prefill.h"
 #include "heed/autograd.h"
 #include "heed/inspect.h"
 #include "kernels/softmax.h"

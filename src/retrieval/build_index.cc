@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/checksum.h"
 #include "base/clock.h"
-#include "data/stream.h"
+#include "data/block_reader.h"
 #include "heed/retrieval.h"
 #include "retrieval/embedder.h"
 #include "retrieval/index_store.h"

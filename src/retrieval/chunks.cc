@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/checksum.h"
 #include "base/parallel.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "retrieval/sentences.h"
 
 namespace heed {

@@ -8,8 +8,8 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "base/text.h"
-#include "data/stream.h"
+#include "base/utf8.h"
+#include "data/block_reader.h"
 #include "data/table.h"
 #include "io/json.h"
 #include "retrieval/pdf.h"

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 
 extern char** environ;
 

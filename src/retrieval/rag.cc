@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "heed/autograd.h"
 #include "heed/inspect.h"
 #include "heed/retrieval.h"

@@ -6,7 +6,7 @@
 #include <array>
 #include <string>
 
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace heed {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace heed {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "text/byte_level.h"
 #include "text/merge_agenda.h"
 #include "text/pair_table.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "io/json_split.h"
-#include "text/model.h"
+#include "text/token_model.h"
 
 namespace heed::text {
 

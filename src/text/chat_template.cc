@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "io/json_writer.h"
 #include "text/jinja_interpreter.h"
 #include "text/jinja_lexer.h"

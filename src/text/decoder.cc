@@ -5,7 +5,7 @@
 #include <cctype>
 #include <utility>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "text/byte_level.h"
 #include "text/pattern.h"
 #include "text/unicode.h"

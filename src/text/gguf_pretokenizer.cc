@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace heed::text {
 namespace {

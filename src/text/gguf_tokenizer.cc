@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "io/gguf.h"
 #include "text/gguf_pretokenizer.h"
 #include "text/legacy_files.h"

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "text/jinja_runtime.h"
 #include "text/unicode.h"
 

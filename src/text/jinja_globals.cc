@@ -1,7 +1,7 @@
 #include <array>
 #include <ctime>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "text/jinja_interpreter.h"
 
 namespace heed::text::jinja {

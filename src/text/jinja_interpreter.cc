@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace heed::text::jinja {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "text/jinja_runtime.h"
 
 namespace heed::text::jinja {

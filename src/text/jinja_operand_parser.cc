@@ -1,6 +1,6 @@
 #include <charconv>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "text/jinja_parser.h"
 
 namespace heed::text::jinja {

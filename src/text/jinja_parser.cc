@@ -1,6 +1,6 @@
 #include "text/jinja_parser.h"
 
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace heed::text::jinja {
 namespace {

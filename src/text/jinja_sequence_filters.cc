@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "text/jinja_runtime.h"
 
 namespace heed::text::jinja {

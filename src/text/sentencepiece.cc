@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "text/spm.h"
 #include "text/tokenizer_impl.h"
 

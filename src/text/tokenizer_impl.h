@@ -15,10 +15,10 @@
 #include "io/json_split.h"
 #include "text/added_tokens.h"
 #include "text/decoder.h"
-#include "text/model.h"
 #include "text/normalizer.h"
 #include "text/postprocessor.h"
 #include "text/pretokenizer.h"
+#include "text/token_model.h"
 #include "text/word_cache.h"
 
 namespace heed::text {

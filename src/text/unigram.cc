@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "text/model.h"
+#include "text/token_model.h"
 #include "text/trie.h"
 #include "text/unicode.h"
 

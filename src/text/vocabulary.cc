@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace heed::text {
 

@@ -1,5 +1,5 @@
 #include "base/check.h"
-#include "text/model.h"
+#include "text/token_model.h"
 #include "text/trie.h"
 #include "text/unicode.h"
 

@@ -9,7 +9,7 @@
 #include "base/checksum.h"
 #include "base/file.h"
 #include "base/language.h"
-#include "data/share.h"
+#include "data/tokenize_ranks.h"
 #include "dist/placement.h"
 #include "io/json.h"
 #include "io/json_writer.h"

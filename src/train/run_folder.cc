@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/language.h"
 #include "base/output_file.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "heed/io.h"
 #include "io/json.h"
 #include "io/json_writer.h"

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/ahead.h"
+#include "base/prefetch.h"
 #include "heed/error.h"
 
 namespace heed {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace heed {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/stream.h"
+#include "data/block_reader.h"
 #include "data/support.h"
 #include "support/gzip.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/share.h"
+#include "data/tokenize_ranks.h"
 #include "dist/placement.h"
 #include "heed/error.h"
 #include "heed/parallel.h"

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "heed/model_spec.h"
 #include "heed/ops.h"
 #include "io/json.h"

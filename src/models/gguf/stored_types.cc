@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "heed/ops.h"
 #include "io/gguf.h"
 

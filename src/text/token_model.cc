@@ -1,4 +1,4 @@
-#include "text/model.h"
+#include "text/token_model.h"
 
 #include "base/check.h"
 #include "text/bpe.h"

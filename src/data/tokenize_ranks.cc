@@ -1,4 +1,4 @@
-#include "data/share.h"
+#include "data/tokenize_ranks.h"
 
 #include <optional>
 

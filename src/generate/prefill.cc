@@ -1,4 +1,4 @@
-#include "generate/session.h"
+#include "generate/prefill.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "text/gpt2_split.h"
 #include "text/tokenizer_impl.h"
 #include "text/unicode.h"

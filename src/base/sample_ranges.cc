@@ -1,4 +1,4 @@
-#include "base/samples.h"
+#include "base/sample_ranges.h"
 
 namespace heed {
 

@@ -1,4 +1,4 @@
-#include "data/gather.h"
+#include "data/gather_rows.h"
 
 #include <cstring>
 

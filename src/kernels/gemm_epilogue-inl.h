@@ -1,11 +1,11 @@
 // What products share: the job, and a finished tile's way into C. Per target: include inside
 // foreach_target files.
 // clang-format off
-#if defined(HEED_KERNELS_GEMM_FINISH_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef HEED_KERNELS_GEMM_FINISH_INL_H_
-#undef HEED_KERNELS_GEMM_FINISH_INL_H_
+#if defined(HEED_KERNELS_GEMM_EPILOGUE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_GEMM_EPILOGUE_INL_H_
+#undef HEED_KERNELS_GEMM_EPILOGUE_INL_H_
 #else
-#define HEED_KERNELS_GEMM_FINISH_INL_H_
+#define HEED_KERNELS_GEMM_EPILOGUE_INL_H_
 #endif
 // clang-format on
 
@@ -92,4 +92,4 @@ T* sums_of(const Job<T>& job, int64_t row, int64_t column, T* buffer) {
 }  // namespace heed::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // HEED_KERNELS_GEMM_FINISH_INL_H_
+#endif  // HEED_KERNELS_GEMM_EPILOGUE_INL_H_

@@ -1,11 +1,11 @@
 // Rows of memory to lanes: what lies along a row (k) of several rows comes out with one row per
 // lane. Per target: include inside foreach_target files.
 // clang-format off
-#if defined(HEED_KERNELS_TURN_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef HEED_KERNELS_TURN_INL_H_
-#undef HEED_KERNELS_TURN_INL_H_
+#if defined(HEED_KERNELS_TRANSPOSE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_TRANSPOSE_INL_H_
+#undef HEED_KERNELS_TRANSPOSE_INL_H_
 #else
-#define HEED_KERNELS_TURN_INL_H_
+#define HEED_KERNELS_TRANSPOSE_INL_H_
 #endif
 // clang-format on
 
@@ -211,4 +211,4 @@ inline int64_t streamed_tile(int64_t n) {
 }  // namespace heed::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // HEED_KERNELS_TURN_INL_H_
+#endif  // HEED_KERNELS_TRANSPOSE_INL_H_

@@ -1,4 +1,4 @@
-#include "data/stream.h"
+#include "data/block_reader.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace heed {
 namespace {

@@ -113,7 +113,7 @@ std::vector<int32_t> most_likely(const Model& model, const ModelInput& input, in
   request.max_tokens = kMostGenerated;
   apply_generation_tokens(model, request);
   request.on_token = [&ids, &request,
-                      context = model.context_length()](const SampledToken& choice) {
+                      context = model.decoder_context_length()](const SampledToken& choice) {
     const bool ends =
         std::find(request.end.begin(), request.end.end(), choice.id) != request.end.end();
     const bool full = context > 0 && std::cmp_greater_equal(ids.size(), context);

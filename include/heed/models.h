@@ -29,6 +29,7 @@ struct ModelInput {
   Tensor labels;                  ///< i64 (classes or tokens, -100 = ignore) or f32 (regression)
   bool training = false;          ///< dropout on
   int64_t first_example = 0;      ///< index of the first example in the whole batch, for dropout
+  bool want_loss = false;         ///< of a model whose loss needs no labels (CLIP)
   bool want_logits = true;        ///< false: only the loss, without the logits of a whole batch
   bool skip_padding = false;      ///< true: padded positions are not computed (their results are 0)
   double label_smoothing = 0.0;
@@ -60,6 +61,7 @@ enum class ModelKind {
   vision,           ///< reads images: vit
   vision_decoder,   ///< images (or regions) to tokens: captioning
   speech_decoder,   ///< speech to tokens: whisper
+  image_text,       ///< compares images with texts: clip, siglip
   regressor,        ///< numbers to numbers
 };
 
@@ -87,6 +89,8 @@ class HEED_API Model {
 
   virtual int64_t vocab_size() const { return 0; }
   virtual int64_t context_length() const { return 0; }  ///< most positions; 0: no limit
+  /// Most positions of the decoder, where they differ from the encoder's (LED); 0: no limit.
+  virtual int64_t decoder_context_length() const { return context_length(); }
   virtual int64_t hidden_size() const { return 0; }
   virtual int64_t num_layers() const { return 0; }
   virtual int64_t num_heads() const { return 0; }

@@ -107,8 +107,8 @@ Tensor start_sequence(const Model& model, const Request& request, int64_t capaci
   const NoGrad no_grad;
   const std::vector<int64_t> tokens = start_tokens(model, request);
   const auto count = static_cast<int64_t>(tokens.size());
-  check(model.context_length() == 0 || count <= model.context_length(), "generate",
-        "the prompt has {} tokens; the model's context is {}", count, model.context_length());
+  check(model.decoder_context_length() == 0 || count <= model.decoder_context_length(), "generate",
+        "the prompt has {} tokens; the model's context is {}", count, model.decoder_context_length());
   cache = model.new_cache(capacity);
   const EncoderOutput memory = encode_request(model, request);
   Tensor rows;

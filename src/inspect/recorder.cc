@@ -54,6 +54,13 @@ AttentionPlace parse_place(const std::string& name) {
       rest.remove_prefix(stack.size() + 1);
     }
   }
+  for (const std::string_view tower : {"text", "vision"}) {
+    const std::string stack = std::string(tower) + "_model.";
+    if (rest.starts_with(stack)) {
+      place.kind = tower;
+      rest.remove_prefix(stack.size());
+    }
+  }
   if (name.ends_with("cross_attn")) {
     place.kind = "cross";
   }

@@ -71,6 +71,7 @@ struct EncoderConfig {
   Norm::Options norm = {.eps = 1e-12};
   bool pre_norm = false;   ///< norms before the parts (ModernBERT) or after their residuals
   bool first_norm = true;  ///< whether the first layer has attention_norm
+  bool causal = false;     ///< whether a token sees none behind it (CLIP's texts)
   bool attention_bias = true;
   std::optional<bool> key_bias;     ///< of the key's projection, where it differs
   std::optional<bool> output_bias;  ///< of the output's

@@ -25,11 +25,15 @@ ProblemType problem_type_of(const Json& config);
 /// Mean binary cross entropy of logits against labels between 0 and 1 of the same shape.
 Tensor binary_cross_entropy(const Tensor& logits, const Tensor& labels);
 
-/// Logits [B, outputs] and loss from one row per sequence: squared error, cross entropy, or the binary
-/// one of every class.
+/// Logits [B, outputs] and loss from one row per sequence: squared error, cross entropy, or the
+/// binary one of every class.
 ModelOutput sequence_results(const Tensor& pooled, const Linear& classifier,
                              const ModelInput& input,
                              ProblemType problem = ProblemType::unspecified);
+
+/// Where an answer begins and ends, from two logits per row [N, 2], and the mean of both losses
+/// where start_positions and end_positions are given.
+ModelOutput answer_results(const Tensor& logits, const TokenRows& tokens, const ModelInput& input);
 
 /// The layer over words: the embeddings' own weights, marked as used where the file stores them
 /// twice, or weights of its own.

@@ -69,7 +69,11 @@ std::vector<Block> stack_blocks(const Scope& scope, const StackSizes& sizes, boo
     Block::Parts parts;
     parts.pre_norm = sizes.pre_norm;
     parts.dropout = sizes.dropout;
-    parts.attention = make_attention(layer / "self_attn", sizes, causal);
+    if (sizes.make_mixer) {
+      parts.mixer = sizes.make_mixer(layer / "self_attn", i);
+    } else {
+      parts.attention = make_attention(layer / "self_attn", sizes, causal);
+    }
     parts.attention_norm = Norm(layer / "self_attn_layer_norm", sizes.width, sizes.eps);
     parts.has_cross = cross;
     if (cross) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "models/heads.h"
 
 namespace heed {
@@ -18,6 +20,9 @@ struct StackSizes {
   std::optional<Init> init = {};  ///< of the matrices; default Glorot's
   bool pre_norm = false;          ///< norms before the parts, or after their residuals
   bool key_bias = true;           ///< false: keys are projected without a bias (Whisper)
+  /// Makes what stands in place of a layer's self-attention, from the scope self_attn; may be
+  /// empty.
+  std::function<Block::Mixer(const Scope& scope, int64_t layer)> make_mixer = nullptr;
 
   int64_t head_dim() const { return width / heads; }
 };

@@ -146,6 +146,23 @@ Tensor nystrom_attention(const Tensor& q, const Tensor& k, const Tensor& v,
 
 }  // namespace
 
+std::vector<int64_t> attention_windows(const Json& config, int64_t layers) {
+  constexpr int64_t kMost = int64_t{1} << 24;
+  const auto found = config.find("attention_window");
+  std::vector<int64_t> windows(static_cast<size_t>(layers), 512);
+  if (found && found->is_array()) {
+    windows = found->integers(2, kMost);
+  } else if (found) {
+    windows.assign(static_cast<size_t>(layers), found->integer(2, kMost));
+  }
+  check_data(static_cast<int64_t>(windows.size()) == layers, config.file(),
+             "attention_window has {} windows; there are {} layers", windows.size(), layers);
+  for (const int64_t window : windows) {
+    check_data(window % 2 == 0, config.file(), "attention_window is {}; it must be even", window);
+  }
+  return windows;
+}
+
 Block::Mixer longformer_mixer(const Scope& scope, const EncoderConfig& c, int64_t window) {
   const Projections local(scope, c);
   const auto dense = [&](const std::string& name) {

@@ -7,6 +7,9 @@ namespace heed {
 // Attention whose time and memory grow with the length, for the blocks of an encoder: query, key
 // and value by the names of the configuration, and the output matrix behind them.
 
+/// attention_window of a Longformer's configuration: one for all layers or one for each, even.
+std::vector<int64_t> attention_windows(const Json& config, int64_t layers);
+
 /// Longformer: `window` positions around each query, half of them before it, and the pass's global
 /// rows, which have projections of their own (query_global …).
 Block::Mixer longformer_mixer(const Scope& scope, const EncoderConfig& encoder, int64_t window);

@@ -111,6 +111,7 @@ Tensor swin_attention(const SwinInputs& in) {
   AttentionOptions options;
   options.dropout = in.dropout;
   options.training = in.training;
+  options.first_example = in.first_example * grid.windows();
   if (in.bias_table.defined()) {
     const Shape wanted{(2 * in.window - 1) * (2 * in.window - 1), grid.heads};
     check(in.bias_table.shape() == wanted, kSwin, "bias table has shape {}, wanted {}",

@@ -204,8 +204,11 @@ def outputs_of(result):
     for name, value in result.items():
         if torch.is_tensor(value):
             tensors[name] = value
-        elif isinstance(value, tuple):
+        elif isinstance(value, tuple) and not name.startswith("reshaped_"):  # Swin's hidden states a second time
             tensors |= {f"{name}.{number}": part for number, part in enumerate(value)}
+        elif isinstance(value, hf.utils.ModelOutput):  # CLIP's two towers
+            inner = outputs_of(value)
+            tensors |= {f"{name}.{key}": part for key, part in inner.items() if key.startswith(("hidden", "attentions"))}
     return tensors
 
 
@@ -239,9 +242,11 @@ def write(name, build, config_of, inputs_of, attentions=True):
     (folder / "generation_config.json").unlink(missing_ok=True)
     if name in OLD_ROPE:
         write_old_rope(folder)
-    save(folder / "inputs.safetensors", {key: value for key, value in inputs.items() if torch.is_tensor(value)})
+    save(folder / "inputs.safetensors", {key: value if torch.is_tensor(value) else torch.tensor([value], dtype=torch.uint8)
+                                         for key, value in inputs.items()})
     outputs = {key: value for key, value in outputs_of(result).items()
-               if key not in ("cls_logits", "distillation_logits")}  # DeiT's two halves of the logits
+               if key not in ("cls_logits", "distillation_logits")  # DeiT's two halves of the logits
+               and not (name.startswith("led") and key.startswith(("encoder_att", "encoder_global")))}  # in windows
     if "input_ids" in inputs and "decoder_input_ids" not in inputs:  # BigBird leaves its padding to whole blocks in
         length = inputs["input_ids"].shape[1]
         outputs = {key: value[:, :length] if key.startswith("hidden_states") else value for key, value in outputs.items()}

@@ -59,15 +59,8 @@ std::string task_of(const Model& model) {
     case ModelKind::encoder:
       break;
   }
-  const std::string architecture = hugging_face_architecture(model);
-  if (const ModelSpec* spec = find_model_spec(model.model_type()); spec != nullptr) {
-    for (const ModelHead& head : spec->heads) {
-      if (head.architecture == architecture && head.task == "fill-mask") {
-        return "mlm";
-      }
-    }
-  }
-  return "classify";
+  const ModelHead* head = head_of(model);
+  return head != nullptr && head->task == "fill-mask" ? "mlm" : "classify";
 }
 
 /// What a person reads instead of "exact_match".

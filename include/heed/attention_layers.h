@@ -101,6 +101,19 @@ HEED_API Tensor bigbird_random_blocks(int64_t heads, int64_t blocks, int64_t ran
 HEED_API Tensor performer_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const Tensor& projection, bool causal,
                                     const Tensor& key_padding = {});
+/// What the keys of a causal sequence leave behind for the rows that follow: its size does not
+/// depend on the length.
+struct PerformerState {
+  Tensor max;      ///< [B, H, 1, 1]: largest exponent so far; undefined at the start
+  Tensor context;  ///< [B, H, m, Dv]: Σ exp(e - max) vᵀ
+  Tensor total;    ///< [B, H, m, 1]: Σ exp(e - max)
+  Tensor values;   ///< [B, H, 1, Dv]: Σ v
+  Tensor count;    ///< [B, H, 1, 1]
+};
+/// The causal form for the next rows of sequences, whose keys so far are in `state`; adds the rows'
+/// own keys to it.
+HEED_API Tensor performer_continue(const Tensor& q, const Tensor& k, const Tensor& v,
+                                   const Tensor& projection, PerformerState& state);
 /// Rows orthogonal in blocks of D, with the lengths of Gaussian vectors: f32 [features, depth].
 HEED_API Tensor performer_projection(int64_t features, int64_t depth, RandomKey key);
 

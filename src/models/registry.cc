@@ -87,16 +87,21 @@ std::unique_ptr<Model> make_model(const Json& config, const Scope& scope) {
   return spec->make(config, scope);
 }
 
-std::string hugging_face_architecture(const Model& model) {
+const ModelHead* head_of(const Model& model) {
   const ModelSpec* spec = find_model_spec(model.model_type());
   if (spec != nullptr) {
     for (const ModelHead& head : spec->heads) {
       if (has_parameter(model, head.parameter) && has_parameter(model, head.second_parameter)) {
-        return head.architecture;
+        return &head;
       }
     }
   }
-  return {};
+  return nullptr;
+}
+
+std::string hugging_face_architecture(const Model& model) {
+  const ModelHead* head = head_of(model);
+  return head == nullptr ? std::string() : head->architecture;
 }
 
 }  // namespace heed

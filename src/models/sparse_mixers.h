@@ -19,6 +19,15 @@ Block::Mixer longformer_mixer(const Scope& scope, const EncoderConfig& encoder, 
 Block::Mixer bigbird_mixer(const Scope& scope, const EncoderConfig& encoder, int64_t block_size,
                            int64_t random_blocks, int64_t layer);
 
+/// Performer: FAVOR+ with `features` random features, drawn for each layer and stored with the
+/// parameters as "projection"; projections of attention are q_proj, k_proj, v_proj and out_proj.
+/// The causal form keeps a state of constant size per sequence while generating.
+Block::Mixer performer_mixer(const Scope& scope, const EncoderConfig& encoder, int64_t features,
+                             bool causal, int64_t layer);
+
+/// An empty state of a causal Performer.
+SequenceCache performer_cache(int64_t layers);
+
 /// Nyströmformer: softmax through `landmarks` means of segments, and a convolution of the values
 /// over `kernel` positions (0: none). `full`: plain attention in place of the landmarks.
 Block::Mixer nystrom_mixer(const Scope& scope, const EncoderConfig& encoder, int64_t landmarks,

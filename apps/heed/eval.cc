@@ -52,7 +52,7 @@ std::string task_of(const Model& model) {
            "there is no evaluation of speech yet; `heed transcribe` writes texts to compare");
     case ModelKind::image_text:
       fail(ErrorKind::usage, model.model_type(),
-           "there is no evaluation of images with texts yet; `heed classify --labels` names what an "
+           "there is no evaluation of images with texts yet; `heed classify --label` says what an "
            "image shows");
     case ModelKind::regressor:
       return "regress";

@@ -127,9 +127,9 @@ namespace {
 
 /// Names that come from elsewhere, for the catalogue of messages.
 [[maybe_unused]] constexpr const char* kNames[] = {
-    say("self"),    say("encoder"),  say("decoder"),        say("cross"),
-    say("readout"), say("diagonal"), say("previous token"), say("first token"),
-    say("uniform"), say("local"),    say("mixed")};
+    say("self"),    say("encoder"), say("decoder"),  say("cross"),          say("text"),
+    say("vision"),  say("readout"), say("diagonal"), say("previous token"), say("first token"),
+    say("uniform"), say("local"),   say("mixed")};
 
 }  // namespace
 

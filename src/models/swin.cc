@@ -116,7 +116,7 @@ class Swin final : public SizedModel {
 
   void make_stages(const Json& config, const Scope& scope) {
     SwinLayer::Options options;
-    options.window = size_or(config, "window_size", 7);
+    options.window = config.integer_or("window_size", 7, 1, 1024);
     options.mlp_ratio = config.number_or("mlp_ratio", 4.0, 0.0, 1024.0);
     options.eps = positive_or(config, "layer_norm_eps", 1e-5);
     options.dropout = rate_or(config, "attention_probs_dropout_prob", 0.0);
@@ -124,7 +124,7 @@ class Swin final : public SizedModel {
     options.qkv_bias = config.boolean_or("qkv_bias", true);
     options.activation = activation_of(config, "hidden_act", "gelu");
     options.init = init_;
-    check_data(options.window <= 1024, config.file(), "window_size is {}", options.window);
+
     int64_t size = embed_dim_;
     for (size_t s = 0; s < depths_.size(); ++s) {
       const Scope at = scope / static_cast<int64_t>(s);

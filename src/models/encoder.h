@@ -144,6 +144,10 @@ using SequenceMixer =
     std::function<Tensor(const Tensor& x, const Tensor& key_padding, const Pass& pass)>;
 Block::Mixer by_sequence(SequenceMixer mix);
 
+/// How GGUF keeps BERT and ModernBERT.
+GgufSpec bert_gguf();
+GgufSpec modernbert_gguf();
+
 /// A BERT-like model of any family: embeddings, blocks, and the head that config.json names.
 std::unique_ptr<Model> make_encoder(const Json& config, const Scope& scope,
                                     const EncoderConfig& encoder);

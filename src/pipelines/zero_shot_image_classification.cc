@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kTask = ZeroShotImageClassification::kTask;
 constexpr std::string_view kNeeds = "a model that compares images with texts";
 
-/// Whether pairs are judged by themselves, as the model's own parameters show (SigLIP's bias).
+/// Whether every pair is scored by itself, as the model's own parameters show (SigLIP's bias).
 bool scores_pairs_alone(const Model& model) {
   const auto& all = model.parameters();
   return std::any_of(all.begin(), all.end(),

@@ -23,7 +23,8 @@ struct Flags {
 
 void add_options(OptionTable& table, TrainOptions& o) {
   table.add("--task", &o.task, "What to learn (required, here or in --config)")
-      .choices({"lm", "mlm", "translate", "classify", "image-classify", "caption", "regress"});
+      .choices({"lm", "mlm", "translate", "classify", "image-classify", "caption", "transcribe",
+                "regress"});
   table
       .add("--data", &o.data,
            "Files or folders, separated by commas; caption also takes shapes (required)")
@@ -46,6 +47,7 @@ void add_options(OptionTable& table, TrainOptions& o) {
   table.add("--vocab", &o.vocab,
             "Vocabulary size of a tokenizer to be trained (default: the tokenizer's N)");
   table.add("--dropout", &o.dropout, "Dropout rate");
+  table.add("--language", &o.language, "Language of the recordings, for --task transcribe");
   table.add("--unordered-features", &o.unordered_features,
             "caption: regions of features have no order and get no positions");
   table.group("Run");
@@ -74,7 +76,7 @@ void add_options(OptionTable& table, TrainOptions& o) {
   table.add(
       "--best-by", &o.best_by,
       "Metric that chooses the model to keep: loss, perplexity, f1_macro, accuracy, f1, chrf, "
-      "bleu or exact_match (default: by the task)");
+      "bleu, wer or exact_match (default: by the task)");
   table.add("--patience", &o.patience,
             "Stop after this many evaluations without improvement; 0: never");
   table.add("--force", &o.force, "Start even where the memory will not suffice");

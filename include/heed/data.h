@@ -135,6 +135,15 @@ struct FeatureData {
 };
 HEED_API FeatureData load_features(const std::string& data);
 
+/// Recordings in files, which are read when they are needed, and what is said in them.
+struct SpeechData {
+  std::vector<std::filesystem::path> files;
+  std::vector<std::string> texts;
+};
+/// A folder with transcripts.tsv (audio, text), .csv or .jsonl, or such a file itself; the names of
+/// recordings are relative to it.
+HEED_API SpeechData load_transcripts(const std::string& data);
+
 /// Sequences of numbers of one length: inputs and targets f32 [N, T, 1].
 struct NumberData {
   Tensor input;
@@ -153,6 +162,7 @@ struct Batch {
   Tensor decoder_input_ids;       ///< i64 [B, T]
   Tensor decoder_attention_mask;  ///< i64 [B, T]
   Tensor pixel_values;            ///< f32 [B, C, H, W]
+  Tensor input_features;          ///< f32 [B, mels, frames]
   Tensor features;                ///< f32 [B, N, F]
   Tensor decoder_features;        ///< f32 [B, T, F]: targets one later, zeros first
   Tensor labels;                  ///< i64, -100 = ignore; f32 [B, T, F] for numbers
@@ -286,6 +296,12 @@ HEED_API std::unique_ptr<Loader> make_caption_loader(const ImageData& data,
                                                      const TokenShard& captions,
                                                      const SequenceTokens& tokens,
                                                      const LoaderOptions& options);
+/// Log-mel spectrograms of `frames` frames in `mels` bands (longer recordings lose their end), and
+/// texts as targets.
+HEED_API std::unique_ptr<Loader> make_speech_loader(const SpeechData& data, int64_t mels,
+                                                    int64_t frames, const TokenShard& texts,
+                                                    const SequenceTokens& tokens,
+                                                    const LoaderOptions& options);
 HEED_API std::unique_ptr<Loader> make_caption_loader(const FeatureData& data,
                                                      const TokenShard& captions,
                                                      const SequenceTokens& tokens,

@@ -25,6 +25,7 @@ struct TrainOptions {
 
   int64_t layers = 4, heads = 4, width = 128, ff = 0, context = 128, vocab = 0;
   double dropout = 0.1;
+  std::string language = "en";      ///< transcribe: of the recordings, for multilingual models
   bool unordered_features = false;  ///< captions: regions have no order and get no positions
 
   int64_t batch = 32;       ///< examples per step, over all ranks
@@ -41,9 +42,9 @@ struct TrainOptions {
   std::string precision = "f32";  ///< of activations in training: f32, bf16 or f16
   bool recompute = false;
 
-  std::string best_by;       ///< metric that chooses the model to keep; empty: default_best_by()
-  int64_t patience = 0;      ///< stop after so many evaluations without a better one; 0: never
-  double ema = 0.0;          ///< decay of the moving average of the weights that is evaluated and saved
+  std::string best_by;   ///< metric that chooses the model to keep; empty: default_best_by()
+  int64_t patience = 0;  ///< stop after so many evaluations without a better one; 0: never
+  double ema = 0.0;      ///< decay of the moving average of the weights that is evaluated and saved
   int64_t eval_texts = 200;  ///< validation texts to generate at an evaluation; all at the end
   int64_t probes = 2;        ///< tracked examples: their attention is saved at each evaluation
 

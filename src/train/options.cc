@@ -30,6 +30,7 @@ void each_option(Options& o, Fn&& fn) {
   fn("context", o.context);
   fn("vocab", o.vocab);
   fn("dropout", o.dropout);
+  fn("language", o.language);
   fn("unordered_features", o.unordered_features);
   fn("batch", o.batch);
   fn("micro_batch", o.micro_batch);

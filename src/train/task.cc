@@ -231,11 +231,15 @@ Task make_task(const TrainOptions& o) {
   if (o.task == "caption") {
     return make_caption_task(o);
   }
+  if (o.task == "transcribe") {
+    return make_speech_task(o);
+  }
   if (o.task == "regress") {
     return regress_task(o);
   }
   fail(ErrorKind::usage, "--task",
-       "'{}' is not known; use lm, mlm, translate, classify, image-classify, caption or regress",
+       "'{}' is not known; use lm, mlm, translate, classify, image-classify, caption, transcribe "
+       "or regress",
        o.task);
 }
 
@@ -258,6 +262,7 @@ ModelInput to_input(const Batch& batch, const TrainOptions& options, bool traini
   input.decoder_input_ids = batch.decoder_input_ids;
   input.decoder_attention_mask = batch.decoder_attention_mask;
   input.pixel_values = batch.pixel_values;
+  input.input_features = batch.input_features;
   input.features = batch.features;
   input.decoder_features = batch.decoder_features;
   input.labels = batch.labels;

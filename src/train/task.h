@@ -18,6 +18,7 @@ enum class TaskMetric {
   classes,      ///< accuracy and F1
   translation,  ///< generated texts: BLEU and chrF
   captions,     ///< generated texts: exact match
+  speech,       ///< generated texts: word error rate
   numbers,      ///< the loss alone
 };
 
@@ -31,6 +32,7 @@ struct Task {
   std::vector<std::string> labels;  ///< names of the classes
   /// The validation set's texts by example, where generated ones are compared with them.
   std::vector<TextPair> texts;
+  std::vector<int64_t> prompt;  ///< what generated texts go on from, behind the start token
   std::string preprocessor;  ///< text of preprocessor_config.json, where there are images
 };
 
@@ -40,6 +42,7 @@ std::string describe(const Task& task, int64_t steps);
 /// Reads the data, trains the tokenizer where one is to be trained, and makes or loads the model.
 Task make_task(const TrainOptions& options);
 Task make_caption_task(const TrainOptions& options);
+Task make_speech_task(const TrainOptions& options);
 
 /// A batch as a model takes it.
 ModelInput to_input(const Batch& batch, const TrainOptions& options, bool training);

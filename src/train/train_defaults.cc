@@ -25,6 +25,9 @@ std::vector<std::string> metrics_of(const std::string& task) {
   if (task == "classify" || task == "image-classify") {
     return {"f1_macro", "accuracy", "f1", "loss"};
   }
+  if (task == "transcribe") {
+    return {"wer", "exact_match", "loss"};
+  }
   if (task == "caption") {
     return {"exact_match", "loss"};
   }

@@ -359,8 +359,9 @@ class Trainer {
 
   /// The metrics of the model that is kept; over all texts where evaluations looked at some.
   void evaluate_best(TrainResult& result) {
-    const bool generates =
-        task_.metric == TaskMetric::translation || task_.metric == TaskMetric::captions;
+    const bool generates = task_.metric == TaskMetric::translation ||
+                           task_.metric == TaskMetric::captions ||
+                           task_.metric == TaskMetric::speech;
     const bool whole = !generates || options_.eval_texts == 0 ||
                        options_.eval_texts >= task_.validation->examples();
     if (!whole || best_.loss != state_.best) {  // looked at in part, or before the run went on

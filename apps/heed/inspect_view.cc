@@ -23,12 +23,18 @@ std::vector<std::string> Inspection::row_labels(const RecordedAttention& attenti
   if (kind == "readout" && attention.queries() == 1) {
     return {input.asked};
   }
-  return fitting(kind == "decoder" || kind == "cross" ? input.target : input.source,
-                 attention.queries());
+  return labels_of(kind == "cross" ? "decoder" : kind, attention.queries());
 }
 
 std::vector<std::string> Inspection::column_labels(const RecordedAttention& attention) const {
-  return fitting(attention.place.kind == "decoder" ? input.target : input.source, attention.keys());
+  return labels_of(attention.place.kind, attention.keys());
+}
+
+std::vector<std::string> Inspection::labels_of(const std::string& kind, int64_t count) const {
+  return fitting(kind == "decoder" ? input.target
+                 : kind == "text"  ? input.text
+                                   : input.source,
+                 count);
 }
 
 std::vector<AttentionKind> kinds_of(const Recorder& recorder) {

@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
       right += guess.data<int64_t>()[i] == truth.data<int64_t>()[i] ? 1 : 0;
     }
     std::printf(say("heads: %ld, head_dim %2ld; named right: %d of 512\n",
-                    "헤드 %ld개, head_dim %2ld: 512개 가운데 맞힌 것 %d\n"),
+                    "헤드 %ld개, head_dim %2ld: 맞힌 것 %d개 (512개 가운데)\n"),
                 heads, kWidth / heads, right);
     if (heads == 2 && argc > 1) {  // a folder for the lesson's picture
       const AttentionRecord& seen = recorder.attentions()[0].record;

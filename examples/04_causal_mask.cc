@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
       same += before.data<float>()[i] == after.data<float>()[i] ? 1 : 0;
     }
     std::printf(say("the last word is NaN, %s: %d of the 24 numbers before it stay as they were\n",
-                    "마지막 단어가 NaN, %s: 그 앞의 숫자 24개 가운데 %d개가 그대로입니다\n"),
+                    "마지막 단어가 NaN, %s: 그 앞의 숫자 %d개가 그대로입니다 (24개 가운데)\n"),
                 causal ? say("with the mask", "마스크 있음") : say("without", "마스크 없음"), same);
   }
   // Random digits cannot be predicted: nothing honest gets below ln 10 = 2.303.

@@ -49,7 +49,7 @@ void learn(const char* name, const std::string& config, double rate, const std::
   for (int64_t i = 0; i < guess.numel(); ++i) {
     right += guess.data<int64_t>()[i] == fresh.labels.data<int64_t>()[i] ? 1 : 0;
   }
-  std::printf(say("%s: %d of 448 new letters right\n", "%s: 새 글자 448개 가운데 %d개를 맞힘\n"),
+  std::printf(say("%s: %d of 448 new letters right\n", "%s: 새 글자 %d개를 맞힘 (448개 가운데)\n"),
               name, right);
   // Where each step looks most: at the letter it has to write, from the end to the beginning.
   const RecordedAttention& seen = recorder.attentions().back();
@@ -64,7 +64,7 @@ void learn(const char* name, const std::string& config, double rate, const std::
       there += attended[i % kLetters][0].key == kLetters - 1 - i % kLetters ? 1 : 0;
     }
     std::printf(say("  head %ld looks at the letter to write in %d of 448 steps\n",
-                    "  헤드 %ld: 448스텝 가운데 %d번 써야 할 글자를 봄\n"),
+                    "  헤드 %ld: 써야 할 글자를 %d번 봄 (448스텝 가운데)\n"),
                 head, there);
   }
   if (!picture.empty()) {

@@ -130,8 +130,8 @@ double rms_error(const Tensor& x, const Tensor& quantized, int64_t step = 1) {
   return std::sqrt(error / size);
 }
 
-/// The error on normal weights, as a fraction of their norm: the bounds are 4 % above what the
-/// search gives, so that a search that stops working is noticed.
+/// The error on normal weights, as a fraction of their norm: the bounds are 4 % above what the search
+/// gives, so that a search that stops working is noticed.
 TEST(Quantize, ErrorOfEveryWrittenTypeIsWhatItsBitsAllow) {
   const Tensor x = test::random_normal({64, 1024}, DType::f32, 7);
   const std::pair<DType, double> allowed[] = {

@@ -85,6 +85,9 @@ bool Recorder::keeps(const AttentionPlace& place) const {
 }
 
 bool Recorder::wants(const std::string& name) {
+  if (options_.attention && name.ends_with(".hook_whole_map")) {
+    return true;  // sparse attention as one matrix
+  }
   if (name.ends_with(kResult) && (options_.gradients || !options_.heads.empty())) {
     return true;
   }

@@ -51,7 +51,8 @@ class Collector final : public Observer {
   Collector(const ForwardWanted& wanted, TensorMap& tensors) : wanted_(wanted), tensors_(tensors) {}
 
   bool wants(const std::string& name) override {
-    return wanted_.hidden_states && is_hidden_state(name);
+    return (wanted_.hidden_states && is_hidden_state(name)) ||
+           (wanted_.attentions && name.ends_with(".hook_whole_map"));
   }
   Tensor activation(const std::string& name, const Tensor& value) override {
     tensors_.insert_or_assign(name, value.detach());

@@ -181,7 +181,8 @@ if __name__ == "__main__":
     hf.utils.logging.disable_progress_bar()
     for name in [each for each in sys.argv[1:] or CASES if each in CASES]:
         seed(zlib.crc32(name.encode()))
-        write(name, *CASES[name])
+        whole = (lambda inputs: inputs.get("global_attention_mask")) if name.startswith("led") else None
+        write(name, *CASES[name], whole=whole)
         if name == "marian_positions":
             add_positions(name)
     if not sys.argv[1:] or "log_mel" in sys.argv[1:]:

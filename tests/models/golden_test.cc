@@ -121,11 +121,7 @@ TEST_P(GoldenModel, GivesTheReferenceOutputs) {
                       at_real_positions(name, tensor, input), kModel, name);
   }
   for (const auto& [name, tensor] : actual) {
-    // LED's encoder gives its weights in windows, which are not compared.
-    const bool uncompared =
-        name.starts_with("encoder_attentions.") && !expected.contains("encoder_attentions.0");
-    EXPECT_TRUE(uncompared || expected.contains(name))
-        << name << " is not among the reference's results";
+    EXPECT_TRUE(expected.contains(name)) << name << " is not among the reference's results";
   }
 }
 

@@ -21,6 +21,7 @@ ModelSpec led_spec() {
   spec.fresh_config = [](const FreshSizes& sizes) {
     const int64_t window = std::min<int64_t>(512, sizes.context_length / 4 / 2 * 2);
     return stack_fresh_config("led", sizes)
+        .set("scale_embedding", false)
         .set("max_encoder_position_embeddings", sizes.context_length)
         .set("max_decoder_position_embeddings", sizes.context_length)
         .set("attention_window", std::max<int64_t>(2, window));

@@ -166,7 +166,8 @@ class Seq2SeqModel final : public TokenTranslator {
     }
     options.embedding_norm = family_.embedding_norm;
     options.final_norm = family_.final_norm;
-    options.scale = config.boolean_or("scale_embedding", family_.scale_embedding)
+    const bool may_scale = !family_.longformer_encoder;  // LED has no such option
+    options.scale = may_scale && config.boolean_or("scale_embedding", family_.scale_embedding)
                         ? std::sqrt(static_cast<double>(hidden_size_))
                         : 1.0;
     make_encoder(base, source, options);

@@ -26,7 +26,7 @@ pick = random.choice
 
 def sizes(**changes):
     heads = pick([1, 2, 3, 4])
-    return {**dict(vocab_size=random.randint(20, 60), hidden_size=heads * pick([2, 4, 6, 8]), num_hidden_layers=pick([1, 2, 3]),
+    return {**dict(vocab_size=random.randint(20, 60), hidden_size=heads * pick([6, 8, 10]), num_hidden_layers=pick([1, 2, 3]),
                    num_attention_heads=heads, intermediate_size=random.randint(5, 40), hidden_act=pick(ACTIVATIONS)),
             **changes}
 
@@ -69,7 +69,9 @@ def class_labels(inputs, config):
 def answers(inputs):
     rows, length = inputs["input_ids"].shape
     start = torch.randint(0, length, (rows,))
-    return {**inputs, "start_positions": start, "end_positions": torch.randint(0, length + 2, (rows,))}
+    end = torch.randint(0, length + 2, (rows,))
+    end[0] = min(int(end[0]), length - 1)  # a batch without any answer has no loss
+    return {**inputs, "start_positions": start, "end_positions": end}
 
 
 def problem():
@@ -112,9 +114,9 @@ def encoder(family, config_class, padding, length=(3, 14), padded=True, extra=la
     return case
 
 
-def decoder(family, config_class, extra=lambda: {}, rename={}, without=(), classify=True):
-    heads = [each for each in ("ForCausalLM", "Model", "ForSequenceClassification", "ForTokenClassification")
-             if hasattr(hf, family + each) and (classify or "Class" not in each)]
+def decoder(family, config_class, extra=lambda: {}, rename={}, without=(), heads=None):
+    heads = heads or [each for each in ("ForCausalLM", "Model", "ForSequenceClassification", "ForTokenClassification")
+             if hasattr(hf, family + each)]
 
     def case():
         head = pick(heads)
@@ -146,7 +148,7 @@ def seq2seq(family, config_class, extra=lambda: {}, positions=True, heads=None, 
     def case():
         head = pick(heads)
         count = pick([1, 2, 4])
-        base = dict(vocab_size=random.randint(20, 60), d_model=count * pick([2, 4, 6]), encoder_layers=pick([1, 2]),
+        base = dict(vocab_size=random.randint(20, 60), d_model=count * pick([6, 8, 10]), encoder_layers=pick([1, 2]),
                     decoder_layers=pick([1, 2, 3]), encoder_attention_heads=count, decoder_attention_heads=pick([1, count]),
                     encoder_ffn_dim=random.randint(5, 30), decoder_ffn_dim=random.randint(5, 30),
                     activation_function=pick(ACTIVATIONS), scale_embedding=pick([True, False]), pad_token_id=0,
@@ -315,7 +317,7 @@ FAMILIES = {
                       extra=lambda: dict(head_dim=pick([4, 6]), sliding_window=pick([3, 8]), query_pre_attn_scalar=7,
                                          attn_logit_softcapping=pick([None, 4.0]),
                                          final_logit_softcapping=pick([None, 3.0]))),
-    "gemma3_text": decoder("Gemma3", hf.Gemma3TextConfig, classify=False, without=("hidden_act",),
+    "gemma3_text": decoder("Gemma3", hf.Gemma3TextConfig, heads=["ForCausalLM", "TextModel"], without=("hidden_act",),
                            extra=lambda: dict(head_dim=pick([4, 6]), sliding_window=pick([3, 8]), query_pre_attn_scalar=7)),
     "phi": decoder("Phi", hf.PhiConfig, extra=lambda base: dict(partial_rotary_factor=0.5, qk_layernorm=pick([True, False]),
                                                                 hidden_size=8 * base["num_attention_heads"])),

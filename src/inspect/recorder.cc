@@ -85,7 +85,8 @@ bool Recorder::keeps(const AttentionPlace& place) const {
 }
 
 bool Recorder::wants(const std::string& name) {
-  if (options_.attention && name.ends_with(".hook_whole_map")) {
+  if (options_.attention &&
+      (name.ends_with(".hook_whole_map") || name.ends_with(".hook_grid_map"))) {
     return true;  // sparse attention as one matrix
   }
   if (name.ends_with(kResult) && (options_.gradients || !options_.heads.empty())) {

@@ -207,7 +207,7 @@ HEED_API Tensor attention_rollout(const Recorder& recorder, const std::string& k
 /// which piece of it: "학(1/3)".
 HEED_API std::vector<std::string> token_labels(const Encoding& encoding, std::string_view text);
 /// The same for tokens that come from no text.
-HEED_API std::vector<std::string> token_labels(const std::vector<int32_t>& ids,
+HEED_API std::vector<std::string> token_labels(const std::vector<TokenId>& ids,
                                                const Tokenizer& tokenizer);
 
 }  // namespace heed

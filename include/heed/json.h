@@ -126,6 +126,7 @@ class HEED_API JsonBuilder {
   JsonBuilder& set(std::string_view key, const std::vector<std::string>& values);
   JsonBuilder& set(std::string_view key, const std::vector<int64_t>& values);
   JsonBuilder& set(std::string_view key, const std::vector<double>& values);
+  JsonBuilder& set(std::string_view key, const std::vector<Json>& values);
   JsonBuilder& set(std::string_view key, const Json& value);
   JsonBuilder& set(std::string_view key, const JsonBuilder& value);
   JsonBuilder& set_null(std::string_view key);

@@ -6,33 +6,13 @@
 #include <string_view>
 #include <vector>
 
+#include "heed/model_input.h"
 #include "heed/nn.h"
 #include "heed/tensor.h"
 
 namespace heed {
 
-/// Inputs of a full pass, by Hugging Face's names. A model takes those it knows; others are an
-/// error.
-struct ModelInput {
-  Tensor input_ids;               ///< i64 [B, T]
-  Tensor attention_mask;          ///< i64 or u8 [B, T], 1 = real
-  Tensor token_type_ids;          ///< i64 [B, T]
-  Tensor decoder_input_ids;       ///< i64 [B, T]
-  Tensor decoder_attention_mask;  ///< i64 or u8 [B, T]
-  Tensor pixel_values;            ///< f32 [B, C, H, W]
-  Tensor input_features;          ///< f32 [B, mels, frames]: a log-mel spectrogram
-  Tensor features;                ///< f32 [B, N, F]: image regions, or a sequence to regress on
-  Tensor decoder_features;        ///< f32 [B, T, F]: the regressor's shifted targets
-  Tensor global_attention_mask;   ///< i64 or u8 [B, T], 1 = attends to all (Longformer)
-  Tensor start_positions;         ///< i64 [B]: first token of the answer (question answering)
-  Tensor end_positions;           ///< i64 [B]: its last token
-  Tensor labels;                  ///< i64 (classes or tokens, -100 = ignore) or f32 (regression)
-  bool training = false;          ///< dropout on
-  int64_t first_example = 0;      ///< index of the first example in the whole batch, for dropout
-  bool want_logits = true;        ///< false: only the loss, without the logits of a whole batch
-  bool skip_padding = false;      ///< true: padded positions are not computed (their results are 0)
-  double label_smoothing = 0.0;
-};
+class Json;
 
 /// Results of a full pass; what a model does not have is undefined.
 struct ModelOutput {
@@ -64,6 +44,10 @@ enum class ModelKind {
 };
 
 /// A model and its parameters. Made by load_model() or create_model().
+///
+/// Thread safety: const members may be called from many threads at once, each with its own inputs,
+/// caches and Recorder; the results are those of calls one after the other. Whatever changes the
+/// parameters (an optimizer, Trainer, set_gradient_checkpointing()) needs the model for itself.
 class HEED_API Model {
  public:
   virtual ~Model();
@@ -124,6 +108,7 @@ HEED_API std::unique_ptr<Model> load_model(const std::filesystem::path& path,
                                            const LoadOptions& options = {});
 /// A model with fresh parameters from the text of a config.json.
 HEED_API std::unique_ptr<Model> create_model(std::string_view config, uint64_t seed);
+HEED_API std::unique_ptr<Model> create_model(const Json& config, uint64_t seed);
 /// A model from the text of a config.json and tensors by the checkpoint's names.
 HEED_API std::unique_ptr<Model> build_model(std::string_view config, TensorMap tensors,
                                             const std::string& file,

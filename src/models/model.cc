@@ -104,7 +104,10 @@ std::unique_ptr<Model> build_model(std::string_view config_text, TensorMap tenso
 }
 
 std::unique_ptr<Model> create_model(std::string_view config_text, uint64_t seed) {
-  const Json config = Json::parse(config_text, "config.json");
+  return create_model(Json::parse(config_text, "config.json"), seed);
+}
+
+std::unique_ptr<Model> create_model(const Json& config, uint64_t seed) {
   const Scope scope = Scope::fresh(seed);
   return ModelAccess::finish(make_model(config, scope), config, scope);
 }

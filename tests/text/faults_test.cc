@@ -79,7 +79,7 @@ TEST(Faults, F34Ids) {
              "post_processor":{"type":"BertProcessing","sep":["x",7],"cls":["y",0]}})");
   const Tokenizer tokenizer = Tokenizer::from_json(bpe_json(R"("a":0,"b":1)", ""));
   for (const int32_t id : {-1, 2, 1 << 30}) {
-    const std::vector<int32_t> ids{0, id};
+    const std::vector<TokenId> ids{0, id};
     EXPECT_THROW(tokenizer.decode(ids), Error) << id;
   }
 }
@@ -112,7 +112,7 @@ TEST(Faults, F37EmptyTokensTerminate) {
                R"({"id":0,"content":"","special":true})"));
   EXPECT_EQ(ids(R"({"model":{"type":"WordPiece","unk_token":"u","vocab":{"u":0,"":1,"##":2,"a":3}},
                    "pre_tokenizer":{"type":"WhitespaceSplit"}})"),
-            (std::vector<int32_t>{0, 3}));
+            (std::vector<TokenId>{0, 3}));
   ids(R"({"model":{"type":"Unigram","unk_id":0,"vocab":[["u",0.0],["",5.0],["a",-1.0]]}})");
   ids(R"({"model":{"type":"WordLevel","unk_token":"u","vocab":{"u":0,"":1}}})");
   for (const std::string pattern : {R"({"Regex":""})", R"({"Regex":"x*"})", R"({"String":""})"}) {
@@ -191,7 +191,7 @@ TEST(Faults, F39OddBytesHaveADefinedResult) {
   training.kind = TokenizerKind::character;
   const Tokenizer characters = train_tokenizer(texts, training);
   EXPECT_EQ(characters.encode_ids("a\xFF", false),
-            (std::vector<int32_t>{*characters.token_to_id("a"), *characters.special().unk}));
+            (std::vector<TokenId>{*characters.token_to_id("a"), *characters.special().unk}));
   EXPECT_EQ(characters.encode("a\xFF", false).offsets[1], (TextSpan{1, 2}));
 }
 

@@ -102,7 +102,7 @@ TEST(Limits, NormalizersCannotMultiplyTextWithoutBound) {
 TEST(Tokens, UnknownUnigramPiecesShowTheirText) {
   const Tokenizer tokenizer = Tokenizer::from_json(unigram_document(nullptr).dump());
   const Encoding encoding = tokenizer.encode("aaxyb");
-  EXPECT_EQ(encoding.ids, (std::vector<int32_t>{2, 0, 3}));
+  EXPECT_EQ(encoding.ids, (std::vector<TokenId>{2, 0, 3}));
   EXPECT_EQ(encoding.tokens, (std::vector<std::string>{"aa", "xy", "b"}));
 }
 
@@ -164,7 +164,7 @@ TEST(Tokens, ARunOfBytesThatIsNotTextBecomesOneReplacementPerByte) {
         {"vocab", vocabulary},
         {"merges", json::array()}}}};
   const Tokenizer tokenizer = Tokenizer::from_json(document.dump());
-  const auto streamed = [&](const std::vector<int32_t>& ids) {
+  const auto streamed = [&](const std::vector<TokenId>& ids) {
     StreamDecoder stream(tokenizer);
     std::string all;
     for (const int32_t id : ids) {
@@ -172,7 +172,7 @@ TEST(Tokens, ARunOfBytesThatIsNotTextBecomesOneReplacementPerByte) {
     }
     return all + stream.finish();
   };
-  const std::vector<std::pair<std::vector<int32_t>, std::string>> cases = {
+  const std::vector<std::pair<std::vector<TokenId>, std::string>> cases = {
       {{2, 3}, "é"},
       {{2, 3, 1, 4}, "éx\uFFFD"},
       {{2, 3, 4, 1}, "\uFFFD\uFFFD\uFFFDx"},

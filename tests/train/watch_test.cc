@@ -23,7 +23,7 @@ namespace {
 TrainOptions small_translation(const TemporaryFolder& folder, const std::string& name) {
   const auto data = folder / "reverse.tsv";
   if (!std::filesystem::exists(data)) {
-    write_teaching_set("reverse", {}, 64, data);
+    write_synthetic_dataset("reverse", {}, 64, data);
   }
   TrainOptions o;
   o.task = "translate";

@@ -31,7 +31,18 @@ struct ModelInput {
 };
 
 /// Every tensor of a ModelInput, for code that treats them alike.
-inline constexpr std::array kInputTensors = {
-    &ModelInput::input_ids, &ModelInput::attention_mask, &ModelInput::token_type_ids, &ModelInput::decoder_input_ids, &ModelInput::decoder_attention_mask, &ModelInput::pixel_values, &ModelInput::input_features, &ModelInput::features, &ModelInput::decoder_features, &ModelInput::global_attention_mask, &ModelInput::start_positions, &ModelInput::end_positions, &ModelInput::labels};
+inline constexpr std::array kInputTensors = {&ModelInput::input_ids,
+                                             &ModelInput::attention_mask,
+                                             &ModelInput::token_type_ids,
+                                             &ModelInput::decoder_input_ids,
+                                             &ModelInput::decoder_attention_mask,
+                                             &ModelInput::pixel_values,
+                                             &ModelInput::input_features,
+                                             &ModelInput::features,
+                                             &ModelInput::decoder_features,
+                                             &ModelInput::global_attention_mask,
+                                             &ModelInput::start_positions,
+                                             &ModelInput::end_positions,
+                                             &ModelInput::labels};
 
 }  // namespace heed

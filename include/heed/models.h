@@ -26,6 +26,10 @@ struct ModelOutput {
   Tensor image_embeds, text_embeds;          ///< [images, size], [texts, size]
 };
 
+/// What a causal language model returns: `logits` [B, T, vocabulary], and where `labels` i64 [B, T]
+/// are defined the mean cross entropy of predicting each token from those before it.
+HEED_API ModelOutput causal_lm_output(const Tensor& logits, const Tensor& labels);
+
 /// The encoder output that a decoder attends to.
 struct EncoderOutput {
   Tensor rows;    ///< [N, hidden_size]
@@ -54,8 +58,9 @@ class HEED_API Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  virtual ModelKind kind() const = 0;
-  virtual ModelOutput forward(const ModelInput& input) const = 0;
+  virtual ModelKind kind() const;  ///< by default, that of its ModelSpec
+  /// A full pass. Throws if a file whose weights are mapped has become shorter meanwhile.
+  ModelOutput forward(const ModelInput& input) const;
 
   // Step by step, for generation. Models that cannot throw an Error that says so.
   /// The encoder's part for a batch of inputs; padding is not computed.
@@ -66,10 +71,11 @@ class HEED_API Model {
   /// pass.caches (and pass.encoder_hidden_states on the first call of an encoder-decoder). Appends
   /// to the caches.
   virtual Tensor decode(const Tensor& ids, Pass& pass) const;
-  /// Logits [N, vocabulary] of hidden rows.
-  virtual Tensor logits(const Tensor& rows) const;
+  /// Logits [N, vocabulary] of hidden rows; checks mapped files as forward() does.
+  Tensor logits(const Tensor& rows) const;
 
-  virtual int64_t vocab_size() const { return 0; }
+  /// By default config.json's vocab_size for models that read tokens, else 0.
+  virtual int64_t vocab_size() const { return vocab_size_; }
   virtual int64_t context_length() const { return 0; }  ///< most positions; 0: no limit
   virtual int64_t hidden_size() const { return 0; }
   virtual int64_t num_layers() const { return 0; }
@@ -87,12 +93,16 @@ class HEED_API Model {
 
  protected:
   Model() = default;
+  // What an architecture implements behind forward() and logits().
+  virtual ModelOutput do_forward(const ModelInput& input) const = 0;
+  virtual Tensor do_logits(const Tensor& rows) const;
   bool gradient_checkpointing_ = false;
 
  private:
   friend struct ModelAccess;
   std::string model_type_;
   std::string config_;
+  int64_t vocab_size_ = 0;
   std::vector<Parameter> parameters_;
   std::vector<UnusedTensor> unused_;
 };

@@ -41,18 +41,18 @@ struct TrainerOptions {
   int64_t micro_batch = 0;  ///< examples per forward pass, the same result; 0: the whole batch
   double lr = 1e-3;         ///< peak
   ScheduleKind schedule = ScheduleKind::cosine;
-  int64_t warmup = 100;  ///< steps, at most half of the run
+  int64_t warmup = 100;        ///< steps, at most half of the run
   double weight_decay = 0.01;  ///< of matrices
   double beta1 = 0.9;
   double beta2 = 0.98;
   double clip = 1.0;  ///< largest gradient norm; 0: any
   double label_smoothing = 0.0;
-  uint64_t seed = 0;               ///< of dropout
-  DType precision = DType::f32;    ///< of activations: f32, bf16 or f16
-  double ema = 0.0;                ///< decay of a moving average of the weights; 0: none
+  uint64_t seed = 0;                     ///< of dropout
+  DType precision = DType::f32;          ///< of activations: f32, bf16 or f16
+  double ema = 0.0;                      ///< decay of a moving average of the weights; 0: none
   std::vector<std::string> freeze = {};  ///< beginnings of parameter names that stay as they are
-  bool shard_optimizer = false;    ///< divides the optimizer's state among the ranks (ZeRO stage 1)
-  LossFunction loss = nullptr;     ///< empty: the model's own, model.forward(input).loss
+  bool shard_optimizer = false;  ///< divides the optimizer's state among the ranks (ZeRO stage 1)
+  LossFunction loss = nullptr;   ///< empty: the model's own, model.forward(input).loss
 };
 
 /// Trains a model on the batches of a loader: AdamW with a learning rate schedule, gradient
@@ -70,6 +70,7 @@ struct TrainerOptions {
 /// Thread safety: one thread at a time; nothing else may use the model meanwhile.
 class HEED_API Trainer {
  public:
+  struct Impl;
   /// The model and the loader must outlive it. Throws if an option makes no sense, or if `freeze`
   /// names no parameter or all of them.
   Trainer(Model& model, Loader& loader, const TrainerOptions& options = {});
@@ -92,8 +93,8 @@ class HEED_API Trainer {
   void stop();
 
   int64_t steps_done() const;
-  int64_t steps() const;       ///< of the whole run
-  bool interrupted() const;    ///< whether a stop_token ended run() before the last step
+  int64_t steps() const;     ///< of the whole run
+  bool interrupted() const;  ///< whether a stop_token ended run() before the last step
   Optimizer& optimizer();
   const Model& model() const;
   /// Mean loss over a loader that runs once through (shuffle off), with the averaged weights where
@@ -104,7 +105,6 @@ class HEED_API Trainer {
 
  private:
   friend struct TrainerAccess;
-  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 

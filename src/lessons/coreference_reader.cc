@@ -50,8 +50,8 @@ Json special_token(const char* name, int64_t id) {
 
 Tokenizer word_tokenizer(Language language) {
   JsonBuilder vocabulary;
-  int64_t size = 0;
-  vocabulary.set("[PAD]", size++).set("[UNK]", size++);
+  vocabulary.set("[PAD]", 0).set("[UNK]", 1);
+  int64_t size = 2;
   for (const std::string& word : coreference_words(language)) {
     vocabulary.set(word, size++);
   }

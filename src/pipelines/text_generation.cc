@@ -192,7 +192,6 @@ std::vector<GeneratedText> TextGeneration::from_tokens(
   }
   while (!options.run.stop.stop_requested() && scheduler.step()) {
   }
-  check_files_intact();
   std::vector<GeneratedText> results;
   results.reserve(all.size());
   for (Running& running : all) {

@@ -59,8 +59,8 @@ void BestModel::save() const {
 void BestModel::evaluate_kept(TrainResult& result) {
   const bool generates =
       task_.metric == TaskMetric::translation || task_.metric == TaskMetric::captions;
-  const bool whole = !generates || options_.eval_texts == 0 ||
-                     options_.eval_texts >= task_.validation->examples();
+  const bool whole =
+      !generates || options_.eval_texts == 0 || options_.eval_texts >= task_.validation->examples();
   if (!whole || best_.loss != state_.best) {  // looked at in part, or before the run went on
     const std::unique_ptr<Model> kept =
         ranks_.size() == 1 ? load_model(folder_.path() / "model") : kept_everywhere();

@@ -14,18 +14,15 @@ class BestModel {
  public:
   BestModel(const TrainOptions& options, const Task& task, const RunFolder& folder, RunLog& log,
             RunState& state, Communicator& ranks)
-      : options_(options),
-        task_(task),
-        folder_(folder),
-        log_(log),
-        state_(state),
-        ranks_(ranks) {}
+      : options_(options), task_(task), folder_(folder), log_(log), state_(state), ranks_(ranks) {}
 
   /// Evaluates the model as it is after `state.step`, keeps it if it is the best so far, and saves
   /// what the tracked examples show.
   void evaluate_now();
   /// Whether `patience` evaluations in a row found nothing better.
-  bool out_of_patience() const { return options_.patience > 0 && state_.stale >= options_.patience; }
+  bool out_of_patience() const {
+    return options_.patience > 0 && state_.stale >= options_.patience;
+  }
   /// Writes the model folder.
   void save() const;
   /// Evaluates the model that was kept, over all texts where evaluations looked at some.

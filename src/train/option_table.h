@@ -7,8 +7,8 @@
 #include "base/language.h"
 #include "heed/train.h"
 
-// The one list of training options: config.toml, `heed train`'s flags with their help, the checks of
-// values and what must stay the same on resume all come from it. A new option is a member of
+// The one list of training options: config.toml, `heed train`'s flags with their help, the checks
+// of values and what must stay the same on resume all come from it. A new option is a member of
 // TrainOptions and a row here; tests/train/option_table_test.cc fails where one of them is missing.
 
 namespace heed {
@@ -39,10 +39,10 @@ template <class Options, class Visit>
 void each_train_option(Options& o, Visit&& visit) {
   using enum OnResume;
   const auto row = [&](auto& value, const TrainOption& option) { visit(value, option); };
-  row(o.task, {.name = "task",
-               .help = say("What to learn (required, here or in a file with options)"),
-               .choices = {"lm", "mlm", "translate", "classify", "image-classify", "caption",
-                           "regress"}});
+  row(o.task,
+      {.name = "task",
+       .help = say("What to learn (required, here or in a file with options)"),
+       .choices = {"lm", "mlm", "translate", "classify", "image-classify", "caption", "regress"}});
   row(o.data,
       {.name = "data",
        .help = say("Files or folders, separated by commas; caption also takes shapes (required)"),
@@ -71,21 +71,18 @@ void each_train_option(Options& o, Visit&& visit) {
   row(o.tokenizer, {.name = "tokenizer",
                     .help = say("char, bpe:N, wordpiece:N, unigram:N or a file"),
                     .is_path = true});
-  row(o.layers,
-      {.name = "layers", .help = say("Blocks per stack"), .low = 1, .resume = of_model});
+  row(o.layers, {.name = "layers", .help = say("Blocks per stack"), .low = 1, .resume = of_model});
   row(o.heads, {.name = "heads", .help = say("Attention heads"), .low = 1, .resume = of_model});
   row(o.width, {.name = "width", .help = say("Hidden size"), .low = 1, .resume = of_model});
-  row(o.ff,
-      {.name = "ff",
-       .help = say("Intermediate size of the feed-forward layers (default: 4 x width)"),
-       .resume = of_model});
+  row(o.ff, {.name = "ff",
+             .help = say("Intermediate size of the feed-forward layers (default: 4 x width)"),
+             .resume = of_model});
   row(o.context,
       {.name = "context", .help = say("Maximum number of tokens per sequence"), .low = 1});
   row(o.vocab,
       {.name = "vocab",
        .help = say("Vocabulary size of a tokenizer to be trained (default: the tokenizer's N)")});
-  row(o.dropout,
-      {.name = "dropout", .help = say("Dropout rate"), .high = 1.0, .resume = of_model});
+  row(o.dropout, {.name = "dropout", .help = say("Dropout rate"), .high = 1.0, .resume = of_model});
   row(o.unordered_features,
       {.name = "unordered_features",
        .help = say("caption: regions of features have no order and get no positions")});
@@ -98,9 +95,10 @@ void each_train_option(Options& o, Visit&& visit) {
       {.name = "micro_batch", .help = say("Examples at a time (default: the batch)")});
   row(o.steps, {.name = "steps", .help = say("Steps (default: by epochs)")});
   row(o.epochs, {.name = "epochs", .help = say("Passes over the data")});
-  row(o.lr, {.name = "lr",
-             .help = say("Peak learning rate (default: 1e-3; to fine-tune 5e-5, or 3e-4 for a small "
-                         "model)")});
+  row(o.lr,
+      {.name = "lr",
+       .help = say("Peak learning rate (default: 1e-3; to fine-tune 5e-5, or 3e-4 for a small "
+                   "model)")});
   row(o.warmup, {.name = "warmup", .help = say("Warm-up steps")});
   row(o.schedule, {.name = "schedule",
                    .help = say("Learning rate schedule after the warm-up"),
@@ -108,26 +106,24 @@ void each_train_option(Options& o, Visit&& visit) {
   row(o.weight_decay,
       {.name = "weight_decay", .help = say("Weight decay, applied to matrices only")});
   row(o.clip, {.name = "clip", .help = say("Clip the gradient norm to this; 0: off")});
-  row(o.label_smoothing,
-      {.name = "label_smoothing", .help = say("Label smoothing"), .high = 1.0});
+  row(o.label_smoothing, {.name = "label_smoothing", .help = say("Label smoothing"), .high = 1.0});
   row(o.seed, {.name = "seed", .help = say("Seed of initial weights, data order and dropout")});
-  row(o.precision,
-      {.name = "precision",
-       .help = say("Type of activations during training; weights stay in f32"),
-       .choices = {"f32", "bf16", "f16"}});
-  row(o.recompute, {.name = "recompute",
-                    .help = say("Activation checkpointing: less memory, same gradients")});
+  row(o.precision, {.name = "precision",
+                    .help = say("Type of activations during training; weights stay in f32"),
+                    .choices = {"f32", "bf16", "f16"}});
+  row(o.recompute,
+      {.name = "recompute", .help = say("Activation checkpointing: less memory, same gradients")});
   row(o.ema, {.name = "ema",
               .help = say("Exponential moving average of the weights with this decay, such as "
                           "0.999; 0: off"),
               .high = 0.999999});
   row(o.best_by,
       {.name = "best_by",
-       .help = say("Metric that chooses the model to keep: loss, perplexity, f1_macro, accuracy, f1, "
-                   "chrf, bleu or exact_match (default: by the task)")});
-  row(o.patience,
-      {.name = "patience",
-       .help = say("Stop after this many evaluations without improvement; 0: never")});
+       .help =
+           say("Metric that chooses the model to keep: loss, perplexity, f1_macro, accuracy, f1, "
+               "chrf, bleu or exact_match (default: by the task)")});
+  row(o.patience, {.name = "patience",
+                   .help = say("Stop after this many evaluations without improvement; 0: never")});
   row(o.force, {.name = "force",
                 .help = say("Start even where the memory will not suffice"),
                 .resume = may_change,
@@ -135,15 +131,13 @@ void each_train_option(Options& o, Visit&& visit) {
   row(o.eval_every, {.name = "eval_every", .help = say("Steps (default: a tenth of the run)")});
   row(o.eval_texts,
       {.name = "eval_texts", .help = say("Texts to generate per evaluation; all at the end")});
-  row(o.probes,
-      {.name = "probes",
-       .help = say("Tracked examples, whose attention is saved at each evaluation"),
-       .resume = may_change});
+  row(o.probes, {.name = "probes",
+                 .help = say("Tracked examples, whose attention is saved at each evaluation"),
+                 .resume = may_change});
   row(o.checkpoint_every, {.name = "checkpoint_every",
                            .help = say("Steps (default: a tenth of the run)"),
                            .resume = may_change});
-  row(o.keep,
-      {.name = "keep", .help = say("Checkpoints to keep"), .resume = may_change});
+  row(o.keep, {.name = "keep", .help = say("Checkpoints to keep"), .resume = may_change});
   row(o.shard_optimizer,
       {.name = "shard_optimizer",
        .help = say("Under mpirun: divide the optimizer state among the ranks (ZeRO 1)"),

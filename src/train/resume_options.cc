@@ -12,7 +12,7 @@ std::string options_that_must_match(TrainOptions options) {
   const bool tuned = !options.from.empty();
   each_train_option(options, [&](auto& value, const TrainOption& option) {
     if (option.resume == OnResume::may_change || (option.resume == OnResume::of_model && tuned)) {
-      value = {};
+      value = std::remove_reference_t<decltype(value)>();
     }
   });
   return dump_train_options(options);

@@ -5,6 +5,8 @@ set -euo pipefail
 source=$2
 cd "$source/docs/tutorial"
 bad=0
+patterns=$(mktemp)
+trap 'rm -f "$patterns"' EXIT
 complain() { echo "FAILED: $*"; bad=1; }
 
 [ "$(cd en && ls)" = "$(cd ko && ls)" ] || complain "English and Korean have other pages"
@@ -25,9 +27,9 @@ for page in en/*.md ko/*.md; do
   grep -q '!\[' "$page" || complain "$page has no picture"
   tail -n 3 "$page" | head -n 2 | tr '\n' ' ' | grep -q "^\`\`\`bash build/examples/$name" || complain "$page does not end in a command"
   [ "$(tail -n 1 "$page")" = '```' ] || complain "$page does not end in a command"
-  pattern "$source/examples/expected/$name.txt" > "/tmp/heed_tutorial.$$"
+  pattern "$source/examples/expected/$name.txt" > "$patterns"
   while IFS= read -r line; do
-    [ -z "$line" ] || grep -qE -f "/tmp/heed_tutorial.$$" <<< "$line" || complain "$page quotes what $name does not print: $line"
+    [ -z "$line" ] || grep -qE -f "$patterns" <<< "$line" || complain "$page quotes what $name does not print: $line"
   done < <(awk '/^```text$/ { on = 1; next } /^```/ { on = 0 } on' "$page")
 done
 for number in $(ls en | cut -c1-2 | grep '[0-9]'); do
@@ -35,6 +37,5 @@ for number in $(ls en | cut -c1-2 | grep '[0-9]'); do
     complain "lesson $number has other pictures in English and Korean"
   [ "$(grep -c '^```' en/"$number"*.md)" = "$(grep -c '^```' ko/"$number"*.md)" ] || complain "lesson $number has other blocks in Korean"
 done
-rm -f "/tmp/heed_tutorial.$$"
 [ "$bad" -eq 0 ] && echo passed
 exit "$bad"

@@ -36,12 +36,6 @@ std::string refused(const std::string& json) {
   return message_of([&] { Tokenizer::from_json(json, "tokenizer.json"); });
 }
 
-double cpu_seconds(const std::function<void()>& call) {
-  const std::clock_t start = std::clock();
-  call();
-  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-}
-
 TEST(Faults, F32DeepNesting) {
   std::string deep(100'000, '[');
   EXPECT_NE(refused(deep).find("tokenizer.json"), std::string::npos);
@@ -91,7 +85,7 @@ TEST(Faults, F36CatastrophicRegexIsBounded) {
   };
   for (const std::string pattern : {"(a+)+$", "(a|a)*b", "(a*)*b", "(.*)*x", "a*a*a*a*a*b"}) {
     const Tokenizer tokenizer = Tokenizer::from_json(with(pattern));
-    const double seconds = cpu_seconds([&] {
+    const double seconds = test::cpu_seconds([&] {
       try {
         tokenizer.encode_ids(std::string(20'000, 'a') + "!");
       } catch (const Error& error) {
@@ -149,9 +143,9 @@ TEST(Faults, F38LongRunsAreNearLinear) {
   for (const std::string& json : tokenizers) {
     const Tokenizer tokenizer = Tokenizer::from_json(json);
     const std::string run(1 << 20, 'a');
-    EXPECT_LT(cpu_seconds([&] { EXPECT_GT(tokenizer.encode_ids(run, false).size(), 1000u); }),
+    EXPECT_LT(test::cpu_seconds([&] { EXPECT_GT(tokenizer.encode_ids(run, false).size(), 1000u); }),
               test::budget(5));
-    EXPECT_LT(cpu_seconds([&] { tokenizer.encode(run, false); }), test::budget(10));
+    EXPECT_LT(test::cpu_seconds([&] { tokenizer.encode(run, false); }), test::budget(10));
   }
 }
 
@@ -159,16 +153,16 @@ TEST(Faults, F38Gpt2OnRuns) {
   HEED_NEEDS_SHARED("tokenizers/gpt2.vocab.json");
   const Tokenizer gpt2 = Tokenizer::load(test::shared_data("tokenizers/gpt2.vocab.json"));
   const std::string run(1 << 20, 'a');
-  EXPECT_LT(cpu_seconds([&] { EXPECT_EQ(gpt2.decode(gpt2.encode_ids(run)), run); }),
+  EXPECT_LT(test::cpu_seconds([&] { EXPECT_EQ(gpt2.decode(gpt2.encode_ids(run)), run); }),
             test::budget(5));
   std::string hangul;
   for (int i = 0; i < 300'000; ++i) {
     hangul += i % 3 == 0 ? "가" : "나";
   }
-  EXPECT_LT(cpu_seconds([&] { EXPECT_EQ(gpt2.decode(gpt2.encode_ids(hangul)), hangul); }),
+  EXPECT_LT(test::cpu_seconds([&] { EXPECT_EQ(gpt2.decode(gpt2.encode_ids(hangul)), hangul); }),
             test::budget(5));
   const std::string spaces(1 << 20, ' ');
-  EXPECT_LT(cpu_seconds([&] { EXPECT_EQ(gpt2.decode(gpt2.encode_ids(spaces)), spaces); }),
+  EXPECT_LT(test::cpu_seconds([&] { EXPECT_EQ(gpt2.decode(gpt2.encode_ids(spaces)), spaces); }),
             test::budget(5));
 }
 

@@ -17,12 +17,6 @@ namespace {
 
 using nlohmann::json;
 
-double cpu_seconds(const std::function<void()>& fn) {
-  const std::clock_t before = std::clock();
-  fn();
-  return static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
-}
-
 std::string repeated(std::string_view text, size_t count) {
   std::string all;
   for (size_t i = 0; i < count; ++i) {
@@ -46,7 +40,7 @@ TEST(Limits, MergingARunOfOneCharacterIsNearLinear) {
     return symbols;
   };
   EXPECT_EQ(merged(64).size(), 4u);
-  EXPECT_LT(cpu_seconds([&] { merged(1'000'000); }), test::budget(20.0));
+  EXPECT_LT(test::cpu_seconds([&] { merged(1'000'000); }), test::budget(20.0));
 }
 
 class Runs : public testing::TestWithParam<const char*> {};
@@ -57,7 +51,8 @@ TEST_P(Runs, AreEncodedInNearLinearTime) {
   const Tokenizer tokenizer = Tokenizer::load(test::shared_data(file));
   for (const char* character : {" ", "a", "\xE2\x96\x81", "한", "\n", "!"}) {
     const std::string text = repeated(character, 200'000);
-    EXPECT_LT(cpu_seconds([&] { tokenizer.encode_ids(text); }), test::budget(20.0)) << character;
+    EXPECT_LT(test::cpu_seconds([&] { tokenizer.encode_ids(text); }), test::budget(20.0))
+        << character;
   }
 }
 

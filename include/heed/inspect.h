@@ -138,6 +138,9 @@ struct HEED_API RecordedAttention {
 ///   Recorder recorder({.activations = {"*.hook_resid_post"}});
 ///   model->forward(input);
 ///   Tensor weights = recorder.at("self", 0).record.weights(0, 3);
+///
+/// Thread safety: it records what its own thread computes. Many threads may share a model, each
+/// with a Recorder of its own; one Recorder is for one thread.
 class HEED_API Recorder final : public Observer {
  public:
   explicit Recorder(RecorderOptions options = {});

@@ -260,7 +260,7 @@ TEST(MemoryPlan, RefusesWhatWillNotFitAndSaysWhatToChange) {
     FAIL() << "it does not fit";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::runtime);
-    for (const char* word : {"--micro-batch 8", "--recompute", "--context", "--force", "free"}) {
+    for (const char* word : {"a micro-batch of 8", "recompute", "context", "force", "free"}) {
       EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
     }
   }

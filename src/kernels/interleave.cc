@@ -40,8 +40,8 @@ void put(const BlockQ8& block, const Lane& lane) {
   lane.put_half(block.scale, 0);
 }
 template <class Block>
-  requires(std::is_same_v<Block, BlockQ4> || std::is_same_v<Block, BlockIQ4NL>)
-void put(const Block& block, const Lane& lane) {
+requires(std::is_same_v<Block, BlockQ4> ||
+         std::is_same_v<Block, BlockIQ4NL>) void put(const Block& block, const Lane& lane) {
   lane.put_words(block.pairs, 0, 4);
   lane.put_half(block.scale, 0);
 }
@@ -61,8 +61,8 @@ uint32_t spread_bits(const uint8_t* high) {
   return spread;
 }
 template <class Block>
-  requires(std::is_same_v<Block, BlockQ5_0> || std::is_same_v<Block, BlockQ5_1>)
-void put(const Block& block, const Lane& lane) {
+requires(std::is_same_v<Block, BlockQ5_0> ||
+         std::is_same_v<Block, BlockQ5_1>) void put(const Block& block, const Lane& lane) {
   const uint32_t high = spread_bits(block.high);
   lane.put_words(&high, 0, 1);
   lane.put_words(block.pairs, 1, 4);
@@ -72,8 +72,8 @@ void put(const Block& block, const Lane& lane) {
   }
 }
 template <class Block>
-  requires(std::is_same_v<Block, BlockQ4K> || std::is_same_v<Block, BlockQ5K>)
-void put(const Block& block, const Lane& lane) {
+requires(std::is_same_v<Block, BlockQ4K> ||
+         std::is_same_v<Block, BlockQ5K>) void put(const Block& block, const Lane& lane) {
   lane.put_words(block.pairs, 0, 32);
   if constexpr (std::is_same_v<Block, BlockQ5K>) {
     lane.put_words(block.high, 32, 8);

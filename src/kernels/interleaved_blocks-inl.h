@@ -124,9 +124,7 @@ struct Words32<BlockQ5_1> : FiveBits {
 };
 
 /// Words of 16-bit pairs: the bytes 0 and 2, or 1 and 3.
-HWY_INLINE WordVec even_bytes(WordVec word) {
-  return hn::And(word, hn::Set(Words(), 0x00ff00ff));
-}
+HWY_INLINE WordVec even_bytes(WordVec word) { return hn::And(word, hn::Set(Words(), 0x00ff00ff)); }
 HWY_INLINE WordVec odd_bytes(WordVec word) {
   return hn::And(hn::ShiftRight<8>(word), hn::Set(Words(), 0x00ff00ff));
 }
@@ -191,8 +189,8 @@ struct Words32<BlockQ5K> : SixBitFactors {
   static HWY_INLINE WordVec value(const uint8_t* words, int64_t round, int64_t v) {
     const Words d;
     const auto low = nibbles_of<4 * part>(word_at(words, 8 * round + w, v));
-    const auto high = hn::ShiftRightSame(word_at(words, 32 + w, v),
-                                         static_cast<int>(2 * round + part));
+    const auto high =
+        hn::ShiftRightSame(word_at(words, 32 + w, v), static_cast<int>(2 * round + part));
     const auto bit = hn::And(high, hn::Set(d, 0x01010101));
     return hn::Or(low, hn::ShiftLeft<4>(bit));
   }

@@ -69,8 +69,7 @@ class InterleavedProduct {
       const int64_t row = index % row_tiles * height;
       const int64_t column = index / row_tiles * tile;
       if (row < job_.m) {
-        multiply_tile(row, std::min(height, job_.m - row), column,
-                      std::min(tile, job_.n - column));
+        multiply_tile(row, std::min(height, job_.m - row), column, std::min(tile, job_.n - column));
       }
     });
   }
@@ -114,8 +113,8 @@ class InterleavedProduct {
     }
     multiply_lanes<Block, rows, groups>(x_, row, block, blocks, at, c, c_stride);
     if (wanted > rows) {
-      multiply_rows<groups, rows>(row + rows, wanted - rows, block, blocks, at,
-                                  c + rows * c_stride, c_stride);
+      multiply_rows<groups, rows>(row + rows, wanted - rows, block, blocks, at, c + rows * c_stride,
+                                  c_stride);
     }
   }
 

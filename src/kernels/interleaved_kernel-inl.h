@@ -1,5 +1,6 @@
 // The micro-kernels of the product with interleaved weights: sums of a block in whole numbers, then
-// one chain of fused multiply-adds over the blocks. Per target: include inside foreach_target files.
+// one chain of fused multiply-adds over the blocks. Per target: include inside foreach_target
+// files.
 // clang-format off
 #if defined(HEED_KERNELS_INTERLEAVED_KERNEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_KERNELS_INTERLEAVED_KERNEL_INL_H_
@@ -92,7 +93,7 @@ struct GroupPointers {
 #ifndef HEED_NO_LANE_DOTS
 
 template <class Block>
-inline constexpr int64_t kPartCount = Words32<Block>::kRounds * Words32<Block>::kParts;
+inline constexpr int64_t kPartCount = Words32<Block>::kRounds* Words32<Block>::kParts;
 /// What the bytes are too large by, as the dot product sees them.
 template <class Block>
 inline constexpr int32_t kLaneOffset =
@@ -102,8 +103,8 @@ template <class Block, int vectors, int w>
 HWY_INLINE void load_values(const GroupPointers& at, const uint8_t* words, WordVec* value) {
   HWY_UNROLL(4)
   for (int v = 0; v < vectors; ++v) {
-    value[v] = Words32<Block>::template value<w>(words + v / kGroupVectors * at.stride,
-                                                 v % kGroupVectors);
+    value[v] =
+        Words32<Block>::template value<w>(words + v / kGroupVectors * at.stride, v % kGroupVectors);
   }
 }
 template <class Block, int vectors, int part, int w>
@@ -188,8 +189,8 @@ HWY_NOINLINE void multiply_plain(const RoundedLanes& x, int64_t row, int64_t blo
     HWY_UNROLL(8)
     for (int r = 0; r < rows; ++r) {
       for (int v = 0; v < vectors; ++v) {
-        whole[r][v] =
-            kLaneOffset<Block> != 0 ? hn::Set(di, x.starts[(row + r) * x.blocks + b]) : hn::Zero(di);
+        whole[r][v] = kLaneOffset<Block> != 0 ? hn::Set(di, x.starts[(row + r) * x.blocks + b])
+                                              : hn::Zero(di);
       }
     }
     add_plain_words<Block, rows, vectors>(at, words, x, row, b, whole,
@@ -204,8 +205,7 @@ HWY_NOINLINE void multiply_plain(const RoundedLanes& x, int64_t row, int64_t blo
         const auto both = hn::Mul(scale, hn::Set(d, x.scales[index]));
         sum[r][v] = hn::MulAdd(hn::ConvertTo(d, whole[r][v]), both, sum[r][v]);
         if constexpr (W::kMins) {
-          const auto min =
-              hn::Mul(W::min(mine, v % kGroupVectors), hn::Set(d, x.scales[index]));
+          const auto min = hn::Mul(W::min(mine, v % kGroupVectors), hn::Set(d, x.scales[index]));
           sum[r][v] = hn::MulAdd(hn::Set(d, x.sums[index]), min, sum[r][v]);
         }
       }
@@ -421,9 +421,9 @@ void round_lanes(const float* x, const RoundedLanes& rows, int64_t row, int64_t 
     const auto of_32 = [&](int64_t i) { return sums[2 * i] + sums[2 * i + 1]; };
     for (int64_t i = 0; i < 4; ++i) {
       const int64_t first = i / 2 * 4 + i % 2;
-      rows.min_pairs[index * 4 + i] = static_cast<int32_t>(
-          static_cast<uint32_t>(of_32(first + 2)) << 16 |
-          (static_cast<uint32_t>(of_32(first)) & 0xffffu));
+      rows.min_pairs[index * 4 + i] =
+          static_cast<int32_t>(static_cast<uint32_t>(of_32(first + 2)) << 16 |
+                               (static_cast<uint32_t>(of_32(first)) & 0xffffu));
     }
   }
 }

@@ -2,7 +2,11 @@
 FILE SHAPE KIND. KIND is q8_0, q4_0 or q4_k_m. No f32 weights are made, so a model of billions of
 parameters takes seconds."""
 import struct, sys
-import numpy as np
+
+try:
+    import numpy as np
+except ImportError:  # whoever only asks for the shapes
+    np = None
 
 # hidden size, layers, heads, key heads, intermediate size, vocabulary
 SHAPES = {

@@ -40,10 +40,12 @@ Tensor Model::do_logits(const Tensor&) const { cannot(*this, "give logits of tok
 ModelKind Model::kind() const { return find_model_spec(model_type_)->kind; }
 
 ModelOutput causal_lm_output(const Tensor& logits, const Tensor& labels) {
-  if (!labels.defined()) {
-    return {.logits = logits};
+  ModelOutput output;
+  output.logits = logits;
+  if (labels.defined()) {
+    output.loss = cross_entropy(logits.slice(1, 0, -1), labels.slice(1, 1));
   }
-  return {.loss = cross_entropy(logits.slice(1, 0, -1), labels.slice(1, 1)), .logits = logits};
+  return output;
 }
 
 ModelOutput Model::forward(const ModelInput& input) const {

@@ -23,6 +23,10 @@ class HEED_API ActivationScope {
 };
 HEED_API DType activation_type();
 
+/// f32 rows as a product outside the blocks (an LM head) is to read them: in bf16 inside an
+/// ActivationScope of bf16, else as they are.
+HEED_API Tensor in_products(const Tensor& rows);
+
 /// Keeps gradients of f16 activations away from 0: the loss is multiplied by `scale`, the
 /// optimizer divides. An overflow halves it, `kGrowAfter` good steps double it. 1 for other types.
 struct HEED_API LossScale {

@@ -95,10 +95,11 @@ struct AttentionGradients {
   HeadsView<T> dv;
   ScoreView<T> dbias;
 };
+/// T: float, double, and where uses_bf16_instructions() BFloat16, with the gradients in f32.
 template <class T>
 void attention_backward(const AttentionProblem<T>& problem, HeadsView<const T> out,
-                        HeadsView<const T> dout, RowStats<const T> stats,
-                        const AttentionGradients<T>& gradients);
+                        HeadsView<const T> dout, RowStats<const Compute<T>> stats,
+                        const AttentionGradients<Compute<T>>& gradients);
 
 /// Weights before dropout of one head's rows and keys, [row_end - row_begin, key_end - key_begin],
 /// from the statistics of the forward pass: what attention_forward used, to a rounding.

@@ -10,8 +10,8 @@ struct BackwardPass {
   const AttentionProblem<T>& problem;
   HeadsView<const T> out;
   HeadsView<const T> dout;
-  RowStats<const T> stats;
-  AttentionGradients<T> gradients;  // dk and dv: those of the task, added to
+  RowStats<const Compute<T>> stats;
+  AttentionGradients<Compute<T>> gradients;  // dk and dv: those of the task, added to
 };
 
 /// Gradients of the tiles [first, last) of 64 queries of one head: writes their rows of dq, adds to
@@ -20,5 +20,9 @@ void attention_backward_tiles(const BackwardPass<float>& pass, int64_t b, int64_
                               int64_t last);
 void attention_backward_tiles(const BackwardPass<double>& pass, int64_t b, int64_t h, int64_t first,
                               int64_t last);
+
+/// Only where uses_bf16_instructions().
+void attention_backward_tiles(const BackwardPass<BFloat16>& pass, int64_t b, int64_t h,
+                              int64_t first, int64_t last);
 
 }  // namespace heed::kernels

@@ -28,7 +28,7 @@ struct Plan {
 };
 
 template <class T>
-Plan make_plan(const AttentionProblem<T>& p, const ScoreView<T>& dbias) {
+Plan make_plan(const AttentionProblem<T>& p, const ScoreView<Compute<T>>& dbias) {
   constexpr int64_t kEnough = 8;  // tasks
   Plan plan;
   if (dbias.data != nullptr) {
@@ -42,8 +42,8 @@ Plan make_plan(const AttentionProblem<T>& p, const ScoreView<T>& dbias) {
   }
   // Each further split has arrays of its own: no more than this for all of them.
   constexpr int64_t kMostBytes = 48 << 20;
-  const int64_t array =
-      p.batch * p.kv_heads * p.keys * (p.depth + p.value_depth) * static_cast<int64_t>(sizeof(T));
+  const int64_t array = p.batch * p.kv_heads * p.keys * (p.depth + p.value_depth) *
+                        static_cast<int64_t>(sizeof(Compute<T>));
   while (plan.splits > 1 && (plan.splits - 1) * array > kMostBytes) {
     plan.splits /= 2;
   }
@@ -54,7 +54,8 @@ Plan make_plan(const AttentionProblem<T>& p, const ScoreView<T>& dbias) {
 template <class T>
 class SplitGradients {
  public:
-  SplitGradients(const AttentionProblem<T>& p, const AttentionGradients<T>& result, int64_t splits)
+  using Gradients = AttentionGradients<Compute<T>>;
+  SplitGradients(const AttentionProblem<T>& p, const Gradients& result, int64_t splits)
       : p_(p),
         result_(result),
         splits_(splits),
@@ -62,10 +63,10 @@ class SplitGradients {
         dv_size_(p.batch * p.kv_heads * p.keys * p.value_depth),
         partial_(static_cast<size_t>((splits - 1) * (dk_size_ + dv_size_))) {}
 
-  AttentionGradients<T> of(int64_t split) {
-    AttentionGradients<T> mine = result_;
+  Gradients of(int64_t split) {
+    Gradients mine = result_;
     if (split > 0) {
-      T* dk = partial_.data() + (split - 1) * (dk_size_ + dv_size_);
+      Compute<T>* dk = partial_.data() + (split - 1) * (dk_size_ + dv_size_);
       mine.dk = {dk, p_.kv_heads * p_.keys * p_.depth, p_.keys * p_.depth, p_.depth};
       mine.dv = {dk + dk_size_, p_.kv_heads * p_.keys * p_.value_depth, p_.keys * p_.value_depth,
                  p_.value_depth};
@@ -83,7 +84,7 @@ class SplitGradients {
       const int64_t kv = task / p_.keys % p_.kv_heads;
       const int64_t b = task / p_.keys / p_.kv_heads;
       for (int64_t split = 1; split < splits_; ++split) {
-        const AttentionGradients<T> part = of(split);
+        const Gradients part = of(split);
         for (int64_t c = 0; c < p_.depth; ++c) {
           result_.dk.at(b, kv, j)[c] += part.dk.at(b, kv, j)[c];
         }
@@ -96,11 +97,11 @@ class SplitGradients {
 
  private:
   const AttentionProblem<T>& p_;
-  const AttentionGradients<T>& result_;
+  const Gradients& result_;
   int64_t splits_;
   int64_t dk_size_;
   int64_t dv_size_;
-  std::vector<T> partial_;
+  std::vector<Compute<T>> partial_;
 };
 
 /// All queries of `tiles` [begin, end) that look at one key head.
@@ -122,8 +123,8 @@ void backward_key_head(const BackwardPass<T>& pass, int64_t b, int64_t kv, int64
 
 template <class T>
 void attention_backward(const AttentionProblem<T>& p, HeadsView<const T> out,
-                        HeadsView<const T> dout, RowStats<const T> stats,
-                        const AttentionGradients<T>& gradients) {
+                        HeadsView<const T> dout, RowStats<const Compute<T>> stats,
+                        const AttentionGradients<Compute<T>>& gradients) {
   const Plan plan = make_plan(p, gradients.dbias);
   const int64_t tiles = (p.queries + kTile - 1) / kTile;
   const int64_t batches = plan.join_batches ? p.batch : 1;
@@ -155,5 +156,8 @@ template void attention_backward(const AttentionProblem<float>&, HeadsView<const
 template void attention_backward(const AttentionProblem<double>&, HeadsView<const double>,
                                  HeadsView<const double>, RowStats<const double>,
                                  const AttentionGradients<double>&);
+template void attention_backward(const AttentionProblem<BFloat16>&, HeadsView<const BFloat16>,
+                                 HeadsView<const BFloat16>, RowStats<const float>,
+                                 const AttentionGradients<float>&);
 
 }  // namespace heed::kernels

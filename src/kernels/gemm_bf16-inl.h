@@ -40,69 +40,10 @@ struct RoundedToBf16 : Plain<float> {
   }
 };
 
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+#if HEED_BF16_INSTRUCTIONS
 
-using HalfWords = hn::ScalableTag<uint16_t>;
-using PairVec = hn::Vec<hn::ScalableTag<uint32_t>>;
-
-/// 32 numbers of f32 rounded to bf16, `low` first.
-HWY_INLINE hn::Vec<HalfWords> round_two(FloatVec low, FloatVec high) {
-  hn::Vec<HalfWords> out;
-  asm("vcvtne2ps2bf16 %2, %1, %0" : "=v"(out.raw) : "v"(high.raw), "v"(low.raw));
-  return out;
-}
-
-/// `count` (up to 32) elements along k as pairs, one after the other; zeros past them.
-template <class T>
-HWY_INLINE PairVec load_pairs(const T* p, int64_t count) {
-  const hn::ScalableTag<uint32_t> d;
-  if constexpr (std::is_same_v<T, BFloat16>) {
-    const auto* bits = reinterpret_cast<const uint16_t*>(p);
-    const HalfWords halves;
-    const auto value =
-        count >= 32 ? hn::LoadU(halves, bits)
-                    : hn::MaskedLoad(hn::FirstN(halves, static_cast<size_t>(count)), halves, bits);
-    return hn::BitCast(d, value);
-  } else {
-    const hn::ScalableTag<float> df;
-    if (count >= 32) {
-      return hn::BitCast(d, round_two(load(df, p), load(df, p + 16)));
-    }
-    const auto low = load_upto(df, p, static_cast<size_t>(HWY_MIN(count, int64_t{16})));
-    const auto high =
-        count > 16 ? load_some(df, p + 16, static_cast<size_t>(count - 16)) : hn::Zero(df);
-    return hn::BitCast(d, round_two(low, high));
-  }
-}
-
-/// Pairs of `count` (up to 16) neighbours of two rows: `first` in the upper halves. No second row:
-/// zeros.
-template <class T>
-HWY_INLINE PairVec join_pairs(const T* first, const T* second, int64_t count) {
-  const hn::ScalableTag<uint32_t> d;
-  const hn::ScalableTag<float> df;
-  const auto n = static_cast<size_t>(count);
-  hn::Vec<HalfWords> both;
-  if constexpr (std::is_same_v<T, BFloat16>) {
-    const hn::Half<HalfWords> half;
-    const auto take = [&](const T* p) HWY_ATTR {
-      const auto* bits = reinterpret_cast<const uint16_t*>(p);
-      return n == 16 ? hn::LoadU(half, bits) : hn::MaskedLoad(hn::FirstN(half, n), half, bits);
-    };
-    both = hn::Combine(HalfWords(), take(first), second != nullptr ? take(second) : hn::Zero(half));
-  } else {
-    both = round_two(second != nullptr ? load_upto(df, second, n) : hn::Zero(df),
-                     load_upto(df, first, n));
-  }
-  // Word i: element i of `second`, then element i of `first`.
-  alignas(64) static constexpr uint16_t kOrder[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
-                                                      21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
-                                                      11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-  const auto order = hn::Load(HalfWords(), kOrder);
-  return PairVec{_mm512_permutexvar_epi16(order.raw, hn::BitCast(d, both).raw)};
-}
-
-/// Panels for the instruction: a step holds k and k + 1 of a row or column, zero past the end.
+/// Panels for the instruction: a step holds k and k + 1 of a row or column, zero past the end. k is
+/// in the upper half, whose product is added first: the order is that of every other product.
 struct Bf16Pairs {
   using Sum = float;
   using Panel = Bf16Pair;
@@ -228,7 +169,7 @@ struct Bf16Pairs {
 
 /// The product in bf16. `instructions`: whether the machine has AVX-512 BF16.
 inline void bf16_product(const Job<float>& job, [[maybe_unused]] bool instructions) {
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+#if HEED_BF16_INSTRUCTIONS
   if (instructions) {
     many_rows<Bf16Pairs>(job);
     return;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "kernels/bf16-inl.h"
 #include "kernels/gemm_epilogue-inl.h"
 #include "kernels/pack-inl.h"
 #include "kernels/transpose-inl.h"
@@ -56,40 +57,6 @@ HWY_INLINE void fetch_to_write(const void* p) {
   (void)p;
 #endif
 }
-
-/// Two bf16 of adjacent k as one word of a panel: the lower k in the upper half, for the
-/// instruction adds the product of the upper halves first.
-struct Bf16Pair {
-  uint32_t bits;
-};
-
-/// What a step of the micro-kernel does with a vector of B and an element of A's panel.
-template <class T, class B>
-struct Step {
-  using D = hn::ScalableTag<T>;
-  static HWY_INLINE hn::Vec<D> row(const B* b) { return load(D(), b); }
-  static HWY_INLINE hn::Vec<D> factor(T a) { return hn::Set(D(), a); }
-  static HWY_INLINE hn::Vec<D> add(hn::Vec<D> sum, hn::Vec<D> a, hn::Vec<D> b) {
-    return hn::MulAdd(a, b, sum);
-  }
-};
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-/// With AVX-512 BF16: sum + upper · upper + lower · lower, rounded to f32 after each addition like
-/// two fused multiply-adds, but numbers below the normal ones count as zero. Highway 1.0.3 has no
-/// name for the instruction.
-template <>
-struct Step<float, Bf16Pair> {
-  using D = hn::ScalableTag<uint32_t>;
-  static HWY_INLINE hn::Vec<D> row(const Bf16Pair* b) {
-    return hn::LoadU(D(), reinterpret_cast<const uint32_t*>(b));
-  }
-  static HWY_INLINE hn::Vec<D> factor(Bf16Pair a) { return hn::Set(D(), a.bits); }
-  static HWY_INLINE FloatVec add(FloatVec sum, hn::Vec<D> a, hn::Vec<D> b) {
-    asm("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
-    return sum;
-  }
-};
-#endif
 
 /// C[rows, vectors] (+)= panel of A · columns of B over `depth` steps. B: [depth] rows, `b_stride`
 /// apart; in the compute type, or converted on the way. `next`: the panel of A that comes after a

@@ -19,9 +19,12 @@ template <class T>
 void cross_entropy(double* loss, Compute<T>* lse, const T* logits, const int64_t* targets,
                    CrossEntropy options, int64_t rows, int64_t classes);
 
-/// dlogits = scale * (softmax - target distribution), zero in ignored rows. dlogits may be logits.
-template <class T>
-void cross_entropy_grad(T* dlogits, const T* logits, const Compute<T>* lse, const int64_t* targets,
-                        CrossEntropy options, double scale, int64_t rows, int64_t classes);
+/// dlogits = scale * (softmax - target distribution), zero in ignored rows. Rows of dlogits lie
+/// `stride` apart. G: T, or BFloat16 where T is float. A row of dlogits may start where that of
+/// logits does.
+template <class G, class T>
+void cross_entropy_grad(G* dlogits, int64_t stride, const T* logits, const Compute<T>* lse,
+                        const int64_t* targets, CrossEntropy options, double scale, int64_t rows,
+                        int64_t classes);
 
 }  // namespace heed::kernels

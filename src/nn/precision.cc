@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "heed/ops.h"
 
 namespace heed {
 namespace {
@@ -16,6 +17,11 @@ ActivationScope::ActivationScope(DType type) : before_(t_activations) {
 }
 ActivationScope::~ActivationScope() { t_activations = before_; }
 DType activation_type() { return t_activations; }
+
+Tensor in_products(const Tensor& rows) {
+  const bool rounds = t_activations == DType::bf16 && rows.dtype() == DType::f32;
+  return rounds ? cast(rows, DType::bf16) : rows;
+}
 
 bool LossScale::update(bool finite) {
   if (!finite) {

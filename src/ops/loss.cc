@@ -59,7 +59,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                   dispatch_float(dy.dtype(), "cross_entropy", [&](auto tag) {
                     using T = decltype(tag);
                     kernels::cross_entropy_grad(
-                        dx.data<T>(), x.get().data<T>(), lse.data<kernels::Compute<T>>(),
+                        dx.data<T>(), classes, x.get().data<T>(), lse.data<kernels::Compute<T>>(),
                         target.ids.data<int64_t>(), settings, scale, rows, classes);
                   });
                   return std::vector{dx};

@@ -141,7 +141,7 @@ inline void load_pair_queries(const PairPass& pass, PairTile& mine, PairBuffers&
     const auto line = static_cast<int64_t>(padded(columns));
     seen_rows(mine, view, columns, work.clean);
     transpose_pairs(work.clean, line, queries.width, queries.width, columns, packed);
-    join_row_pairs(work.clean, padded(columns), kQueryTile, columns, rows);
+    join_row_pairs(work.clean, padded(columns), kQueryTile, columns, rows, padded(columns));
   };
   load(p.q, p.depth, mine.packed, mine.rows);
   load(pass.dout, p.value_depth, mine.packed_dout, mine.rows_dout);
@@ -223,13 +223,13 @@ inline void add_to_queries(const PairPass& pass, PairTile& mine, const KeyTile& 
         compute_rows(p.k, queries.b, kv_head, tile.key, tile.count, p.depth, work.k, &stride);
     const float* clean = poisoned.clean(k, &stride, tile.count, p.depth, work.k);
     if (poisoned.count > 0) {
-      join_row_pairs(clean, stride, tile.count, p.depth, work.k_pairs);
+      join_row_pairs(clean, stride, tile.count, p.depth, work.k_pairs, padded(p.depth));
       work.k_pairs_key = -1;
     }
   }
   if (poisoned.count == 0 && (work.k_pairs_key != tile.key || work.k_pairs_count != tile.count)) {
     join_row_pairs(p.k.at(queries.b, kv_head, tile.key), static_cast<size_t>(p.k.row), tile.count,
-                   p.depth, work.k_pairs);
+                   p.depth, work.k_pairs, padded(p.depth));
     work.k_pairs_key = tile.key;
     work.k_pairs_count = tile.count;
   }

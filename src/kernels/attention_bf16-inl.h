@@ -62,10 +62,11 @@ inline void transpose_pairs(const BFloat16* in, int64_t stride, int64_t rows, in
   }
 }
 
-/// out [pairs of rows][padded(columns)] = rows 2i and 2i + 1 in word i, zero past the last.
+/// out [pairs of rows][line] = rows 2i and 2i + 1 in line i, zero past the last. line: at least
+/// padded(columns).
 template <class T>
-void join_row_pairs(const T* in, size_t stride, int64_t rows, int64_t columns, Bf16Pair* out) {
-  const size_t line = padded(columns);
+void join_row_pairs(const T* in, size_t stride, int64_t rows, int64_t columns, Bf16Pair* out,
+                    size_t line) {
   for (int64_t r = 0; r < rows; r += 2, out += line) {
     const T* first = in + static_cast<size_t>(r) * stride;
     const T* second = r + 1 < rows ? first + stride : nullptr;

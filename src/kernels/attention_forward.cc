@@ -167,8 +167,9 @@ struct PairProducts {
   static void add(const QueryTile<T>& queries, const KeyTile& tile, const V* values, size_t stride,
                   ForwardBuffers<float>& work) {
     const int64_t columns = queries.problem.value_depth;
-    join_row_pairs(values, stride, tile.count, columns, pairs(work.v_pairs));
-    join_row_pairs(work.s, size_t{kQueryTile}, tile.count, queries.width, pairs(work.s_pairs));
+    join_row_pairs(values, stride, tile.count, columns, pairs(work.v_pairs), padded(columns));
+    join_row_pairs(work.s, size_t{kQueryTile}, tile.count, queries.width, pairs(work.s_pairs),
+                   size_t{kQueryTile});
     add_weighted<Start::rescale>(queries, tile, pairs(work.v_pairs), padded(columns),
                                  pairs(work.s_pairs), columns, work.rescale, work.out);
   }

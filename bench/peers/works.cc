@@ -80,9 +80,7 @@ class Read final : public PeerWork {
 };
 
 /// The type that a work computes in: f32 unless the command names another.
-DType type_of(const Json& command) {
-  return dtype_from_name(command.string_or("dtype", "f32"));
-}
+DType type_of(const Json& command) { return dtype_from_name(command.string_or("dtype", "f32")); }
 
 class Attention final : public PeerWork {
  public:

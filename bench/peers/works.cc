@@ -185,8 +185,9 @@ class Train final : public PeerWork {
 /// Hidden states of a batch; padding is not computed.
 class Encode final : public PeerWork {
  public:
-  explicit Encode(const Json& command)
-      : model_(load_model(command.string("model"))), input_(model_input(command.string("inputs"))) {
+  explicit Encode(const Json& command) : input_(model_input(command.string("inputs"))) {
+    set_activation_type(type_of(command));
+    model_ = load_model(command.string("model"));
     input_.skip_padding = true;
   }
 

@@ -306,10 +306,22 @@ HWY_EXPORT(forward_f64);
 HWY_EXPORT(forward_f16);
 HWY_EXPORT(forward_bf16);
 
+namespace {
+
+/// Whether attention_rows() takes the call. Not where products are in bf16: its order is another.
+template <class T>
+bool has_few_rows(const AttentionProblem<T>& problem) {
+  const bool in_pairs = std::is_same_v<T, BFloat16> && uses_bf16_instructions();
+  return !in_pairs && problem.dropout == 0 &&
+         problem.queries * (problem.heads / problem.kv_heads) <= kFewRows;
+}
+
+}  // namespace
+
 template <class T>
 void attention_forward(const AttentionProblem<T>& problem, HeadsView<T> out,
                        RowStats<Compute<T>> stats) {
-  if (problem.queries * (problem.heads / problem.kv_heads) <= kFewRows && problem.dropout == 0) {
+  if (has_few_rows(problem)) {
     parallel_ranges(problem.batch * problem.kv_heads, problem.kv_heads_together(),
                     [&](int64_t begin, int64_t end) {
                       for (int64_t task = begin; task < end; ++task) {

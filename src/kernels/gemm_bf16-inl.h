@@ -133,11 +133,11 @@ struct Bf16Pairs {
           hwy::Prefetch(column[c] + 2 * s + kTransposePrefetch);
           return hn::BitCast(df, load_pairs(column[c] + 2 * s, count));
         };
-        FloatVec turned[kSide];
-        transpose_lines(df, line, turned);
+        FloatVec transposed[kSide];
+        transpose_lines(df, line, transposed);
         const int64_t here = std::min(kSide, depth - s);
         for (int64_t j = 0; j < here; ++j) {
-          const PairVec pairs{_mm512_rol_epi32(hn::BitCast(d, turned[j]).raw, 16)};
+          const PairVec pairs{_mm512_rol_epi32(hn::BitCast(d, transposed[j]).raw, 16)};
           uint32_t* to_line = to + (s + j) * kWidth + i;
           if (room == kSide || s + j + 1 < depth) {
             hn::StoreU(pairs, d, to_line);

@@ -143,7 +143,7 @@ void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, voi
   if (m == 0 || n == 0) {
     return;
   }
-  constexpr double kSmall = 65536;  // multiplications: about two microseconds
+  constexpr double kSmall = 400000;  // multiplications: a few microseconds, two hand-overs' worth
   std::optional<SingleThreadedScope> alone;
   if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= kSmall) {
     alone.emplace();

@@ -185,14 +185,14 @@ void backward_key_tile(const BackwardPass<T>& pass, BackwardTile<T>& mine, const
     dropout_tile(queries, tile, work.extra);
   }
   softmax_gradient(mine, tile, work);
-  if (pass.gradients.dbias.data != nullptr) {
-    add_bias_gradient(queries, tile, pass.gradients.dbias, work.ds);
+  if (pass.dbias.data != nullptr) {
+    add_bias_gradient(queries, tile, pass.dbias, work.ds);
   }
   const T* ds = p.softcap > 0 ? work.slope : work.ds;
   add_to_keys(queries, tile, work.s, size_t{kQueryTile}, mine.rows_dout, p.value_depth,
-              pass.gradients.dv.at(queries.b, kv_head, tile.key), pass.gradients.dv.row);
+              pass.dv.at(queries.b, kv_head, tile.key), pass.dv.row);
   add_to_keys(queries, tile, ds, size_t{kQueryTile}, mine.rows, p.depth,
-              pass.gradients.dk.at(queries.b, kv_head, tile.key), pass.gradients.dk.row);
+              pass.dk.at(queries.b, kv_head, tile.key), pass.dk.row);
   PoisonedRows<T> poisoned;
   size_t clean_stride = k_stride;
   const T* clean =
@@ -216,8 +216,7 @@ void backward_query_tiles(const BackwardPass<T>& pass, int64_t b, int64_t h, int
   for (const BackwardTile<T>& mine : work.tiles) {
     transpose_scaled(mine.dq, size_t{kQueryTile}, static_cast<size_t>(p.depth),
                      static_cast<size_t>(mine.queries.rows), static_cast<T>(p.scale),
-                     pass.gradients.dq.at(b, h, mine.queries.row),
-                     static_cast<size_t>(pass.gradients.dq.row));
+                     pass.dq.at(b, h, mine.queries.row), static_cast<size_t>(pass.dq.row));
   }
 }
 

@@ -11,7 +11,10 @@ struct BackwardPass {
   HeadsView<const T> out;
   HeadsView<const T> dout;
   RowStats<const Compute<T>> stats;
-  AttentionGradients<Compute<T>> gradients;  // dk and dv: those of the task, added to
+  HeadsView<T> dq;
+  HeadsView<Compute<T>> dk;  // this and dv: those of the task, added to
+  HeadsView<Compute<T>> dv;
+  ScoreView<Compute<T>> dbias;
 };
 
 /// Gradients of the tiles [first, last) of 64 queries of one head: writes their rows of dq, adds to

@@ -265,7 +265,7 @@ inline void backward_pair_tile(const PairPass& pass, PairTile& mine, const KeyTi
   if (p.dropout > 0) {
     dropout_tile(queries, tile, work.extra);
   }
-  const ScoreView<float>& dbias = pass.gradients.dbias;
+  const ScoreView<float>& dbias = pass.dbias;
   pair_softmax_gradient(mine, tile, dbias.data != nullptr, work);
   if (dbias.data != nullptr) {
     add_bias_gradient(queries, tile, dbias, work.ds);
@@ -275,10 +275,10 @@ inline void backward_pair_tile(const PairPass& pass, PairTile& mine, const KeyTi
   };
   add_to_keys(queries, tile, as_pairs(work.weight), kPairRows,
               static_cast<const Bf16Pair*>(mine.rows_dout), p.value_depth,
-              pass.gradients.dv.at(queries.b, kv_head, tile.key), pass.gradients.dv.row);
+              pass.dv.at(queries.b, kv_head, tile.key), pass.dv.row);
   add_to_keys(queries, tile, as_pairs(work.grad), kPairRows,
               static_cast<const Bf16Pair*>(mine.rows), p.depth,
-              pass.gradients.dk.at(queries.b, kv_head, tile.key), pass.gradients.dk.row);
+              pass.dk.at(queries.b, kv_head, tile.key), pass.dk.row);
   add_to_queries(pass, mine, tile, work);
 }
 
@@ -296,11 +296,16 @@ void backward_bf16([[maybe_unused]] const BackwardPass<BFloat16>& pass, [[maybe_
   each_pair_of_tiles(p, work.tiles, [&](PairTile& mine, const KeyTile& tile) {
     backward_pair_tile(pass, mine, tile, work);
   });
+  const size_t line = padded(p.depth);
   for (const PairTile& mine : work.tiles) {
+    float* rows = reinterpret_cast<float*>(mine.packed);  // [64, padded depth]: free by now
     transpose_scaled(mine.dq, size_t{kQueryTile}, static_cast<size_t>(p.depth),
-                     static_cast<size_t>(mine.queries.rows), 1.0f,
-                     pass.gradients.dq.at(b, h, mine.queries.row),
-                     static_cast<size_t>(pass.gradients.dq.row));
+                     static_cast<size_t>(mine.queries.rows), 1.0f, rows, line);
+    for (int64_t i = 0; i < mine.queries.rows; ++i) {
+      map(
+          pass.dq.at(b, h, mine.queries.row + i), static_cast<size_t>(p.depth),
+          [](auto, auto x) HWY_ATTR { return x; }, rows + static_cast<size_t>(i) * line);
+    }
   }
 #endif
 }

@@ -31,12 +31,12 @@ std::vector<Tensor> flash_gradient(const CallSaved& saved, const Tensor& dy) {
   auto problem = attention_problem<T>(saved.shape, in.q, in.k, in.v, compute, saved.options);
   problem.dropout = saved.options.dropout;
   problem.random = saved.random;
-  const auto [dq, dk, dv] = empty_gradients(in.q, in.k, in.v, type);
+  const auto [dq, dk, dv] = empty_gradients(in.q, in.k, in.v, DTypeOf<T>::value);
   const Tensor dbias = saved.wants_bias ? Tensor::zeros(bias.shape(), type) : Tensor();
   kernels::attention_backward<T>(
       problem, heads_view<const T>(in.output), heads_view<const T>(in.dout),
       {saved.flash.row_max.get().data<C>(), saved.flash.row_inverse.get().data<C>()},
-      {heads_view<C>(dq), heads_view<C>(dk), heads_view<C>(dv), score_view<C>(dbias)});
+      {heads_view<T>(dq), heads_view<T>(dk), heads_view<T>(dv), score_view<C>(dbias)});
   return {cast(dq, stored), cast(dk, stored), cast(dv, stored),
           dbias.defined() ? dbias.to(bias.dtype()) : dbias};
 }

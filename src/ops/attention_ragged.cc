@@ -117,9 +117,9 @@ template <class T>
 std::vector<Tensor> ragged_gradient(const RaggedCall& call, const FlashSaved& saved,
                                     const Tensor& dy) {
   using C = kernels::Compute<T>;
-  const DType type = DTypeOf<C>::value;
+  const DType type = DTypeOf<T>::value;
   const DType stored = saved.q.get().dtype();
-  const FlashOperands in(saved, dy, DTypeOf<T>::value);
+  const FlashOperands in(saved, dy, type);
   const Tensor dq = Tensor::empty(in.q.shape(), type);
   const Tensor dk = Tensor::empty(in.k.shape(), type);
   const Tensor dv = Tensor::empty(in.v.shape(), type);
@@ -131,7 +131,7 @@ std::vector<Tensor> ragged_gradient(const RaggedCall& call, const FlashSaved& sa
         problem_of<T>(call.shape, in.q, in.k, in.v, call.options, call.sequences, i),
         rows_from<const T>(in.output, query), rows_from<const T>(in.dout, query),
         {saved.row_max.get().data<C>() + row, saved.row_inverse.get().data<C>() + row},
-        {rows_from<C>(dq, query), rows_from<C>(dk, key), rows_from<C>(dv, key), {}});
+        {rows_from<T>(dq, query), rows_from<T>(dk, key), rows_from<T>(dv, key), {}});
   });
   return {cast(dq, stored), cast(dk, stored), cast(dv, stored)};
 }

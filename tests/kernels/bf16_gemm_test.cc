@@ -61,7 +61,7 @@ std::vector<float> product(int64_t m, int64_t n, int64_t k, const Matrix& a, con
 TEST(Bf16Gemm, IsAChainOverKToTheBit) {
   for (const auto& [m, n, k] :
        {std::tuple{1, 1, 1}, std::tuple{3, 5, 2}, std::tuple{13, 33, 31}, std::tuple{12, 32, 64},
-        std::tuple{50, 70, 33}, std::tuple{29, 65, 1601}, std::tuple{150, 20, 100}}) {
+        std::tuple{50, 70, 33}, std::tuple{13, 33, 1601}, std::tuple{150, 20, 100}}) {
     for (const DType b_type : {DType::bf16, DType::f32, DType::f16}) {
       for (const int order : {0, 1, 2, 3}) {
         const Operand a(m, k, DType::bf16, (order & 1) != 0, 1);

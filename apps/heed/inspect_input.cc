@@ -19,9 +19,8 @@ namespace {
 
 constexpr int64_t kMostGenerated = 64;
 
-Tensor as_row(const std::vector<int32_t>& ids) {
-  const std::vector<int64_t> wide(ids.begin(), ids.end());
-  return Tensor::from(wide, {1, static_cast<int64_t>(wide.size())});
+Tensor as_row(const std::vector<TokenId>& ids) {
+  return Tensor::from(ids, {1, static_cast<int64_t>(ids.size())});
 }
 
 void need_tokenizer(const Tokenizer& tokenizer, const InspectOptions& options) {
@@ -32,12 +31,12 @@ void need_tokenizer(const Tokenizer& tokenizer, const InspectOptions& options) {
 
 /// Which ids are control tokens: they leave no text behind. An unknown word or a mask is no such
 /// token: it stands for a word.
-std::vector<bool> special_positions(const std::vector<int32_t>& ids, const Tokenizer& tokenizer) {
+std::vector<bool> special_positions(const std::vector<TokenId>& ids, const Tokenizer& tokenizer) {
   const SpecialTokens& known = tokenizer.special();
   std::vector<bool> special;
-  for (const int32_t id : ids) {
+  for (const TokenId id : ids) {
     const bool stands_for_a_word = id == known.mask || id == known.unk;
-    const std::span<const int32_t> one(&id, 1);
+    const std::span<const TokenId> one(&id, 1);
     special.push_back(!stands_for_a_word && tokenizer.decode(one, true).empty() &&
                       !tokenizer.decode(one, false).empty());
   }
@@ -164,15 +163,15 @@ void read_audio(const Json& config, const InspectOptions& options, InspectInput&
 
 /// What a multilingual speech model's text begins with: the likeliest language, the task, and that
 /// there are no timestamps.
-std::vector<int32_t> speech_prompt(const Model& model, const Tokenizer& tokenizer,
+std::vector<TokenId> speech_prompt(const Model& model, const Tokenizer& tokenizer,
                                    const ModelInput& given, int64_t start) {
-  std::vector<int32_t> prompt{static_cast<int32_t>(start)};
+  std::vector<TokenId> prompt{start};
   ModelInput input = given;
   input.decoder_input_ids = as_row(prompt);
   const NoGrad no_grad;
   const std::vector<double> logits = model.forward(input).logits.to_doubles();
-  int32_t best = -1;
-  for (int32_t id = 0; std::cmp_less(id, logits.size()); ++id) {
+  TokenId best = -1;
+  for (TokenId id = 0; std::cmp_less(id, logits.size()); ++id) {
     const std::string name = tokenizer.id_to_token(id);
     const bool language =
         name.size() >= 6 && name.size() <= 7 && name.starts_with("<|") && name.ends_with("|>") &&
@@ -195,8 +194,8 @@ std::vector<int32_t> speech_prompt(const Model& model, const Tokenizer& tokenize
 }
 
 /// The start token and what the model itself would write, the most likely token at each step.
-std::vector<int32_t> most_likely(const Model& model, const ModelInput& input,
-                                 std::vector<int32_t> ids) {
+std::vector<TokenId> most_likely(const Model& model, const ModelInput& input,
+                                 std::vector<TokenId> ids) {
   Request request;
   request.encoder = input;
   request.prompt.assign(ids.begin() + 1, ids.end());  // the model adds the start token itself
@@ -208,7 +207,7 @@ std::vector<int32_t> most_likely(const Model& model, const ModelInput& input,
         std::find(request.end.begin(), request.end.end(), choice.id) != request.end.end();
     const bool full = context > 0 && std::cmp_greater_equal(ids.size(), context);
     if (!ends && !full) {
-      ids.push_back(static_cast<int32_t>(choice.id));
+      ids.push_back(choice.id);
     }
     return true;
   };
@@ -223,7 +222,7 @@ void read_target(const Model& model, const Tokenizer& tokenizer, const InspectOp
   need_tokenizer(tokenizer, options);
   const int64_t start = generation_tokens(model).decoder_start;
   check_data(start >= 0, options.model, "config.json names no decoder_start_token_id");
-  std::vector<int32_t> ids{static_cast<int32_t>(start)};
+  std::vector<TokenId> ids{start};
   if (model.kind() == ModelKind::speech_decoder) {
     ids = speech_prompt(model, tokenizer, result.input, start);
   }

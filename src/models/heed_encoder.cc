@@ -64,7 +64,7 @@ class SimpleEncoder final : public SimpleEncoderModel {
 
   ModelKind kind() const override { return causal_ ? ModelKind::decoder : ModelKind::encoder; }
 
-  ModelOutput forward(const ModelInput& input) const override {
+  ModelOutput do_forward(const ModelInput& input) const override {
     const TokenRows tokens = read(input, input.skip_padding);
     const Tensor rows = run(tokens, input);
     if (head_.defined()) {
@@ -90,7 +90,7 @@ class SimpleEncoder final : public SimpleEncoderModel {
     }
     return performer_ ? performer_cache(num_layers_)
                       : self_caches(num_layers_, num_heads_, std::min(capacity, context_length_),
-                                    sizes_.head_dim());
+                                    sizes_.head_dim(), kv_type_);
   }
 
   Tensor decode(const Tensor& ids, Pass& pass) const override {
@@ -102,8 +102,8 @@ class SimpleEncoder final : public SimpleEncoderModel {
     return rows;
   }
 
-  Tensor logits(const Tensor& rows) const override {
-    return head_.defined() ? head_(rows) : Model::logits(rows);
+  Tensor do_logits(const Tensor& rows) const override {
+    return head_.defined() ? head_(rows) : Model::do_logits(rows);
   }
 
  private:

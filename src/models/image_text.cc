@@ -76,7 +76,7 @@ class ImageText final : public SizedModel {
                                 : ModelKind::vision;
   }
 
-  ModelOutput forward(const ModelInput& input) const override {
+  ModelOutput do_forward(const ModelInput& input) const override {
     check_inputs(input, {.pixels = image_.has_value()}, model_type());
     check(text_ || !input.input_ids.defined(), "forward", "{} takes no input_ids", model_type());
     if (head_ == Head::match) {

@@ -45,7 +45,7 @@ class Swin final : public SizedModel {
 
   ModelKind kind() const override { return ModelKind::vision; }
 
-  ModelOutput forward(const ModelInput& input) const override {
+  ModelOutput do_forward(const ModelInput& input) const override {
     check(!input.input_ids.defined(), "forward", "Swin takes no input_ids");
     check_inputs(input, {.pixels = true}, "Swin");
     const Tensor places = run(input);

@@ -8,8 +8,8 @@ namespace {
 
 /// The tokens behind the start token that say what is to be written: language and task, where the
 /// model has several, and that there are no timestamps.
-std::vector<int32_t> steering_tokens(const TrainOptions& o, const Tokenizer& tokenizer) {
-  std::vector<int32_t> ids;
+std::vector<TokenId> steering_tokens(const TrainOptions& o, const Tokenizer& tokenizer) {
+  std::vector<TokenId> ids;
   const auto language = tokenizer.token_to_id(fmt::format("<|{}|>", o.language));
   const auto task = tokenizer.token_to_id("<|transcribe|>");
   const bool multilingual = tokenizer.token_to_id("<|ko|>").has_value();
@@ -28,10 +28,10 @@ std::vector<int32_t> steering_tokens(const TrainOptions& o, const Tokenizer& tok
 
 /// Texts as the model writes them, with a space in front, behind the steering tokens.
 TokenShard spoken_targets(const std::vector<std::string>& texts, const Tokenizer& tokenizer,
-                          const std::vector<int32_t>& steering) {
-  std::vector<std::vector<int32_t>> sequences;
+                          const std::vector<TokenId>& steering) {
+  std::vector<std::vector<TokenId>> sequences;
   for (const std::string& text : texts) {
-    std::vector<int32_t> ids = steering;
+    std::vector<TokenId> ids = steering;
     tokenizer.append_ids(text.starts_with(' ') ? text : " " + text, ids);
     sequences.push_back(std::move(ids));
   }
@@ -58,7 +58,7 @@ Task make_speech_task(const TrainOptions& o) {
   const int64_t frames =
       kFramesPerPosition * config.integer_or("max_source_positions", 1500, 1, 1 << 20);
   const SequenceTokens tokens = sequence_tokens(task.tokenizer, *task.model);
-  const std::vector<int32_t> steering = steering_tokens(o, task.tokenizer);
+  const std::vector<TokenId> steering = steering_tokens(o, task.tokenizer);
   task.prompt.assign(steering.begin(), steering.end());
   add_loaders(task, o, [&](bool own_set, const LoaderOptions& loader) {
     const SpeechData set = own_set ? load_transcripts(o.validation) : data;

@@ -23,6 +23,7 @@
 #include "heed/language.h"
 #include "heed/open.h"
 #include "heed/parallel.h"
+#include "heed/precision.h"
 #include "heed/synthetic.h"
 #include "heed/version.h"
 
@@ -175,7 +176,7 @@ int run(int argc, char** argv) {
     Entry& entry = entries[i];
     entry.command = &commands()[i];
     entry.runner = entry.command->setup(entry.options, common);
-    add_common(entry.options, common);
+    add_common(*entry.command, entry.options, common);
     entry.parser = app.add_subcommand(entry.command->name);
     entry.parser->set_help_flag();
     entry.parser->add_flag("-h,--help", help);
@@ -229,6 +230,7 @@ int run(int argc, char** argv) {
   if (common.threads > 0) {
     set_thread_count(common.threads);
   }
+  set_activation_type(dtype_from_name(common.dtype));
   try {
     return chosen->runner();
   } catch (const Error& error) {

@@ -2,10 +2,12 @@
 #include "base/file.h"
 #include "heed/model_spec.h"
 #include "heed/ops.h"
+#include "heed/precision.h"
 #include "models/common.h"
 #include "models/files.h"
 #include "models/registry.h"
 #include "models/ties.h"
+#include "ops/quantized.h"
 #include "tensor/impl.h"
 
 namespace heed {
@@ -22,6 +24,17 @@ EncoderOutput Model::encode(const ModelInput&) const {
   cannot(*this, "encode an input for a decoder");
 }
 SequenceCache Model::new_cache(int64_t) const { cannot(*this, "generate"); }
+void Model::set_kv_type(DType type) {
+  const DType before = std::exchange(kv_type_, type);
+  try {
+    if (type != DType::f32) {
+      new_cache(1);
+    }
+  } catch (...) {
+    kv_type_ = before;
+    throw;
+  }
+}
 Tensor Model::decode(const Tensor&, Pass&) const { cannot(*this, "generate"); }
 Tensor Model::do_logits(const Tensor&) const { cannot(*this, "give logits of tokens"); }
 
@@ -105,16 +118,20 @@ std::unique_ptr<Model> build(std::string_view config_text, const std::string& co
   return ModelAccess::finish(make_model(config, scope), config, scope);
 }
 
-void copy_into_memory(const TensorMap& tensors) {
+bool fit_easily(const TensorMap& tensors) {
   double bytes = 0.0;
   for (const auto& [name, tensor] : tensors) {
     bytes += static_cast<double>(tensor.bytes());
   }
-  if (bytes > memory_limit() / 2) {
-    return;
-  }
+  return bytes <= memory_limit() / 2;
+}
+
+void copy_into_memory(const TensorMap& tensors) {
   std::vector<std::shared_ptr<const void>> files;
   for (const auto& [name, tensor] : tensors) {
+    if (can_interleave(tensor)) {
+      continue;  // products read a copy in another order
+    }
     Storage& storage = *tensor.impl()->storage;  // views keep their strides
     const std::span mapped(static_cast<const std::byte*>(storage.data()),
                            static_cast<size_t>(storage.bytes()));
@@ -124,6 +141,15 @@ void copy_into_memory(const TensorMap& tensors) {
     }
   }
   check_files_intact();
+}
+
+/// Where models run in bf16: matrices of f32 rounded once, instead of at every product.
+void round_matrices(TensorMap& tensors) {
+  for (auto& [name, tensor] : tensors) {
+    if (tensor.rank() == 2 && tensor.dtype() == DType::f32) {
+      tensor = tensor.to(DType::bf16);
+    }
+  }
 }
 
 }  // namespace
@@ -145,11 +171,21 @@ std::unique_ptr<Model> create_model(const Json& config, uint64_t seed) {
 std::unique_ptr<Model> load_model(const std::filesystem::path& path, const LoadOptions& options) {
   const ModelFiles files = find_model_files(path);
   TensorMap tensors = files.tensors();
-  if (options.in_memory && !options.trainable) {
+  if (activation_type() == DType::bf16 && !options.trainable) {
+    round_matrices(tensors);
+  }
+  const bool copies = !options.trainable && fit_easily(tensors);
+  if (copies && options.in_memory) {
     copy_into_memory(tensors);
   }
   auto model =
       build(files.config, files.config_name, std::move(tensors), files.weights_name, options);
+  for (const Parameter& parameter : model->parameters()) {
+    if (copies && can_interleave(parameter.tensor)) {
+      interleave_when_used(parameter.tensor);
+    }
+  }
+  model->set_kv_type(options.kv_type);
   warn_of_unused(*model, files.weights_name);
   return model;
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "heed/precision.h"
 
 namespace heed {
 namespace {
@@ -269,7 +270,8 @@ ModelOutput token_results(const Tensor& rows, const TokenRows& tokens, const Lin
     check(head.layout() == WeightLayout::out_in, "loss", "the head's weight must be [out, in]");
     const Tensor wanted = targets(tokens, input);
     output.loss = adjust ? cross_entropy(logits, wanted, options)
-                         : linear_cross_entropy(rows, head.weight(), head.bias(), wanted, options);
+                         : linear_cross_entropy(in_products(rows), head.weight(), head.bias(),
+                                                wanted, options);
   }
   return output;
 }

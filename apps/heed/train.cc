@@ -23,7 +23,7 @@ struct Flags {
 
 void add_options(OptionTable& table, TrainOptions& o) {
   table.add("--task", &o.task, "What to learn (required, here or in --config)")
-      .choices({"lm", "mlm", "translate", "classify", "image-classify", "caption", "regress"});
+      .choices({"lm", "mlm", "translate", "classify", "image-classify", "caption", "embed", "fid", "regress"});
   table
       .add("--data", &o.data,
            "Files or folders, separated by commas; caption also takes shapes (required)")
@@ -62,6 +62,10 @@ void add_options(OptionTable& table, TrainOptions& o) {
       .choices({"cosine", "linear", "constant", "inverse-sqrt"});
   table.add("--weight-decay", &o.weight_decay, "Weight decay, applied to matrices only");
   table.add("--clip", &o.clip, "Clip the gradient norm to this; 0: off");
+  table.add("--temperature", &o.temperature, "embed: cosines are divided by this")
+      .range(1e-4, 100.0);
+  table.add("--matryoshka", &o.matryoshka,
+            "embed: also train the first N numbers of each vector, such as 128,64");
   table.add("--label-smoothing", &o.label_smoothing, "Label smoothing");
   table.add("--seed", &o.seed, "Seed of initial weights, data order and dropout");
   table.add("--precision", &o.precision, "Type of activations during training; weights stay in f32")

@@ -154,8 +154,9 @@ struct AskOptions {
 struct AnswerSource {
   int64_t number = 0;  ///< from 1, as the answer cites it
   SearchResult result;
-  TextSpan tokens;  ///< of the model's input
-  /// Fraction of the answer's attention, mean over layers, heads and the answer's tokens.
+  TextSpan tokens;  ///< of the model's input; for a FiD reader the passage's own tokens
+  /// Fraction of the answer's attention, mean over layers, heads and the answer's tokens. For a FiD
+  /// reader, that of the first token, with the mean over the passage's tokens instead of their sum.
   double attention = 0.0;
 };
 
@@ -175,5 +176,30 @@ HEED_API Answer ask(SearchIndex& index, const Model& model, const Tokenizer& tok
 /// The message that ask() makes of sources and question; Korean for a question in Korean.
 HEED_API std::string rag_message(const std::vector<SearchResult>& sources,
                                  std::string_view question);
+
+// ---------------------------------------------------------------------------------------------
+// Fusion-in-Decoder (Izacard and Grave 2021): an encoder-decoder reads every passage by itself, and
+// its decoder attends to all of them at once. The cost grows linearly with the passages.
+
+struct FidPassage {
+  std::string title;
+  std::string text;
+};
+
+/// What a FiD reader reads for one question: "question: … title: … context: …" of every passage,
+/// each cut to `passage_tokens` tokens. ModelInput::passages is their number.
+HEED_API ModelInput fid_input(const Tokenizer& tokenizer, std::string_view question,
+                              const std::vector<FidPassage>& passages,
+                              int64_t passage_tokens = 250);
+
+/// A score per passage of one question: the cross-attention of the first generated token, mean over
+/// layers, heads and the passage's tokens.
+HEED_API std::vector<double> fid_passage_scores(const Model& model, const ModelInput& input);
+
+/// Answers a question from an index with a FiD reader. AnswerSource::attention is the passage's
+/// score; AskOptions::render is not used.
+HEED_API Answer ask_fid(SearchIndex& index, const Model& reader, const Tokenizer& tokenizer,
+                        std::string_view question, const AskOptions& options = {},
+                        int64_t passage_tokens = 250);
 
 }  // namespace heed

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/language.h"
 #include "dist/communicator.h"
+#include "heed/ops.h"
 #include "train/task_config.h"
 
 namespace heed {
@@ -231,11 +232,18 @@ Task make_task(const TrainOptions& o) {
   if (o.task == "caption") {
     return make_caption_task(o);
   }
+  if (o.task == "embed") {
+    return make_embed_task(o);
+  }
+  if (o.task == "fid") {
+    return make_fid_task(o);
+  }
   if (o.task == "regress") {
     return regress_task(o);
   }
   fail(ErrorKind::usage, "--task",
-       "'{}' is not known; use lm, mlm, translate, classify, image-classify, caption or regress",
+       "'{}' is not known; use lm, mlm, translate, classify, image-classify, caption, embed, fid "
+       "or regress",
        o.task);
 }
 
@@ -255,6 +263,12 @@ ModelInput to_input(const Batch& batch, const TrainOptions& options, bool traini
   ModelInput input;
   input.input_ids = batch.input_ids;
   input.attention_mask = batch.attention_mask;
+  if (batch.passages > 1) {  // a text per row
+    input.passages = batch.passages;
+    for (Tensor* tensor : {&input.input_ids, &input.attention_mask}) {
+      *tensor = reshape(tensor->contiguous(), {batch.rows * batch.passages, -1});
+    }
+  }
   input.decoder_input_ids = batch.decoder_input_ids;
   input.decoder_attention_mask = batch.decoder_attention_mask;
   input.pixel_values = batch.pixel_values;

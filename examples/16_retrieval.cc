@@ -30,7 +30,8 @@ std::filesystem::path make_encoder(const std::filesystem::path& folder) {
 /// Milliseconds to encode `passages` of 64 tokens, each by itself or joined to one long input.
 double encode_time(const Model& model, int64_t passages, bool joined) {
   ModelInput input;
-  input.input_ids = Tensor::full({joined ? 1 : passages, joined ? passages * 64 : 64}, 5, DType::i64);
+  input.input_ids =
+      Tensor::full({joined ? 1 : passages, joined ? passages * 64 : 64}, 5, DType::i64);
   input.passages = joined ? 1 : passages;  // the decoder sees all of them in either case
   const NoGrad no_grad;
   const auto begin = std::chrono::steady_clock::now();
@@ -59,7 +60,8 @@ int main(int argc, char** argv) {
   }
 
   const auto reader = create_model(R"({"model_type": "t5", "d_model": 64, "d_kv": 16, "d_ff": 128,
-      "num_layers": 2, "num_heads": 4, "vocab_size": 100})", 1);
+      "num_layers": 2, "num_heads": 4, "vocab_size": 100})",
+                                   1);
   LinePlot plot{.title = "Encoding passages of 64 tokens", .x_title = "Passages", .y_title = "ms"};
   plot.series = {{"joined to one input", {}, {}}, {"one by one (FiD)", {}, {}}};
   for (const int64_t passages : {5, 10, 20, 40}) {

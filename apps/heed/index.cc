@@ -111,8 +111,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .range(0, 4096);
   table.add("--vectors", &o->vectors, "f32, or int8: a quarter of the size (default: f32)")
       .choices({"f32", "int8"});
-  table.add("--pooling", &o->pooling, "mean of all tokens, or cls (default: the model's own)")
-      .choices({"mean", "cls"});
+  table
+      .add("--pooling", &o->pooling,
+           "mean of all tokens, cls, or pooler (default: the model's own)")
+      .choices({"mean", "cls", "pooler"});
   table.add("--query-prefix", &o->query_prefix, "Put before every query, such as \"query: \"");
   table.add("--passage-prefix", &o->passage_prefix,
             "Put before every chunk, such as \"passage: \"");

@@ -23,7 +23,8 @@ struct Flags {
 
 void add_options(OptionTable& table, TrainOptions& o) {
   table.add("--task", &o.task, "What to learn (required, here or in --config)")
-      .choices({"lm", "mlm", "translate", "classify", "image-classify", "caption", "embed", "fid", "regress"});
+      .choices({"lm", "mlm", "translate", "classify", "image-classify", "caption", "embed", "fid",
+                "regress"});
   table
       .add("--data", &o.data,
            "Files or folders, separated by commas; caption also takes shapes (required)")

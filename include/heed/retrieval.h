@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,12 +31,13 @@ struct IndexProgress {
 /// How an index is made. What is not set is taken from the index where one is there, else from the
 /// default named here.
 struct IndexOptions {
-  std::string model;                            ///< an encoder; needed for a new index
-  std::string tokenizer;                        ///< empty: the one that lies with the model
-  std::optional<int64_t> chunk_tokens;          ///< most tokens per chunk; 200
-  std::optional<int64_t> overlap_tokens;        ///< repeated from the chunk before; 40
-  std::optional<std::string> vector_type;       ///< "f32" or "int8"; f32
-  std::optional<std::string> pooling;           ///< "mean" or "cls"; the model's own, else mean
+  std::string model;                       ///< an encoder; needed for a new index
+  std::string tokenizer;                   ///< empty: the one that lies with the model
+  std::optional<int64_t> chunk_tokens;     ///< most tokens per chunk; 200
+  std::optional<int64_t> overlap_tokens;   ///< repeated from the chunk before; 40
+  std::optional<std::string> vector_type;  ///< "f32" or "int8"; f32
+  /// "mean", "cls" or "pooler" (not normalised: DPR); the model's own, else mean
+  std::optional<std::string> pooling;
   std::optional<std::string> query_prefix;      ///< put before questions ("query: "); empty
   std::optional<std::string> passage_prefix;    ///< put before chunks ("passage: "); empty
   int64_t max_file_bytes = int64_t{256} << 20;  ///< of files that are not tables
@@ -110,8 +112,9 @@ struct IndexInfo {
 struct OpenIndexOptions {
   std::string model = {};  ///< the encoder, where it is no longer where it was
   std::string tokenizer = {};
-  std::string reranker = {};  ///< a cross-encoder that orders the candidates; empty: none
-  bool distributed = false;   ///< each rank searches a part; every rank must make the same calls
+  std::string query_model = {};  ///< the encoder of questions, where it is another one (DPR)
+  std::string reranker = {};     ///< a cross-encoder that orders the candidates; empty: none
+  bool distributed = false;      ///< each rank searches a part; every rank must make the same calls
 };
 
 /// An index that is open for searching. Not for several threads at once.
@@ -126,6 +129,8 @@ class HEED_API SearchIndex {
   /// The best chunks for a query, best first; deterministic, whatever the number of threads and
   /// ranks.
   std::vector<SearchResult> search(std::string_view query, const SearchOptions& options = {});
+  /// The chunks whose vectors have the largest products with `query`, best first.
+  std::vector<SearchResult> search_vector(std::span<const float> query, int64_t top_k);
   const IndexInfo& info() const;
 
   struct Impl;
@@ -201,5 +206,17 @@ HEED_API std::vector<double> fid_passage_scores(const Model& model, const ModelI
 HEED_API Answer ask_fid(SearchIndex& index, const Model& reader, const Tokenizer& tokenizer,
                         std::string_view question, const AskOptions& options = {},
                         int64_t passage_tokens = 250);
+
+// ---------------------------------------------------------------------------------------------
+// Retrieval-augmented generation as in Lewis et al. 2020: a model of type rag
+
+/// Answers a question with a RAG (RagToken or RagSequence): the vector of its question encoder
+/// finds options.search.top_k documents in an index of DPR vectors; each stands before the
+/// question, and the generator's answer is marginalised over them by beam search.
+/// AnswerSource::attention is the probability of the document. Sampling, stops and
+/// AskOptions::render are not used.
+HEED_API Answer ask_rag(SearchIndex& index, const Model& model, const Tokenizer& question_tokenizer,
+                        const Tokenizer& generator_tokenizer, std::string_view question,
+                        const AskOptions& options = {}, int64_t num_beams = 4);
 
 }  // namespace heed

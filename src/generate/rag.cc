@@ -1,9 +1,10 @@
+#include "models/rag.h"
+
 #include <algorithm>
 
 #include "base/check.h"
 #include "generate/prefill.h"
 #include "heed/ops.h"
-#include "models/rag.h"
 
 namespace heed {
 namespace {
@@ -69,10 +70,10 @@ std::vector<Hypothesis> search_sequences(const Rag& model, const Request& reques
   std::vector<Hypothesis> answers;
   for (std::vector<Hypothesis>& found : beam_search(model, requests, all)) {
     for (Hypothesis& answer : found) {
-      const bool known =
-          model.deduplicates() &&
-          std::any_of(answers.begin(), answers.end(),
-                      [&](const Hypothesis& other) { return other.ids == answer.ids; });
+      const bool known = model.deduplicates() &&
+                         std::any_of(answers.begin(), answers.end(), [&](const Hypothesis& other) {
+                           return other.ids == answer.ids;
+                         });
       if (!known) {
         answers.push_back(std::move(answer));
       }

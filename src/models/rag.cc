@@ -14,8 +14,9 @@ namespace {
 
 /// The names in front of a part's parameters: a RagModel by itself has no "rag.".
 Scope body_of(const Scope& root) {
-  return root.is_fresh() || !root.has("question_encoder.question_encoder.bert_model.embeddings."
-                                      "word_embeddings.weight")
+  return root.is_fresh() || !root.has(
+                                "question_encoder.question_encoder.bert_model.embeddings."
+                                "word_embeddings.weight")
              ? root / "rag"
              : root;
 }
@@ -56,8 +57,7 @@ Tensor shifted_left(const Tensor& labels_in, int64_t padding) {
   Tensor shifted = Tensor::empty(labels.shape(), DType::i64);
   const int64_t length = labels.size(1);
   for (int64_t i = 0; i < labels.numel(); ++i) {
-    shifted.data<int64_t>()[i] =
-        i % length + 1 < length ? labels.data<int64_t>()[i + 1] : padding;
+    shifted.data<int64_t>()[i] = i % length + 1 < length ? labels.data<int64_t>()[i + 1] : padding;
   }
   return shifted;
 }
@@ -107,13 +107,15 @@ Tensor decode_documents(const Model& generator, const Tensor& ids, const Pass& p
   std::vector<int64_t> lengths, tokens;
   int64_t most = 0;
   for (size_t s = 0; s < pass.caches.size(); ++s) {
-    const int64_t docs = documents_of(*pass.caches[s]), start = pass.layout.start(static_cast<int64_t>(s));
+    const int64_t docs = documents_of(*pass.caches[s]),
+                  start = pass.layout.start(static_cast<int64_t>(s));
     const int64_t length = pass.layout.length_of(static_cast<int64_t>(s));
     documents.push_back(split_documents(*pass.caches[s], docs));
     most = std::max(most, docs);
     for (int64_t i = 0; i < docs; ++i) {
       lengths.push_back(length);
-      tokens.insert(tokens.end(), ids.data<int64_t>() + start, ids.data<int64_t>() + start + length);
+      tokens.insert(tokens.end(), ids.data<int64_t>() + start,
+                    ids.data<int64_t>() + start + length);
     }
   }
   Pass inner;
@@ -156,15 +158,15 @@ Tensor decode_documents(const Model& generator, const Tensor& ids, const Pass& p
 
 Rag::Rag(const Json& config, const Scope& root) {
   const std::string name = architecture(config);
-  check_data(name == "RagTokenForGeneration" || name == "RagSequenceForGeneration",
-             config.file(),
-             "architectures is '{}'; RagTokenForGeneration or RagSequenceForGeneration is expected, "
-             "which says how answers are marginalised",
-             name);
+  check_data(
+      name == "RagTokenForGeneration" || name == "RagSequenceForGeneration", config.file(),
+      "architectures is '{}'; RagTokenForGeneration or RagSequenceForGeneration is expected, "
+      "which says how answers are marginalised",
+      name);
   sequences_ = name == "RagSequenceForGeneration";
   const Scope body = body_of(root);
-  question_encoder_ = make_model(part(config, "question_encoder", "DPRQuestionEncoder"),
-                                 body / "question_encoder");
+  question_encoder_ =
+      make_model(part(config, "question_encoder", "DPRQuestionEncoder"), body / "question_encoder");
   generator_ = make_model(part(config, "generator", ""), body / "generator");
   check_data(question_encoder_->kind() == ModelKind::encoder, config.file(),
              "question_encoder.model_type '{}' is no text encoder; use dpr",
@@ -204,8 +206,7 @@ ModelOutput Rag::run_generator(const ModelInput& input) const {
   generating.labels = {};
   const Tensor target = input.decoder_input_ids.defined() ? input.decoder_input_ids : input.labels;
   check(target.defined() && target.rank() == 2 && target.size(0) == scores.size(0), "forward",
-        "decoder_input_ids or labels [batch, length] for {} questions are missing",
-        scores.size(0));
+        "decoder_input_ids or labels [batch, length] for {} questions are missing", scores.size(0));
   generating.decoder_input_ids = repeat_rows(target.to(DType::i64), scores.size(1));
   generating.decoder_attention_mask = repeat_rows(input.decoder_attention_mask, scores.size(1));
   generating.want_logits = true;
@@ -245,8 +246,8 @@ Tensor Rag::sequence_loss(const Tensor& log_probabilities, const Tensor& doc_sco
   }
   const Tensor log_docs = reshape(log_softmax(doc_scores, 1), {batch, docs, 1});
   const Tensor index = expand(reshape(targets, {batch, 1, length, 1}), {batch, docs, length, 1});
-  const Tensor chosen = reshape(gather(log_probabilities, 3, index.contiguous()),
-                                {batch, docs, length});
+  const Tensor chosen =
+      reshape(gather(log_probabilities, 3, index.contiguous()), {batch, docs, length});
   const auto summed = [&](const Tensor& values, double times, int64_t first) {
     const Tensor mask = reshape(counted(targets, padding_, first), {batch, 1, length});
     const Tensor with_docs = add(values, mul(mul(log_docs, second), times));
@@ -266,8 +267,8 @@ Tensor Rag::loss_of(const Tensor& logits, const ModelInput& input, bool exclude_
   const Tensor targets = shifted_left(input.labels, padding_);
   check(targets.size(0) == batch && targets.size(1) == logits.size(1), "forward",
         "labels {} do not fit logits {} of {} documents", targets.shape(), logits.shape(), docs);
-  const Tensor log_probabilities = reshape(log_softmax(logits, -1),
-                                           {batch, docs, logits.size(1), logits.size(2)});
+  const Tensor log_probabilities =
+      reshape(log_softmax(logits, -1), {batch, docs, logits.size(1), logits.size(2)});
   return sequences_ ? sequence_loss(log_probabilities, input.doc_scores, targets, exclude_start)
                     : token_loss(log_probabilities, input.doc_scores, targets);
 }
@@ -303,8 +304,9 @@ ModelOutput Rag::forward(const ModelInput& input) const {
 /// Rows of the documents' tokens, and behind them a row per document whose first number is the log
 /// of its probability. The layout is that of the tokens: a sequence per document.
 EncoderOutput Rag::encode(const ModelInput& input) const {
-  check(input.context_input_ids.defined() && input.doc_scores.defined(), "encode",
-        "a RAG reads documents (context_input_ids, doc_scores), which `heed ask` finds for it");
+  check(
+      input.context_input_ids.defined() && input.doc_scores.defined(), "encode",
+      "a RAG reads documents (context_input_ids, doc_scores), which `heed ask --reader rag` finds");
   check(input.doc_scores.rank() == 2 && input.doc_scores.size(0) == 1 &&
             input.context_input_ids.size(0) == input.doc_scores.size(1),
         "encode", "one question at a time: context_input_ids {}, doc_scores {}",
@@ -332,8 +334,10 @@ Tensor Rag::decode(const Tensor& ids, Pass& pass) const {
     Tensor logs = Tensor::empty({1, docs}, DType::f32);
     const SequenceCache empty = cache.copy();
     for (int64_t i = 0; i < docs; ++i) {
-      logs.data<float>()[i] = slice(pass.encoder_hidden_states->detach(), 0, first + i,
-                                    first + i + 1).contiguous().data<float>()[0];
+      logs.data<float>()[i] =
+          slice(pass.encoder_hidden_states->detach(), 0, first + i, first + i + 1)
+              .contiguous()
+              .data<float>()[0];
       if (i > 0) {
         const SequenceCache other = empty.copy();
         cache.self.insert(cache.self.end(), other.self.begin(), other.self.end());
@@ -348,8 +352,8 @@ Tensor Rag::decode(const Tensor& ids, Pass& pass) const {
 /// log(sum over documents of p(document) p(token | document)).
 Tensor Rag::logits(const Tensor& rows) const {
   const int64_t hidden = hidden_size(), docs = rows.size(1) / (hidden + 1);
-  const Tensor states = reshape(contiguous(slice(rows, 1, docs, rows.size(1))),
-                                {rows.size(0) * docs, hidden});
+  const Tensor states =
+      reshape(contiguous(slice(rows, 1, docs, rows.size(1))), {rows.size(0) * docs, hidden});
   const Tensor each = log_softmax(generator_->logits(states), -1);
   const Tensor logs = reshape(contiguous(slice(rows, 1, 0, docs)), {rows.size(0), docs, 1});
   return log_sum_exp(add(reshape(each, {rows.size(0), docs, each.size(1)}), logs), 1);

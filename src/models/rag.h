@@ -8,10 +8,10 @@ namespace heed {
 /// (BART, T5) whose answer is marginalised over the documents that were found.
 ///
 /// forward() without context_input_ids gives the question's vector as pooler_output. With them, and
-/// with doc_scores, it gives the generator's logits [B * n_docs, T, vocabulary] (or the marginalised
-/// ones, where do_marginalize says so) and the negative log-likelihood of the labels: one number per
-/// example, or their sum where reduce_loss says so. Labels are whole sequences that begin with
-/// decoder_start_token_id, as in transformers.
+/// with doc_scores, it gives the generator's logits [B * n_docs, T, vocabulary] (or the
+/// marginalised ones, where do_marginalize says so) and the negative log-likelihood of the labels:
+/// one number per example, or their sum where reduce_loss says so. Labels are whole sequences that
+/// begin with decoder_start_token_id, as in transformers.
 ///
 /// Generation marginalises every token (RagToken): decode() gives rows of all documents side by
 /// side, logits() the log-probabilities over their mixture. generate_rag() searches as the class

@@ -5,6 +5,7 @@
 #include "heed/data.h"
 #include "heed/inspect.h"
 #include "heed/retrieval.h"
+#include "retrieval/token_batch.h"
 #include "retrieval/write_answer.h"
 
 namespace heed {
@@ -30,24 +31,11 @@ ModelInput fid_input(const Tokenizer& tokenizer, std::string_view question,
   for (const FidPassage& passage : passages) {
     texts.push_back(fid_text(question, passage.title, passage.text));
   }
-  Tokenizer::BatchOptions options;
-  options.truncation = Truncation{.max_length = passage_tokens};
-  const std::vector<Encoding> encodings = tokenizer.encode_batch(texts, options);
-  size_t longest = 1;
-  for (const Encoding& encoding : encodings) {
-    longest = std::max(longest, encoding.ids.size());
-  }
-  const auto count = static_cast<int64_t>(texts.size());
-  const auto length = static_cast<int64_t>(longest);
+  const TokenBatch batch = encode_texts(tokenizer, texts, passage_tokens);
   ModelInput input;
-  input.input_ids = Tensor::zeros({count, length}, DType::i64);
-  input.attention_mask = Tensor::zeros({count, length}, DType::i64);
-  for (int64_t i = 0; i < count; ++i) {
-    const std::vector<int32_t>& ids = encodings[static_cast<size_t>(i)].ids;
-    std::copy(ids.begin(), ids.end(), input.input_ids.data<int64_t>() + i * length);
-    std::fill_n(input.attention_mask.data<int64_t>() + i * length, ids.size(), 1);
-  }
-  input.passages = count;
+  input.input_ids = batch.input_ids;
+  input.attention_mask = batch.attention_mask;
+  input.passages = static_cast<int64_t>(texts.size());
   input.skip_padding = true;
   return input;
 }
@@ -90,7 +78,7 @@ std::vector<double> fid_passage_scores(const Model& model, const ModelInput& inp
 Answer ask_fid(SearchIndex& index, const Model& reader, const Tokenizer& tokenizer,
                std::string_view question, const AskOptions& options, int64_t passage_tokens) {
   if (reader.kind() != ModelKind::encoder_decoder) {
-    fail(ErrorKind::usage, "ask", "a FiD reader is an encoder-decoder (t5); this is a {}",
+    fail(ErrorKind::usage, "ask", "a FiD reader is an encoder-decoder such as t5; this is a {}",
          reader.model_type());
   }
   options.sampling.check();

@@ -60,7 +60,8 @@ struct QueriesAndTexts {
 };
 
 QueriesAndTexts split_rows(const Tensor& rows, int64_t per_example, int64_t size) {
-  const Tensor units = reshape(unit_rows(rows, size), {rows.size(0) / per_example, per_example, size});
+  const Tensor units =
+      reshape(unit_rows(rows, size), {rows.size(0) / per_example, per_example, size});
   std::vector<Tensor> texts;
   for (int64_t i = 1; i < per_example; ++i) {
     texts.push_back(contiguous(select(units, 1, i)));
@@ -142,8 +143,8 @@ Task make_embed_task(const TrainOptions& o) {
   task.metric = TaskMetric::retrieval;
   task.tokenizer = choose_tokenizer(o, usual_tokenizer(arch), texts);
   const int64_t padding = sequence_tokens(task.tokenizer).padding;
-  task.model = start_model(
-      o, fresh_config(o, arch, task.tokenizer.vocab_size(), 0, 3, padding), true);
+  task.model =
+      start_model(o, fresh_config(o, arch, task.tokenizer.vocab_size(), 0, 3, padding), true);
   check_data(task.model->kind() == ModelKind::encoder, o.from, "a {} does not do task embed",
              task.model->model_type());
   const std::vector<int64_t> sizes = vector_sizes(o.matryoshka, task.model->hidden_size());

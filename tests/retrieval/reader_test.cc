@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "heed/autograd.h"
+#include "heed/error.h"
 #include "heed/io.h"
 #include "heed/ops.h"
 #include "heed/retrieval.h"
@@ -199,8 +200,7 @@ TEST(Rag, GeneratedIdsAreTheReferences) {
             slice(all.context_input_ids, 0, begin, begin + docs).contiguous();
         request.encoder.context_attention_mask =
             slice(all.context_attention_mask, 0, begin, begin + docs).contiguous();
-        request.encoder.doc_scores =
-            slice(all.doc_scores, 0, question, question + 1).contiguous();
+        request.encoder.doc_scores = slice(all.doc_scores, 0, question, question + 1).contiguous();
         apply_generation_tokens(*model, request);
         request.max_tokens = 8;  // max_length 9 counts the start token
         const std::vector<Hypothesis> found =
@@ -234,8 +234,8 @@ TEST(Rag, SavesAsItWasReadAndSaysWhatItNeeds) {
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "encode: a RAG reads documents (context_input_ids, doc_scores), which `heed ask` "
-                 "finds for it");
+                 "encode: a RAG reads documents (context_input_ids, doc_scores), which `heed ask "
+                 "--reader rag` finds");
   }
   try {
     load_model(fid_folder())->forward(input);

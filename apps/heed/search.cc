@@ -18,6 +18,7 @@ namespace {
 
 struct Options {
   std::string index, query, mode = "hybrid", model, query_model, tokenizer, rerank, language;
+  bool hnsw = false;
   int64_t top_k = 10, candidates = 0;
 };
 
@@ -117,6 +118,7 @@ int run(const Options& options, const Common& common) {
   search.mode = parse_search_mode(options.mode);
   search.top_k = options.top_k;
   search.candidates = options.candidates;
+  search.hnsw = options.hnsw;
   const auto answer = [&](const std::string& query) {
     const std::vector<SearchResult> results = index.search(query, search);
     if (!ranks.is_root()) {
@@ -147,6 +149,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .add("--candidates", &o->candidates,
            "Candidates before fusion or reranking; 0: chosen automatically")
       .range(0, 10000);
+  table.add("--hnsw", &o->hnsw, "Approximate dense search by the graph of `heed index --hnsw`");
   table.add("--rerank", &o->rerank, "Cross-encoder that orders the candidates: a model folder")
       .file();
   table.add("--model", &o->model, "Encoder of the index, if it has moved").file();

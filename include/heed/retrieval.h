@@ -38,8 +38,10 @@ struct IndexOptions {
   std::optional<std::string> vector_type;  ///< "f32" or "int8"; f32
   /// "mean", "cls" or "pooler" (not normalised: DPR); the model's own, else mean
   std::optional<std::string> pooling;
-  std::optional<std::string> query_prefix;      ///< put before questions ("query: "); empty
-  std::optional<std::string> passage_prefix;    ///< put before chunks ("passage: "); empty
+  std::optional<std::string> query_prefix;    ///< put before questions ("query: "); empty
+  std::optional<std::string> passage_prefix;  ///< put before chunks ("passage: "); empty
+  /// Also build an HNSW graph, for SearchOptions::hnsw; not set: where the index has one.
+  std::optional<bool> hnsw;
   int64_t max_file_bytes = int64_t{256} << 20;  ///< of files that are not tables
   std::function<void(const IndexProgress&)> progress;
   /// Called with what could not be read; the rest goes on.
@@ -82,6 +84,9 @@ HEED_API SearchMode parse_search_mode(std::string_view name);
 struct SearchOptions {
   SearchMode mode = SearchMode::hybrid;
   int64_t top_k = 10;
+  /// Dense search by the index's HNSW graph: not exact, but looks at a small part of the vectors.
+  /// Worth it past about a million vectors in a process that stays.
+  bool hnsw = false;
   int64_t candidates = 0;  ///< from each list, before fusing or reranking; 0: as many as are useful
 };
 
@@ -106,6 +111,7 @@ struct IndexInfo {
   int64_t dimension = 0;
   int64_t files = 0;
   int64_t chunks = 0;
+  bool hnsw = false;     ///< has a graph for approximate search
   bool complete = true;  ///< false: indexing was interrupted; run it again
 };
 

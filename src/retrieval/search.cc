@@ -15,7 +15,8 @@
 namespace heed {
 namespace {
 
-constexpr double kFusion = 60.0;  // of reciprocal rank fusion, as in Cormack et al. 2009
+constexpr int64_t kBreadth = 200;  // candidates of an approximate search
+constexpr double kFusion = 60.0;   // of reciprocal rank fusion, as in Cormack et al. 2009
 
 /// A chunk on its way to a result.
 struct Candidate {
@@ -82,6 +83,7 @@ struct SearchIndex::Impl {
     info.dimension = settings.dimension;
     info.files = store.files();
     info.chunks = store.chunks();
+    info.hnsw = store.has_graph();
     info.complete = store.sealed();
   }
 
@@ -141,7 +143,7 @@ struct SearchIndex::Impl {
 
   /// `embed` gives the question's vector; under mpirun the root asks it.
   std::vector<VectorHit> search_dense(const std::function<std::vector<float>()>& embed,
-                                      int64_t count) {
+                                      int64_t count, bool hnsw) {
     Communicator* ranks = options.distributed ? &world() : nullptr;
     if (!vectors) {
       vectors.emplace(ranks == nullptr ? store.load_vectors()
@@ -150,6 +152,9 @@ struct SearchIndex::Impl {
     std::vector<float> embedded(static_cast<size_t>(store.settings().dimension));
     if (ranks == nullptr || ranks->is_root()) {
       embedded = embed();
+    }
+    if (hnsw) {
+      return opened_graph().search(*vectors, embedded.data(), count, kBreadth);
     }
     if (ranks == nullptr) {
       return vectors->search(embedded.data(), count);
@@ -164,6 +169,20 @@ struct SearchIndex::Impl {
       std::memcpy(static_cast<void*>(lists.back().data()), theirs.data(), theirs.size());
     }
     return merge_hits(lists, count);
+  }
+
+  const HnswGraph& opened_graph() {
+    const std::string& file = store.database().path().native();
+    if (options.distributed) {
+      fail(ErrorKind::usage, file, "is searched exactly under mpirun; leave --hnsw out");
+    }
+    if (!info.hnsw) {
+      fail(ErrorKind::usage, file, "has no HNSW graph; build it with `heed index --hnsw`");
+    }
+    if (!graph) {
+      graph.emplace(store.load_graph(vectors->size()));
+    }
+    return *graph;
   }
 
   SearchResult read(const Candidate& candidate) const {
@@ -221,6 +240,7 @@ struct SearchIndex::Impl {
   IndexInfo info;
   std::optional<Embedder> embedder;
   std::optional<VectorTable> vectors;
+  std::optional<HnswGraph> graph;
   std::optional<Reranker> reranker;
 };
 
@@ -248,7 +268,7 @@ std::vector<SearchResult> SearchIndex::search(std::string_view text, const Searc
   const std::vector<std::string> terms = query_terms(query);
   std::vector<VectorHit> dense, lexical;
   if (options.mode != SearchMode::lexical) {
-    dense = impl_->search_dense([&] { return impl_->embed_query(query); }, count);
+    dense = impl_->search_dense([&] { return impl_->embed_query(query); }, count, options.hnsw);
   }
   if (options.mode != SearchMode::dense) {
     lexical = search_lexical(impl_->store.database(), terms, count);
@@ -265,8 +285,8 @@ std::vector<SearchResult> SearchIndex::search(std::string_view text, const Searc
 std::vector<SearchResult> SearchIndex::search_vector(std::span<const float> query, int64_t top_k) {
   check_top_k(top_k);
   impl_->check_dimension(static_cast<int64_t>(query.size()));
-  const std::vector<VectorHit> hits =
-      impl_->search_dense([&] { return std::vector<float>(query.begin(), query.end()); }, top_k);
+  const std::vector<VectorHit> hits = impl_->search_dense(
+      [&] { return std::vector<float>(query.begin(), query.end()); }, top_k, false);
   return impl_->results_of(fuse(SearchMode::dense, hits, {}), {});
 }
 

@@ -57,7 +57,7 @@ GenerationTokens generation_tokens(const Model& model) {
     }
   }
   auto forced = [&](std::string_view key) {
-    const auto found = rules.find(key);
+    const auto found = rules.find(key) ? rules.find(key) : decoder.find(key);
     return found && found->is_integer() ? in_vocabulary(found->integer(-1, kMaxToken)) : -1;
   };
   ids.forced_eos_token_id = forced("forced_eos_token_id");

@@ -28,10 +28,11 @@ int random_level(uint64_t seed, int64_t node, int64_t neighbors) {
 }
 
 /// Of candidates, best first: those that are closer to the node than to any that was taken before,
-/// so that links lead in different directions.
+/// so that links lead in different directions; then the best of the others, so that vectors that
+/// are nearly the same stay within reach.
 std::vector<int64_t> select_neighbors(const VectorTable& table,
                                       const std::vector<VectorHit>& candidates, int64_t most) {
-  std::vector<int64_t> taken;
+  std::vector<int64_t> taken, others;
   for (const VectorHit& candidate : candidates) {
     if (static_cast<int64_t>(taken.size()) >= most) {
       break;
@@ -40,10 +41,11 @@ std::vector<int64_t> select_neighbors(const VectorTable& table,
     const bool apart = std::none_of(taken.begin(), taken.end(), [&](int64_t other) {
       return table.score(other, query) > candidate.score;
     });
-    if (apart) {
-      taken.push_back(candidate.chunk);
-    }
+    (apart ? taken : others).push_back(candidate.chunk);
   }
+  const auto room = static_cast<size_t>(most) - taken.size();
+  taken.insert(taken.end(), others.begin(),
+               others.begin() + static_cast<int64_t>(std::min(room, others.size())));
   return taken;
 }
 

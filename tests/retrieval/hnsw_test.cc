@@ -84,13 +84,14 @@ TEST(Hnsw, FindsNearlyAllOfTheBest) {
 TEST(Hnsw, IsTheSameForAnyNumberOfThreads) {
   const VectorTable table = table_of(VectorType::int8, 1500);
   std::vector<int32_t> first;
+  const int before = thread_count();
   for (const int threads : {1, 2, 5}) {
     set_thread_count(threads);
     const std::vector<int32_t> graph = packed(HnswGraph::build(table, {}));
     first = first.empty() ? graph : first;
     EXPECT_EQ(graph, first) << threads << " threads";
   }
-  set_thread_count(0);
+  set_thread_count(before);
 }
 
 TEST(Hnsw, SmallGraphsAreExact) {

@@ -40,6 +40,9 @@ void expect_gradients(const Model& model, const std::filesystem::path& folder) {
   const TensorMap expected = load_safetensors(folder / "grads.safetensors");
   size_t compared = 0;
   for (const Parameter& parameter : model.parameters()) {
+    if (parameter.name.ends_with("k_proj.bias")) {
+      continue;  // exactly, it is 0: what is added to all scores of a row changes nothing
+    }
     if (expected.contains(parameter.name) && parameter.tensor.grad().defined()) {
       test::expect_norm_close(parameter.tensor.grad(), expected.at(parameter.name), test::kModel,
                               parameter.name);

@@ -44,7 +44,9 @@ void answer_errors(const CallPtr& call, const std::function<void()>& body) {
 }
 
 Service::Service(Options options, ModelRegistry::Options models)
-    : options_(std::move(options)), models_(std::move(models)), engine_(options_.engine, metrics_),
+    : options_(std::move(options)),
+      models_(std::move(models)),
+      engine_(options_.engine, metrics_),
       explorer_({}, [this](const std::string& name) { return explorer_model(models_, name); },
                 {.runs = options_.runs}) {
   for (int i = 0; i < options_.threads; ++i) {
@@ -76,7 +78,11 @@ void Service::run_worker() {
     const std::function<void()> work = std::move(work_.front());
     work_.pop_front();
     lock.unlock();
-    work();
+    try {
+      work();
+    } catch (const std::exception&) {
+      // Not even memory for the answer: the exchange was dropped, and its client told so.
+    }
     lock.lock();
   }
 }

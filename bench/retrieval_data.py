@@ -18,7 +18,7 @@ FIRST = "Ada Ben Cleo Dan Eva Finn Gina Hugo Iris Jon Kira Leo Mina Noah Olga Pa
 LAST = "Ash Bell Cole Dorn Egan Ford Gray Hale Ives Jung Kane Lund Moss Nash Ogden Pike Quinn Reed Sloan Todd".split()
 CITIES = ("Oslo Rome Cairo Seoul Lima Paris Tokyo Delhi Bern Kyiv Busan Turin Lyon Porto Riga Quito Hanoi Perth Leeds Osaka "
           "Dakar Accra Milan Sofia Minsk Basel Ghent Malmo Split Izmir").split()
-JOBS = "baker nurse pilot judge farmer singer tailor miner".split()
+JOBS = "baker nurse pilot guard farmer singer tailor miner".split()
 
 
 def sentences(text):

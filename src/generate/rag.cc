@@ -101,8 +101,12 @@ std::vector<Hypothesis> generate_rag(const Model& model, const Request& request,
   check(request.encoder.context_input_ids.defined() && request.encoder.doc_scores.defined(),
         "generate_rag", "context_input_ids and doc_scores of the question are missing");
   const NoGrad no_grad;
-  return rag->marginalizes_sequences() ? search_sequences(*rag, request, options)
-                                       : beam_search(model, request, options);
+  BeamOptions search = options;
+  if (search.beams == 1) {
+    search.early_stopping = EarlyStopping::yes;  // greedy: the first end token ends the answer
+  }
+  return rag->marginalizes_sequences() ? search_sequences(*rag, request, search)
+                                       : beam_search(model, request, search);
 }
 
 }  // namespace heed

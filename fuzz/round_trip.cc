@@ -12,10 +12,10 @@ HEED_FUZZ_TARGET(round_trip) {
                                       "우리는 역사를 배우고 역사는 우리를 배운다"};
     return train_tokenizer(texts, {.vocab_size = 320, .min_frequency = 1, .special_tokens = {}});
   }();
-  const std::vector<int32_t> ids = tokenizer.encode_ids(input, false);
+  const std::vector<TokenId> ids = tokenizer.encode_ids(input, false);
   StreamDecoder stream(tokenizer, false);
   std::string pieces;
-  for (const int32_t id : ids) {
+  for (const TokenId id : ids) {
     pieces += stream.push(id);
   }
   pieces += stream.finish();

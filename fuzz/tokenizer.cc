@@ -11,8 +11,8 @@ HEED_FUZZ_TARGET(tokenizer) {
   const std::string_view file = input.substr(input.empty() ? 0 : 1);
   const auto use = [](const Tokenizer& tokenizer) {
     for (const std::string_view text : {"", "a", "the cat  sat\n", "역사를 배운다", "\xff\xfe a"}) {
-      const std::vector<int32_t> ids = tokenizer.encode_ids(text);
-      for (const int32_t id : ids) {
+      const std::vector<TokenId> ids = tokenizer.encode_ids(text);
+      for (const TokenId id : ids) {
         if (id < 0 || id >= tokenizer.vocab_size()) {
           std::abort();
         }

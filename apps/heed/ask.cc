@@ -128,7 +128,6 @@ int run(const Options& options, const Common& common) {
       print_sources(answer, options.show_attention, options.reader == "prompt");
     }
   }
-  check_files_intact();
   return 0;
 }
 

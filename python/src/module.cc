@@ -207,9 +207,21 @@ nb::dict train(const std::string& toml, const std::string& out) {
   options.out = out;
   options.quiet = true;
   heed::TrainResult result;
+  std::stop_source stop;
+  heed::TrainCallbacks callbacks;
+  callbacks.stop = stop.get_token();
+  callbacks.on_step = [&](const heed::TrainProgress&) {  // Ctrl-C: the run is saved, then raised
+    const nb::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) {
+      stop.request_stop();
+    }
+  };
   {
     const nb::gil_scoped_release release;
-    result = heed::train(options);
+    result = heed::train(options, callbacks);
+  }
+  if (PyErr_Occurred() != nullptr) {
+    throw nb::python_error();
   }
   nb::dict made;
   made["steps"] = result.steps;
@@ -255,7 +267,7 @@ NB_MODULE(_heed, m) {
           "text"_a, "add_special_tokens"_a = true)
       .def(
           "decode",
-          [](const heed::Tokenizer& self, const std::vector<int32_t>& ids,
+          [](const heed::Tokenizer& self, const std::vector<heed::TokenId>& ids,
              bool skip_special_tokens) { return self.decode(ids, skip_special_tokens); },
           "ids"_a, "skip_special_tokens"_a = true)
       .def_prop_ro("vocab_size", &heed::Tokenizer::vocab_size)

@@ -61,11 +61,7 @@ class FidLoader final : public Loader {
     }
     Batch batch;
     fill_inputs(batch, passages_, sequences, tokens_, options().max_length);
-    // An example's passages side by side in one row, so that rows can be handed out.
     const auto rows = static_cast<int64_t>(examples.size());
-    const Shape joined{rows, per_example_ * batch.input_ids.size(1)};
-    batch.input_ids = Tensor::from(batch.input_ids.to_vector<int64_t>(), joined);
-    batch.attention_mask = Tensor::from(batch.attention_mask.to_vector<int64_t>(), joined);
     fill_targets(batch, targets_, examples, tokens_, options().max_length);
     batch.passages = per_example_;
     Batch part = batch_rows(batch, begin, end);

@@ -47,9 +47,6 @@ class RetrievalLoader final : public Loader {
     Batch batch;
     fill_inputs(batch, texts_, sequences, tokens_, options().max_length);
     const auto rows = static_cast<int64_t>(examples.size());
-    const Shape joined{rows, per_example_ * batch.input_ids.size(1)};
-    batch.input_ids = Tensor::from(batch.input_ids.to_vector<int64_t>(), joined);
-    batch.attention_mask = Tensor::from(batch.attention_mask.to_vector<int64_t>(), joined);
     batch.labels = Tensor::zeros({rows}, DType::i64);
     batch.rows = rows;
     batch.passages = per_example_;

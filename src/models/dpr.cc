@@ -47,7 +47,7 @@ class Dpr final : public Model {
   int64_t num_heads() const override { return bert_->num_heads(); }
   void set_gradient_checkpointing(bool on) override { bert_->set_gradient_checkpointing(on); }
 
-  ModelOutput forward(const ModelInput& input) const override {
+  ModelOutput do_forward(const ModelInput& input) const override {
     ModelOutput output = bert_->forward(input);
     const Tensor first = contiguous(select(output.last_hidden_state, 1, 0));
     output.pooler_output = projection_.defined() ? projection_(first) : first;

@@ -95,7 +95,7 @@ EncoderDecoder::BothSides EncoderDecoder::run_both(const ModelInput& input) cons
   return both;
 }
 
-ModelOutput EncoderDecoder::forward(const ModelInput& input) const {
+ModelOutput EncoderDecoder::do_forward(const ModelInput& input) const {
   check(head_.defined(), "forward", "this model has no LM head for labels or logits");
   const BothSides both = run_both(input);
   const Tensor rows = head_scale_ == 1.0 ? both.rows : mul(both.rows, head_scale_);
@@ -108,7 +108,8 @@ ModelOutput EncoderDecoder::forward(const ModelInput& input) const {
 
 SequenceCache EncoderDecoder::new_cache(int64_t capacity) const {
   const int64_t room = context_length() > 0 ? std::min(capacity, context_length()) : capacity;
-  SequenceCache cache = self_caches(target_.layers, target_.heads, room, target_.head_dim);
+  SequenceCache cache =
+      self_caches(target_.layers, target_.heads, room, target_.head_dim, kv_type_);
   cache.cross.resize(static_cast<size_t>(target_.layers));
   return cache;
 }
@@ -120,7 +121,7 @@ Tensor EncoderDecoder::decode(const Tensor& ids, Pass& pass) const {
   return rows;
 }
 
-Tensor EncoderDecoder::logits(const Tensor& rows) const {
+Tensor EncoderDecoder::do_logits(const Tensor& rows) const {
   return head_(head_scale_ == 1.0 ? rows : mul(rows, head_scale_));
 }
 

@@ -277,7 +277,7 @@ Tensor Rag::negative_log_likelihood(const ModelInput& input, bool exclude_start)
   return loss_of(run_generator(input).logits, input, exclude_start);
 }
 
-ModelOutput Rag::forward(const ModelInput& input) const {
+ModelOutput Rag::do_forward(const ModelInput& input) const {
   if (!input.context_input_ids.defined()) {
     ModelInput question;
     question.input_ids = input.input_ids;
@@ -350,7 +350,7 @@ Tensor Rag::decode(const Tensor& ids, Pass& pass) const {
 }
 
 /// log(sum over documents of p(document) p(token | document)).
-Tensor Rag::logits(const Tensor& rows) const {
+Tensor Rag::do_logits(const Tensor& rows) const {
   const int64_t hidden = hidden_size(), docs = rows.size(1) / (hidden + 1);
   const Tensor states =
       reshape(contiguous(slice(rows, 1, docs, rows.size(1))), {rows.size(0) * docs, hidden});

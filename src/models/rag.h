@@ -28,13 +28,15 @@ class Rag final : public Model {
   int64_t num_heads() const override { return generator_->num_heads(); }
   void set_gradient_checkpointing(bool on) override;
 
-  ModelOutput forward(const ModelInput& input) const override;
+  void set_kv_type(DType type) override {
+    Model::set_kv_type(type);
+    generator_->set_kv_type(type);
+  }
   EncoderOutput encode(const ModelInput& input) const override;
   SequenceCache new_cache(int64_t capacity) const override {
     return generator_->new_cache(capacity);
   }
   Tensor decode(const Tensor& ids, Pass& pass) const override;
-  Tensor logits(const Tensor& rows) const override;
 
   /// Whether whole answers are marginalised (RagSequence) instead of tokens (RagToken).
   bool marginalizes_sequences() const { return sequences_; }
@@ -44,6 +46,10 @@ class Rag final : public Model {
   /// Negative log-likelihood of each answer, f32 [B]; `exclude_start`: without the first label
   /// behind the start token, where that is bos_token_id everywhere.
   Tensor negative_log_likelihood(const ModelInput& input, bool exclude_start) const;
+
+ protected:
+  ModelOutput do_forward(const ModelInput& input) const override;
+  Tensor do_logits(const Tensor& rows) const override;
 
  private:
   ModelOutput run_generator(const ModelInput& input) const;

@@ -98,7 +98,7 @@ Answer ask_rag(SearchIndex& index, const Model& model, const Tokenizer& question
   if (!answers.empty()) {
     const std::vector<int64_t>& ids = answers.front().ids;
     answer.answer_tokens = static_cast<int64_t>(ids.size());
-    answer.text = generator_tokenizer.decode(std::vector<int32_t>(ids.begin(), ids.end()), true);
+    answer.text = generator_tokenizer.decode(ids, true);
     const bool ended = !ids.empty() && std::find(request.end.begin(), request.end.end(),
                                                  ids.back()) != request.end.end();
     answer.finish = ended ? FinishReason::end_token : FinishReason::length;

@@ -54,7 +54,7 @@ std::vector<Candidate> fuse(SearchMode mode, const std::vector<VectorHit>& dense
 void check_top_k(int64_t top_k) {
   constexpr int64_t kMost = 10'000;
   if (top_k < 1 || top_k > kMost) {
-    fail(ErrorKind::usage, "search", "--top-k {} is not in 1 … {}", top_k, kMost);
+    fail(ErrorKind::usage, "top_k", "{} is not in 1 … {}", top_k, kMost);
   }
 }
 
@@ -94,14 +94,13 @@ struct SearchIndex::Impl {
       const std::string& model = options.model.empty() ? settings.model : options.model;
       if (!std::filesystem::exists(model)) {
         fail(ErrorKind::usage, store.database().path().native(),
-             "its encoder is no longer at {}; say where with --model, or use --mode lexical",
+             "its encoder is no longer at {}; say where the model is, or search in mode lexical",
              model);
       }
       embedder.emplace(model, options.tokenizer, settings.pooling);
       if (embedder->fingerprint() != settings.model_fingerprint) {
         fail(ErrorKind::usage, store.database().path().native(),
-             "was made with another model than {} is now; index again, or give the right one with "
-             "--model",
+             "was made with another model than {} is now; index again, or give the right model",
              model);
       }
     }

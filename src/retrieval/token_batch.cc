@@ -18,11 +18,11 @@ TokenBatch encode_texts(const Tokenizer& tokenizer, std::span<const std::string>
   const auto count = static_cast<int64_t>(texts.size());
   const auto length = static_cast<int64_t>(longest);
   TokenBatch batch;
-  const int32_t padding = tokenizer.special().pad.value_or(0);
+  const TokenId padding = tokenizer.special().pad.value_or(0);
   batch.input_ids = Tensor::full({count, length}, padding, DType::i64);
   batch.attention_mask = Tensor::zeros({count, length}, DType::i64);
   for (int64_t i = 0; i < count; ++i) {
-    const std::vector<int32_t>& ids = encodings[static_cast<size_t>(i)].ids;
+    const std::vector<TokenId>& ids = encodings[static_cast<size_t>(i)].ids;
     std::copy(ids.begin(), ids.end(), batch.input_ids.data<int64_t>() + i * length);
     std::fill_n(batch.attention_mask.data<int64_t>() + i * length, ids.size(), 1);
     batch.lengths.push_back(static_cast<int64_t>(ids.size()));

@@ -18,7 +18,7 @@ std::vector<int64_t> vector_sizes(const std::string& text, int64_t whole) {
     int64_t size = 0;
     const auto [stop, error] = std::from_chars(text.data() + begin, text.data() + end, size);
     if (error != std::errc() || stop != text.data() + end || size < 1 || size > whole) {
-      fail(ErrorKind::usage, "--matryoshka",
+      fail(ErrorKind::usage, "matryoshka",
            "'{}' is not a list of sizes from 1 to {}, such as 128,64", text, whole);
     }
     sizes.push_back(size);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "heed/models.h"
 #include "heed/text.h"
 #include "heed/train.h"
+#include "heed/trainer.h"
 
 namespace heed {
 
@@ -33,8 +33,8 @@ struct Task {
   std::vector<std::string> labels;  ///< names of the classes
   /// The validation set's texts by example, where generated ones are compared with them.
   std::vector<TextPair> texts;
-  /// The loss of a batch where it is not the model's own; empty: that of Model::forward().
-  std::function<Tensor(const Model& model, const ModelInput& input)> loss;
+  /// The loss of a batch; empty: the model's own.
+  LossFunction loss;
   std::string preprocessor;  ///< text of preprocessor_config.json, where there are images
 };
 
@@ -60,11 +60,11 @@ std::vector<std::pair<std::string, double>> retrieval_metrics(const Model& model
 /// A batch as a model takes it.
 ModelInput to_input(const Batch& batch, const TrainOptions& options, bool training);
 
-/// The tokenizer of --from, of a file, or one trained on `texts`.
+/// The tokenizer of `from`, of a file, or one trained on `texts`.
 Tokenizer choose_tokenizer(const TrainOptions& o, const std::string& otherwise,
                            const std::vector<std::string>& texts);
 
-/// How the pixels of a set become pixel_values: as the folder of --from asks for, else at their own
+/// How the pixels of a set become pixel_values: as the folder of `from` asks for, else at their own
 /// size in memory and at 64 x 64 from files.
 ImageOptions image_options(const TrainOptions& o, const ImageData& data);
 /// preprocessor_config.json, by which others feed the model the same values.

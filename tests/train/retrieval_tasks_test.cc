@@ -82,7 +82,7 @@ TEST(EmbedTask, LearnsToFindTheTextOfAQuery) {
   bad.out = folder / "bad";
   bad.matryoshka = "64";
   EXPECT_EQ(message_of([&] { train(bad); }),
-            "--matryoshka: '64' is not a list of sizes from 1 to 32, such as 128,64");
+            "matryoshka: '64' is not a list of sizes from 1 to 32, such as 128,64");
 }
 
 TEST(EmbedTask, DataMustHaveSomethingToContrast) {

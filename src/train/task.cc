@@ -231,11 +231,18 @@ Task make_task(const TrainOptions& o) {
   if (o.task == "caption") {
     return make_caption_task(o);
   }
+  if (o.task == "embed") {
+    return make_embed_task(o);
+  }
+  if (o.task == "fid") {
+    return make_fid_task(o);
+  }
   if (o.task == "regress") {
     return regress_task(o);
   }
   fail(ErrorKind::usage, "task",
-       "'{}' is not known; use lm, mlm, translate, classify, image-classify, caption or regress",
+       "'{}' is not known; use lm, mlm, translate, classify, image-classify, caption, embed, fid "
+       "or regress",
        o.task);
 }
 

@@ -38,8 +38,8 @@ Task make_fid_task(const TrainOptions& o) {
   task.metric = TaskMetric::captions;  // exact match of what is generated
   task.tokenizer = choose_tokenizer(o, "bpe:8192", texts);
   Config config = fresh_config(o, arch, task.tokenizer.vocab_size());
-  config["decoder_vocab_size"] = task.tokenizer.vocab_size();
-  config["share_encoder_decoder_embeddings"] = true;
+  config.set("decoder_vocab_size", task.tokenizer.vocab_size());
+  config.set("share_encoder_decoder_embeddings", true);
   add_token_ids(config, sequence_tokens(task.tokenizer));
   task.model = start_model(o, config);
   check_data(task.model->kind() == ModelKind::encoder_decoder, o.from, "a {} does not do task fid",

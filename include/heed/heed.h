@@ -30,6 +30,7 @@
 #include "heed/random.h"
 #include "heed/retrieval.h"
 #include "heed/serve.h"
+#include "heed/stop.h"
 #include "heed/tensor.h"
 #include "heed/text.h"
 #include "heed/train.h"

@@ -89,8 +89,6 @@ HEED_API int64_t count_nonzero(const Tensor& x);  ///< of any dtype
 HEED_API Tensor exp(const Tensor& x);
 HEED_API Tensor log(const Tensor& x);
 HEED_API Tensor sqrt(const Tensor& x);
-HEED_API Tensor sin(const Tensor& x);
-HEED_API Tensor cos(const Tensor& x);
 HEED_API Tensor tanh(const Tensor& x);
 HEED_API Tensor sigmoid(const Tensor& x);
 

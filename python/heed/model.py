@@ -116,7 +116,7 @@ class Model(Module):
 
     def _pipeline(self) -> _heed.Pipeline:
         if "_generation" not in self.__dict__:
-            object.__setattr__(self, "_generation", self._model.pipeline("text-generation"))
+            object.__setattr__(self, "_generation", self._model.generation())
         pipeline: _heed.Pipeline = self.__dict__["_generation"]
         return pipeline
 

@@ -219,6 +219,9 @@ void bind_model(nb::module_& m) {
         }
         return all;
       })
+      .def("generation", [](const PyModel& self) {
+        return heed::Pipeline(heed::TextGeneration(self.loaded));
+      })
       .def("set_gradient_checkpointing", [](const PyModel& self, bool on) {
         const_cast<heed::Model&>(*self.loaded.model).set_gradient_checkpointing(on);
       })

@@ -11,8 +11,8 @@ NB_MODULE(_heed, m) {
   bind_functional(m);
   bind_nn(m);
   bind_data(m);
-  bind_models(m);
   bind_pipelines(m);
+  bind_models(m);
   bind_pictures(m);
   m.def("set_num_threads", &heed::set_thread_count, "count"_a,
         "Threads that heed's loops use; results do not depend on it.");

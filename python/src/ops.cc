@@ -318,7 +318,7 @@ void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor) {
   const std::pair<const char*, Unary> functions[] = {
       {"exp", heed::exp},   {"log", heed::log},   {"sqrt", heed::sqrt}, {"tanh", heed::tanh},
       {"abs", heed::abs},   {"neg", heed::neg},   {"relu", heed::relu}, {"sigmoid", heed::sigmoid},
-      {"silu", heed::silu}, {"sin", heed::sin},   {"cos", heed::cos}};
+      {"silu", heed::silu}};
   for (const auto& [name, function] : functions) {
     both(m, tensor, name, [function = function](const Tensor& x) {
       const Release release(work_of(x));

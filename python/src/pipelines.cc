@@ -84,11 +84,14 @@ nb::dict train(const std::string& toml, const std::filesystem::path& out) {
   options.out = out;
   options.quiet = true;
   const heed::TrainResult result = interruptible([&](std::stop_token) { return heed::train(options); });
+  if (result.interrupted) {  // the run is saved
+    PyErr_SetNone(PyExc_KeyboardInterrupt);
+    throw nb::python_error();
+  }
   nb::dict made;
   made["steps"] = result.steps;
   made["loss"] = result.loss;
   made["val_loss"] = result.val_loss;
-  made["interrupted"] = result.interrupted;
   for (const auto& [name, value] : result.metrics) {
     made[name.c_str()] = value;
   }

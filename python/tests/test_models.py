@@ -86,7 +86,7 @@ def test_closing_a_stream_stops_within_a_token(lm):
         next(stream)
     tokens = len(stream.result["ids"])
     stream.close()
-    assert tokens <= 4  # a token a piece; nothing was computed ahead
+    assert tokens <= 4  # one token per piece; nothing was computed ahead
     assert list(stream) == []
 
 

@@ -274,10 +274,16 @@ TextGenerationStream& TextGenerationStream::operator=(TextGenerationStream&&) no
 
 std::optional<std::string> TextGenerationStream::next(std::stop_token stop) {
   const StopScope scope(std::move(stop));
-  while (!state_->result && state_->waiting.empty()) {
-    if (!state_->generation.step()) {
-      state_->result = std::move(state_->generation.take().front());
+  try {
+    while (!state_->result && state_->waiting.empty()) {
+      if (!state_->generation.step()) {
+        state_->result = std::move(state_->generation.take().front());
+      }
     }
+  } catch (...) {  // in the middle of a token: there is no going on
+    state_->result = state_->generation.first();
+    state_->result->finish = FinishReason::stopped;
+    throw;
   }
   return state_->waiting.empty() ? std::nullopt
                                  : std::optional(std::exchange(state_->waiting, {}));

@@ -35,4 +35,5 @@
 #include "heed/text.h"
 #include "heed/train.h"
 #include "heed/transformer.h"
+#include "heed/trigonometry.h"
 #include "heed/version.h"

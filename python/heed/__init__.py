@@ -8,7 +8,7 @@
 >>> x = heed.tensor([1.0, 2.0], requires_grad=True)
 >>> (x * x).sum().backward()
 >>> x.grad
-tensor([2., 4.])
+tensor([2. 4.])
 """
 
 from __future__ import annotations
@@ -268,3 +268,12 @@ def multinomial(input: Tensor, num_samples: builtins.int) -> Tensor:
 def allclose(a: Tensor, b: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8) -> builtins.bool:
     """Whether two tensors agree but for rounding."""
     return all(abs(a - b) <= abs(b) * rtol + atol)
+
+
+# How tensors and tokenizers come back from a pickle.
+def _restore_tensor(array: Any, dtype: dtype, requires_grad: builtins.bool) -> Tensor:
+    return tensor(array, dtype, requires_grad)
+
+
+def _load_tokenizer(path: str) -> Tokenizer:
+    return Tokenizer.load(path)

@@ -167,7 +167,7 @@ Tensor tensor_like(nb::handle value, std::optional<DType> type) {
   } else if (PyBool_Check(value.ptr())) {
     made = Tensor::full({}, nb::cast<bool>(value) ? 1 : 0, DType::boolean);
   } else if (PyFloat_Check(value.ptr())) {
-    made = Tensor::scalar(nb::cast<double>(value));
+    made = Tensor::scalar(nb::cast<double>(value), type.value_or(DType::f32));
   } else if (PyLong_Check(value.ptr())) {
     made = Tensor::full({}, nb::cast<double>(value), DType::i64);
   } else if (Array array; nb::try_cast(value, array)) {
@@ -186,30 +186,51 @@ Tensor tensor_like(nb::handle value, std::optional<DType> type) {
   return type ? heed::cast(made, *type) : made;
 }
 
-nb::object numpy_from(const Tensor& tensor) {
-  const DType type = tensor.dtype();
-  auto* kept = new Tensor(
-      (type == DType::bf16 || heed::is_quantized(type) ? heed::dequantize(tensor.detach())
-                                                       : tensor.detach()));
-  const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Tensor*>(p); });
-  std::vector<size_t> sizes(kept->shape().begin(), kept->shape().end());
-  std::vector<int64_t> strides(kept->strides().begin(), kept->strides().end());
+namespace {
+
+nb::dlpack::dtype kind_of(DType type) {
   const auto code = [](Code code, int bits) {
     return nb::dlpack::dtype{static_cast<uint8_t>(code), static_cast<uint8_t>(bits), 1};
   };
-  nb::dlpack::dtype kind = code(Code::Float, 32);
-  switch (kept->dtype()) {
-    case DType::f64: kind = code(Code::Float, 64); break;
-    case DType::f16: kind = code(Code::Float, 16); break;
-    case DType::i64: kind = code(Code::Int, 64); break;
-    case DType::i32: kind = code(Code::Int, 32); break;
-    case DType::u8: kind = code(Code::UInt, 8); break;
-    case DType::boolean: kind = code(Code::Bool, 8); break;
-    default: break;
+  switch (type) {
+    case DType::f64:
+      return code(Code::Float, 64);
+    case DType::f16:
+      return code(Code::Float, 16);
+    case DType::bf16:
+      return code(Code::Bfloat, 16);
+    case DType::i64:
+      return code(Code::Int, 64);
+    case DType::i32:
+      return code(Code::Int, 32);
+    case DType::u8:
+      return code(Code::UInt, 8);
+    case DType::boolean:
+      return code(Code::Bool, 8);
+    default:
+      return code(Code::Float, 32);
   }
-  return nb::cast(nb::ndarray<nb::numpy>(kept->raw(), sizes.size(), sizes.data(), owner,
-                                         strides.data(), kind));
 }
+
+template <class... Framework>
+nb::object array_of(const Tensor& tensor) {
+  auto* kept = new Tensor(tensor.detach());
+  const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Tensor*>(p); });
+  std::vector<size_t> sizes(kept->shape().begin(), kept->shape().end());
+  std::vector<int64_t> strides(kept->strides().begin(), kept->strides().end());
+  return nb::cast(nb::ndarray<Framework...>(kept->raw(), sizes.size(), sizes.data(), owner,
+                                            strides.data(), kind_of(kept->dtype()),
+                                            nb::device::cpu::value));
+}
+
+}  // namespace
+
+nb::object numpy_from(const Tensor& tensor) {
+  const bool foreign = tensor.dtype() == DType::bf16 || heed::is_quantized(tensor.dtype());
+  return array_of<nb::numpy>(foreign ? heed::dequantize(tensor.detach()) : tensor);
+}
+
+nb::object dlpack_from(const Tensor& tensor) { return array_of(tensor); }
 
 nb::object optional_tensor(const Tensor& tensor) {
   return tensor.defined() ? nb::cast(tensor) : nb::none();

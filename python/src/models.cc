@@ -105,7 +105,8 @@ void bind_tokenizer(nb::module_& m) {
         if (self.path.empty()) {
           throw nb::value_error("a tokenizer pickles by its path; save() and load() it first");
         }
-        return nb::make_tuple(nb::type<PyTokenizer>().attr("load"), nb::make_tuple(self.path));
+        return nb::make_tuple(nb::module_::import_("heed").attr("_load_tokenizer"),
+                              nb::make_tuple(self.path));
       });
 }
 

@@ -1,3 +1,5 @@
+#include <nanobind/stl/string_view.h>
+
 #include "module.h"
 
 using namespace nanobind::literals;

@@ -84,6 +84,8 @@ Tensor tensor_from(const Array& array);
 Tensor tensor_like(nb::handle value, std::optional<DType> type = {});
 /// The tensor's memory as an array of NumPy, which keeps it alive; bf16 becomes f32.
 nb::object numpy_from(const Tensor& tensor);
+/// The same as a capsule of DLPack; bf16 stays what it is.
+nb::object dlpack_from(const Tensor& tensor);
 /// A tensor, or None where it is undefined.
 nb::object optional_tensor(const Tensor& tensor);
 inline Tensor or_undefined(const std::optional<Tensor>& tensor) { return tensor.value_or(Tensor()); }

@@ -161,16 +161,18 @@ Tensor variance(const Tensor& x, const Dim& dim, bool unbiased, bool keepdim) {
 /// The largest of all elements; or of an axis, with the indices.
 template <bool largest>
 nb::object extreme(const Tensor& x, std::optional<int> dim, bool keepdim) {
-  const Tensor flat = dim ? x : heed::reshape(x, {-1});
+  // Whole numbers are compared as f64, which holds those below 2^53.
+  const Tensor real = heed::is_floating(x.dtype()) ? x : heed::cast(x, DType::f64);
+  const Tensor flat = dim ? real : heed::reshape(real, {-1});
   const int axis = dim.value_or(0);
   const auto values = largest ? heed::max : heed::min;
   const auto indices = largest ? heed::argmax : heed::argmin;
   if (!dim) {
-    return nb::cast(values(flat, axis, false));
+    return nb::cast(heed::cast(values(flat, axis, false), x.dtype()));
   }
   const Tensor at = indices(flat, axis);
-  return nb::cast(heed::Ordered{values(flat, axis, keepdim),
-                                keepdim ? heed::unsqueeze(at, axis < 0 ? axis : axis) : at});
+  return nb::cast(heed::Ordered{heed::cast(values(flat, axis, keepdim), x.dtype()),
+                                keepdim ? heed::unsqueeze(at, axis) : at});
 }
 
 void bind_reductions(nb::module_& m, nb::class_<Tensor>& tensor) {
@@ -318,7 +320,7 @@ void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor) {
   const std::pair<const char*, Unary> functions[] = {
       {"exp", heed::exp},   {"log", heed::log},   {"sqrt", heed::sqrt}, {"tanh", heed::tanh},
       {"abs", heed::abs},   {"neg", heed::neg},   {"relu", heed::relu}, {"sigmoid", heed::sigmoid},
-      {"silu", heed::silu}};
+      {"silu", heed::silu}, {"sin", heed::sin},   {"cos", heed::cos}};
   for (const auto& [name, function] : functions) {
     both(m, tensor, name, [function = function](const Tensor& x) {
       const Release release(work_of(x));

@@ -115,7 +115,7 @@ Tensor subscript(const Tensor& x, nb::handle index) {
 }
 
 void assign(Tensor& self, nb::handle index, nb::handle value) {
-  const Tensor from = tensor_like(value).detach().to(self.dtype());
+  const Tensor from = tensor_like(value, self.dtype()).detach();
   const auto is_mask = [](nb::handle each) {
     Tensor* mask = nullptr;
     return nb::try_cast(each, mask) && mask != nullptr && mask->dtype() == DType::boolean;
@@ -154,19 +154,9 @@ std::string describe(const Tensor& x) {
 
 Tensor clone(const Tensor& x) { return heed::needs_grad({x}) ? heed::mul(x, 1.0) : x.clone(); }
 
-nb::object dlpack(const Tensor& x, nb::kwargs options) {
-  // bf16 has a code in DLPack though not in NumPy.
-  auto* kept = new Tensor(x.detach());
-  const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Tensor*>(p); });
-  if (x.dtype() != DType::bf16) {
-    return nb::object(numpy_from(x).attr("__dlpack__"))(**options);
-  }
-  std::vector<size_t> sizes(kept->shape().begin(), kept->shape().end());
-  std::vector<int64_t> strides(kept->strides().begin(), kept->strides().end());
-  const nb::ndarray<> array(kept->raw(), sizes.size(), sizes.data(), owner, strides.data(),
-                            {static_cast<uint8_t>(nb::dlpack::dtype_code::Bfloat), 16, 1},
-                            nb::device::cpu::value);
-  return nb::object(nb::cast(array).attr("__dlpack__"))(**options);
+nb::object dlpack(const Tensor& x, const nb::kwargs& options) {
+  const bool copy = options.contains("copy") && nb::cast<nb::object>(options["copy"]).is(nb::bool_(true));
+  return dlpack_from(copy ? x.clone() : x);
 }
 
 void backward(const Tensor& self, const std::optional<Tensor>& gradient, bool retain_graph) {
@@ -274,7 +264,7 @@ void bind_values(nb::class_<Tensor>& tensor) {
       .def("__reduce__", [](nb::handle self) {
         const auto x = nb::cast<Tensor>(self);
         return nb::make_tuple(
-            nb::module_::import_("heed._heed").attr("_restore"),
+            nb::module_::import_("heed").attr("_restore_tensor"),
             nb::make_tuple(numpy_from(x), x.dtype(), x.requires_grad() && x.is_leaf()));
       });
 }
@@ -366,11 +356,6 @@ void bind_tensor(nb::module_& m) {
   m.def(
       "from_dlpack", [](const Array& array) { return tensor_from(array); }, "array"_a,
       "A tensor over the memory of whatever speaks DLPack, such as a tensor of PyTorch.");
-  m.def(
-      "_restore",
-      [](nb::handle array, DType type, bool requires_grad) {
-        return Tensor(tensor_like(array, type).clone()).set_requires_grad(requires_grad);
-      });
 }
 
 }  // namespace heed_python

@@ -96,7 +96,7 @@ def test_values():
     assert isinstance(heed.tensor(3).item(), int) and isinstance(heed.tensor(True).item(), bool)
     assert f"{heed.tensor(1.23456):.2f}" == "1.23"
     assert [10, 20, 30][heed.tensor(1)] == 20
-    assert repr(heed.tensor([1.0, 2.0])) == "tensor([1., 2.])"
+    assert repr(heed.tensor([1.0, 2.0])) == "tensor([1. 2.])"
     assert "requires_grad=True" in repr(heed.zeros(1, requires_grad=True))
     assert np.asarray(t).tolist() == t.tolist()
 
@@ -307,5 +307,5 @@ def test_attention_masks_and_gradients():
     output, weights = heed.attention(t, t, t, heed.tensor(mask))
     output.sum().backward()
     assert t.grad.shape == (4, 8) and not weights.requires_grad
-    with pytest.raises(heed.Error, match=r"\[2, 3\]"):
+    with pytest.raises(heed.Error, match=r"2, 3\].*2, 4\]"):
         heed.attention(np.ones((2, 3)), np.ones((2, 4)), np.ones((2, 4)))

@@ -6,6 +6,7 @@
 #include "heed/error.h"
 #include "heed/ops.h"
 #include "heed/random.h"
+#include "heed/trigonometry.h"
 #include "heed/version.h"
 #include "support/op_case.h"
 

@@ -45,7 +45,7 @@ def softmax(input: Tensor, dim: int = -1) -> Tensor:
 
     >>> import heed
     >>> softmax(heed.tensor([0.0, 0.0]))
-    tensor([0.5, 0.5])
+    tensor([0.5 0.5])
     """
     return _heed.softmax(input, dim)
 

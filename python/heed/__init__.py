@@ -18,7 +18,7 @@ import contextlib
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Union, overload
+from typing import Any, Union, overload
 
 from . import _heed, data, nn, notebook, optim
 from ._heed import (
@@ -114,13 +114,136 @@ from .pipelines import Pipeline, pipeline
 from .server import Server, serve
 from .training import Run, train
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+__all__ = [
+    "AttentionKernel",
+    "AttentionPatterns",
+    "AttentionView",
+    "Error",
+    "Model",
+    "ModelOutput",
+    "Pipeline",
+    "Recorder",
+    "Run",
+    "Server",
+    "Tensor",
+    "TextStream",
+    "Tokenizer",
+    "__version__",
+    "abs",
+    "alibi_bias",
+    "alibi_slopes",
+    "all",
+    "allclose",
+    "any",
+    "arange",
+    "argmax",
+    "argmin",
+    "as_tensor",
+    "attention",
+    "attention_by_kernel",
+    "attention_matrix_bytes",
+    "attention_patterns",
+    "autocast",
+    "bfloat16",
+    "bmm",
+    "bool",
+    "cat",
+    "chunk",
+    "clamp",
+    "concat",
+    "cos",
+    "create_model",
+    "data",
+    "double",
+    "dtype",
+    "empty",
+    "exp",
+    "eye",
+    "flatten",
+    "float",
+    "float16",
+    "float32",
+    "float64",
+    "from_dlpack",
+    "from_numpy",
+    "full",
+    "gather",
+    "get_num_threads",
+    "half",
+    "inf",
+    "int",
+    "int32",
+    "int64",
+    "is_grad_enabled",
+    "load",
+    "load_tensors",
+    "log",
+    "log_softmax",
+    "long",
+    "manual_seed",
+    "masked_fill",
+    "matmul",
+    "max",
+    "maximum",
+    "mean",
+    "memory_in_use",
+    "min",
+    "minimum",
+    "multinomial",
+    "nn",
+    "no_grad",
+    "notebook",
+    "ones",
+    "ones_like",
+    "optim",
+    "peak_memory",
+    "pi",
+    "pipeline",
+    "pipeline_tasks",
+    "pow",
+    "rand",
+    "rand_like",
+    "randint",
+    "randn",
+    "randn_like",
+    "record",
+    "relu",
+    "reset_peak_memory",
+    "reshape",
+    "rotary",
+    "rsqrt",
+    "save",
+    "serve",
+    "set_num_threads",
+    "sigmoid",
+    "sin",
+    "sinusoidal_positions",
+    "softmax",
+    "sort",
+    "split",
+    "sqrt",
+    "squeeze",
+    "stack",
+    "std",
+    "sum",
+    "t5_bucket",
+    "tanh",
+    "tensor",
+    "topk",
+    "train",
+    "transpose",
+    "tril",
+    "triu",
+    "uint8",
+    "unsqueeze",
+    "validate_weights",
+    "var",
+    "where",
+    "zeros",
+    "zeros_like",
+]
 
 PathLike = Union[str, "os.PathLike[str]"]
-
-
 
 float32 = float = dtype.float32
 float64 = double = dtype.float64
@@ -193,9 +316,8 @@ def attention(
     [1.0, 0.0, 0.0]
     """
     arrays = not isinstance(q, Tensor)
-    tensors = [_real(x) for x in (q, k, v)]
     allowed = None if mask is None else as_tensor(mask)
-    output, weights = _heed.attention(*tensors, allowed, causal, scale)
+    output, weights = _heed.attention(_real(q), _real(k), _real(v), allowed, causal, scale)
     return (output.numpy(), weights.numpy()) if arrays else (output, weights)
 
 
@@ -208,6 +330,10 @@ class Recorder(_Recorder):
     """What models computed inside a ``with`` block: attention and activations by hook name."""
 
     tokens: Sequence[str] = ()
+
+    def __enter__(self) -> Recorder:
+        super().__enter__()
+        return self
 
     def view(self, tokens: Sequence[str] = (), columns: Sequence[str] | None = None, sequence: builtins.int = 0) -> AttentionView:
         """An interactive picture of every recorded head."""

@@ -73,9 +73,9 @@ def _in_notebook() -> bool:
 
 def _show(page: Page) -> None:
     if _in_notebook():
-        from IPython.display import display
+        from IPython.display import display  # type: ignore[import-not-found, unused-ignore]
 
-        display(page)
+        display(page)  # type: ignore[no-untyped-call, unused-ignore]
         return
     import tempfile
     import webbrowser

@@ -52,7 +52,7 @@ class Pipeline:
 
 def _bar(total: int) -> Any:
     try:
-        from tqdm.auto import tqdm
+        from tqdm.auto import tqdm  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError:
         return None
     bar = tqdm(total=total)

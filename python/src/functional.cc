@@ -22,7 +22,7 @@ void creator(nb::module_& m, const char* name, const Make& make, const char* doc
       },
       "shape"_a, "dtype"_a = DType::f32, "requires_grad"_a = false,
       nb::sig(("def " + std::string(name) +
-               "(*shape: int | collections.abc.Sequence[int], dtype: dtype = dtype.float32, "
+               "(*shape: int | collections.abc.Sequence[int], dtype: dtype = ..., "
                "requires_grad: bool = False) -> Tensor")
                   .c_str()),
       doc);

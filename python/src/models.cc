@@ -324,7 +324,7 @@ void bind_recorder(nb::module_& m) {
         auto& here = nb::cast<PyRecorder&>(self);
         here.recorder = std::make_unique<heed::Recorder>(here.options);
         return self;
-      }, nb::sig("def __enter__(self) -> typing.Self"))
+      }, nb::sig("def __enter__(self) -> Recorder"))
       .def("__exit__", [](PyRecorder& self, const nb::args&) { self.leave(); },
            nb::sig("def __exit__(self, *args: object) -> None"))
       .def("attention", [](const PyRecorder& self, int64_t layer, std::optional<int64_t> head,

@@ -204,7 +204,8 @@ void bind_properties(nb::class_<Tensor>& tensor) {
 
 void bind_values(nb::class_<Tensor>& tensor) {
   tensor.def("item", &item, nb::sig("def item(self) -> float"), "The only element.")
-      .def("tolist", [](const Tensor& x) { return numpy_from(x).attr("tolist")(); })
+      .def("tolist", [](const Tensor& x) { return numpy_from(x).attr("tolist")(); },
+           nb::sig("def tolist(self) -> typing.Any"))
       .def("numpy", &numpy_from, nb::sig("def numpy(self) -> numpy.typing.NDArray[typing.Any]"),
            "The same memory as an array of NumPy (bf16 and quantised types are converted to f32).")
       .def(

@@ -131,7 +131,7 @@ def test_pickle(lm):
     generate = pickle.loads(pickle.dumps(heed.pipeline("text-generation", lm)))
     assert generate("the", max_new_tokens=3)
     with pytest.raises(TypeError, match="save"):
-        pickle.dumps(heed.create_model({"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 1, "vocab_size": 5}))
+        pickle.dumps(heed.create_model({"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 1, "n_positions": 4, "vocab_size": 5}))
 
 
 def test_unknown_names_are_named(lm):

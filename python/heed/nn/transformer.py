@@ -66,7 +66,8 @@ class HeadList(Layer):
         self._adopt(_heed.HeadList(d_model, n_heads, causal))
 
     def forward(self, x: Tensor) -> Tensor:
-        return self._layer(x)
+        result: Tensor = self._layer(x)
+        return result
 
     def fused(self) -> MultiHeadAttention:
         """The same weights side by side: gradients arrive in this list's parameters."""
@@ -91,7 +92,8 @@ class BahdanauAttention(Layer):
         self._adopt(_heed.ScoredAttention(_heed.ScoreKind[kind], query_size, key_size, hidden_size))
 
     def forward(self, query: Tensor, memory: Tensor, key_padding: Tensor | None = None) -> Tensor:
-        return self._layer(query, memory, key_padding)
+        result: Tensor = self._layer(query, memory, key_padding)
+        return result
 
 
 class TransformerBlock(Layer):
@@ -120,7 +122,7 @@ class TransformerBlock(Layer):
     ) -> None:
         super().__init__()
         self.d_model, self.n_heads = d_model, n_heads
-        arguments = dict(
+        arguments: dict[str, Any] = dict(
             d_model=d_model,
             n_heads=n_heads,
             d_ff=d_ff or 4 * d_model,
@@ -146,7 +148,8 @@ class TransformerBlock(Layer):
         encoder_hidden_states: Tensor | None = None,
         encoder_padding: Tensor | None = None,
     ) -> Tensor:
-        return self._layer(x, mask, key_padding, encoder_hidden_states, encoder_padding, self.training)
+        result: Tensor = self._layer(x, mask, key_padding, encoder_hidden_states, encoder_padding, self.training)
+        return result
 
     def extra_repr(self) -> str:
         return f"d_model={self.d_model}, n_heads={self.n_heads}"

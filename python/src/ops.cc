@@ -144,8 +144,11 @@ Tensor reduce(const Tensor& x, const std::optional<std::variant<int, Axes>>& dim
 using Dim = std::optional<std::variant<int, Axes>>;
 
 Tensor sum(const Tensor& x, const Dim& dim, bool keepdim) {
-  return reduce(x.dtype() == DType::boolean ? heed::cast(x, DType::i64) : x, dim, keepdim,
-                [](const Tensor& v, int axis, bool keep) { return heed::sum(v, axis, keep); });
+  const auto one = [](const Tensor& v, int axis, bool keep) { return heed::sum(v, axis, keep); };
+  if (heed::is_floating(x.dtype())) {
+    return reduce(x, dim, keepdim, one);
+  }
+  return heed::cast(reduce(heed::cast(x, DType::f64), dim, keepdim, one), DType::i64);
 }
 Tensor mean(const Tensor& x, const Dim& dim, bool keepdim) {
   return reduce(x, dim, keepdim,

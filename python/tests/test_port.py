@@ -31,7 +31,7 @@ both = pytest.mark.parametrize("ours", [True, False], ids=["heed", "torch"])
 @pytest.fixture(autouse=True)
 def needs(request):
     if "ours" in request.fixturenames and not request.getfixturevalue("ours"):
-        pytest.importorskip("torch")
+        pytest.importorskip("torch").set_num_threads(1)
 
 
 @both

@@ -6,8 +6,10 @@
 #include "heed/models.h"
 #include "heed/optim.h"
 #include "heed/picture.h"
+#include "lesson.h"
 
 using namespace heed;
+using lesson::say;
 
 namespace {
 /// 16 regions: the pixels of each, and which it is, as pixels alone do not tell left from right.
@@ -62,12 +64,14 @@ int main(int argc, char** argv) {
     all += label > marks.end;
     right += label > marks.end && label == guess.data<int64_t>()[i];
   }
-  std::printf("words of 100 new captions that come out right: %d %%\n", 100 * right / all);
+  std::printf(say("words of 100 new captions that come out right: %d %%\n",
+                  "새 설명 100개에서 맞힌 단어: %d %%\n"),
+              100 * right / all);
   if (argc > 1) {  // a folder for the lesson's picture
     const ShapesExample shown = shapes_example({.held_out = true}, 0);
     PatchPicture picture{.title = shown.caption, .image = shown.pixels};
     for (int64_t t = 0; t < batch.labels.size(1); ++t) {
-      const auto label = static_cast<int32_t>(batch.labels.data<int64_t>()[t]);
+      const auto label = static_cast<TokenId>(batch.labels.data<int64_t>()[t]);
       const Tensor weights = mean(recorder.attentions()[0].record.all_weights(), 1);  // of heads
       if (label > marks.end) {
         picture.panels.push_back({tokenizer.id_to_token(label),

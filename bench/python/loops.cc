@@ -1,4 +1,5 @@
-// The C++ side of figures.py: small ops and the training loop of a small GPT, as JSON. loops CALLS STEPS
+// The C++ side of figures.py: small ops and the training loop of a small GPT, as JSON. loops CALLS
+// STEPS
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -42,8 +43,9 @@ struct Gpt {
         norm(scope / "norm", kWidth, 1e-5),
         head(scope / "head", kWidth, kVocabulary) {
     for (int64_t i = 0; i < 4; ++i) {
-      blocks.emplace_back(scope / "blocks" / i,
-                          TransformerOptions{.hidden_size = kWidth, .num_heads = 4, .causal = true});
+      blocks.emplace_back(
+          scope / "blocks" / i,
+          TransformerOptions{.hidden_size = kWidth, .num_heads = 4, .causal = true});
     }
   }
   Tensor operator()(const Tensor& ids) const {
@@ -58,12 +60,14 @@ struct Gpt {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int calls = argc > 1 ? std::atoi(argv[1]) : 20000, steps = argc > 2 ? std::atoi(argv[2]) : 10;
+  const int calls = argc > 1 ? std::atoi(argv[1]) : 20000,
+            steps = argc > 2 ? std::atoi(argv[2]) : 10;
   const Tensor a = randn({4}), b = randn({4}), m = randn({4, 4});
-  std::printf("{\"add\": %.1f, \"mul_scalar\": %.1f, \"exp\": %.1f, \"matmul\": %.1f, \"reshape\": %.1f",
-              call_time(calls, [&] { add(a, b); }), call_time(calls, [&] { mul(a, 2.0); }),
-              call_time(calls, [&] { exp(a); }), call_time(calls, [&] { matmul(m, m); }),
-              call_time(calls, [&] { reshape(m, {16}); }));
+  std::printf(
+      "{\"add\": %.1f, \"mul_scalar\": %.1f, \"exp\": %.1f, \"matmul\": %.1f, \"reshape\": %.1f",
+      call_time(calls, [&] { add(a, b); }), call_time(calls, [&] { mul(a, 2.0); }),
+      call_time(calls, [&] { exp(a); }), call_time(calls, [&] { matmul(m, m); }),
+      call_time(calls, [&] { reshape(m, {16}); }));
   const Scope scope = Scope::fresh(1);
   const Gpt model(scope);
   Optimizer optimizer(scope.parameters(), {.lr = 1e-3, .weight_decay = 0.01});
@@ -74,7 +78,8 @@ int main(int argc, char** argv) {
       ids.data<int64_t>()[i] = (i * 7 + step) % Gpt::kVocabulary;
     }
     const double start = seconds();
-    const Tensor loss = cross_entropy(reshape(model(ids), {-1, Gpt::kVocabulary}), reshape(ids, {-1}));
+    const Tensor loss =
+        cross_entropy(reshape(model(ids), {-1, Gpt::kVocabulary}), reshape(ids, {-1}));
     optimizer.zero_grad();
     backward(loss);
     optimizer.step();

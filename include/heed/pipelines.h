@@ -126,8 +126,8 @@ class HEED_API TextGenerationStream {
   TextGenerationStream(TextGenerationStream&&) noexcept;
   TextGenerationStream& operator=(TextGenerationStream&&) noexcept;
 
-  /// The next piece; none at the end. Throws `Stopped` where `stop` is requested: the text so far is
-  /// then the result.
+  /// The next piece; none at the end. Throws `Stopped` where `stop` is requested: the text so far
+  /// is then the result.
   std::optional<std::string> next(std::stop_token stop = {});
   /// What was generated so far; complete where next() has returned none.
   const GeneratedText& result() const;

@@ -73,7 +73,24 @@ def train(task: str, data: PathLike, out: PathLike, progress: bool = True, **opt
     """
     lines = [f"task = {_toml(task)}", f"data = {_toml(os.fspath(data))}"]
     lines += [f"{name} = {_toml(value)}" for name, value in options.items()]
-    return Run(out, _heed.train("\n".join(lines), out))
+    return Run(out, _heed.train("\n".join(lines), out, _bar() if progress else None))
+
+
+def _bar() -> Any:
+    try:
+        from tqdm.auto import tqdm  # type: ignore[import-untyped, import-not-found, unused-ignore]
+    except ImportError:
+        return None
+    bar = tqdm(unit="step")
+
+    def update(step: int, steps: int, loss: float) -> None:
+        bar.total = steps
+        bar.update(step - bar.n)
+        bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
+        if step == steps:
+            bar.close()
+
+    return update
 
 
 def _toml(value: Any) -> str:

@@ -285,7 +285,10 @@ std::pair<Tensor, Tensor> promoted(const Tensor& a, const Tensor& b) {
   const bool same_kind = heed::is_floating(a.dtype()) == heed::is_floating(b.dtype());
   const bool keep_a = same_kind && b.rank() == 0 && a.rank() > 0;
   const bool keep_b = same_kind && a.rank() == 0 && b.rank() > 0;
-  const DType type = keep_a ? a.dtype() : keep_b ? b.dtype() : rank(a) > rank(b) ? a.dtype() : b.dtype();
+  const DType type = keep_a              ? a.dtype()
+                     : keep_b            ? b.dtype()
+                     : rank(a) > rank(b) ? a.dtype()
+                                         : b.dtype();
   return {heed::cast(a, type), heed::cast(b, type)};
 }
 

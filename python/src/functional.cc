@@ -43,42 +43,62 @@ Tensor random_integers(int64_t low, int64_t high, const std::vector<int64_t>& si
 }
 
 void bind_creation(nb::module_& m) {
-  creator(m, "zeros", [](const Shape& s, DType t) { return Tensor::zeros(s, t); }, "All 0.");
-  creator(m, "ones", [](const Shape& s, DType t) { return Tensor::ones(s, t); }, "All 1.");
-  creator(m, "empty", [](const Shape& s, DType t) { return Tensor::empty(s, t); },
-          "Whatever was in memory.");
-  creator(m, "rand", [](const Shape& s, DType t) { return heed::rand(s, {.dtype = t}); },
-          "Uniform in [0, 1), from the random state of manual_seed().");
-  creator(m, "randn", [](const Shape& s, DType t) { return heed::randn(s, {.dtype = t}); },
-          "Standard normal, from the random state of manual_seed().");
-  m.def("full", [](const std::vector<int64_t>& size, double value, DType dtype) {
-    return Tensor::full(shape_from(size), value, dtype);
-  }, "size"_a, "fill_value"_a, "dtype"_a = DType::f32);
-  m.def("eye", [](int64_t n, DType dtype) {
-    Tensor made = Tensor::zeros({n, n}, dtype);
-    made.alias({n}, {n + 1}, 0).fill(1);
-    return made;
-  }, "n"_a, "dtype"_a = DType::f32);
-  m.def("zeros_like", [](const Tensor& x) { return Tensor::zeros(x.shape(), x.dtype()); }, "input"_a);
-  m.def("ones_like", [](const Tensor& x) { return Tensor::ones(x.shape(), x.dtype()); }, "input"_a);
-  m.def("rand_like", [](const Tensor& x) { return heed::rand(x.shape()); }, "input"_a);
-  m.def("randn_like", [](const Tensor& x) { return heed::randn(x.shape()); }, "input"_a);
+  creator(
+      m, "zeros", [](const Shape& s, DType t) { return Tensor::zeros(s, t); }, "All 0.");
+  creator(
+      m, "ones", [](const Shape& s, DType t) { return Tensor::ones(s, t); }, "All 1.");
+  creator(
+      m, "empty", [](const Shape& s, DType t) { return Tensor::empty(s, t); },
+      "Whatever was in memory.");
+  creator(
+      m, "rand", [](const Shape& s, DType t) { return heed::rand(s, {.dtype = t}); },
+      "Uniform in [0, 1), from the random state of manual_seed().");
+  creator(
+      m, "randn", [](const Shape& s, DType t) { return heed::randn(s, {.dtype = t}); },
+      "Standard normal, from the random state of manual_seed().");
+  m.def(
+      "full",
+      [](const std::vector<int64_t>& size, double value, DType dtype) {
+        return Tensor::full(shape_from(size), value, dtype);
+      },
+      "size"_a, "fill_value"_a, "dtype"_a = DType::f32);
+  m.def(
+      "eye",
+      [](int64_t n, DType dtype) {
+        Tensor made = Tensor::zeros({n, n}, dtype);
+        made.alias({n}, {n + 1}, 0).fill(1);
+        return made;
+      },
+      "n"_a, "dtype"_a = DType::f32);
+  m.def(
+      "zeros_like", [](const Tensor& x) { return Tensor::zeros(x.shape(), x.dtype()); }, "input"_a);
+  m.def(
+      "ones_like", [](const Tensor& x) { return Tensor::ones(x.shape(), x.dtype()); }, "input"_a);
+  m.def(
+      "rand_like", [](const Tensor& x) { return heed::rand(x.shape()); }, "input"_a);
+  m.def(
+      "randn_like", [](const Tensor& x) { return heed::randn(x.shape()); }, "input"_a);
   const auto integers = [](int64_t start, int64_t stop, int64_t step, std::optional<DType> type) {
     return heed::arange_integers(start, stop, step, type.value_or(DType::i64));
   };
-  m.def("arange", [integers](int64_t stop, std::optional<DType> type) {
-    return integers(0, stop, 1, type);
-  }, "end"_a, nb::kw_only(), "dtype"_a.none() = nb::none());
+  m.def(
+      "arange",
+      [integers](int64_t stop, std::optional<DType> type) { return integers(0, stop, 1, type); },
+      "end"_a, nb::kw_only(), "dtype"_a.none() = nb::none());
   m.def("arange", integers, "start"_a, "end"_a, "step"_a = 1, nb::kw_only(),
         "dtype"_a.none() = nb::none());
-  m.def("arange", [](double start, double stop, double step, std::optional<DType> type) {
-    return heed::arange_reals(start, stop, step, type.value_or(DType::f32));
-  }, "start"_a, "end"_a, "step"_a = 1.0, nb::kw_only(), "dtype"_a.none() = nb::none());
+  m.def(
+      "arange",
+      [](double start, double stop, double step, std::optional<DType> type) {
+        return heed::arange_reals(start, stop, step, type.value_or(DType::f32));
+      },
+      "start"_a, "end"_a, "step"_a = 1.0, nb::kw_only(), "dtype"_a.none() = nb::none());
   m.def("randint", &random_integers, "low"_a, "high"_a, "size"_a,
         "Whole numbers from low to high - 1, from the random state of manual_seed().");
-  m.def("randint", [](int64_t high, const std::vector<int64_t>& size) {
-    return random_integers(0, high, size);
-  }, "high"_a, "size"_a);
+  m.def(
+      "randint",
+      [](int64_t high, const std::vector<int64_t>& size) { return random_integers(0, high, size); },
+      "high"_a, "size"_a);
   m.def("manual_seed", &heed::manual_seed, "seed"_a,
         "Random numbers of this thread start anew: the same seed gives the same ones.");
 }
@@ -100,9 +120,8 @@ heed::AttentionOptions attention_options(const MaybeTensor& mask, bool causal,
   if (mask && heed::is_floating(mask->dtype())) {
     options.bias = *mask;
   } else if (mask) {
-    options.mask = mask->dtype() == DType::boolean || mask->dtype() == DType::u8
-                       ? *mask
-                       : *mask != 0.0;
+    options.mask =
+        mask->dtype() == DType::boolean || mask->dtype() == DType::u8 ? *mask : *mask != 0.0;
   }
   if (causal) {
     options.position = heed::Causal{};
@@ -141,30 +160,35 @@ void bind_attention(nb::module_& m) {
   m.def("alibi_bias", &heed::alibi_bias, "heads"_a, "queries"_a, "keys"_a, "offset"_a = 0);
   m.def("t5_bucket", &heed::t5_bucket, "distance"_a, "bidirectional"_a = true, "buckets"_a = 32,
         "max_distance"_a = 128);
-  m.def("sinusoidal_positions", [](int64_t positions, int64_t width) {
-    return heed::sinusoidal_positions(positions, width, heed::SinusoidLayout::interleaved);
-  }, "positions"_a, "hidden_size"_a);
+  m.def(
+      "sinusoidal_positions",
+      [](int64_t positions, int64_t width) {
+        return heed::sinusoidal_positions(positions, width, heed::SinusoidLayout::interleaved);
+      },
+      "positions"_a, "hidden_size"_a);
   nb::enum_<heed::AttentionKernel>(m, "AttentionKernel")
       .value("automatic", heed::AttentionKernel::automatic)
       .value("reference", heed::AttentionKernel::reference)
       .value("chunked", heed::AttentionKernel::chunked)
       .value("flash", heed::AttentionKernel::flash);
-  m.def("attention_by_kernel", [](const Tensor& q, const Tensor& k, const Tensor& v,
-                                  heed::AttentionKernel kernel) {
-    heed::AttentionOptions options;
-    options.kernel = kernel;
-    return interruptible([&](std::stop_token) { return heed::attention(q, k, v, options); });
-  }, "q"_a, "k"_a, "v"_a, "kernel"_a,
-        "Attention by one kernel: reference, chunked or flash. Results agree but for rounding.");
+  m.def(
+      "attention_by_kernel",
+      [](const Tensor& q, const Tensor& k, const Tensor& v, heed::AttentionKernel kernel) {
+        heed::AttentionOptions options;
+        options.kernel = kernel;
+        return interruptible([&](std::stop_token) { return heed::attention(q, k, v, options); });
+      },
+      "q"_a, "k"_a, "v"_a, "kernel"_a,
+      "Attention by one kernel: reference, chunked or flash. Results agree but for rounding.");
 }
 
 // Layers as functions and losses ------------------------------------------------------------------
 
 heed::Activation activation_from(const std::string& name) {
   const std::pair<const char*, heed::Activation> known[] = {
-      {"none", heed::Activation::none},           {"relu", heed::Activation::relu},
-      {"gelu", heed::Activation::gelu},           {"gelu_tanh", heed::Activation::gelu_tanh},
-      {"silu", heed::Activation::silu},           {"tanh", heed::Activation::tanh},
+      {"none", heed::Activation::none},      {"relu", heed::Activation::relu},
+      {"gelu", heed::Activation::gelu},      {"gelu_tanh", heed::Activation::gelu_tanh},
+      {"silu", heed::Activation::silu},      {"tanh", heed::Activation::tanh},
       {"sigmoid", heed::Activation::sigmoid}};
   for (const auto& [each, activation] : known) {
     if (name == each) {
@@ -208,46 +232,72 @@ void bind_layers(nb::module_& m) {
       "input"_a, "weight"_a, "bias"_a.none() = nb::none(), nb::kw_only(),
       "activation"_a.none() = nb::none(), "residual"_a.none() = nb::none(),
       "input times weight [out, in] transposed, plus bias; then the activation and the residual.");
-  m.def("embedding", [](const Tensor& input, const Tensor& weight) {
-    return heed::embedding(weight, input);
-  }, "input"_a, "weight"_a);
-  m.def("layer_norm", [](const Tensor& x, const Tensor& weight, const MaybeTensor& bias, double eps) {
-    const Release release(x.numel());
-    return heed::layer_norm(x, weight, or_undefined(bias), eps);
-  }, "input"_a, "weight"_a, "bias"_a.none() = nb::none(), "eps"_a = 1e-5);
-  m.def("rms_norm", [](const Tensor& x, const Tensor& weight, double eps) {
-    const Release release(x.numel());
-    return heed::rms_norm(x, weight, eps);
-  }, "input"_a, "weight"_a, "eps"_a = 1e-6);
-  m.def("dropout", [](const Tensor& x, double p, bool training) {
-    return heed::dropout(x, p, training);
-  }, "input"_a, "p"_a = 0.5, "training"_a = true);
+  m.def(
+      "embedding",
+      [](const Tensor& input, const Tensor& weight) { return heed::embedding(weight, input); },
+      "input"_a, "weight"_a);
+  m.def(
+      "layer_norm",
+      [](const Tensor& x, const Tensor& weight, const MaybeTensor& bias, double eps) {
+        const Release release(x.numel());
+        return heed::layer_norm(x, weight, or_undefined(bias), eps);
+      },
+      "input"_a, "weight"_a, "bias"_a.none() = nb::none(), "eps"_a = 1e-5);
+  m.def(
+      "rms_norm",
+      [](const Tensor& x, const Tensor& weight, double eps) {
+        const Release release(x.numel());
+        return heed::rms_norm(x, weight, eps);
+      },
+      "input"_a, "weight"_a, "eps"_a = 1e-6);
+  m.def(
+      "dropout",
+      [](const Tensor& x, double p, bool training) { return heed::dropout(x, p, training); },
+      "input"_a, "p"_a = 0.5, "training"_a = true);
   m.def("cross_entropy", &cross_entropy, "input"_a, "target"_a, "ignore_index"_a = -100,
         "label_smoothing"_a = 0.0);
-  m.def("linear_cross_entropy", [](const Tensor& x, const Tensor& weight, const Tensor& target,
-                                   int64_t ignore_index) {
-    const Release release;
-    return heed::linear_cross_entropy(x, weight, {}, target, {.ignore_index = ignore_index});
-  }, "input"_a, "weight"_a, "target"_a, "ignore_index"_a = -100,
-        "cross_entropy(linear(input, weight), target) without the logits of a batch in memory.");
-  m.def("mse_loss", [](const Tensor& input, const Tensor& target) {
-    return heed::mse(input, target);
-  }, "input"_a, "target"_a);
-  m.def("unfold_patches", [](const Tensor& images, int64_t size) {
-    return heed::unfold_patches(images, size, size);
-  }, "images"_a, "size"_a);
-  m.def("lstm_cell", [](const Tensor& x, const Tensor& h, const Tensor& c, const Tensor& weight_ih,
-                        const Tensor& weight_hh, const Tensor& bias_ih, const Tensor& bias_hh) {
-    const heed::LstmState next = heed::lstm_cell(x, {h, c}, weight_ih, weight_hh, bias_ih, bias_hh);
-    return std::pair(next.h, next.c);
-  }, "input"_a, "h"_a, "c"_a, "weight_ih"_a, "weight_hh"_a, "bias_ih"_a, "bias_hh"_a);
+  m.def(
+      "linear_cross_entropy",
+      [](const Tensor& x, const Tensor& weight, const Tensor& target, int64_t ignore_index) {
+        const Release release;
+        return heed::linear_cross_entropy(x, weight, {}, target, {.ignore_index = ignore_index});
+      },
+      "input"_a, "weight"_a, "target"_a, "ignore_index"_a = -100,
+      "cross_entropy(linear(input, weight), target) without the logits of a batch in memory.");
+  m.def(
+      "mse_loss",
+      [](const Tensor& input, const Tensor& target) { return heed::mse(input, target); }, "input"_a,
+      "target"_a);
+  m.def(
+      "unfold_patches",
+      [](const Tensor& images, int64_t size) { return heed::unfold_patches(images, size, size); },
+      "images"_a, "size"_a);
+  m.def(
+      "lstm_cell",
+      [](const Tensor& x, const Tensor& h, const Tensor& c, const Tensor& weight_ih,
+         const Tensor& weight_hh, const Tensor& bias_ih, const Tensor& bias_hh) {
+        const heed::LstmState next =
+            heed::lstm_cell(x, {h, c}, weight_ih, weight_hh, bias_ih, bias_hh);
+        return std::pair(next.h, next.c);
+      },
+      "input"_a, "h"_a, "c"_a, "weight_ih"_a, "weight_hh"_a, "bias_ih"_a, "bias_hh"_a);
   m.def("gru_cell", &heed::gru_cell, "input"_a, "h"_a, "weight_ih"_a, "weight_hh"_a, "bias_ih"_a,
         "bias_hh"_a);
-  m.def("rotary", [](const Tensor& x, const Tensor& positions, double theta) {
-    const heed::Rotary rotary(x.size(-1), positions.numel() == 0 ? 1 : 1 + static_cast<int64_t>(heed::max(heed::cast(heed::reshape(positions, {-1}), DType::f32), 0).item()), theta);
-    return rotary(x, positions);
-  }, "input"_a, "positions"_a, "theta"_a = 10000.0,
-        "Rotates the pairs of input [N, heads, head_dim] by the position of each row (RoPE).");
+  m.def(
+      "rotary",
+      [](const Tensor& x, const Tensor& positions, double theta) {
+        const heed::Rotary rotary(
+            x.size(-1),
+            positions.numel() == 0
+                ? 1
+                : 1 + static_cast<int64_t>(
+                          heed::max(heed::cast(heed::reshape(positions, {-1}), DType::f32), 0)
+                              .item()),
+            theta);
+        return rotary(x, positions);
+      },
+      "input"_a, "positions"_a, "theta"_a = 10000.0,
+      "Rotates the pairs of input [N, heads, head_dim] by the position of each row (RoPE).");
 }
 
 struct NoGradScope {
@@ -265,22 +315,26 @@ struct PrecisionScope {
 void bind_scopes(nb::module_& m) {
   nb::class_<NoGradScope>(m, "_NoGrad")
       .def(nb::init<>())
-      .def("__enter__", [](NoGradScope& self) {
-        self.entered.push_back(std::make_unique<heed::NoGrad>());
-      })
-      .def("__exit__", [](NoGradScope& self, const nb::args&) { self.entered.pop_back(); },
-           nb::sig("def __exit__(self, *args: object) -> None"));
+      .def("__enter__",
+           [](NoGradScope& self) { self.entered.push_back(std::make_unique<heed::NoGrad>()); })
+      .def(
+          "__exit__", [](NoGradScope& self, const nb::args&) { self.entered.pop_back(); },
+          nb::sig("def __exit__(self, *args: object) -> None"));
   nb::class_<PrecisionScope>(m, "_Precision")
       .def(nb::init<DType>(), "dtype"_a)
-      .def("__enter__", [](PrecisionScope& self) {
-        self.entered.push_back(std::make_unique<heed::ActivationScope>(self.type));
-      })
-      .def("__exit__", [](PrecisionScope& self, const nb::args&) { self.entered.pop_back(); },
-           nb::sig("def __exit__(self, *args: object) -> None"));
+      .def("__enter__",
+           [](PrecisionScope& self) {
+             self.entered.push_back(std::make_unique<heed::ActivationScope>(self.type));
+           })
+      .def(
+          "__exit__", [](PrecisionScope& self, const nb::args&) { self.entered.pop_back(); },
+          nb::sig("def __exit__(self, *args: object) -> None"));
   m.def("is_grad_enabled", &heed::grad_enabled);
-  m.def("memory_in_use", [] { return heed::memory_stats().in_use; }, "Bytes in live tensors.");
-  m.def("peak_memory", [] { return heed::memory_stats().peak; },
-        "The most bytes that were in live tensors since reset_peak_memory().");
+  m.def(
+      "memory_in_use", [] { return heed::memory_stats().in_use; }, "Bytes in live tensors.");
+  m.def(
+      "peak_memory", [] { return heed::memory_stats().peak; },
+      "The most bytes that were in live tensors since reset_peak_memory().");
   m.def("reset_peak_memory", [] {
     heed::release_cached_memory();
     heed::reset_peak_memory();
@@ -291,10 +345,12 @@ void bind_scopes(nb::module_& m) {
 
 void bind_functional(nb::module_& m) {
   bind_creation(m);
-  m.def("tril", [](const Tensor& x, int64_t diagonal) { return triangle(x, diagonal, true); },
-        "input"_a, "diagonal"_a = 0);
-  m.def("triu", [](const Tensor& x, int64_t diagonal) { return triangle(x, diagonal, false); },
-        "input"_a, "diagonal"_a = 0);
+  m.def(
+      "tril", [](const Tensor& x, int64_t diagonal) { return triangle(x, diagonal, true); },
+      "input"_a, "diagonal"_a = 0);
+  m.def(
+      "triu", [](const Tensor& x, int64_t diagonal) { return triangle(x, diagonal, false); },
+      "input"_a, "diagonal"_a = 0);
   bind_attention(m);
   bind_layers(m);
   bind_scopes(m);

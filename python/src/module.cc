@@ -1,6 +1,6 @@
-#include <nanobind/stl/string_view.h>
-
 #include "module.h"
+
+#include <nanobind/stl/string_view.h>
 
 using namespace nanobind::literals;
 

@@ -88,7 +88,9 @@ nb::object numpy_from(const Tensor& tensor);
 nb::object dlpack_from(const Tensor& tensor);
 /// A tensor, or None where it is undefined.
 nb::object optional_tensor(const Tensor& tensor);
-inline Tensor or_undefined(const std::optional<Tensor>& tensor) { return tensor.value_or(Tensor()); }
+inline Tensor or_undefined(const std::optional<Tensor>& tensor) {
+  return tensor.value_or(Tensor());
+}
 
 Shape shape_from(const std::vector<int64_t>& sizes);
 /// f(2, 3) and f((2, 3)).

@@ -61,33 +61,47 @@ void bind_generation(nb::module_& m) {
            nb::sig("def run(self, inputs: collections.abc.Sequence[str], options: str, "
                    "progress: typing.Any) -> typing.Any"))
       .def("embed", &embed, "inputs"_a)
-      .def("stream", [](const heed::Pipeline& self, const std::string& text,
-                        const std::string& options) {
-        const nb::gil_scoped_release release;
-        return heed::TextGenerationStream(self.as<heed::TextGeneration>(), text,
-                                          heed::Json::parse(options, "options"));
-      }, "text"_a, "options"_a)
+      .def(
+          "stream",
+          [](const heed::Pipeline& self, const std::string& text, const std::string& options) {
+            const nb::gil_scoped_release release;
+            return heed::TextGenerationStream(self.as<heed::TextGeneration>(), text,
+                                              heed::Json::parse(options, "options"));
+          },
+          "text"_a, "options"_a)
       .def_prop_ro("task", [](const heed::Pipeline& self) { return std::string(self.task()); })
       .def_prop_ro("path", [](const heed::Pipeline& self) { return self.loaded().path.string(); });
-  m.def("open_pipeline", [](const std::string& task, const std::filesystem::path& path) {
-    const nb::gil_scoped_release release;
-    return heed::pipeline(task, path);
-  }, "task"_a, "path"_a);
+  m.def(
+      "open_pipeline",
+      [](const std::string& task, const std::filesystem::path& path) {
+        const nb::gil_scoped_release release;
+        return heed::pipeline(task, path);
+      },
+      "task"_a, "path"_a);
   m.def("pipeline_tasks", &heed::pipeline_tasks, "The task names that pipeline() knows.");
 }
 
 // Training ----------------------------------------------------------------------------------------
 
-nb::dict train(const std::string& toml, const std::filesystem::path& out) {
+/// `progress` (may be None) is called after every step with its number, their number and the loss.
+nb::dict train(const std::string& toml, const std::filesystem::path& out,
+               const nb::object& progress) {
   heed::TrainOptions options;
   heed::parse_train_options(toml, "train()", options);
   options.out = out;
   options.quiet = true;
-  const heed::TrainResult result = interruptible([&](std::stop_token) { return heed::train(options); });
-  if (result.interrupted) {  // the run is saved
-    PyErr_SetNone(PyExc_KeyboardInterrupt);
-    throw nb::python_error();
+  heed::TrainCallbacks callbacks;
+  if (!progress.is_none()) {
+    callbacks.on_step = [&progress](const heed::TrainProgress& now) {
+      const nb::gil_scoped_acquire acquire;
+      progress(now.step, now.steps, now.loss);
+    };
   }
+  // Ctrl-C: the run is saved, then KeyboardInterrupt is raised.
+  const heed::TrainResult result = interruptible([&](std::stop_token stop) {
+    callbacks.stop = stop;
+    return heed::train(options, callbacks);
+  });
   nb::dict made;
   made["steps"] = result.steps;
   made["loss"] = result.loss;
@@ -102,38 +116,44 @@ nb::dict train(const std::string& toml, const std::filesystem::path& out) {
 
 void bind_server(nb::module_& m) {
   nb::class_<heed::Server>(m, "Server")
-      .def("__init__",
-           [](heed::Server* self, const std::vector<std::string>& models, const std::string& host,
-              int port, const std::vector<std::string>& api_keys, bool page) {
-             heed::ServeOptions options;
-             options.models = models;
-             options.host = host;
-             options.port = port;
-             options.api_keys = api_keys;
-             options.page = page;
-             new (self) heed::Server(std::move(options));
-           },
-           "models"_a, "host"_a, "port"_a, "api_keys"_a, "page"_a)
-      .def("start", [](heed::Server& self) {
-        interruptible([&](std::stop_token) {
-          self.start();
-          return true;
-        });
-      })
+      .def(
+          "__init__",
+          [](heed::Server* self, const std::vector<std::string>& models, const std::string& host,
+             int port, const std::vector<std::string>& api_keys, bool page) {
+            heed::ServeOptions options;
+            options.models = models;
+            options.host = host;
+            options.port = port;
+            options.api_keys = api_keys;
+            options.page = page;
+            new (self) heed::Server(std::move(options));
+          },
+          "models"_a, "host"_a, "port"_a, "api_keys"_a, "page"_a)
+      .def("start",
+           [](heed::Server& self) {
+             interruptible([&](std::stop_token) {
+               self.start();
+               return true;
+             });
+           })
       .def_prop_ro("port", &heed::Server::port)
       .def_prop_ro("url", &heed::Server::url)
-      .def("stop", [](heed::Server& self, double seconds) {
-        const nb::gil_scoped_release release;
-        return self.stop(seconds);
-      }, "seconds"_a = 30.0);
+      .def(
+          "stop",
+          [](heed::Server& self, double seconds) {
+            const nb::gil_scoped_release release;
+            return self.stop(seconds);
+          },
+          "seconds"_a = 30.0);
 }
 
 }  // namespace
 
 void bind_pipelines(nb::module_& m) {
   bind_generation(m);
-  m.def("train", &train, "toml"_a, "out"_a,
-        nb::sig("def train(toml: str, out: str | os.PathLike[str]) -> dict[str, typing.Any]"));
+  m.def("train", &train, "toml"_a, "out"_a, "progress"_a.none(),
+        nb::sig("def train(toml: str, out: str | os.PathLike[str], progress: typing.Any) -> "
+                "dict[str, typing.Any]"));
   bind_server(m);
 }
 

@@ -136,9 +136,10 @@ void assign(Tensor& self, nb::handle index, nb::handle value) {
 
 nb::object item(const Tensor& x) {
   const double value = x.item();
-  return x.dtype() == DType::boolean       ? nb::cast(value != 0)
-         : heed::is_floating(x.dtype()) ? nb::cast(value)
-                                        : nb::cast(x.to(DType::i64).contiguous().data<int64_t>()[0]);
+  return x.dtype() == DType::boolean ? nb::cast(value != 0)
+         : heed::is_floating(x.dtype())
+             ? nb::cast(value)
+             : nb::cast(x.to(DType::i64).contiguous().data<int64_t>()[0]);
 }
 
 std::string describe(const Tensor& x) {
@@ -155,7 +156,8 @@ std::string describe(const Tensor& x) {
 Tensor clone(const Tensor& x) { return heed::needs_grad({x}) ? heed::mul(x, 1.0) : x.clone(); }
 
 nb::object dlpack(const Tensor& x, const nb::kwargs& options) {
-  const bool copy = options.contains("copy") && nb::cast<nb::object>(options["copy"]).is(nb::bool_(true));
+  const bool copy =
+      options.contains("copy") && nb::cast<nb::object>(options["copy"]).is(nb::bool_(true));
   return dlpack_from(copy ? x.clone() : x);
 }
 
@@ -167,34 +169,38 @@ void backward(const Tensor& self, const std::optional<Tensor>& gradient, bool re
 }
 
 void bind_properties(nb::class_<Tensor>& tensor) {
-  tensor.def_prop_ro("shape", [](const Tensor& x) { return tuple_from(x.shape()); },
-                     nb::sig("def shape(self) -> tuple[int, ...]"))
-      .def("size", [](const Tensor& x) { return tuple_from(x.shape()); },
-           nb::sig("def size(self) -> tuple[int, ...]"))
+  tensor
+      .def_prop_ro(
+          "shape", [](const Tensor& x) { return tuple_from(x.shape()); },
+          nb::sig("def shape(self) -> tuple[int, ...]"))
+      .def(
+          "size", [](const Tensor& x) { return tuple_from(x.shape()); },
+          nb::sig("def size(self) -> tuple[int, ...]"))
       .def("size", &Tensor::size, "dim"_a)
-      .def("stride", [](const Tensor& x) { return tuple_from(x.strides()); },
-           nb::sig("def stride(self) -> tuple[int, ...]"))
+      .def(
+          "stride", [](const Tensor& x) { return tuple_from(x.strides()); },
+          nb::sig("def stride(self) -> tuple[int, ...]"))
       .def_prop_ro("ndim", &Tensor::rank)
       .def("dim", &Tensor::rank)
       .def("numel", &Tensor::numel)
       .def_prop_ro("dtype", &Tensor::dtype)
       .def_prop_ro("device", [](const Tensor&) { return "cpu"; })
-      .def("data_ptr", [](const Tensor& x) { return reinterpret_cast<uintptr_t>(x.raw()); },
-           "Address of the first element.")
+      .def(
+          "data_ptr", [](const Tensor& x) { return reinterpret_cast<uintptr_t>(x.raw()); },
+          "Address of the first element.")
       .def("is_contiguous", &Tensor::is_contiguous)
-      .def_prop_rw(
-          "requires_grad", &Tensor::requires_grad,
-          [](Tensor& x, bool wanted) { x.set_requires_grad(wanted); })
-      .def("requires_grad_",
-           [](Tensor& x, bool wanted) { return x.set_requires_grad(wanted); }, "wanted"_a = true)
+      .def_prop_rw("requires_grad", &Tensor::requires_grad,
+                   [](Tensor& x, bool wanted) { x.set_requires_grad(wanted); })
+      .def(
+          "requires_grad_", [](Tensor& x, bool wanted) { return x.set_requires_grad(wanted); },
+          "wanted"_a = true)
       .def_prop_ro("is_leaf", &Tensor::is_leaf)
       .def_prop_rw(
           "grad", [](const Tensor& x) { return optional_tensor(x.grad()); },
           [](Tensor& x, const std::optional<Tensor>& gradient) {
             x.set_grad(or_undefined(gradient));
           },
-          nb::arg("gradient").none(),
-          nb::for_getter(nb::sig("def grad(self) -> Tensor | None")),
+          nb::arg("gradient").none(), nb::for_getter(nb::sig("def grad(self) -> Tensor | None")),
           nb::for_setter(nb::sig("def grad(self, gradient: Tensor | None) -> None")),
           "The gradient that backward() left here, or None.")
       .def("backward", &backward, "gradient"_a.none() = nb::none(), "retain_graph"_a = false,
@@ -204,8 +210,9 @@ void bind_properties(nb::class_<Tensor>& tensor) {
 
 void bind_values(nb::class_<Tensor>& tensor) {
   tensor.def("item", &item, nb::sig("def item(self) -> float"), "The only element.")
-      .def("tolist", [](const Tensor& x) { return numpy_from(x).attr("tolist")(); },
-           nb::sig("def tolist(self) -> typing.Any"))
+      .def(
+          "tolist", [](const Tensor& x) { return numpy_from(x).attr("tolist")(); },
+          nb::sig("def tolist(self) -> typing.Any"))
       .def("numpy", &numpy_from, nb::sig("def numpy(self) -> numpy.typing.NDArray[typing.Any]"),
            "The same memory as an array of NumPy (bf16 and quantised types are converted to f32).")
       .def(
@@ -221,8 +228,7 @@ void bind_values(nb::class_<Tensor>& tensor) {
           nb::sig("def __array__(self, dtype: typing.Any = None, copy: bool | None = None) -> "
                   "numpy.typing.NDArray[typing.Any]"))
       .def("__dlpack__", &dlpack, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> object"))
-      .def("__dlpack_device__",
-           [](const Tensor&) { return std::pair(nb::device::cpu::value, 0); })
+      .def("__dlpack_device__", [](const Tensor&) { return std::pair(nb::device::cpu::value, 0); })
       .def("__float__", &Tensor::item)
       .def("__int__", [](const Tensor& x) { return static_cast<int64_t>(x.item()); })
       .def("__index__",
@@ -256,12 +262,13 @@ void bind_values(nb::class_<Tensor>& tensor) {
           nb::sig("def __iter__(self) -> collections.abc.Iterator[Tensor]"))
       .def("__hash__", [](const Tensor& x) { return reinterpret_cast<intptr_t>(x.impl()) >> 4; })
       .def("__repr__", &describe)
-      .def("__format__",
-           [](const Tensor& x, const nb::str& format) {
-             nb::object value = x.rank() == 0 ? item(x) : nb::cast(describe(x));
-             return value.attr("__format__")(format);
-           },
-           nb::sig("def __format__(self, format: str, /) -> str"))
+      .def(
+          "__format__",
+          [](const Tensor& x, const nb::str& format) {
+            nb::object value = x.rank() == 0 ? item(x) : nb::cast(describe(x));
+            return value.attr("__format__")(format);
+          },
+          nb::sig("def __format__(self, format: str, /) -> str"))
       .def("__reduce__", [](nb::handle self) {
         const auto x = nb::cast<Tensor>(self);
         return nb::make_tuple(
@@ -275,7 +282,8 @@ void bind_changes(nb::class_<Tensor>& tensor) {
       .def("clone", &clone)
       .def("contiguous", [](const Tensor& x) { return heed::contiguous(x); })
       .def("cpu", [](const Tensor& x) { return x; })
-      .def("to", [](const Tensor& x, DType type) { return heed::cast(x, type); }, "dtype"_a)
+      .def(
+          "to", [](const Tensor& x, DType type) { return heed::cast(x, type); }, "dtype"_a)
       .def(
           "to",
           [](const Tensor& x, const std::string& device) {
@@ -292,26 +300,39 @@ void bind_changes(nb::class_<Tensor>& tensor) {
       .def("long", [](const Tensor& x) { return heed::cast(x, DType::i64); })
       .def("int", [](const Tensor& x) { return heed::cast(x, DType::i32); })
       .def("bool", [](const Tensor& x) { return x != 0.0; })
-      .def("copy_",
-           [](Tensor& x, const Tensor& source) {
-             x.detach().copy_from(heed::expand(source.detach(), x.shape()));
+      .def(
+          "copy_",
+          [](Tensor& x, const Tensor& source) {
+            x.detach().copy_from(heed::expand(source.detach(), x.shape()));
+            return x;
+          },
+          "source"_a)
+      .def(
+          "fill_",
+          [](Tensor& x, double value) {
+            x.fill(value);
+            return x;
+          },
+          "value"_a)
+      .def("zero_",
+           [](Tensor& x) {
+             x.fill(0);
              return x;
-           },
-           "source"_a)
-      .def("fill_", [](Tensor& x, double value) { x.fill(value); return x; }, "value"_a)
-      .def("zero_", [](Tensor& x) { x.fill(0); return x; })
-      .def("normal_",
-           [](Tensor& x, double mean, double std) {
-             x.detach().copy_from(heed::randn(x.shape()) * std + mean);
-             return x;
-           },
-           "mean"_a = 0.0, "std"_a = 1.0)
-      .def("uniform_",
-           [](Tensor& x, double low, double high) {
-             x.detach().copy_from(heed::rand(x.shape()) * (high - low) + low);
-             return x;
-           },
-           "low"_a = 0.0, "high"_a = 1.0);
+           })
+      .def(
+          "normal_",
+          [](Tensor& x, double mean, double std) {
+            x.detach().copy_from(heed::randn(x.shape()) * std + mean);
+            return x;
+          },
+          "mean"_a = 0.0, "std"_a = 1.0)
+      .def(
+          "uniform_",
+          [](Tensor& x, double low, double high) {
+            x.detach().copy_from(heed::rand(x.shape()) * (high - low) + low);
+            return x;
+          },
+          "low"_a = 0.0, "high"_a = 1.0);
 }
 
 }  // namespace
@@ -345,13 +366,15 @@ void bind_tensor(nb::module_& m) {
               "False) -> Tensor"),
       "A copy of numbers, nested lists, an array or a tensor.");
   m.def(
-      "as_tensor", [](nb::handle data, std::optional<DType> dtype) { return tensor_like(data, dtype); },
+      "as_tensor",
+      [](nb::handle data, std::optional<DType> dtype) { return tensor_like(data, dtype); },
       "data"_a, "dtype"_a.none() = nb::none(),
       nb::sig("def as_tensor(data: typing.Any, dtype: dtype | None = None) -> Tensor"),
       "The same as a tensor, sharing memory where it is an array.");
   m.def(
       "from_numpy",
-      [](const nb::ndarray<nb::device::cpu>& array) { return tensor_from(Array(array)); }, "array"_a,
+      [](const nb::ndarray<nb::device::cpu>& array) { return tensor_from(Array(array)); },
+      "array"_a,
       "A tensor over the memory of a writable array: nothing is copied, and writing to one changes "
       "the other.");
   m.def(

@@ -148,8 +148,8 @@ class Pool {
                    [] { instance().after_fork(true); });
   }
 
-  /// A fork waits for the job under way, so that the child finds everything at rest. The allocator's
-  /// lock is taken inside jobs and therefore comes second.
+  /// A fork waits for the job under way, so that the child finds everything at rest. The
+  /// allocator's lock is taken inside jobs and therefore comes second.
   void before_fork() {
     caller_.lock();
     lock_allocator();

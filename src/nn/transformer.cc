@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "heed/precision.h"
 
 namespace heed {
 namespace {
@@ -51,8 +52,8 @@ Tensor bias_of(const Tensor& mask) {
   Tensor bias = mask;
   if (!is_floating(mask.dtype())) {
     const Tensor hidden = compare(Comparison::equal, mask, 0.0);
-    bias = masked_fill(Tensor::zeros(mask.shape()), hidden,
-                       -std::numeric_limits<double>::infinity());
+    bias =
+        masked_fill(Tensor::zeros(mask.shape()), hidden, -std::numeric_limits<double>::infinity());
   }
   if (bias.rank() == 3) {  // [B, T, T]: the same for all heads
     return unsqueeze(bias, 1);
@@ -97,8 +98,20 @@ TransformerBlock::TransformerBlock(const Scope& scope, const TransformerOptions&
       cross_(options.cross_attention) {}
 
 Tensor TransformerBlock::operator()(const Tensor& x, const TransformerInput& input) const {
-  return on_rows(x, input, hidden_size_, cross_,
-                 [this](const Tensor& rows, const Pass& pass) { return block_(rows, pass, 0); });
+  return on_rows(x, input, hidden_size_, cross_, [this](const Tensor& rows, const Pass& pass) {
+    const DType inside = activation_type();
+    if (inside == DType::f32 || rows.dtype() != DType::f32) {
+      return block_(rows, pass, 0);
+    }
+    // Activations of another type, as run_blocks() has them for a stack.
+    Pass reduced = pass;
+    Tensor encoded;
+    if (pass.encoder_hidden_states != nullptr) {
+      encoded = cast(*pass.encoder_hidden_states, inside);
+      reduced.encoder_hidden_states = &encoded;
+    }
+    return cast(block_(cast(rows, inside), reduced, 0), DType::f32);
+  });
 }
 
 Transformer::Transformer(const Scope& scope, const TransformerOptions& options)

@@ -87,7 +87,7 @@ void apply_generation_options(const Model& model, const GenerationOptions& optio
   }
   for (const TokenId id : options.stop_token_ids) {
     if (id < 0 || id >= model.vocab_size()) {
-      fail(ErrorKind::usage, "--stop-token", "{} is no token id: the model has {} tokens", id,
+      fail(ErrorKind::usage, "stop_token", "{} is no token id: the model has {} tokens", id,
            model.vocab_size());
     }
     request.end.push_back(id);
@@ -170,7 +170,6 @@ class Generation {
   const GeneratedText& first() const { return all_.front().result; }
 
   std::vector<GeneratedText> take() {
-    check_files_intact();
     std::vector<GeneratedText> results;
     results.reserve(all_.size());
     for (Running& running : all_) {
@@ -285,8 +284,7 @@ std::optional<std::string> TextGenerationStream::next(std::stop_token stop) {
     state_->result->finish = FinishReason::stopped;
     throw;
   }
-  return state_->waiting.empty() ? std::nullopt
-                                 : std::optional(std::exchange(state_->waiting, {}));
+  return state_->waiting.empty() ? std::nullopt : std::optional(std::exchange(state_->waiting, {}));
 }
 
 const GeneratedText& TextGenerationStream::result() const {

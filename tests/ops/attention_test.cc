@@ -113,6 +113,29 @@ TEST(Attention, KernelsAgree) {
   }
 }
 
+/// Output and all gradients, in norm: operands, weights and results are rounded to 8 bits.
+TEST(Attention, Bf16FollowsF32WithEveryOption) {
+  for (const auto& [queries, keys, depth, value_depth] :
+       {std::tuple{5, 7, 8, 8}, {70, 65, 40, 24}, {3, 131, 64, 64}, {129, 64, 33, 31}}) {
+    const Inputs inputs = make_inputs(2, 4, 2, queries, keys, depth, value_depth, DType::bf16);
+    const Inputs wide{inputs.q.to(DType::f32), inputs.k.to(DType::f32), inputs.v.to(DType::f32)};
+    for (const auto& [name, options] : option_grid(2, 4, queries, keys, DType::bf16)) {
+      AttentionOptions wide_options = options;
+      if (options.bias.defined()) {
+        wide_options.bias = options.bias.to(DType::f32);
+      }
+      const auto expected = run(wide, wide_options, AttentionKernel::reference);
+      const auto actual = run(inputs, options, AttentionKernel::flash);
+      for (size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_EQ(actual[i].dtype(), DType::bf16);
+        test::expect_norm_close(
+            actual[i].to(DType::f32), expected[i], 0x1p-7,
+            name + ", result " + std::to_string(i) + ", Tq " + std::to_string(queries));
+      }
+    }
+  }
+}
+
 TEST(Attention, GradientsOfEveryOption) {
   const Inputs inputs = make_inputs(2, 2, 1, 4, 5, 3, 2, DType::f64);
   for (const auto& [name, given] : option_grid(2, 2, 4, 5, DType::f64)) {
@@ -197,8 +220,9 @@ TEST(Attention, ARowWithoutKeysIsZeroAndHasNoGradient) {
   EXPECT_EQ(steps.lse.to_doubles()[1], -std::numeric_limits<double>::infinity());
 }
 
-TEST(Attention, NanInHiddenKeysDoesNotLeak) {
-  const Inputs clean = make_inputs(1, 2, 2, 70, 70, 8, 8);
+/// `type`: of q, k and v; only the flash kernel's bits are the same in bf16.
+void expect_no_leak(DType type, const std::vector<AttentionKernel>& kernels) {
+  const Inputs clean = make_inputs(1, 2, 2, 70, 70, 8, 8, type);
   for (const bool by_position : {true, false}) {
     AttentionOptions options;
     if (by_position) {
@@ -212,7 +236,8 @@ TEST(Attention, NanInHiddenKeysDoesNotLeak) {
     Inputs poisoned{clean.q, clean.k.clone(), clean.v.clone()};
     for (Tensor* x : {&poisoned.k, &poisoned.v}) {
       for (int64_t h = 0; h < 2; ++h) {
-        x->data<float>()[(h * 70 + 66) * 8 + 3] = static_cast<float>(kNan);
+        slice(slice(slice(*x, 1, h, h + 1), 2, 66, 67), 3, 3, 4)
+            .copy_from(Tensor::full({1, 1, 1, 1}, kNan));
       }
     }
     const auto zero_late_rows = [&](const Inputs& inputs, AttentionKernel kernel) {
@@ -221,11 +246,10 @@ TEST(Attention, NanInHiddenKeysDoesNotLeak) {
       Tensor k = inputs.k.clone().set_requires_grad(true);
       Tensor v = inputs.v.clone().set_requires_grad(true);
       const Tensor y = attention(q, k, v, options);
-      backward(slice(y, 2, 0, 66), Tensor::full({1, 2, 66, 8}, 1.0));
+      backward(slice(y, 2, 0, 66), Tensor::full({1, 2, 66, 8}, 1.0, type));
       return std::vector<Tensor>{slice(y, 2, 0, 66), slice(q.grad(), 2, 0, 66)};
     };
-    for (const AttentionKernel kernel :
-         {AttentionKernel::flash, AttentionKernel::reference, AttentionKernel::chunked}) {
+    for (const AttentionKernel kernel : kernels) {
       const auto expected = zero_late_rows(clean, AttentionKernel::flash);
       const auto actual = zero_late_rows(poisoned, kernel);
       expect_same_bits(actual[0], expected[0], "output");
@@ -237,15 +261,23 @@ TEST(Attention, NanInHiddenKeysDoesNotLeak) {
   }
 }
 
+TEST(Attention, NanInHiddenKeysDoesNotLeak) {
+  expect_no_leak(DType::f32,
+                 {AttentionKernel::flash, AttentionKernel::reference, AttentionKernel::chunked});
+  expect_no_leak(DType::bf16, {AttentionKernel::flash});
+}
+
 TEST(Attention, SameBitsForAnyThreadCount) {
-  const Inputs inputs = make_inputs(2, 2, 1, 600, 600, 16, 16);
-  AttentionOptions options;
-  options.position = Causal{};
-  options.bias = random_normal({2, 600, 600}, DType::f32, 4);
-  options.dropout = 0.1;
-  options.training = true;
-  test::expect_same_for_any_thread_count(
-      [&] { return run(inputs, options, AttentionKernel::flash); });
+  for (const DType type : {DType::f32, DType::bf16}) {
+    const Inputs inputs = make_inputs(2, 2, 1, 600, 600, 16, 16, type);
+    AttentionOptions options;
+    options.position = Causal{};
+    options.bias = random_normal({2, 600, 600}, type, 4);
+    options.dropout = 0.1;
+    options.training = true;
+    test::expect_same_for_any_thread_count(
+        [&] { return run(inputs, options, AttentionKernel::flash); });
+  }
 }
 
 TEST(Attention, PaddingChangesNoBit) {
@@ -343,7 +375,11 @@ TEST(Attention, HalfTypesFollowF32) {
     EXPECT_EQ(y.dtype(), type);
     const Tensor expected = attention(inputs.q.to(DType::f32), inputs.k.to(DType::f32),
                                       inputs.v.to(DType::f32), options);
-    expect_close(y, expected, {test::elementwise(type).relative, 1e-5});
+    if (type == DType::f16) {
+      expect_close(y, expected, {test::elementwise(type).relative, 1e-5});
+    } else {  // the weights may be rounded to bf16 too
+      test::expect_norm_close(y.to(DType::f32), expected, 0x1p-8);
+    }
     Tensor q = inputs.q.clone().set_requires_grad(true);
     backward(attention(q, inputs.k, inputs.v, options), Tensor::full(y.shape(), 1, type));
     EXPECT_EQ(q.grad().dtype(), type);

@@ -19,7 +19,7 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string index, question, model, tokenizer, encoder, rerank, mode = "hybrid", language;
+  std::string index, question, model, tokenizer, adapter, encoder, rerank, mode = "hybrid", language;
   bool show_attention = false;
   int64_t top_k = 5, max_tokens = 256;
   std::vector<std::string> stops;
@@ -89,7 +89,7 @@ int run(const Options& options, const Common& common) {
   open.model = options.encoder;
   open.reranker = options.rerank;
   SearchIndex index = SearchIndex::open(options.index, open);
-  const Opened opened = open_model(options.model, options.tokenizer);
+  const Opened opened = open_model(options.model, options.tokenizer, {.adapter = options.adapter});
   AskOptions ask_options;
   ask_options.search.mode = parse_search_mode(options.mode);
   ask_options.search.top_k = options.top_k;
@@ -121,6 +121,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .required()
       .file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  table.add("--adapter", &o->adapter, "Folder of a LoRA adapter in PEFT's format, added to the model").file();
   table.add("--top-k,-k", &o->top_k, "Sources to put into the prompt").range(1, 100);
   table.add("--mode", &o->mode, "How to search: dense, lexical or hybrid")
       .choices({"dense", "lexical", "hybrid"});

@@ -20,7 +20,7 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string model, tokenizer, system, chat_template, language;
+  std::string model, tokenizer, adapter, system, chat_template, language;
   int64_t max_tokens = 1024;
   TextOptions text;
 };
@@ -242,7 +242,7 @@ int Conversation::run() {
     interrupt_ = interrupt.get();
   }
   session_.emplace(heed::open_model(options_.model,
-                                    {.tokenizer = options_.tokenizer, .load = {.in_memory = true}}),
+                                    {.tokenizer = options_.tokenizer, .load = {.in_memory = true, .adapter = options_.adapter}}),
                    options_.chat_template);
   wanted_ = generation_options(options_.text, session_->loaded().tokenizer);
   wanted_.max_new_tokens = options_.max_tokens;
@@ -297,6 +297,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--chat-template", &o->chat_template, "Jinja file instead of the model's own template")
       .file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  table.add("--adapter", &o->adapter, "Folder of a LoRA adapter in PEFT's format, added to the model").file();
   table.add("--lang", &o->language, "Language (default: by the locale)").choices({"en", "ko"});
   add_text_options(table, o->text);
   return [o, &common] { return Conversation(*o, common).run(); };

@@ -14,7 +14,7 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string model, tokenizer;
+  std::string model, tokenizer, adapter;
   std::vector<std::string> texts, images;
   bool no_truncate = false;
   int64_t batch = 32;
@@ -49,7 +49,7 @@ void print_result(const char* kind, const std::string& text, std::vector<LabelSc
 }
 
 int classify_images(const Options& options, const Common& common) {
-  const ImageClassification classify(options.model);
+  const ImageClassification classify(options.model, {.load = {.adapter = options.adapter}});
   Lines lines(options.images, options.batch, common);
   lines.for_each([&](const std::vector<std::string>& images) {
     ClassificationOptions wanted;
@@ -70,7 +70,7 @@ int run(const Options& options, const Common& common) {
   if (!options.images.empty()) {
     return classify_images(options, common);
   }
-  const TextClassification classify(options.model, {.tokenizer = options.tokenizer});
+  const TextClassification classify(options.model, {.tokenizer = options.tokenizer, .load = {.adapter = options.adapter}});
   Lines lines(options.texts, options.batch * kReadAhead, common);
   lines.for_each([&](const std::vector<std::string>& texts) {
     const auto results =
@@ -91,6 +91,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--image", &o->images, "Image file, for vision models; may be given several times")
       .file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  table.add("--adapter", &o->adapter, "Folder of a LoRA adapter in PEFT's format, added to the model").file();
   table.add("--no-truncate", &o->no_truncate,
             "Reject texts that are too long instead of truncating them");
   table.add("--batch", &o->batch, "Texts per batch").range(1, 4096);

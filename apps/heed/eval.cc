@@ -147,7 +147,7 @@ EvalReport evaluate_task(const EvalOptions& options, const Common& common) {
                                                             {"caption", eval_caption},
                                                             {"regress", eval_regress}};
   const std::string task =
-      options.task.empty() ? task_of(*load_model(find_model(options.model))) : options.task;
+      options.task.empty() ? task_of(*load_model(find_model(options.model), {.adapter = options.adapter})) : options.task;
   if (options.data.empty() && task != "lm" && task != "mlm") {
     fail(ErrorKind::usage, "eval", "task {} needs --data with labelled examples", task);
   }
@@ -174,7 +174,7 @@ int run(const EvalOptions& options, const Common& common) {
 }  // namespace
 
 EvalReport eval_text(const EvalOptions& options, const Common& common) {
-  const Opened opened = open_model(options.model, options.tokenizer);
+  const Opened opened = open_model(options.model, options.tokenizer, {.adapter = options.adapter});
   const std::string text = text_of(options);
   const std::vector<int32_t> encoded = opened.tokenizer.encode_ids(text, true);
   const std::vector<int64_t> ids(encoded.begin(), encoded.end());
@@ -194,7 +194,7 @@ EvalReport eval_text(const EvalOptions& options, const Common& common) {
 }
 
 EvalReport eval_masked(const EvalOptions& options, const Common& common) {
-  const Opened opened = open_model(options.model, options.tokenizer);
+  const Opened opened = open_model(options.model, options.tokenizer, {.adapter = options.adapter});
   const Model& model = *opened.model;
   const SpecialTokens& special = opened.tokenizer.special();
   check_data(special.mask.has_value(), options.model, "has no [MASK] token, which task mlm needs");
@@ -252,6 +252,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--task", &o->task, "What to measure (default: what the model was made for)")
       .choices({"lm", "mlm", "translate", "classify", "image-classify", "caption", "regress"});
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  table.add("--adapter", &o->adapter, "Folder of a LoRA adapter in PEFT's format, added to the model").file();
   table.add("--batch", &o->batch, "Examples per batch").range(1, 4096);
   table.add("--beam-size", &o->beams, "translate, caption: beams; 0: the default of that command")
       .range(0, 1024);

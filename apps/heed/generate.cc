@@ -18,7 +18,7 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string model, tokenizer, prompt, system, chat_template;
+  std::string model, tokenizer, adapter, prompt, system, chat_template;
   bool has_prompt = false, echo = false, log_probabilities = false, truncate = false, chat = false;
   int64_t max_tokens = 128, samples = 1, batch = 1;
   TextOptions text;
@@ -103,7 +103,7 @@ int run(const Options& options, const Common& common) {
   constexpr int64_t kMany = 256;
   const bool many = !options.has_prompt || options.max_tokens * options.samples >= kMany;
   const TextGeneration generate(options.model,
-                                {.tokenizer = options.tokenizer, .load = {.in_memory = many}});
+                                {.tokenizer = options.tokenizer, .load = {.in_memory = many, .adapter = options.adapter}});
   const Prompts prompts_of(generate, options);
   GenerationOptions wanted = generation_options(options.text, generate.loaded().tokenizer);
   wanted.max_new_tokens = options.max_tokens;
@@ -155,6 +155,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("MODEL", &o->model, "Model folder, run folder, .gguf or llama2.c .bin").required();
   Option& prompt = table.add("--prompt", &o->prompt, "Text to continue (default: lines of stdin)");
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  table.add("--adapter", &o->adapter, "Folder of a LoRA adapter in PEFT's format, added to the model").file();
   table.add("--max-tokens", &o->max_tokens, "Tokens to generate").range(0, 1 << 24);
   table.add("--n", &o->samples, "Samples per prompt").range(1, 1024);
   table.add("--batch", &o->batch, "Sequences to decode together").range(1, 1024);

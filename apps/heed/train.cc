@@ -33,6 +33,9 @@ void add_options(OptionTable& table, TrainOptions& o) {
   table.add("--validation-share", &o.validation_fraction, "Else this fraction of the data");
   table.add("--from", &o.from, "Fine-tune this model folder").file();
   table.add("--freeze", &o.freeze, "Freeze the parameters whose names begin with this");
+  table.add("--lora", &o.lora,
+            "Train a low-rank adapter of --from, whose weights stay as they are stored (also "
+            "quantized): rank=16,alpha=32,targets=attention or all");
   table.add("--resume", &o.resume,
             "Resume exactly from the last checkpoint; --out RUN is enough beside it");
   table.group("Model");

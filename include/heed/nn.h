@@ -45,6 +45,34 @@ struct UnusedTensor {
   bool recomputed = false;  ///< heed computes the same values itself (masks, position ids)
 };
 
+/// A low-rank update of a Linear layer (LoRA): `scale` · B · A is added to its matrix.
+struct LowRank {
+  Tensor a;            ///< [rank, in]
+  Tensor b;            ///< [out, rank]
+  double scale = 1.0;  ///< PEFT's lora_alpha / rank
+  bool defined() const { return a.defined(); }
+};
+
+/// A Linear layer that an adapter changes.
+struct AdaptedLayer {
+  std::string name;  ///< of its parameters, without ".weight"
+  LowRank update;
+  WeightLayout layout = WeightLayout::out_in;
+};
+
+/// What an adapter adds to a checkpoint that stays as it is.
+class HEED_API ScopeAdapter {
+ public:
+  virtual ~ScopeAdapter();
+  /// The update of the Linear layer whose parameters are below `name`; undefined: none.
+  virtual LowRank low_rank(const std::string& name, int64_t in, int64_t out) = 0;
+  /// A parameter that the adapter holds whole (a classifier's head); undefined: the checkpoint's.
+  /// `stored` says whether the checkpoint has it in this shape; `initial` gives that value, or a
+  /// fresh one.
+  virtual Tensor parameter(const std::string& name, const Shape& shape, bool stored,
+                           const std::function<Tensor()>& initial) = 0;
+};
+
 /// Hands out parameters by the checkpoint's own names: from an initialiser, or from a file's
 /// tensors. A fresh value depends on the seed and the name only. Copies share what they collected.
 class HEED_API Scope {
@@ -55,6 +83,13 @@ class HEED_API Scope {
   /// to f32 and require gradients; else matrices stay as they are stored, mapped and maybe
   /// quantised.
   static Scope loaded(TensorMap tensors, std::string file, bool trainable);
+
+  /// Asks `adapter` for an update of every Linear layer that is made from now on.
+  void adapt(std::shared_ptr<ScopeAdapter> adapter) const;
+  /// The adapter's update of the Linear layer of this scope; undefined: none.
+  LowRank low_rank(int64_t in, int64_t out, WeightLayout layout) const;
+  /// The Linear layers that have one, in order.
+  const std::vector<AdaptedLayer>& adapted_layers() const;
 
   /// The scope below: names get "name." in front.
   Scope operator/(std::string_view name) const;
@@ -100,6 +135,7 @@ class HEED_API Scope {
   Scope(std::shared_ptr<State> state, std::string prefix);
   enum class Use { parameter, weight, buffer };
   Tensor take(std::string_view name, const Shape& shape, const Init& init, Use use) const;
+  Tensor adapted_parameter(const std::string& full, const Shape& shape, const Init& init) const;
 
   std::shared_ptr<State> state_;
   std::string prefix_;
@@ -126,9 +162,14 @@ class HEED_API Linear {
   const Tensor& weight() const { return weight_; }
   const Tensor& bias() const { return bias_; }
   WeightLayout layout() const { return layout_; }
+  /// An adapter's update; may be undefined.
+  const LowRank& low_rank() const { return low_rank_; }
+  /// The layer that computes outputs [begin, end) of this one, whose matrix must be [out, in].
+  Linear outputs(int64_t begin, int64_t end) const;
 
  private:
   Tensor weight_, bias_;
+  LowRank low_rank_;
   WeightLayout layout_ = WeightLayout::out_in;
 };
 
@@ -209,6 +250,8 @@ class HEED_API KvCache {
   Tensor keys() const;  ///< [1, heads, length - first, width], a view
   Tensor values() const;
   int64_t length() const { return length_; }  ///< positions seen
+  /// Forgets the positions from `length` on. Throws `Error` where they are not all stored.
+  void truncate(int64_t length);
   /// The first position that is still stored: a multiple of the attention kernel's tile, so that
   /// sums are added in the same order as with a full cache.
   int64_t first() const { return first_; }
@@ -235,6 +278,8 @@ struct HEED_API SequenceCache {
   std::vector<Tensor> state;  ///< of a recurrent decoder, [1, hidden] each; replaced, never written
   int64_t length = 0;         ///< positions seen so far
   SequenceCache copy() const;
+  /// Forgets the positions from `length` on, in every layer. Throws `Error` where a layer cannot.
+  void truncate(int64_t length);
 };
 
 /// What a layer needs to know about the current forward pass.

@@ -22,6 +22,9 @@ struct TrainOptions {
   std::string tokenizer;            ///< char, bpe:N, wordpiece:N, unigram:N or a file
   std::string from;                 ///< fine-tune this model folder
   std::vector<std::string> freeze;  ///< beginnings of parameter names that stay as they are
+  /// Trains a low-rank adapter of `from` instead of its weights: "rank=16,alpha=32,targets=all";
+  /// empty: no adapter. What is left out is as in LoraOptions.
+  std::string lora;
 
   int64_t layers = 4, heads = 4, width = 128, ff = 0, context = 128, vocab = 0;
   double dropout = 0.1;

@@ -256,7 +256,8 @@ ModelOutput token_results(const Tensor& rows, const TokenRows& tokens, const Lin
                           const std::function<Tensor(const Tensor&)>& adjust) {
   ModelOutput output;
   Tensor logits;
-  if (input.want_logits || (adjust && input.labels.defined())) {
+  const bool plain = !adjust && !head.low_rank().defined();
+  if (input.want_logits || (!plain && input.labels.defined())) {
     logits = head(rows);
     logits = observe("hook_logits", adjust ? adjust(logits) : logits);
   }
@@ -268,8 +269,9 @@ ModelOutput token_results(const Tensor& rows, const TokenRows& tokens, const Lin
     options.label_smoothing = input.label_smoothing;
     check(head.layout() == WeightLayout::out_in, "loss", "the head's weight must be [out, in]");
     const Tensor wanted = targets(tokens, input);
-    output.loss = adjust ? cross_entropy(logits, wanted, options)
-                         : linear_cross_entropy(rows, head.weight(), head.bias(), wanted, options);
+    output.loss = plain
+                      ? linear_cross_entropy(rows, head.weight(), head.bias(), wanted, options)
+                      : cross_entropy(logits, wanted, options);
   }
   return output;
 }

@@ -1,6 +1,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "heed/models.h"
+#include "models/adapter.h"
 #include "models/common.h"
 #include "models/files.h"
 #include "models/registry.h"
@@ -32,6 +33,23 @@ int64_t Model::parameter_count() const {
   return count;
 }
 
+std::vector<Parameter> Model::trainable_parameters() const {
+  if (adapted_.empty()) {
+    return parameters_;
+  }
+  std::vector<Parameter> all;
+  for (const AdaptedLayer& layer : adapted_) {
+    all.push_back({kAdapterPrefix + layer.name + ".lora_A.weight", layer.update.a});
+    all.push_back({kAdapterPrefix + layer.name + ".lora_B.weight", layer.update.b});
+  }
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.tensor.requires_grad()) {
+      all.push_back({kAdapterPrefix + parameter.name, parameter.tensor});
+    }
+  }
+  return all;
+}
+
 struct ModelAccess {
   static std::unique_ptr<Model> finish(std::unique_ptr<Model> model, const Json& config,
                                        const Scope& scope) {
@@ -40,6 +58,7 @@ struct ModelAccess {
     model->config_ = config.dump(2);
     model->parameters_ = scope.parameters();
     model->unused_ = scope.unused();
+    model->adapted_ = scope.adapted_layers();
     return model;
   }
 };
@@ -63,7 +82,9 @@ std::unique_ptr<Model> build(std::string_view config_text, const std::string& co
                              TensorMap tensors, const std::string& file,
                              const LoadOptions& options) {
   const Json config = resolve_tied_weights(Json::parse(config_text, config_name), tensors);
-  if (options.trainable) {
+  const std::shared_ptr<Adapter> adapter = make_adapter(options);
+  const bool trainable = options.trainable && adapter == nullptr;
+  if (trainable) {
     double bytes = 0.0;
     for (const auto& [name, tensor] : tensors) {
       bytes += 4.0 * static_cast<double>(tensor.numel());
@@ -71,8 +92,16 @@ std::unique_ptr<Model> build(std::string_view config_text, const std::string& co
     check_data(bytes <= memory_limit(), file, "is {:.3g} GB in f32; {:.3g} GB of memory are there",
                bytes * 1e-9, memory_limit() * 1e-9);
   }
-  const Scope scope = Scope::loaded(std::move(tensors), file, options.trainable);
-  return ModelAccess::finish(make_model(config, scope), config, scope);
+  const Scope scope = Scope::loaded(std::move(tensors), file, trainable);
+  scope.adapt(adapter);
+  if (options.lora && options.lora->new_head) {
+    scope.ignore({"*"}, "another head's");
+  }
+  auto model = ModelAccess::finish(make_model(config, scope), config, scope);
+  if (adapter != nullptr) {
+    adapter->finish(*model, file);
+  }
+  return model;
 }
 
 void copy_into_memory(const TensorMap& tensors) {
@@ -109,8 +138,10 @@ std::unique_ptr<Model> create_model(std::string_view config_text, uint64_t seed)
   return ModelAccess::finish(make_model(config, scope), config, scope);
 }
 
-std::unique_ptr<Model> load_model(const std::filesystem::path& path, const LoadOptions& options) {
-  const ModelFiles files = find_model_files(path);
+std::unique_ptr<Model> load_model(const std::filesystem::path& path, const LoadOptions& given) {
+  const ModelFiles files = find_model_files(path, given.adapter);
+  LoadOptions options = given;
+  options.adapter = files.adapter;
   TensorMap tensors = files.tensors();
   if (options.in_memory && !options.trainable) {
     copy_into_memory(tensors);

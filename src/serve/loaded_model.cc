@@ -116,13 +116,13 @@ std::vector<std::string> Abilities::tasks() const {
 }
 
 LoadedModelPtr open_served_model(const std::string& name, const fs::path& path,
-                                 const fs::path& tokenizer) {
+                                 const fs::path& tokenizer, const fs::path& adapter) {
   check_data(fs::exists(path), path.native(), "does not exist");
   auto loaded = std::make_shared<LoadedModel>();
   loaded->name = name;
   loaded->path = path;
   loaded->loaded_at = std::time(nullptr);
-  fs::path folder = path;
+  fs::path folder = base_model_path(path);
   if (fs::exists(folder / "model" / "config.json")) {
     folder /= "model";  // a run folder
   }
@@ -131,7 +131,7 @@ LoadedModelPtr open_served_model(const std::string& name, const fs::path& path,
   // Side by side: each takes tens of milliseconds with a file of the usual size.
   std::future<Tokenizer> reading =
       std::async(std::launch::async, [&source] { return Tokenizer::load(source); });
-  loaded->model = load_model(path, LoadOptions{.trainable = false, .in_memory = true});
+  loaded->model = load_model(path, {.in_memory = true, .adapter = adapter});
   const ModelKind kind = loaded->model->kind();
   check_data(kind != ModelKind::regressor, path.native(),
              "holds a regressor, which the server does not serve; use heed predict");

@@ -90,7 +90,7 @@ void ModelRegistry::scan_folder() {
 
 void ModelRegistry::load_all() {
   for (const Source& source : options_.models) {
-    LoadedModelPtr model = open_served_model(source.name, source.path, source.tokenizer);
+    LoadedModelPtr model = open_served_model(source.name, source.path, source.tokenizer, source.adapter);
     const std::lock_guard lock(mutex_);
     Slot& slot = slots_.at(source.name);
     slot.model = std::move(model);
@@ -199,7 +199,7 @@ void ModelRegistry::load(const std::string& name, bool replace) {
   }
   Result result;
   try {
-    result.model = open_served_model(source.name, source.path, source.tokenizer);
+    result.model = open_served_model(source.name, source.path, source.tokenizer, source.adapter);
   } catch (const std::exception& error) {
     result.error = error.what();
   }

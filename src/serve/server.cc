@@ -32,6 +32,7 @@ ModelRegistry::Options registry_options(const ServeOptions& options) {
   ModelRegistry::Options registry;
   for (const std::string& model : options.models) {
     registry.models.push_back(parse_source(model, options.tokenizer));
+    registry.models.back().adapter = options.adapter;
   }
   registry.folder = options.models_dir;
   for (const std::string& alias : options.aliases) {

@@ -6,6 +6,7 @@
 #include "heed/optim.h"
 #include "heed/train.h"
 #include "io/toml.h"
+#include "train/lora.h"
 #include "train/train_defaults.h"
 
 namespace heed {
@@ -23,6 +24,7 @@ void each_option(Options& o, Fn&& fn) {
   fn("tokenizer", o.tokenizer);
   fn("from", o.from);
   fn("freeze", o.freeze);
+  fn("lora", o.lora);
   fn("layers", o.layers);
   fn("heads", o.heads);
   fn("width", o.width);
@@ -130,6 +132,7 @@ void check_train_options(const TrainOptions& o) {
          o.validation_fraction);
   }
   check_best_by(o);
+  check_lora(o);
   if (o.from.empty() && o.arch != "heed-rnn-seq2seq" && o.width % o.heads != 0) {
     fail(ErrorKind::usage, "--width", "{} is no multiple of --heads {}", o.width, o.heads);
   }

@@ -5,6 +5,7 @@
 #include "heed/model_spec.h"
 #include "io/json.h"
 #include "models/files.h"
+#include "train/lora.h"
 #include "train/memory_plan.h"
 #include "train/task_config.h"
 
@@ -37,6 +38,32 @@ std::string head_for_task(const std::string& model_type, const std::string& task
   return {};
 }
 
+void say_fresh(const TrainOptions& o, const std::vector<std::string>& fresh) {
+  if (!fresh.empty() && !o.quiet) {
+    std::fprintf(stderr, "%s\n",
+                 tell("{} has no {}: they begin fresh", o.from, fmt::join(fresh, ", ")).c_str());
+  }
+}
+
+/// A low-rank adapter on the model in `from`, whose own weights stay as they are stored; with a
+/// head of its own where `config` asks for one.
+std::unique_ptr<Model> with_adapter(const TrainOptions& o, const ModelFiles& files,
+                                    const Config& config, bool new_head) {
+  LoraOptions lora = parse_lora(o.lora);
+  lora.seed = o.seed;
+  lora.new_head = new_head;
+  std::unique_ptr<Model> model =
+      build_model(config.dump(), files.tensors(), files.weights_name, {.lora = lora});
+  std::vector<std::string> fresh;
+  for (const Parameter& parameter : model->parameters()) {
+    if (parameter.tensor.requires_grad()) {
+      fresh.push_back(parameter.name);
+    }
+  }
+  say_fresh(o, fresh);
+  return model;
+}
+
 /// The body of the model in `from` under the head that `config` asks for.
 std::unique_ptr<Model> with_new_head(const TrainOptions& o, const Config& config) {
   const ModelFiles files = find_model_files(o.from);
@@ -49,6 +76,11 @@ std::unique_ptr<Model> with_new_head(const TrainOptions& o, const Config& config
   const std::string head = head_for_task(own.value("model_type", ""), o.task);
   if (!head.empty()) {
     own["architectures"] = {head};
+  }
+  check_data(files.adapter.empty(), o.from,
+             "is an adapter; merge it with `heed convert --merge` to train another head");
+  if (!o.lora.empty()) {
+    return with_adapter(o, files, own, true);
   }
   std::unique_ptr<Model> model = create_model(own.dump(), o.seed);
   const TensorMap weights = files.tensors();
@@ -64,11 +96,19 @@ std::unique_ptr<Model> with_new_head(const TrainOptions& o, const Config& config
   }
   check_data(fresh.size() < model->parameters().size(), o.from,
              "has none of the {} weights that task {} needs", fresh.size(), o.task);
-  if (!fresh.empty() && !o.quiet) {
-    std::fprintf(stderr, "%s\n",
-                 tell("{} has no {}: they begin fresh", o.from, fmt::join(fresh, ", ")).c_str());
-  }
+  say_fresh(o, fresh);
   return model;
+}
+
+/// The model in `from`, to be trained whole or with an adapter.
+std::unique_ptr<Model> from_model(const TrainOptions& o) {
+  if (o.lora.empty()) {
+    return load_model(o.from, {.trainable = true});
+  }
+  const ModelFiles files = find_model_files(o.from);
+  check_data(files.adapter.empty(), o.from,
+             "is an adapter already: train it further without --lora");
+  return with_adapter(o, files, Config::parse(files.config), false);
 }
 
 }  // namespace
@@ -79,7 +119,7 @@ std::unique_ptr<Model> start_model(const TrainOptions& o, const Config& config, 
   }
   std::unique_ptr<Model> model = o.from.empty() ? create_model(config.dump(), o.seed)
                                  : new_head     ? with_new_head(o, config)
-                                                : load_model(o.from, {.trainable = true});
+                                                : from_model(o);
   model->set_gradient_checkpointing(o.recompute);
   return model;
 }

@@ -241,7 +241,7 @@ Task make_task(const TrainOptions& o) {
 
 std::string describe(const Task& task, int64_t steps) {
   int64_t trained = 0;
-  for (const Parameter& parameter : task.model->parameters()) {
+  for (const Parameter& parameter : task.model->trainable_parameters()) {
     trained += parameter.tensor.requires_grad() ? parameter.tensor.numel() : 0;
   }
   const int64_t all = task.model->parameter_count();

@@ -13,6 +13,7 @@
 #include "train/data_parallel.h"
 #include "train/ema.h"
 #include "train/evaluate.h"
+#include "train/lora.h"
 #include "train/memory_plan.h"
 #include "train/ranks.h"
 #include "train/resume_options.h"
@@ -65,15 +66,15 @@ class SignalScope {
 
 std::vector<NamedTensor> trainable(const Model& model, const std::vector<std::string>& freeze) {
   std::vector<NamedTensor> result;
+  const std::vector<Parameter> all = model.trainable_parameters();
   for (const std::string& beginning : freeze) {
-    const auto& all = model.parameters();
     if (std::none_of(all.begin(), all.end(),
                      [&](const Parameter& each) { return each.name.starts_with(beginning); })) {
       fail(ErrorKind::usage, "--freeze", "no parameter's name begins with '{}'; the first is '{}'",
            beginning, all.front().name);
     }
   }
-  for (const Parameter& parameter : model.parameters()) {
+  for (const Parameter& parameter : all) {
     bool frozen = false;
     for (const std::string& beginning : freeze) {
       frozen = frozen || parameter.name.starts_with(beginning);
@@ -366,7 +367,7 @@ class Trainer {
     if (!whole || best_.loss != state_.best) {  // looked at in part, or before the run went on
       const std::unique_ptr<Model> best =
           ranks_.size() == 1 ? load_model(folder_.path() / "model") : best_everywhere();
-      best_ = evaluate(*best, task_, options_, 0, sample_seed());
+      best_ = evaluate(best ? *best : *task_.model, task_, options_, 0, sample_seed());
     }
     result.metrics = best_.metrics;
     result.classes = best_.classes;
@@ -374,13 +375,18 @@ class Trainer {
     log_.evaluation(state_.step, best_, true, true);
   }
 
-  /// The model folder's model on all ranks, which evaluate it together.
+  /// The model folder's model on all ranks, which evaluate it together; null where its adapter has
+  /// gone into the run's own model.
   std::unique_ptr<Model> best_everywhere() {
     TensorMap tensors;
     if (folder_.writes()) {
-      tensors = load_weights(folder_.path() / "model");
+      tensors = load_trained(*task_.model, folder_.path() / "model");
     }
     broadcast_tensors(ranks_, tensors);
+    if (!task_.model->adapted_layers().empty()) {
+      set_trained(*task_.model, tensors);
+      return nullptr;
+    }
     return build_model(task_.model->config(), std::move(tensors), "model");
   }
 
@@ -390,7 +396,7 @@ class Trainer {
       return;
     }
     const std::filesystem::path folder = folder_.path() / "model";
-    save_model(*task_.model, folder);
+    save_trained(*task_.model, folder, options_);
     if (task_.tokenizer) {
       task_.tokenizer.save(folder);
     }

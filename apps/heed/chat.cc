@@ -20,7 +20,7 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string model, tokenizer, adapter, system, chat_template, language;
+  std::string model, tokenizer, adapter, cache, system, chat_template, language;
   int64_t max_tokens = 1024;
   TextOptions text;
 };
@@ -247,6 +247,10 @@ int Conversation::run() {
   wanted_ = generation_options(options_.text, session_->loaded().tokenizer);
   wanted_.max_new_tokens = options_.max_tokens;
   session_->set_system(options_.system);
+  const bool cached = !options_.cache.empty();
+  if (cached && std::filesystem::exists(options_.cache)) {
+    session_->load_cache(options_.cache);
+  }
   if (interrupt) {
     interrupt->loaded();
   }
@@ -279,6 +283,9 @@ int Conversation::run() {
       exit_code_ = interactive_ ? 0 : 1;
     }
   }
+  if (cached) {
+    session_->save_cache(options_.cache);
+  }
   if (interactive_ && !common_.quiet) {
     tell("\n");
   }
@@ -298,6 +305,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
   table.add("--adapter", &o->adapter, "Folder of a LoRA adapter in PEFT's format, added to the model").file();
+  table
+      .add("--cache", &o->cache,
+           "File of conversations that were read: taken from there, and written at the end")
+      .file();
   table.add("--lang", &o->language, "Language (default: by the locale)").choices({"en", "ko"});
   add_text_options(table, o->text);
   return [o, &common] { return Conversation(*o, common).run(); };

@@ -18,7 +18,7 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string model, tokenizer, adapter, prompt, system, chat_template;
+  std::string model, tokenizer, adapter, cache, prompt, system, chat_template;
   bool has_prompt = false, echo = false, log_probabilities = false, truncate = false, chat = false;
   int64_t max_tokens = 128, samples = 1, batch = 1;
   TextOptions text;
@@ -110,6 +110,7 @@ int run(const Options& options, const Common& common) {
   wanted.num_return_sequences = options.samples;
   wanted.is_answer = options.chat;
   wanted.truncate = options.truncate;
+  wanted.cache_file = options.cache;
   wanted.run.batch_size = options.batch;
   if (options.has_prompt && !common.json && options.samples == 1) {
     stream_prompt(generate, prompts_of, options, wanted);
@@ -161,6 +162,9 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--batch", &o->batch, "Sequences to decode together").range(1, 1024);
   table.add("--truncate", &o->truncate,
             "Read only the end of a prompt that is longer than the model's context");
+  table.add("--cache", &o->cache,
+            "File of prompts that were read: taken from there, and written at the end")
+      .file();
   table.add("--echo", &o->echo, "Print the prompt in front");
   table.add("--log-probabilities", &o->log_probabilities,
             "With --json: log-probability of each token");

@@ -23,7 +23,7 @@ struct Flags {
 
 void add_options(OptionTable& table, TrainOptions& o) {
   table.add("--task", &o.task, "What to learn (required, here or in --config)")
-      .choices({"lm", "mlm", "translate", "classify", "image-classify", "caption", "regress"});
+      .choices({"lm", "mlm", "preference", "translate", "classify", "image-classify", "caption", "regress"});
   table
       .add("--data", &o.data,
            "Files or folders, separated by commas; caption also takes shapes (required)")
@@ -66,6 +66,8 @@ void add_options(OptionTable& table, TrainOptions& o) {
   table.add("--weight-decay", &o.weight_decay, "Weight decay, applied to matrices only");
   table.add("--clip", &o.clip, "Clip the gradient norm to this; 0: off");
   table.add("--label-smoothing", &o.label_smoothing, "Label smoothing");
+  table.add("--dpo-beta", &o.dpo_beta,
+            "preference: larger values keep the model closer to where it began");
   table.add("--seed", &o.seed, "Seed of initial weights, data order and dropout");
   table.add("--precision", &o.precision, "Type of activations during training; weights stay in f32")
       .choices({"f32", "bf16", "f16"});

@@ -13,7 +13,7 @@ namespace heed {
 
 /// A training run. What is 0 or empty is chosen by the task and the data.
 struct TrainOptions {
-  std::string task;  ///< lm, mlm, translate, classify, image-classify, caption, regress
+  std::string task;  ///< lm, mlm, preference, translate, classify, image-classify, caption, regress
   std::string data;
   std::string validation;  ///< a separate dataset; empty: a fraction of `data`
   double validation_fraction = 0.05;
@@ -40,6 +40,7 @@ struct TrainOptions {
   double weight_decay = 0.01;
   double clip = 1.0;
   double label_smoothing = 0.0;
+  double dpo_beta = 0.1;  ///< preference: how far the model may go from where it began
   uint64_t seed = 0;
   std::string precision = "f32";  ///< of activations in training: f32, bf16 or f16
   bool recompute = false;
@@ -101,7 +102,8 @@ HEED_API const std::vector<TrainPreset>& train_presets();
 HEED_API void apply_train_preset(const std::string& name, TrainOptions& options);
 
 /// The peak learning rate where none is given: 1e-3 for a fresh model. A pretrained one would
-/// forget what it knows at that rate and gets 5e-5, or 3e-4 where its hidden size is below 256.
+/// forget what it knows at that rate and gets 5e-5, or 3e-4 where its hidden size is below 256; an
+/// adapter gets 2e-4.
 HEED_API double default_learning_rate(const TrainOptions& options);
 /// The metric that chooses the model to keep: "loss", "macro_f1", "chrf" or "exact_match".
 HEED_API std::string default_best_by(const std::string& task);

@@ -7,6 +7,8 @@
 namespace heed {
 namespace {
 
+/// Keys and values that a cache's file may hold.
+constexpr int64_t kCacheBytes = int64_t{4} << 30;
 constexpr std::string_view kNeeds = "a decoder (gpt2, llama, …) or an encoder-decoder";
 
 /// One sequence on its way: tokens come in, text goes out.
@@ -149,6 +151,14 @@ std::vector<GeneratedText> TextGeneration::from_tokens(
   std::vector<Running> all;
   all.reserve(prompts.size() * samples);  // addresses stay
   Scheduler scheduler(*loaded_.model, options.run.batch_size);
+  scheduler.speculate(options.speculation);
+  const bool cached = !options.cache_file.empty();
+  if (cached) {
+    scheduler.share_prefixes(kCacheBytes);
+    if (std::filesystem::exists(options.cache_file)) {
+      scheduler.load_prefixes(options.cache_file);
+    }
+  }
   int64_t done = 0;
   for (size_t i = 0; i < prompts.size() * samples; ++i) {
     Request request;
@@ -193,6 +203,9 @@ std::vector<GeneratedText> TextGeneration::from_tokens(
   while (!options.run.stop.stop_requested() && scheduler.step()) {
   }
   check_files_intact();
+  if (cached) {
+    scheduler.save_prefixes(options.cache_file);
+  }
   std::vector<GeneratedText> results;
   results.reserve(all.size());
   for (Running& running : all) {

@@ -289,7 +289,12 @@ void run_set(const Model& model, const Task& task, const TrainOptions& options, 
     const Batch batch = task.validation->batch(static_cast<int64_t>(step));
     ModelInput input = to_input(batch, options, false);
     input.want_logits = classes;
-    const ModelOutput output = model.forward(input);
+    ModelOutput output;
+    if (task.loss) {
+      output.loss = task.loss(model, input);
+    } else {
+      output = model.forward(input);
+    }
     found[step] = output.loss.item() * static_cast<double>(batch.targets);
     found[steps + step] = static_cast<double>(batch.targets);
     found[2 * steps + step] = static_cast<double>(batch.tokens);
@@ -344,6 +349,8 @@ std::vector<TrainSample> make_samples(const Model& model, const Task& task,
       return class_samples(model, task, options);
     case TaskMetric::numbers:
       return number_samples(model, task);
+    case TaskMetric::preference:
+      return {continuation(model, task, seed)};
     case TaskMetric::perplexity:
       return {options.task == "mlm" ? filled_masks(model, task, options)
                                     : continuation(model, task, seed)};
@@ -383,6 +390,7 @@ Evaluation evaluate(const Model& model, const Task& task, const TrainOptions& op
       result.metrics.emplace_back("val_perplexity", std::exp(result.loss));
       break;
     case TaskMetric::numbers:
+    case TaskMetric::preference:
       break;
     case TaskMetric::classes: {
       const auto classes = static_cast<int64_t>(task.labels.size());

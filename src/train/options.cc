@@ -43,6 +43,7 @@ void each_option(Options& o, Fn&& fn) {
   fn("weight_decay", o.weight_decay);
   fn("clip", o.clip);
   fn("label_smoothing", o.label_smoothing);
+  fn("dpo_beta", o.dpo_beta);
   fn("seed", o.seed);
   fn("precision", o.precision);
   fn("recompute", o.recompute);
@@ -126,6 +127,7 @@ void check_train_options(const TrainOptions& o) {
   check_range("--weight-decay", o.weight_decay, 0.0, kLargest);
   check_range("--clip", o.clip, 0.0, kLargest);
   check_range("--label-smoothing", o.label_smoothing, 0.0, 1.0);
+  check_range("--dpo-beta", o.dpo_beta, 1e-6, kLargest);
   check_range("--ema", o.ema, 0.0, 0.999999);
   if (!(o.validation_fraction >= 0.0 && o.validation_fraction < 1.0)) {
     fail(ErrorKind::usage, "--validation-share", "{} is no share of 0 to below 1",

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ enum class TaskMetric {
   translation,  ///< generated texts: BLEU and chrF
   captions,     ///< generated texts: exact match
   numbers,      ///< the loss alone
+  preference,   ///< the loss alone
 };
 
 /// What a run trains: a model, its tokenizer and its data.
@@ -31,6 +33,8 @@ struct Task {
   std::vector<std::string> labels;  ///< names of the classes
   /// The validation set's texts by example, where generated ones are compared with them.
   std::vector<TextPair> texts;
+  /// The loss of a batch; empty: the model's own.
+  std::function<Tensor(const Model& model, const ModelInput& input)> loss;
   std::string preprocessor;  ///< text of preprocessor_config.json, where there are images
 };
 
@@ -40,6 +44,13 @@ std::string describe(const Task& task, int64_t steps);
 /// Reads the data, trains the tokenizer where one is to be trained, and makes or loads the model.
 Task make_task(const TrainOptions& options);
 Task make_caption_task(const TrainOptions& options);
+/// Conversations (JSON lines with `messages`), of which the assistant's turns are learned.
+Task make_chat_task(const TrainOptions& options);
+/// Pairs of answers (JSON lines with `prompt`, `chosen` and `rejected`).
+Task make_preference_task(const TrainOptions& options);
+
+/// The loss of a batch by the task's rule.
+Tensor loss_of(const Task& task, const Model& model, const ModelInput& input);
 
 /// A batch as a model takes it.
 ModelInput to_input(const Batch& batch, const TrainOptions& options, bool training);

@@ -266,7 +266,7 @@ class Trainer {
       const ActivationScope precision(activations_);
       ModelInput input = to_input(part, options_, true);
       input.first_example = first + begin;
-      const Tensor loss = task_.model->forward(input).loss;
+      const Tensor loss = loss_of(task_, *task_.model, input);
       part_loss += loss.item() * share;
       if (begin + micro >= batch.rows) {
         parallel_.last_pass();

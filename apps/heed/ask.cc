@@ -19,7 +19,8 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string index, question, model, tokenizer, adapter, encoder, rerank, mode = "hybrid", language;
+  std::string index, question, model, tokenizer, adapter, encoder, rerank, mode = "hybrid",
+                                                                           language;
   bool show_attention = false;
   int64_t top_k = 5, max_tokens = 256;
   std::vector<std::string> stops;
@@ -121,7 +122,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .required()
       .file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
-  table.add("--adapter", &o->adapter, "Folder of a LoRA adapter in PEFT's format, added to the model").file();
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table.add("--top-k,-k", &o->top_k, "Sources to put into the prompt").range(1, 100);
   table.add("--mode", &o->mode, "How to search: dense, lexical or hybrid")
       .choices({"dense", "lexical", "hybrid"});

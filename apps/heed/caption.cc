@@ -40,7 +40,8 @@ void print_result(const Options& options, const std::string& file,
 }
 
 int run(const Options& options, const Common& common) {
-  const ImageToText describe(options.model, {.tokenizer = options.tokenizer, .load = {.adapter = options.adapter}});
+  const ImageToText describe(
+      options.model, {.tokenizer = options.tokenizer, .load = {.adapter = options.adapter}});
   std::vector<std::string> names;
   std::vector<ModelInput> waiting;
   bool alone = options.images.size() == 1;
@@ -78,7 +79,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .required()
       .file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
-  table.add("--adapter", &o->adapter, "Folder of a LoRA adapter in PEFT's format, added to the model").file();
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table.add("--beam-size", &o->beam.beams, "Beams; 1 is greedy").range(1, 64);
   table.add("--n-best", &o->beam.n_best, "Captions per image, with scores").range(1, 64);
   table.add("--length-penalty", &o->beam.length_penalty, "Values above 0 favour longer texts");

@@ -241,9 +241,10 @@ int Conversation::run() {
     interrupt = std::make_unique<Interrupt>([this] { tell(std::string(say_.to_leave) + "> "); });
     interrupt_ = interrupt.get();
   }
-  session_.emplace(heed::open_model(options_.model,
-                                    {.tokenizer = options_.tokenizer, .load = {.in_memory = true, .adapter = options_.adapter}}),
-                   options_.chat_template);
+  session_.emplace(
+      heed::open_model(options_.model, {.tokenizer = options_.tokenizer,
+                                        .load = {.in_memory = true, .adapter = options_.adapter}}),
+      options_.chat_template);
   wanted_ = generation_options(options_.text, session_->loaded().tokenizer);
   wanted_.max_new_tokens = options_.max_tokens;
   session_->set_system(options_.system);
@@ -304,7 +305,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--chat-template", &o->chat_template, "Jinja file instead of the model's own template")
       .file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
-  table.add("--adapter", &o->adapter, "Folder of a LoRA adapter in PEFT's format, added to the model").file();
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table
       .add("--cache", &o->cache,
            "File of conversations that were read: taken from there, and written at the end")

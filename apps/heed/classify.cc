@@ -70,7 +70,8 @@ int run(const Options& options, const Common& common) {
   if (!options.images.empty()) {
     return classify_images(options, common);
   }
-  const TextClassification classify(options.model, {.tokenizer = options.tokenizer, .load = {.adapter = options.adapter}});
+  const TextClassification classify(
+      options.model, {.tokenizer = options.tokenizer, .load = {.adapter = options.adapter}});
   Lines lines(options.texts, options.batch * kReadAhead, common);
   lines.for_each([&](const std::vector<std::string>& texts) {
     const auto results =
@@ -91,7 +92,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--image", &o->images, "Image file, for vision models; may be given several times")
       .file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
-  table.add("--adapter", &o->adapter, "Folder of a LoRA adapter in PEFT's format, added to the model").file();
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table.add("--no-truncate", &o->no_truncate,
             "Reject texts that are too long instead of truncating them");
   table.add("--batch", &o->batch, "Texts per batch").range(1, 4096);

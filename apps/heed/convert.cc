@@ -134,8 +134,7 @@ int run(const Options& given, const Common& common) {
     }
     model = merge_adapter(*model);
   } else if (options.merge) {
-    fail(ErrorKind::usage, "--merge", "{} has no adapter; name one with --adapter",
-         given.source);
+    fail(ErrorKind::usage, "--merge", "{} has no adapter; name one with --adapter", given.source);
   }
   const bool to_gguf = is_gguf(options.destination);
   std::string type = options.type;
@@ -182,7 +181,10 @@ const Registration registration{
            .add("--imatrix", &options->importance,
                 "Importance matrix (llama.cpp's GGUF) that weighs the errors of quantising")
            .file();
-       table.add("--adapter", &options->adapter, "Folder of a LoRA adapter in PEFT's format, added to the model").file();
+       table
+           .add("--adapter", &options->adapter,
+                "Folder of a LoRA adapter in PEFT's format, added to the model")
+           .file();
        table.add("--merge", &options->merge, "Add the adapter's updates to the weights");
        table
            .add("--tokenizer", &options->tokenizer,

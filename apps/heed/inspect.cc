@@ -251,7 +251,9 @@ void add_options(OptionTable& table, InspectOptions& o) {
   table.add("--image", &o.image, "Image to look at").file();
   table.add("--ask", &o.ask, "For a reader: the word it is asked about (default: \"it\")");
   table.add("--tokenizer", &o.tokenizer, "Tokenizer file, if the model has none").file();
-  table.add("--adapter", &o.adapter, "Folder of a LoRA adapter in PEFT's format, added to the model").file();
+  table
+      .add("--adapter", &o.adapter, "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table.add("--kind", &o.kind, "Which attention")
       .choices({"self", "encoder", "decoder", "cross", "readout"});
   table.add("--layer", &o.layer, "Layer, from 0 (default: the last; all for html, json, npy)")

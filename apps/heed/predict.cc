@@ -101,7 +101,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
             "The numbers to go on from (default: lines of stdin, with spaces or as CSV)");
   table.add("--length", &o->length, "Numbers to predict (default: as many as were given)")
       .range(0, 1 << 20);
-  table.add("--adapter", &o->adapter, "Folder of a LoRA adapter in PEFT's format, added to the model").file();
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   return [o, &common] { return run(*o, common); };
 }
 

@@ -23,7 +23,8 @@ struct Flags {
 
 void add_options(OptionTable& table, TrainOptions& o) {
   table.add("--task", &o.task, "What to learn (required, here or in --config)")
-      .choices({"lm", "mlm", "preference", "translate", "classify", "image-classify", "caption", "regress"});
+      .choices({"lm", "mlm", "preference", "translate", "classify", "image-classify", "caption",
+                "regress"});
   table
       .add("--data", &o.data,
            "Files or folders, separated by commas; caption also takes shapes (required)")

@@ -81,7 +81,8 @@ int run(const Options& options, const Common& common) {
   const bool json = common.json || options.format == "json";
   SpeechOptions speech = options.speech;
   speech.word_times = json;
-  const SpeechRecognition transcribe(options.model, {.tokenizer = options.tokenizer, .load = {.adapter = options.adapter}});
+  const SpeechRecognition transcribe(
+      options.model, {.tokenizer = options.tokenizer, .load = {.adapter = options.adapter}});
   for (const std::string& file : options.files) {
     const Transcript transcript = transcribe(file, speech);
     if (json) {
@@ -103,7 +104,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .file();
   table.add("AUDIO", &o->files, "WAV, FLAC or OGG").required().file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
-  table.add("--adapter", &o->adapter, "Folder of a LoRA adapter in PEFT's format, added to the model").file();
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table.add("--language", &o->speech.language,
             "Language spoken, such as en or ko (default: detected in the first 30 seconds)");
   table.add("--task", &o->speech.task, "Write what is said, or translate it into English")

@@ -66,7 +66,8 @@ std::string json_text(const Tokenizer& tokenizer, const Options& options, const 
 }
 
 int run(const Options& options, const Common& common) {
-  const Translation translate(options.model, {.tokenizer = options.tokenizer, .load = {.adapter = options.adapter}});
+  const Translation translate(
+      options.model, {.tokenizer = options.tokenizer, .load = {.adapter = options.adapter}});
   TranslationOptions wanted{.beam = options.beam,
                             .source_lang = options.source_lang,
                             .target_lang = options.target_lang,
@@ -93,7 +94,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .file();
   table.add("--text", &o->texts, "Text; may be given several times (default: lines of stdin)");
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
-  table.add("--adapter", &o->adapter, "Folder of a LoRA adapter in PEFT's format, added to the model").file();
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table.add("--batch", &o->batch, "Lines per batch").range(1, 1024);
   table.add("--source-lang", &o->source_lang,
             "Language of the texts, as a multilingual model names it: eng_Latn, en_XX, en");

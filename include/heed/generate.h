@@ -253,8 +253,9 @@ HEED_API std::vector<std::vector<Hypothesis>> beam_search(const Model& model,
 
 /// Perplexity of a language model on a text.
 struct Perplexity {
-  double loss = 0.0;   ///< mean of -log(probability), in nats a token
-  int64_t tokens = 0;  ///< foretold: all but the first
+  double loss = 0.0;    ///< mean of -log(probability), in nats a token
+  int64_t tokens = 0;   ///< foretold: all but the first
+  int64_t context = 0;  ///< tokens of a window
 
   double value() const;  ///< e^loss
 };

@@ -144,8 +144,8 @@ struct LoadOptions {
   std::filesystem::path adapter = {};
   std::optional<LoraOptions> lora = {};  ///< adds a fresh adapter that requires gradients
 };
-/// A Hugging Face folder, a run folder (its model/), a .gguf file, llama2.c's .bin, or a folder with
-/// a LoRA adapter in PEFT's format, which names its model.
+/// A Hugging Face folder, a run folder (its model/), a .gguf file, llama2.c's .bin, or a folder
+/// with a LoRA adapter in PEFT's format, which names its model.
 HEED_API std::unique_ptr<Model> load_model(const std::filesystem::path& path,
                                            const LoadOptions& options = {});
 /// A model with fresh parameters from the text of a config.json.
@@ -158,9 +158,9 @@ HEED_API std::unique_ptr<Model> build_model(std::string_view config, TensorMap t
 /// Face expects; floating parameters in `type`.
 HEED_API void save_model(const Model& model, const std::filesystem::path& folder,
                          DType type = DType::f32);
-/// Writes a model's adapter in PEFT's format: adapter_config.json with `base` as the name or path of
-/// the model that it belongs to, and adapter_model.safetensors; also config.json where the adapter
-/// holds a head of its own. load_model() opens such a folder like a model's.
+/// Writes a model's adapter in PEFT's format: adapter_config.json with `base` as the name or path
+/// of the model that it belongs to, and adapter_model.safetensors; also config.json where the
+/// adapter holds a head of its own. load_model() opens such a folder like a model's.
 HEED_API void save_adapter(const Model& model, const std::filesystem::path& folder,
                            const std::string& base);
 /// The model with its adapter's updates added to its weights; quantised ones become f32.

@@ -173,6 +173,21 @@ class HEED_API Linear {
   WeightLayout layout_ = WeightLayout::out_in;
 };
 
+/// Calls `watch` with the weight and the input [..., in] of every Linear layer that runs in this
+/// thread while it is in scope.
+class HEED_API LinearInputScope {
+ public:
+  using Watch = std::function<void(const Tensor& weight, const Tensor& input)>;
+  explicit LinearInputScope(Watch watch);
+  ~LinearInputScope();
+  LinearInputScope(const LinearInputScope&) = delete;
+  LinearInputScope& operator=(const LinearInputScope&) = delete;
+
+ private:
+  Watch watch_;
+  const Watch* before_;
+};
+
 /// LayerNorm or RMSNorm over the last axis.
 class HEED_API Norm {
  public:

@@ -45,9 +45,9 @@ struct TrainOptions {
   std::string precision = "f32";  ///< of activations in training: f32, bf16 or f16
   bool recompute = false;
 
-  std::string best_by;       ///< metric that chooses the model to keep; empty: default_best_by()
-  int64_t patience = 0;      ///< stop after so many evaluations without a better one; 0: never
-  double ema = 0.0;          ///< decay of the moving average of the weights that is evaluated and saved
+  std::string best_by;   ///< metric that chooses the model to keep; empty: default_best_by()
+  int64_t patience = 0;  ///< stop after so many evaluations without a better one; 0: never
+  double ema = 0.0;      ///< decay of the moving average of the weights that is evaluated and saved
   int64_t eval_texts = 200;  ///< validation texts to generate at an evaluation; all at the end
   int64_t probes = 2;        ///< tracked examples: their attention is saved at each evaluation
 

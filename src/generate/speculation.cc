@@ -79,8 +79,7 @@ std::vector<int64_t> Scheduler::Drafter::ask_draft(const Request& request,
   std::vector<int64_t> guesses;
   while (true) {
     const Tensor logits = draft.logits(slice(rows, 0, rows.size(0) - 1, rows.size(0))).contiguous();
-    const std::span<const float> values(logits.data<float>(),
-                                        static_cast<size_t>(logits.size(1)));
+    const std::span<const float> values(logits.data<float>(), static_cast<size_t>(logits.size(1)));
     // With the random number by which the model's own logits will be sampled.
     guesses.push_back(pick_token(values, request.sampling, request.stream,
                                  static_cast<uint64_t>(generated) + guesses.size(), mirostat));

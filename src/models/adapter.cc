@@ -115,8 +115,8 @@ std::string plain_name(std::string name) {
   if (name.starts_with(kAdapterPrefix)) {
     name = name.substr(std::string_view(kAdapterPrefix).size());
   }
-  for (const char* part : {".modules_to_save.default", ".default", ".modules_to_save",
-                           ".original_module"}) {
+  for (const char* part :
+       {".modules_to_save.default", ".default", ".modules_to_save", ".original_module"}) {
     if (const size_t at = name.rfind(std::string(part) + "."); at != std::string::npos) {
       name.erase(at, std::string_view(part).size());
     }
@@ -153,12 +153,13 @@ class StoredAdapter final : public Adapter {
     }
     const Tensor b = take(name + ".lora_B.weight");
     check_data(b.defined(), file_, "'{}.lora_A.weight' has no lora_B beside it", name);
-    check_data(a.rank() == 2 && b.rank() == 2 && a.size(1) == in && b.size(0) == out &&
-                   a.size(0) == b.size(1),
-               file_,
-               "is an adapter of another model{}: '{}' has A {} and B {} there; this model's matrix "
-               "maps {} to {}",
-               base(), name, a.shape().to_string(), b.shape().to_string(), in, out);
+    check_data(
+        a.rank() == 2 && b.rank() == 2 && a.size(1) == in && b.size(0) == out &&
+            a.size(0) == b.size(1),
+        file_,
+        "is an adapter of another model{}: '{}' has A {} and B {} there; this model's matrix "
+        "maps {} to {}",
+        base(), name, a.shape().to_string(), b.shape().to_string(), in, out);
     return {owned(a), owned(b), alpha_of(name) / divisor(a.size(0))};
   }
 

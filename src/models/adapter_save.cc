@@ -29,10 +29,10 @@ std::string task_type(const Model& model) {
       task = head.task;
     }
   }
-  return task == "text-generation"        ? "CAUSAL_LM"
-         : task == "text-classification"  ? "SEQ_CLS"
-         : task == "token-classification" ? "TOKEN_CLS"
-         : task == "question-answering"   ? "QUESTION_ANS"
+  return task == "text-generation"                                 ? "CAUSAL_LM"
+         : task == "text-classification"                           ? "SEQ_CLS"
+         : task == "token-classification"                          ? "TOKEN_CLS"
+         : task == "question-answering"                            ? "QUESTION_ANS"
          : task == "translation" || task == "text2text-generation" ? "SEQ_2_SEQ_LM"
                                                                    : "";
 }

@@ -269,9 +269,8 @@ ModelOutput token_results(const Tensor& rows, const TokenRows& tokens, const Lin
     options.label_smoothing = input.label_smoothing;
     check(head.layout() == WeightLayout::out_in, "loss", "the head's weight must be [out, in]");
     const Tensor wanted = targets(tokens, input);
-    output.loss = plain
-                      ? linear_cross_entropy(rows, head.weight(), head.bias(), wanted, options)
-                      : cross_entropy(logits, wanted, options);
+    output.loss = plain ? linear_cross_entropy(rows, head.weight(), head.bias(), wanted, options)
+                        : cross_entropy(logits, wanted, options);
   }
   return output;
 }

@@ -2,6 +2,14 @@
 #include "heed/nn.h"
 
 namespace heed {
+namespace {
+thread_local const LinearInputScope::Watch* g_watch = nullptr;
+}  // namespace
+
+LinearInputScope::LinearInputScope(Watch watch) : watch_(std::move(watch)), before_(g_watch) {
+  g_watch = &watch_;
+}
+LinearInputScope::~LinearInputScope() { g_watch = before_; }
 
 Linear::Linear(const Scope& scope, int64_t in, int64_t out, const Options& options)
     : layout_(options.layout) {
@@ -18,6 +26,9 @@ Linear::Linear(Tensor weight, Tensor bias, WeightLayout layout)
     : weight_(std::move(weight)), bias_(std::move(bias)), layout_(layout) {}
 
 Tensor Linear::operator()(const Tensor& x, Activation activation, const Tensor& residual) const {
+  if (g_watch != nullptr) {
+    (*g_watch)(weight_, x);
+  }
   if (!low_rank_.defined()) {
     return linear(x, weight_, bias_, {layout_, activation, residual});
   }
@@ -26,7 +37,8 @@ Tensor Linear::operator()(const Tensor& x, Activation activation, const Tensor& 
     return linear(x, weight_, bias_,
                   {layout_, activation, residual.defined() ? add(update, residual) : update});
   }
-  const Tensor y = activate(linear(x, weight_, bias_, {layout_, Activation::none, update}), activation);
+  const Tensor y =
+      activate(linear(x, weight_, bias_, {layout_, Activation::none, update}), activation);
   return residual.defined() ? add(y, residual) : y;
 }
 

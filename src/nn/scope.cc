@@ -18,7 +18,7 @@ struct Scope::State {
   std::string file;
   std::string prefix;                                        // optional in front of names
   std::vector<std::pair<std::string, std::string>> endings;  // ending, other ending
-  std::vector<UnusedTensor> ignored;  // patterns
+  std::vector<UnusedTensor> ignored;                         // patterns
   std::set<std::string, std::less<>> used;
   std::vector<std::string> missing;
   std::vector<std::string> misshapen;

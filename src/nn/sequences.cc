@@ -102,9 +102,9 @@ Tensor KvCache::keys() const { return rows_of(k_, 0, length_ - first_); }
 Tensor KvCache::values() const { return rows_of(v_, 0, length_ - first_); }
 
 void KvCache::truncate(int64_t length) {
-  check(length >= 0 && length <= length_ && (first_ == 0 || length >= first_ + window_ - 1), "cache",
-        "cannot go back to {} of {} positions: only those from {} on are stored", length, length_,
-        first_);
+  check(length >= 0 && length <= length_ && (first_ == 0 || length >= first_ + window_ - 1),
+        "cache", "cannot go back to {} of {} positions: only those from {} on are stored", length,
+        length_, first_);
   length_ = length;
 }
 
@@ -130,7 +130,8 @@ SequenceCache SequenceCache::copy() const {
 }
 
 void SequenceCache::truncate(int64_t to) {
-  check(state.empty(), "cache", "a recurrent state cannot go back to {} of {} positions", to, length);
+  check(state.empty(), "cache", "a recurrent state cannot go back to {} of {} positions", to,
+        length);
   for (KvCache& layer : self) {
     layer.truncate(to);
   }

@@ -76,8 +76,7 @@ Tensor dequantize(const Tensor& x) {
   return result;
 }
 
-void multiply_by_quantized(int64_t rows, const kernels::Matrix& x, const Tensor& weight,
-                           float* y) {
+void multiply_by_quantized(int64_t rows, const kernels::Matrix& x, const Tensor& weight, float* y) {
   constexpr int64_t kTileElements = int64_t{1} << 20;
   constexpr int64_t kFewestRows = 64;
   const NoGrad no_grad;
@@ -88,7 +87,8 @@ void multiply_by_quantized(int64_t rows, const kernels::Matrix& x, const Tensor&
     const int64_t end = std::min(out, begin + tile);
     const Tensor part = dequantize(slice(weight, 0, begin, end));
     kernels::Matrix columns = x;
-    columns.data = static_cast<const char*>(x.data) + begin * x.column_stride * kernels::element_size(x.type);
+    columns.data =
+        static_cast<const char*>(x.data) + begin * x.column_stride * kernels::element_size(x.type);
     kernels::gemm(rows, in, end - begin, columns, {part.raw(), kernels::Element::f32, in, 1}, y,
                   kernels::Element::f32, in, begin > 0);
   }

@@ -11,8 +11,8 @@ std::vector<MarkedTokens> read_conversations(const std::string& data, const Chat
   std::vector<MarkedTokens> rows;
   visit_json_lines(data, [&](const Json& row, const std::string& where) {
     const auto tools = row.find("tools");
-    rows.push_back(mark_conversation(row.at("messages"), tools ? tools->dump() : "", tmpl,
-                                     tokenizer, where));
+    rows.push_back(
+        mark_conversation(row.at("messages"), tools ? tools->dump() : "", tmpl, tokenizer, where));
     check_data(rows.back().ids.size() >= 2, where, "the conversation has no text");
   });
   return rows;

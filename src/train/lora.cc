@@ -71,9 +71,9 @@ void save_trained(const Model& model, const std::filesystem::path& folder,
     return;
   }
   const std::filesystem::path base = base_model_path(options.from);
-  save_adapter(model, folder,
-               std::filesystem::exists(base) ? std::filesystem::absolute(base).native()
-                                             : base.native());
+  save_adapter(
+      model, folder,
+      std::filesystem::exists(base) ? std::filesystem::absolute(base).native() : base.native());
 }
 
 TensorMap load_trained(const Model& model, const std::filesystem::path& folder) {

@@ -166,9 +166,8 @@ Tensor preference_loss(const Model& model, const Model& reference, const ModelIn
   const int64_t rows = pairs.input_ids.size(0);
   for (int64_t row = 0; row < rows; ++row) {
     const auto both = [row](const Model& of, const ModelInput& in) {
-      return sub(
-          log_probability(of, in, in.input_ids, in.attention_mask, row),
-          log_probability(of, in, in.decoder_input_ids, in.decoder_attention_mask, row));
+      return sub(log_probability(of, in, in.input_ids, in.attention_mask, row),
+                 log_probability(of, in, in.decoder_input_ids, in.decoder_attention_mask, row));
     };
     double before = 0.0;
     {

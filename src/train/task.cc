@@ -241,7 +241,8 @@ Task make_task(const TrainOptions& o) {
     return regress_task(o);
   }
   fail(ErrorKind::usage, "--task",
-       "'{}' is not known; use lm, mlm, preference, translate, classify, image-classify, caption or regress",
+       "'{}' is not known; use lm, mlm, preference, translate, classify, image-classify, caption "
+       "or regress",
        o.task);
 }
 

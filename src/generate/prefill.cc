@@ -146,8 +146,8 @@ Tensor continue_sequences(const Model& model, const std::vector<int64_t>& tokens
   return model.logits(model.decode(Tensor::from(tokens, {count}), pass));
 }
 
-Tensor continue_sequences(const Model& model, const std::vector<std::vector<int64_t>>& tokens,
-                          std::vector<SequenceCache*> caches) {
+Tensor extend_sequences(const Model& model, const std::vector<std::vector<int64_t>>& tokens,
+                        std::vector<SequenceCache*> caches) {
   const NoGrad no_grad;
   std::vector<int64_t> all;
   std::vector<int64_t> lengths;

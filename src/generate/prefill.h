@@ -38,7 +38,7 @@ void restrict_choice(float* values, int64_t vocabulary, const Request& request, 
 Tensor continue_sequences(const Model& model, const std::vector<int64_t>& tokens,
                           std::vector<SequenceCache*> caches);
 /// One or more tokens for each sequence: logits [all tokens, vocabulary].
-Tensor continue_sequences(const Model& model, const std::vector<std::vector<int64_t>>& tokens,
-                          std::vector<SequenceCache*> caches);
+Tensor extend_sequences(const Model& model, const std::vector<std::vector<int64_t>>& tokens,
+                        std::vector<SequenceCache*> caches);
 
 }  // namespace heed

@@ -318,7 +318,7 @@ bool Scheduler::step() {
     row += static_cast<int64_t>(tokens.back().size());
     caches.push_back(&sequence->cache);
   }
-  const Tensor logits = continue_sequences(model_, tokens, std::move(caches));
+  const Tensor logits = extend_sequences(model_, tokens, std::move(caches));
   std::vector<std::optional<SampledToken>> choices(active_.size());
   parallel_for(static_cast<int64_t>(active_.size()), [&](int64_t i) {
     const auto at = static_cast<size_t>(i);

@@ -42,11 +42,11 @@ std::vector<int64_t> look_up(const std::vector<int64_t>& tokens, int64_t longest
 Scheduler::Drafter::Drafter(const Model& target, Speculation given)
     : model(target), options(std::move(given)) {
   if (options.draft) {
-    check_data(options.draft->vocab_size() == model.vocab_size(), "--draft",
-               "the draft model has {} tokens, the model {}; both must use the same tokenizer",
+    check_data(options.draft->vocab_size() == model.vocab_size(), "draft model",
+               "it has {} tokens, the model {}; both must use the same tokenizer",
                options.draft->vocab_size(), model.vocab_size());
-    check_data(options.draft->kind() == ModelKind::decoder, "--draft",
-               "a {} is no decoder, which a draft model must be", options.draft->model_type());
+    check_data(options.draft->kind() == ModelKind::decoder, "draft model",
+               "a {} is no decoder, which it must be", options.draft->model_type());
   }
 }
 

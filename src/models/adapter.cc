@@ -60,11 +60,11 @@ class FreshAdapter final : public Adapter {
  public:
   explicit FreshAdapter(const LoraOptions& options) : options_(options) {
     if (options.targets != "attention" && options.targets != "all") {
-      fail(ErrorKind::usage, "--lora", "targets '{}' is not one of attention, all",
+      fail(ErrorKind::usage, kLora, "targets '{}' is not one of attention, all",
            options.targets);
     }
     if (options.rank < 1 || options.rank > kMostRank || !(options.alpha > 0.0)) {
-      fail(ErrorKind::usage, "--lora", "rank {} and alpha {} must be above 0", options.rank,
+      fail(ErrorKind::usage, kLora, "rank {} and alpha {} must be above 0", options.rank,
            options.alpha);
     }
   }
@@ -134,7 +134,9 @@ class StoredAdapter final : public Adapter {
     const std::string type = config_.string_or("peft_type", "LORA");
     check_data(type == "LORA", config_.file(), "holds an adapter of type {}; LORA is supported",
                type);
-    for (const char* flag : {"use_dora", "use_qalora", "lora_bias", "layer_replication"}) {
+    for (const char* flag : {"use_dora", "use_qalora", "use_bdlora", "lora_bias", "layer_replication",
+                             "kasa_config", "alora_invocation_tokens", "target_parameters",
+                             "trainable_token_indices"}) {
       const auto found = config_.find(flag);
       check_data(!found || (found->is_boolean() && !found->boolean()), config_.file(),
                  "{} is not supported; heed runs plain LoRA adapters", flag);
@@ -257,8 +259,7 @@ fs::path base_model_path(const fs::path& path) {
   const Json config = Json::read(folder / kAdapterConfig);
   const std::string base = config.string_or("base_model_name_or_path", "");
   check_data(!base.empty(), config.file(),
-             "does not name its model (base_model_name_or_path); give the model and --adapter {}",
-             path.native());
+             "does not name its model (base_model_name_or_path); open the model with this adapter");
   const fs::path beside = folder / base;
   const fs::path found = !fs::exists(base) && fs::exists(beside) ? beside : find_in_hub_cache(base);
   check_data(!is_adapter(adapter_folder(found)), config.file(), "its model {} is an adapter, too",

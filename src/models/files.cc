@@ -77,7 +77,7 @@ ModelFiles find_model_files(const std::filesystem::path& path,
   const std::filesystem::path base = base_model_path(path);
   const bool own = base != path;
   check_data(!own || wanted.empty(), path.native(),
-             "is an adapter itself; give its model {} with --adapter {}", base.native(),
+             "is an adapter itself; open its model {} with the adapter {}", base.native(),
              wanted.native());
   ModelFiles files = find_base_files(base);
   files.adapter = own ? adapter_folder(path) : wanted;

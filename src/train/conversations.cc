@@ -163,15 +163,13 @@ MarkedTokens mark_conversation(const Json& messages, const std::string& tools,
 }
 
 ChatTemplate template_for(const std::string& from, const std::string& data) {
-  const std::filesystem::path path = from.empty() ? std::filesystem::path() : base_model_path(from);
+  check_data(!from.empty(), data, "holds conversations: fine-tune a model with a chat template");
+  const std::filesystem::path path = base_model_path(from);
   const std::filesystem::path inner = path / "model";
-  std::optional<ChatTemplate> found;
-  if (!from.empty()) {
-    found = ChatTemplate::find(std::filesystem::exists(inner / "config.json") ? inner : path);
-  }
-  check_data(found.has_value(), data,
-             "holds conversations: fine-tune a model with a chat template, {}",
-             from.empty() ? "named with --from" : from + " has none");
+  const std::optional<ChatTemplate> found =
+      ChatTemplate::find(std::filesystem::exists(inner / "config.json") ? inner : path);
+  check_data(found.has_value(), from, "has no chat template, which the conversations in {} need",
+             data);
   return *found;
 }
 

@@ -9,7 +9,7 @@
 namespace heed {
 namespace {
 
-constexpr const char* kLora = "--lora";
+constexpr const char* kLora = "lora";
 
 template <class T>
 T number_of(std::string_view key, std::string_view text) {
@@ -57,10 +57,10 @@ void check_lora(const TrainOptions& o) {
   }
   parse_lora(o.lora);
   if (o.from.empty()) {
-    fail(ErrorKind::usage, kLora, "adapts a model: name it with --from");
+    fail(ErrorKind::usage, kLora, "adapts a model: say from which one");
   }
   if (!o.freeze.empty()) {
-    fail(ErrorKind::usage, kLora, "freezes all weights of the model: leave --freeze out");
+    fail(ErrorKind::usage, kLora, "freezes all weights of the model: freeze nothing else");
   }
 }
 

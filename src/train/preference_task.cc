@@ -189,7 +189,7 @@ Tensor preference_loss(const Model& model, const Model& reference, const ModelIn
 
 Task make_preference_task(const TrainOptions& o) {
   if (o.from.empty()) {
-    fail(ErrorKind::usage, "--task", "preference fine-tunes a model: name it with --from");
+    fail(ErrorKind::usage, "task", "preference fine-tunes a model: say from which one");
   }
   Task task;
   task.metric = TaskMetric::preference;

@@ -107,7 +107,7 @@ std::unique_ptr<Model> from_model(const TrainOptions& o) {
   }
   const ModelFiles files = find_model_files(o.from);
   check_data(files.adapter.empty(), o.from,
-             "is an adapter already: train it further without --lora");
+             "is an adapter already: train it further without another one");
   return with_adapter(o, files, Config::parse(files.config), false);
 }
 

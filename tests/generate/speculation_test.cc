@@ -1,5 +1,6 @@
 #include "generate/speculation.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "heed/error.h"
@@ -165,8 +166,7 @@ TEST(Speculation, ADraftOfAnotherVocabularyIsRefused) {
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "--draft: the draft model has 29 tokens, the model 23; both must use the same "
-                 "tokenizer");
+                 "draft model: it has 29 tokens, the model 23; both must use the same tokenizer");
   }
 }
 

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "heed/optim.h"
 #include "io/json.h"
 #include "models/cases.h"

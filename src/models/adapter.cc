@@ -60,8 +60,7 @@ class FreshAdapter final : public Adapter {
  public:
   explicit FreshAdapter(const LoraOptions& options) : options_(options) {
     if (options.targets != "attention" && options.targets != "all") {
-      fail(ErrorKind::usage, kLora, "targets '{}' is not one of attention, all",
-           options.targets);
+      fail(ErrorKind::usage, kLora, "targets '{}' is not one of attention, all", options.targets);
     }
     if (options.rank < 1 || options.rank > kMostRank || !(options.alpha > 0.0)) {
       fail(ErrorKind::usage, kLora, "rank {} and alpha {} must be above 0", options.rank,
@@ -134,9 +133,9 @@ class StoredAdapter final : public Adapter {
     const std::string type = config_.string_or("peft_type", "LORA");
     check_data(type == "LORA", config_.file(), "holds an adapter of type {}; LORA is supported",
                type);
-    for (const char* flag : {"use_dora", "use_qalora", "use_bdlora", "lora_bias", "layer_replication",
-                             "kasa_config", "alora_invocation_tokens", "target_parameters",
-                             "trainable_token_indices"}) {
+    for (const char* flag :
+         {"use_dora", "use_qalora", "use_bdlora", "lora_bias", "layer_replication", "kasa_config",
+          "alora_invocation_tokens", "target_parameters", "trainable_token_indices"}) {
       const auto found = config_.find(flag);
       check_data(!found || (found->is_boolean() && !found->boolean()), config_.file(),
                  "{} is not supported; heed runs plain LoRA adapters", flag);

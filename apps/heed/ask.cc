@@ -110,7 +110,6 @@ int run(const Options& options, const Common& common) {
       print_sources(answer, options.show_attention);
     }
   }
-  check_files_intact();
   return 0;
 }
 

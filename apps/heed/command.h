@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -34,6 +35,11 @@ struct Command {
 struct Registration {
   explicit Registration(Command command);
 };
+
+/// The program's exit code for an error: 2 usage, 3 bad data, 1 everything else.
+int exit_code(const std::exception& error);
+/// The exit code where a signal ended the work.
+inline constexpr int kInterrupted = 130;
 
 /// All subcommands, sorted by name.
 const std::vector<Command>& commands();

@@ -88,7 +88,7 @@ int run(const Options& options, const Common& common) {
     fmt::print(
         stderr, "{}",
         tell("heed: interrupted; saved in {}. The same command goes on from there\n", options.out));
-    return 130;
+    return kInterrupted;
   }
   return report.failed > 0 ? 3 : 0;
 }

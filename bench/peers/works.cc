@@ -236,7 +236,7 @@ class Tokenize final : public PeerWork {
   std::string file_, text_;
   bool cold_;
   Tokenizer tokenizer_;
-  std::vector<int32_t> ids_;
+  std::vector<TokenId> ids_;
 };
 
 }  // namespace

@@ -255,7 +255,7 @@ NB_MODULE(_heed, m) {
           "text"_a, "add_special_tokens"_a = true)
       .def(
           "decode",
-          [](const heed::Tokenizer& self, const std::vector<int32_t>& ids,
+          [](const heed::Tokenizer& self, const std::vector<heed::TokenId>& ids,
              bool skip_special_tokens) { return self.decode(ids, skip_special_tokens); },
           "ids"_a, "skip_special_tokens"_a = true)
       .def_prop_ro("vocab_size", &heed::Tokenizer::vocab_size)

@@ -38,10 +38,7 @@ Batch batch_rows(const Batch& batch, int64_t begin, int64_t end) {
   check(begin >= 0 && begin <= end && end <= batch.rows, "batch", "rows {} to {} of {}", begin, end,
         batch.rows);
   Batch part = batch;
-  for (Tensor Batch::*member :
-       {&Batch::input_ids, &Batch::attention_mask, &Batch::decoder_input_ids,
-        &Batch::decoder_attention_mask, &Batch::pixel_values, &Batch::features,
-        &Batch::decoder_features, &Batch::labels}) {
+  for (const auto member : kInputTensors) {
     part.*member = rows_of(batch.*member, begin, end);
   }
   part.rows = end - begin;

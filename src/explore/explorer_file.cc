@@ -1,9 +1,9 @@
 #include <set>
 
 #include "base/check.h"
+#include "explore/explorer_page.h"
 #include "explore/explorer_state.h"
 #include "heed/explorer.h"
-#include "inspect/explorer_page.h"
 
 namespace heed {
 namespace {

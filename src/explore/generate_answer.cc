@@ -83,7 +83,7 @@ void write_attention(JsonWriter& json, const Watcher& watcher, const GenerateReq
   json.end_array().end_object();
 }
 
-Tensor as_batch(const std::vector<int32_t>& ids) {
+Tensor as_batch(const std::vector<TokenId>& ids) {
   const std::vector<int64_t> wide(ids.begin(), ids.end());
   return Tensor::from(wide, {1, static_cast<int64_t>(wide.size())});
 }
@@ -97,7 +97,7 @@ class Writer {
         tokens_(generation_tokens(*model.model)),
         prompt_(model.tokenizer.encode_ids(request.text)) {
     const bool pair = model.model->kind() == ModelKind::encoder_decoder;
-    ids_ = pair ? std::vector<int32_t>{static_cast<int32_t>(tokens_.decoder_start)} : prompt_;
+    ids_ = pair ? std::vector<TokenId>{tokens_.decoder_start} : prompt_;
     start_ = ids_.size();
     if (prompt_.empty()) {
       throw Failure(400, "invalid", "the text has no tokens", "text");
@@ -122,11 +122,11 @@ class Writer {
       reason_ = "stop";
       return std::nullopt;
     }
-    ids_.push_back(static_cast<int32_t>(chosen.id));
+    ids_.push_back(chosen.id);
     return event(written, logits, chosen.id, watcher);
   }
 
-  std::vector<int32_t> written() const {
+  std::vector<TokenId> written() const {
     return {ids_.begin() + static_cast<std::ptrdiff_t>(start_), ids_.end()};
   }
   const std::string& reason() const { return reason_; }
@@ -170,7 +170,7 @@ class Writer {
   const ExplorerModel& model_;
   const GenerateRequest& request_;
   GenerationTokens tokens_;
-  std::vector<int32_t> prompt_, ids_;
+  std::vector<TokenId> prompt_, ids_;
   size_t start_ = 0;
   std::string reason_ = "length";
 };
@@ -196,9 +196,9 @@ Explorer::Answer Explorer::generate(
         return "{}";  // the reader has gone
       }
     }
-    std::vector<int32_t> written = writer.written();
+    std::vector<TokenId> written = writer.written();
     const auto count = written.size();
-    std::erase_if(written, [&](int32_t id) { return id >= model.tokenizer.vocab_size(); });
+    std::erase_if(written, [&](TokenId id) { return id >= model.tokenizer.vocab_size(); });
     JsonWriter done;
     done.begin_object().field("text", model.tokenizer.decode(written));
     done.field("tokens", count);

@@ -1,8 +1,8 @@
 #include "explore/json.h"
 
+#include "base/base64.h"
 #include "base/check.h"
 #include "heed/ops.h"
-#include "text/base64.h"
 
 namespace heed::explore {
 
@@ -20,8 +20,8 @@ void write_tensor(JsonWriter& json, const Tensor& given) {
   const size_t size = type == DType::u8 ? 1 : type == DType::f64 ? 8 : 4;
   json.begin_object().field("dtype", name);
   json.field("shape", std::vector<int64_t>(tensor.shape().begin(), tensor.shape().end()));
-  json.field("data", text::encode_base64({static_cast<const char*>(tensor.raw()),
-                                          static_cast<size_t>(tensor.numel()) * size}));
+  json.field("data", encode_base64({static_cast<const char*>(tensor.raw()),
+                                    static_cast<size_t>(tensor.numel()) * size}));
   json.end_object();
 }
 

@@ -25,7 +25,7 @@ struct ShownToken {
 };
 std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const Encoding& encoding,
                                      std::string_view text);
-std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids);
+std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const std::vector<TokenId>& ids);
 /// A token of a model's vocabulary, which may be larger than the tokenizer's: "<50300>" then.
 std::string token_name(const Tokenizer& tokenizer, int64_t id);
 

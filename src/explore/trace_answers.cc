@@ -137,9 +137,9 @@ std::string Explorer::State::experiment(const std::shared_ptr<Trace>& before, co
   }
   explore::TraceRequest request = before->request();
   if (before->generated()) {
-    std::vector<int32_t> written;
+    std::vector<TokenId> written;
     for (size_t i = 1; i < before->target().size(); ++i) {
-      written.push_back(static_cast<int32_t>(before->target()[i].id));
+      written.push_back(before->target()[i].id);
     }
     request.target = before->model().tokenizer.decode(written);
   }

@@ -1,23 +1,23 @@
+#include "base/base64.h"
 #include "explore/trace.h"
 #include "heed/generate.h"
 #include "heed/image.h"
 #include "heed/ops.h"
 #include "pipelines/image_input.h"
-#include "text/base64.h"
 
 namespace heed::explore {
 namespace {
 
 constexpr int64_t kMostGenerated = 64;
 
-Tensor as_batch(const std::vector<int32_t>& ids) {
+Tensor as_batch(const std::vector<TokenId>& ids) {
   const std::vector<int64_t> wide(ids.begin(), ids.end());
   return Tensor::from(wide, {1, static_cast<int64_t>(wide.size())});
 }
 
 /// The start token and what the model itself would write, the likeliest token at each step.
-std::vector<int32_t> likeliest_target(const Model& model, const ModelInput& input, int64_t start) {
-  std::vector<int32_t> ids{static_cast<int32_t>(start)};
+std::vector<TokenId> likeliest_target(const Model& model, const ModelInput& input, int64_t start) {
+  std::vector<TokenId> ids{start};
   Request request;
   request.encoder = input;
   request.max_tokens = kMostGenerated;
@@ -26,7 +26,7 @@ std::vector<int32_t> likeliest_target(const Model& model, const ModelInput& inpu
   request.on_token = [&ids, &end, context = model.context_length()](const SampledToken& choice) {
     const bool ends = std::find(end.begin(), end.end(), choice.id) != end.end();
     if (!ends && (context == 0 || std::cmp_less(ids.size(), context))) {
-      ids.push_back(static_cast<int32_t>(choice.id));
+      ids.push_back(choice.id);
     }
     return true;
   };
@@ -82,7 +82,7 @@ void Trace::read_image() {
   const VisionConfig vision = vision_config(Json::parse(model_.model->config(), "config.json"));
   Tensor pixels;
   if (request_.image) {
-    const std::string bytes = text::decode_base64(*request_.image, "image");
+    const std::string bytes = decode_base64(*request_.image, "image");
     pixels = model_pixels(vision, model_.path,
                           decode_image(bytes, "image", static_cast<int>(vision.channels)));
   } else {
@@ -130,9 +130,9 @@ void Trace::add_target() {
   if (start < 0) {
     throw Failure(409, "unsupported", "config.json names no decoder_start_token_id", "model");
   }
-  std::vector<int32_t> ids;
+  std::vector<TokenId> ids;
   if (request_.target) {
-    ids.push_back(static_cast<int32_t>(start));
+    ids.push_back(start);
     model_.tokenizer.append_ids(*request_.target, ids);
   } else {
     ids = likeliest_target(*model_.model, input_, start);

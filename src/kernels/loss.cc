@@ -80,26 +80,26 @@ void cross_entropy(double* loss, Compute<T>* lse, const T* logits, const int64_t
 }
 
 template <class T>
-void cross_entropy_grad(T* dlogits, const T* logits, const Compute<T>* lse, const int64_t* targets,
-                        CrossEntropy options, double scale, int64_t rows, int64_t classes) {
-  parallel_ranges(rows, rows_a_tile(classes), [&](int64_t begin, int64_t end) {
+void cross_entropy_grad(const CrossEntropyGrad<T>& loss) {
+  const int64_t classes = loss.classes;
+  parallel_ranges(loss.rows, rows_a_tile(classes), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      if (targets[row] == options.ignore_index) {
-        std::fill_n(dlogits + row * classes, classes, T{});
+      T* dlogits = loss.dlogits + row * classes;
+      if (loss.targets[row] == loss.options.ignore_index) {
+        std::fill_n(dlogits, classes, T{});
       } else {
         HEED_CALL(cross_entropy_grad_row, T)
-        (dlogits + row * classes, logits + row * classes, lse[row], targets[row],
-         options.label_smoothing, scale, static_cast<size_t>(classes));
+        (dlogits, loss.logits + row * classes, loss.lse[row], loss.targets[row],
+         loss.options.label_smoothing, loss.scale, static_cast<size_t>(classes));
       }
     }
   });
 }
 
-#define HEED_INSTANTIATE(T)                                                                       \
-  template void cross_entropy(double*, Compute<T>*, const T*, const int64_t*, CrossEntropy,       \
-                              int64_t, int64_t);                                                  \
-  template void cross_entropy_grad(T*, const T*, const Compute<T>*, const int64_t*, CrossEntropy, \
-                                   double, int64_t, int64_t);
+#define HEED_INSTANTIATE(T)                                                                 \
+  template void cross_entropy(double*, Compute<T>*, const T*, const int64_t*, CrossEntropy, \
+                              int64_t, int64_t);                                            \
+  template void cross_entropy_grad(const CrossEntropyGrad<T>&);
 HEED_FLOAT_TYPES(HEED_INSTANTIATE)
 #undef HEED_INSTANTIATE
 

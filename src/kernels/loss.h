@@ -19,9 +19,18 @@ template <class T>
 void cross_entropy(double* loss, Compute<T>* lse, const T* logits, const int64_t* targets,
                    CrossEntropy options, int64_t rows, int64_t classes);
 
-/// dlogits = scale * (softmax - target distribution), zero in ignored rows. dlogits may be logits.
 template <class T>
-void cross_entropy_grad(T* dlogits, const T* logits, const Compute<T>* lse, const int64_t* targets,
-                        CrossEntropy options, double scale, int64_t rows, int64_t classes);
+struct CrossEntropyGrad {
+  T* dlogits;  ///< may be logits
+  const T* logits;
+  const Compute<T>* lse;  ///< of cross_entropy()
+  const int64_t* targets;
+  CrossEntropy options;
+  double scale;  ///< of the result
+  int64_t rows, classes;
+};
+/// dlogits = scale * (softmax - target distribution), zero in ignored rows.
+template <class T>
+void cross_entropy_grad(const CrossEntropyGrad<T>& loss);
 
 }  // namespace heed::kernels

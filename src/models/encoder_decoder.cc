@@ -71,7 +71,7 @@ EncoderDecoder::BothSides EncoderDecoder::run_both(const ModelInput& input) cons
   return both;
 }
 
-ModelOutput EncoderDecoder::forward(const ModelInput& input) const {
+ModelOutput EncoderDecoder::do_forward(const ModelInput& input) const {
   check(head_.defined(), "forward", "this model has no LM head for labels or logits");
   const BothSides both = run_both(input);
   const Tensor rows = head_scale_ == 1.0 ? both.rows : mul(both.rows, head_scale_);
@@ -96,7 +96,7 @@ Tensor EncoderDecoder::decode(const Tensor& ids, Pass& pass) const {
   return rows;
 }
 
-Tensor EncoderDecoder::logits(const Tensor& rows) const {
+Tensor EncoderDecoder::do_logits(const Tensor& rows) const {
   return head_(head_scale_ == 1.0 ? rows : mul(rows, head_scale_));
 }
 

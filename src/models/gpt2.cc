@@ -53,7 +53,7 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
 
   ModelKind kind() const override { return ModelKind::decoder; }
 
-  ModelOutput forward(const ModelInput& input) const override {
+  ModelOutput do_forward(const ModelInput& input) const override {
     check_inputs(input, {}, "GPT-2");
     const TokenRows tokens =
         token_rows(input.input_ids, input.attention_mask, vocab_size_, input.skip_padding);
@@ -85,7 +85,7 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
     return rows;
   }
 
-  Tensor logits(const Tensor& rows) const override {
+  Tensor do_logits(const Tensor& rows) const override {
     check(has_head_, "generate", "this model has no LM head; load one made for text generation");
     return head_(rows);
   }

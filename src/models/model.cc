@@ -1,6 +1,7 @@
 #include "base/check.h"
 #include "base/file.h"
-#include "heed/models.h"
+#include "heed/model_spec.h"
+#include "heed/ops.h"
 #include "models/adapter.h"
 #include "models/common.h"
 #include "models/files.h"
@@ -23,7 +24,28 @@ EncoderOutput Model::encode(const ModelInput&) const {
 }
 SequenceCache Model::new_cache(int64_t) const { cannot(*this, "generate"); }
 Tensor Model::decode(const Tensor&, Pass&) const { cannot(*this, "generate"); }
-Tensor Model::logits(const Tensor&) const { cannot(*this, "give logits of tokens"); }
+Tensor Model::do_logits(const Tensor&) const { cannot(*this, "give logits of tokens"); }
+
+ModelKind Model::kind() const { return find_model_spec(model_type_)->kind; }
+
+ModelOutput causal_lm_output(const Tensor& logits, const Tensor& labels) {
+  if (!labels.defined()) {
+    return {.logits = logits};
+  }
+  return {.loss = cross_entropy(logits.slice(1, 0, -1), labels.slice(1, 1)), .logits = logits};
+}
+
+ModelOutput Model::forward(const ModelInput& input) const {
+  ModelOutput output = do_forward(input);
+  check_files_intact();
+  return output;
+}
+
+Tensor Model::logits(const Tensor& rows) const {
+  Tensor result = do_logits(rows);
+  check_files_intact();
+  return result;
+}
 
 int64_t Model::parameter_count() const {
   int64_t count = 0;
@@ -56,6 +78,12 @@ struct ModelAccess {
     scope.finish();
     model->model_type_ = config.string("model_type");
     model->config_ = config.dump(2);
+    const ModelKind kind = model->kind();
+    if (kind == ModelKind::decoder || kind == ModelKind::encoder ||
+        kind == ModelKind::encoder_decoder) {
+      constexpr int64_t kMost = int64_t{1} << 40;
+      model->vocab_size_ = config.integer_or("vocab_size", 0, 0, kMost);
+    }
     model->parameters_ = scope.parameters();
     model->unused_ = scope.unused();
     model->adapted_ = scope.adapted_layers();
@@ -133,7 +161,10 @@ std::unique_ptr<Model> build_model(std::string_view config_text, TensorMap tenso
 }
 
 std::unique_ptr<Model> create_model(std::string_view config_text, uint64_t seed) {
-  const Json config = Json::parse(config_text, "config.json");
+  return create_model(Json::parse(config_text, "config.json"), seed);
+}
+
+std::unique_ptr<Model> create_model(const Json& config, uint64_t seed) {
   const Scope scope = Scope::fresh(seed);
   return ModelAccess::finish(make_model(config, scope), config, scope);
 }

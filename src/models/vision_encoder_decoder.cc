@@ -45,7 +45,7 @@ class VisionEncoderDecoder final : public Model {
     decoder_->set_gradient_checkpointing(on);
   }
 
-  ModelOutput forward(const ModelInput& input) const override {
+  ModelOutput do_forward(const ModelInput& input) const override {
     check(!input.input_ids.defined(), "forward", "a vision-encoder-decoder takes no input_ids");
     check_inputs(input, {.decoder = true, .pixels = true}, "a vision-encoder-decoder");
     const EncoderOutput encoded = image(input);
@@ -66,7 +66,7 @@ class VisionEncoderDecoder final : public Model {
     const HookScope hook_scope("decoder");
     return decoder_->decode(ids, pass);
   }
-  Tensor logits(const Tensor& rows) const override { return decoder_->logits(rows); }
+  Tensor do_logits(const Tensor& rows) const override { return decoder_->logits(rows); }
 
  private:
   /// A half's configuration. It may still name the model that the half was taken from; here the

@@ -108,8 +108,14 @@ Result run(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tens
     if (!wanted.x && !wanted.w && !wanted.b) {
       continue;
     }
-    kernels::cross_entropy_grad(logits.data<T>(), logits.data<T>(), lse.data<T>(), ids, settings,
-                                1.0 / static_cast<double>(rows), count, classes);
+    kernels::cross_entropy_grad<T>({.dlogits = logits.data<T>(),
+                                    .logits = logits.data<T>(),
+                                    .lse = lse.data<T>(),
+                                    .targets = ids,
+                                    .options = settings,
+                                    .scale = 1.0 / static_cast<double>(rows),
+                                    .rows = count,
+                                    .classes = classes});
     const kernels::Matrix dlogits = matrix_of(logits, kLinearLoss);
     if (wanted.x && is_quantized(weight.dtype())) {
       if constexpr (std::is_same_v<T, float>) {

@@ -137,7 +137,6 @@ void for_each_batch(const std::vector<int64_t>& lengths, std::string_view task,
                    static_cast<int64_t>(lengths.size()));
     }
   }
-  check_files_intact();
 }
 
 ModelInput padded_input(const TokenBatch& batch, const std::vector<size_t>& indices) {

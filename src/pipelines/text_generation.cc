@@ -86,7 +86,7 @@ void apply_generation_options(const Model& model, const GenerationOptions& optio
   }
   for (const TokenId id : options.stop_token_ids) {
     if (id < 0 || id >= model.vocab_size()) {
-      fail(ErrorKind::usage, "--stop-token", "{} is no token id: the model has {} tokens", id,
+      fail(ErrorKind::usage, "stop_token", "{} is no token id: the model has {} tokens", id,
            model.vocab_size());
     }
     request.end.push_back(id);
@@ -202,7 +202,6 @@ std::vector<GeneratedText> TextGeneration::from_tokens(
   }
   while (!options.run.stop.stop_requested() && scheduler.step()) {
   }
-  check_files_intact();
   if (cached) {
     scheduler.save_prefixes(options.cache_file);
   }

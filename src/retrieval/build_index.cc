@@ -330,12 +330,12 @@ void check_same_setting(const std::optional<T>& given, const T& stored, const ch
 
 void check_settings(const IndexOptions& options, const IndexSettings& stored,
                     const fs::path& path) {
-  check_same_setting(options.chunk_tokens, stored.chunk_tokens, "--chunk-tokens", path);
-  check_same_setting(options.overlap_tokens, stored.overlap_tokens, "--overlap", path);
-  check_same_setting(options.vector_type, stored.vector_type, "--vectors", path);
-  check_same_setting(options.pooling, stored.pooling, "--pooling", path);
-  check_same_setting(options.query_prefix, stored.query_prefix, "--query-prefix", path);
-  check_same_setting(options.passage_prefix, stored.passage_prefix, "--passage-prefix", path);
+  check_same_setting(options.chunk_tokens, stored.chunk_tokens, "chunk_tokens", path);
+  check_same_setting(options.overlap_tokens, stored.overlap_tokens, "overlap", path);
+  check_same_setting(options.vector_type, stored.vector_type, "vectors", path);
+  check_same_setting(options.pooling, stored.pooling, "pooling", path);
+  check_same_setting(options.query_prefix, stored.query_prefix, "query_prefix", path);
+  check_same_setting(options.passage_prefix, stored.passage_prefix, "passage_prefix", path);
 }
 
 IndexSettings new_settings(const IndexOptions& options, const Embedder& embedder) {
@@ -364,7 +364,7 @@ IndexReport build_index(const std::vector<std::string>& docs, const fs::path& ou
   const std::vector<DocumentFile> files = expand_documents(docs);
   if (!fs::exists(out)) {
     if (options.model.empty()) {
-      fail(ErrorKind::usage, "index", "a new index needs an encoder: --model FOLDER");
+      fail(ErrorKind::usage, "index", "a new index needs the folder of an encoder (model)");
     }
     const Embedder embedder(options.model, options.tokenizer, options.pooling.value_or(""));
     return Builder(IndexStore::create(out, new_settings(options, embedder)), embedder, options)

@@ -34,7 +34,7 @@ std::string pooling_of(const std::filesystem::path& folder) {
   const Json config = Json::read(file);
   const bool cls = config.boolean_or("pooling_mode_cls_token", false);
   check_data(cls || config.boolean_or("pooling_mode_mean_tokens", true), file.native(),
-             "wants a pooling that is neither mean nor cls; choose one with --pooling");
+             "wants a pooling that is neither mean nor cls; choose one of them");
   return cls ? "cls" : "mean";
 }
 
@@ -82,7 +82,7 @@ std::vector<float> Embedder::embed(std::span<const std::string> texts) const {
     return encodings[a].ids.size() > encodings[b].ids.size();
   });
   std::vector<float> vectors(texts.size() * dim, 0.0F);
-  std::vector<const std::vector<int32_t>*> rows;
+  std::vector<const std::vector<TokenId>*> rows;
   std::vector<float*> out;
   int64_t tokens = 0;
   const auto finish = [&] {
@@ -109,7 +109,7 @@ std::vector<float> Embedder::embed(std::span<const std::string> texts) const {
   return vectors;
 }
 
-void Embedder::embed_batch(std::span<const std::vector<int32_t>* const> rows,
+void Embedder::embed_batch(std::span<const std::vector<TokenId>* const> rows,
                            std::span<float* const> out) const {
   const NoGrad no_grad;
   const auto count = static_cast<int64_t>(rows.size());
@@ -118,7 +118,7 @@ void Embedder::embed_batch(std::span<const std::vector<int32_t>* const> rows,
   input.input_ids = Tensor::zeros({count, longest}, DType::i64);
   input.attention_mask = Tensor::zeros({count, longest}, DType::i64);
   for (int64_t i = 0; i < count; ++i) {
-    const std::vector<int32_t>& ids = *rows[static_cast<size_t>(i)];
+    const std::vector<TokenId>& ids = *rows[static_cast<size_t>(i)];
     std::copy(ids.begin(), ids.end(), input.input_ids.data<int64_t>() + i * longest);
     std::fill_n(input.attention_mask.data<int64_t>() + i * longest, ids.size(), 1);
   }

@@ -29,7 +29,7 @@ class Embedder {
   std::vector<float> embed(std::span<const std::string> texts) const;
 
  private:
-  void embed_batch(std::span<const std::vector<int32_t>* const> rows,
+  void embed_batch(std::span<const std::vector<TokenId>* const> rows,
                    std::span<float* const> out) const;
 
   std::string path_;

@@ -85,14 +85,13 @@ struct SearchIndex::Impl {
       const std::string& model = options.model.empty() ? settings.model : options.model;
       if (!std::filesystem::exists(model)) {
         fail(ErrorKind::usage, store.database().path().native(),
-             "its encoder is no longer at {}; say where with --model, or use --mode lexical",
+             "its encoder is no longer at {}; say where the model is, or search in mode lexical",
              model);
       }
       embedder.emplace(model, options.tokenizer, settings.pooling);
       if (embedder->fingerprint() != settings.model_fingerprint) {
         fail(ErrorKind::usage, store.database().path().native(),
-             "was made with another model than {} is now; index again, or give the right one with "
-             "--model",
+             "was made with another model than {} is now; index again, or give the right model",
              model);
       }
     }
@@ -183,7 +182,7 @@ const IndexInfo& SearchIndex::info() const { return impl_->info; }
 std::vector<SearchResult> SearchIndex::search(std::string_view text, const SearchOptions& options) {
   constexpr int64_t kMost = 10'000;
   if (options.top_k < 1 || options.top_k > kMost) {
-    fail(ErrorKind::usage, "search", "--top-k {} is not in 1 … {}", options.top_k, kMost);
+    fail(ErrorKind::usage, "top_k", "{} is not in 1 … {}", options.top_k, kMost);
   }
   const std::string query = compose_hangul(std::string(text));
   const bool rerank = !impl_->options.reranker.empty();

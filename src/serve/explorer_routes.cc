@@ -1,7 +1,7 @@
 #include <future>
 
+#include "explore/explorer_page.h"
 #include "heed/explorer.h"
-#include "inspect/explorer_page.h"
 #include "serve/handlers.h"
 #include "serve/service.h"
 

@@ -109,7 +109,7 @@ void HttpServer::listen(const std::string& host, int port) {
   error_code error;
   const asio::ip::address address = asio::ip::make_address(host, error);
   if (error) {
-    fail(ErrorKind::usage, "--host", "'{}' is not an IP address", host);
+    fail(ErrorKind::usage, "host", "'{}' is not an IP address", host);
   }
   const tcp::endpoint endpoint(address, static_cast<unsigned short>(port));
   impl_->acceptor.open(endpoint.protocol(), error);

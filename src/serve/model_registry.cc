@@ -44,7 +44,7 @@ ModelRegistry::ModelRegistry(Options options) : options_(std::move(options)) {
   scan_folder();
   for (const auto& [other, name] : options_.aliases) {
     if (!slots_.contains(name)) {
-      fail(ErrorKind::usage, "--alias", "{}={}: there is no model {}", other, name, name);
+      fail(ErrorKind::usage, "alias", "{}={}: there is no model {}", other, name, name);
     }
   }
   thread_ = std::thread([this] {

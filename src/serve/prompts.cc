@@ -25,7 +25,7 @@ void read_prompts(const Call& call, GenerationPlan& plan, std::vector<std::strin
     }
     if (texts != nullptr) {
       texts->push_back(
-          call.model->tokenizer.decode(std::vector<int32_t>(tokens.begin(), tokens.end())));
+          call.model->tokenizer.decode(std::vector<TokenId>(tokens.begin(), tokens.end())));
     }
     plan.prompts.push_back(std::move(tokens));
   };

@@ -44,7 +44,9 @@ void answer_errors(const CallPtr& call, const std::function<void()>& body) {
 }
 
 Service::Service(Options options, ModelRegistry::Options models)
-    : options_(std::move(options)), models_(std::move(models)), engine_(options_.engine, metrics_),
+    : options_(std::move(options)),
+      models_(std::move(models)),
+      engine_(options_.engine, metrics_),
       explorer_({}, [this](const std::string& name) { return explorer_model(models_, name); },
                 {.runs = options_.runs}) {
   for (int i = 0; i < options_.threads; ++i) {
@@ -151,13 +153,13 @@ void Service::handle(const ExchangePtr& exchange) {
   };
   if (!options_.access.host_allowed(request)) {
     return refuse(403,
-                  "this server does not answer for the Host of the request; start it with "
-                  "--allow-host NAME to allow it");
+                  "this server does not answer for the Host of the request; its operator can "
+                  "allow that name");
   }
   if (!options_.access.origin_allowed(request)) {
     return refuse(403,
-                  "pages of this Origin may not use the server; start it with "
-                  "--allow-origin ORIGIN to allow it");
+                  "pages of this Origin may not use the server; its operator can allow that "
+                  "origin");
   }
   const bool explorer = !found.empty() && found.front()->tag == "explorer";
   if (found.empty() || (explorer && !options_.page)) {

@@ -294,7 +294,7 @@ std::string named_event(const std::string& name, const std::string& json) {
 
 std::vector<int64_t> prompt_tokens(const LoadedModel& model, const std::string& text,
                                    bool add_special) {
-  const std::vector<int32_t> ids = model.tokenizer.encode_ids(text, add_special);
+  const std::vector<TokenId> ids = model.tokenizer.encode_ids(text, add_special);
   std::vector<int64_t> tokens(ids.begin(), ids.end());
   const SpecialTokens& special = model.tokenizer.special();
   if (tokens.empty() && special.bos) {
@@ -327,7 +327,7 @@ void annotate_usage(const Call& call, const Usage& usage) {
 }
 
 std::string token_text(const LoadedModel& model, int64_t id) {
-  return model.tokenizer.decode(std::vector<int32_t>{static_cast<int32_t>(id)}, false);
+  return model.tokenizer.decode(std::vector<TokenId>{id}, false);
 }
 
 }  // namespace heed::serve

@@ -75,7 +75,7 @@ void translate_by_beams(const CallPtr& call, std::vector<Request> requests,
       usage.completion_tokens += static_cast<int64_t>(best.ids.size());
       json.begin_object().field("index", i);
       json.field("text", call->model->tokenizer.decode(
-                             std::vector<int32_t>(best.ids.begin(), best.ids.end()), true));
+                             std::vector<TokenId>(best.ids.begin(), best.ids.end()), true));
       json.field("score", best.score).end_object();
     }
     json.end_array();

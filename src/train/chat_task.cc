@@ -32,7 +32,7 @@ Task make_chat_task(const TrainOptions& o) {
   check_data(learns, o.data,
              "no assistant's turn can be told apart in the text that the model's chat template "
              "makes of it");
-  task.model = start_model(o, Config::object());
+  task.model = start_model(o, Config());
   check_data(task.model->kind() == ModelKind::decoder, o.from, "a {} does not do task {}",
              task.model->model_type(), o.task);
   const SequenceTokens tokens = sequence_tokens(task.tokenizer, *task.model);

@@ -46,7 +46,7 @@ std::vector<TextSpan> assistant_spans(const Json& messages, const std::string& t
   return spans;
 }
 
-void append(MarkedTokens& marked, const std::vector<int32_t>& ids, bool learned) {
+void append(MarkedTokens& marked, const std::vector<TokenId>& ids, bool learned) {
   marked.ids.insert(marked.ids.end(), ids.begin(), ids.end());
   marked.learned.resize(marked.ids.size(), learned ? 1 : 0);
 }
@@ -56,8 +56,8 @@ class MarkedLoader final : public Loader {
   MarkedLoader(const std::vector<MarkedTokens>& rows, const SequenceTokens& tokens,
                const LoaderOptions& options)
       : Loader(options), tokens_(tokens) {
-    std::vector<std::vector<int32_t>> ids;
-    std::vector<std::vector<int32_t>> learned;
+    std::vector<std::vector<TokenId>> ids;
+    std::vector<std::vector<TokenId>> learned;
     for (const MarkedTokens& row : rows) {
       ids.push_back(row.ids);
       learned.push_back(row.learned);

@@ -16,8 +16,8 @@ namespace heed {
 
 /// A text as tokens, of which some are what a model is to learn.
 struct MarkedTokens {
-  std::vector<int32_t> ids;
-  std::vector<int32_t> learned;  ///< 1: the assistant's, 0: not
+  std::vector<TokenId> ids;
+  std::vector<TokenId> learned;  ///< 1: the assistant's, 0: not
 };
 
 /// Whether the first line of the first file has `messages`.

@@ -174,16 +174,16 @@ void check_memory(const MemoryPlan& plan, const TrainOptions& options, int64_t a
   for (int64_t rows = plan.rows / 2; rows >= 1; rows /= 2) {
     const int64_t peak = peak_of(plan, plan.activations / plan.rows * rows, true);
     if (peak <= left) {
-      advice += fmt::format("--micro-batch {} (about {}, the same result), ", rows, bytes(peak));
+      advice += fmt::format("a micro-batch of {} (about {}, the same result), ", rows, bytes(peak));
       break;
     }
   }
   if (!options.recompute && plan.activations > plan.gradients) {
-    advice += "--recompute (a third slower, the same result), ";
+    advice += "recompute (a third slower, the same result), ";
   }
   const int64_t fixed = plan.weights + plan.gradients + plan.optimizer;
-  advice += fixed > left ? "a smaller --width or fewer --layers, " : "a shorter --context, ";
-  fail(ErrorKind::runtime, "train", "{}; {} are free. Try {}or --force to start all the same",
+  advice += fixed > left ? "a smaller width or fewer layers, " : "a shorter context, ";
+  fail(ErrorKind::runtime, "train", "{}; {} are free. Try {}or force to start all the same",
        describe(plan), bytes(left), advice);
 }
 
@@ -199,7 +199,7 @@ void check_model_fits(const TrainOptions& o, int64_t vocabulary) {
   if (needed > left && !o.force) {
     fail(ErrorKind::runtime, "train",
          "a model of {:.2g} parameters needs at least {} to train; {} are free. Try a smaller "
-         "--width or fewer --layers, or --force to start all the same",
+         "width or fewer layers, or force to start all the same",
          parameters, bytes(static_cast<int64_t>(std::min(needed, 9e18))),
          bytes(static_cast<int64_t>(left)));
   }

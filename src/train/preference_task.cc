@@ -16,8 +16,8 @@ namespace {
 
 /// Two answers to one prompt, each behind it.
 struct Preference {
-  std::vector<int32_t> chosen, rejected;
-  int32_t prompt = 0;  ///< tokens of the prompt
+  std::vector<TokenId> chosen, rejected;
+  TokenId prompt = 0;  ///< tokens of the prompt
 };
 
 /// Pairs as a batch: input_ids holds the chosen texts, decoder_input_ids the rejected ones, labels
@@ -27,7 +27,7 @@ class PreferenceLoader final : public Loader {
   PreferenceLoader(const std::vector<Preference>& rows, const SequenceTokens& tokens,
                    const LoaderOptions& options)
       : Loader(options), tokens_(tokens) {
-    std::vector<std::vector<int32_t>> chosen, rejected, prompts;
+    std::vector<std::vector<TokenId>> chosen, rejected, prompts;
     for (const Preference& row : rows) {
       chosen.push_back(row.chosen);
       rejected.push_back(row.rejected);
@@ -69,10 +69,10 @@ class PreferenceLoader final : public Loader {
 };
 
 /// A prompt and an answer that are texts, as they are: the end token says that the answer is over.
-std::vector<int32_t> plain_answer(const std::vector<int32_t>& prompt, const std::string& answer,
-                                  const Tokenizer& tokenizer, int32_t end) {
-  std::vector<int32_t> ids = prompt;
-  const std::vector<int32_t> own = tokenizer.encode_ids(answer, false);
+std::vector<TokenId> plain_answer(const std::vector<TokenId>& prompt, const std::string& answer,
+                                  const Tokenizer& tokenizer, TokenId end) {
+  std::vector<TokenId> ids = prompt;
+  const std::vector<TokenId> own = tokenizer.encode_ids(answer, false);
   ids.insert(ids.end(), own.begin(), own.end());
   if (end >= 0) {
     ids.push_back(end);
@@ -81,8 +81,8 @@ std::vector<int32_t> plain_answer(const std::vector<int32_t>& prompt, const std:
 }
 
 /// Messages of the prompt and an answer as one conversation: where the answer begins, and its ids.
-std::vector<int32_t> chat_answer(const Json& prompt, const Json& answer, const ChatTemplate& tmpl,
-                                 const Tokenizer& tokenizer, std::vector<int32_t>& before) {
+std::vector<TokenId> chat_answer(const Json& prompt, const Json& answer, const ChatTemplate& tmpl,
+                                 const Tokenizer& tokenizer, std::vector<TokenId>& before) {
   const auto join = [](std::initializer_list<Json> lists) {
     std::string text = "[";
     for (const Json& list : lists) {
@@ -100,14 +100,14 @@ std::vector<int32_t> chat_answer(const Json& prompt, const Json& answer, const C
              "the model's chat template changes the prompt once it is answered; preferences "
              "cannot be compared");
   before = tokenizer.encode_ids(asked, false);
-  std::vector<int32_t> ids = before;
-  const std::vector<int32_t> own = tokenizer.encode_ids(whole.substr(asked.size()), false);
+  std::vector<TokenId> ids = before;
+  const std::vector<TokenId> own = tokenizer.encode_ids(whole.substr(asked.size()), false);
   ids.insert(ids.end(), own.begin(), own.end());
   return ids;
 }
 
 std::vector<Preference> read_preferences(const std::string& data, const TrainOptions& o,
-                                         const Tokenizer& tokenizer, int32_t end, int64_t most) {
+                                         const Tokenizer& tokenizer, TokenId end, int64_t most) {
   std::optional<ChatTemplate> tmpl;
   std::vector<Preference> rows;
   visit_json_lines(data, [&](const Json& row, const std::string& where) {
@@ -115,7 +115,7 @@ std::vector<Preference> read_preferences(const std::string& data, const TrainOpt
     const Json chosen = row.at("chosen");
     const Json rejected = row.at("rejected");
     Preference pair;
-    std::vector<int32_t> before;
+    std::vector<TokenId> before;
     if (prompt.is_array()) {
       tmpl = tmpl ? tmpl : template_for(o.from, data);
       pair.rejected = chat_answer(prompt, rejected, *tmpl, tokenizer, before);
@@ -125,7 +125,7 @@ std::vector<Preference> read_preferences(const std::string& data, const TrainOpt
       pair.chosen = plain_answer(before, chosen.string(), tokenizer, end);
       pair.rejected = plain_answer(before, rejected.string(), tokenizer, end);
     }
-    pair.prompt = static_cast<int32_t>(before.size());
+    pair.prompt = static_cast<TokenId>(before.size());
     check_data(pair.prompt > 0, where, "the prompt has no tokens");
     check_data(std::cmp_less(pair.prompt, most), where,
                "the prompt has {} tokens; a context of {} leaves no room for an answer",
@@ -194,7 +194,7 @@ Task make_preference_task(const TrainOptions& o) {
   Task task;
   task.metric = TaskMetric::preference;
   task.tokenizer = choose_tokenizer(o, "", {});
-  task.model = start_model(o, Config::object());
+  task.model = start_model(o, Config());
   check_data(task.model->kind() == ModelKind::decoder, o.from, "a {} does not do task {}",
              task.model->model_type(), o.task);
   const SequenceTokens tokens = sequence_tokens(task.tokenizer, *task.model);

@@ -50,8 +50,8 @@ void apply_train_preset(const std::string& name, TrainOptions& o) {
       return;
     }
   }
-  fail(ErrorKind::usage, "--preset",
-       "there is no '{}' for task '{}'; give --task and tiny, small or base", name, o.task);
+  fail(ErrorKind::usage, "preset",
+       "there is no '{}' for task '{}'; give a task and tiny, small or base", name, o.task);
 }
 
 }  // namespace heed

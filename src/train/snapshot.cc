@@ -50,9 +50,9 @@ ModelInput probe_input(const Batch& one, const TrainOptions& options) {
 }
 
 std::vector<std::string> labels_of(const Tokenizer& tokenizer, const Tensor& ids) {
-  std::vector<int32_t> row;
+  std::vector<TokenId> row;
   for (const double id : ids.to_doubles()) {
-    row.push_back(static_cast<int32_t>(id));
+    row.push_back(id);
   }
   return token_labels(row, tokenizer);
 }

@@ -48,12 +48,12 @@ void say_fresh(const TrainOptions& o, const std::vector<std::string>& fresh) {
 /// A low-rank adapter on the model in `from`, whose own weights stay as they are stored; with a
 /// head of its own where `config` asks for one.
 std::unique_ptr<Model> with_adapter(const TrainOptions& o, const ModelFiles& files,
-                                    const Config& config, bool new_head) {
+                                    const std::string& config, bool new_head) {
   LoraOptions lora = parse_lora(o.lora);
   lora.seed = o.seed;
   lora.new_head = new_head;
   std::unique_ptr<Model> model =
-      build_model(config.dump(), files.tensors(), files.weights_name, {.lora = lora});
+      build_model(config, files.tensors(), files.weights_name, {.lora = lora});
   std::vector<std::string> fresh;
   for (const Parameter& parameter : model->parameters()) {
     if (parameter.tensor.requires_grad()) {
@@ -65,24 +65,25 @@ std::unique_ptr<Model> with_adapter(const TrainOptions& o, const ModelFiles& fil
 }
 
 /// The body of the model in `from` under the head that `config` asks for.
-std::unique_ptr<Model> with_new_head(const TrainOptions& o, const Config& config) {
+std::unique_ptr<Model> with_new_head(const TrainOptions& o, const Json& config) {
   const ModelFiles files = find_model_files(o.from);
-  Config own = Config::parse(Json::parse(files.config, files.config_name).dump());
+  const Json found = Json::parse(files.config, files.config_name);
+  Config own(found);
   for (const char* key : {"id2label", "label2id", "num_labels"}) {
-    if (config.contains(key)) {
-      own[key] = config[key];
+    if (const auto value = config.find(key)) {
+      own.set(key, *value);
     }
   }
-  const std::string head = head_for_task(own.value("model_type", ""), o.task);
+  const std::string head = head_for_task(found.string_or("model_type", ""), o.task);
   if (!head.empty()) {
-    own["architectures"] = {head};
+    own.set("architectures", std::vector<std::string>{head});
   }
   check_data(files.adapter.empty(), o.from,
              "is an adapter; merge it with `heed convert --merge` to train another head");
   if (!o.lora.empty()) {
-    return with_adapter(o, files, own, true);
+    return with_adapter(o, files, own.build().dump(), true);
   }
-  std::unique_ptr<Model> model = create_model(own.dump(), o.seed);
+  std::unique_ptr<Model> model = create_model(own.build(), o.seed);
   const TensorMap weights = files.tensors();
   std::vector<std::string> fresh;
   for (const Parameter& parameter : model->parameters()) {
@@ -108,17 +109,18 @@ std::unique_ptr<Model> from_model(const TrainOptions& o) {
   const ModelFiles files = find_model_files(o.from);
   check_data(files.adapter.empty(), o.from,
              "is an adapter already: train it further without another one");
-  return with_adapter(o, files, Config::parse(files.config), false);
+  return with_adapter(o, files, files.config, false);
 }
 
 }  // namespace
 
 std::unique_ptr<Model> start_model(const TrainOptions& o, const Config& config, bool new_head) {
+  const Json wanted = config.build();
   if (o.from.empty()) {
-    check_model_fits(o, config.contains("vocab_size") ? config["vocab_size"].get<int64_t>() : 0);
+    check_model_fits(o, wanted.integer_or("vocab_size", 0, 0, INT64_MAX));
   }
-  std::unique_ptr<Model> model = o.from.empty() ? create_model(config.dump(), o.seed)
-                                 : new_head     ? with_new_head(o, config)
+  std::unique_ptr<Model> model = o.from.empty() ? create_model(wanted, o.seed)
+                                 : new_head     ? with_new_head(o, wanted)
                                                 : from_model(o);
   model->set_gradient_checkpointing(o.recompute);
   return model;

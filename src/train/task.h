@@ -34,7 +34,7 @@ struct Task {
   /// The validation set's texts by example, where generated ones are compared with them.
   std::vector<TextPair> texts;
   /// The loss of a batch; empty: the model's own.
-  std::function<Tensor(const Model& model, const ModelInput& input)> loss;
+  LossFunction loss;
   std::string preprocessor;  ///< text of preprocessor_config.json, where there are images
 };
 
@@ -55,11 +55,11 @@ Tensor loss_of(const Task& task, const Model& model, const ModelInput& input);
 /// A batch as a model takes it.
 ModelInput to_input(const Batch& batch, const TrainOptions& options, bool training);
 
-/// The tokenizer of --from, of a file, or one trained on `texts`.
+/// The tokenizer of `from`, of a file, or one trained on `texts`.
 Tokenizer choose_tokenizer(const TrainOptions& o, const std::string& otherwise,
                            const std::vector<std::string>& texts);
 
-/// How the pixels of a set become pixel_values: as the folder of --from asks for, else at their own
+/// How the pixels of a set become pixel_values: as the folder of `from` asks for, else at their own
 /// size in memory and at 64 x 64 from files.
 ImageOptions image_options(const TrainOptions& o, const ImageData& data);
 /// preprocessor_config.json, by which others feed the model the same values.

@@ -81,7 +81,7 @@ std::string default_best_by(const std::string& task) { return metrics_of(task).f
 void check_best_by(const TrainOptions& o) {
   const std::vector<std::string> known = metrics_of(o.task);
   if (!o.best_by.empty() && std::find(known.begin(), known.end(), o.best_by) == known.end()) {
-    fail(ErrorKind::usage, "--best-by", "'{}' is no metric of task {}; use {}", o.best_by, o.task,
+    fail(ErrorKind::usage, "best_by", "'{}' is no metric of task {}; use {}", o.best_by, o.task,
          fmt::join(known, ", "));
   }
 }

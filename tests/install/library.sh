@@ -10,7 +10,7 @@ fail() { echo "FAILED: $*"; exit 1; }
 
 exec 9>"$build/install.lock" # tests run side by side; installing writes to the build folder
 flock 9
-cmake --build "$build" --target heed_program heed_shared heed_static >"$work/log" 2>&1 || { tail -30 "$work/log"; fail "building the libraries"; }
+cmake --build "$build" --target heed_program heed_shared heed_static heed_lessons_shared heed_lessons_static >"$work/log" 2>&1 || { tail -30 "$work/log"; fail "building the libraries"; }
 cmake --install "$build" --prefix "$work/prefix" >"$work/log" 2>&1 || { tail -30 "$work/log"; fail "cmake --install"; }
 flock -u 9
 prefix=$work/prefix

@@ -43,7 +43,7 @@ std::string learned(const char* tmpl, const char* messages = kMessages) {
   std::string text;
   for (size_t i = 0; i < marked.ids.size(); ++i) {
     if (marked.learned[i] != 0) {
-      text += tokenizer.decode(std::vector<int32_t>{marked.ids[i]});
+      text += tokenizer.decode(std::vector<TokenId>{marked.ids[i]});
     } else if (!text.empty() && text.back() != '|') {
       text += '|';
     }

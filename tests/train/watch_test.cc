@@ -23,7 +23,7 @@ namespace {
 TrainOptions small_translation(const TemporaryFolder& folder, const std::string& name) {
   const auto data = folder / "reverse.tsv";
   if (!std::filesystem::exists(data)) {
-    write_teaching_set("reverse", {}, 64, data);
+    write_synthetic_dataset("reverse", {}, 64, data);
   }
   TrainOptions o;
   o.task = "translate";
@@ -260,7 +260,7 @@ TEST(MemoryPlan, RefusesWhatWillNotFitAndSaysWhatToChange) {
     FAIL() << "it does not fit";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::runtime);
-    for (const char* word : {"--micro-batch 8", "--recompute", "--context", "--force", "free"}) {
+    for (const char* word : {"a micro-batch of 8", "recompute", "context", "force", "free"}) {
       EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
     }
   }

@@ -182,8 +182,7 @@ int run(const EvalOptions& options, const Common& common) {
 EvalReport eval_text(const EvalOptions& options, const Common& common) {
   const Opened opened = open_model(options.model, options.tokenizer, {.adapter = options.adapter});
   const std::string text = text_of(options);
-  const std::vector<TokenId> encoded = opened.tokenizer.encode_ids(text, true);
-  const std::vector<int64_t> ids(encoded.begin(), encoded.end());
+  const std::vector<TokenId> ids = opened.tokenizer.encode_ids(text, true);
   check_data(ids.size() >= 2, where(options), "has {} tokens; at least 2 are needed", ids.size());
   ProgressBar bar(tell("reading"), common, say("tokens"));
   const auto all = static_cast<int64_t>(ids.size());

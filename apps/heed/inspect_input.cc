@@ -16,8 +16,7 @@ namespace {
 constexpr int64_t kMostGenerated = 64;
 
 Tensor as_row(const std::vector<TokenId>& ids) {
-  const std::vector<int64_t> wide(ids.begin(), ids.end());
-  return Tensor::from(wide, {1, static_cast<int64_t>(wide.size())});
+  return Tensor::from(ids, {1, static_cast<int64_t>(ids.size())});
 }
 
 void need_tokenizer(const Tokenizer& tokenizer, const InspectOptions& options) {

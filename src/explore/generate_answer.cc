@@ -84,8 +84,7 @@ void write_attention(JsonWriter& json, const Watcher& watcher, const GenerateReq
 }
 
 Tensor as_batch(const std::vector<TokenId>& ids) {
-  const std::vector<int64_t> wide(ids.begin(), ids.end());
-  return Tensor::from(wide, {1, static_cast<int64_t>(wide.size())});
+  return Tensor::from(ids, {1, static_cast<int64_t>(ids.size())});
 }
 
 /// Writes a text token by token, each by a whole pass that is watched.
@@ -115,9 +114,9 @@ class Writer {
     Watcher watcher;
     watcher.attentions = true;
     const Tensor logits = last_logits();
-    const SampledToken chosen = sample_token(logits.data<float>(), logits.numel(),
-                                             request_.sampling, 0, static_cast<uint64_t>(written),
-                                             std::vector<int64_t>(ids_.begin(), ids_.end()));
+    const SampledToken chosen =
+        sample_token(logits.data<float>(), logits.numel(), request_.sampling, 0,
+                     static_cast<uint64_t>(written), ids_);
     if (std::find(tokens_.end.begin(), tokens_.end.end(), chosen.id) != tokens_.end.end()) {
       reason_ = "stop";
       return std::nullopt;

@@ -24,8 +24,7 @@ void read_prompts(const Call& call, GenerationPlan& plan, std::vector<std::strin
       tokens.push_back(id.integer());
     }
     if (texts != nullptr) {
-      texts->push_back(
-          call.model->tokenizer.decode(std::vector<TokenId>(tokens.begin(), tokens.end())));
+      texts->push_back(call.model->tokenizer.decode(tokens));
     }
     plan.prompts.push_back(std::move(tokens));
   };

@@ -151,9 +151,8 @@ std::vector<TokenId> likeliest_continuation(const Model& model, std::vector<Toke
   const NoGrad no_grad;
   std::vector<TokenId> written;
   for (int64_t i = 0; i < count; ++i) {
-    const std::vector<int64_t> wide(ids.begin(), ids.end());
     ModelInput input;
-    input.input_ids = Tensor::from(wide, {1, static_cast<int64_t>(wide.size())});
+    input.input_ids = unsqueeze(Tensor::from(ids), 0);
     const Tensor logits = model.forward(input).logits;
     const Tensor last = reshape(slice(logits, 1, logits.size(1) - 1, logits.size(1)), {1, -1});
     ids.push_back(static_cast<TokenId>(argmax(last, 1).to_doubles().front()));

@@ -22,6 +22,7 @@ namespace {
 struct Options {
   std::string model, tokenizer, adapter, cache, system, chat_template, language;
   int64_t max_tokens = 1024;
+  std::string kv_type = "f32";
   TextOptions text;
 };
 
@@ -243,7 +244,9 @@ int Conversation::run() {
   }
   session_.emplace(
       heed::open_model(options_.model, {.tokenizer = options_.tokenizer,
-                                        .load = {.in_memory = true, .adapter = options_.adapter}}),
+                                        .load = {.in_memory = true,
+                                                 .kv_type = dtype_from_name(options_.kv_type),
+                                                 .adapter = options_.adapter}}),
       options_.chat_template);
   wanted_ = generation_options(options_.text, session_->loaded().tokenizer);
   wanted_.max_new_tokens = options_.max_tokens;
@@ -302,6 +305,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .file();
   table.add("--system", &o->system, "What the model is told first");
   table.add("--max-tokens", &o->max_tokens, "Most tokens of an answer").range(1, 1 << 24);
+  add_kv_type(table, o->kv_type);
   table.add("--chat-template", &o->chat_template, "Jinja file instead of the model's own template")
       .file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();

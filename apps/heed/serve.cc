@@ -24,13 +24,14 @@
 #include "base/check.h"
 #include "base/language.h"
 #include "heed/command.h"
+#include "heed/generation_options.h"
 
 namespace heed::app {
 namespace {
 
 struct Options {
   ServeOptions serve;
-  std::string api_key_file, access_log, page = "on";
+  std::string api_key_file, access_log, page = "on", kv_type = "f32";
   double drain = 30.0;
   bool open = false;
 };
@@ -240,6 +241,7 @@ int run_until_stopped(Server& server, Signals& signals, double drain) {
 
 int run(Options& options, const Common& common) {
   ServeOptions& serve = options.serve;
+  serve.kv_type = dtype_from_name(options.kv_type);
   serve.page = options.page == "on";
   find_runs(serve);
   if (!options.api_key_file.empty()) {
@@ -308,6 +310,7 @@ std::function<int()> setup(OptionTable& table, const Common& common, bool explor
   table.add("--queue", &serve.queue, "Requests in progress; further ones get 429")
       .range(1, 1'000'000);
   table.add("--slots", &serve.slots, "Sequences of a model that decode together").range(1, 1024);
+  add_kv_type(table, o->kv_type);
   table.add("--timeout", &serve.timeout, "Time limit of a request in seconds").range(0.1, 1e6);
   table.add("--header-timeout", &serve.header_timeout, "Seconds for a request's header")
       .range(0.1, 1e6);

@@ -2,6 +2,8 @@
 import json, os, shutil, subprocess, sys
 import numpy as np
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
 FOLDER, HEED = sys.argv[1], sys.argv[2]
 
 
@@ -140,7 +142,14 @@ def regressor():
     shutil.copytree(os.path.join(run, "model"), place("regressor"), dirs_exist_ok=True)
 
 
+def llama(shape, kind):
+    from random_gguf import write
+    write(place(f"llama-{shape}.{kind}.gguf"), shape, kind)
+
+
 MAKERS = {
+    **{f"llama-{shape}.{kind}": (lambda shape=shape, kind=kind: llama(shape, kind))
+       for shape in ("1.1b", "3b") for kind in ("q8_0", "q4_0", "q4_k_m")},
     "attention-1024": lambda: attention(1024), "attention-4096": lambda: attention(4096),
     "gpt2-124m": gpt2_124m, "gpt-small": gpt_small,
     "encoder-decoder": lambda: marian("encoder-decoder", 8192, 16, 64),

@@ -3,6 +3,8 @@ traffic it stands for."""
 from dataclasses import dataclass, field
 import os
 
+from random_gguf import SHAPES
+
 
 @dataclass
 class Peer:
@@ -53,6 +55,62 @@ def gpt_flops(tokens, length, vocabulary, width, layers):
 
 def encoder_flops(tokens, length, width, layers, inner):
     return 2 * tokens * layers * (4 * width * width + 2 * width * inner) + 4 * layers * tokens * length * width
+
+
+def llama_flops(shape, tokens):
+    """A prefill: two for every weight of a product and token, the causal half of attention, one row of logits."""
+    width, layers, heads, key_heads, inner, vocabulary = SHAPES[shape]
+    weights = layers * (2 * width * width + 2 * width * width // heads * key_heads + 3 * width * inner)
+    return 2 * tokens * weights + 2 * layers * tokens * tokens * width + 2 * vocabulary * width
+
+
+def continuing(name, title, model, assets, llama, prompt, tokens=(), sequences=1, wanted=1.1, **options):
+    """A prompt where there are no tokens, else the tokens after it. Values are compared at 15 %: both sides round
+    activations to 8 bits, and random weights carry every flipped rounding on."""
+    return Work(name, title, "decode" if tokens else "prefill", llama(wanted, 0.15),
+                {"model": model, "prompt": prompt, "tokens": list(tokens), "sequences": sequences, **options}, assets,
+                (len(tokens) if tokens else len(prompt)) * sequences, traffic=model if tokens else "",
+                together=sequences)
+
+
+def llama_works(at, llama):
+    """Llama shapes of a billion parameters and more."""
+    ids = lambda count: [(7919 * i + 13) % 31000 + 300 for i in range(count)]
+    works = []
+    for shape in ("1.1b", "3b"):
+        for kind in ("q8_0", "q4_0", "q4_k_m"):
+            asset = f"llama-{shape}.{kind}"
+            model, label = at(asset + ".gguf"), f"Llama {shape.upper()}"
+            add = lambda name, title, *rest, **more: works.append(
+                continuing(f"llama-{shape}-{name}-{kind}", f"{label} {title}, {kind}", model, [asset], llama, *rest,
+                           **more))
+            add("decode", "decode", ids(16), ids(24))
+            add("decode16", "decode, 16 sequences together", ids(16), ids(6), sequences=16, wanted=2.0)
+            add("prefill", "prefill 512", ids(512), wanted=2.0)
+            works[-1].flops = llama_flops(shape, 512)
+            if shape == "1.1b":
+                add("prefill4096", "prefill 4,096", ids(4096), wanted=2.0)
+                works[-1].flops = llama_flops(shape, 4096)
+                add("depth8192", "decode at depth 8,192, KV in f16", ids(8192), ids(16), wanted=1.2, kv="f16",
+                    resume=True)
+    return works
+
+
+def file_works(llama):
+    """Real files, by environment variable: they are not made and may not be copied here."""
+    works = []
+    for variable, name, label in (("HEED_QWEN_GGUF", "qwen", "Qwen2.5-Coder 1.5B Q4_K_M"),
+                                  ("HEED_SMOLLM_GGUF", "smollm", "SmolLM2 135M Q4_1")):
+        model = os.environ.get(variable, "")
+        if not os.path.exists(model):
+            continue
+        ids = lambda count: [(7919 * i + 13) % 40000 + 300 for i in range(count)]
+        add = lambda part, title, *rest, **more: works.append(
+            continuing(f"{name}-{part}", f"{label} {title}", model, [], llama, *rest, **more))
+        add("decode", "decode", ids(16), ids(24))
+        add("decode16", "decode, 16 sequences together", ids(16), ids(6), sequences=16, wanted=1.5)
+        add("prefill", "prefill 512", ids(512), wanted=2.0)
+    return works
 
 
 def all_works(folder, heed, here, shared, threads):
@@ -149,6 +207,9 @@ def all_works(folder, heed, here, shared, threads):
                           llama(wanted, bounds[kind]),
                           {"model": model, "prompt": prompt512[:16], "tokens": prompt512[100:116], "sequences": 16},
                           ["gpt2-124m"], 256, traffic=model, together=16))
+
+    works += llama_works(at, llama)
+    works += file_works(llama)
 
     sources = [[2 + (7919 * (i + 31 * s)) % 31990 for i in range(16 + s % 9)] + [0] for s in range(16)]
     for count, name, title in ((1, "translate-1", "one sentence"), (16, "translate-16", "16 sentences")):

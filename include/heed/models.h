@@ -72,6 +72,11 @@ class HEED_API Model {
   /// pass.caches (and pass.encoder_hidden_states on the first call of an encoder-decoder). Appends
   /// to the caches.
   virtual Tensor decode(const Tensor& ids, Pass& pass) const;
+  /// The type of keys and values in the self-attention caches that new_cache() makes: f32, f16,
+  /// bf16 or q8_0. Throws `Error` for another type and for q8_0 with heads whose size is no
+  /// multiple of 32.
+  virtual void set_kv_type(DType type);
+  DType kv_type() const { return kv_type_; }
   /// Logits [N, vocabulary] of hidden rows; checks mapped files as forward() does.
   Tensor logits(const Tensor& rows) const;
 
@@ -103,6 +108,7 @@ class HEED_API Model {
   virtual ModelOutput do_forward(const ModelInput& input) const = 0;
   virtual Tensor do_logits(const Tensor& rows) const;
   bool gradient_checkpointing_ = false;
+  DType kv_type_ = DType::f32;
 
  private:
   friend struct ModelAccess;
@@ -133,6 +139,7 @@ struct LoadOptions {
   /// Copies instead of mapped weights, where they fit easily: opening takes longer and memory is
   /// not shared with other processes, but large pages are read faster. For many tokens.
   bool in_memory = false;
+  DType kv_type = DType::f32;  ///< of the cache's keys and values: see Model::set_kv_type()
   /// A folder in PEFT's format (adapter_config.json, adapter_model.safetensors) whose LoRA adapter
   /// is added. Throws `Error` where it belongs to another model.
   std::filesystem::path adapter = {};

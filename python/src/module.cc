@@ -207,9 +207,21 @@ nb::dict train(const std::string& toml, const std::string& out) {
   options.out = out;
   options.quiet = true;
   heed::TrainResult result;
+  std::stop_source stop;
+  heed::TrainCallbacks callbacks;
+  callbacks.stop = stop.get_token();
+  callbacks.on_step = [&](const heed::TrainProgress&) {  // Ctrl-C: the run is saved, then raised
+    const nb::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) {
+      stop.request_stop();
+    }
+  };
   {
     const nb::gil_scoped_release release;
-    result = heed::train(options);
+    result = heed::train(options, callbacks);
+  }
+  if (PyErr_Occurred() != nullptr) {
+    throw nb::python_error();
   }
   nb::dict made;
   made["steps"] = result.steps;

@@ -58,6 +58,18 @@ std::string checksum_of(const TensorMap& tensors) {
   return fmt::format("{:08x}", sum);
 }
 
+/// Keys or values as safetensors holds them. Quantised ones become f32, which gives the same blocks
+/// when they are quantised again.
+Tensor storable(const Tensor& rows) {
+  return (is_quantized(rows.dtype()) ? dequantize(rows) : rows).contiguous();
+}
+
+/// The type of a model's cached keys and values.
+std::string cache_type(const Model& model) {
+  const SequenceCache cache = model.new_cache(1);
+  return cache.self.empty() ? "" : std::string(name_of(cache.self.front().dtype()));
+}
+
 std::string layer_name(size_t entry, size_t layer, const char* what) {
   return fmt::format("{}.layers.{}.{}", entry, layer, what);
 }
@@ -72,9 +84,10 @@ const Tensor& find(const TensorMap& tensors, const std::string& name, const std:
 const Tensor& checked(const Tensor& tensor, const Tensor& like, int64_t length,
                       const std::string& name, const std::string& file) {
   const Shape wanted{1, like.size(1), length, like.size(3)};
-  check_data(tensor.shape() == wanted && tensor.dtype() == like.dtype(), file,
+  const DType type = is_quantized(like.dtype()) ? DType::f32 : like.dtype();
+  check_data(tensor.shape() == wanted && tensor.dtype() == type, file,
              "'{}' is {} {}; {} {} is wanted", name, name_of(tensor.dtype()),
-             tensor.shape().to_string(), name_of(like.dtype()), wanted.to_string());
+             tensor.shape().to_string(), name_of(type), wanted.to_string());
   return tensor;
 }
 
@@ -90,8 +103,8 @@ void Scheduler::save_prefixes(const std::filesystem::path& file) const {
     tensors.emplace(fmt::format("{}.tokens", entry), Tensor::from(kept.tokens, {length}));
     for (size_t layer = 0; layer < kept.cache.self.size(); ++layer) {
       const KvCache& cache = kept.cache.self[layer];
-      tensors.emplace(layer_name(entry, layer, "keys"), cache.keys().contiguous());
-      tensors.emplace(layer_name(entry, layer, "values"), cache.values().contiguous());
+      tensors.emplace(layer_name(entry, layer, "keys"), storable(cache.keys()));
+      tensors.emplace(layer_name(entry, layer, "values"), storable(cache.values()));
     }
     ++entry;
   }
@@ -99,6 +112,7 @@ void Scheduler::save_prefixes(const std::filesystem::path& file) const {
                    {{"format", kFormat},
                     {"model", fingerprint_of_model(model_)},
                     {"model_type", model_.model_type()},
+                    {"kv_type", cache_type(model_)},
                     {"entries", std::to_string(entry)},
                     {"checksum", checksum_of(tensors)}});
 }
@@ -112,6 +126,9 @@ void Scheduler::load_prefixes(const std::filesystem::path& path) {
   check_data(metadata["model"] == fingerprint_of_model(model_), file,
              "belongs to another model (a {} with other weights than this {}); use another file",
              metadata["model_type"], model_.model_type());
+  check_data(metadata["kv_type"] == cache_type(model_), file,
+             "holds keys and values in {}; they are kept in {} now", metadata["kv_type"],
+             cache_type(model_));
   const TensorMap tensors = load_safetensors(path);
   check_data(metadata["checksum"] == checksum_of(tensors), file,
              "does not match its checksum; delete it");

@@ -51,6 +51,7 @@ struct AttentionProblem {
   HeadsView<const T> q;
   HeadsView<const T> k;
   HeadsView<const T> v;
+  Element stored = kElementOf<T>;        // of k and v in memory; f16, bf16, q8_0 where T is float
   ScoreView<const uint8_t> keep;         // no data: all
   ScoreView<const uint8_t> key_padding;  // head and query strides are 0
   ScoreView<const Compute<T>> bias;

@@ -109,7 +109,7 @@ template <class T, class C>
 void add_values(const QueryTile<T>& queries, const KeyTile& tile, ForwardBuffers<C>& work) {
   const AttentionProblem<T>& p = queries.problem;
   size_t stride = 0;
-  const C* v = compute_rows(p.v, queries.b, p.kv_head(queries.h), tile.key, tile.count,
+  const C* v = compute_rows(p, p.v, queries.b, p.kv_head(queries.h), tile.key, tile.count,
                             p.value_depth, work.v, &stride);
   const C* clean = v;
   size_t clean_stride = stride;
@@ -121,7 +121,7 @@ void add_values(const QueryTile<T>& queries, const KeyTile& tile, ForwardBuffers
                                work.rescale, work.out);
   if (poisoned.count > 0) {
     // Converted values were cleaned in place: read them again.
-    v = compute_rows(p.v, queries.b, p.kv_head(queries.h), tile.key, tile.count, p.value_depth,
+    v = compute_rows(p, p.v, queries.b, p.kv_head(queries.h), tile.key, tile.count, p.value_depth,
                      work.v, &stride);
     poisoned.add(v, stride, p.value_depth, work.s, work.scores, queries.rows, work.out);
   }
@@ -183,7 +183,7 @@ void forward_tile(const AttentionProblem<T>& p, int64_t b, int64_t h, int64_t qu
       continue;
     }
     size_t stride = 0;
-    const C* k = compute_rows(p.k, b, p.kv_head(h), key, tile.count, p.depth, work.k, &stride);
+    const C* k = compute_rows(p, p.k, b, p.kv_head(h), key, tile.count, p.depth, work.k, &stride);
     score_tile(queries, tile, work.packed, k, stride, work.s, static_cast<C*>(nullptr));
     if (tile.some_hidden) {
       keep_scores(work.s, tile.count, work.scores);

@@ -20,6 +20,7 @@
 
 #include "kernels/attention.h"
 #include "kernels/attention_block-inl.h"
+#include "kernels/attention_stored-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
@@ -114,32 +115,6 @@ KeyTile key_tile(const QueryTile<T>& queries, int64_t key, int64_t end) {
   tile.some_hidden = hidden > 0 || !queries.sees_all(key, tile.count) ||
                      (p.keep.data != nullptr && p.keep.query != 0) || p.bias.data != nullptr;
   return tile;
-}
-
-/// Rows [row, row + count) of a head in the compute type: in place, or converted into `buffer`.
-template <class T, class C>
-HWY_INLINE const C* compute_rows(const HeadsView<const T>& view, int64_t b, int64_t h, int64_t row,
-                                 int64_t count, int64_t columns, C* buffer, size_t* stride) {
-  if constexpr (std::is_same_v<T, C>) {
-    *stride = static_cast<size_t>(view.row);
-    return view.at(b, h, row);
-  } else {
-    const auto n = static_cast<size_t>(columns);
-    *stride = n;
-    for (int64_t i = 0; i < count; ++i) {
-      const T* in = view.at(b, h, row + i);
-      C* out = buffer + i * columns;
-      const hn::ScalableTag<C> d;
-      size_t c = 0;
-      for (; c + hn::Lanes(d) <= n; c += hn::Lanes(d)) {
-        hn::StoreU(load(d, in + c), d, out + c);
-      }
-      for (; c < n; ++c) {
-        out[c] = widen(in[c]);
-      }
-    }
-    return buffer;
-  }
 }
 
 /// rows × columns of a head transposed to out [columns, 64], times factor; zero from there to

@@ -324,7 +324,7 @@ void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, voi
   constexpr int64_t kDecoding = 32;  // rows
   if (m <= kDecoding && !inside_parallel()) {
     thread_local WeightOrder order;
-    order.pass(b.data, bytes_of(b.type, n * k));
+    order.pass(b.interleaved != nullptr ? b.interleaved : b.data, bytes_of(b.type, n * k));
   }
   if (is_quantized(b.type)) {
     quantized_gemm(m, n, k, a, b, c, c_type, c_stride, epilogue);

@@ -14,6 +14,8 @@ struct Matrix {
   Element type = Element::f32;
   int64_t row_stride = 0;
   int64_t column_stride = 1;
+  /// The same weights in the order of kernels/interleave.h; null where nobody made it.
+  const void* interleaved = nullptr;
 };
 
 /// What happens to a finished tile of the product while it is in cache. Pointers are of the

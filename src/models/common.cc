@@ -305,10 +305,10 @@ Tensor run_stack(const std::vector<Block>& blocks, const Norm& norm, Tensor rows
 }
 
 SequenceCache self_caches(int64_t layers, int64_t heads, int64_t capacity, int64_t head_dim,
-                          int64_t window) {
+                          DType type) {
   SequenceCache cache;
   for (int64_t i = 0; i < layers; ++i) {
-    cache.self.emplace_back(heads, capacity, head_dim, head_dim, window);
+    cache.self.emplace_back(heads, capacity, head_dim, head_dim, 0, type);
   }
   return cache;
 }

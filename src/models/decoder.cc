@@ -96,7 +96,7 @@ class Decoder final : public SizedModel {
     SequenceCache cache;
     for (int64_t i = 0; i < num_layers_; ++i) {
       cache.self.emplace_back(c_.num_kv_heads, std::min(capacity, context_length_), c_.head_dim,
-                              c_.head_dim, of_layer(c_.windows, i, int64_t{0}));
+                              c_.head_dim, of_layer(c_.windows, i, int64_t{0}), kv_type_);
     }
     return cache;
   }

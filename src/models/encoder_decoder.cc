@@ -84,7 +84,8 @@ ModelOutput EncoderDecoder::do_forward(const ModelInput& input) const {
 
 SequenceCache EncoderDecoder::new_cache(int64_t capacity) const {
   const int64_t room = context_length() > 0 ? std::min(capacity, context_length()) : capacity;
-  SequenceCache cache = self_caches(target_.layers, target_.heads, room, target_.head_dim);
+  SequenceCache cache =
+      self_caches(target_.layers, target_.heads, room, target_.head_dim, kv_type_);
   cache.cross.resize(static_cast<size_t>(target_.layers));
   return cache;
 }

@@ -74,7 +74,7 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
 
   SequenceCache new_cache(int64_t capacity) const override {
     SequenceCache cache = self_caches(num_layers_, num_heads_, std::min(capacity, context_length_),
-                                      hidden_size_ / num_heads_);
+                                      hidden_size_ / num_heads_, kv_type_);
     cache.cross.resize(has_cross_ ? blocks_.size() : 0);
     return cache;
   }

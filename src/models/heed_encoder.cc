@@ -35,7 +35,7 @@ class SimpleEncoder final : public SimpleEncoderModel {
 
   SequenceCache new_cache(int64_t capacity) const override {
     return causal_ ? self_caches(num_layers_, num_heads_, std::min(capacity, context_length_),
-                                 sizes_.head_dim())
+                                 sizes_.head_dim(), kv_type_)
                    : Model::new_cache(capacity);
   }
 

@@ -7,6 +7,7 @@
 #include "models/files.h"
 #include "models/registry.h"
 #include "models/ties.h"
+#include "ops/quantized.h"
 #include "tensor/impl.h"
 
 namespace heed {
@@ -23,16 +24,29 @@ EncoderOutput Model::encode(const ModelInput&) const {
   cannot(*this, "encode an input for a decoder");
 }
 SequenceCache Model::new_cache(int64_t) const { cannot(*this, "generate"); }
+void Model::set_kv_type(DType type) {
+  const DType before = std::exchange(kv_type_, type);
+  try {
+    if (type != DType::f32) {
+      new_cache(1);
+    }
+  } catch (...) {
+    kv_type_ = before;
+    throw;
+  }
+}
 Tensor Model::decode(const Tensor&, Pass&) const { cannot(*this, "generate"); }
 Tensor Model::do_logits(const Tensor&) const { cannot(*this, "give logits of tokens"); }
 
 ModelKind Model::kind() const { return find_model_spec(model_type_)->kind; }
 
 ModelOutput causal_lm_output(const Tensor& logits, const Tensor& labels) {
-  if (!labels.defined()) {
-    return {.logits = logits};
+  ModelOutput output;
+  output.logits = logits;
+  if (labels.defined()) {
+    output.loss = cross_entropy(logits.slice(1, 0, -1), labels.slice(1, 1));
   }
-  return {.loss = cross_entropy(logits.slice(1, 0, -1), labels.slice(1, 1)), .logits = logits};
+  return output;
 }
 
 ModelOutput Model::forward(const ModelInput& input) const {
@@ -132,16 +146,20 @@ std::unique_ptr<Model> build(std::string_view config_text, const std::string& co
   return model;
 }
 
-void copy_into_memory(const TensorMap& tensors) {
+bool fit_easily(const TensorMap& tensors) {
   double bytes = 0.0;
   for (const auto& [name, tensor] : tensors) {
     bytes += static_cast<double>(tensor.bytes());
   }
-  if (bytes > memory_limit() / 2) {
-    return;
-  }
+  return bytes <= memory_limit() / 2;
+}
+
+void copy_into_memory(const TensorMap& tensors) {
   std::vector<std::shared_ptr<const void>> files;
   for (const auto& [name, tensor] : tensors) {
+    if (can_interleave(tensor)) {
+      continue;  // products read a copy in another order
+    }
     Storage& storage = *tensor.impl()->storage;  // views keep their strides
     const std::span mapped(static_cast<const std::byte*>(storage.data()),
                            static_cast<size_t>(storage.bytes()));
@@ -174,11 +192,18 @@ std::unique_ptr<Model> load_model(const std::filesystem::path& path, const LoadO
   LoadOptions options = given;
   options.adapter = files.adapter;
   TensorMap tensors = files.tensors();
-  if (options.in_memory && !options.trainable) {
+  const bool copies = !options.trainable && fit_easily(tensors);
+  if (copies && options.in_memory) {
     copy_into_memory(tensors);
   }
   auto model =
       build(files.config, files.config_name, std::move(tensors), files.weights_name, options);
+  for (const Parameter& parameter : model->parameters()) {
+    if (copies && can_interleave(parameter.tensor)) {
+      interleave_when_used(parameter.tensor);
+    }
+  }
+  model->set_kv_type(options.kv_type);
   warn_of_unused(*model, files.weights_name);
   return model;
 }

@@ -61,6 +61,10 @@ class VisionEncoderDecoder final : public Model {
   }
 
   EncoderOutput encode(const ModelInput& input) const override { return projected(image(input)); }
+  void set_kv_type(DType type) override {
+    Model::set_kv_type(type);
+    decoder_->set_kv_type(type);
+  }
   SequenceCache new_cache(int64_t capacity) const override { return decoder_->new_cache(capacity); }
   Tensor decode(const Tensor& ids, Pass& pass) const override {
     const HookScope hook_scope("decoder");

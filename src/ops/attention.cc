@@ -3,6 +3,7 @@
 #include "autograd/node.h"
 #include "base/check.h"
 #include "heed/ops.h"
+#include "kernels/quantize.h"
 #include "ops/attention_problem.h"
 #include "ops/attention_rank.h"
 #include "tensor/dispatch.h"
@@ -65,6 +66,26 @@ Tensor flash_with_gradient(const AttentionShape& shape, const Tensor& q, const T
                 });
 }
 
+/// Keys or values of a cache [B, H, T, D] in f32. Rows of quantised ones are whole blocks.
+Tensor widened(const Tensor& x) {
+  if (!is_quantized(x.dtype())) {
+    return x.to(DType::f32);
+  }
+  Tensor result = Tensor::empty(x.shape());
+  float* out = result.data<float>();
+  for (int64_t b = 0; b < x.size(0); ++b) {
+    for (int64_t h = 0; h < x.size(1); ++h) {
+      for (int64_t row = 0; row < x.size(2); ++row, out += x.size(3)) {
+        const int64_t at = b * x.strides()[0] + h * x.strides()[1] + row * x.strides()[2];
+        kernels::dequantize(stored_element(x.dtype()),
+                            static_cast<const char*>(x.raw()) + bytes_of(x.dtype(), at), out,
+                            x.size(3));
+      }
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 FlashSaved::FlashSaved(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in,
@@ -116,6 +137,13 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                 q.dtype());
   }
   Observer* observer = Observer::current();
+  if (q.defined() && k.defined() && v.defined() && k.dtype() != q.dtype() &&
+      is_cache_type(k.dtype()) && q.dtype() == DType::f32 &&
+      (steps || observer != nullptr || needs_grad({q, k, v, wanted.bias}))) {
+    // The same bits: the kernel widens keys and values just so, a tile at a time.
+    check_attention(q, k, v, wanted);
+    return attention(q, widened(k), widened(v), wanted);
+  }
   AttentionOptions options = wanted;
   std::string place;
   if (observer != nullptr) {

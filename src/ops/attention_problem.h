@@ -70,6 +70,11 @@ kernels::ScoreView<T> score_view(const Tensor& x) {
   return {static_cast<T*>(x.raw()), stride[0], stride[1], stride[2], stride[3]};
 }
 
+/// How keys and values of this type are stored, for the kernels.
+kernels::Element stored_element(DType type);
+/// Whether keys and values of a cache in `type` are read by f32 attention: f16, bf16 or q8_0.
+bool is_cache_type(DType type);
+
 /// The call on raw memory. q, k and v must have contiguous columns; `bias` the compute type. The
 /// tensors must outlive the problem.
 template <class T>
@@ -87,6 +92,7 @@ kernels::AttentionProblem<T> attention_problem(const AttentionShape& shape, cons
   problem.q = heads_view<const T>(q);
   problem.k = heads_view<const T>(k);
   problem.v = heads_view<const T>(v);
+  problem.stored = stored_element(k.dtype());
   problem.keep = score_view<const uint8_t>(options.mask);
   if (options.key_padding.defined()) {
     const Shape& strides = options.key_padding.strides();

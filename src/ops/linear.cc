@@ -40,7 +40,7 @@ kernels::Matrix quantized_matrix(const Tensor& weight, WeightLayout layout) {
   check(weight.strides() == wanted && in % block_of(weight.dtype()) == 0, kLinear,
         "{} weight {} does not lie in rows of whole blocks", name_of(weight.dtype()),
         weight.shape());
-  return {weight.raw(), quantized_element(weight.dtype()), 1, in};
+  return {weight.raw(), quantized_element(weight.dtype()), 1, in, interleaved(weight)};
 }
 
 /// The weight as the [in, out] matrix of the product.

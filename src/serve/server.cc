@@ -49,6 +49,7 @@ ModelRegistry::Options registry_options(const ServeOptions& options) {
     registry.aliases.emplace_back(alias.substr(0, equals),
                                   named ? alias.substr(equals + 1) : registry.models[0].name);
   }
+  registry.kv_type = options.kv_type;
   registry.idle = milliseconds(options.idle_unload);
   registry.log = options.log;
   return registry;

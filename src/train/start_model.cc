@@ -52,11 +52,13 @@ std::unique_ptr<Model> with_adapter(const TrainOptions& o, const ModelFiles& fil
   LoraOptions lora = parse_lora(o.lora);
   lora.seed = o.seed;
   lora.new_head = new_head;
-  std::unique_ptr<Model> model =
-      build_model(config, files.tensors(), files.weights_name, {.lora = lora});
+  const TensorMap weights = files.tensors();
+  std::unique_ptr<Model> model = build_model(config, weights, files.weights_name, {.lora = lora});
   std::vector<std::string> fresh;
   for (const Parameter& parameter : model->parameters()) {
-    if (parameter.tensor.requires_grad()) {
+    const Tensor* weight = find_weight(weights, parameter.name);
+    if (parameter.tensor.requires_grad() &&
+        (weight == nullptr || weight->shape() != parameter.tensor.shape())) {
       fresh.push_back(parameter.name);
     }
   }

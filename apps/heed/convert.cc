@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/language.h"
+#include "heed/chat.h"
 #include "heed/command.h"
 #include "heed/models.h"
 #include "heed/progress.h"
@@ -107,6 +108,9 @@ std::string write_gguf(const Options& options, const Model& model, const Common&
     }
   } else if (!vocabulary.empty()) {
     text::add_vocabulary(writer, Tokenizer::load(vocabulary), model.vocab_size());
+    if (const auto chat = ChatTemplate::find(vocabulary)) {
+      writer.string("tokenizer.chat_template", chat->source());
+    }
   }
   writer.write(options.destination);
   return types.name(model);
@@ -120,6 +124,12 @@ void write_folder(const Options& options, const Model& model, DType type) {
   }
   if (!vocabulary.empty() && !fs::exists(fs::path(options.destination) / "tokenizer.json")) {
     Tokenizer::load(vocabulary).save(options.destination);
+  }
+  const fs::path chat_file = fs::path(options.destination) / "chat_template.jinja";
+  if (is_gguf(vocabulary) && !fs::exists(chat_file)) {
+    if (const auto chat = ChatTemplate::find(vocabulary)) {
+      write_file_atomically(chat_file, chat->source());
+    }
   }
 }
 

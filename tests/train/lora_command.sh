@@ -36,6 +36,9 @@ cat >"$base/chat_template.jinja" <<'JINJA'
 {% endfor %}{% if add_generation_prompt %}assistant: {% endif %}
 JINJA
 expect 0 "$heed" convert "$base" "$folder/base.gguf" --dtype q8_0 --quiet
+expect 0 "$heed" generate "$folder/base.gguf" --chat --prompt "cats" --max-tokens 2
+expect 0 "$heed" convert "$folder/base.gguf" "$folder/again" --quiet
+same "$folder/again/chat_template.jinja" "$base/chat_template.jinja"
 
 # A decoder, with targets all; what was trained is PEFT's file and nothing else.
 lora="--lora rank=4,alpha=8,targets=all"

@@ -108,7 +108,9 @@ std::string write_gguf(const Options& options, const Model& model, const Common&
     }
   } else if (!vocabulary.empty()) {
     text::add_vocabulary(writer, Tokenizer::load(vocabulary), model.vocab_size());
-    if (const auto chat = ChatTemplate::find(vocabulary)) {
+    const auto chat =
+        fs::is_directory(vocabulary) ? ChatTemplate::find(vocabulary) : std::nullopt;
+    if (chat) {
       writer.string("tokenizer.chat_template", chat->source());
     }
   }

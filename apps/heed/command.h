@@ -9,12 +9,14 @@
 
 namespace heed::app {
 
-/// What every subcommand takes: --threads, --json, --quiet, --color, --lang.
+/// What every subcommand takes: --threads, --json, --quiet, --color, --lang, and --dtype where it
+/// runs a model.
 struct Common {
   int threads = 0;  ///< 0: one per core
   bool json = false;
   bool quiet = false;
   std::string color = "auto";
+  std::string dtype = "f32";  ///< in which a model runs
   std::string language;  ///< as --lang said; main() has chosen the language of messages by it
 
   /// Whether colours may be used on the given file descriptor.
@@ -45,7 +47,7 @@ inline constexpr int kInterrupted = 130;
 const std::vector<Command>& commands();
 
 /// Adds what every subcommand takes.
-void add_common(OptionTable& options, Common& common);
+void add_common(const Command& command, OptionTable& options, Common& common);
 
 /// Calls `visit` with every subcommand and the whole table of its options.
 void for_each_command(const std::function<void(const Command&, const OptionTable&)>& visit);

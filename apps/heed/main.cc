@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -23,6 +24,7 @@
 #include "heed/language.h"
 #include "heed/open.h"
 #include "heed/parallel.h"
+#include "heed/precision.h"
 #include "heed/synthetic.h"
 #include "heed/version.h"
 
@@ -175,7 +177,7 @@ int run(int argc, char** argv) {
     Entry& entry = entries[i];
     entry.command = &commands()[i];
     entry.runner = entry.command->setup(entry.options, common);
-    add_common(entry.options, common);
+    add_common(*entry.command, entry.options, common);
     entry.parser = app.add_subcommand(entry.command->name);
     entry.parser->set_help_flag();
     entry.parser->add_flag("-h,--help", help);
@@ -229,6 +231,7 @@ int run(int argc, char** argv) {
   if (common.threads > 0) {
     set_thread_count(common.threads);
   }
+  set_activation_type(dtype_from_name(common.dtype));
   try {
     return chosen->runner();
   } catch (const Error& error) {
@@ -348,5 +351,11 @@ int main(int argc, char** argv) {
   heed::set_message_language(heed::app::language_of(argc, argv));
   heed::app::install_signal_handlers();
   heed::app::open_standard_files();
-  return heed::app::run_and_report(argc, argv);
+  try {
+    return heed::app::run_and_report(argc, argv);
+  } catch (const std::bad_alloc&) {  // not even memory for the message
+    constexpr std::string_view kMessage = "heed: out of memory\n";
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+    return 1;
+  }
 }

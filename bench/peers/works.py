@@ -1,6 +1,6 @@
 """What is compared: every work, its contestants, what is wanted, and how much arithmetic and memory
 traffic it stands for."""
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 import os
 
 from random_gguf import SHAPES
@@ -43,9 +43,19 @@ KEEP_PAGES = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "17179869184", 
 def torch_peers(modes, bound=1e-3, **options):
     """modes: name -> wanted ratio"""
     names = {"installed": "PyTorch as installed", "tuned": "PyTorch tuned", "compiled": "PyTorch compiled",
-             "fastpath": "PyTorch nn fast path"}
+             "fastpath": "PyTorch nn fast path", "bf16": "PyTorch bf16", "bf16-compiled": "PyTorch bf16 compiled"}
     return [Peer(names[mode], "peer_torch.py", "torch", wanted, bound, {"mode": mode, **options},
                  {} if mode == "installed" else KEEP_PAGES) for mode, wanted in modes.items()]
+
+
+BF16 = 5e-2  # of the largest difference between two roundings to bf16
+
+
+def in_bf16(work, wanted_of_f32, peers):
+    """The same work in bf16, beside heed in f32 and the peers in bf16."""
+    itself = Peer("heed f32", wanted=wanted_of_f32, bound=BF16, options={"dtype": "f32"})
+    return replace(work, name=work.name + "-bf16", title=work.title + ", bf16", peers=[itself, *peers],
+                   options={**work.options, "dtype": "bf16"}, busy=False)
 
 
 def gpt_flops(tokens, length, vocabulary, width, layers):
@@ -126,12 +136,16 @@ def all_works(folder, heed, here, shared, threads):
                 torch_peers({"installed": 1.5, "tuned": 1.5}, 1e-4),
                 {"inputs": at(f"attention-{length}.safetensors"), "backward": backward},
                 [f"attention-{length}"], flops=products))
+            works.append(in_bf16(works[-1], 1.6, torch_peers({"bf16": 1.3}, BF16)))
 
-    def train(name, title, asset, cls, tokens, flops, wanted, busy=False, modes=("installed", "tuned", "compiled")):
+    def train(name, title, asset, cls, tokens, flops, wanted, busy=False, modes=("installed", "tuned", "compiled"),
+              unit="tok/s"):
         works.append(Work(name, title, "train",
                           torch_peers(dict(zip(modes, wanted)), 1e-3, **{"class": cls}),
                           {"model": at(asset), "inputs": at(asset + ".safetensors"), "lr": 1e-4},
-                          [asset], tokens, flops=flops, busy=busy))
+                          [asset], tokens, unit=unit, flops=flops, busy=busy))
+        works.append(in_bf16(works[-1], 1.6,
+                             torch_peers({"bf16": 1.2, "bf16-compiled": 1.2}, BF16, **{"class": cls})))
 
     train("train-gpt2", "train GPT-2 124M B=4 T=256", "gpt2-124m", "GPT2LMHeadModel", 1024,
           gpt_flops(1024, 256, 50257, 768, 12), (1.4, 1.1, 1.1))
@@ -145,8 +159,7 @@ def all_works(folder, heed, here, shared, threads):
           3 * (encoder_flops(1024, 128, 768, 12, 3072) + 2 * 1024 * (768 * 768 + 0.15 * 30522 * 768)),
           (1.4, 1.1, 1.1))
     train("train-vit", "train ViT-small B=8 224x224", "vit-small", "ViTForImageClassification", 8,
-          3 * (encoder_flops(8 * 197, 197, 384, 12, 1536) + 2 * 8 * 196 * 768 * 384), (1.4, 1.1, 1.1))
-    works[-1].unit = "img/s"
+          3 * (encoder_flops(8 * 197, 197, 384, 12, 1536) + 2 * 8 * 196 * 768 * 384), (1.4, 1.1, 1.1), unit="img/s")
 
     works.append(Work(
         "regressor", "regressor, 500 epochs, whole process", "process",
@@ -163,26 +176,46 @@ def all_works(folder, heed, here, shared, threads):
         return Peer("ONNX Runtime " + mode, "peer_onnx.py", "onnxruntime", wanted, bound,
                     {"mode": mode, "model": at("bert-base")})
 
-    def encode(name, title, inputs, tokens, peers, flops, **more):
+    def openvino(mode, wanted, bound=1e-3, model="bert-base"):
+        return Peer("OpenVINO " + mode, "peer_openvino.py", "nncf" if mode == "int8" else "openvino", wanted, bound,
+                    {"mode": mode, "model": at(model), "class": "BertModel"})
+
+    def encode(name, title, inputs, tokens, peers, flops, model="bert-base", **more):
         works.append(Work(name, title, "encode", peers,
-                          {"model": at("bert-base"), "inputs": at(inputs + ".safetensors")}, ["bert-base"], tokens,
+                          {"model": at(model), "inputs": at(inputs + ".safetensors")}, [model], tokens,
                           flops=flops, **more))
 
     bert = {"class": "BertModel"}
+    bert_flops = lambda batch, length: encoder_flops(batch * length, length, 768, 12, 3072)
     encode("encode-1", "BERT-base B=1 T=128", "bert-base-1", 128,
-           [onnx("f32", 1.0), *torch_peers({"installed": 1.1, "compiled": 1.1, "fastpath": 1.1}, **bert)],
-           encoder_flops(128, 128, 768, 12, 3072))
+           [onnx("f32", 1.1), openvino("f32", 1.1),
+            *torch_peers({"installed": 1.1, "compiled": 1.1, "fastpath": 1.1}, **bert)], bert_flops(1, 128))
+    works.append(in_bf16(works[-1], 0, [*torch_peers({"bf16": 1.2, "bf16-compiled": 1.2}, BF16, **bert),
+                                        openvino("bf16", 1.2, BF16)]))
+    for length in (16, 32):
+        encode(f"encode-1-{length}", f"BERT-base B=1 T={length}", f"bert-base-1-{length}", length,
+               [onnx("f32", 1.1), openvino("f32", 1.1), *torch_peers({"tuned": 1.1}, **bert)],
+               bert_flops(1, length))
     encode("encode-8", "BERT-base B=8 T=128", "bert-base-8", 1024,
-           [onnx("f32", 1.0), *torch_peers({"installed": 1.1, "compiled": 1.1, "fastpath": 1.1}, **bert)],
-           encoder_flops(1024, 128, 768, 12, 3072), busy=True)
+           [onnx("f32", 1.0), openvino("f32", 1.0),
+            *torch_peers({"installed": 1.1, "compiled": 1.1, "fastpath": 1.1}, **bert)], bert_flops(8, 128), busy=True)
+    works.append(in_bf16(works[-1], 0, [*torch_peers({"bf16": 1.2, "bf16-compiled": 1.2}, BF16, **bert),
+                                        openvino("bf16", 1.2, BF16)]))
     encode("encode-8-padded", "BERT-base B=8, half padding", "bert-base-8-padded", 512,
            [onnx("f32", 1.6), *torch_peers({"installed": 1.1, "compiled": 1.1, "fastpath": 1.1}, **bert)],
-           encoder_flops(512, 64, 768, 12, 3072))
-    encode("encode-8-q8_0", "BERT-base B=8 T=128, 8-bit weights", "bert-base-8", 1024, [onnx("int8", 1.0, 0.1)],
-           encoder_flops(1024, 128, 768, 12, 3072),
-           reference=torch_peers({"installed": 0}, **bert)[0])
-    works[-1].options["model"] = at("bert-base.q8_0.gguf")
-    works[-1].reference.options["model"] = at("bert-base")
+           bert_flops(8, 64))
+    for batch, inputs in ((1, "bert-base-1"), (8, "bert-base-8")):
+        encode(f"encode-{batch}-q8_0", f"BERT-base B={batch} T=128, 8-bit weights", inputs, 128 * batch,
+               [onnx("int8", 1.1, 0.1), openvino("int8", 1.1, 0.1)], bert_flops(batch, 128),
+               reference=torch_peers({"installed": 0}, **bert)[0])
+        works[-1].options["model"] = at("bert-base.q8_0.gguf")
+        works[-1].reference.options["model"] = at("bert-base")
+    for batch in (1, 32):
+        encode(f"minilm-{batch}", f"MiniLM (6 layers of 384) B={batch} T=16", f"minilm-{batch}", 16 * batch,
+               [Peer("ONNX Runtime f32", "peer_onnx.py", "onnxruntime", 1.1, 1e-3,
+                     {"mode": "f32", "model": at("minilm")}), openvino("f32", 1.1, model="minilm"),
+                *torch_peers({"tuned": 1.1}, **bert)],
+               encoder_flops(16 * batch, 16, 384, 6, 1536), model="minilm")
 
     prompt512 = [(7919 * i + 13) % 50000 for i in range(512)]
     bounds = {"f32": 2e-3, "f16": 2e-2, "q8_0": 5e-2, "q4_0": 1e-1}

@@ -18,7 +18,7 @@ namespace heed {
 /// A training run. What is 0 or empty is chosen by the task and the data. What each option means in
 /// full, its range and its default stand in `heed train --help`.
 struct TrainOptions {
-  std::string task;  ///< lm, mlm, preference, translate, classify, image-classify, caption, regress
+  std::string task;  ///< lm, mlm, preference, translate, classify, embed, fid, caption, regress …
   std::string data;
   std::string validation;  ///< a separate dataset; empty: a fraction of `data`
   double validation_fraction = 0.05;
@@ -46,6 +46,8 @@ struct TrainOptions {
   double clip = 1.0;
   double label_smoothing = 0.0;
   double dpo_beta = 0.1;  ///< preference: how far the model may go from where it began
+  double temperature = 0.05;  ///< task embed: cosines are divided by it
+  std::string matryoshka;     ///< task embed: further sizes of vectors to train, "128,64"
   uint64_t seed = 0;
   std::string precision = "f32";  ///< of activations in training: f32, bf16 or f16
   bool recompute = false;

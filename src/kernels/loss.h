@@ -19,9 +19,11 @@ template <class T>
 void cross_entropy(double* loss, Compute<T>* lse, const T* logits, const int64_t* targets,
                    CrossEntropy options, int64_t rows, int64_t classes);
 
-template <class T>
+/// G: T, or BFloat16 where T is float.
+template <class G, class T>
 struct CrossEntropyGrad {
-  T* dlogits;  ///< may be logits
+  G* dlogits;      ///< a row may start where that of the logits does
+  int64_t stride;  ///< of the rows of dlogits
   const T* logits;
   const Compute<T>* lse;  ///< of cross_entropy()
   const int64_t* targets;
@@ -30,7 +32,7 @@ struct CrossEntropyGrad {
   int64_t rows, classes;
 };
 /// dlogits = scale * (softmax - target distribution), zero in ignored rows.
-template <class T>
-void cross_entropy_grad(const CrossEntropyGrad<T>& loss);
+template <class G, class T>
+void cross_entropy_grad(const CrossEntropyGrad<G, T>& loss);
 
 }  // namespace heed::kernels

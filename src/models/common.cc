@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "heed/precision.h"
 
 namespace heed {
 namespace {
@@ -269,7 +270,9 @@ ModelOutput token_results(const Tensor& rows, const TokenRows& tokens, const Lin
     options.label_smoothing = input.label_smoothing;
     check(head.layout() == WeightLayout::out_in, "loss", "the head's weight must be [out, in]");
     const Tensor wanted = targets(tokens, input);
-    output.loss = plain ? linear_cross_entropy(rows, head.weight(), head.bias(), wanted, options)
+    // Quantised weights take f32 rows, whose products they round by themselves.
+    const Tensor in = is_quantized(head.weight().dtype()) ? rows : in_products(rows);
+    output.loss = plain ? linear_cross_entropy(in, head.weight(), head.bias(), wanted, options)
                         : cross_entropy(logits, wanted, options);
   }
   return output;

@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "heed/model_spec.h"
 #include "heed/ops.h"
+#include "heed/precision.h"
 #include "models/adapter.h"
 #include "models/common.h"
 #include "models/files.h"
@@ -171,6 +172,15 @@ void copy_into_memory(const TensorMap& tensors) {
   check_files_intact();
 }
 
+/// Where models run in bf16: matrices of f32 rounded once, instead of at every product.
+void round_matrices(TensorMap& tensors) {
+  for (auto& [name, tensor] : tensors) {
+    if (tensor.rank() == 2 && tensor.dtype() == DType::f32) {
+      tensor = tensor.to(DType::bf16);
+    }
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Model> build_model(std::string_view config_text, TensorMap tensors,
@@ -192,6 +202,9 @@ std::unique_ptr<Model> load_model(const std::filesystem::path& path, const LoadO
   LoadOptions options = given;
   options.adapter = files.adapter;
   TensorMap tensors = files.tensors();
+  if (activation_type() == DType::bf16 && !options.trainable) {
+    round_matrices(tensors);
+  }
   const bool copies = !options.trainable && fit_easily(tensors);
   if (copies && options.in_memory) {
     copy_into_memory(tensors);

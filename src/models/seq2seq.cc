@@ -227,7 +227,7 @@ ModelSpec seq2seq_spec(const std::string& model_type, const Seq2SeqConfig& famil
                .lm_head = "lm_head.weight",
                .copies = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight"},
                .sides_may_differ = family.sides_may_differ};
-  spec.train_tasks = {"translate"};
+  spec.train_tasks = {"translate", "fid"};
   spec.fresh_config = [model_type](const FreshSizes& sizes) {
     return stack_fresh_config(model_type, sizes);
   };

@@ -23,20 +23,21 @@ struct CallSaved {
 
 template <class T>
 std::vector<Tensor> flash_gradient(const CallSaved& saved, const Tensor& dy) {
-  const DType type = DTypeOf<T>::value;
+  using C = kernels::Compute<T>;
+  const DType type = DTypeOf<C>::value;
   const DType stored = saved.flash.q.get().dtype();
-  const FlashOperands in(saved.flash, dy, type);
+  const FlashOperands in(saved.flash, dy, DTypeOf<T>::value);
   const Tensor bias = saved.bias.get();
   const Tensor compute = compute_bias(bias, type);
   auto problem = attention_problem<T>(saved.shape, in.q, in.k, in.v, compute, saved.options);
   problem.dropout = saved.options.dropout;
   problem.random = saved.random;
-  const auto [dq, dk, dv] = empty_gradients(in.q, in.k, in.v, type);
+  const auto [dq, dk, dv] = empty_gradients(in.q, in.k, in.v, DTypeOf<T>::value);
   const Tensor dbias = saved.wants_bias ? Tensor::zeros(bias.shape(), type) : Tensor();
   kernels::attention_backward<T>(
       problem, heads_view<const T>(in.output), heads_view<const T>(in.dout),
-      {saved.flash.row_max.get().data<T>(), saved.flash.row_inverse.get().data<T>()},
-      {heads_view<T>(dq), heads_view<T>(dk), heads_view<T>(dv), score_view<T>(dbias)});
+      {saved.flash.row_max.get().data<C>(), saved.flash.row_inverse.get().data<C>()},
+      {heads_view<T>(dq), heads_view<T>(dk), heads_view<T>(dv), score_view<C>(dbias)});
   return {cast(dq, stored), cast(dk, stored), cast(dv, stored),
           dbias.defined() ? dbias.to(bias.dtype()) : dbias};
 }
@@ -60,9 +61,9 @@ Tensor flash_with_gradient(const AttentionShape& shape, const Tensor& q, const T
   saved.options.bias = Tensor();  // no history in the closure
   return record("attention", result->output, {q, k, v, options.bias},
                 [saved = std::move(saved)](const Tensor& dy) {
-                  return saved.flash.q.get().dtype() == DType::f64
-                             ? flash_gradient<double>(saved, dy)
-                             : flash_gradient<float>(saved, dy);
+                  return in_gradient_type(saved.flash.q.get().dtype(), [&](auto zero) {
+                    return flash_gradient<decltype(zero)>(saved, dy);
+                  });
                 });
 }
 

@@ -7,6 +7,7 @@
 #include "heed/attention.h"
 #include "heed/autograd.h"
 #include "kernels/attention.h"
+#include "kernels/gemm.h"
 
 namespace heed {
 
@@ -141,8 +142,18 @@ struct FlashSaved {
   Saved q, k, v, output, row_max, row_inverse;
 };
 
-/// The same in the type in which the gradient is computed: f16 and bf16 are kept as they are and
-/// widened here.
+/// Calls fn(a value of the type that the flash kernel's gradient reads) for operands stored as
+/// `stored`: bf16 where the machine multiplies it, else f32 or f64.
+template <class Fn>
+auto in_gradient_type(DType stored, Fn&& fn) {
+  if (stored == DType::f64) {
+    return fn(double{});
+  }
+  return stored == DType::bf16 && kernels::uses_bf16_instructions() ? fn(BFloat16{}) : fn(float{});
+}
+
+/// The same in the type in which the gradient reads it: what is kept in f16 and bf16 may be widened
+/// here.
 struct FlashOperands {
   FlashOperands(const FlashSaved& saved, const Tensor& dy, DType type);
   Tensor q, k, v, output, dout;

@@ -350,6 +350,8 @@ std::vector<TrainSample> make_samples(const Model& model, const Task& task,
       return number_samples(model, task);
     case TaskMetric::preference:
       return {continuation(model, task, seed)};
+    case TaskMetric::retrieval:
+      return {};
     case TaskMetric::perplexity:
       return {options.task == "mlm" ? filled_masks(model, task, options)
                                     : continuation(model, task, seed)};
@@ -364,7 +366,8 @@ std::vector<TrainSample> make_samples(const Model& model, const Task& task,
   for (int64_t row = 0; row < rows; ++row) {
     TrainSample sample;
     if (first.input_ids.defined()) {
-      sample.input = text_of(task.tokenizer, ids_of(first.input_ids, first.attention_mask, row));
+      sample.input = text_of(task.tokenizer,
+                             ids_of(first.input_ids, first.attention_mask, row * first.passages));
     }
     sample.target = text_of(task.tokenizer, ids_of(first.labels, {}, row));
     sample.output = texts[static_cast<size_t>(row)];
@@ -390,6 +393,9 @@ Evaluation evaluate(const Model& model, const Task& task, const TrainOptions& op
       break;
     case TaskMetric::numbers:
     case TaskMetric::preference:
+      break;
+    case TaskMetric::retrieval:
+      result.metrics = retrieval_metrics(model, task, options);
       break;
     case TaskMetric::classes: {
       const auto classes = static_cast<int64_t>(task.labels.size());

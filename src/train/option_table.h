@@ -42,7 +42,7 @@ void each_train_option(Options& o, Visit&& visit) {
   row(o.task, {.name = "task",
                .help = say("What to learn (required, here or in a file with options)"),
                .choices = {"lm", "mlm", "preference", "translate", "classify", "image-classify",
-                           "caption", "regress"}});
+                           "caption", "embed", "fid", "regress"}});
   row(o.data,
       {.name = "data",
        .help = say("Files or folders, separated by commas; caption also takes shapes (required)"),
@@ -115,6 +115,13 @@ void each_train_option(Options& o, Visit&& visit) {
   row(o.dpo_beta, {.name = "dpo_beta",
                    .help = say("preference: larger values keep the model closer to where it began"),
                    .low = 1e-6});
+  row(o.temperature, {.name = "temperature",
+                      .help = say("embed: cosines are divided by this"),
+                      .low = 1e-4,
+                      .high = 100.0});
+  row(o.matryoshka,
+      {.name = "matryoshka",
+       .help = say("embed: also train the first N numbers of each vector, such as 128,64")});
   row(o.seed, {.name = "seed", .help = say("Seed of initial weights, data order and dropout")});
   row(o.precision, {.name = "precision",
                     .help = say("Type of activations during training; weights stay in f32"),
@@ -129,7 +136,7 @@ void each_train_option(Options& o, Visit&& visit) {
       {.name = "best_by",
        .help =
            say("Metric that chooses the model to keep: loss, perplexity, f1_macro, accuracy, f1, "
-               "chrf, bleu or exact_match (default: by the task)")});
+               "chrf, bleu, exact_match, ndcg_10, recall_1 or recall_10 (default: by the task)")});
   row(o.patience, {.name = "patience",
                    .help = say("Stop after this many evaluations without improvement; 0: never")});
   row(o.force, {.name = "force",

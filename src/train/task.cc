@@ -237,17 +237,20 @@ Task make_task(const TrainOptions& o) {
   if (o.task == "caption") {
     return make_caption_task(o);
   }
+  if (o.task == "embed") {
+    return make_embed_task(o);
+  }
+  if (o.task == "fid") {
+    return make_fid_task(o);
+  }
   if (o.task == "regress") {
     return regress_task(o);
   }
   fail(ErrorKind::usage, "task",
-       "'{}' is not known; use lm, mlm, preference, translate, classify, image-classify, caption "
+       "'{}' is not known; use lm, mlm, preference, translate, classify, image-classify, caption, "
+       "embed, fid "
        "or regress",
        o.task);
-}
-
-Tensor loss_of(const Task& task, const Model& model, const ModelInput& input) {
-  return task.loss ? task.loss(model, input) : model.forward(input).loss;
 }
 
 std::string describe(const Task& task, int64_t steps) {

@@ -10,6 +10,7 @@
 #include "heed/models.h"
 #include "heed/text.h"
 #include "heed/train.h"
+#include "heed/trainer.h"
 
 namespace heed {
 
@@ -21,6 +22,7 @@ enum class TaskMetric {
   captions,     ///< generated texts: exact match
   numbers,      ///< the loss alone
   preference,   ///< the loss alone
+  retrieval,    ///< nDCG@10 and recall of embeddings
 };
 
 /// What a run trains: a model, its tokenizer and its data.
@@ -48,9 +50,18 @@ Task make_caption_task(const TrainOptions& options);
 Task make_chat_task(const TrainOptions& options);
 /// Pairs of answers (JSON lines with `prompt`, `chosen` and `rejected`).
 Task make_preference_task(const TrainOptions& options);
+Task make_fid_task(const TrainOptions& options);
+Task make_embed_task(const TrainOptions& options);
 
-/// The loss of a batch by the task's rule.
-Tensor loss_of(const Task& task, const Model& model, const ModelInput& input);
+/// The loss of a batch.
+inline Tensor loss_of(const Task& task, const Model& model, const ModelInput& input) {
+  return task.loss ? task.loss(model, input) : model.forward(input).loss;
+}
+
+/// nDCG@10, recall@1 and recall@10 of an encoder on the validation set: every query against the
+/// positives and negatives of all examples; with `--matryoshka`, nDCG@10 of every size, too.
+std::vector<std::pair<std::string, double>> retrieval_metrics(const Model& model, const Task& task,
+                                                              const TrainOptions& options);
 
 /// A batch as a model takes it.
 ModelInput to_input(const Batch& batch, const TrainOptions& options, bool training);

@@ -16,6 +16,7 @@ namespace heed::app {
 struct InspectOptions {
   std::string model;
   std::string tokenizer;  ///< where it does not lie with the model
+  std::string adapter;
   std::optional<std::string> text;
   std::string text_pair;
   std::string target;  ///< what the decoder reads; empty: what the model says itself

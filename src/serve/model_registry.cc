@@ -90,8 +90,8 @@ void ModelRegistry::scan_folder() {
 
 void ModelRegistry::load_all() {
   for (const Source& source : options_.models) {
-    LoadedModelPtr model =
-        open_served_model(source.name, source.path, source.tokenizer, options_.kv_type);
+    LoadedModelPtr model = open_served_model(source.name, source.path, source.tokenizer,
+                                             options_.kv_type, source.adapter);
     const std::lock_guard lock(mutex_);
     Slot& slot = slots_.at(source.name);
     slot.model = std::move(model);
@@ -200,7 +200,8 @@ void ModelRegistry::load(const std::string& name, bool replace) {
   }
   Result result;
   try {
-    result.model = open_served_model(source.name, source.path, source.tokenizer, options_.kv_type);
+    result.model = open_served_model(source.name, source.path, source.tokenizer, options_.kv_type,
+                                     source.adapter);
   } catch (const std::exception& error) {
     result.error = error.what();
   }

@@ -78,6 +78,14 @@ auto interruptible(Work&& work) {
   return std::move(*result);
 }
 
+/// A function of the module and a method of Tensor under one name.
+template <class Fn, class... Extra>
+void both(nb::module_& m, nb::class_<Tensor>& tensor, const char* name, const Fn& fn,
+          const Extra&... extra) {
+  m.def(name, fn, nb::arg("input"), extra...);
+  tensor.def(name, fn, extra...);
+}
+
 /// A tensor over the array's own memory, which it keeps alive.
 Tensor tensor_from(const Array& array);
 /// Tensor, array, number or nested lists as a tensor; nothing is copied where it is an array.
@@ -103,11 +111,19 @@ std::string json_from(nb::handle value);
 // The two as one type: the wider floating one, else the wider integer.
 std::pair<Tensor, Tensor> promoted(const Tensor& a, const Tensor& b);
 
+/// A tokenizer and where it came from, by which it pickles.
+struct PyTokenizer {
+  heed::Tokenizer tokenizer;
+  std::string path;
+};
+
 void bind_tensor(nb::module_& m);
 void bind_ops(nb::module_& m);
+void bind_reductions(nb::module_& m);
 void bind_functional(nb::module_& m);
 void bind_nn(nb::module_& m);
 void bind_data(nb::module_& m);
+void bind_tokenizer(nb::module_& m);
 void bind_models(nb::module_& m);
 void bind_pipelines(nb::module_& m);
 void bind_pictures(nb::module_& m);

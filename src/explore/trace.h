@@ -32,7 +32,7 @@ std::string token_name(const Tokenizer& tokenizer, int64_t id);
 /// What a request asks to be run.
 struct TraceRequest {
   std::string model;
-  std::optional<std::string> text, pair, target, image;
+  std::optional<std::string> text, pair, target, image, audio, ask;
 };
 
 class Trace;

@@ -109,16 +109,15 @@ std::string Explorer::State::write_trace(const std::string& id, Trace& trace, in
 
 std::string Explorer::State::create(const Json& body) {
   const Fields f(body,
-                 {"model", "text", "pair", "target", "image", "audio", "interventions", "top_k"});
-  if (f.has("audio")) {
-    throw Failure(409, "unsupported", "speech cannot be traced yet", "audio");
-  }
+                 {"model", "text", "pair", "target", "ask", "image", "audio", "interventions", "top_k"});
   explore::TraceRequest request;
   request.model = f.text("model");
   request.text = f.text_if("text");
   request.pair = f.text_if("pair");
   request.target = f.text_if("target");
   request.image = f.text_if("image");
+  request.audio = f.text_if("audio");
+  request.ask = f.text_if("ask");
   std::vector<Intervention> changes;
   if (f.has("interventions")) {
     changes = interventions(body.at("interventions"));

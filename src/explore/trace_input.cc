@@ -67,12 +67,17 @@ void Trace::read_text(bool with_target) {
   }
   if (model_.model->model_type() == "heed-reader") {
     // A reader is asked about the last "it" of the text, else about its last word.
-    size_t asked = source_.size() - 1;
+    const std::vector<std::string> wanted =
+        request_.ask ? std::vector{*request_.ask}
+                     : std::vector<std::string>{"it", "It", "그것은", "그것이"};
+    size_t asked = source_.size();
     for (size_t i = 0; i < source_.size(); ++i) {
-      for (const char* word : {"it", "It", "그것은", "그것이"}) {
-        asked = source_[i].label == word ? i : asked;
-      }
+      asked = std::find(wanted.begin(), wanted.end(), source_[i].label) != wanted.end() ? i : asked;
     }
+    if (asked == source_.size() && request_.ask) {
+      throw Failure(400, "invalid", fmt::format("the text has no word '{}'", *request_.ask), "ask");
+    }
+    asked = std::min(asked, source_.size() - 1);
     input_.token_type_ids = Tensor::zeros({1, input_.input_ids.size(1)}, DType::i64);
     input_.token_type_ids.data<int64_t>()[asked] = 1;
   }

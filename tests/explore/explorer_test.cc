@@ -322,7 +322,7 @@ TEST(Explorer, GeneratesWithTheAttentionOfEveryToken) {
 
 TEST(Explorer, AFileHoldsWhatThePageAsksFor) {
   const ExplorerModel model = golden_model("gpt2_lm");
-  const std::string page = explorer_file(model, "abcabd", "ko");
+  const std::string page = explorer_file(model, {.text = "abcabd", .language = "ko"});
   constexpr std::string_view kBegin = R"(<script type="application/json" id="heed-data">)";
   const size_t begin = page.find(kBegin);
   ASSERT_NE(begin, std::string::npos);

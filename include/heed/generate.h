@@ -110,6 +110,9 @@ struct Request {
   std::shared_ptr<const TokenConstraint> constraint;
   /// Asked before every chunk of a prompt is read (may be empty): true ends the sequence.
   std::function<bool()> cancelled;
+  /// Called before the prompt is read and after each of its chunks (may be empty): its tokens read
+  /// so far, those that were taken from another sequence included, how many were, and all of them.
+  std::function<void(int64_t read, int64_t shared, int64_t all)> on_prompt;
   /// Called with every new token; returning false ends the sequence (a stop string, a reader that
   /// went away).
   std::function<bool(const SampledToken&)> on_token;

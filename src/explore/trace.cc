@@ -9,7 +9,8 @@ namespace heed::explore {
 namespace {
 
 constexpr int64_t kKeptBytes = int64_t{1} << 30;   // of all attentions of a trace
-constexpr int64_t kMostLogits = int64_t{1} << 28;  // elements
+constexpr int64_t kManyLogits = int64_t{1} << 26;  // elements: 256 MB
+constexpr const char* kFinalRows = "ln_final.hook_normalized";
 constexpr size_t kMostRowSets = 128;
 
 bool is_hook(const std::string& name) { return name.find("hook_") != std::string::npos; }
@@ -35,6 +36,8 @@ Trace::Trace(ExplorerModel model, TraceRequest request, std::vector<Intervention
       request_(std::move(request)),
       interventions_(std::move(interventions)) {
   read_input();
+  few_logits_ = model_.model->kind() == ModelKind::decoder &&
+                static_cast<int64_t>(source_.size()) * model_.model->vocab_size() > kManyLogits;
   const bool cuts =
       std::any_of(interventions_.begin(), interventions_.end(), [](const Intervention& each) {
         return each.type == Intervention::Type::edge && each.mode == "cut";
@@ -48,6 +51,9 @@ Trace::Trace(ExplorerModel model, TraceRequest request, std::vector<Intervention
   const auto began = std::chrono::steady_clock::now();
   Watcher watcher;
   watcher.attentions = true;
+  if (few_logits_) {
+    watcher.whole.insert(kFinalRows);
+  }
   const ModelOutput output = run(watcher);
   seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   note_attentions(watcher);
@@ -66,6 +72,14 @@ Trace::Trace(ExplorerModel model, TraceRequest request, std::vector<Intervention
   }
   if (input_.pixel_values.defined()) {
     name_patches();
+  }
+  if (few_logits_) {
+    if (!watcher.kept.contains(kFinalRows)) {
+      throw Failure(413, "too_large", "the input is too long for the logits of all its positions",
+                    "text");
+    }
+    const auto rows = static_cast<int64_t>(source_.size());
+    final_rows_ = as_rows(watcher.kept.at(kFinalRows), rows);
   }
   find_predictions(output);
 }
@@ -88,7 +102,9 @@ ModelOutput Trace::run(Watcher& watcher, int64_t copies, bool changed) {
     apply_interventions(watcher);
   }
   try {
-    return model_.model->forward(repeated(copies));
+    ModelInput input = repeated(copies);
+    input.want_logits = !few_logits_;
+    return model_.model->forward(input);
   } catch (const Watcher::Stopped&) {
     return {};
   }
@@ -180,12 +196,16 @@ Tensor Trace::activation(const std::string& hook) {
 }
 
 void Trace::find_predictions(const ModelOutput& output) {
+  if (few_logits_) {
+    for (int64_t i = 0; i < final_rows_.size(0); ++i) {
+      predictions_at_.push_back(i);
+    }
+    first_position_ = final_rows_.size(0) - 1;
+    return;
+  }
   logits_ = output.logits.defined() ? output.logits.detach().to(DType::f32).contiguous() : Tensor();
   if (!logits_.defined() || logits_.rank() == 2) {
     return;
-  }
-  if (logits_.numel() > kMostLogits) {
-    throw Failure(413, "too_large", "the input is too long for the logits of all its positions");
   }
   for (int64_t i = 0; i < logits_.size(1); ++i) {
     predictions_at_.push_back(i);
@@ -201,6 +221,15 @@ void Trace::find_predictions(const ModelOutput& output) {
 }
 
 Row Trace::logits(int64_t position) {
+  if (few_logits_) {
+    if (position < 0 || position >= final_rows_.size(0)) {
+      throw Failure(400, "invalid",
+                    fmt::format("'position' is {}; there are {}", position, final_rows_.size(0)),
+                    "position");
+    }
+    const NoGrad no_grad;
+    return model_.model->logits(slice(final_rows_, 0, position, position + 1)).to_doubles();
+  }
   if (!logits_.defined()) {
     throw Failure(409, "unsupported",
                   "this model gives vectors, not answers; there is nothing to predict");
@@ -220,9 +249,10 @@ std::string Trace::name_of(int64_t id) const {
   if (model_.model->model_type() == "heed-reader") {
     return std::cmp_less(id, source_.size()) ? source_[static_cast<size_t>(id)].label : "";
   }
-  const bool tokens = logits_.defined() && model_.tokenizer &&
+  const bool tokens =
+      few_logits_ || (logits_.defined() && model_.tokenizer &&
                       logits_.size(-1) >= model_.tokenizer.vocab_size() / 2 &&
-                      logits_.size(-1) == model_.model->vocab_size();
+                      logits_.size(-1) == model_.model->vocab_size());
   if (tokens) {
     return token_name(model_.tokenizer, id);
   }
@@ -233,6 +263,14 @@ std::string Trace::name_of(int64_t id) const {
 }
 
 namespace {
+
+std::vector<Row> rows_of_matrix(const Tensor& matrix) {
+  std::vector<Row> rows;
+  for (int64_t i = 0; i < matrix.size(0); ++i) {
+    rows.push_back(slice(matrix, 0, i, i + 1).to_doubles());
+  }
+  return rows;
+}
 
 /// `rows` in place of the first rows of a hook's value; the rest is left.
 Tensor with_rows(const Tensor& value, const std::vector<Row>& rows) {
@@ -277,7 +315,7 @@ std::vector<std::vector<Row>> Trace::map_rows(const std::vector<Mapping>& mappin
 }
 
 std::vector<Row> Trace::map_to_logits(const std::string& hook, const std::vector<Row>& rows) {
-  const bool pooled = logits_.rank() == 2;
+  const bool pooled = !few_logits_ && logits_.rank() == 2;
   const int64_t count = rows_of(hook);
   const auto wanted = static_cast<int64_t>(rows.size());
   // A classifier reads the first row of each sequence (or all of them): one sequence for each row.
@@ -297,17 +335,21 @@ std::vector<Row> Trace::map_to_logits(const std::string& hook, const std::vector
     }
     return changed.to(value.dtype());
   });
+  if (few_logits_) {
+    const NoGrad no_grad;
+    watcher.whole.insert(kFinalRows);
+    run(watcher, 1, false);
+    const Tensor read = as_rows(watcher.kept.at(kFinalRows), count);
+    return rows_of_matrix(model_.model->logits(slice(read, 0, 0, wanted)));
+  }
   const Tensor logits = run(watcher, copies, false).logits.detach().to(DType::f32).contiguous();
   const Tensor flat = reshape(logits, {logits.numel() / logits.size(-1), logits.size(-1)});
-  std::vector<Row> results;
-  for (int64_t i = 0; i < wanted; ++i) {
-    results.push_back(slice(flat, 0, i, i + 1).to_doubles());
-  }
-  return results;
+  return rows_of_matrix(slice(flat, 0, 0, wanted));
 }
 
 int64_t Trace::bytes() const {
   int64_t bytes = logits_.defined() ? logits_.numel() * 4 : 0;
+  bytes += final_rows_.defined() ? final_rows_.numel() * 4 : 0;
   for (const RecordedAttention& each : recorded_) {
     bytes += record_bytes(each.record);
   }

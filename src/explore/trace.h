@@ -33,6 +33,8 @@ std::string token_name(const Tokenizer& tokenizer, int64_t id);
 struct TraceRequest {
   std::string model;
   std::optional<std::string> text, pair, target, image, audio, ask;
+  /// In place of texts: the tokens themselves.
+  std::optional<std::vector<int32_t>> ids, target_ids;
 };
 
 class Trace;
@@ -111,6 +113,7 @@ class Trace {
  private:
   void read_input();
   void read_text(bool with_target);
+  void check_ids(const std::vector<int32_t>& ids, const char* param) const;
   void read_image();
   void add_target();
   void name_patches();
@@ -131,6 +134,8 @@ class Trace {
   std::vector<ShownAttention> attentions_;
   std::vector<Watcher::Seen> hooks_;
   Tensor logits_;
+  bool few_logits_ = false;  ///< a long text: logits are computed for the rows that are asked about
+  Tensor final_rows_;        ///< then: what the LM head reads, [T, hidden_size]
   std::vector<int64_t> predictions_at_;
   int64_t first_position_ = -1;
   std::vector<RecordedAttention> recorded_;

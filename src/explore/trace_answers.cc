@@ -109,7 +109,8 @@ std::string Explorer::State::write_trace(const std::string& id, Trace& trace, in
 
 std::string Explorer::State::create(const Json& body) {
   const Fields f(body,
-                 {"model", "text", "pair", "target", "ask", "image", "audio", "interventions", "top_k"});
+                 {"model", "text", "ids", "pair", "target", "target_ids", "ask", "image", "audio",
+                  "interventions", "top_k"});
   explore::TraceRequest request;
   request.model = f.text("model");
   request.text = f.text_if("text");
@@ -118,6 +119,8 @@ std::string Explorer::State::create(const Json& body) {
   request.image = f.text_if("image");
   request.audio = f.text_if("audio");
   request.ask = f.text_if("ask");
+  request.ids = f.tokens_if("ids");
+  request.target_ids = f.tokens_if("target_ids");
   std::vector<Intervention> changes;
   if (f.has("interventions")) {
     changes = interventions(body.at("interventions"));
@@ -140,7 +143,7 @@ std::string Explorer::State::experiment(const std::shared_ptr<Trace>& before, co
     for (size_t i = 1; i < before->target().size(); ++i) {
       written.push_back(static_cast<int32_t>(before->target()[i].id));
     }
-    request.target = before->model().tokenizer.decode(written);
+    request.target_ids = std::move(written);
   }
   const auto after = std::make_shared<Trace>(before->model(), request, std::move(changes));
   const int64_t position = f.integer_or("position", before->first_position(), -1, INT32_MAX);

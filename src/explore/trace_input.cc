@@ -38,9 +38,31 @@ std::vector<int32_t> likeliest_target(const Model& model, const ModelInput& inpu
 
 }  // namespace
 
+void Trace::check_ids(const std::vector<int32_t>& ids, const char* param) const {
+  const int64_t most = model_.model->vocab_size();
+  const bool known = std::all_of(ids.begin(), ids.end(),
+                                 [most](int32_t id) { return id >= 0 && id < most; });
+  const int64_t context = model_.model->context_length();
+  if (!known || (ids.empty() && std::string_view(param) == "ids")) {
+    throw Failure(400, "invalid", fmt::format("'{}' must hold token ids of the model", param),
+                  param);
+  }
+  if (context > 0 && std::cmp_greater(ids.size(), context)) {
+    throw Failure(413, "too_large",
+                  fmt::format("the text has {} tokens; the model takes {}", ids.size(), context),
+                  param);
+  }
+}
+
 void Trace::read_text(bool with_target) {
   if (!model_.tokenizer) {
     throw Failure(409, "unsupported", "this model has no tokenizer", "model");
+  }
+  if (request_.ids) {
+    check_ids(*request_.ids, "ids");
+    input_.input_ids = as_batch(*request_.ids);
+    source_ = shown_tokens(model_.tokenizer, *request_.ids);
+    return;
   }
   if (!request_.text) {
     throw Failure(400, "invalid", "'text' is missing", "text");
@@ -136,7 +158,11 @@ void Trace::add_target() {
     throw Failure(409, "unsupported", "config.json names no decoder_start_token_id", "model");
   }
   std::vector<int32_t> ids;
-  if (request_.target) {
+  if (request_.target_ids) {
+    check_ids(*request_.target_ids, "target_ids");
+    ids.push_back(static_cast<int32_t>(start));
+    ids.insert(ids.end(), request_.target_ids->begin(), request_.target_ids->end());
+  } else if (request_.target) {
     ids.push_back(static_cast<int32_t>(start));
     model_.tokenizer.append_ids(*request_.target, ids);
   } else {

@@ -24,13 +24,14 @@
 #include "base/check.h"
 #include "base/language.h"
 #include "heed/command.h"
+#include "heed/seccomp.h"
 
 namespace heed::app {
 namespace {
 
 struct Options {
   ServeOptions serve;
-  std::string api_key_file, access_log, page = "on";
+  std::string api_key_file, access_log, page = "on", seccomp = "on";
   double drain = 30.0;
   bool open = false;
 };
@@ -272,6 +273,10 @@ int run(Options& options, const Common& common) {
   if (options.open) {
     open_browser(server.url());
   }
+  if (options.seccomp == "on" && !forbid_outbound_connections() && !common.quiet) {
+    fmt::print(stderr, "heed: {}\n",
+               tell("this kernel has no seccomp filters; the server runs without one"));
+  }
   return run_until_stopped(server, signals, options.drain);
 }
 
@@ -304,6 +309,10 @@ std::function<int()> setup(OptionTable& table, const Common& common, bool explor
   table.add("--allow-host", &serve.allowed_hosts,
             "Name that requests may use for this server, such as behind a proxy; * for any");
   table.add("--allow-origin", &serve.allowed_origins, "Origin of web pages that may use the API");
+  table
+      .add("--seccomp", &o->seccomp,
+           "Filter of system calls: no outbound connection, no further program")
+      .choices({"on", "off"});
   table.group("Limits");
   table.add("--max-connections", &serve.max_connections, "Open connections").range(1, 1'000'000);
   table.add("--queue", &serve.queue, "Requests in progress; further ones get 429")

@@ -203,12 +203,23 @@ enum class EarlyStopping {
 /// "true", "false" or "never", as in generation_config.json; an error for anything else.
 HEED_API EarlyStopping early_stopping_from_name(std::string_view name);
 
+/// A hypothesis that a step of a beam search kept.
+struct BeamStep {
+  int64_t parent = 0;  ///< which of the step before it continues
+  int64_t id = 0;      ///< its newest token
+  double score = 0.0;  ///< sum of log-probabilities over length ^ length_penalty
+  bool finished = false;
+};
+
 struct BeamOptions {
   int64_t beams = 4;
   double length_penalty = 1.0;
   EarlyStopping early_stopping = EarlyStopping::no;
   int64_t n_best = 1;
   int64_t max_tokens = 128;
+  /// Called after every step with what was kept, those that go on first; of several requests, for
+  /// each (may be empty).
+  std::function<void(const std::vector<BeamStep>&)> on_step = {};
 };
 struct Hypothesis {
   std::vector<int64_t> ids;  ///< new tokens, with the end token where there is one

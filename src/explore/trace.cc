@@ -72,6 +72,8 @@ Trace::Trace(ExplorerModel model, TraceRequest request, std::vector<Intervention
   }
   if (input_.pixel_values.defined()) {
     name_patches();
+  } else if (input_.input_features.defined()) {
+    name_frames();
   }
   if (few_logits_) {
     if (!watcher.kept.contains(kFinalRows)) {
@@ -314,37 +316,74 @@ std::vector<std::vector<Row>> Trace::map_rows(const std::vector<Mapping>& mappin
   return results;
 }
 
-std::vector<Row> Trace::map_to_logits(const std::string& hook, const std::vector<Row>& rows) {
+int64_t Trace::copies_for(const std::string& hook, int64_t wanted) const {
+  // A classifier reads the first row of each sequence (or all of them): one sequence for each row.
   const bool pooled = !few_logits_ && logits_.rank() == 2;
   const int64_t count = rows_of(hook);
+  return pooled ? wanted : (wanted + count - 1) / count;
+}
+
+Tensor Trace::replaced(const Tensor& value, const std::string& hook,
+                       const std::vector<Row>& rows) const {
+  if (few_logits_ || logits_.rank() != 2) {
+    return with_rows(value, rows);
+  }
+  const Tensor changed = value.detach().to(DType::f32).contiguous().clone();
+  const int64_t count = rows_of(hook);
+  const int64_t width = changed.numel() / (static_cast<int64_t>(rows.size()) * count);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    float* row = changed.data<float>() + static_cast<int64_t>(i) * count * width;
+    std::copy_n(rows[i].begin(), width, row);
+  }
+  return changed.to(value.dtype());
+}
+
+std::vector<Row> Trace::map_to_logits(const std::string& hook, const std::vector<Row>& rows) {
   const auto wanted = static_cast<int64_t>(rows.size());
-  // A classifier reads the first row of each sequence (or all of them): one sequence for each row.
-  const int64_t copies = pooled ? wanted : (wanted + count - 1) / count;
+  const int64_t copies = copies_for(hook, wanted);
   Watcher watcher;
-  watcher.changes.emplace(hook, [&](const Tensor& value) {
-    if (!pooled) {
-      return with_rows(value, rows);
-    }
-    const Tensor changed = value.detach().to(DType::f32).contiguous().clone();
-    const int64_t width = changed.numel() / (copies * count);
-    for (int64_t i = 0; i < wanted; ++i) {
-      for (int64_t c = 0; c < width; ++c) {
-        changed.data<float>()[i * count * width + c] =
-            static_cast<float>(rows[static_cast<size_t>(i)][static_cast<size_t>(c)]);
-      }
-    }
-    return changed.to(value.dtype());
-  });
+  watcher.changes.emplace(hook, [&](const Tensor& value) { return replaced(value, hook, rows); });
   if (few_logits_) {
     const NoGrad no_grad;
     watcher.whole.insert(kFinalRows);
     run(watcher, 1, false);
-    const Tensor read = as_rows(watcher.kept.at(kFinalRows), count);
+    const Tensor read = as_rows(watcher.kept.at(kFinalRows), rows_of(hook));
     return rows_of_matrix(model_.model->logits(slice(read, 0, 0, wanted)));
   }
   const Tensor logits = run(watcher, copies, false).logits.detach().to(DType::f32).contiguous();
   const Tensor flat = reshape(logits, {logits.numel() / logits.size(-1), logits.size(-1)});
   return rows_of_matrix(slice(flat, 0, 0, wanted));
+}
+
+std::vector<Row> Trace::logit_gradients(const std::string& hook, const std::vector<Row>& rows,
+                                        const std::vector<std::pair<int64_t, double>>& weights) {
+  const auto wanted = static_cast<int64_t>(rows.size());
+  const bool pooled = !few_logits_ && logits_.rank() == 2;
+  const int64_t copies = copies_for(hook, wanted);
+  Tensor leaf;
+  Watcher watcher;
+  watcher.changes.emplace(hook, [&](const Tensor& value) {
+    leaf = replaced(value, hook, rows).to(DType::f32);
+    leaf.set_requires_grad(true);
+    return leaf.to(value.dtype());
+  });
+  ModelInput input = repeated(copies);
+  const Tensor logits = model_.model->forward(input).logits;
+  const Tensor flat = reshape(logits, {logits.numel() / logits.size(-1), logits.size(-1)});
+  const Tensor direction = Tensor::zeros(flat.shape());
+  for (int64_t i = 0; i < wanted; ++i) {
+    for (const auto& [token, weight] : weights) {
+      direction.data<float>()[i * flat.size(1) + token] = static_cast<float>(weight);
+    }
+  }
+  backward(flat, direction.to(flat.dtype()));
+  const Tensor gradient = as_rows(leaf.grad(), copies * rows_of(hook));
+  std::vector<Row> results;
+  for (int64_t i = 0; i < wanted; ++i) {
+    const int64_t at = pooled ? i * rows_of(hook) : i;
+    results.push_back(slice(gradient, 0, at, at + 1).to_doubles());
+  }
+  return results;
 }
 
 int64_t Trace::bytes() const {

@@ -37,6 +37,14 @@ struct TraceRequest {
   std::optional<std::vector<int32_t>> ids, target_ids;
 };
 
+/// Pixels [1, C, H, W] of an image (base64 of a file), or of an example where there is none.
+Tensor image_input(const ExplorerModel& model, const std::optional<std::string>& image);
+/// Such pixels as a PNG file: what the model sees.
+std::string seen_picture(const ExplorerModel& model, const Tensor& pixels);
+/// The log-mel spectrogram [1, mels, frames] of a recording (base64 of a file); of silence where
+/// there is none.
+Tensor speech_input(const ExplorerModel& model, const std::optional<std::string>& audio);
+
 class Trace;
 
 /// One change of a pass; see docs/formats/explorer-protocol.md.
@@ -66,6 +74,7 @@ class Trace {
 
   const ExplorerModel& model() const { return model_; }
   const TraceRequest& request() const { return request_; }
+  const ModelInput& input() const { return input_; }
   const std::vector<ShownToken>& source() const { return source_; }
   const std::vector<ShownToken>& target() const { return target_; }
   bool has_target() const { return !target_.empty(); }
@@ -106,6 +115,10 @@ class Trace {
   std::vector<std::vector<Row>> map_rows(const std::vector<Mapping>& mappings);
   /// The logits that result where rows of one hook are replaced, row by row.
   std::vector<Row> map_to_logits(const std::string& hook, const std::vector<Row>& rows);
+  /// The gradient of Σ weights[token] · logit(token) with respect to each row of a hook, at the
+  /// values given: row i of the result belongs to rows[i].
+  std::vector<Row> logit_gradients(const std::string& hook, const std::vector<Row>& rows,
+                                   const std::vector<std::pair<int64_t, double>>& weights);
 
   /// Approximate bytes that the trace keeps.
   int64_t bytes() const;
@@ -114,11 +127,14 @@ class Trace {
   void read_input();
   void read_text(bool with_target);
   void check_ids(const std::vector<int32_t>& ids, const char* param) const;
-  void read_image();
   void add_target();
   void name_patches();
+  void name_frames();
   /// One pass of `copies` copies of the input, with the interventions.
   ModelOutput run(Watcher& watcher, int64_t copies = 1, bool changed = true);
+  /// How many copies of the input hold `wanted` rows that are replaced, and the replacement.
+  int64_t copies_for(const std::string& hook, int64_t wanted) const;
+  Tensor replaced(const Tensor& value, const std::string& hook, const std::vector<Row>& rows) const;
   void apply_interventions(Watcher& watcher) const;
   void note_attentions(const Watcher& watcher);
   void find_predictions(const ModelOutput& output);

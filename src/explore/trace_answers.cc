@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "explore/explorer_state.h"
 #include "explore/parts.h"
+#include "text/base64.h"
 
 namespace heed {
 
@@ -64,8 +65,9 @@ std::string Explorer::State::write_trace(const std::string& id, Trace& trace, in
       json.field(name, **value);
     }
   }
-  if (request.image) {
-    json.field("image", "data:image/png;base64," + *request.image);
+  if (trace.input().pixel_values.defined()) {
+    json.field("image", "data:image/png;base64," + text::encode_base64(seen_picture(
+                                                       trace.model(), trace.input().pixel_values)));
   }
   json.end_object().key("sides").begin_object().key("source");
   write_tokens(json, trace.source());

@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include <future>
 
+#include "base/check.h"
 #include "heed/explorer.h"
 #include "inspect/explorer_page.h"
 #include "serve/handlers.h"

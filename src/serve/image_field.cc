@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "heed/error.h"
 #include "heed/image.h"
 #include "pipelines/image_input.h"
 #include "text/base64.h"

@@ -54,7 +54,7 @@ struct Call {
   Service& service;
   const Route& route;
   ExchangePtr exchange;
-  std::optional<Json> body;
+  std::optional<Json> body = {};
   std::map<std::string, std::string> files = {};  ///< of a form, by the field's name
   LoadedModelPtr model = nullptr;
   std::string model_name = {};  ///< as the client wrote it

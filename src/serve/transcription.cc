@@ -4,6 +4,7 @@
 
 #include "heed/audio.h"
 #include "heed/autograd.h"
+#include "heed/error.h"
 #include "heed/speech.h"
 #include "serve/handlers.h"
 #include "text/base64.h"

@@ -109,7 +109,7 @@ export interface Why {
 }
 export interface Attribution {
   position: number; token: number; against: number | null; logit: number;
-  parts: { part: Part; value: number }[]; remainder: number;
+  parts: { part: Part; value: number }[]; remainder: number; integrated?: boolean;
 }
 export interface LensRow {
   name: string; layer: number; part: 'embed' | 'attn' | 'mlp'; candidates: Candidate[]; probability?: number; rank?: number;

@@ -253,7 +253,9 @@ void add_options(OptionTable& table, InspectOptions& o) {
   table.add("--tokenizer", &o.tokenizer, "Tokenizer file, if the model has none").file();
   table.add("--kind", &o.kind, "Which attention")
       .choices({"self", "encoder", "decoder", "cross", "readout"});
-  table.add("--layer", &o.layer, "Layer, from 0 (default: the last; all for json, npy; the first for html)")
+  table
+      .add("--layer", &o.layer,
+           "Layer, from 0 (default: the last; all for json, npy; the first for html)")
       .range(0, 100000);
   table.add("--head", &o.head, "Head, from 0 (default: all)").range(0, 100000);
   table.add("--top-k", &o.top_k, "List this many strongest keys of every query").range(1, 1000);

@@ -25,7 +25,8 @@ constexpr unsigned kArchitecture = 0;
 
 constexpr unsigned kNumber = offsetof(seccomp_data, nr);
 constexpr unsigned kArch = offsetof(seccomp_data, arch);
-constexpr unsigned kFirst = offsetof(seccomp_data, args);  // the low half, on little-endian machines
+constexpr unsigned kFirst =
+    offsetof(seccomp_data, args);  // the low half, on little-endian machines
 constexpr unsigned kRefuse = SECCOMP_RET_ERRNO | EPERM;
 
 sock_filter load(unsigned offset) { return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset); }
@@ -43,7 +44,8 @@ std::vector<sock_filter> filter() {
   program.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1));
   program.push_back(leave(kRefuse));
 #endif
-  for (const long call : {SYS_connect, SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_writev}) {
+  for (const long call :
+       {SYS_connect, SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_writev}) {
     program.push_back(unless(static_cast<unsigned>(call)));
     program.push_back(leave(kRefuse));
   }

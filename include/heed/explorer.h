@@ -93,13 +93,13 @@ struct ExplorerFileOptions {
   std::optional<std::string> text = {};
   std::optional<std::string> pair = {};    ///< a second text, for models that read pairs
   std::optional<std::string> target = {};  ///< what the decoder reads
-  std::string ask = {};            ///< the word that a reader is asked about; empty: "it"
-  std::string image = {};          ///< bytes of a PNG, JPEG or PNM file
-  std::string audio = {};          ///< bytes of a WAV file
-  std::string interventions = {};  ///< JSON list of the protocol's interventions; empty: none
-  std::string kind = {};           ///< attention that is shown first; empty: the page's choice
-  int64_t layer = -1, head = -1;   ///< and its layer and head; -1: the first
-  std::string language = "en";     ///< "en" or "ko"; the page can switch
+  std::string ask = {};                    ///< the word that a reader is asked about; empty: "it"
+  std::string image = {};                  ///< bytes of a PNG, JPEG or PNM file
+  std::string audio = {};                  ///< bytes of a WAV file
+  std::string interventions = {};      ///< JSON list of the protocol's interventions; empty: none
+  std::string kind = {};               ///< attention that is shown first; empty: the page's choice
+  int64_t layer = -1, head = -1;       ///< and its layer and head; -1: the first
+  std::string language = "en";         ///< "en" or "ko"; the page can switch
   int64_t budget = int64_t{24} << 20;  ///< bytes of data, about
 };
 

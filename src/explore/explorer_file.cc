@@ -43,7 +43,8 @@ class Collector {
   /// The strongest keys of each query, best first, as `rows` with this body answers.
   std::vector<std::vector<int64_t>> strongest_keys(const std::string& body) {
     const Json rows = Json::parse(
-        explorer_.answer("POST", fmt::format("/heed/v1/traces/{}/rows", trace_), body).json, "rows");
+        explorer_.answer("POST", fmt::format("/heed/v1/traces/{}/rows", trace_), body).json,
+        "rows");
     const Json index = rows.at("index");
     const auto shape = index.at("shape").integers(0, INT32_MAX);
     const std::string bytes = text::decode_base64(index.string("data"), "rows");
@@ -120,12 +121,12 @@ void add_why(Collector& all, const Shown& a, const Start& start) {
   constexpr int64_t kStrongest = 8;
   const int64_t queries = std::min(a.queries, kMostQueries);
   const bool whole = std::max(a.queries, a.keys) <= kWholeWhy;
-  const auto strongest = whole ? std::vector<std::vector<int64_t>>()
-                               : all.strongest_keys(fmt::format(
-                                     R"({{"head":{},"kind":"{}","layer":{},"queries":[0,{}],)"
-                                     R"("top_k":{}}})",
-                                     start.head, a.kind, start.layer, queries,
-                                     std::min(kStrongest, a.keys)));
+  const auto strongest =
+      whole ? std::vector<std::vector<int64_t>>()
+            : all.strongest_keys(fmt::format(
+                  R"({{"head":{},"kind":"{}","layer":{},"queries":[0,{}],)"
+                  R"("top_k":{}}})",
+                  start.head, a.kind, start.layer, queries, std::min(kStrongest, a.keys)));
   const auto ask = [&](int64_t query, int64_t key) {
     all.ask("why", fmt::format(R"({{"head":{},"key":{},"kind":"{}","layer":{},"query":{}}})",
                                start.head, key, a.kind, start.layer, query));
@@ -160,10 +161,9 @@ void add_predictions(Collector& all, const Json& trace) {
 }
 
 void add_head_views(Collector& all, const Shown& a, int64_t layer, int64_t head) {
-  all.ask("rows",
-          fmt::format(R"({{"head":{},"kind":"{}","layer":{},"queries":[0,{}],"top_k":{}}})", head,
-                      a.kind, layer, std::min<int64_t>(200, a.queries),
-                      std::min<int64_t>(16, a.keys)));
+  all.ask("rows", fmt::format(R"({{"head":{},"kind":"{}","layer":{},"queries":[0,{}],"top_k":{}}})",
+                              head, a.kind, layer, std::min<int64_t>(200, a.queries),
+                              std::min<int64_t>(16, a.keys)));
   add_head(all, a, layer, head);
 }
 
@@ -218,8 +218,7 @@ const Shown& first_shown(const std::vector<Shown>& all, const ExplorerFileOption
   if (found == all.end() || options.layer >= found->layers || options.head >= found->heads) {
     std::vector<std::string> there;
     for (const Shown& a : all) {
-      there.push_back(
-          tell("{}: layers 0 to {}, heads 0 to {}", a.kind, a.layers - 1, a.heads - 1));
+      there.push_back(tell("{}: layers 0 to {}, heads 0 to {}", a.kind, a.layers - 1, a.heads - 1));
     }
     fail(ErrorKind::usage, "inspect", "the model has no such attention; it has {}",
          fmt::join(there, "; "));

@@ -64,8 +64,8 @@ std::vector<Neuron> strongest_neurons(Trace& trace, const std::string& block,
       made[i][c] -= made.back()[c];
     }
     const double before = pre == rows.end() ? 0.0 : pre->second[order[i]];
-    neurons.push_back(
-        {static_cast<int64_t>(order[i]), before, post->second[order[i]], norm_of(made[i]), made[i]});
+    neurons.push_back({static_cast<int64_t>(order[i]), before, post->second[order[i]],
+                       norm_of(made[i]), made[i]});
   }
   std::stable_sort(neurons.begin(), neurons.end(),
                    [](const Neuron& a, const Neuron& b) { return a.norm > b.norm; });
@@ -94,8 +94,7 @@ std::vector<std::vector<Promoted>> promoted_tokens(Trace& trace, const StackShap
   if (!words || neurons.empty() || !rows.contains(last) || !rows.contains(norm_hook)) {
     return none;
   }
-  const HeldNorm norm =
-      held_norm(trace, norm_hook, last, "", rows.at(last), rows.at(norm_hook));
+  const HeldNorm norm = held_norm(trace, norm_hook, last, "", rows.at(last), rows.at(norm_hook));
   std::vector<Row> probes{Row(norm.gain.size(), 0.0)};
   for (const Neuron& neuron : neurons) {
     probes.push_back(norm.apply(neuron.written));
@@ -107,10 +106,10 @@ std::vector<std::vector<Promoted>> promoted_tokens(Trace& trace, const StackShap
       order.push_back({static_cast<int64_t>(id), made[i + 1][id] - made[0][id]});
     }
     const auto shown = static_cast<std::ptrdiff_t>(std::min(kShown, order.size()));
-    std::partial_sort(
-        order.begin(), order.begin() + shown, order.end(), [](const Promoted& a, const Promoted& b) {
-          return a.value > b.value || (a.value == b.value && a.id < b.id);
-        });
+    std::partial_sort(order.begin(), order.begin() + shown, order.end(),
+                      [](const Promoted& a, const Promoted& b) {
+                        return a.value > b.value || (a.value == b.value && a.id < b.id);
+                      });
     order.resize(static_cast<size_t>(shown));
     none[i] = std::move(order);
   }
@@ -263,8 +262,7 @@ std::string answer_steps(Trace& trace, const Json& body) {
   json.end_object().key("neurons").begin_array();
   const std::vector<Neuron> neurons =
       strongest_neurons(trace, block, rows, fields.integer_or("top_k", 12, 1, 100));
-  const std::vector<std::vector<Promoted>> promoted =
-      promoted_tokens(trace, stack, query, neurons);
+  const std::vector<std::vector<Promoted>> promoted = promoted_tokens(trace, stack, query, neurons);
   for (size_t i = 0; i < neurons.size(); ++i) {
     const Neuron& neuron = neurons[i];
     json.begin_object().field("index", neuron.index).field("pre", neuron.pre);

@@ -183,8 +183,8 @@ std::string describe_model(const ExplorerModel& model) {
     }
   }
   const bool hears = m.kind() == ModelKind::speech_decoder;
-  const bool two = m.kind() == ModelKind::encoder_decoder ||
-                   m.kind() == ModelKind::vision_decoder || hears;
+  const bool two =
+      m.kind() == ModelKind::encoder_decoder || m.kind() == ModelKind::vision_decoder || hears;
   const bool sees = m.kind() == ModelKind::vision || m.kind() == ModelKind::vision_decoder;
   const std::string answers = answers_of(m, trace.get());
   JsonWriter json;

@@ -367,8 +367,9 @@ void integrate_parts(Trace& trace, const std::string& read, const std::vector<Pa
   result.integrated = true;
   constexpr double kRough = 0.05;
   if (std::abs(result.remainder) > kRough * (std::abs(result.logit) + 1.0)) {
-    throw Failure(409, "unsupported",
-                  "this model's head reads more than one row: the logit cannot be split into parts");
+    throw Failure(
+        409, "unsupported",
+        "this model's head reads more than one row: the logit cannot be split into parts");
   }
 }
 

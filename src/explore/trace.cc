@@ -251,10 +251,9 @@ std::string Trace::name_of(int64_t id) const {
   if (model_.model->model_type() == "heed-reader") {
     return std::cmp_less(id, source_.size()) ? source_[static_cast<size_t>(id)].label : "";
   }
-  const bool tokens =
-      few_logits_ || (logits_.defined() && model_.tokenizer &&
-                      logits_.size(-1) >= model_.tokenizer.vocab_size() / 2 &&
-                      logits_.size(-1) == model_.model->vocab_size());
+  const bool tokens = few_logits_ || (logits_.defined() && model_.tokenizer &&
+                                      logits_.size(-1) >= model_.tokenizer.vocab_size() / 2 &&
+                                      logits_.size(-1) == model_.model->vocab_size());
   if (tokens) {
     return token_name(model_.tokenizer, id);
   }

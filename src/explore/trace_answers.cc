@@ -110,9 +110,8 @@ std::string Explorer::State::write_trace(const std::string& id, Trace& trace, in
 }
 
 std::string Explorer::State::create(const Json& body) {
-  const Fields f(body,
-                 {"model", "text", "ids", "pair", "target", "target_ids", "ask", "image", "audio",
-                  "interventions", "top_k"});
+  const Fields f(body, {"model", "text", "ids", "pair", "target", "target_ids", "ask", "image",
+                        "audio", "interventions", "top_k"});
   explore::TraceRequest request;
   request.model = f.text("model");
   request.text = f.text_if("text");

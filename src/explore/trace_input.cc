@@ -22,7 +22,8 @@ LoadedModel as_loaded(const ExplorerModel& model) {
   return {model.path, model.model, model.tokenizer};
 }
 
-/// What Whisper reads behind <|startoftranscript|>: language and task, and that no timestamps follow.
+/// What Whisper reads behind <|startoftranscript|>: language and task, and that no timestamps
+/// follow.
 std::vector<int32_t> speech_prompt(const ExplorerModel& model, const ModelInput& input) {
   const SpeechTokens tokens = speech_tokens(as_loaded(model));
   const NoGrad no_grad;
@@ -150,8 +151,8 @@ Tensor speech_input(const ExplorerModel& model, const std::optional<std::string>
 
 void Trace::check_ids(const std::vector<int32_t>& ids, const char* param) const {
   const int64_t most = model_.model->vocab_size();
-  const bool known = std::all_of(ids.begin(), ids.end(),
-                                 [most](int32_t id) { return id >= 0 && id < most; });
+  const bool known =
+      std::all_of(ids.begin(), ids.end(), [most](int32_t id) { return id >= 0 && id < most; });
   const int64_t context = model_.model->context_length();
   if (!known || (ids.empty() && std::string_view(param) == "ids")) {
     throw Failure(400, "invalid", fmt::format("'{}' must hold token ids of the model", param),
@@ -254,7 +255,8 @@ void Trace::add_target() {
   }
   std::vector<int32_t> ids;
   const bool speech = model_.model->kind() == ModelKind::speech_decoder;
-  const std::vector<int32_t> prompt = speech ? speech_prompt(model_, input_) : std::vector<int32_t>();
+  const std::vector<int32_t> prompt =
+      speech ? speech_prompt(model_, input_) : std::vector<int32_t>();
   if (request_.target_ids) {
     check_ids(*request_.target_ids, "target_ids");
     ids.push_back(static_cast<int32_t>(start));

@@ -75,8 +75,7 @@ void respond(const CallPtr& call, Explorer::Answer answer) {
 /// Makes a trace of what a text request has read and written so far.
 Explorer::Answer trace_request(const CallPtr& call) {
   const std::string id = call->text("request");
-  const auto found =
-      call->service.recent().find(id, static_cast<size_t>(call->integer("choice")));
+  const auto found = call->service.recent().find(id, static_cast<size_t>(call->integer("choice")));
   if (!found) {
     throw BadRequest("there is no such request, or it is too long ago", "request",
                      "request_not_found", 404);
@@ -111,8 +110,8 @@ void answer_tile(const CallPtr& call) {
   body.field("level", call->integer("level")).field("row", call->integer("row"));
   body.field("column", call->integer("column"));
   Explorer& explorer = call->service.explorer();
-  respond(call, explorer.answer("POST", "/heed/v1/traces/" + trace + "/tile",
-                                body.end_object().take()));
+  respond(call,
+          explorer.answer("POST", "/heed/v1/traces/" + trace + "/tile", body.end_object().take()));
   explorer.answer("DELETE", "/heed/v1/traces/" + trace, "");
 }
 

@@ -99,8 +99,8 @@ std::vector<Part> read_parts(const HttpRequest& request) {
 /// Text as a JSON value of the field's type where it is one, else as a string, which is refused
 /// with the field's name.
 void write_value(JsonWriter& json, const Field* field, const std::string& text) {
-  const bool number = field != nullptr &&
-                      (field->type == FieldType::integer || field->type == FieldType::number);
+  const bool number =
+      field != nullptr && (field->type == FieldType::integer || field->type == FieldType::number);
   const bool digits = !text.empty() && text.size() <= 32 &&
                       text.find_first_not_of("+-.0123456789eE") == std::string::npos;
   if (number && digits) {
@@ -112,7 +112,8 @@ void write_value(JsonWriter& json, const Field* field, const std::string& text) 
     } catch (const std::exception&) {  // no number: a string
     }
   }
-  if (field != nullptr && field->type == FieldType::boolean && (text == "true" || text == "false")) {
+  if (field != nullptr && field->type == FieldType::boolean &&
+      (text == "true" || text == "false")) {
     json.value(text == "true");
   } else {
     json.value(text);

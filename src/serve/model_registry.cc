@@ -90,7 +90,8 @@ void ModelRegistry::scan_folder() {
 
 void ModelRegistry::load_all() {
   for (const Source& source : options_.models) {
-    LoadedModelPtr model = open_served_model(source.name, source.path, source.tokenizer, options_.context);
+    LoadedModelPtr model =
+        open_served_model(source.name, source.path, source.tokenizer, options_.context);
     const std::lock_guard lock(mutex_);
     Slot& slot = slots_.at(source.name);
     slot.model = std::move(model);

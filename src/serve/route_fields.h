@@ -8,9 +8,9 @@
 
 namespace heed::serve {
 
-inline constexpr double kMostText = 4 << 20;           ///< bytes of one text
-inline constexpr double kMostFile = 12 << 20;          ///< bytes of an image or a recording as base64
-inline constexpr double kMostTokens = 1 << 20;         ///< tokens to generate
+inline constexpr double kMostText = 4 << 20;    ///< bytes of one text
+inline constexpr double kMostFile = 12 << 20;   ///< bytes of an image or a recording as base64
+inline constexpr double kMostTokens = 1 << 20;  ///< tokens to generate
 inline constexpr double kMostSeed = 9007199254740991;  ///< 2^53 - 1: exact in every client's JSON
 inline constexpr double kMostTexts = 2048;             ///< of one request
 

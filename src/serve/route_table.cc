@@ -55,14 +55,10 @@ Route post(const std::string& path, const std::string& tag, const std::string& s
 /// is its own /completion, not OpenAI's.
 void add_aliases(std::vector<Route>& routes) {
   const std::pair<const char*, const char*> aliases[] = {
-      {"/models", "/v1/models"},
-      {"/chat/completions", "/v1/chat/completions"},
-      {"/completions", "/completion"},
-      {"/embeddings", "/v1/embeddings"},
-      {"/responses", "/v1/responses"},
-      {"/reranking", "/rerank"},
-      {"/v1/reranking", "/rerank"},
-      {"/v1/health", "/health"},
+      {"/models", "/v1/models"},       {"/chat/completions", "/v1/chat/completions"},
+      {"/completions", "/completion"}, {"/embeddings", "/v1/embeddings"},
+      {"/responses", "/v1/responses"}, {"/reranking", "/rerank"},
+      {"/v1/reranking", "/rerank"},    {"/v1/health", "/health"},
   };
   for (const auto& [alias, path] : aliases) {
     for (size_t i = 0, count = routes.size(); i < count; ++i) {
@@ -156,7 +152,8 @@ std::vector<Route> make_routes() {
            answer_rerank),
       post("/v1/translate", "tasks", "Translate texts", translate_fields(), translator,
            answer_translate),
-      post("/v1/classify", "tasks", "Label texts or images", classify_fields(), classifier, answer_classify),
+      post("/v1/classify", "tasks", "Label texts or images", classify_fields(), classifier,
+           answer_classify),
       post("/v1/fill-mask", "tasks", "Fill masked words", fill_mask_fields(), masked,
            answer_fill_mask),
       post("/v1/caption", "tasks", "Describe images", caption_fields(), captioner, answer_caption),

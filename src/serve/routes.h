@@ -21,8 +21,8 @@ using CallPtr = std::shared_ptr<Call>;
 struct Route {
   enum class Access { open, key };  ///< key: the API key, where the server has one
   enum class Where {
-    io,      ///< answered at once, on the I/O thread: never waits, never computes
-    worker,  ///< parsed and prepared on a worker thread, after the queue's limit was checked
+    io,         ///< answered at once, on the I/O thread: never waits, never computes
+    worker,     ///< parsed and prepared on a worker thread, after the queue's limit was checked
     explorer,   ///< parsed there, answered on the explorer's thread: passes may take seconds
     long_task,  ///< parsed there, answered on the thread for work of minutes: speech, RAG
   };

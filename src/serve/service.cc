@@ -1,6 +1,7 @@
 #include "serve/service.h"
 
 #include <fmt/format.h>
+
 #include "base/check.h"
 #include "serve/form.h"
 

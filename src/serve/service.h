@@ -26,7 +26,8 @@ class Service {
     AccessRules access;
     int64_t queue = 256;  ///< requests that may be under way; beyond: 429
     int threads = 2;      ///< that parse and tokenise
-    int64_t max_tokens = 0;  ///< most tokens of an answer, whatever the client asks for; 0: no limit
+    int64_t max_tokens =
+        0;  ///< most tokens of an answer, whatever the client asks for; 0: no limit
     Engine::Options engine;
     std::vector<SearchIndexes::Source> indexes;
     std::vector<std::filesystem::path> runs;  ///< training runs that the page may follow

@@ -109,10 +109,8 @@ std::vector<Field> transcription_fields() {
 
 std::vector<Field> search_fields() {
   return {
-      index_field(),
-      string_field("query", kMostText, "What to look for").must(),
-      mode_field(),
-      integer_field("top_k", 1, 1000, "10", "Most results"),
+      index_field(), string_field("query", kMostText, "What to look for").must(),
+      mode_field(),  integer_field("top_k", 1, 1000, "10", "Most results"),
       user_field(),
   };
 }

@@ -51,14 +51,13 @@ std::vector<Field> sampling_fields() {
 std::vector<Field> llama_sampling_fields() {
   std::vector<Field> fields = sampling_fields();
   for (Field& field : fields) {
-    for (const auto& [name, fallback] : {std::pair{"temperature", "0.8"},
-                                         {"top_k", "40"},
-                                         {"top_p", "0.95"},
-                                         {"min_p", "0.05"}}) {
+    for (const auto& [name, fallback] :
+         {std::pair{"temperature", "0.8"}, {"top_k", "40"}, {"top_p", "0.95"}, {"min_p", "0.05"}}) {
       field.fallback = field.name == name ? fallback : field.fallback;
     }
     if (field.name == "logit_bias") {
-      field = any_field("logit_bias", "{token id: number}, or a list of [token id or text, number]");
+      field =
+          any_field("logit_bias", "{token id: number}, or a list of [token id or text, number]");
     }
   }
   return fields;
@@ -71,9 +70,10 @@ Field stream_options_field() {
 }
 
 Field prompt_field() {
-  return any_field("prompt",
-                   "Text, texts, token ids or lists of token ids to go on from; text and ids may be "
-                   "mixed")
+  return any_field(
+             "prompt",
+             "Text, texts, token ids or lists of token ids to go on from; text and ids may be "
+             "mixed")
       .must();
 }
 
@@ -184,7 +184,8 @@ std::vector<Field> responses_fields() {
   return std::vector<Field>{
              model_field(),
              any_field("input", "A text or a list of messages").must(),
-             string_field("instructions", kMostText, "What the model is told before the conversation"),
+             string_field("instructions", kMostText,
+                          "What the model is told before the conversation"),
              integer_field("max_output_tokens", 0, kMostTokens, "-1", "Most tokens to generate"),
              boolean_field("store", "false", "Taken and not used: nothing is stored"),
          } +

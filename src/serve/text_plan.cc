@@ -38,9 +38,9 @@ double bias_value(const Json& value) {
     return -1e9;  // llama.cpp's server: never
   }
   if (!value.is_number() || !(std::abs(value.number()) <= kMostBias)) {
-    throw BadRequest(fmt::format("'logit_bias' must hold numbers from {} to {}", -kMostBias,
-                                 kMostBias),
-                     "logit_bias");
+    throw BadRequest(
+        fmt::format("'logit_bias' must hold numbers from {} to {}", -kMostBias, kMostBias),
+        "logit_bias");
   }
   return value.number();
 }

@@ -35,9 +35,7 @@ class TextRun : public std::enable_shared_from_this<TextRun> {
   void complete();
   Usage usage() const;
   /// False where the client has gone. An empty piece would end the body.
-  bool send(const std::string& events) {
-    return events.empty() || call_->exchange->write(events);
-  }
+  bool send(const std::string& events) { return events.empty() || call_->exchange->write(events); }
 
   CallPtr call_;
   GenerationPlan plan_;

@@ -67,8 +67,10 @@ void write_words(JsonWriter& json, const Transcript& transcript) {
 HttpResponse answer_in(const std::string& format, const Transcript& transcript, bool words) {
   HttpResponse response;
   if (format == "text" || format == "srt" || format == "vtt") {
-    response.content_type = format == "vtt" ? "text/vtt; charset=utf-8" : "text/plain; charset=utf-8";
-    response.body = format == "text" ? transcript.text + "\n" : subtitles(transcript, format == "vtt");
+    response.content_type =
+        format == "vtt" ? "text/vtt; charset=utf-8" : "text/plain; charset=utf-8";
+    response.body =
+        format == "text" ? transcript.text + "\n" : subtitles(transcript, format == "vtt");
     return response;
   }
   JsonWriter json;
@@ -91,10 +93,9 @@ HttpResponse answer_in(const std::string& format, const Transcript& transcript, 
 Tensor read_audio(const Call& call) {
   const auto sent = call.files.find("file");
   try {
-    return decode_audio(sent != call.files.end()
-                            ? sent->second
-                            : text::decode_base64(call.text("file"), "file"),
-                        "file");
+    return decode_audio(
+        sent != call.files.end() ? sent->second : text::decode_base64(call.text("file"), "file"),
+        "file");
   } catch (const Error& error) {
     throw BadRequest(error.what(), "file", "invalid_audio");
   }
@@ -119,9 +120,9 @@ void transcribe(const CallPtr& call, const std::string& task) {
   };
   const NoGrad no_grad;
   // Shares the ownership of the whole: the model lives as long as the request.
-  heed::LoadedModel loaded{
-      call->model->path,
-      std::shared_ptr<const Model>(call->model, call->model->model.get()), call->model->tokenizer};
+  heed::LoadedModel loaded{call->model->path,
+                           std::shared_ptr<const Model>(call->model, call->model->model.get()),
+                           call->model->tokenizer};
   try {
     const Transcript transcript =
         SpeechRecognition(std::move(loaded)).from_samples(samples, options);

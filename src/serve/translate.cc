@@ -1,10 +1,11 @@
+#include "serve/translate.h"
+
 #include <fmt/format.h>
 
 #include "serve/encoder_run.h"
 #include "serve/handlers.h"
 #include "serve/service.h"
 #include "serve/text_run.h"
-#include "serve/translate.h"
 
 namespace heed::serve {
 namespace {
@@ -51,7 +52,11 @@ class TranslateFormat : public AnswerFormat {
  private:
   std::string chunk(const TextChoice& choice, const std::string& text) const {
     JsonWriter json;
-    json.begin_object().field("id", id_).field("index", choice.index).field("text", text).key("finish_reason");
+    json.begin_object()
+        .field("id", id_)
+        .field("index", choice.index)
+        .field("text", text)
+        .key("finish_reason");
     choice.finish_reason.empty() ? json.null() : json.value(choice.finish_reason);
     return event(json.end_object().take());
   }
@@ -61,7 +66,7 @@ class TranslateFormat : public AnswerFormat {
 
 /// Beams of all texts search together, on the engine's thread.
 void generate_by_beams(const CallPtr& call, std::vector<Request> requests,
-                        const BeamOptions& options, int64_t prompt_tokens) {
+                       const BeamOptions& options, int64_t prompt_tokens) {
   SingleTask task;
   task.model = call->model;
   task.client = call->client;

@@ -168,8 +168,9 @@ class Writer {
     }
   }
 
-  /// The data of the next event; nothing where the text has ended.
-  std::optional<std::string> next() {
+  /// The data of the next event; nothing where the text has ended. `forced` is written whatever the
+  /// model prefers.
+  std::optional<std::string> next(std::optional<int32_t> forced = std::nullopt) {
     const int64_t context = model_.model->context_length();
     const auto written = static_cast<int64_t>(ids_.size() - start_);
     if (written >= request_.max_tokens ||
@@ -179,15 +180,18 @@ class Writer {
     Watcher watcher;
     watcher.attentions = true;
     const Tensor logits = last_logits();
-    const SampledToken chosen = sample_token(logits.data<float>(), logits.numel(),
-                                             request_.sampling, 0, static_cast<uint64_t>(written),
-                                             std::vector<int64_t>(ids_.begin(), ids_.end()));
-    if (std::find(tokens_.end.begin(), tokens_.end.end(), chosen.id) != tokens_.end.end()) {
+    const int64_t chosen = forced
+                               ? *forced
+                               : sample_token(logits.data<float>(), logits.numel(),
+                                              request_.sampling, 0, static_cast<uint64_t>(written),
+                                              std::vector<int64_t>(ids_.begin(), ids_.end()))
+                                     .id;
+    if (std::find(tokens_.end.begin(), tokens_.end.end(), chosen) != tokens_.end.end()) {
       reason_ = "stop";
       return std::nullopt;
     }
-    ids_.push_back(static_cast<int32_t>(chosen.id));
-    return event(written, logits, chosen.id, watcher);
+    ids_.push_back(static_cast<int32_t>(chosen));
+    return event(written, logits, chosen, watcher);
   }
 
   std::vector<int32_t> written() const {
@@ -256,14 +260,20 @@ Explorer::Answer Explorer::generate(
     const auto began = std::chrono::steady_clock::now();
     std::vector<int32_t> written;
     std::string reason = "stop";
+    Writer writer(model, request);
     if (request.beams > 1) {
       try {
         written = search_beams(model, request, event);
       } catch (const ReaderGone&) {
         return "{}";
       }
+      for (const int32_t id : written) {  // the best text again, with what each token looked at
+        const std::optional<std::string> next = writer.next(id);
+        if (!next || !event("token", *next)) {
+          break;
+        }
+      }
     } else {
-      Writer writer(model, request);
       while (const std::optional<std::string> next = writer.next()) {
         if (!event("token", *next)) {
           return "{}";  // the reader has gone

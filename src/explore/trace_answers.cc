@@ -66,7 +66,7 @@ std::string Explorer::State::write_trace(const std::string& id, Trace& trace, in
     }
   }
   if (trace.input().pixel_values.defined()) {
-    json.field("image", "data:image/png;base64," + text::encode_base64(seen_picture(
+    json.field("image", "data:image/png;base64," + text::encode_base64(explore::seen_picture(
                                                        trace.model(), trace.input().pixel_values)));
   }
   json.end_object().key("sides").begin_object().key("source");

@@ -92,9 +92,9 @@ void add_tiles(Collector& all, const Shown& a) {
                           head, a.kind, layer, level));
     }
   }
-  if (a.kind != "cross" && a.queries == a.keys && a.queries <= kTile) {
+  if (std::max(a.queries, a.keys) <= kTile) {
     all.ask("tile", fmt::format(R"({{"column":0,"head":-1,"kind":"{}","layer":0,"level":0,"row":0,)"
-                                R"("what":"rollout"}})",
+                                R"("what":"contribution"}})",
                                 a.kind));
   }
 }

@@ -71,7 +71,7 @@ export interface HeadFigures {
   output_share: number; thumbnail: TensorJson;
 }
 export interface Heads { kind: Kind; layer: number; rows_sampled: number; heads: HeadFigures[] }
-export type TileWhat = 'weights' | 'scores' | 'value_weighted' | 'rollout';
+export type TileWhat = 'weights' | 'scores' | 'value_weighted' | 'contribution' | 'rollout';
 export interface Tile {
   kind: Kind; layer: number; head: number; what: TileWhat; level: number;
   rows: Range; columns: Range; rows_per_cell: number; values: TensorJson;

@@ -22,7 +22,7 @@ export const ko: Record<keyof typeof en, string> = {
   'read.chooseImage': '이미지 고르기', 'read.dropImage': '또는 여기에 놓으십시오(PNG, JPEG)', 'read.audio': '음성(WAV) 고르기', 'read.image': '이미지', 'read.patches': '이미지 패치', 'read.patch': '{row}행 {column}열 패치',
   'read.looked': '모델이 본 곳', 'read.click': '테두리가 있는 단어가 많이 본 단어일수록 진합니다. 다른 단어를 고르면 그 단어에서 본 모습이 나옵니다.', 'read.clickPatch': '많이 본 패치일수록 또렷합니다. 패치나 [CLS]를 고르면 그 자리에서 본 모습이 나옵니다.', 'read.clickTarget': '쓰인 단어를 고르십시오. 그다음 단어를 쓸 때 원문의 어디를 보았는지 아래에 나옵니다.',
   'read.targetTokens': '지금까지 쓴 글', 'read.sourceTokens': '원문', 'read.generated': '모델이 직접 썼습니다', 'read.tokensLabel': '토큰',
-  'read.sentence': '“{query}”에서 가장 많이 본 곳:', 'read.which': '어떤 어텐션', 'read.mean': '층 평균', 'read.oneHead': '헤드 하나', 'read.rollout': '전체 층', 'read.rolloutTitle': '어텐션 롤아웃: 층마다 평균 가중치를 잔차 스트림과 반씩 섞어 곱합니다',
+  'read.sentence': '“{query}”에서 가장 많이 본 곳:', 'read.which': '어떤 어텐션', 'read.mean': '층 평균', 'read.oneHead': '헤드 하나', 'read.all': '전체 층', 'read.allTitle': '각 단어가 실제로 넘겨준 몫: 가중치 × 밸류 벡터의 크기를 모든 헤드에서 더해 층마다 평균한 것입니다',
   'read.predicts': '모델의 예측', 'read.next': '“{token}” 다음에 올 토큰', 'read.fill': '“{token}” 자리에 들어갈 토큰', 'read.class': '분류 결과', 'read.span': '가리키는 단어', 'read.number': '예측값',
 
   'generate.title': '이어 쓰기', 'generate.translate': '답 쓰기', 'generate.hint': '토큰을 하나씩 쓰고, 쓸 때마다 어디를 보았는지 보여 줍니다.', 'generate.length': '토큰 수', 'generate.temperature': '온도', 'generate.beams': '빔 수', 'generate.start': '시작', 'generate.stop': '멈춤',

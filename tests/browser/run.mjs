@@ -17,6 +17,7 @@ if (!url) {
 const { models, runs } = await (await fetch(`${url}/heed/v1/models`)).json();
 const first = (...families) => models.find((m) => families.includes(m.family))?.id;
 const byFamily = { decoder: first('decoder'), encoder: first('encoder'), seq2seq: first('encoder-decoder'), vision: first('vision'), captioner: first('vision-encoder-decoder') };
+const long = models.find((m) => m.family === 'decoder' && m.max_positions >= 32768)?.id;
 const present = Object.fromEntries(Object.entries(byFamily).filter(([, id]) => id));
 for (const name of available) {
   if (option('browser') && option('browser') !== name) continue;
@@ -28,7 +29,7 @@ for (const name of available) {
     ++total.skipped;
     continue;
   }
-  const count = await runAll({ name, browser, url, mock: server !== null, heed: option('heed'), folder: option('folder'), models: present, run: runs[0]?.id }, option('filter'));
+  const count = await runAll({ name, browser, url, mock: server !== null, heed: option('heed'), folder: option('folder'), models: present, long, run: runs[0]?.id }, option('filter'));
   for (const key of Object.keys(total)) total[key] += count[key];
   await browser.close();
 }

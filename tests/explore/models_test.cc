@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/check.h"
 #include "heed/explorer.h"
 #include "heed/generate.h"
 #include "io/json.h"

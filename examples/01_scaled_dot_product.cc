@@ -5,23 +5,24 @@
 #include "heed/attention.h"
 #include "heed/ops.h"
 #include "heed/picture.h"
+#include "lesson.h"
 
 using namespace heed;
+using lesson::say;
 
 namespace {
 
 const std::vector<std::string> kWords{"The", "cat", "sat"};
 
 Heatmap show(const std::string& title, const Tensor& values, bool by_word) {
-  Heatmap map;
-  map.title = title;
+  Heatmap map = lesson::heatmap(title);
   map.panels.push_back({"", values});
   map.row_labels = kWords;
   if (by_word) {
     map.column_labels = kWords;
   } else {
-    map.row_title = "Word";
-    map.column_title = "Number";
+    map.row_title = say("Word", "단어");
+    map.column_title = say("Number", "숫자");
   }
   map.colors = ColorMap::diverging;
   std::cout << to_terminal(map) << "\n";
@@ -47,23 +48,26 @@ int main(int argc, char** argv) {
 
   // Step 1: every question meets every offer.
   const Tensor scores = matmul(q, transpose(k));
-  show("1. scores = Q Kt", scores, true);
+  show(say("1. scores = Q Kt", "1. 점수 = Q Kt"), scores, true);
 
   // Step 2: divide by the square root of d_k, so that the scores do not grow with the width.
   const Tensor scaled = mul(scores, 1.0 / std::sqrt(3.0));
-  show("2. scaled = scores / sqrt(3)", scaled, true);
+  show(say("2. scaled = scores / sqrt(3)", "2. 스케일한 점수 = 점수 / sqrt(3)"), scaled, true);
 
   // Step 3: softmax makes each row positive and sum to 1.
   const Tensor weights = softmax(scaled);
-  Heatmap map = show("3. weights = softmax(scaled)", weights, true);
-  show("   without step 2 the softmax saturates", softmax(scores), true);
+  Heatmap map = show(say("3. weights = softmax(scaled)", "3. 가중치 = softmax(스케일한 점수)"),
+                     weights, true);
+  show(say("   without step 2 the softmax saturates", "   2단계가 없으면 소프트맥스가 포화됩니다"),
+       softmax(scores), true);
 
   // Step 4: each word becomes the weighted mean of what all words say.
   const Tensor output = matmul(weights, v);
-  show("4. output = weights V", output, false);
+  show(say("4. output = weights V", "4. 출력 = 가중치 V"), output, false);
 
   if (argc > 1) {  // a folder for the lesson's picture
-    map.title = "Who looks at whom in \"The cat sat\"";
+    map.title =
+        say("Who looks at whom in \"The cat sat\"", "\"The cat sat\"에서 누가 누구를 보는가");
     map.colors = ColorMap::dusk;
     save_picture(std::string(argv[1]) + "/01.svg", map);
   }
@@ -73,5 +77,7 @@ int main(int argc, char** argv) {
   const Tensor fused = attention(heads(q), heads(k), heads(v));
   const Tensor difference = reshape(fused, {9}) - reshape(output, {9});
   const double worst = std::sqrt(max(difference * difference, 0).item());
-  std::cout << "attention(q, k, v) agrees to 0.00001: " << (worst < 1e-5 ? "yes" : "no") << "\n";
+  std::cout << say("attention(q, k, v) agrees to 0.00001: ",
+                   "attention(q, k, v)와 0.00001까지 같음: ")
+            << lesson::yes_or_no(worst < 1e-5) << "\n";
 }

@@ -8,8 +8,10 @@
 #include "heed/nn.h"
 #include "heed/optim.h"
 #include "heed/picture.h"
+#include "lesson.h"
 
 using namespace heed;
+using lesson::say;
 
 namespace {
 
@@ -67,12 +69,13 @@ int main(int argc, char** argv) {
     for (int64_t i = 0; i < guess.numel(); ++i) {
       right += guess.data<int64_t>()[i] == truth.data<int64_t>()[i] ? 1 : 0;
     }
-    std::printf("heads: %ld, each %2ld wide; named right: %d of 512\n", heads, kWidth / heads,
-                right);
+    std::printf(say("heads: %ld, head_dim %2ld; named right: %d of 512\n",
+                    "헤드 %ld개, head_dim %2ld: 맞힌 것 %d개 (512개 가운데)\n"),
+                heads, kWidth / heads, right);
     if (heads == 2 && argc > 1) {  // a folder for the lesson's picture
       const AttentionRecord& seen = recorder.attentions()[0].record;
-      Heatmap map{.title = "Two heads, each looks one way"};
-      map.panels = {{"Head 0", seen.weights(0, 0)}, {"Head 1", seen.weights(0, 1)}};
+      Heatmap map = lesson::heatmap(say("Two heads, each looks one way", "한 방향씩 보는 두 헤드"));
+      map.panels = {{lesson::head(0), seen.weights(0, 0)}, {lesson::head(1), seen.weights(0, 1)}};
       save_picture(std::string(argv[1]) + "/02.svg", map);
     }
   }

@@ -5,8 +5,10 @@
 #include "heed/attention_layers.h"
 #include "heed/inspect.h"
 #include "heed/picture.h"
+#include "lesson.h"
 
 using namespace heed;
+using lesson::say;
 
 namespace {
 
@@ -31,7 +33,9 @@ int main(int argc, char** argv) {
                   parameter.tensor.shape().to_string().c_str());
     }
   }
-  std::printf("%zu parameters with %ld numbers in all\n\n", scope.parameters().size(), numbers);
+  std::printf(
+      say("%zu parameters with %ld numbers in all\n\n", "파라미터 %zu개, 숫자는 모두 %ld개\n\n"),
+      scope.parameters().size(), numbers);
 
   // The library's way: the same matrices side by side, one product for all heads.
   const MultiHeadAttention fused = list.fused();
@@ -40,16 +44,17 @@ int main(int argc, char** argv) {
   pass.layout = Layout::equal(1, kLength);
   const Tensor from_list = list(x);
   const Tensor from_fused = fused(reshape(x, {kLength, kWidth}), pass, 0);
-  std::printf("list and fused agree to 0.00001: %s\n",
-              worst_difference(from_list, from_fused) < 1e-5 ? "yes" : "no");
+  std::printf(
+      say("list and fused agree to 0.00001: %s\n", "리스트와 합친 것이 0.00001까지 같음: %s\n"),
+      lesson::yes_or_no(worst_difference(from_list, from_fused) < 1e-5));
 
   if (argc > 1) {  // a folder for the lesson's picture
     const Recorder recorder;
     fused(reshape(x, {kLength, kWidth}), pass, 0);
-    Heatmap map{.title = "Eight heads of one layer, untrained"};
+    Heatmap map = lesson::heatmap(
+        say("Eight heads of one layer, untrained", "학습하지 않은 한 층의 헤드 여덟 개"));
     for (int64_t head = 0; head < kHeads; ++head) {
-      map.panels.push_back(
-          {"Head " + std::to_string(head), recorder.attentions()[0].record.weights(0, head)});
+      map.panels.push_back({lesson::head(head), recorder.attentions()[0].record.weights(0, head)});
     }
     map.panels_across = 4;
     save_picture(std::string(argv[1]) + "/03.svg", map);
@@ -67,7 +72,8 @@ int main(int argc, char** argv) {
       Tensor(parameter.tensor).set_grad({});
     }
   }
-  std::printf(
-      "so does the gradient of heads.3.value.weight: %s\n",
-      gradients.size() == 2 && worst_difference(gradients[0], gradients[1]) < 1e-5 ? "yes" : "no");
+  std::printf(say("so does the gradient of heads.3.value.weight: %s\n",
+                  "heads.3.value.weight의 기울기도 같음: %s\n"),
+              lesson::yes_or_no(gradients.size() == 2 &&
+                                worst_difference(gradients[0], gradients[1]) < 1e-5));
 }

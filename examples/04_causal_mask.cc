@@ -7,8 +7,10 @@
 #include "heed/models.h"
 #include "heed/optim.h"
 #include "heed/picture.h"
+#include "lesson.h"
 
 using namespace heed;
+using lesson::say;
 
 namespace {
 
@@ -48,9 +50,10 @@ int main(int argc, char** argv) {
   const Tensor q = random("q"), k = random("k"), v = random("v");
   AttentionOptions masked;
   masked.position = Causal{};
-  Heatmap map{.title = "Who may look at whom"};
-  map.panels = {{"with the mask", reshape(attention_steps(q, k, v, masked).weights, {4, 4})},
-                {"without", reshape(attention_steps(q, k, v).weights, {4, 4})}};
+  Heatmap map = lesson::heatmap(say("Who may look at whom", "누가 누구를 볼 수 있는가"));
+  map.panels = {{say("with the mask", "마스크 있음"),
+                 reshape(attention_steps(q, k, v, masked).weights, {4, 4})},
+                {say("without", "마스크 없음"), reshape(attention_steps(q, k, v).weights, {4, 4})}};
   map.row_labels = map.column_labels = {"I", "like", "green", "tea"};
   std::cout << to_terminal(map) << "\n";
   if (argc > 1) {  // a folder for the lesson's picture
@@ -69,11 +72,15 @@ int main(int argc, char** argv) {
     for (int64_t i = 0; i < 24; ++i) {  // the first three words, to the bit
       same += before.data<float>()[i] == after.data<float>()[i] ? 1 : 0;
     }
-    std::printf("the last word is NaN, %s: %d of the 24 numbers before it stay as they were\n",
-                causal ? "with the mask" : "without", same);
+    std::printf(say("the last word is NaN, %s: %d of the 24 numbers before it stay as they were\n",
+                    "마지막 단어가 NaN, %s: 그 앞의 숫자 %d개가 그대로입니다 (24개 가운데)\n"),
+                causal ? say("with the mask", "마스크 있음") : say("without", "마스크 없음"), same);
   }
-  // Random digits cannot be foretold: nothing honest gets below ln 10 = 2.303.
-  std::printf("next of random digits: loss %.2f with the mask\n", loss_on_noise(true));
-  std::printf("next of random digits: loss %.2f without it: the answer is read\n",
+  // Random digits cannot be predicted: nothing honest gets below ln 10 = 2.303.
+  std::printf(say("next of random digits: loss %.2f with the mask\n",
+                  "무작위 숫자의 다음 숫자: 마스크가 있으면 손실 %.2f\n"),
+              loss_on_noise(true));
+  std::printf(say("next of random digits: loss %.2f without it: the answer is read\n",
+                  "무작위 숫자의 다음 숫자: 마스크가 없으면 손실 %.2f, 답을 미리 봅니다\n"),
               loss_on_noise(false));
 }

@@ -6,8 +6,10 @@
 #include "heed/inspect.h"
 #include "heed/ops.h"
 #include "heed/picture.h"
+#include "lesson.h"
 
 using namespace heed;
+using lesson::say;
 
 namespace {
 
@@ -27,7 +29,8 @@ Tensor head(const std::function<double(int64_t, int64_t)>& score, bool causal = 
 
 void report(const char* what, const Tensor& weights, bool causal) {
   const WeightsReport found = validate_weights(weights, causal);
-  std::printf("%s: %s\n", what, found.ok() ? "all is well" : "not right");
+  std::printf("%s: %s\n", what,
+              found.ok() ? say("all is well", "이상 없음") : say("not right", "잘못됨"));
   for (const std::string& problem : found.problems) {
     std::printf("  %s\n", problem.c_str());
   }
@@ -38,18 +41,28 @@ void report(const char* what, const Tensor& weights, bool causal) {
 int main(int argc, char** argv) {
   // Five heads, each with a habit that trained models show too.
   const std::pair<const char*, Tensor> heads[] = {
-      {"looks at itself", head([](int64_t i, int64_t j) { return i == j ? 6.0 : 0.0; })},
-      {"looks one back", head([](int64_t i, int64_t j) { return j == i - 1 ? 6.0 : 0.0; })},
-      {"rests on the first", head([](int64_t, int64_t j) { return j == 0 ? 6.0 : 0.0; })},
-      {"stays near", head([](int64_t i, int64_t j) { return std::abs(i - j) < 3 ? 4.0 : 0.0; })},
-      {"spreads out", head([](int64_t, int64_t) { return 0.0; })},
+      {say("looks at itself", "자기 자신을 봄"),
+       head([](int64_t i, int64_t j) { return i == j ? 6.0 : 0.0; })},
+      {say("looks one back", "하나 앞을 봄"),
+       head([](int64_t i, int64_t j) { return j == i - 1 ? 6.0 : 0.0; })},
+      {say("rests on the first", "첫 토큰에 머묾"),
+       head([](int64_t, int64_t j) { return j == 0 ? 6.0 : 0.0; })},
+      {say("stays near", "가까이를 봄"),
+       head([](int64_t i, int64_t j) { return std::abs(i - j) < 3 ? 4.0 : 0.0; })},
+      {say("spreads out", "고르게 퍼짐"), head([](int64_t, int64_t) { return 0.0; })},
   };
-  std::printf("%-20s %-15s %8s %9s %9s\n", "head", "pattern", "own", "entropy", "distance");
-  Heatmap map{.title = "Five habits"};
+  const auto column = [](const char* english, const char* in_korean, int width) {
+    return lesson::pad(say(english, in_korean), width);
+  };
+  std::printf("%s %s %s %s %s\n", column("head", "헤드", 20).c_str(),
+              column("pattern", "패턴", 15).c_str(), column("     own", "    자신", 8).c_str(),
+              column("  entropy", " 엔트로피", 9).c_str(),
+              column(" distance", "     거리", 9).c_str());
+  Heatmap map = lesson::heatmap(say("Five habits", "다섯 가지 습관"));
   for (const auto& [name, weights] : heads) {
     const AttentionPatterns found = attention_patterns(weights);
-    std::printf("%-20s %-15s %8.2f %9.2f %9.2f\n", name, name_of_pattern(found).c_str(),
-                found.diagonal, found.entropy, found.mean_distance);
+    std::printf("%s %-15s %8.2f %9.2f %9.2f\n", lesson::pad(name, 20).c_str(),
+                name_of_pattern(found).c_str(), found.diagonal, found.entropy, found.mean_distance);
     map.panels.push_back({name, weights});
   }
   if (argc > 1) {  // a folder for the lesson's picture
@@ -60,18 +73,19 @@ int main(int argc, char** argv) {
   // What every matrix of weights must keep to, and how it looks when it does not.
   std::printf("\n");
   const auto even = [](int64_t, int64_t) { return 0.0; };
-  report("full attention", head(even), false);
-  report("causal attention", head(even, true), true);
-  report("causal, mask forgotten", head(even), true);
-  report("rows doubled", mul(head(even), 2.0), false);
+  report(say("full attention", "전체 어텐션"), head(even), false);
+  report(say("causal attention", "인과 어텐션"), head(even, true), true);
+  report(say("causal, mask forgotten", "인과 어텐션, 마스크를 빠뜨림"), head(even), true);
+  report(say("rows doubled", "행이 두 배"), mul(head(even), 2.0), false);
   Tensor broken = head(even).clone();
   broken.data<float>()[5] = NAN;
-  report("a NaN inside", broken, false);
+  report(say("a NaN inside", "NaN이 있음"), broken, false);
 
   // Why long inputs need tiles: the matrix grows with the square of the length.
   std::printf("\n");
   for (const int64_t length : {1024, 4096, 16384, 65536}) {
-    std::printf("%6ld tokens: %8.0f MB for one head's matrix\n", length,
-                attention_matrix_bytes(length, DType::f32) / (1 << 20));
+    std::printf(say("%6ld tokens: %8.0f MiB for one head's matrix\n",
+                    "토큰 %6ld개: 헤드 하나의 행렬 %8.0f MiB\n"),
+                length, attention_matrix_bytes(length, DType::f32) / (1 << 20));
   }
 }

@@ -4,8 +4,10 @@
 
 #include "heed/attention_layers.h"
 #include "heed/picture.h"
+#include "lesson.h"
 
 using namespace heed;
+using lesson::say;
 
 namespace {
 
@@ -22,9 +24,9 @@ Tensor read(const Tensor& words) {
 }
 
 /// Whether "dog" comes out the same, standing first and last.
-const char* same(const Tensor& a, const Tensor& b) {
+bool same(const Tensor& a, const Tensor& b) {
   const Tensor difference = select(read(a), 2, 0) - select(read(b), 2, 2);
-  return sum(difference * difference).item() < 1e-10 ? "yes" : "no";
+  return sum(difference * difference).item() < 1e-10;
 }
 
 }  // namespace
@@ -35,25 +37,31 @@ int main(int argc, char** argv) {
   const Tensor reversed = index_rows(words, Tensor::from<int64_t>({2, 1, 0}, {3}));
   const Tensor sines = sinusoidal_positions(kPlaces, kWidth, SinusoidLayout::interleaved);
   const Tensor first = slice(sines, 0, 0, 3);
-  std::printf("\"dog\" comes out the same in both orders, without positions: %s\n",
-              same(words, reversed));
-  std::printf("and with sinusoids added: %s\n\n", same(words + first, reversed + first));
+  std::printf(say("\"dog\" comes out the same in both orders, without positions: %s\n",
+                  "위치 없이, 어느 순서에서나 \"dog\"의 결과가 같음: %s\n"),
+              lesson::yes_or_no(same(words, reversed)));
+  std::printf(say("and with sinusoids added: %s\n\n", "사인파를 더하면: %s\n\n"),
+              lesson::yes_or_no(same(words + first, reversed + first)));
 
   // Sinusoids: near positions are alike, and how alike depends on the distance alone.
   const Tensor alike = mul(matmul(sines, transpose(sines)), 2.0 / kWidth);
-  std::printf("likeness at distance 1: %.3f (3 and 4), %.3f (50 and 51)\n",
+  std::printf(say("similarity at distance 1: %.3f (3 and 4), %.3f (50 and 51)\n",
+                  "거리 1의 유사도: %.3f (3과 4), %.3f (50과 51)\n"),
               alike.to_doubles()[3 * kPlaces + 4], alike.to_doubles()[50 * kPlaces + 51]);
-  std::printf("likeness at distance 9: %.3f (3 and 12), %.3f (50 and 59)\n\n",
+  std::printf(say("similarity at distance 9: %.3f (3 and 12), %.3f (50 and 59)\n\n",
+                  "거리 9의 유사도: %.3f (3과 12), %.3f (50과 59)\n\n"),
               alike.to_doubles()[3 * kPlaces + 12], alike.to_doubles()[50 * kPlaces + 59]);
   if (argc > 1) {  // a folder for the lesson's pictures
-    Heatmap map{.title = "Sinusoids", .panels = {{"", sines}}};
-    map.row_title = "Position";
-    map.column_title = "Number";
-    map.value_title = "Value";
+    Heatmap map = lesson::heatmap(say("Sinusoids", "사인파"));
+    map.panels = {{"", sines}};
+    map.row_title = say("Position", "위치");
+    map.column_title = say("Number", "숫자");
+    map.value_title = say("Value", "값");
     save_picture(std::string(argv[1]) + "/07-sinusoids.svg", map);
-    map = {.title = "How alike two positions are", .panels = {{"", alike}}};
-    map.row_title = map.column_title = "Position";
-    map.value_title = "Likeness";
+    map = lesson::heatmap(say("How similar two positions are", "두 위치가 닮은 정도"));
+    map.panels = {{"", alike}};
+    map.row_title = map.column_title = say("Position", "위치");
+    map.value_title = say("Similarity", "유사도");
     save_picture(std::string(argv[1]) + "/07-likeness.svg", map);
   }
 
@@ -64,14 +72,18 @@ int main(int argc, char** argv) {
   const auto at = [&](const Tensor& x, int64_t place) {
     return rotary(x, Tensor::from<int64_t>({place}, {1}));
   };
-  std::printf("rotated q at 7 with k at 3:   %.4f\n", sum(at(q, 7) * at(k, 3)).item());
-  std::printf("rotated q at 57 with k at 53: %.4f\n", sum(at(q, 57) * at(k, 53)).item());
-  std::printf("rotated q at 57 with k at 3:  %.4f\n\n", sum(at(q, 57) * at(k, 3)).item());
+  std::printf(say("rotated q at 7 with k at 3:   %.4f\n", "회전한 q(7)와 k(3):   %.4f\n"),
+              sum(at(q, 7) * at(k, 3)).item());
+  std::printf(say("rotated q at 57 with k at 53: %.4f\n", "회전한 q(57)와 k(53): %.4f\n"),
+              sum(at(q, 57) * at(k, 53)).item());
+  std::printf(say("rotated q at 57 with k at 3:  %.4f\n\n", "회전한 q(57)와 k(3):  %.4f\n\n"),
+              sum(at(q, 57) * at(k, 3)).item());
 
   // ALiBi: nothing is added to the words; far keys lose score, each head at its own slope.
-  std::cout << "slopes of ALiBi's 8 heads: " << alibi_slopes(8) << "\n";
+  std::cout << say("slopes of ALiBi's 8 heads: ", "ALiBi 헤드 8개의 기울기: ") << alibi_slopes(8)
+            << "\n";
   // T5: the distance falls into one of 32 buckets, each with a learned number.
-  std::printf("T5's bucket by distance:");
+  std::printf("%s", say("T5's bucket by distance:", "거리별 T5 버킷:"));
   for (const int64_t distance : {-128, -20, -3, -1, 0, 1, 3, 20, 128}) {
     std::printf(" %ld:%ld", distance, t5_bucket(distance, true, 32, 128));
   }

@@ -7,8 +7,10 @@
 #include "heed/optim.h"
 #include "heed/picture.h"
 #include "heed/teaching.h"
+#include "lesson.h"
 
 using namespace heed;
+using lesson::say;
 
 namespace {
 
@@ -57,7 +59,8 @@ int main(int argc, char** argv) {
     optimizer.step();
     optimizer.zero_grad();
     if (step == 1 || step == kSteps) {
-      std::printf("step %4ld: off by %.1f\n", step, kUnit * std::sqrt(loss.item()));
+      std::printf(say("step %4ld: off by %.1f\n", "스텝 %4ld: 오차 %.1f\n"), step,
+                  kUnit * std::sqrt(loss.item()));
     }
   }
   const NoGrad no_grad;
@@ -67,10 +70,12 @@ int main(int argc, char** argv) {
     std::printf("%.1f\n", kUnit * number);
   }
   if (argc > 1) {  // a folder for the lesson's picture, of the pass that wrote the last number
-    Heatmap map{.title = "What each number written looks at", .panels_across = 4};
+    Heatmap map =
+        lesson::heatmap(say("What each number written looks at", "써 낸 숫자마다 보는 곳"));
+    map.panels_across = 4;
     for (const int64_t head : {0, 1, 2, 3}) {
       map.panels.push_back(
-          {"Head " + std::to_string(head), recorder.attentions().back().record.weights(0, head)});
+          {lesson::head(head), recorder.attentions().back().record.weights(0, head)});
     }
     map.row_labels = {"12", "22", "32", "42", "52"};
     map.column_labels = {"10", "20", "30", "40", "50"};

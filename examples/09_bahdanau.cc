@@ -8,7 +8,9 @@
 #include "heed/models.h"
 #include "heed/optim.h"
 #include "heed/picture.h"
+#include "lesson.h"
 using namespace heed;
+using lesson::say;
 
 namespace {
 
@@ -47,18 +49,23 @@ void learn(const char* name, const std::string& config, double rate, const std::
   for (int64_t i = 0; i < guess.numel(); ++i) {
     right += guess.data<int64_t>()[i] == fresh.labels.data<int64_t>()[i] ? 1 : 0;
   }
-  std::printf("%s: %d of 448 new letters right\n", name, right);
+  std::printf(say("%s: %d of 448 new letters right\n", "%s: 새 글자 %d개를 맞힘 (448개 가운데)\n"),
+              name, right);
   // Where each step looks most: at the letter it has to write, from the end to the beginning.
   const RecordedAttention& seen = recorder.attentions().back();
-  Heatmap map{.title = name, .row_title = "Step", .column_title = "Letter"};
+  Heatmap map = lesson::heatmap(name);
+  map.row_title = say("Step", "스텝");
+  map.column_title = say("Letter", "글자");
   for (int64_t head = 0; head < seen.heads(); ++head) {
-    map.panels.push_back({"Head " + std::to_string(head), seen.record.weights(0, head)});
+    map.panels.push_back({lesson::head(head), seen.record.weights(0, head)});
     int there = 0;
     for (int64_t i = 0; i < guess.numel(); ++i) {
       const auto attended = top_attended(seen.record.weights(i / kLetters, head), 1);
       there += attended[i % kLetters][0].key == kLetters - 1 - i % kLetters ? 1 : 0;
     }
-    std::printf("  head %ld looks at the letter to write in %d of 448 steps\n", head, there);
+    std::printf(say("  head %ld looks at the letter to write in %d of 448 steps\n",
+                    "  헤드 %ld: 써야 할 글자를 %d번 봄 (448스텝 가운데)\n"),
+                head, there);
   }
   if (!picture.empty()) {
     save_picture(picture, map);
@@ -68,11 +75,12 @@ void learn(const char* name, const std::string& config, double rate, const std::
 }  // namespace
 
 int main(int argc, char** argv) {
-  learn("LSTM with Bahdanau's attention",
+  learn(say("LSTM with Bahdanau's attention", "바다나우 어텐션을 쓴 LSTM"),
         R"("model_type": "heed-rnn-seq2seq", "attention": "bahdanau", "d_model": 32,
            "hidden_size": 64})",
         1e-2, argc > 1 ? argv[1] + std::string("/09-lstm.svg") : "");
-  learn("Transformer", R"("model_type": "heed-seq2seq", "d_model": 32, "encoder_layers": 1,
+  learn(say("Transformer", "트랜스포머"),
+        R"("model_type": "heed-seq2seq", "d_model": 32, "encoder_layers": 1,
            "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
            "encoder_ffn_dim": 64, "decoder_ffn_dim": 64})",
         5e-3, argc > 1 ? argv[1] + std::string("/09-transformer.svg") : "");

@@ -6,12 +6,13 @@
 #include "heed/models.h"
 #include "heed/optim.h"
 #include "heed/picture.h"
+#include "lesson.h"
 
 using namespace heed;
+using lesson::say;
 
 namespace {
 using Words = std::vector<std::string>;
-const char* const kNames[] = {"negative", "neutral", "positive"};
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -62,16 +63,20 @@ int main(int argc, char** argv) {
   for (int64_t i = 0; i < guess.numel(); ++i) {
     right += guess.data<int64_t>()[i] == fresh.labels.data<int64_t>()[i] ? 1 : 0;
   }
-  std::printf("%ld reviews to learn from; right of %ld new ones: %d\n", learn->examples(),
-              guess.numel(), right);
+  std::printf(say("%ld reviews to learn from; right of %ld new ones: %d\n",
+                  "학습한 리뷰 %ld개; 새 리뷰 %ld개 가운데 맞힌 것: %d\n"),
+              learn->examples(), guess.numel(), right);
+  const char* const names[] = {say("negative", "부정"), say("neutral", "중립"),
+                               say("positive", "긍정")};
   for (const char* text : {"음식은 안 좋다", "this book was terrible", "the song was not boring"}) {
     const Encoding tokens = tokenizer.encode(text);
     const Recorder recorder;
     const Tensor ids = reshape(Tensor::from(tokens.ids, {int64_t(tokens.ids.size())}), {1, -1});
     const Tensor answer = argmax(model->forward({.input_ids = ids.to(DType::i64)}).logits, 1);
-    std::printf("%s: %s\n", text, kNames[answer.data<int64_t>()[0]]);
+    std::printf("%s: %s\n", text, names[answer.data<int64_t>()[0]]);
     if (argc > 1) {  // a folder for the lesson's picture
-      Heatmap map{.title = text, .panels = {{"", recorder.attentions()[0].record.weights(0, 0)}}};
+      Heatmap map = lesson::heatmap(text);
+      map.panels = {{"", recorder.attentions()[0].record.weights(0, 0)}};
       map.row_labels = map.column_labels = token_labels(tokens, text);
       save_picture(std::string(argv[1]) + "/10.svg", map);
     }

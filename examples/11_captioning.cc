@@ -6,8 +6,10 @@
 #include "heed/models.h"
 #include "heed/optim.h"
 #include "heed/picture.h"
+#include "lesson.h"
 
 using namespace heed;
+using lesson::say;
 
 namespace {
 /// 16 regions: the pixels of each, and which it is, as pixels alone do not tell left from right.
@@ -62,7 +64,9 @@ int main(int argc, char** argv) {
     all += label > marks.end;
     right += label > marks.end && label == guess.data<int64_t>()[i];
   }
-  std::printf("words of 100 new captions that come out right: %d %%\n", 100 * right / all);
+  std::printf(say("words of 100 new captions that come out right: %d %%\n",
+                  "새 설명 100개에서 맞힌 단어: %d %%\n"),
+              100 * right / all);
   if (argc > 1) {  // a folder for the lesson's picture
     const ShapesExample shown = shapes_example({.held_out = true}, 0);
     PatchPicture picture{.title = shown.caption, .image = shown.pixels};

@@ -7,8 +7,10 @@
 #include "heed/generate.h"
 #include "heed/optim.h"
 #include "heed/picture.h"
+#include "lesson.h"
 
 using namespace heed;
+using lesson::say;
 
 namespace {
 
@@ -30,7 +32,7 @@ int main(int argc, char** argv) {
     file << std::ifstream(argv[1]).rdbuf();
   }
   const std::string text = file.str();
-  // A token a character: any language, nothing to download.
+  // One token per character: any language, nothing to download.
   const std::string_view views[] = {text};
   const Tokenizer tokenizer = train_tokenizer(views, {.kind = TokenizerKind::character});
   const TokenShard shard = TokenShard::from({tokenizer.encode_ids(text, false)});
@@ -38,13 +40,14 @@ int main(int argc, char** argv) {
   const std::string config = R"({"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4,
       "n_positions": 128, "vocab_size": )";
   const auto model = create_model(config + std::to_string(tokenizer.vocab_size()) + "}", 1);
-  std::cout << shard.tokens() << " characters, " << tokenizer.vocab_size() << " different ones, "
-            << model->parameter_count() << " parameters\n";
+  std::cout << shard.tokens() << say(" characters, ", "글자, 서로 다른 글자 ")
+            << tokenizer.vocab_size() << say(" different ones, ", "개, 파라미터 ")
+            << model->parameter_count() << say(" parameters\n", "개\n");
 
   constexpr int64_t kSteps = 250;
   Optimizer optimizer(decay_groups(named_tensors(model->parameters()), 0.1), {});
   const Schedule schedule{ScheduleKind::cosine, 5e-3, 20, kSteps, 0.1};
-  Series losses{.name = "loss"};
+  Series losses{.name = say("loss", "손실")};
   for (int64_t step = 1; step <= kSteps; ++step) {
     const Batch batch = loader->next();
     const Tensor loss = model->forward({.input_ids = batch.input_ids, .labels = batch.labels}).loss;
@@ -55,13 +58,15 @@ int main(int argc, char** argv) {
     optimizer.step();
     optimizer.zero_grad();
   }
-  std::cout << "after " << kSteps
-            << " steps: loss below 0.1: " << (losses.y.back() < 0.1 ? "yes" : "no") << "\n";
+  std::cout << say("after ", "") << kSteps
+            << say(" steps: loss below 0.1: ", "스텝 뒤 손실이 0.1보다 작음: ")
+            << lesson::yes_or_no(losses.y.back() < 0.1) << "\n";
   if (argc > 2) {  // a folder for the lesson's picture
-    save_picture(std::string(argv[2]) + "/12.svg", LinePlot{.title = "Learning by heart",
-                                                            .x_title = "Step",
-                                                            .y_title = "Loss",
-                                                            .series = {losses}});
+    save_picture(std::string(argv[2]) + "/12.svg",
+                 LinePlot{.title = say("Learning by heart", "외우기"),
+                          .x_title = say("Step", "스텝"),
+                          .y_title = say("Loss", "손실"),
+                          .series = {losses}});
   }
 
   // Greedy continuation, a character at a time.

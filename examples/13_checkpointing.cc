@@ -6,7 +6,9 @@
 #include "heed/models.h"
 #include "heed/picture.h"
 #include "heed/precision.h"
+#include "lesson.h"
 using namespace heed;
+using lesson::say;
 
 namespace {
 
@@ -52,21 +54,31 @@ Run run(int64_t layers, bool recompute, DType type) {
 int main(int argc, char** argv) {
   const Run plain = run(8, false, DType::f32), saving = run(8, true, DType::f32);
   const Run half = run(8, false, DType::bf16), both = run(8, true, DType::bf16);
-  std::printf("everything kept: %.1f MB, loss %.2f\n", plain.megabytes, plain.loss);
-  std::printf("only the blocks' inputs: %.1f MB, loss %.2f\n", saving.megabytes, saving.loss);
-  std::printf("everything, in bf16: %.1f MB, loss %.2f\n", half.megabytes, half.loss);
-  std::printf("both: %.1f MB, loss %.2f\n", both.megabytes, both.loss);
+  std::printf(say("everything kept: %.1f MiB, loss %.2f\n", "모두 보관: %.1f MiB, 손실 %.2f\n"),
+              plain.megabytes, plain.loss);
+  std::printf(
+      say("only the blocks' inputs: %.1f MiB, loss %.2f\n", "블록의 입력만: %.1f MiB, 손실 %.2f\n"),
+      saving.megabytes, saving.loss);
+  std::printf(
+      say("everything, in bf16: %.1f MiB, loss %.2f\n", "모두 bf16으로: %.1f MiB, 손실 %.2f\n"),
+      half.megabytes, half.loss);
+  std::printf(say("both: %.1f MiB, loss %.2f\n", "둘 다: %.1f MiB, 손실 %.2f\n"), both.megabytes,
+              both.loss);
   bool same = plain.loss == saving.loss;
   for (size_t i = 0; i < plain.gradients.size(); ++i) {
     const Tensor &a = plain.gradients[i], &b = saving.gradients[i];
     same = same && std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.bytes())) == 0;
   }
-  std::printf("computed again, loss and all %zu gradients are the same to the bit: %s\n",
-              plain.gradients.size(), same ? "yes" : "no");
+  std::printf(say("computed again, loss and all %zu gradients are the same to the bit: %s\n",
+                  "다시 계산해도 손실과 기울기 %zu개가 비트까지 같음: %s\n"),
+              plain.gradients.size(), lesson::yes_or_no(same));
   if (argc > 1) {  // a folder for the lesson's picture
-    LinePlot plot{
-        .title = "Memory of a training step", .x_title = "Blocks", .y_title = "MB"};
-    plot.series = {{"everything kept", {}, {}}, {"in bf16", {}, {}}, {"inputs only", {}, {}}};
+    LinePlot plot{.title = say("Memory of a training step", "학습 스텝의 메모리"),
+                  .x_title = say("Blocks", "블록"),
+                  .y_title = "MiB"};
+    plot.series = {{say("everything kept", "모두 보관"), {}, {}},
+                   {say("in bf16", "bf16으로"), {}, {}},
+                   {say("inputs only", "입력만"), {}, {}}};
     for (const int64_t layers : {2, 4, 8, 16}) {
       for (size_t i = 0; i < 3; ++i) {
         const Run step = run(layers, i == 2, i == 1 ? DType::bf16 : DType::f32);

@@ -7,8 +7,10 @@
 #include "heed/models.h"
 #include "heed/picture.h"
 #include "heed/text.h"
+#include "lesson.h"
 
 using namespace heed;
+using lesson::say;
 
 namespace {
 
@@ -37,11 +39,12 @@ int main(int argc, char** argv) {
   // Weights are mapped, not read: opening takes no time and shares memory with other processes.
   const auto model = load_model(folder);
   const Tokenizer tokenizer = Tokenizer::load(folder);
-  std::printf("%s: %ld layers, %ld heads, width %ld, %ld parameters\n", model->model_type().c_str(),
-              model->num_layers(), model->num_heads(), model->hidden_size(),
-              model->parameter_count());
+  std::printf(say("%s: %ld layers, %ld heads, hidden size %ld, %ld parameters\n",
+                  "%s: 층 %ld개, 헤드 %ld개, 은닉 크기 %ld, 파라미터 %ld개\n"),
+              model->model_type().c_str(), model->num_layers(), model->num_heads(),
+              model->hidden_size(), model->parameter_count());
   const Parameter& first = model->parameters()[0];
-  std::printf("first of them: %s %s\n", first.name.c_str(),
+  std::printf(say("first of them: %s %s\n", "첫 파라미터: %s %s\n"), first.name.c_str(),
               first.tensor.shape().to_string().c_str());
   const Encoding encoding = tokenizer.encode("the cat sat by the door");
   for (const std::string& token : encoding.tokens) {
@@ -57,11 +60,11 @@ int main(int argc, char** argv) {
   std::printf("-> %s\n", result.shape().to_string().c_str());
 
   if (argc > 2) {  // a folder for the lesson's picture
-    Heatmap map{.title = "Layer 0 of " + model->model_type(), .panels_across = 2};
+    Heatmap map = lesson::heatmap(say("Layer 0 of ", "0번 층: ") + model->model_type());
+    map.panels_across = 2;
     map.row_labels = map.column_labels = encoding.tokens;
     for (int64_t head = 0; head < model->num_heads(); ++head) {
-      map.panels.push_back(
-          {"Head " + std::to_string(head), recorder.attentions()[0].record.weights(0, head)});
+      map.panels.push_back({lesson::head(head), recorder.attentions()[0].record.weights(0, head)});
     }
     save_picture(std::string(argv[2]) + "/14.svg", map);
   }
@@ -71,9 +74,10 @@ int main(int argc, char** argv) {
   save_model(*model, half, DType::bf16);
   const ModelOutput again = load_model(half)->forward(input);
   const Tensor change = (again.logits ? again.logits : again.last_hidden_state) - result;
-  std::printf("model.safetensors in bf16: %.0f %% of the size, results within 2 %%: %s\n",
+  std::printf(say("model.safetensors in bf16: %.0f %% of the size, results within 2 %%: %s\n",
+                  "bf16으로 저장한 model.safetensors: 크기 %.0f %%, 결과 차이 2 %% 이내: %s\n"),
               100.0 * static_cast<double>(std::filesystem::file_size(half / "model.safetensors")) /
                   static_cast<double>(std::filesystem::file_size(folder / "model.safetensors")),
-              sum(change * change).item() < 4e-4 * sum(result * result).item() ? "yes" : "no");
+              lesson::yes_or_no(sum(change * change).item() < 4e-4 * sum(result * result).item()));
   std::filesystem::remove_all(half);
 }

@@ -5,8 +5,10 @@
 #include "heed/coreference.h"
 #include "heed/inspect.h"
 #include "heed/picture.h"
+#include "lesson.h"
 
 using namespace heed;
+using lesson::say;
 
 namespace {
 
@@ -22,8 +24,9 @@ double accuracy_without(const CoreferenceReader& reader, const HeadPointing& hea
 /// The weights from "it" over the words, one row per head.
 Heatmap look(const CoreferenceReader& reader, const CoreferenceExample& example) {
   const Recorder recorder;
-  Heatmap map{
-      .title = "it = " + reader.answer(example), .row_title = "Head", .column_title = "Word"};
+  Heatmap map = lesson::heatmap("it = " + reader.answer(example));
+  map.row_title = say("Head", "헤드");
+  map.column_title = say("Word", "단어");
   std::vector<Tensor> rows;
   for (const RecordedAttention& seen : recorder.attentions()) {
     const int64_t row = seen.queries() == 1 ? 0 : example.query;
@@ -40,8 +43,9 @@ Heatmap look(const CoreferenceReader& reader, const CoreferenceExample& example)
 
 void look_into(const char* name, Readout readout, const std::string& picture) {
   const CoreferenceReader reader = train_coreference({.readout = readout});
-  std::printf("%s: %.0f %% of new sentences answered right\n", name,
-              100 * score_coreference(reader, kHeldOut).accuracy);
+  std::printf(
+      say("%s: %.0f %% of new sentences answered right\n", "%s: 새 문장의 %.0f %%를 맞힘\n"), name,
+      100 * score_coreference(reader, kHeldOut).accuracy);
   // Which heads put their largest weight, from "it", on the noun that it stands for?
   PointingScore score;
   for (const CoreferenceExample& example : coreference_examples({.held_out = true}, kHeldOut)) {
@@ -56,14 +60,16 @@ void look_into(const char* name, Readout readout, const std::string& picture) {
   });
   for (const HeadPointing& head : ranked) {
     if (head.place.kind == "self") {
-      std::printf("  layer %ld head %ld points in %.0f %%; ablated, %.0f %% are right\n",
+      std::printf(say("  layer %ld head %ld points in %.0f %%; ablated, %.0f %% are right\n",
+                      "  층 %ld 헤드 %ld: 가리킨 비율 %.0f %%, 헤드를 끄면 정답 %.0f %%\n"),
                   head.place.layer, head.head, 100 * head.accuracy,
                   100 * accuracy_without(reader, head));
     }
   }
-  std::printf("  best at pointing: %s, in %.0f %%; in 98 %% or more: %s\n\n",
-              best.place.kind == "readout" ? "the readout" : "a head", 100 * best.accuracy,
-              best.accuracy >= 0.98 ? "yes" : "no");
+  std::printf(say("  best at pointing: %s, in %.0f %%; in 98 %% or more: %s\n\n",
+                  "  가장 잘 가리킨 것: %s, %.0f %%; 98 %% 이상: %s\n\n"),
+              best.place.kind == "readout" ? say("the readout", "판독부") : say("a head", "헤드"),
+              100 * best.accuracy, lesson::yes_or_no(best.accuracy >= 0.98));
   if (!picture.empty()) {
     save_picture(picture, look(reader, coreference_tutorial(Language::english).front()));
   }
@@ -72,8 +78,8 @@ void look_into(const char* name, Readout readout, const std::string& picture) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  look_into("A reader", Readout::attention,
+  look_into(say("A reader", "리더"), Readout::attention,
             argc > 1 ? argv[1] + std::string("/15-reader.svg") : "");
-  look_into("A plain classifier", Readout::classifier,
+  look_into(say("A plain classifier", "단순 분류기"), Readout::classifier,
             argc > 1 ? argv[1] + std::string("/15-classifier.svg") : "");
 }

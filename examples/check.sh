@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# check.sh PROGRAM EXPECTED [--update]: runs a lesson and compares what it prints, line by line. Text must be
-# equal. Numbers with a decimal point may differ by one in their last digit, as sums round differently on
-# processors with wider vectors; {LOW..HIGH} in EXPECTED stands for any number between the two, for what
-# training ends with.
+# check.sh PROGRAM EXPECTED [--update]: runs a lesson, in Korean where EXPECTED lies in a folder ko, and compares
+# what it prints, line by line. Text must be equal. Numbers with a decimal point may differ by one in their last
+# digit, as sums round differently on processors with wider vectors; {LOW..HIGH} in EXPECTED stands for any number
+# between the two, for what training ends with.
 set -euo pipefail
 program=$1 expected=$2
 actual=$(mktemp)
 trap 'rm -f "$actual"' EXIT
-"$program" > "$actual"
+language=en
+[ "$(basename "$(dirname "$expected")")" != ko ] || language=ko
+HEED_LANG=$language "$program" > "$actual"
 if [ "${3:-}" = --update ]; then
   cp "$actual" "$expected"
   exit

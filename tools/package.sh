@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1 dist=$2
-version=$(sed -nE 's/^project\(heed VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)
+version=$(sed -nE 's/^#define HEED_VERSION_[A-Z]+ //p' include/heed/version.h | paste -sd.)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$dist"

@@ -86,7 +86,7 @@ std::string encode_line(const Tokenizer& tokenizer, const std::string& line, boo
       if (!out.empty()) {
         out += ' ';
       }
-      fmt::format_to(std::back_inserter(out), "{}", id);
+      out += fmt::format_int(id).c_str();
     }
     return out;
   }

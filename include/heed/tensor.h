@@ -169,6 +169,12 @@ struct TensorImpl;  // shape, storage, gradient and history behind a handle
 class HEED_API Tensor {
  public:
   Tensor() = default;
+  // Not inline: what every file copies and destroys would be compiled into every file.
+  Tensor(const Tensor& other);
+  Tensor(Tensor&& other) noexcept;
+  Tensor& operator=(const Tensor& other);
+  Tensor& operator=(Tensor&& other) noexcept;
+  ~Tensor();
 
   static Tensor empty(const Shape& shape, DType type = DType::f32);
   static Tensor zeros(const Shape& shape, DType type = DType::f32);

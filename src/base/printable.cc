@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <iterator>
 
 #include "base/utf8.h"
 
@@ -33,7 +32,7 @@ size_t append_sequence(std::string& out, std::string_view text, bool keep_lines)
   if (byte < 0x80) {
     const bool control = byte < 0x20 || byte == 0x7f;
     if (control && !(keep_lines && (byte == '\n' || byte == '\t'))) {
-      fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
+      out += fmt::format("\\x{:02x}", byte);
     } else {
       out += text[0];
     }
@@ -41,12 +40,12 @@ size_t append_sequence(std::string& out, std::string_view text, bool keep_lines)
   }
   const size_t length = utf8_sequence(text);
   if (length == 0) {
-    fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
+    out += fmt::format("\\x{:02x}", byte);
     return 1;
   }
   const std::string_view sequence = text.substr(0, length);
   if (const uint32_t code = code_point(sequence); changes_display(code)) {
-    fmt::format_to(std::back_inserter(out), "\\u{{{:04x}}}", code);
+    out += fmt::format("\\u{{{:04x}}}", code);
   } else {
     out += sequence;
   }

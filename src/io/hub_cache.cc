@@ -1,8 +1,9 @@
 #include "io/hub_cache.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
-#include <regex>
+#include <string_view>
 
 #include "base/check.h"
 #include "base/file.h"
@@ -35,16 +36,29 @@ struct HubName {
   std::string revision;    ///< "main"
 };
 
+/// Letters, digits, '_', '.' and '-', beginning with none of the last two.
+bool is_hub_word(std::string_view text) {
+  const auto ordinary = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !text.empty() && ordinary(text[0]) && std::all_of(text.begin(), text.end(), [&](char c) {
+    return ordinary(c) || c == '.' || c == '-';
+  });
+}
+
 /// A name as on the hub; nothing where it cannot be one.
 std::optional<HubName> hub_name(const std::string& text) {
-  static const std::regex pattern(
-      R"(([A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)?)(?:@([A-Za-z0-9_][A-Za-z0-9._-]*))?)");
   constexpr size_t kLongest = 200;
-  std::smatch match;
-  if (text.size() > kLongest || !std::regex_match(text, match, pattern)) {
+  const size_t at = text.find('@');
+  const std::string repository = text.substr(0, at);
+  const size_t slash = repository.find('/');
+  const bool fits = text.size() <= kLongest && is_hub_word(repository.substr(0, slash)) &&
+                    (slash == std::string::npos || is_hub_word(repository.substr(slash + 1))) &&
+                    (at == std::string::npos || is_hub_word(text.substr(at + 1)));
+  if (!fits) {
     return std::nullopt;
   }
-  return HubName{match[1], match[2].matched ? match[2].str() : "main"};
+  return HubName{repository, at == std::string::npos ? "main" : text.substr(at + 1)};
 }
 
 /// The snapshot of a repository in the cache; an empty path where it is not there.

@@ -109,7 +109,7 @@ bool HttpExchange::write(std::string_view piece) {
     }
     const size_t before = outbox_->pending.size();
     if (outbox_->chunked) {
-      fmt::format_to(std::back_inserter(outbox_->pending), "{:x}\r\n", piece.size());
+      outbox_->pending += fmt::format("{:x}\r\n", piece.size());
       outbox_->pending += piece;
       outbox_->pending += "\r\n";
     } else {

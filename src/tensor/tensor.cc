@@ -63,6 +63,12 @@ bool strides_are_contiguous(const Shape& shape, const Shape& strides) {
 
 }  // namespace
 
+Tensor::Tensor(const Tensor& other) = default;
+Tensor::Tensor(Tensor&& other) noexcept = default;
+Tensor& Tensor::operator=(const Tensor& other) = default;
+Tensor& Tensor::operator=(Tensor&& other) noexcept = default;
+Tensor::~Tensor() = default;
+
 Tensor Tensor::empty(const Shape& shape, DType type) {
   return make(std::make_shared<Storage>(bytes_of(type, shape.numel())), shape, type);
 }

@@ -255,9 +255,9 @@ test('a run is followed, with a scrubber over its heads', async (context) => {
   await finish(context, page);
 });
 
-test('fifteen lessons, each with a question to answer first', async (context) => {
+test('the lessons, each with a question to answer first', async (context) => {
   const page = await open(context, '/lessons');
-  check((await page.locator('nav.list a').count()) === 15, 'fifteen lessons');
+  check((await page.locator('nav.list a').count()) >= 15, 'fifteen lessons and more');
   await page.locator('aside .options').first().locator('button').nth(1).click();
   check((await page.locator('aside .right').count()) === 1, 'the answer is shown');
   const live = page.locator('aside section').nth(1);

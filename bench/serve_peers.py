@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""heed serve beside other servers, in one run, in turn.
+"""heed serve compared with other servers, in one run, in turn.
 
     bench/serve_peers.py --heed build/heed [--gguf MODEL.gguf] [--encoder FOLDER] [--rounds 3] [--json FILE]
 

@@ -3,7 +3,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # Components are the packages of cmake/HeedPackage.cmake: program, library, development.
-install(TARGETS heed_shared heed_static EXPORT heedTargets
+install(TARGETS heed_shared heed_static heed_lessons_shared heed_lessons_static EXPORT heedTargets
   LIBRARY COMPONENT library NAMELINK_COMPONENT development
   ARCHIVE COMPONENT development)
 install(TARGETS heed_program COMPONENT program)

@@ -5,6 +5,7 @@
 add_executable(heed_portable EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/src/dist/mpi.cc)
 target_sources(heed_portable PRIVATE
   "$<FILTER:$<TARGET_OBJECTS:heed_objects>,EXCLUDE,(\\.gch|\\.pch|/dist/mpi\\.cc\\.o)$>"
+  $<TARGET_OBJECTS:heed_lessons_objects>
   "$<FILTER:$<TARGET_OBJECTS:heed_program>,EXCLUDE,\\.(gch|pch)$>")
 set(HEED_PORTABLE_LIBRARIES ${HEED_DEPENDENCIES})
 target_include_directories(heed_portable PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)

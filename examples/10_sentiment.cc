@@ -18,7 +18,7 @@ using Words = std::vector<std::string>;
 int main(int argc, char** argv) {
   // Reviews by rule: what it is about, maybe a "not", a judgement. "Not" reverses the judgement.
   Words texts;
-  std::vector<std::vector<int32_t>> labels;
+  std::vector<std::vector<TokenId>> labels;
   const auto add = [&](const Words& about, const Words& verbs, int32_t kind, const Words& words) {
     for (const std::string& subject : about) {
       for (const std::string& word : words) {

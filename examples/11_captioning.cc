@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
     const ShapesExample shown = shapes_example({.held_out = true}, 0);
     PatchPicture picture{.title = shown.caption, .image = shown.pixels};
     for (int64_t t = 0; t < batch.labels.size(1); ++t) {
-      const auto label = static_cast<int32_t>(batch.labels.data<int64_t>()[t]);
+      const auto label = static_cast<TokenId>(batch.labels.data<int64_t>()[t]);
       const Tensor weights = mean(recorder.attentions()[0].record.all_weights(), 1);  // of heads
       if (label > marks.end) {
         picture.panels.push_back({tokenizer.id_to_token(label),

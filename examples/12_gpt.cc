@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
 
   // Greedy continuation, a character at a time.
   const std::string prompt = text.substr(0, text.find(' ', 4));
-  const std::vector<int32_t> ids = tokenizer.encode_ids(prompt, false);
+  const std::vector<TokenId> ids = tokenizer.encode_ids(prompt, false);
   Request request{.prompt = {ids.begin(), ids.end()}, .max_tokens = 100};
   TextStream stream(tokenizer, {});
   request.on_token = [&](const SampledToken& t) { return !!(std::cout << stream.push(t.id)); };

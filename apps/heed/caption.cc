@@ -18,7 +18,7 @@ struct Options {
   std::vector<std::string> images;
   int64_t batch = 8;
   BeamOptions beam{.beams = 1, .max_tokens = 64};
-  std::string early_stopping = "false";
+  std::string early_stopping = "false", kv_type = "f32";
 };
 
 void print_result(const Options& options, const std::string& file,
@@ -40,7 +40,9 @@ void print_result(const Options& options, const std::string& file,
 }
 
 int run(const Options& options, const Common& common) {
-  const ImageToText describe(options.model, {.tokenizer = options.tokenizer});
+  const ImageToText describe(
+      options.model,
+      {.tokenizer = options.tokenizer, .load = {.kv_type = dtype_from_name(options.kv_type)}});
   std::vector<std::string> names;
   std::vector<ModelInput> waiting;
   bool alone = options.images.size() == 1;
@@ -85,6 +87,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--max-tokens", &o->beam.max_tokens, "Maximum number of tokens per caption")
       .range(1, 1 << 20);
   table.add("--batch", &o->batch, "Images per batch").range(1, 1024);
+  add_kv_type(table, o->kv_type);
   return [o, &common] { return run(*o, common); };
 }
 

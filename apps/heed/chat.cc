@@ -22,6 +22,7 @@ namespace {
 struct Options {
   std::string model, tokenizer, system, chat_template, language;
   int64_t max_tokens = 1024;
+  std::string kv_type = "f32";
   TextOptions text;
 };
 
@@ -241,9 +242,11 @@ int Conversation::run() {
     interrupt = std::make_unique<Interrupt>([this] { tell(std::string(say_.to_leave) + "> "); });
     interrupt_ = interrupt.get();
   }
-  session_.emplace(heed::open_model(options_.model,
-                                    {.tokenizer = options_.tokenizer, .load = {.in_memory = true}}),
-                   options_.chat_template);
+  session_.emplace(
+      heed::open_model(options_.model,
+                       {.tokenizer = options_.tokenizer,
+                        .load = {.in_memory = true, .kv_type = dtype_from_name(options_.kv_type)}}),
+      options_.chat_template);
   wanted_ = generation_options(options_.text, session_->loaded().tokenizer);
   wanted_.max_new_tokens = options_.max_tokens;
   session_->set_system(options_.system);
@@ -294,6 +297,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .file();
   table.add("--system", &o->system, "What the model is told first");
   table.add("--max-tokens", &o->max_tokens, "Most tokens of an answer").range(1, 1 << 24);
+  add_kv_type(table, o->kv_type);
   table.add("--chat-template", &o->chat_template, "Jinja file instead of the model's own template")
       .file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
+#include <string_view>
 
 namespace heed::app {
 namespace {
@@ -31,8 +33,25 @@ Registration::Registration(Command command) {
 
 const std::vector<Command>& commands() { return registry(); }
 
-void add_common(OptionTable& options, Common& common) {
+namespace {
+bool runs_a_model(const Command& command) {
+  static const std::set<std::string_view> kRunning = {
+      "ask",     "caption", "chat",    "classify", "embed",      "eval",
+      "explore", "fill",    "forward", "generate", "index",      "inspect",
+      "predict", "rerank",  "search",  "serve",    "transcribe", "translate"};
+  return kRunning.contains(command.name);
+}
+}  // namespace
+
+void add_common(const Command& command, OptionTable& options, Common& common) {
   options.group("Common");
+  if (runs_a_model(command)) {
+    options
+        .add("--dtype", &common.dtype,
+             "Type to compute in: bf16 halves the memory of f32 weights, and the time where the "
+             "processor multiplies bf16")
+        .choices({"f32", "bf16"});
+  }
   options.add("--threads", &common.threads, "Threads to use (default: one per core)")
       .range(1, 1024);
   options.add("--json", &common.json, "Print JSON for programs");
@@ -49,7 +68,7 @@ void for_each_command(const std::function<void(const Command&, const OptionTable
     Common common;
     OptionTable options;
     const std::function<int()> runner = command.setup(options, common);  // holds the values
-    add_common(options, common);
+    add_common(command, options, common);
     visit(command, options);
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -8,12 +9,14 @@
 
 namespace heed::app {
 
-/// What every subcommand takes: --threads, --json, --quiet, --color, --lang.
+/// What every subcommand takes: --threads, --json, --quiet, --color, --lang, and --dtype where it
+/// runs a model.
 struct Common {
   int threads = 0;  ///< 0: one per core
   bool json = false;
   bool quiet = false;
   std::string color = "auto";
+  std::string dtype = "f32";  ///< in which a model runs
   std::string language;  ///< as --lang said; main() has chosen the language of messages by it
 
   /// Whether colours may be used on the given file descriptor.
@@ -35,11 +38,16 @@ struct Registration {
   explicit Registration(Command command);
 };
 
+/// The program's exit code for an error: 2 usage, 3 bad data, 1 everything else.
+int exit_code(const std::exception& error);
+/// The exit code where a signal ended the work.
+inline constexpr int kInterrupted = 130;
+
 /// All subcommands, sorted by name.
 const std::vector<Command>& commands();
 
 /// Adds what every subcommand takes.
-void add_common(OptionTable& options, Common& common);
+void add_common(const Command& command, OptionTable& options, Common& common);
 
 /// Calls `visit` with every subcommand and the whole table of its options.
 void for_each_command(const std::function<void(const Command&, const OptionTable&)>& visit);

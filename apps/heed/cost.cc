@@ -4,10 +4,10 @@
 
 #include "base/check.h"
 #include "base/language.h"
+#include "draw/text_width.h"
 #include "heed/command.h"
 #include "heed/inspect.h"
 #include "heed/open.h"
-#include "inspect/text_width.h"
 #include "io/json_writer.h"
 
 namespace heed::app {

@@ -8,7 +8,7 @@
 #include "heed/command.h"
 #include "heed/error.h"
 #include "heed/open.h"
-#include "heed/teaching.h"
+#include "heed/synthetic.h"
 #include "io/json_writer.h"
 
 namespace heed::app {
@@ -27,7 +27,7 @@ struct Options {
 void list_sets(bool json) {
   JsonWriter writer;
   writer.begin_array();
-  for (const TeachingSet& set : teaching_sets()) {
+  for (const SyntheticDataset& set : synthetic_datasets()) {
     if (!json) {
       fmt::print("{:<12} {}\n{:<12} {}\n", set.name, translate(set.summary), "",
                  tell("writes {}", translate(set.format)));
@@ -45,7 +45,7 @@ void list_sets(bool json) {
 
 std::vector<std::string> set_names() {
   std::vector<std::string> names;
-  for (const TeachingSet& set : teaching_sets()) {
+  for (const SyntheticDataset& set : synthetic_datasets()) {
     names.push_back(set.name);
   }
   return names;
@@ -59,18 +59,17 @@ int run(const Options& options, const Common& common) {
   if (options.name.empty()) {
     throw Error(ErrorKind::usage, "data: which set? `heed data --list` shows them");
   }
-  TeachingOptions teaching;
-  teaching.language = parse_language(options.language);
-  teaching.seed = options.seed;
-  teaching.held_out = options.held_out;
+  SyntheticOptions set;
+  set.language = parse_language(options.language);
+  set.seed = options.seed;
+  set.held_out = options.held_out;
   if (options.output.empty()) {
     for (int64_t index = 0; index < options.count; ++index) {
-      print(teaching_line(options.name, teaching, static_cast<uint64_t>(index), common.json) +
-            "\n");
+      print(synthetic_line(options.name, set, static_cast<uint64_t>(index), common.json) + "\n");
     }
     return 0;
   }
-  write_teaching_set(options.name, teaching, options.count, options.output);
+  write_synthetic_dataset(options.name, set, options.count, options.output);
   if (common.json) {
     fmt::print("{}\n", JsonWriter()
                            .begin_object()

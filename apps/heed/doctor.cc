@@ -11,11 +11,11 @@
 
 #include "base/language.h"
 #include "data/token_cache.h"
+#include "draw/text_width.h"
 #include "heed/command.h"
 #include "heed/open.h"
 #include "heed/parallel.h"
 #include "heed/version.h"
-#include "inspect/text_width.h"
 #include "io/json_writer.h"
 #include "train/memory_plan.h"
 

@@ -167,7 +167,6 @@ int run(const EvalOptions& options, const Common& common) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   common.json ? print_json(report, seconds) : print_text(report, seconds);
-  check_files_intact();
   return 0;
 }
 
@@ -176,8 +175,7 @@ int run(const EvalOptions& options, const Common& common) {
 EvalReport eval_text(const EvalOptions& options, const Common& common) {
   const Opened opened = open_model(options.model, options.tokenizer);
   const std::string text = text_of(options);
-  const std::vector<int32_t> encoded = opened.tokenizer.encode_ids(text, true);
-  const std::vector<int64_t> ids(encoded.begin(), encoded.end());
+  const std::vector<TokenId> ids = opened.tokenizer.encode_ids(text, true);
   check_data(ids.size() >= 2, where(options), "has {} tokens; at least 2 are needed", ids.size());
   ProgressBar bar(tell("reading"), common, say("tokens"));
   const auto all = static_cast<int64_t>(ids.size());

@@ -21,6 +21,7 @@ struct Options {
   std::string model, tokenizer, prompt, system, chat_template;
   bool has_prompt = false, echo = false, log_probabilities = false, truncate = false, chat = false;
   int64_t max_tokens = 128, samples = 1, batch = 1;
+  std::string kv_type = "f32";
   TextOptions text;
 };
 
@@ -102,8 +103,9 @@ int run(const Options& options, const Common& common) {
   // Many tokens are worth a copy of the weights, which takes about as long as two or three.
   constexpr int64_t kMany = 256;
   const bool many = !options.has_prompt || options.max_tokens * options.samples >= kMany;
-  const TextGeneration generate(options.model,
-                                {.tokenizer = options.tokenizer, .load = {.in_memory = many}});
+  const TextGeneration generate(
+      options.model, {.tokenizer = options.tokenizer,
+                      .load = {.in_memory = many, .kv_type = dtype_from_name(options.kv_type)}});
   const Prompts prompts_of(generate, options);
   GenerationOptions wanted = generation_options(options.text, generate.loaded().tokenizer);
   wanted.max_new_tokens = options.max_tokens;
@@ -158,6 +160,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--max-tokens", &o->max_tokens, "Tokens to generate").range(0, 1 << 24);
   table.add("--n", &o->samples, "Samples per prompt").range(1, 1024);
   table.add("--batch", &o->batch, "Sequences to decode together").range(1, 1024);
+  add_kv_type(table, o->kv_type);
   table.add("--truncate", &o->truncate,
             "Read only the end of a prompt that is longer than the model's context");
   table.add("--echo", &o->echo, "Print the prompt in front");

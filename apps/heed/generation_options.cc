@@ -111,6 +111,14 @@ GenerationOptions generation_options(const TextOptions& options, const Tokenizer
   return result;
 }
 
+void add_kv_type(OptionTable& table, std::string& value) {
+  table
+      .add("--kv-type", &value,
+           "How the cache of keys and values is kept: f16 and bf16 take half of f32's memory, "
+           "q8_0 a quarter")
+      .choices({"f32", "f16", "bf16", "q8_0"});
+}
+
 void add_early_stopping(OptionTable& table, std::string& value) {
   table
       .add("--early-stopping", &value,

@@ -23,6 +23,9 @@ void add_text_options(OptionTable& table, TextOptions& options);
 /// What a pipeline takes. Errors name the option.
 GenerationOptions generation_options(const TextOptions& options, const Tokenizer& tokenizer);
 
+/// --kv-type of commands that generate.
+void add_kv_type(OptionTable& table, std::string& value);
+
 /// --early-stopping of commands that search with beams.
 void add_early_stopping(OptionTable& table, std::string& value);
 

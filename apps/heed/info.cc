@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "base/language.h"
+#include "draw/text_width.h"
 #include "heed/command.h"
-#include "inspect/text_width.h"
 #include "io/json_writer.h"
 #include "models/memory.h"
 #include "models/registry.h"

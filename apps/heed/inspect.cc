@@ -129,10 +129,10 @@ std::vector<Guess> guesses(const Model& model, const Tensor& logits, const Token
   const bool places = points(model) && words.size() == shares.size();
   for (size_t i = 0; i < kept; ++i) {
     const int64_t id = order[i];
-    const auto token = static_cast<int32_t>(id);
+    const TokenId token = id;
     const bool known = tokens && id < tokenizer.vocab_size();
     const std::string name = places   ? words[static_cast<size_t>(id)]
-                             : known  ? tokenizer.decode(std::vector<int32_t>{token}, false)
+                             : known  ? tokenizer.decode(std::vector<TokenId>{token}, false)
                              : tokens ? fmt::format("token {}", id)
                                       : class_name(model, id);
     list.push_back({name, shares[static_cast<size_t>(id)]});

@@ -15,9 +15,8 @@ namespace {
 
 constexpr int64_t kMostGenerated = 64;
 
-Tensor as_row(const std::vector<int32_t>& ids) {
-  const std::vector<int64_t> wide(ids.begin(), ids.end());
-  return Tensor::from(wide, {1, static_cast<int64_t>(wide.size())});
+Tensor as_row(const std::vector<TokenId>& ids) {
+  return Tensor::from(ids, {1, static_cast<int64_t>(ids.size())});
 }
 
 void need_tokenizer(const Tokenizer& tokenizer, const InspectOptions& options) {
@@ -28,12 +27,12 @@ void need_tokenizer(const Tokenizer& tokenizer, const InspectOptions& options) {
 
 /// Which ids are control tokens: they leave no text behind. An unknown word or a mask is no such
 /// token: it stands for a word.
-std::vector<bool> special_positions(const std::vector<int32_t>& ids, const Tokenizer& tokenizer) {
+std::vector<bool> special_positions(const std::vector<TokenId>& ids, const Tokenizer& tokenizer) {
   const SpecialTokens& known = tokenizer.special();
   std::vector<bool> special;
-  for (const int32_t id : ids) {
+  for (const TokenId id : ids) {
     const bool stands_for_a_word = id == known.mask || id == known.unk;
-    const std::span<const int32_t> one(&id, 1);
+    const std::span<const TokenId> one(&id, 1);
     special.push_back(!stands_for_a_word && tokenizer.decode(one, true).empty() &&
                       !tokenizer.decode(one, false).empty());
   }
@@ -106,8 +105,8 @@ void read_image(const Json& config, const InspectOptions& options, InspectInput&
 }
 
 /// The start token and what the model itself would write, the most likely token at each step.
-std::vector<int32_t> most_likely(const Model& model, const ModelInput& input, int64_t start) {
-  std::vector<int32_t> ids{static_cast<int32_t>(start)};
+std::vector<TokenId> most_likely(const Model& model, const ModelInput& input, int64_t start) {
+  std::vector<TokenId> ids{start};
   Request request;
   request.encoder = input;
   request.max_tokens = kMostGenerated;
@@ -118,7 +117,7 @@ std::vector<int32_t> most_likely(const Model& model, const ModelInput& input, in
         std::find(request.end.begin(), request.end.end(), choice.id) != request.end.end();
     const bool full = context > 0 && std::cmp_greater_equal(ids.size(), context);
     if (!ends && !full) {
-      ids.push_back(static_cast<int32_t>(choice.id));
+      ids.push_back(choice.id);
     }
     return true;
   };
@@ -133,11 +132,11 @@ void read_target(const Model& model, const Tokenizer& tokenizer, const InspectOp
   need_tokenizer(tokenizer, options);
   const int64_t start = generation_tokens(model).decoder_start;
   check_data(start >= 0, options.model, "config.json names no decoder_start_token_id");
-  std::vector<int32_t> ids;
+  std::vector<TokenId> ids;
   if (options.target.empty()) {
     ids = most_likely(model, result.input, start);
   } else {
-    ids.push_back(static_cast<int32_t>(start));
+    ids.push_back(start);
     tokenizer.append_ids(options.target, ids);
   }
   result.input.decoder_input_ids = as_row(ids);

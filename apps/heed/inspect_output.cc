@@ -9,10 +9,10 @@
 #include "base/file.h"
 #include "base/language.h"
 #include "base/utf8.h"
+#include "draw/text_width.h"
 #include "heed/inspect_view.h"
 #include "heed/io.h"
 #include "heed/open.h"
-#include "inspect/text_width.h"
 
 namespace heed::app {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "base/check.h"
 #include "base/language.h"
+#include "draw/text_width.h"
 #include "heed/language.h"
-#include "inspect/text_width.h"
 
 namespace heed::app {
 namespace {

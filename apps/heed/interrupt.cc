@@ -5,10 +5,10 @@
 #include <csignal>
 #include <ctime>
 
+#include "heed/command.h"
+
 namespace heed::app {
 namespace {
-
-constexpr int kInterrupted = 130;
 
 sigset_t interrupt_signal() {
   sigset_t set;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -23,22 +24,19 @@
 #include "heed/language.h"
 #include "heed/open.h"
 #include "heed/parallel.h"
+#include "heed/precision.h"
+#include "heed/synthetic.h"
 #include "heed/version.h"
 
 namespace heed::app {
-namespace {
 
-int exit_code(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::usage:
-      return 2;
-    case ErrorKind::data:
-      return 3;
-    case ErrorKind::runtime:
-      break;
-  }
-  return 1;
+int exit_code(const std::exception& error) {
+  const auto* known = dynamic_cast<const Error*>(&error);
+  const ErrorKind kind = known != nullptr ? known->kind() : ErrorKind::runtime;
+  return kind == ErrorKind::usage ? 2 : kind == ErrorKind::data ? 3 : 1;
 }
+
+namespace {
 
 /// One subcommand as the parser sees it.
 struct Entry {
@@ -153,6 +151,16 @@ std::vector<std::string> words_of(int argc, char** argv) {
   return words;
 }
 
+/// The library names an option as its own callers do, "top_k: 0 is …"; here it is a flag.
+std::string with_flag(const Error& error, OptionTable& options) {
+  const std::string message = error.what();
+  std::string flag = "--" + message.substr(0, message.find(':'));
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return error.kind() == ErrorKind::usage && options.find(flag) != nullptr
+             ? flag + message.substr(flag.size() - 2)
+             : message;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("", "heed");
   app.set_help_flag();
@@ -169,7 +177,7 @@ int run(int argc, char** argv) {
     Entry& entry = entries[i];
     entry.command = &commands()[i];
     entry.runner = entry.command->setup(entry.options, common);
-    add_common(entry.options, common);
+    add_common(*entry.command, entry.options, common);
     entry.parser = app.add_subcommand(entry.command->name);
     entry.parser->set_help_flag();
     entry.parser->add_flag("-h,--help", help);
@@ -223,7 +231,12 @@ int run(int argc, char** argv) {
   if (common.threads > 0) {
     set_thread_count(common.threads);
   }
-  return chosen->runner();
+  set_activation_type(dtype_from_name(common.dtype));
+  try {
+    return chosen->runner();
+  } catch (const Error& error) {
+    throw Error(error.kind(), with_flag(error, chosen->options));
+  }
 }
 
 /// A closed stdin, stdout or stderr becomes /dev/null: the next file to be opened would else take
@@ -256,8 +269,6 @@ int finish(int code) {
                         : tell("cannot be written: {}", std::strerror(why)).c_str());
   return code == 0 ? 1 : code;
 }
-
-constexpr int kInterrupted = 130;
 
 /// Ends a command that does nothing else about it: no half-written file stays behind.
 void on_interrupt(int) {
@@ -319,7 +330,7 @@ int run_and_report(int argc, char** argv) {
   } catch (const ReaderGone&) {
     return 0;  // `| head -1` has what it wanted
   } catch (const Error& error) {
-    return report(error.what(), exit_code(error.kind()));
+    return report(error.what(), exit_code(error));
   } catch (const std::bad_alloc&) {
     return report(tell("out of memory").c_str(), 1);
   } catch (const std::filesystem::filesystem_error& error) {
@@ -336,8 +347,15 @@ int run_and_report(int argc, char** argv) {
 }  // namespace heed::app
 
 int main(int argc, char** argv) {
+  heed::register_synthetic_datasets();
   heed::set_message_language(heed::app::language_of(argc, argv));
   heed::app::install_signal_handlers();
   heed::app::open_standard_files();
-  return heed::app::run_and_report(argc, argv);
+  try {
+    return heed::app::run_and_report(argc, argv);
+  } catch (const std::bad_alloc&) {  // not even memory for the message
+    constexpr std::string_view kMessage = "heed: out of memory\n";
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+    return 1;
+  }
 }

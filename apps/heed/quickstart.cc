@@ -107,7 +107,7 @@ int run(const Options& options, const Common& common) {
   }
   ProgressLine line(common.quiet);
   const CoreferenceReader reader =
-      train_coreference(settings, [&](const Progress& progress) { line.show(progress); });
+      train_coreference(settings, [&](const TrainProgress& progress) { line.show(progress); });
   line.finish();
   const CoreferenceScore score = score_coreference(reader, kHeldOut);
   std::vector<Heatmap> maps;

@@ -24,14 +24,15 @@
 #include "base/check.h"
 #include "base/language.h"
 #include "heed/command.h"
-#include "heed/seccomp.h"
+#include "heed/generation_options.h"
+#include "serve/sandbox.h"
 
 namespace heed::app {
 namespace {
 
 struct Options {
   ServeOptions serve;
-  std::string api_key_file, access_log, page = "on", seccomp = "on";
+  std::string api_key_file, access_log, page = "on", sandbox = "on", kv_type = "f32";
   double drain = 30.0;
   bool open = false;
 };
@@ -241,6 +242,7 @@ int run_until_stopped(Server& server, Signals& signals, double drain) {
 
 int run(Options& options, const Common& common) {
   ServeOptions& serve = options.serve;
+  serve.kv_type = dtype_from_name(options.kv_type);
   serve.page = options.page == "on";
   find_runs(serve);
   if (!options.api_key_file.empty()) {
@@ -267,16 +269,16 @@ int run(Options& options, const Common& common) {
     }
   }
   starting.get();
-  fmt::print(stderr, "listening on {}\n", server.url());
-  std::fflush(stderr);
-  notify_systemd("READY=1");
   if (options.open) {
     open_browser(server.url());
   }
-  if (options.seccomp == "on" && !forbid_outbound_connections() && !common.quiet) {
-    fmt::print(stderr, "heed: {}\n",
-               tell("this kernel has no seccomp filters; the server runs without one"));
+  if (options.sandbox == "on" && !heed::serve::forbid_outbound_connections() && !common.quiet) {
+    fmt::print(stderr, "{}",
+               tell("heed: this kernel takes no seccomp filters; the server runs without one\n"));
   }
+  fmt::print(stderr, "listening on {}\n", server.url());
+  std::fflush(stderr);
+  notify_systemd("READY=1");
   return run_until_stopped(server, signals, options.drain);
 }
 
@@ -309,11 +311,11 @@ std::function<int()> setup(OptionTable& table, const Common& common, bool explor
   table.add("--allow-host", &serve.allowed_hosts,
             "Name that requests may use for this server, such as behind a proxy; * for any");
   table.add("--allow-origin", &serve.allowed_origins, "Origin of web pages that may use the API");
-  table
-      .add("--seccomp", &o->seccomp,
-           "Filter of system calls: no outbound connection, no further program")
-      .choices({"on", "off"});
   table.group("Limits");
+  table
+      .add("--sandbox", &o->sandbox,
+           "on: once it listens, the server can open no network connection and run no program")
+      .choices({"on", "off"});
   table.add("--max-connections", &serve.max_connections, "Open connections").range(1, 1'000'000);
   table.add("--queue", &serve.queue, "Requests in progress; further ones get 429")
       .range(1, 1'000'000);
@@ -326,6 +328,7 @@ std::function<int()> setup(OptionTable& table, const Common& common, bool explor
            "Most tokens of an answer, whatever a client asks for (default: no limit)")
       .range(1, 1 << 30);
   table.add("--slots", &serve.slots, "Sequences of a model that decode together").range(1, 1024);
+  add_kv_type(table, o->kv_type);
   table.add("--timeout", &serve.timeout, "Time limit of a request in seconds").range(0.1, 1e6);
   table.add("--header-timeout", &serve.header_timeout, "Seconds for a request's header")
       .range(0.1, 1e6);

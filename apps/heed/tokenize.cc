@@ -82,7 +82,7 @@ std::string encode_line(const Tokenizer& tokenizer, const std::string& line, boo
                         bool json) {
   if (!json) {
     std::string out;
-    for (const int32_t id : tokenizer.encode_ids(line, special)) {
+    for (const TokenId id : tokenizer.encode_ids(line, special)) {
       if (!out.empty()) {
         out += ' ';
       }
@@ -100,8 +100,8 @@ std::string encode_line(const Tokenizer& tokenizer, const std::string& line, boo
   return object.end_array().end_object().take();
 }
 
-std::vector<int32_t> parse_ids(const std::string& line) {
-  std::vector<int32_t> ids;
+std::vector<TokenId> parse_ids(const std::string& line) {
+  std::vector<TokenId> ids;
   const char* next = line.data();
   const char* end = next + line.size();
   while (next < end) {
@@ -110,7 +110,7 @@ std::vector<int32_t> parse_ids(const std::string& line) {
       ++next;
       continue;
     }
-    int32_t id = 0;
+    TokenId id = 0;
     const auto [after, error] = std::from_chars(next, end, id);
     check_data(error == std::errc(), "stdin", "'{}' is not an id", std::string(next, end));
     ids.push_back(id);

@@ -2,15 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
+#include <type_traits>
 
 #include "base/language.h"
+#include "dist/communicator.h"
 #include "heed/command.h"
 #include "heed/error.h"
 #include "heed/open.h"
+#include "heed/stop_signals.h"
 #include "io/json_writer.h"
 #include "io/toml.h"
 #include "train/class_report.h"
+#include "train/option_table.h"
 
 namespace heed::app {
 namespace {
@@ -21,70 +27,39 @@ struct Flags {
   bool dump = false, presets = false;
 };
 
+/// The flag of an option: its name with dashes, unless it has had another one.
+std::string flag_of(const std::string& name) {
+  if (name == "batch") {
+    return "--batch,--global-batch";
+  }
+  if (name == "validation_fraction") {
+    return "--validation-share";
+  }
+  std::string flag = "--" + name;
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
 void add_options(OptionTable& table, TrainOptions& o) {
-  table.add("--task", &o.task, "What to learn (required, here or in --config)")
-      .choices({"lm", "mlm", "translate", "classify", "image-classify", "caption", "regress"});
-  table
-      .add("--data", &o.data,
-           "Files or folders, separated by commas; caption also takes shapes (required)")
-      .file();
-  table.add("--out", &o.out, "Run folder to write (required)").file();
-  table.add("--validation", &o.validation, "A separate validation set").file();
-  table.add("--validation-share", &o.validation_fraction, "Else this fraction of the data");
-  table.add("--from", &o.from, "Fine-tune this model folder").file();
-  table.add("--freeze", &o.freeze, "Freeze the parameters whose names begin with this");
-  table.add("--resume", &o.resume,
-            "Resume exactly from the last checkpoint; --out RUN is enough beside it");
-  table.group("Model");
-  table.add("--arch", &o.arch, "model_type (default: the task's usual one)");
-  table.add("--tokenizer", &o.tokenizer, "char, bpe:N, wordpiece:N, unigram:N or a file").file();
-  table.add("--layers", &o.layers, "Blocks per stack");
-  table.add("--heads", &o.heads, "Attention heads");
-  table.add("--width", &o.width, "Hidden size");
-  table.add("--ff", &o.ff, "Intermediate size of the feed-forward layers (default: 4 x width)");
-  table.add("--context", &o.context, "Maximum number of tokens per sequence");
-  table.add("--vocab", &o.vocab,
-            "Vocabulary size of a tokenizer to be trained (default: the tokenizer's N)");
-  table.add("--dropout", &o.dropout, "Dropout rate");
-  table.add("--unordered-features", &o.unordered_features,
-            "caption: regions of features have no order and get no positions");
-  table.group("Run");
-  table.add("--batch,--global-batch", &o.batch, "Examples per step, of all ranks together");
-  table.add("--micro-batch", &o.micro_batch, "Examples at a time (default: the batch)");
-  table.add("--steps", &o.steps, "Steps (default: by epochs)");
-  table.add("--epochs", &o.epochs, "Passes over the data");
-  table
-      .add("--lr", &o.lr,
-           "Peak learning rate (default: 1e-3; with --from 5e-5, or 3e-4 for a small model)")
-      .range(0, 1e12);
-  table.add("--warmup", &o.warmup, "Warm-up steps");
-  table.add("--schedule", &o.schedule, "Learning rate schedule after the warm-up")
-      .choices({"cosine", "linear", "constant", "inverse-sqrt"});
-  table.add("--weight-decay", &o.weight_decay, "Weight decay, applied to matrices only");
-  table.add("--clip", &o.clip, "Clip the gradient norm to this; 0: off");
-  table.add("--label-smoothing", &o.label_smoothing, "Label smoothing");
-  table.add("--seed", &o.seed, "Seed of initial weights, data order and dropout");
-  table.add("--precision", &o.precision, "Type of activations during training; weights stay in f32")
-      .choices({"f32", "bf16", "f16"});
-  table.add("--recompute", &o.recompute, "Activation checkpointing: less memory, same gradients");
-  table
-      .add("--ema", &o.ema,
-           "Exponential moving average of the weights with this decay, such as 0.999; 0: off")
-      .range(0.0, 0.999999);
-  table.add(
-      "--best-by", &o.best_by,
-      "Metric that chooses the model to keep: loss, perplexity, f1_macro, accuracy, f1, chrf, "
-      "bleu or exact_match (default: by the task)");
-  table.add("--patience", &o.patience,
-            "Stop after this many evaluations without improvement; 0: never");
-  table.add("--force", &o.force, "Start even where the memory will not suffice");
-  table.add("--eval-every", &o.eval_every, "Steps (default: a tenth of the run)");
-  table.add("--eval-texts", &o.eval_texts, "Texts to generate per evaluation; all at the end");
-  table.add("--probes", &o.probes, "Tracked examples, whose attention is saved at each evaluation");
-  table.add("--checkpoint-every", &o.checkpoint_every, "Steps (default: a tenth of the run)");
-  table.add("--keep", &o.keep, "Checkpoints to keep");
-  table.add("--shard-optimizer", &o.shard_optimizer,
-            "Under mpirun: divide the optimizer state among the ranks (ZeRO 1)");
+  each_train_option(o, [&](auto& value, const TrainOption& option) {
+    if (*option.help == '\0') {
+      return;  // every command has it
+    }
+    if (*option.group != '\0') {
+      table.group(option.group);
+    }
+    Option& added = table.add(flag_of(option.name), &value, option.help);
+    if constexpr (std::is_same_v<decltype(value), int64_t&> ||
+                  std::is_same_v<decltype(value), double&>) {
+      added.range(option.low, option.high);
+    }
+    if (!option.choices.empty()) {
+      added.choices(option.choices);
+    }
+    if (option.is_path) {
+      added.file();
+    }
+  });
 }
 
 /// The file with options: the one that was named, or the run's own where it is resumed.
@@ -172,6 +147,19 @@ void print_text(const TrainOptions& options, const TrainResult& result) {
              (options.out / "model").string()));
 }
 
+/// Ctrl-C and SIGTERM end the run after its step, and it is saved.
+TrainResult train_until_stopped(const TrainOptions& options) {
+  constexpr unsigned kSecondsToAgree = 30;  // for ranks to end their step together
+  std::stop_source stop;
+  std::optional<StopSignals> signals;
+  TrainCallbacks callbacks;
+  callbacks.stop = stop.get_token();
+  callbacks.on_start = [&] { signals.emplace(stop, world().size() > 1 ? kSecondsToAgree : 0); };
+  callbacks.on_stopping = [] { StopSignals::call_off(); };
+  callbacks.exit_code = [](const std::exception& error) { return exit_code(error); };
+  return train(options, callbacks);
+}
+
 int run(const OptionTable& table, const Flags& flags, const Common& common) {
   if (flags.presets) {
     print(preset_table());
@@ -186,9 +174,9 @@ int run(const OptionTable& table, const Flags& flags, const Common& common) {
     return 0;
   }
   options.threads = common.threads;
-  const TrainResult result = train(options);
+  const TrainResult result = train_until_stopped(options);
   if (result.rank != 0) {
-    return result.interrupted ? 130 : 0;  // rank 0 speaks for all
+    return result.interrupted ? kInterrupted : 0;  // rank 0 speaks for all
   }
   if (common.json) {
     print_json(options, result);
@@ -198,7 +186,7 @@ int run(const OptionTable& table, const Flags& flags, const Common& common) {
   } else {
     print_text(options, result);
   }
-  return result.interrupted ? 130 : 0;
+  return result.interrupted ? kInterrupted : 0;
 }
 
 std::function<int()> setup(OptionTable& table, const Common& common) {

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "heed/command.h"
+#include "heed/generation_options.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
 #include "io/json_writer.h"
@@ -15,7 +16,7 @@ namespace {
 struct Options {
   std::string model, tokenizer;
   std::vector<std::string> files;
-  std::string format = "text";
+  std::string format = "text", kv_type = "f32";
   bool timestamps = false;
   SpeechOptions speech;
 };
@@ -81,7 +82,9 @@ int run(const Options& options, const Common& common) {
   const bool json = common.json || options.format == "json";
   SpeechOptions speech = options.speech;
   speech.word_times = json;
-  const SpeechRecognition transcribe(options.model, {.tokenizer = options.tokenizer});
+  const SpeechRecognition transcribe(
+      options.model,
+      {.tokenizer = options.tokenizer, .load = {.kv_type = dtype_from_name(options.kv_type)}});
   for (const std::string& file : options.files) {
     const Transcript transcript = transcribe(file, speech);
     if (json) {
@@ -103,6 +106,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .file();
   table.add("AUDIO", &o->files, "WAV, FLAC or OGG").required().file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  add_kv_type(table, o->kv_type);
   table.add("--language", &o->speech.language,
             "Language spoken, such as en or ko (default: detected in the first 30 seconds)");
   table.add("--task", &o->speech.task, "Write what is said, or translate it into English")

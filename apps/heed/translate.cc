@@ -22,7 +22,7 @@ struct Options {
   std::string alignment;
   int64_t alignment_layer = -1;
   BeamOptions beam;
-  std::string early_stopping = "false";
+  std::string early_stopping = "false", kv_type = "f32";
 };
 
 constexpr int64_t kReadAhead = 16;  // batches read at once, so that like lengths go together
@@ -66,7 +66,9 @@ std::string json_text(const Tokenizer& tokenizer, const Options& options, const 
 }
 
 int run(const Options& options, const Common& common) {
-  const Translation translate(options.model, {.tokenizer = options.tokenizer});
+  const Translation translate(
+      options.model,
+      {.tokenizer = options.tokenizer, .load = {.kv_type = dtype_from_name(options.kv_type)}});
   TranslationOptions wanted{.beam = options.beam,
                             .source_lang = options.source_lang,
                             .target_lang = options.target_lang,
@@ -94,6 +96,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--text", &o->texts, "Text; may be given several times (default: lines of stdin)");
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
   table.add("--batch", &o->batch, "Lines per batch").range(1, 1024);
+  add_kv_type(table, o->kv_type);
   table.add("--source-lang", &o->source_lang,
             "Language of the texts, as a multilingual model names it: eng_Latn, en_XX, en");
   table.add("--target-lang", &o->target_lang, "Language to translate into, named likewise");

@@ -2,6 +2,8 @@
 import json, os, shutil, subprocess, sys
 import numpy as np
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
 FOLDER, HEED = sys.argv[1], sys.argv[2]
 
 
@@ -111,10 +113,24 @@ def bert_base():
     full = np.ones_like(ids)
     save("bert-base-1", input_ids=ids[:1], attention_mask=full[:1])
     save("bert-base-8", input_ids=ids, attention_mask=full)
+    for length in (16, 32):
+        save(f"bert-base-1-{length}", input_ids=ids[:1, :length], attention_mask=full[:1, :length])
     # Mixed lengths: half of all positions are padding.
     lengths = np.array([128, 96, 80, 64, 48, 40, 32, 24])
     mask = (np.arange(128)[None] < lengths[:, None]).astype(np.int64)
     save("bert-base-8-padded", input_ids=np.where(mask == 1, ids, 0), attention_mask=mask)
+
+
+def minilm():
+    """The shape of all-MiniLM-L6-v2, on short sentences."""
+    import torch, transformers
+    torch.manual_seed(0)
+    config = transformers.BertConfig(hidden_size=384, num_hidden_layers=6, num_attention_heads=12,
+                                     intermediate_size=1536, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    keep(transformers.BertModel(config, add_pooling_layer=False), "minilm")
+    for batch in (1, 32):
+        ids = numbers().integers(1000, config.vocab_size, (batch, 16))
+        save(f"minilm-{batch}", input_ids=ids, attention_mask=np.ones_like(ids))
 
 
 def vit():
@@ -140,12 +156,19 @@ def regressor():
     shutil.copytree(os.path.join(run, "model"), place("regressor"), dirs_exist_ok=True)
 
 
+def llama(shape, kind):
+    from random_gguf import write
+    write(place(f"llama-{shape}.{kind}.gguf"), shape, kind)
+
+
 MAKERS = {
+    **{f"llama-{shape}.{kind}": (lambda shape=shape, kind=kind: llama(shape, kind))
+       for shape in ("1.1b", "3b") for kind in ("q8_0", "q4_0", "q4_k_m")},
     "attention-1024": lambda: attention(1024), "attention-4096": lambda: attention(4096),
     "gpt2-124m": gpt2_124m, "gpt-small": gpt_small,
     "encoder-decoder": lambda: marian("encoder-decoder", 8192, 16, 64),
     "marian": lambda: marian("marian", 32001, 16, 24),
-    "bert-mlm": bert_mlm, "bert-base": bert_base, "vit-small": vit, "regressor": regressor,
+    "bert-mlm": bert_mlm, "bert-base": bert_base, "minilm": minilm, "vit-small": vit, "regressor": regressor,
 }
 
 for name in sys.argv[3:]:

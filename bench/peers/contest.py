@@ -140,7 +140,7 @@ def contest(sides, rounds, with_busy_loop):
                 nonlocal slowest
                 slowest = max(slowest, side.start())
             attempt(side, begin)
-        count = rounds or (3 if slowest > 1.5 else 5)
+        count = rounds or (1 if slowest > 20 else 3 if slowest > 1.5 else 5)
         in_turn(sides, count)
         if with_busy_loop:
             busy = multiprocessing.Process(target=spin, daemon=True)

@@ -11,7 +11,7 @@ api.llama_backend_init()
 
 
 class Model:
-    def __init__(self, path, threads, positions, sequences, flash):
+    def __init__(self, path, threads, positions, sequences, flash, kv="f16"):
         self.model = api.llama_model_load_from_file(path.encode(), api.llama_model_default_params())
         if not self.model:
             raise RuntimeError("llama.cpp cannot load " + path)
@@ -21,6 +21,7 @@ class Model:
         options.n_seq_max = sequences
         options.n_threads = options.n_threads_batch = threads
         options.no_perf = True
+        options.type_k = options.type_v = {"f32": 0, "f16": 1, "q8_0": 8}[kv]
         if not flash:
             options.flash_attn_type = 0
         self.context = api.llama_init_from_model(self.model, options)
@@ -48,24 +49,32 @@ class Continue:
     def __init__(self, command):
         self.prompt, self.tokens = command["prompt"], command.get("tokens", [])
         self.prefill, self.sequences = command["kind"] == "prefill", command["sequences"]
-        positions = len(self.prompt) + len(self.tokens) + 32
+        self.resume, self.at = command.get("resume", False), 0
+        positions = len(self.prompt) + len(self.tokens) * (64 if self.resume else 1) + 32
         self.model = Model(command["model"], command["threads"], positions, self.sequences,
-                           command["mode"] == "flash")
+                           command["mode"] == "flash", command.get("kv", "f16"))
 
-    def run(self):
+    def read_prompt(self):
         self.model.clear()
         last = len(self.prompt) - 1
-        start = time.perf_counter()
         for s in range(self.sequences):
-            self.model.feed([(token + (s if i == last else 0), i, s, i == last)
-                             for i, token in enumerate(self.prompt)])
+            for chunk in range(0, len(self.prompt), 512):
+                self.model.feed([(token + (s if i == last else 0), i, s, i == last)
+                                 for i, token in enumerate(self.prompt[chunk:chunk + 512], chunk)])
         api.llama_synchronize(self.model.context)
+        self.at = last + 1
+
+    def run(self):
+        start = time.perf_counter()
+        if not self.resume or self.at == 0:
+            self.read_prompt()
         if self.prefill:
             return time.perf_counter() - start
         start = time.perf_counter()
-        for step, token in enumerate(self.tokens):
-            self.model.feed([(token + s, last + 1 + step, s, True) for s in range(self.sequences)])
+        for token in self.tokens:
+            self.model.feed([(token + s, self.at, s, True) for s in range(self.sequences)])
             api.llama_synchronize(self.model.context)
+            self.at += 1
         return time.perf_counter() - start
 
     def values(self):

@@ -1,13 +1,14 @@
 """PyTorch. Modes: installed (as pip gives it), tuned (a malloc that keeps its pages, by run.py's
 environment, and the fused AdamW), compiled (tuned and torch.compile), fastpath
-(nn.TransformerEncoder, which skips padding)."""
+(nn.TransformerEncoder, which skips padding); bf16 and bf16-compiled (tuned, or compiled, with bf16:
+training by torch.autocast, encoding with weights in bf16, attention on bf16 inputs)."""
 import time
 import torch
 from protocol import sample, serve
 
 
 def flat(tensor):
-    return sample(tensor.detach().contiguous().view(-1))
+    return sample(tensor.detach().float().contiguous().view(-1))
 
 
 class Limits:
@@ -32,7 +33,8 @@ class Attention:
     def __init__(self, command):
         from safetensors.torch import load_file
         tensors = load_file(command["inputs"])
-        self.q, self.k, self.v, self.dout = (tensors[name] for name in ("q", "k", "v", "dout"))
+        kind = torch.bfloat16 if command["mode"].startswith("bf16") else torch.float32
+        self.q, self.k, self.v, self.dout = (tensors[name].to(kind) for name in ("q", "k", "v", "dout"))
         self.backward = command["backward"]
         self.results = []
 
@@ -68,11 +70,13 @@ class Train:
         tuned = command["mode"] != "installed"
         options = {"fused": True} if tuned else {}
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=command["lr"], weight_decay=0.01, **options)
-        self.forward = torch.compile(self.model) if command["mode"] == "compiled" else self.model
+        self.forward = torch.compile(self.model) if command["mode"].endswith("compiled") else self.model
+        self.bf16 = command["mode"].startswith("bf16")
         self.losses = []
 
     def run(self):
-        loss = self.forward(**self.inputs).loss
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.bf16):
+            loss = self.forward(**self.inputs).loss
         loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
@@ -114,9 +118,11 @@ class Encode:
         from safetensors.torch import load_file
         self.inputs = load_file(command["inputs"])
         model = load(command).eval()
+        if command["mode"].startswith("bf16"):
+            model = model.to(torch.bfloat16)
         if command["mode"] == "fastpath":
             self.model = FastPath(model).eval()
-        elif command["mode"] == "compiled":
+        elif command["mode"].endswith("compiled"):
             self.model = torch.compile(model)
         else:
             self.model = model

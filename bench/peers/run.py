@@ -11,7 +11,7 @@ from works import KEEP_PAGES, all_works
 
 PACKAGES = {"torch": "torch", "transformers": "transformers", "onnxruntime": "onnxruntime", "onnx": "onnx",
             "ctranslate2": "ctranslate2", "tokenizers": "tokenizers", "tiktoken": "tiktoken",
-            "llama_cpp": "llama-cpp-python"}
+            "llama_cpp": "llama-cpp-python", "openvino": "openvino", "nncf": "nncf"}
 
 
 def arguments():
@@ -45,6 +45,8 @@ def side_of(option, peer, work, threads, log):
     command = {"kind": work.kind, "threads": threads, **work.options}
     if peer is None:
         return WorkerSide("heed", [option.worker], {}, command, log)
+    if not peer.script:  # heed itself with other options
+        return WorkerSide(peer.name, [option.worker], {}, {**command, **peer.options}, log)
     environment = {"OMP_NUM_THREADS": str(threads), "TORCHINDUCTOR_CACHE_DIR": os.path.join(option.folder, "inductor"),
                    "PYTHONWARNINGS": "ignore", "TRANSFORMERS_VERBOSITY": "error", "HF_HUB_OFFLINE": "1",
                    **peer.environment}
@@ -107,7 +109,8 @@ def rows_of(work, ours, theirs, reference, limits):
 
 def run_work(option, work, present, threads, known_limits, log):
     """Rows of one work. The limits are measured before the first work of a kind."""
-    reasons = {p.package: f"{PACKAGES[p.package]} is not there" for p in work.peers if not present[p.package]}
+    reasons = {p.package: f"{PACKAGES[p.package]} is not there" for p in work.peers
+               if p.package and not present[p.package]}
     peers = [p for p in work.peers if p.package not in reasons]
     absent = [{"work": work.name, "title": work.title, "peer": p.name, "absent": reasons[p.package]}
               for p in work.peers if p.package in reasons]

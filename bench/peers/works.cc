@@ -11,6 +11,7 @@
 #include "heed/models.h"
 #include "heed/optim.h"
 #include "heed/parallel.h"
+#include "heed/precision.h"
 #include "heed/text.h"
 #include "kernels/gemm.h"
 #include "machine.h"
@@ -78,11 +79,17 @@ class Read final : public PeerWork {
   double bytes_ = 0;
 };
 
+/// The type that a work computes in: f32 unless the command names another.
+DType type_of(const Json& command) { return dtype_from_name(command.string_or("dtype", "f32")); }
+
 class Attention final : public PeerWork {
  public:
   explicit Attention(const Json& command)
       : inputs_(load_safetensors(command.string("inputs"))), both_(command.boolean("backward")) {
     options_.position = Causal{};
+    for (auto& [name, tensor] : inputs_) {
+      tensor = tensor.to(type_of(command));
+    }
   }
 
   double run() override {
@@ -105,7 +112,7 @@ class Attention final : public PeerWork {
   std::vector<double> values() const override {
     std::vector<double> values;
     for (const Tensor& result : results_) {
-      add_sample(result.to_vector<float>(), values);
+      add_sample(result.to(DType::f32).to_vector<float>(), values);
     }
     return values;
   }
@@ -141,13 +148,15 @@ class Train final : public PeerWork {
   explicit Train(const Json& command)
       : model_(load_model(command.string("model"), {.trainable = true})),
         input_(model_input(command.string("inputs"))),
-        optimizer_(named(*model_), {.lr = command.number("lr", 0, 1), .weight_decay = 0.01}) {
+        optimizer_(named(*model_), {.lr = command.number("lr", 0, 1), .weight_decay = 0.01}),
+        activations_(type_of(command)) {
     input_.training = true;
     input_.want_logits = false;
   }
 
   double run() override {
     const double start = seconds_now();
+    const ActivationScope precision(activations_);
     const Tensor loss = model_->forward(input_).loss;
     backward(loss);
     optimizer_.step();
@@ -169,14 +178,16 @@ class Train final : public PeerWork {
   std::unique_ptr<Model> model_;
   ModelInput input_;
   Optimizer optimizer_;
+  DType activations_;
   std::vector<double> losses_;
 };
 
 /// Hidden states of a batch; padding is not computed.
 class Encode final : public PeerWork {
  public:
-  explicit Encode(const Json& command)
-      : model_(load_model(command.string("model"))), input_(model_input(command.string("inputs"))) {
+  explicit Encode(const Json& command) : input_(model_input(command.string("inputs"))) {
+    set_activation_type(type_of(command));
+    model_ = load_model(command.string("model"));
     input_.skip_padding = true;
   }
 
@@ -236,7 +247,7 @@ class Tokenize final : public PeerWork {
   std::string file_, text_;
   bool cold_;
   Tokenizer tokenizer_;
-  std::vector<int32_t> ids_;
+  std::vector<TokenId> ids_;
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
 """What is compared: every work, its contestants, what is wanted, and how much arithmetic and memory
 traffic it stands for."""
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 import os
+
+from random_gguf import SHAPES
 
 
 @dataclass
@@ -41,9 +43,19 @@ KEEP_PAGES = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "17179869184", 
 def torch_peers(modes, bound=1e-3, **options):
     """modes: name -> wanted ratio"""
     names = {"installed": "PyTorch as installed", "tuned": "PyTorch tuned", "compiled": "PyTorch compiled",
-             "fastpath": "PyTorch nn fast path"}
+             "fastpath": "PyTorch nn fast path", "bf16": "PyTorch bf16", "bf16-compiled": "PyTorch bf16 compiled"}
     return [Peer(names[mode], "peer_torch.py", "torch", wanted, bound, {"mode": mode, **options},
                  {} if mode == "installed" else KEEP_PAGES) for mode, wanted in modes.items()]
+
+
+BF16 = 5e-2  # of the largest difference between two roundings to bf16
+
+
+def in_bf16(work, wanted_of_f32, peers):
+    """The same work in bf16, beside heed in f32 and the peers in bf16."""
+    itself = Peer("heed f32", wanted=wanted_of_f32, bound=BF16, options={"dtype": "f32"})
+    return replace(work, name=work.name + "-bf16", title=work.title + ", bf16", peers=[itself, *peers],
+                   options={**work.options, "dtype": "bf16"}, busy=False)
 
 
 def gpt_flops(tokens, length, vocabulary, width, layers):
@@ -53,6 +65,62 @@ def gpt_flops(tokens, length, vocabulary, width, layers):
 
 def encoder_flops(tokens, length, width, layers, inner):
     return 2 * tokens * layers * (4 * width * width + 2 * width * inner) + 4 * layers * tokens * length * width
+
+
+def llama_flops(shape, tokens):
+    """A prefill: two for every weight of a product and token, the causal half of attention, one row of logits."""
+    width, layers, heads, key_heads, inner, vocabulary = SHAPES[shape]
+    weights = layers * (2 * width * width + 2 * width * width // heads * key_heads + 3 * width * inner)
+    return 2 * tokens * weights + 2 * layers * tokens * tokens * width + 2 * vocabulary * width
+
+
+def continuing(name, title, model, assets, llama, prompt, tokens=(), sequences=1, wanted=1.1, **options):
+    """A prompt where there are no tokens, else the tokens after it. Values are compared at 15 %: both sides round
+    activations to 8 bits, and random weights carry every flipped rounding on."""
+    return Work(name, title, "decode" if tokens else "prefill", llama(wanted, 0.15),
+                {"model": model, "prompt": prompt, "tokens": list(tokens), "sequences": sequences, **options}, assets,
+                (len(tokens) if tokens else len(prompt)) * sequences, traffic=model if tokens else "",
+                together=sequences)
+
+
+def llama_works(at, llama):
+    """Llama shapes of a billion parameters and more."""
+    ids = lambda count: [(7919 * i + 13) % 31000 + 300 for i in range(count)]
+    works = []
+    for shape in ("1.1b", "3b"):
+        for kind in ("q8_0", "q4_0", "q4_k_m"):
+            asset = f"llama-{shape}.{kind}"
+            model, label = at(asset + ".gguf"), f"Llama {shape.upper()}"
+            add = lambda name, title, *rest, **more: works.append(
+                continuing(f"llama-{shape}-{name}-{kind}", f"{label} {title}, {kind}", model, [asset], llama, *rest,
+                           **more))
+            add("decode", "decode", ids(16), ids(24))
+            add("decode16", "decode, 16 sequences together", ids(16), ids(6), sequences=16, wanted=2.0)
+            add("prefill", "prefill 512", ids(512), wanted=2.0)
+            works[-1].flops = llama_flops(shape, 512)
+            if shape == "1.1b":
+                add("prefill4096", "prefill 4,096", ids(4096), wanted=2.0)
+                works[-1].flops = llama_flops(shape, 4096)
+                add("depth8192", "decode at depth 8,192, KV in f16", ids(8192), ids(16), wanted=1.2, kv="f16",
+                    resume=True)
+    return works
+
+
+def file_works(llama):
+    """Real files, by environment variable: they are not made and may not be copied here."""
+    works = []
+    for variable, name, label in (("HEED_QWEN_GGUF", "qwen", "Qwen2.5-Coder 1.5B Q4_K_M"),
+                                  ("HEED_SMOLLM_GGUF", "smollm", "SmolLM2 135M Q4_1")):
+        model = os.environ.get(variable, "")
+        if not os.path.exists(model):
+            continue
+        ids = lambda count: [(7919 * i + 13) % 40000 + 300 for i in range(count)]
+        add = lambda part, title, *rest, **more: works.append(
+            continuing(f"{name}-{part}", f"{label} {title}", model, [], llama, *rest, **more))
+        add("decode", "decode", ids(16), ids(24))
+        add("decode16", "decode, 16 sequences together", ids(16), ids(6), sequences=16, wanted=1.5)
+        add("prefill", "prefill 512", ids(512), wanted=2.0)
+    return works
 
 
 def all_works(folder, heed, here, shared, threads):
@@ -68,12 +136,16 @@ def all_works(folder, heed, here, shared, threads):
                 torch_peers({"installed": 1.5, "tuned": 1.5}, 1e-4),
                 {"inputs": at(f"attention-{length}.safetensors"), "backward": backward},
                 [f"attention-{length}"], flops=products))
+            works.append(in_bf16(works[-1], 1.6, torch_peers({"bf16": 1.3}, BF16)))
 
-    def train(name, title, asset, cls, tokens, flops, wanted, busy=False, modes=("installed", "tuned", "compiled")):
+    def train(name, title, asset, cls, tokens, flops, wanted, busy=False, modes=("installed", "tuned", "compiled"),
+              unit="tok/s"):
         works.append(Work(name, title, "train",
                           torch_peers(dict(zip(modes, wanted)), 1e-3, **{"class": cls}),
                           {"model": at(asset), "inputs": at(asset + ".safetensors"), "lr": 1e-4},
-                          [asset], tokens, flops=flops, busy=busy))
+                          [asset], tokens, unit=unit, flops=flops, busy=busy))
+        works.append(in_bf16(works[-1], 1.6,
+                             torch_peers({"bf16": 1.2, "bf16-compiled": 1.2}, BF16, **{"class": cls})))
 
     train("train-gpt2", "train GPT-2 124M B=4 T=256", "gpt2-124m", "GPT2LMHeadModel", 1024,
           gpt_flops(1024, 256, 50257, 768, 12), (1.4, 1.1, 1.1))
@@ -87,8 +159,7 @@ def all_works(folder, heed, here, shared, threads):
           3 * (encoder_flops(1024, 128, 768, 12, 3072) + 2 * 1024 * (768 * 768 + 0.15 * 30522 * 768)),
           (1.4, 1.1, 1.1))
     train("train-vit", "train ViT-small B=8 224x224", "vit-small", "ViTForImageClassification", 8,
-          3 * (encoder_flops(8 * 197, 197, 384, 12, 1536) + 2 * 8 * 196 * 768 * 384), (1.4, 1.1, 1.1))
-    works[-1].unit = "img/s"
+          3 * (encoder_flops(8 * 197, 197, 384, 12, 1536) + 2 * 8 * 196 * 768 * 384), (1.4, 1.1, 1.1), unit="img/s")
 
     works.append(Work(
         "regressor", "regressor, 500 epochs, whole process", "process",
@@ -105,26 +176,46 @@ def all_works(folder, heed, here, shared, threads):
         return Peer("ONNX Runtime " + mode, "peer_onnx.py", "onnxruntime", wanted, bound,
                     {"mode": mode, "model": at("bert-base")})
 
-    def encode(name, title, inputs, tokens, peers, flops, **more):
+    def openvino(mode, wanted, bound=1e-3, model="bert-base"):
+        return Peer("OpenVINO " + mode, "peer_openvino.py", "nncf" if mode == "int8" else "openvino", wanted, bound,
+                    {"mode": mode, "model": at(model), "class": "BertModel"})
+
+    def encode(name, title, inputs, tokens, peers, flops, model="bert-base", **more):
         works.append(Work(name, title, "encode", peers,
-                          {"model": at("bert-base"), "inputs": at(inputs + ".safetensors")}, ["bert-base"], tokens,
+                          {"model": at(model), "inputs": at(inputs + ".safetensors")}, [model], tokens,
                           flops=flops, **more))
 
     bert = {"class": "BertModel"}
+    bert_flops = lambda batch, length: encoder_flops(batch * length, length, 768, 12, 3072)
     encode("encode-1", "BERT-base B=1 T=128", "bert-base-1", 128,
-           [onnx("f32", 1.0), *torch_peers({"installed": 1.1, "compiled": 1.1, "fastpath": 1.1}, **bert)],
-           encoder_flops(128, 128, 768, 12, 3072))
+           [onnx("f32", 1.1), openvino("f32", 1.1),
+            *torch_peers({"installed": 1.1, "compiled": 1.1, "fastpath": 1.1}, **bert)], bert_flops(1, 128))
+    works.append(in_bf16(works[-1], 0, [*torch_peers({"bf16": 1.2, "bf16-compiled": 1.2}, BF16, **bert),
+                                        openvino("bf16", 1.2, BF16)]))
+    for length in (16, 32):
+        encode(f"encode-1-{length}", f"BERT-base B=1 T={length}", f"bert-base-1-{length}", length,
+               [onnx("f32", 1.1), openvino("f32", 1.1), *torch_peers({"tuned": 1.1}, **bert)],
+               bert_flops(1, length))
     encode("encode-8", "BERT-base B=8 T=128", "bert-base-8", 1024,
-           [onnx("f32", 1.0), *torch_peers({"installed": 1.1, "compiled": 1.1, "fastpath": 1.1}, **bert)],
-           encoder_flops(1024, 128, 768, 12, 3072), busy=True)
+           [onnx("f32", 1.0), openvino("f32", 1.0),
+            *torch_peers({"installed": 1.1, "compiled": 1.1, "fastpath": 1.1}, **bert)], bert_flops(8, 128), busy=True)
+    works.append(in_bf16(works[-1], 0, [*torch_peers({"bf16": 1.2, "bf16-compiled": 1.2}, BF16, **bert),
+                                        openvino("bf16", 1.2, BF16)]))
     encode("encode-8-padded", "BERT-base B=8, half padding", "bert-base-8-padded", 512,
            [onnx("f32", 1.6), *torch_peers({"installed": 1.1, "compiled": 1.1, "fastpath": 1.1}, **bert)],
-           encoder_flops(512, 64, 768, 12, 3072))
-    encode("encode-8-q8_0", "BERT-base B=8 T=128, 8-bit weights", "bert-base-8", 1024, [onnx("int8", 1.0, 0.1)],
-           encoder_flops(1024, 128, 768, 12, 3072),
-           reference=torch_peers({"installed": 0}, **bert)[0])
-    works[-1].options["model"] = at("bert-base.q8_0.gguf")
-    works[-1].reference.options["model"] = at("bert-base")
+           bert_flops(8, 64))
+    for batch, inputs in ((1, "bert-base-1"), (8, "bert-base-8")):
+        encode(f"encode-{batch}-q8_0", f"BERT-base B={batch} T=128, 8-bit weights", inputs, 128 * batch,
+               [onnx("int8", 1.1, 0.1), openvino("int8", 1.1, 0.1)], bert_flops(batch, 128),
+               reference=torch_peers({"installed": 0}, **bert)[0])
+        works[-1].options["model"] = at("bert-base.q8_0.gguf")
+        works[-1].reference.options["model"] = at("bert-base")
+    for batch in (1, 32):
+        encode(f"minilm-{batch}", f"MiniLM (6 layers of 384) B={batch} T=16", f"minilm-{batch}", 16 * batch,
+               [Peer("ONNX Runtime f32", "peer_onnx.py", "onnxruntime", 1.1, 1e-3,
+                     {"mode": "f32", "model": at("minilm")}), openvino("f32", 1.1, model="minilm"),
+                *torch_peers({"tuned": 1.1}, **bert)],
+               encoder_flops(16 * batch, 16, 384, 6, 1536), model="minilm")
 
     prompt512 = [(7919 * i + 13) % 50000 for i in range(512)]
     bounds = {"f32": 2e-3, "f16": 2e-2, "q8_0": 5e-2, "q4_0": 1e-1}
@@ -149,6 +240,9 @@ def all_works(folder, heed, here, shared, threads):
                           llama(wanted, bounds[kind]),
                           {"model": model, "prompt": prompt512[:16], "tokens": prompt512[100:116], "sequences": 16},
                           ["gpt2-124m"], 256, traffic=model, together=16))
+
+    works += llama_works(at, llama)
+    works += file_works(llama)
 
     sources = [[2 + (7919 * (i + 31 * s)) % 31990 for i in range(16 + s % 9)] + [0] for s in range(16)]
     for count, name, title in ((1, "translate-1", "one sentence"), (16, "translate-16", "16 sentences")):

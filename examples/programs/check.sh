@@ -4,8 +4,14 @@ set -eu
 heed=$1 programs=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+source=$(cd "$(dirname "$0")" && pwd)
 cd "$work"
 fail() { echo "FAILED: $*"; exit 1; }
+# A line of code is neither blank, a comment, an #include, the using directive nor a brace alone.
+for program in "$source"/*.cc; do
+  lines=$(grep -cvE '^[[:space:]]*($|//|#include|using namespace|[{}]+;?$)' "$program")
+  [ "$lines" -le 15 ] || fail "$program has $lines lines of code; 15 are allowed"
+done
 for i in $(seq 40); do printf 'good\tthe film was good %d\nbad\tthe film was bad %d\n' "$i" "$i"; done >reviews.tsv
 cut -f2 reviews.tsv >texts.txt
 small="--layers 1 --heads 2 --width 16 --context 16 --steps 4 --quiet --batch 8"

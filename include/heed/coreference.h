@@ -6,14 +6,13 @@
 #include <vector>
 
 #include "heed/models.h"
-#include "heed/teaching.h"
+#include "heed/synthetic.h"
 #include "heed/text.h"
+#include "heed/trainer.h"
 
-// The quickstart's model: a small encoder that learns what "it" stands for.
+// The quickstart's model: a small encoder that learns what "it" stands for. Part of heed::lessons.
 
 namespace heed {
-
-struct Progress;
 
 /// How the encoder's answer is read.
 enum class Readout {
@@ -42,7 +41,7 @@ struct HEED_API CoreferenceReader {
 /// Trains on generated sentences; `progress` is called after every step.
 HEED_API CoreferenceReader
 train_coreference(const CoreferenceOptions& options,
-                  const std::function<void(const Progress&)>& progress = nullptr);
+                  const std::function<void(const TrainProgress&)>& progress = nullptr);
 
 struct CoreferenceScore {
   double accuracy = 0.0;  ///< the answer is the referent's word

@@ -10,16 +10,15 @@
 #include <vector>
 
 #include "heed/export.h"
-#include "heed/teaching.h"
+#include "heed/model_input.h"
 #include "heed/tensor.h"
+#include "heed/text.h"
 
 // Datasets and batches. Text is tokenized once into memory-mapped files that are found again by
 // fingerprint, so a dataset need not fit in memory. The contents of a batch depend on the data, the
 // seed and the step alone.
 
 namespace heed {
-
-class Tokenizer;
 
 // ---------------------------------------------------------------------------------------------
 // Tokens
@@ -33,14 +32,14 @@ class HEED_API TokenShard {
   explicit TokenShard(std::shared_ptr<const ShardData> data) : data_(std::move(data)) {}
   /// A shard file; throws kind data where it is broken.
   static TokenShard open(const std::filesystem::path& path);
-  static TokenShard from(const std::vector<std::vector<int32_t>>& sequences);
+  static TokenShard from(const std::vector<std::vector<TokenId>>& sequences);
 
   explicit operator bool() const { return data_ != nullptr; }
   int64_t tokens() const;  ///< of all sequences
   int64_t sequences() const;
   int64_t begin(int64_t sequence) const;  ///< index of its first token among all tokens
   int64_t length(int64_t sequence) const;
-  int32_t token(int64_t index) const;
+  TokenId token(int64_t index) const;
   /// Copies `count` ids, starting at `index`.
   void copy(int64_t index, int64_t count, int64_t* out) const;
   /// Throws, with the token's index, if an id is not below `vocabulary`.
@@ -92,6 +91,12 @@ HEED_API LabelledData load_labelled(const std::string& data, const Tokenizer& to
                                     const DataOptions& options = {});
 
 // The same as texts, for training tokenizers and for evaluation.
+/// A text and what it becomes.
+struct TextPair {
+  std::string source;
+  std::string target;
+  bool operator==(const TextPair&) const = default;
+};
 struct LabelledText {
   std::string label;
   std::string text;
@@ -123,9 +128,17 @@ struct ImageData {
 HEED_API ImageData load_image_classes(const std::string& data, std::string_view split = "train");
 /// A folder with captions.tsv (image, caption), .csv, .jsonl or .json (an object of
 /// captions by image, a list, or COCO's form), or such a file itself.
-HEED_API ImageData load_captioned_images(const std::string& data);
-/// The synthetic dataset of drawn shapes, in memory.
-HEED_API ImageData teaching_shapes(const TeachingOptions& options, int64_t count);
+/// `data` may also be the name of a registered dataset, with a variant: "shapes:ko". `held_out`:
+/// its examples for evaluation; files have no such part.
+HEED_API ImageData load_captioned_images(const std::string& data, bool held_out = false);
+
+/// Makes the images of a variant ("" where none is named).
+using MakeImages = std::function<ImageData(const std::string& variant, bool held_out)>;
+/// Makes a dataset of captioned images known by a name; a later one of that name takes its place. A
+/// file or folder of that name comes first. Call it before other threads load data.
+HEED_API void register_captioned_images(const std::string& name, MakeImages make);
+/// Whether `data` names a registered dataset instead of files.
+HEED_API bool is_registered_dataset(const std::string& data);
 
 /// Region features [N, regions, width] with captions: FILE.safetensors with a tensor `features`
 /// (f32), and FILE.tsv or FILE.txt beside it with one caption per line.
@@ -146,16 +159,9 @@ HEED_API NumberData load_numbers(const std::string& data);
 // ---------------------------------------------------------------------------------------------
 // Batches
 
-/// Tensors by the names of ModelInput; what a task has no use for is undefined.
-struct Batch {
-  Tensor input_ids;               ///< i64 [B, T]
-  Tensor attention_mask;          ///< i64 [B, T], 1 = real; undefined where nothing is padded
-  Tensor decoder_input_ids;       ///< i64 [B, T]
-  Tensor decoder_attention_mask;  ///< i64 [B, T]
-  Tensor pixel_values;            ///< f32 [B, C, H, W]
-  Tensor features;                ///< f32 [B, N, F]
-  Tensor decoder_features;        ///< f32 [B, T, F]: targets one later, zeros first
-  Tensor labels;                  ///< i64, -100 = ignore; f32 [B, T, F] for numbers
+/// Examples as a model takes them: `model.forward(batch).loss`. Tensors that a task has no use for
+/// are undefined; `attention_mask` is where nothing is padded. Labels of -100 do not count.
+struct Batch : ModelInput {
   int64_t step = 0;
   int64_t rows = 0;            ///< of this rank
   int64_t targets = 0;         ///< labels that count, of this rank
@@ -243,12 +249,12 @@ HEED_API std::unique_ptr<Loader> make_lm_loader(const TokenShard& text, int64_t 
                                                 const LoaderOptions& options);
 
 struct Masking {
-  int32_t mask = 0;           ///< id of [MASK]
+  TokenId mask = 0;           ///< id of [MASK]
   int64_t vocabulary = 0;     ///< ids for random replacement are drawn below it
   double share = 0.15;        ///< of tokens to predict: 80 % masked, 10 % random, 10 % kept
-  std::vector<int32_t> keep;  ///< ids never chosen: special tokens
-  int32_t first = -1;         ///< [CLS] before each block; -1: none
-  int32_t last = -1;          ///< [SEP] after it
+  std::vector<TokenId> keep;  ///< ids never chosen: special tokens
+  TokenId first = -1;         ///< [CLS] before each block; -1: none
+  TokenId last = -1;          ///< [SEP] after it
 };
 /// Blocks as above for masked language models; labels are -100 where nothing is to be predicted.
 HEED_API std::unique_ptr<Loader> make_mlm_loader(const TokenShard& text, int64_t context,
@@ -257,14 +263,48 @@ HEED_API std::unique_ptr<Loader> make_mlm_loader(const TokenShard& text, int64_t
 
 /// Special token ids of batches of sequences.
 struct SequenceTokens {
-  int32_t padding = 0;
-  int32_t start = 0;  ///< what a decoder reads first
-  int32_t end = -1;   ///< put after a target that lacks it and kept when one is cut; -1: nothing
+  TokenId padding = 0;
+  TokenId start = 0;  ///< what a decoder reads first
+  TokenId end = -1;   ///< put after a target that lacks it and kept when one is cut; -1: nothing
 };
 /// Pairs of like length together. labels are the target, decoder_input_ids the target one later.
 HEED_API std::unique_ptr<Loader> make_pair_loader(const PairData& data,
                                                   const SequenceTokens& tokens,
                                                   const LoaderOptions& options);
+/// A question and the passages that may hold its answer, as the FiD reference implementation keeps
+/// them.
+struct FidExample {
+  std::string question;
+  std::string target;              ///< `target`, else the first of `answers`
+  std::vector<TextPair> passages;  ///< title and text
+};
+/// JSON lines, or a JSON array, of {question, target or answers, ctxs: [{title, text}]}.
+HEED_API std::vector<FidExample> read_fid(const std::string& data);
+/// Every example with the same number of passages: the first `passages` of them, the question alone
+/// where there are fewer. max_length counts tokens of a passage.
+HEED_API std::unique_ptr<Loader> make_fid_loader(const std::vector<FidExample>& examples,
+                                                 int64_t passages, const Tokenizer& tokenizer,
+                                                 const SequenceTokens& tokens,
+                                                 const LoaderOptions& options);
+/// What a FiD reader reads of one passage: "question: … title: … context: …".
+HEED_API std::string fid_text(std::string_view question, std::string_view title,
+                              std::string_view text);
+
+/// A query, a text that answers it, and texts that look as if they did.
+struct RetrievalExample {
+  std::string query;
+  std::string positive;
+  std::vector<std::string> negatives;
+};
+/// JSON lines of {query, positive, negatives: […]} (`anchor` and `negative` are known, too), or
+/// pairs as read_pairs() takes them.
+HEED_API std::vector<RetrievalExample> read_retrieval(const std::string& data);
+/// An example is the query, its positive and its negatives, one after another (`passages` texts);
+/// one with fewer negatives than others takes positives of the examples after it.
+HEED_API std::unique_ptr<Loader> make_retrieval_loader(
+    const std::vector<RetrievalExample>& examples, const Tokenizer& tokenizer,
+    const SequenceTokens& tokens, const LoaderOptions& options);
+
 /// Texts of like length together; labels i64 [B].
 HEED_API std::unique_ptr<Loader> make_class_loader(const LabelledData& data,
                                                    const SequenceTokens& tokens,

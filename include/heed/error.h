@@ -7,11 +7,11 @@
 
 namespace heed {
 
-/// What went wrong, in the terms of the program's exit codes.
+/// Whose fault an error is: who would have to change something.
 enum class ErrorKind {
-  runtime,  ///< the operation failed (exit 1)
-  usage,    ///< the caller asked for something that makes no sense (exit 2)
-  data,     ///< a model, data file or other untrusted input is bad (exit 3)
+  runtime,  ///< nobody's: the operation failed, or shapes do not fit
+  usage,    ///< the caller's: an option or argument makes no sense
+  data,     ///< the input's: a model, data file or other untrusted input is bad
 };
 
 /// Every error heed throws for user input. The message says what, where and what to do.

@@ -107,4 +107,22 @@ struct ExplorerFileOptions {
 /// Throws Error where the model cannot read the input or has no such attention.
 HEED_API std::string explorer_file(const ExplorerModel& model, const ExplorerFileOptions& options);
 
+/// Attention weights [queries, keys] of one head, from wherever they come.
+struct ExplorerMap {
+  int64_t layer = 0;
+  int64_t head = 0;
+  Tensor weights;
+};
+/// Maps with common axes.
+struct ExplorerMaps {
+  std::string kind;  ///< "self", "encoder", "decoder" or "cross"
+  std::vector<std::string> row_labels, column_labels;
+  std::vector<ExplorerMap> maps;
+};
+
+/// The page with weights inside that no model stands behind: its map, arcs and exports. Throws
+/// Error where there is no map, or labels do not fit.
+HEED_API std::string explorer_file(const std::vector<ExplorerMaps>& groups,
+                                   const std::string& title, const std::string& language = "en");
+
 }  // namespace heed

@@ -35,7 +35,7 @@ struct Sampling {
   double mirostat_eta = 0.1;  ///< how fast mirostat adapts
 
   /// Added to the logits of token ids.
-  std::vector<std::pair<int64_t, float>> logit_bias = {};
+  std::vector<std::pair<TokenId, float>> logit_bias = {};
   /// Divides the positive and multiplies the negative logits of tokens of the prompt and the text.
   double repetition_penalty = 1.0;
   double frequency_penalty = 0.0;    ///< times the occurrences so far, subtracted
@@ -48,7 +48,7 @@ struct Sampling {
   double dry_base = 1.75;
   int64_t dry_allowed_length = 2;
   int64_t dry_range = -1;                  ///< looks at the last tokens only; -1: all
-  std::vector<int64_t> dry_breakers = {};  ///< token ids that no repetition extends across; sorted
+  std::vector<TokenId> dry_breakers = {};  ///< token ids that no repetition extends across; sorted
 
   uint64_t seed = 0;
 
@@ -57,55 +57,55 @@ struct Sampling {
 };
 
 /// The tokens whose text contains one of `breakers`: Sampling::dry_breakers, sorted.
-HEED_API std::vector<int64_t> tokens_containing(const Tokenizer& tokenizer,
+HEED_API std::vector<TokenId> tokens_containing(const Tokenizer& tokenizer,
                                                 const std::vector<std::string>& breakers);
 /// What separates sequences for DRY where nothing else is said: line ends, colons, quotes, stars.
 HEED_API const std::vector<std::string>& default_dry_breakers();
 
 /// A chosen token and the log of the probability that the model gave it, before anything changed.
 struct SampledToken {
-  int64_t id = 0;
+  TokenId id = 0;
   double log_probability = 0.0;
   /// The likeliest tokens with their log-probabilities, best first, where the request asks for
   /// them.
-  std::vector<std::pair<int64_t, double>> top = {};
+  std::vector<std::pair<TokenId, double>> top = {};
 };
 
 /// Chooses from logits [vocabulary]. Deterministic: `step` picks the random number. `history` is
 /// what the penalties look at. Mirostat, which has a state, begins anew with every call.
 HEED_API SampledToken sample_token(const float* logits, int64_t vocabulary,
                                    const Sampling& sampling, uint64_t stream, uint64_t step,
-                                   const std::vector<int64_t>& history);
+                                   const std::vector<TokenId>& history);
 
 /// The ids with a part to play in generation, from config.json and generation_config.json.
 struct GenerationTokens {
-  std::vector<int64_t> end;  ///< any of these ends a sequence
-  int64_t decoder_start = -1;
-  int64_t pad = -1;
-  std::vector<int64_t> suppress_tokens;  ///< bad_words_ids of one token (Marian's padding)
-  int64_t forced_eos_token_id = -1;      ///< the last token, where the length runs out
-  int64_t forced_bos_token_id = -1;  ///< the first token after decoder_start (a target language)
+  std::vector<TokenId> end;  ///< any of these ends a sequence
+  TokenId decoder_start = -1;
+  TokenId pad = -1;
+  std::vector<TokenId> suppress_tokens;  ///< bad_words_ids of one token (Marian's padding)
+  TokenId forced_eos_token_id = -1;      ///< the last token, where the length runs out
+  TokenId forced_bos_token_id = -1;  ///< the first token after decoder_start (a target language)
 };
 HEED_API GenerationTokens generation_tokens(const Model& model);
 
 /// One sequence to generate.
 struct Request {
-  std::vector<int64_t> prompt;  ///< tokens to go on from; for an encoder-decoder usually empty
+  std::vector<TokenId> prompt;  ///< tokens to go on from; for an encoder-decoder usually empty
   ModelInput encoder;           ///< an encoder-decoder's input, a batch of one
   Sampling sampling;
   uint64_t stream = 0;  ///< random stream: sample number n of a prompt is stream n
   int64_t max_tokens = 128;
-  std::vector<int64_t> end;              ///< ids that end it
-  std::vector<int64_t> suppress_tokens;  ///< ids that are not chosen
-  int64_t forced_eos_token_id =
+  std::vector<TokenId> end;              ///< ids that end it
+  std::vector<TokenId> suppress_tokens;  ///< ids that are not chosen
+  TokenId forced_eos_token_id =
       -1;  ///< what the last of max_tokens is, whatever the model says; -1: free
-  int64_t forced_bos_token_id = -1;     ///< the first new token where `prompt` is empty; -1: free
-  int64_t decoder_start_token_id = -1;  ///< in place of the model's own; -1: the model's
+  TokenId forced_bos_token_id = -1;     ///< the first new token where `prompt` is empty; -1: free
+  TokenId decoder_start_token_id = -1;  ///< in place of the model's own; -1: the model's
   int64_t top_log_probabilities = 0;    ///< how many alternatives every new token comes with
   /// Called before every choice with the logits [vocabulary] and the tokens so far, the prompt's
   /// included; may change the logits (biases, penalties, grammars). Calls for different sequences
   /// may run at the same time.
-  std::function<void(std::span<float> logits, const std::vector<int64_t>& tokens)> adjust_logits;
+  std::function<void(std::span<float> logits, const std::vector<TokenId>& tokens)> adjust_logits;
   /// What the text must look like; may be empty. Where no token may follow, the sequence ends.
   std::shared_ptr<const TokenConstraint> constraint;
   /// Asked before every chunk of a prompt is read (may be empty): true ends the sequence.
@@ -177,9 +177,9 @@ class HEED_API TextStream {
   /// `prompt` are the tokens that the text continues: with them it keeps the space that it begins
   /// with. Without them it is a text of its own, such as an answer.
   TextStream(Tokenizer tokenizer, std::vector<std::string> stops,
-             std::span<const int64_t> prompt = {});
+             std::span<const TokenId> prompt = {});
   /// Text that is safe to show now. Sets stopped() where a stop string has come.
-  std::string push(int64_t id);
+  std::string push(TokenId id);
   std::string finish();
   bool stopped() const { return stopped_; }
 
@@ -222,7 +222,7 @@ struct BeamOptions {
   std::function<void(const std::vector<BeamStep>&)> on_step = {};
 };
 struct Hypothesis {
-  std::vector<int64_t> ids;  ///< new tokens, with the end token where there is one
+  std::vector<TokenId> ids;  ///< new tokens, with the end token where there is one
   double score = 0.0;        ///< sum of log-probabilities over length ^ length_penalty
 };
 /// The best continuations, best first. Of the request's sampling, the bias, the penalties and
@@ -235,10 +235,17 @@ HEED_API std::vector<std::vector<Hypothesis>> beam_search(const Model& model,
                                                           const std::vector<Request>& requests,
                                                           const BeamOptions& options);
 
+/// Beam search with a RAG, marginalised over the documents of request.encoder (context_input_ids,
+/// context_attention_mask and doc_scores of one question), best first. RagToken marginalises every
+/// token; RagSequence searches with every document by itself and orders the answers by their
+/// log-likelihood over all documents, which is then their score.
+HEED_API std::vector<Hypothesis> generate_rag(const Model& model, const Request& request,
+                                              const BeamOptions& options);
+
 /// Perplexity of a language model on a text.
 struct Perplexity {
-  double loss = 0.0;   ///< mean of -log(probability), in nats a token
-  int64_t tokens = 0;  ///< foretold: all but the first
+  double loss = 0.0;   ///< mean of -log(probability), in nats per token
+  int64_t tokens = 0;  ///< predicted: all but the first
 
   double value() const;  ///< e^loss
 };
@@ -246,7 +253,7 @@ struct Perplexity {
 /// 1,024), each `stride` tokens on from the one before (0: half a window). Every token counts once,
 /// with at least context - stride tokens before it where the text has them. `progress` (may be
 /// empty) is called with the tokens done so far.
-HEED_API Perplexity perplexity(const Model& model, const std::vector<int64_t>& ids,
+HEED_API Perplexity perplexity(const Model& model, const std::vector<TokenId>& ids,
                                int64_t context = 0, int64_t stride = 0,
                                const std::function<void(int64_t)>& progress = nullptr);
 

@@ -61,14 +61,14 @@ class HEED_API TokenMatcher {
   TokenMatcher& operator=(TokenMatcher&&) noexcept;
 
   /// Whether this token may come next; not asked of end tokens.
-  bool allows(int64_t id) const;
+  bool allows(TokenId id) const;
   /// Whether the text may end here.
   bool may_end() const;
   /// Sets the logits of tokens that may not come next to -infinity, those of `end` unless the text
   /// may end here. False where none is left.
-  bool mask(std::span<float> logits, std::span<const int64_t> end);
+  bool mask(std::span<float> logits, std::span<const TokenId> end);
   /// Goes on with a token that is allowed; false, and no change, for any other.
-  bool accept(int64_t id);
+  bool accept(TokenId id);
 
  private:
   struct Impl;

@@ -1,6 +1,7 @@
 #pragma once
 
-// All of heed. A program that uses a part of it compiles faster with the headers of that part.
+// All of heed but the lessons (heed/synthetic.h, heed/coreference.h). A program that uses a part of
+// it compiles faster with the headers of that part.
 
 #include "heed/attention.h"
 #include "heed/attention_layers.h"
@@ -18,6 +19,7 @@
 #include "heed/io.h"
 #include "heed/json.h"
 #include "heed/metrics.h"
+#include "heed/model_input.h"
 #include "heed/model_spec.h"
 #include "heed/models.h"
 #include "heed/nn.h"
@@ -30,8 +32,11 @@
 #include "heed/random.h"
 #include "heed/retrieval.h"
 #include "heed/serve.h"
+#include "heed/stop.h"
 #include "heed/tensor.h"
 #include "heed/text.h"
 #include "heed/train.h"
+#include "heed/trainer.h"
 #include "heed/transformer.h"
+#include "heed/trigonometry.h"
 #include "heed/version.h"

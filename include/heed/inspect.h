@@ -138,6 +138,9 @@ struct HEED_API RecordedAttention {
 ///   Recorder recorder({.activations = {"*.hook_resid_post"}});
 ///   model->forward(input);
 ///   Tensor weights = recorder.at("self", 0).record.weights(0, 3);
+///
+/// Thread safety: it records what its own thread computes. Many threads may share a model, each
+/// with a Recorder of its own; one Recorder is for one thread.
 class HEED_API Recorder final : public Observer {
  public:
   explicit Recorder(RecorderOptions options = {});
@@ -207,7 +210,7 @@ HEED_API Tensor attention_rollout(const Recorder& recorder, const std::string& k
 /// which piece of it: "학(1/3)".
 HEED_API std::vector<std::string> token_labels(const Encoding& encoding, std::string_view text);
 /// The same for tokens that come from no text.
-HEED_API std::vector<std::string> token_labels(const std::vector<int32_t>& ids,
+HEED_API std::vector<std::string> token_labels(const std::vector<TokenId>& ids,
                                                const Tokenizer& tokenizer);
 
 }  // namespace heed

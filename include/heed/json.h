@@ -60,7 +60,8 @@ class HEED_API Json {
   Json at(std::string_view key) const;                   ///< throws where it is absent
   std::optional<Json> find(std::string_view key) const;  ///< nothing where it is absent
   std::string string(std::string_view key) const { return at(key).string(); }
-  int64_t integer(std::string_view key, int64_t low, int64_t high) const {
+  int64_t integer(std::string_view key, int64_t low = std::numeric_limits<int64_t>::min(),
+                  int64_t high = std::numeric_limits<int64_t>::max()) const {
     return at(key).integer(low, high);
   }
   double number(std::string_view key, double low, double high) const {
@@ -126,6 +127,7 @@ class HEED_API JsonBuilder {
   JsonBuilder& set(std::string_view key, const std::vector<std::string>& values);
   JsonBuilder& set(std::string_view key, const std::vector<int64_t>& values);
   JsonBuilder& set(std::string_view key, const std::vector<double>& values);
+  JsonBuilder& set(std::string_view key, const std::vector<Json>& values);
   JsonBuilder& set(std::string_view key, const Json& value);
   JsonBuilder& set(std::string_view key, const JsonBuilder& value);
   JsonBuilder& set_null(std::string_view key);

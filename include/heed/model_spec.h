@@ -137,13 +137,36 @@ struct ModelSpec {
   /// Tasks of `heed train` that can train it from scratch, and the config.json for that.
   std::vector<std::string> train_tasks;
   std::function<JsonBuilder(const FreshSizes& sizes)> fresh_config;
+  /// pooler_output is a text's vector, compared by inner product (DPR); false: the mean of the rows
+  /// (or what sentence-transformers' files say), compared by cosine.
+  bool pooler_is_embedding = false;
   std::string fresh_tokenizer;  ///< the kind it usually has: "wordpiece:8192"; empty: "bpe:8192"
 };
+
+/// The sizes under Hugging Face's most common names: vocab_size, hidden_size, num_hidden_layers,
+/// num_attention_heads, intermediate_size, max_position_embeddings, dropout.
+HEED_API JsonBuilder usual_fresh_config(const FreshSizes& sizes);
 
 /// Makes an architecture known: its folders load, train, save, convert and can be inspected like
 /// any other. Throws where the model_type is known already. Call it before other threads load
 /// models.
 HEED_API void register_model(ModelSpec spec);
+/// The same for a class with a constructor M(const Json& config, const Scope& scope). What `spec`
+/// leaves empty is the usual: a decoder, trained for "lm" with usual_fresh_config().
+template <class M>
+void register_model(const std::string& model_type, ModelSpec spec = {}) {
+  spec.model_type = model_type;
+  spec.make = [](const Json& config, const Scope& scope) {
+    return std::make_unique<M>(config, scope);
+  };
+  if (spec.train_tasks.empty() && spec.kind == ModelKind::decoder) {
+    spec.train_tasks = {"lm"};
+  }
+  if (!spec.fresh_config) {
+    spec.fresh_config = usual_fresh_config;
+  }
+  register_model(std::move(spec));
+}
 
 /// The description of a model_type; null where it is not known.
 HEED_API const ModelSpec* find_model_spec(std::string_view model_type);

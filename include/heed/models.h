@@ -6,33 +6,13 @@
 #include <string_view>
 #include <vector>
 
+#include "heed/model_input.h"
 #include "heed/nn.h"
 #include "heed/tensor.h"
 
 namespace heed {
 
-/// Inputs of a full pass, by Hugging Face's names. A model takes those it knows; others are an
-/// error.
-struct ModelInput {
-  Tensor input_ids;               ///< i64 [B, T]
-  Tensor attention_mask;          ///< i64 or u8 [B, T], 1 = real
-  Tensor token_type_ids;          ///< i64 [B, T]
-  Tensor decoder_input_ids;       ///< i64 [B, T]
-  Tensor decoder_attention_mask;  ///< i64 or u8 [B, T]
-  Tensor pixel_values;            ///< f32 [B, C, H, W]
-  Tensor input_features;          ///< f32 [B, mels, frames]: a log-mel spectrogram
-  Tensor features;                ///< f32 [B, N, F]: image regions, or a sequence to regress on
-  Tensor decoder_features;        ///< f32 [B, T, F]: the regressor's shifted targets
-  Tensor global_attention_mask;   ///< i64 or u8 [B, T], 1 = attends to all (Longformer)
-  Tensor start_positions;         ///< i64 [B]: first token of the answer (question answering)
-  Tensor end_positions;           ///< i64 [B]: its last token
-  Tensor labels;                  ///< i64 (classes or tokens, -100 = ignore) or f32 (regression)
-  bool training = false;          ///< dropout on
-  int64_t first_example = 0;      ///< index of the first example in the whole batch, for dropout
-  bool want_logits = true;        ///< false: only the loss, without the logits of a whole batch
-  bool skip_padding = false;      ///< true: padded positions are not computed (their results are 0)
-  double label_smoothing = 0.0;
-};
+class Json;
 
 /// Results of a full pass; what a model does not have is undefined.
 struct ModelOutput {
@@ -45,6 +25,10 @@ struct ModelOutput {
   Tensor logits_per_image, logits_per_text;  ///< [images, texts] and transposed (CLIP)
   Tensor image_embeds, text_embeds;          ///< [images, size], [texts, size]
 };
+
+/// What a causal language model returns: `logits` [B, T, vocabulary], and where `labels` i64 [B, T]
+/// are defined the mean cross entropy of predicting each token from those before it.
+HEED_API ModelOutput causal_lm_output(const Tensor& logits, const Tensor& labels);
 
 /// The encoder output that a decoder attends to.
 struct EncoderOutput {
@@ -64,14 +48,19 @@ enum class ModelKind {
 };
 
 /// A model and its parameters. Made by load_model() or create_model().
+///
+/// Thread safety: const members may be called from many threads at once, each with its own inputs,
+/// caches and Recorder; the results are those of calls one after the other. Whatever changes the
+/// parameters (an optimizer, Trainer, set_gradient_checkpointing()) needs the model for itself.
 class HEED_API Model {
  public:
   virtual ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  virtual ModelKind kind() const = 0;
-  virtual ModelOutput forward(const ModelInput& input) const = 0;
+  virtual ModelKind kind() const;  ///< by default, that of its ModelSpec
+  /// A full pass. Throws if a file whose weights are mapped has become shorter meanwhile.
+  ModelOutput forward(const ModelInput& input) const;
 
   // Step by step, for generation. Models that cannot throw an Error that says so.
   /// The encoder's part for a batch of inputs; padding is not computed.
@@ -82,10 +71,16 @@ class HEED_API Model {
   /// pass.caches (and pass.encoder_hidden_states on the first call of an encoder-decoder). Appends
   /// to the caches.
   virtual Tensor decode(const Tensor& ids, Pass& pass) const;
-  /// Logits [N, vocabulary] of hidden rows.
-  virtual Tensor logits(const Tensor& rows) const;
+  /// The type of keys and values in the self-attention caches that new_cache() makes: f32, f16,
+  /// bf16 or q8_0. Throws `Error` for another type and for q8_0 with heads whose size is no
+  /// multiple of 32.
+  virtual void set_kv_type(DType type);
+  DType kv_type() const { return kv_type_; }
+  /// Logits [N, vocabulary] of hidden rows; checks mapped files as forward() does.
+  Tensor logits(const Tensor& rows) const;
 
-  virtual int64_t vocab_size() const { return 0; }
+  /// By default config.json's vocab_size for models that read tokens, else 0.
+  virtual int64_t vocab_size() const { return vocab_size_; }
   virtual int64_t context_length() const { return 0; }  ///< most positions; 0: no limit
   virtual int64_t hidden_size() const { return 0; }
   virtual int64_t num_layers() const { return 0; }
@@ -103,12 +98,17 @@ class HEED_API Model {
 
  protected:
   Model() = default;
+  // What an architecture implements behind forward() and logits().
+  virtual ModelOutput do_forward(const ModelInput& input) const = 0;
+  virtual Tensor do_logits(const Tensor& rows) const;
   bool gradient_checkpointing_ = false;
+  DType kv_type_ = DType::f32;
 
  private:
   friend struct ModelAccess;
   std::string model_type_;
   std::string config_;
+  int64_t vocab_size_ = 0;
   std::vector<Parameter> parameters_;
   std::vector<UnusedTensor> unused_;
 };
@@ -118,12 +118,14 @@ struct LoadOptions {
   /// Copies instead of mapped weights, where they fit easily: opening takes longer and memory is
   /// not shared with other processes, but large pages are read faster. For many tokens.
   bool in_memory = false;
+  DType kv_type = DType::f32;  ///< of the cache's keys and values: see Model::set_kv_type()
 };
 /// A Hugging Face folder, a run folder (its model/), a .gguf file or llama2.c's .bin.
 HEED_API std::unique_ptr<Model> load_model(const std::filesystem::path& path,
                                            const LoadOptions& options = {});
 /// A model with fresh parameters from the text of a config.json.
 HEED_API std::unique_ptr<Model> create_model(std::string_view config, uint64_t seed);
+HEED_API std::unique_ptr<Model> create_model(const Json& config, uint64_t seed);
 /// A model from the text of a config.json and tensors by the checkpoint's names.
 HEED_API std::unique_ptr<Model> build_model(std::string_view config, TensorMap tensors,
                                             const std::string& file,

@@ -198,16 +198,18 @@ struct HEED_API Layout {
 
 /// Keys and values of one sequence in one layer. Memory for `capacity` positions is reserved once
 /// and touched as it fills, so growing copies nothing. With a `window` it keeps only the last
-/// `window` positions, plus one chunk.
+/// `window` positions, plus one chunk. Stored as f32, f16, bf16 or q8_0; q8_0 needs widths that are
+/// multiples of 32.
 class HEED_API KvCache {
  public:
   KvCache() = default;
   KvCache(int64_t heads, int64_t capacity, int64_t key_width, int64_t value_width,
-          int64_t window = 0);
+          int64_t window = 0, DType type = DType::f32);
   /// Appends keys and values [heads, count, width]. Throws `Error` if the capacity is exceeded.
   void append(const Tensor& k, const Tensor& v);
   Tensor keys() const;  ///< [1, heads, length - first, width], a view
   Tensor values() const;
+  DType dtype() const { return k_.dtype(); }
   int64_t length() const { return length_; }  ///< positions seen
   /// The first position that is still stored: a multiple of the attention kernel's tile, so that
   /// sums are added in the same order as with a full cache.

@@ -113,6 +113,30 @@ class HEED_API TextGeneration {
   LoadedModel loaded_;
 };
 
+/// Text generation on demand: next() computes as far as the next piece of text and no further, so
+/// that a reader who stops asking stops the generation.
+class HEED_API TextGenerationStream {
+ public:
+  TextGenerationStream(const TextGeneration& pipeline, std::string_view prompt,
+                       const GenerationOptions& options = {});
+  /// `options` is an object with Hugging Face's names, as of Pipeline.
+  TextGenerationStream(const TextGeneration& pipeline, std::string_view prompt,
+                       const Json& options);
+  ~TextGenerationStream();
+  TextGenerationStream(TextGenerationStream&&) noexcept;
+  TextGenerationStream& operator=(TextGenerationStream&&) noexcept;
+
+  /// The next piece; none at the end. Throws `Stopped` where `stop` is requested: the text so far
+  /// is then the result.
+  std::optional<std::string> next(std::stop_token stop = {});
+  /// What was generated so far; complete where next() has returned none.
+  const GeneratedText& result() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 // translation -------------------------------------------------------------------------------------
 
 /// A text that beam search found.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "heed/export.h"
@@ -19,9 +20,19 @@ class HEED_API ActivationScope {
   ActivationScope& operator=(const ActivationScope&) = delete;
 
  private:
-  DType before_;
+  std::optional<DType> before_;
 };
+/// That of the scope, or outside any scope what set_activation_type() said.
 HEED_API DType activation_type();
+
+/// Makes models run with activations of this type (f32 or bf16) on every thread that has no
+/// ActivationScope. With bf16, load_model() rounds matrices of f32 to bf16. Passes with a cache
+/// (generation) keep activations in f32: they are bound by reading the weights.
+HEED_API void set_activation_type(DType type);
+
+/// f32 rows as a product outside the blocks (an LM head) is to read them: in bf16 inside an
+/// ActivationScope of bf16, else as they are.
+HEED_API Tensor in_products(const Tensor& rows);
 
 /// Keeps gradients of f16 activations away from 0: the loss is multiplied by `scale`, the
 /// optimizer divides. An overflow halves it, `kGrowAfter` good steps double it. 1 for other types.

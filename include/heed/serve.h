@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heed/export.h"
+#include "heed/tensor.h"
 
 namespace heed {
 
@@ -36,10 +37,11 @@ struct ServeOptions {
   std::vector<std::string> allowed_origins;  ///< pages of other origins that may use the API
 
   int64_t max_connections = 1024;
-  int64_t queue = 256;       ///< requests under way; beyond: 429
-  int64_t slots = 16;        ///< sequences of a model that decode together
-  double timeout = 600.0;    ///< seconds of one request
-  double idle_unload = 0.0;  ///< seconds without use until a model is unloaded; 0: never
+  int64_t queue = 256;         ///< requests under way; beyond: 429
+  int64_t slots = 16;          ///< sequences of a model that decode together
+  DType kv_type = DType::f32;  ///< of caches: f32, f16, bf16 or q8_0; see Model::set_kv_type()
+  double timeout = 600.0;      ///< seconds of one request
+  double idle_unload = 0.0;    ///< seconds without use until a model is unloaded; 0: never
   int64_t max_body_bytes = int64_t{16} << 20;
   double header_timeout = 10.0;  ///< seconds for a request's header
   double body_timeout = 60.0;    ///< and for its body

@@ -191,6 +191,11 @@ class HEED_API Tensor {
   static Tensor from(const std::vector<T>& values, const Shape& shape) {
     return copy_of(values.data(), values.size(), shape, DTypeOf<T>::value);
   }
+  /// One dimension: [values.size()].
+  template <class T>
+  static Tensor from(const std::vector<T>& values) {
+    return from(values, {static_cast<int64_t>(values.size())});
+  }
   template <class T>
   static Tensor from(std::initializer_list<T> values, const Shape& shape) {
     return copy_of(values.begin(), values.size(), shape, DTypeOf<T>::value);

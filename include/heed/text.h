@@ -14,8 +14,8 @@
 
 namespace heed {
 
-/// A token of a vocabulary.
-using TokenId = int32_t;
+/// The id of a token, everywhere: tokenizers, generation and tensors of ids (DType::i64).
+using TokenId = int64_t;
 
 /// Where a token came from: bytes [begin, end) of the text that was encoded. Special tokens that
 /// were added have {0, 0}.
@@ -27,12 +27,12 @@ struct TextSpan {
 
 /// A text as tokens. All vectors have the same length.
 struct Encoding {
-  std::vector<int32_t> ids;
+  std::vector<TokenId> ids;
   std::vector<std::string> tokens;
   std::vector<TextSpan> offsets;
-  std::vector<int32_t> type_ids;             ///< 0 first text, 1 second text of a pair
-  std::vector<int32_t> attention_mask;       ///< 1 token, 0 padding
-  std::vector<int32_t> special_tokens_mask;  ///< 1 added by the tokenizer, 0 from the text
+  std::vector<int64_t> type_ids;             ///< 0 first text, 1 second text of a pair
+  std::vector<int64_t> attention_mask;       ///< 1 token, 0 padding
+  std::vector<int64_t> special_tokens_mask;  ///< 1 added by the tokenizer, 0 from the text
 };
 
 enum class Side { left, right };
@@ -50,14 +50,14 @@ struct Padding {
   std::optional<int64_t> length;  ///< a fixed length; none: the longest of the batch
   int64_t multiple_of = 1;
   Side side = Side::right;  ///< the side that gains tokens
-  int32_t id = 0;
-  int32_t type_id = 0;
+  TokenId id = 0;
+  int64_t type_id = 0;
   std::string token = "[PAD]";
 };
 
 /// The ids of tokens with a part to play, where the tokenizer has them.
 struct SpecialTokens {
-  std::optional<int32_t> bos, eos, pad, unk, mask, cls, sep;
+  std::optional<TokenId> bos, eos, pad, unk, mask, cls, sep;
 };
 
 struct TokenizerImpl;
@@ -83,9 +83,9 @@ class HEED_API Tokenizer {
   Encoding encode_pair(std::string_view first, std::string_view second,
                        bool add_special = true) const;
   /// Only the ids: many times quicker than encode().
-  std::vector<int32_t> encode_ids(std::string_view text, bool add_special = true) const;
+  std::vector<TokenId> encode_ids(std::string_view text, bool add_special = true) const;
   /// Appends the ids of `text`, without special tokens around it.
-  void append_ids(std::string_view text, std::vector<int32_t>& ids) const;
+  void append_ids(std::string_view text, std::vector<TokenId>& ids) const;
 
   struct BatchOptions {
     bool add_special = true;
@@ -99,14 +99,14 @@ class HEED_API Tokenizer {
                                      const BatchOptions& options) const;
 
   /// `skip_special`: leaves out special tokens. An id outside the vocabulary is an error.
-  std::string decode(std::span<const int32_t> ids, bool skip_special = true) const;
+  std::string decode(std::span<const TokenId> ids, bool skip_special = true) const;
 
   /// One more than the largest id: the rows an embedding needs.
   int64_t vocab_size() const;
-  std::optional<int32_t> token_to_id(std::string_view token) const;
+  std::optional<TokenId> token_to_id(std::string_view token) const;
   /// Empty for an id that no token has.
-  std::string id_to_token(int32_t id) const;
-  bool is_special(int32_t id) const;
+  std::string id_to_token(TokenId id) const;
+  bool is_special(TokenId id) const;
   const SpecialTokens& special() const;
   /// What the tokenizer's file asks for; applied by encode_batch() only where it is handed in.
   const std::optional<Truncation>& truncation() const;
@@ -128,7 +128,7 @@ class HEED_API Tokenizer {
 class HEED_API StreamDecoder {
  public:
   explicit StreamDecoder(Tokenizer tokenizer, bool skip_special = true);
-  std::string push(int32_t id);
+  std::string push(TokenId id);
   std::string finish();
 
  private:
@@ -136,7 +136,7 @@ class HEED_API StreamDecoder {
 
   Tokenizer tokenizer_;
   bool skip_special_;
-  std::vector<int32_t> window_;  ///< the last ids, enough to decode the next one in context
+  std::vector<TokenId> window_;  ///< the last ids, enough to decode the next one in context
   size_t emitted_ = 0;           ///< bytes of the window's text that were given out
 };
 

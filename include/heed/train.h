@@ -1,19 +1,24 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
+#include <functional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "heed/export.h"
 #include "heed/metrics.h"
+#include "heed/trainer.h"
 
 namespace heed {
 
-/// A training run. What is 0 or empty is chosen by the task and the data.
+/// A training run. What is 0 or empty is chosen by the task and the data. What each option means in
+/// full, its range and its default stand in `heed train --help`.
 struct TrainOptions {
-  std::string task;  ///< lm, mlm, translate, classify, image-classify, caption, regress
+  std::string task;  ///< lm, mlm, translate, classify, image-classify, caption, embed, fid, regress
   std::string data;
   std::string validation;  ///< a separate dataset; empty: a fraction of `data`
   double validation_fraction = 0.05;
@@ -37,13 +42,15 @@ struct TrainOptions {
   double weight_decay = 0.01;
   double clip = 1.0;
   double label_smoothing = 0.0;
+  double temperature = 0.05;  ///< task embed: cosines are divided by it
+  std::string matryoshka;     ///< task embed: further sizes of vectors to train, "128,64"
   uint64_t seed = 0;
   std::string precision = "f32";  ///< of activations in training: f32, bf16 or f16
   bool recompute = false;
 
-  std::string best_by;       ///< metric that chooses the model to keep; empty: default_best_by()
-  int64_t patience = 0;      ///< stop after so many evaluations without a better one; 0: never
-  double ema = 0.0;          ///< decay of the moving average of the weights that is evaluated and saved
+  std::string best_by;   ///< metric that chooses the model to keep; empty: default_best_by()
+  int64_t patience = 0;  ///< stop after so many evaluations without a better one; 0: never
+  double ema = 0.0;      ///< decay of the moving average of the weights that is evaluated and saved
   int64_t eval_texts = 200;  ///< validation texts to generate at an evaluation; all at the end
   int64_t probes = 2;        ///< tracked examples: their attention is saved at each evaluation
 
@@ -73,17 +80,28 @@ struct TrainResult {
   std::vector<TrainSample> samples;                     ///< of the last evaluation
   std::vector<std::string> labels;                      ///< names of the classes, if any
   ClassScores classes;                                  ///< of the best model on them
-  bool interrupted = false;  ///< SIGINT or SIGTERM: saved, go on with `resume`
+  bool interrupted = false;  ///< TrainCallbacks::stop: saved, go on with `resume`
   int rank = 0;              ///< of this process; only rank 0 writes
+};
+
+/// What a program wants to hear of a run, and may say to it. Everything is optional.
+struct TrainCallbacks {
+  std::stop_token stop = {};                 ///< requested: the run saves after its step and ends
+  std::function<void()> on_start = nullptr;  ///< everything is read; the steps begin
+  std::function<void(const TrainProgress&)> on_step = nullptr;
+  std::function<void()> on_stopping = nullptr;  ///< all ranks have heard of `stop` and will save
+  /// Under mpirun an error on one rank ends all processes: with which exit code?
+  std::function<int(const std::exception&)> exit_code = nullptr;
 };
 
 /// Trains and leaves a run folder: config.toml, metrics.jsonl, checkpoints/, model/. The same
 /// options give bit-identical weights for any thread count, and a resumed run those of an unbroken
 /// one. Under mpirun every rank calls it with the same options and computes its part of each step;
-/// an error on one rank ends all of them.
-HEED_API TrainResult train(const TrainOptions& options);
+/// an error on one rank ends all of them. Installs no signal handlers: a program that wants Ctrl-C
+/// to save asks `callbacks.stop` to stop. See Trainer for the loop alone.
+HEED_API TrainResult train(const TrainOptions& options, const TrainCallbacks& callbacks = {});
 
-/// Throws kind usage, with the option's name, where a number is none that `train` could take.
+/// Throws kind usage, with the option's name, where a value is none that `train` could take.
 HEED_API void check_train_options(const TrainOptions& options);
 
 /// Sizes, batch and rates that go well together for a task.
@@ -102,7 +120,7 @@ HEED_API void apply_train_preset(const std::string& name, TrainOptions& options)
 HEED_API double default_learning_rate(const TrainOptions& options);
 /// The metric that chooses the model to keep: "loss", "macro_f1", "chrf" or "exact_match".
 HEED_API std::string default_best_by(const std::string& task);
-/// The options with everything settled that `--from` settles: the sizes of that model, the learning
+/// The options with everything settled that `from` settles: the sizes of that model, the learning
 /// rate, the metric. `train` does it itself.
 HEED_API TrainOptions resolve_train_options(TrainOptions options);
 

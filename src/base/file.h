@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "heed/export.h"
+
 namespace heed {
 
 struct GuardedRange;
@@ -43,7 +45,7 @@ std::string read_file(const std::filesystem::path& path, uint64_t limit = uint64
 
 /// Writes next to `path` under a temporary name; commit() does fsync, rename, fsync of the folder.
 /// Without commit() the destructor removes the temporary. The old file stays whole until then.
-class AtomicFile {
+class HEED_API AtomicFile {  // exported for heed::lessons
  public:
   explicit AtomicFile(const std::filesystem::path& path);
   ~AtomicFile();
@@ -66,6 +68,6 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view t
 void sync_folder(const std::filesystem::path& folder);
 
 /// Makes the folder and its parents, with an error that names it where that fails.
-void make_folder(const std::filesystem::path& folder);
+HEED_API void make_folder(const std::filesystem::path& folder);
 
 }  // namespace heed

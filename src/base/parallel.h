@@ -9,7 +9,7 @@
 namespace heed {
 
 namespace detail {
-void run_tiles(int64_t tiles, void (*call)(void* context, int64_t tile), void* context);
+HEED_API void run_tiles(int64_t tiles, void (*call)(void* context, int64_t tile), void* context);
 }
 
 /// Calls fn(tile) once for every tile in [0, tiles), on the pool's threads and the caller's.

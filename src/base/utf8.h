@@ -4,11 +4,13 @@
 #include <string>
 #include <string_view>
 
+#include "heed/export.h"
+
 namespace heed {
 
 /// A name from an untrusted file for use in a message: in single quotes, cut after `limit` bytes,
 /// control characters and bad UTF-8 escaped as \xNN.
-std::string quote(std::string_view name, size_t limit = 80);
+HEED_API std::string quote(std::string_view name, size_t limit = 80);
 
 /// What `text` (not empty) starts with: a whole UTF-8 sequence, or as much as could be the
 /// beginning of one (at least a byte). One U+FFFD stands for that, as Unicode recommends and Rust

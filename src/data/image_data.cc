@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "base/check.h"
 #include "base/utf8.h"
@@ -142,6 +143,11 @@ void add_json(ImageData& data, const path& file) {
   }
 }
 
+std::map<std::string, MakeImages>& registered() {
+  static std::map<std::string, MakeImages> all;
+  return all;
+}
+
 }  // namespace
 
 ImageData load_image_classes(const std::string& data, std::string_view split) {
@@ -160,7 +166,20 @@ ImageData load_image_classes(const std::string& data, std::string_view split) {
   return load_folder_of_classes(std::filesystem::is_directory(inner) ? inner : place);
 }
 
-ImageData load_captioned_images(const std::string& data) {
+void register_captioned_images(const std::string& name, MakeImages make) {
+  registered()[name] = std::move(make);
+}
+
+bool is_registered_dataset(const std::string& data) {
+  return registered().contains(data.substr(0, data.find(':'))) && !std::filesystem::exists(data);
+}
+
+ImageData load_captioned_images(const std::string& data, bool held_out) {
+  if (is_registered_dataset(data)) {
+    const size_t colon = data.find(':');
+    return registered()[data.substr(0, colon)](
+        colon == std::string::npos ? std::string() : data.substr(colon + 1), held_out);
+  }
   path file = data;
   check_data(std::filesystem::exists(file), data, "there is no such file or folder");
   if (std::filesystem::is_directory(file)) {

@@ -147,8 +147,8 @@ class MlmLoader final : public BlockLoader {
     for (int64_t t = 0; t < size(); ++t) {
       const auto words = philox(options().seed ^ kMaskSeed, static_cast<uint64_t>(step),
                                 static_cast<uint64_t>(place + t));
-      if (words[0] >= share || std::binary_search(masking_.keep.begin(), masking_.keep.end(),
-                                                  static_cast<int32_t>(ids[t]))) {
+      if (words[0] >= share ||
+          std::binary_search(masking_.keep.begin(), masking_.keep.end(), ids[t])) {
         continue;
       }
       labels[t] = ids[t];

@@ -38,11 +38,10 @@ Batch batch_rows(const Batch& batch, int64_t begin, int64_t end) {
   check(begin >= 0 && begin <= end && end <= batch.rows, "batch", "rows {} to {} of {}", begin, end,
         batch.rows);
   Batch part = batch;
-  for (Tensor Batch::*member :
-       {&Batch::input_ids, &Batch::attention_mask, &Batch::decoder_input_ids,
-        &Batch::decoder_attention_mask, &Batch::pixel_values, &Batch::features,
-        &Batch::decoder_features, &Batch::labels}) {
-    part.*member = rows_of(batch.*member, begin, end);
+  for (const auto member : kInputTensors) {
+    const bool text = member == &ModelInput::input_ids || member == &ModelInput::attention_mask;
+    const int64_t per_example = text ? batch.passages : 1;
+    part.*member = rows_of(batch.*member, begin * per_example, end * per_example);
   }
   part.rows = end - begin;
   part.targets = part.labels.numel();

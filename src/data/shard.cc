@@ -72,17 +72,18 @@ ShardWriter::ShardWriter(const std::filesystem::path& path, int64_t vocabulary)
   trailer_.width = vocabulary <= 65536 ? 2 : 4;
 }
 
-void ShardWriter::append(std::span<const int32_t> ids) {
-  for (const int32_t id : ids) {
-    check(id >= 0 && (trailer_.width == 4 || id < 65536), name_, "id {} at token {} has no room",
-          id, trailer_.tokens);
+void ShardWriter::append(std::span<const TokenId> ids) {
+  for (const TokenId id : ids) {
+    check(id >= 0 && id <= (trailer_.width == 4 ? UINT32_MAX : UINT16_MAX), name_,
+          "id {} at token {} has no room", id, trailer_.tokens);
     trailer_.largest = std::max(trailer_.largest, static_cast<uint32_t>(id));
   }
   if (trailer_.width == 2) {
     narrow_.assign(ids.begin(), ids.end());
     write(narrow_.data(), narrow_.size() * sizeof(uint16_t));
   } else {
-    write(ids.data(), ids.size_bytes());
+    wide_.assign(ids.begin(), ids.end());
+    write(wide_.data(), wide_.size() * sizeof(uint32_t));
   }
   trailer_.tokens += ids.size();
 }
@@ -132,11 +133,12 @@ TokenShard TokenShard::open(const std::filesystem::path& path) {
   return TokenShard(std::move(data));
 }
 
-TokenShard TokenShard::from(const std::vector<std::vector<int32_t>>& sequences) {
+TokenShard TokenShard::from(const std::vector<std::vector<TokenId>>& sequences) {
   auto data = std::make_shared<ShardData>();
-  for (const std::vector<int32_t>& sequence : sequences) {
-    for (const int32_t id : sequence) {
-      check(id >= 0, "tokens", "id {} at token {} is negative", id, data->own_ids.size());
+  for (const std::vector<TokenId>& sequence : sequences) {
+    for (const TokenId id : sequence) {
+      check(id >= 0 && id <= UINT32_MAX, "tokens", "id {} at token {} is not in 0 … {}", id,
+            data->own_ids.size(), UINT32_MAX);
       data->own_ids.push_back(static_cast<uint32_t>(id));
       data->trailer.largest = std::max(data->trailer.largest, data->own_ids.back());
     }
@@ -164,10 +166,10 @@ int64_t TokenShard::length(int64_t sequence) const {
   return static_cast<int64_t>(data_->ends[sequence]) - begin(sequence);
 }
 
-int32_t TokenShard::token(int64_t place) const {
+TokenId TokenShard::token(int64_t place) const {
   int64_t id = 0;
   copy(place, 1, &id);
-  return static_cast<int32_t>(id);
+  return id;
 }
 
 void TokenShard::copy(int64_t place, int64_t count, int64_t* out) const {

@@ -40,7 +40,7 @@ class ShardWriter {
  public:
   /// `vocabulary`: ids are below it, which decides their width.
   ShardWriter(const std::filesystem::path& path, int64_t vocabulary);
-  void append(std::span<const int32_t> ids);
+  void append(std::span<const TokenId> ids);
   void end_sequence() { ends_.push_back(trailer_.tokens); }
   /// Ends an open sequence and puts the file in its place.
   void finish(uint64_t fingerprint);
@@ -55,6 +55,7 @@ class ShardWriter {
   ShardTrailer trailer_;
   std::vector<uint64_t> ends_;
   std::vector<uint16_t> narrow_;
+  std::vector<uint32_t> wide_;
 };
 
 }  // namespace heed

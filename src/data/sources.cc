@@ -129,7 +129,7 @@ uint64_t fingerprint_of_files(const std::vector<path>& files, uint64_t seed) {
 
 uint64_t fingerprint_of_tokenizer(const Tokenizer& tokenizer, uint64_t seed) {
   for (int64_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    seed = fingerprint_of(tokenizer.id_to_token(static_cast<int32_t>(id)), seed);
+    seed = fingerprint_of(tokenizer.id_to_token(id), seed);
   }
   return fingerprint_of(tokenizer.impl().document(), seed);
 }

@@ -9,7 +9,7 @@ int64_t cut_length(int64_t length, int64_t max_length) {
   return max_length > 0 ? std::min(length, max_length) : length;
 }
 
-bool ends_with(const TokenShard& shard, int64_t sequence, int32_t end) {
+bool ends_with(const TokenShard& shard, int64_t sequence, TokenId end) {
   const int64_t length = shard.length(sequence);
   return end >= 0 && length > 0 && shard.token(shard.begin(sequence) + length - 1) == end;
 }

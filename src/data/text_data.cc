@@ -55,9 +55,9 @@ std::vector<std::string> find_labels(const std::string& data, const DataOptions&
 
 void make_labelled(const std::string& data, const Tokenizer& tokenizer, const CacheKey& key,
                    const std::vector<std::string>& labels, const DataOptions& options) {
-  std::map<std::string, int32_t> id_of;
+  std::map<std::string, TokenId> id_of;
   for (size_t i = 0; i < labels.size(); ++i) {
-    id_of.emplace(labels[i], static_cast<int32_t>(i));
+    id_of.emplace(labels[i], static_cast<TokenId>(i));
   }
   ShardWriter text(key.file("text"), tokenizer.vocab_size());
   ShardWriter label(key.file("label"), static_cast<int64_t>(labels.size()));
@@ -201,7 +201,7 @@ std::vector<LabelledText> read_labelled(const std::string& data, const DataOptio
 }
 
 TokenShard tokenize_all(const std::vector<std::string>& texts, const Tokenizer& tokenizer) {
-  std::vector<std::vector<int32_t>> sequences;
+  std::vector<std::vector<TokenId>> sequences;
   for (const std::string& text : texts) {
     sequences.push_back(tokenizer.encode_ids(text));
   }

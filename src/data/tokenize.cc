@@ -14,7 +14,7 @@ constexpr size_t kTileBytes = size_t{32} << 10;
 /// Every rank has encoded the items of its tiles; afterwards all have all. An item travels as the
 /// number of its ids and the ids.
 void exchange(const TokenizeShare& share, const std::vector<size_t>& tiles,
-              std::vector<std::vector<int32_t>>& ids) {
+              std::vector<std::vector<TokenId>>& ids) {
   const auto each_item = [&](size_t rank, auto&& fn) {
     for (size_t tile = rank; tile + 1 < tiles.size(); tile += static_cast<size_t>(share.ranks)) {
       for (size_t i = tiles[tile]; i < tiles[tile + 1]; ++i) {
@@ -26,20 +26,20 @@ void exchange(const TokenizeShare& share, const std::vector<size_t>& tiles,
   const auto put = [&](const void* data, size_t bytes) {
     mine.append(static_cast<const char*>(data), bytes);
   };
-  each_item(static_cast<size_t>(share.rank), [&](const std::vector<int32_t>& item) {
+  each_item(static_cast<size_t>(share.rank), [&](const std::vector<TokenId>& item) {
     const auto count = static_cast<uint32_t>(item.size());
     put(&count, sizeof count);
-    put(item.data(), item.size() * sizeof(int32_t));
+    put(item.data(), item.size() * sizeof(TokenId));
   });
   const std::vector<std::string> all = share.gather(mine);
   for (size_t rank = 0; rank < all.size(); ++rank) {
     const char* from = all[rank].data();
-    each_item(rank, [&](std::vector<int32_t>& item) {
+    each_item(rank, [&](std::vector<TokenId>& item) {
       uint32_t count = 0;
       std::memcpy(&count, from, sizeof count);
       item.resize(count);
-      std::memcpy(item.data(), from + sizeof count, count * sizeof(int32_t));
-      from += sizeof count + count * sizeof(int32_t);
+      std::memcpy(item.data(), from + sizeof count, count * sizeof(TokenId));
+      from += sizeof count + count * sizeof(TokenId);
     });
   }
 }
@@ -54,7 +54,7 @@ void BatchTokenizer::add(std::string text) {
   }
 }
 
-void BatchTokenizer::add_token(int32_t id) { items_.push_back({"", id}); }
+void BatchTokenizer::add_token(TokenId id) { items_.push_back({"", id}); }
 
 void BatchTokenizer::flush() {
   std::vector<size_t> tiles = {0};  // items of about the same number of bytes together
@@ -66,7 +66,7 @@ void BatchTokenizer::flush() {
       bytes = 0;
     }
   }
-  std::vector<std::vector<int32_t>> ids(items_.size());
+  std::vector<std::vector<TokenId>> ids(items_.size());
   const TokenizeShare* share = tokenize_share();
   const int64_t ranks = share != nullptr ? share->ranks : 1;
   parallel_for(static_cast<int64_t>(tiles.size()) - 1, [&](int64_t tile) {
@@ -88,7 +88,7 @@ void BatchTokenizer::flush() {
   if (share != nullptr) {
     exchange(*share, tiles, ids);
   }
-  for (const std::vector<int32_t>& sequence : ids) {
+  for (const std::vector<TokenId>& sequence : ids) {
     shard_.append(sequence);
     if (form_ == Form::sequence) {
       shard_.end_sequence();

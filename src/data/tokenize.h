@@ -22,14 +22,14 @@ class BatchTokenizer {
 
   void add(std::string text);
   /// Running text: `id` after what was added so far.
-  void add_token(int32_t id);
+  void add_token(TokenId id);
   /// To be called at the end.
   void flush();
 
  private:
   struct Item {
     std::string text;
-    int32_t token = -1;  // comes after the text
+    TokenId token = -1;  // comes after the text
   };
 
   const Tokenizer& tokenizer_;

@@ -73,8 +73,9 @@ std::string place_threads(Communicator& ranks, int wanted) {
     return {};
   }
   return fmt::format(
-      "{} ranks with {} threads each share {} cores; fewer ranks a machine (mpirun --map-by "
-      "ppr:N:node) or --threads {} would be faster",
+      "{} ranks with {} threads each share {} cores; fewer ranks per machine or {} threads per "
+      "rank "
+      "would be faster",
       local, threads, cores, share);
 }
 

@@ -1,12 +1,12 @@
 #include <cstring>
 #include <set>
 
+#include "base/base64.h"
 #include "base/check.h"
 #include "base/language.h"
+#include "explore/explorer_page.h"
 #include "explore/explorer_state.h"
 #include "heed/explorer.h"
-#include "inspect/explorer_page.h"
-#include "text/base64.h"
 
 namespace heed {
 namespace {
@@ -47,7 +47,7 @@ class Collector {
         "rows");
     const Json index = rows.at("index");
     const auto shape = index.at("shape").integers(0, INT32_MAX);
-    const std::string bytes = text::decode_base64(index.string("data"), "rows");
+    const std::string bytes = decode_base64(index.string("data"), "rows");
     std::vector<std::vector<int64_t>> keys(static_cast<size_t>(shape.at(0)));
     for (size_t i = 0; i < bytes.size() / sizeof(int32_t); ++i) {
       int32_t key = 0;
@@ -190,10 +190,10 @@ std::string trace_request(const ExplorerModel& model, const ExplorerFileOptions&
     request.field("ask", options.ask);
   }
   if (!options.image.empty()) {
-    request.field("image", text::encode_base64(options.image));
+    request.field("image", encode_base64(options.image));
   }
   if (!options.audio.empty()) {
-    request.field("audio", text::encode_base64(options.audio));
+    request.field("audio", encode_base64(options.audio));
   }
   if (!options.interventions.empty()) {
     request.key("interventions").raw(options.interventions);

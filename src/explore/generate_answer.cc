@@ -83,9 +83,8 @@ void write_attention(JsonWriter& json, const Watcher& watcher, const GenerateReq
   json.end_array().end_object();
 }
 
-Tensor as_batch(const std::vector<int32_t>& ids) {
-  const std::vector<int64_t> wide(ids.begin(), ids.end());
-  return Tensor::from(wide, {1, static_cast<int64_t>(wide.size())});
+Tensor as_batch(const std::vector<TokenId>& ids) {
+  return Tensor::from(ids, {1, static_cast<int64_t>(ids.size())});
 }
 
 /// What the encoder of a model with two stacks reads; nothing for a decoder.
@@ -94,7 +93,7 @@ ModelInput encoder_input(const ExplorerModel& model, const GenerateRequest& requ
   if (model.model->kind() == ModelKind::vision_decoder) {
     input.pixel_values = explore::image_input(model, request.image);
   } else if (model.model->kind() == ModelKind::encoder_decoder) {
-    const std::vector<int32_t> ids = model.tokenizer.encode_ids(request.text);
+    const std::vector<TokenId> ids = model.tokenizer.encode_ids(request.text);
     if (ids.empty()) {
       throw Failure(400, "invalid", "the text has no tokens", "text");
     }
@@ -122,12 +121,12 @@ struct ReaderGone {};
 using OnEvent = std::function<bool(std::string_view event, const std::string& json)>;
 
 /// Searches with beams; gives the best text's tokens, without the end token.
-std::vector<int32_t> search_beams(const ExplorerModel& model, const GenerateRequest& request,
+std::vector<TokenId> search_beams(const ExplorerModel& model, const GenerateRequest& request,
                                   const OnEvent& event) {
   Request rules;
   rules.encoder = encoder_input(model, request);
   if (model.model->kind() == ModelKind::decoder) {
-    const std::vector<int32_t> ids = model.tokenizer.encode_ids(request.text);
+    const std::vector<TokenId> ids = model.tokenizer.encode_ids(request.text);
     rules.prompt.assign(ids.begin(), ids.end());
   }
   rules.max_tokens = request.max_tokens;
@@ -142,10 +141,10 @@ std::vector<int32_t> search_beams(const ExplorerModel& model, const GenerateRequ
     }
   };
   const std::vector<Hypothesis> found = beam_search(*model.model, rules, options);
-  std::vector<int32_t> ids;
+  std::vector<TokenId> ids;
   for (const int64_t id : found.empty() ? std::vector<int64_t>() : found.front().ids) {
     if (std::find(rules.end.begin(), rules.end.end(), id) == rules.end.end()) {
-      ids.push_back(static_cast<int32_t>(id));
+      ids.push_back(id);
     }
   }
   return ids;
@@ -160,7 +159,7 @@ class Writer {
         tokens_(generation_tokens(*model.model)),
         encoder_(encoder_input(model, request)) {
     const bool two = model.model->kind() != ModelKind::decoder;
-    ids_ = two ? std::vector<int32_t>{static_cast<int32_t>(tokens_.decoder_start)}
+    ids_ = two ? std::vector<TokenId>{tokens_.decoder_start}
                : model.tokenizer.encode_ids(request.text);
     start_ = ids_.size();
     if (ids_.empty()) {
@@ -170,7 +169,7 @@ class Writer {
 
   /// The data of the next event; nothing where the text has ended. `forced` is written whatever the
   /// model prefers.
-  std::optional<std::string> next(std::optional<int32_t> forced = std::nullopt) {
+  std::optional<std::string> next(std::optional<TokenId> forced = std::nullopt) {
     const int64_t context = model_.model->context_length();
     const auto written = static_cast<int64_t>(ids_.size() - start_);
     if (written >= request_.max_tokens ||
@@ -180,21 +179,20 @@ class Writer {
     Watcher watcher;
     watcher.attentions = true;
     const Tensor logits = last_logits();
-    const int64_t chosen = forced
-                               ? *forced
-                               : sample_token(logits.data<float>(), logits.numel(),
-                                              request_.sampling, 0, static_cast<uint64_t>(written),
-                                              std::vector<int64_t>(ids_.begin(), ids_.end()))
-                                     .id;
+    const TokenId chosen =
+        forced ? *forced
+               : sample_token(logits.data<float>(), logits.numel(), request_.sampling, 0,
+                              static_cast<uint64_t>(written), ids_)
+                     .id;
     if (std::find(tokens_.end.begin(), tokens_.end.end(), chosen) != tokens_.end.end()) {
       reason_ = "stop";
       return std::nullopt;
     }
-    ids_.push_back(static_cast<int32_t>(chosen));
+    ids_.push_back(chosen);
     return event(written, logits, chosen, watcher);
   }
 
-  std::vector<int32_t> written() const {
+  std::vector<TokenId> written() const {
     return {ids_.begin() + static_cast<std::ptrdiff_t>(start_), ids_.end()};
   }
   const std::string& reason() const { return reason_; }
@@ -236,7 +234,7 @@ class Writer {
   const GenerateRequest& request_;
   GenerationTokens tokens_;
   ModelInput encoder_;
-  std::vector<int32_t> ids_;
+  std::vector<TokenId> ids_;
   size_t start_ = 0;
   std::string reason_ = "length";
 };
@@ -258,7 +256,7 @@ Explorer::Answer Explorer::generate(
       throw Failure(409, "unsupported", "this model writes no text", "model");
     }
     const auto began = std::chrono::steady_clock::now();
-    std::vector<int32_t> written;
+    std::vector<TokenId> written;
     std::string reason = "stop";
     Writer writer(model, request);
     if (request.beams > 1) {
@@ -267,7 +265,7 @@ Explorer::Answer Explorer::generate(
       } catch (const ReaderGone&) {
         return "{}";
       }
-      for (const int32_t id : written) {  // the best text again, with what each token looked at
+      for (const TokenId id : written) {  // the best text again, with what each token looked at
         const std::optional<std::string> next = writer.next(id);
         if (!next || !event("token", *next)) {
           break;
@@ -283,7 +281,7 @@ Explorer::Answer Explorer::generate(
       reason = writer.reason();
     }
     const auto count = written.size();
-    std::erase_if(written, [&](int32_t id) { return id >= model.tokenizer.vocab_size(); });
+    std::erase_if(written, [&](TokenId id) { return id >= model.tokenizer.vocab_size(); });
     JsonWriter done;
     done.begin_object().field("text", model.tokenizer.decode(written));
     done.field("tokens", count);

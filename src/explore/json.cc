@@ -1,8 +1,8 @@
 #include "explore/json.h"
 
+#include "base/base64.h"
 #include "base/check.h"
 #include "heed/ops.h"
-#include "text/base64.h"
 
 namespace heed::explore {
 
@@ -20,8 +20,8 @@ void write_tensor(JsonWriter& json, const Tensor& given) {
   const size_t size = type == DType::u8 ? 1 : type == DType::f64 ? 8 : 4;
   json.begin_object().field("dtype", name);
   json.field("shape", std::vector<int64_t>(tensor.shape().begin(), tensor.shape().end()));
-  json.field("data", text::encode_base64({static_cast<const char*>(tensor.raw()),
-                                          static_cast<size_t>(tensor.numel()) * size}));
+  json.field("data", encode_base64({static_cast<const char*>(tensor.raw()),
+                                    static_cast<size_t>(tensor.numel()) * size}));
   json.end_object();
 }
 
@@ -104,12 +104,12 @@ std::optional<std::string> Fields::text_if(std::string_view name) const {
   return has(name) ? std::optional(text(name)) : std::nullopt;
 }
 
-std::optional<std::vector<int32_t>> Fields::tokens_if(std::string_view name) const {
+std::optional<std::vector<TokenId>> Fields::tokens_if(std::string_view name) const {
   if (!has(name)) {
     return std::nullopt;
   }
   const auto ids = guarded(name, [&] { return body_.at(name).integers(0, INT32_MAX); });
-  return std::vector<int32_t>(ids.begin(), ids.end());
+  return std::vector<TokenId>(ids.begin(), ids.end());
 }
 
 std::pair<int64_t, int64_t> Fields::range(std::string_view name, int64_t size, int64_t most,

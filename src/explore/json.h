@@ -27,7 +27,7 @@ class Fields {
   std::string text(std::string_view name) const;
   std::optional<std::string> text_if(std::string_view name) const;
   /// A list of token ids.
-  std::optional<std::vector<int32_t>> tokens_if(std::string_view name) const;
+  std::optional<std::vector<TokenId>> tokens_if(std::string_view name) const;
   /// A half-open range within [0, size); all of it where absent and `otherwise_all`.
   std::pair<int64_t, int64_t> range(std::string_view name, int64_t size, int64_t most,
                                     bool otherwise_all = false) const;

@@ -59,17 +59,17 @@ std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const Encoding&
 }
 
 std::string token_name(const Tokenizer& tokenizer, int64_t id) {
-  return id < tokenizer.vocab_size() ? token_labels({static_cast<int32_t>(id)}, tokenizer).front()
+  return id < tokenizer.vocab_size() ? token_labels({id}, tokenizer).front()
                                      : fmt::format("<{}>", id);
 }
 
-std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
+std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
   std::vector<std::string> labels;
   if (std::all_of(ids.begin(), ids.end(),
-                  [&](int32_t id) { return id < tokenizer.vocab_size(); })) {
+                  [&](TokenId id) { return id < tokenizer.vocab_size(); })) {
     labels = token_labels(ids, tokenizer);
   } else {
-    for (const int32_t id : ids) {
+    for (const TokenId id : ids) {
       labels.push_back(token_name(tokenizer, id));
     }
   }

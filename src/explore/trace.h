@@ -25,7 +25,7 @@ struct ShownToken {
 };
 std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const Encoding& encoding,
                                      std::string_view text);
-std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids);
+std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const std::vector<TokenId>& ids);
 /// A token of a model's vocabulary, which may be larger than the tokenizer's: "<50300>" then.
 std::string token_name(const Tokenizer& tokenizer, int64_t id);
 
@@ -34,7 +34,7 @@ struct TraceRequest {
   std::string model;
   std::optional<std::string> text, pair, target, image, audio, ask;
   /// In place of texts: the tokens themselves.
-  std::optional<std::vector<int32_t>> ids, target_ids;
+  std::optional<std::vector<TokenId>> ids, target_ids;
 };
 
 /// Pixels [1, C, H, W] of an image (base64 of a file), or of an example where there is none.
@@ -126,7 +126,7 @@ class Trace {
  private:
   void read_input();
   void read_text(bool with_target);
-  void check_ids(const std::vector<int32_t>& ids, const char* param) const;
+  void check_ids(const std::vector<TokenId>& ids, const char* param) const;
   void add_target();
   void name_patches();
   void name_frames();

@@ -1,9 +1,9 @@
 #include <cmath>
 
+#include "base/base64.h"
 #include "base/check.h"
 #include "explore/explorer_state.h"
 #include "explore/parts.h"
-#include "text/base64.h"
 
 namespace heed {
 
@@ -66,7 +66,7 @@ std::string Explorer::State::write_trace(const std::string& id, Trace& trace, in
     }
   }
   if (trace.input().pixel_values.defined()) {
-    json.field("image", "data:image/png;base64," + text::encode_base64(explore::seen_picture(
+    json.field("image", "data:image/png;base64," + encode_base64(explore::seen_picture(
                                                        trace.model(), trace.input().pixel_values)));
   }
   json.end_object().key("sides").begin_object().key("source");
@@ -140,9 +140,9 @@ std::string Explorer::State::experiment(const std::shared_ptr<Trace>& before, co
   }
   explore::TraceRequest request = before->request();
   if (before->generated()) {
-    std::vector<int32_t> written;
+    std::vector<TokenId> written;
     for (size_t i = 1; i < before->target().size(); ++i) {
-      written.push_back(static_cast<int32_t>(before->target()[i].id));
+      written.push_back(before->target()[i].id);
     }
     request.target_ids = std::move(written);
   }

@@ -1,3 +1,4 @@
+#include "base/base64.h"
 #include "explore/trace.h"
 #include "heed/audio.h"
 #include "heed/autograd.h"
@@ -6,16 +7,14 @@
 #include "heed/ops.h"
 #include "pipelines/image_input.h"
 #include "pipelines/speech_decoding.h"
-#include "text/base64.h"
 
 namespace heed::explore {
 namespace {
 
 constexpr int64_t kMostGenerated = 64;
 
-Tensor as_batch(const std::vector<int32_t>& ids) {
-  const std::vector<int64_t> wide(ids.begin(), ids.end());
-  return Tensor::from(wide, {1, static_cast<int64_t>(wide.size())});
+Tensor as_batch(const std::vector<TokenId>& ids) {
+  return Tensor::from(ids, {1, static_cast<int64_t>(ids.size())});
 }
 
 LoadedModel as_loaded(const ExplorerModel& model) {
@@ -24,30 +23,30 @@ LoadedModel as_loaded(const ExplorerModel& model) {
 
 /// What Whisper reads behind <|startoftranscript|>: language and task, and that no timestamps
 /// follow.
-std::vector<int32_t> speech_prompt(const ExplorerModel& model, const ModelInput& input) {
+std::vector<TokenId> speech_prompt(const ExplorerModel& model, const ModelInput& input) {
   const SpeechTokens tokens = speech_tokens(as_loaded(model));
   const NoGrad no_grad;
   const std::string language =
       tokens.languages.empty()
           ? "en"
           : detect_language(*model.model, tokens, model.model->encode(input)).first;
-  std::vector<int32_t> ids;
+  std::vector<TokenId> ids;
   for (const int64_t id : start_of_transcript(tokens, language, "transcribe")) {
-    ids.push_back(static_cast<int32_t>(id));
+    ids.push_back(id);
   }
   ids.erase(ids.begin());  // the start token, which every decoder begins with
   if (tokens.no_timestamps >= 0) {
-    ids.push_back(static_cast<int32_t>(tokens.no_timestamps));
+    ids.push_back(tokens.no_timestamps);
   }
   return ids;
 }
 
 /// The start token, `prompt` and what the model itself would write, the likeliest token at each
 /// step.
-std::vector<int32_t> likeliest_target(const ExplorerModel& explorer, const ModelInput& input,
-                                      int64_t start, const std::vector<int32_t>& prompt) {
+std::vector<TokenId> likeliest_target(const ExplorerModel& explorer, const ModelInput& input,
+                                      int64_t start, const std::vector<TokenId>& prompt) {
   const Model& model = *explorer.model;
-  std::vector<int32_t> ids{static_cast<int32_t>(start)};
+  std::vector<TokenId> ids{start};
   ids.insert(ids.end(), prompt.begin(), prompt.end());
   Request request;
   request.encoder = input;
@@ -65,7 +64,7 @@ std::vector<int32_t> likeliest_target(const ExplorerModel& explorer, const Model
   request.on_token = [&ids, &end, context = model.context_length()](const SampledToken& choice) {
     const bool ends = std::find(end.begin(), end.end(), choice.id) != end.end();
     if (!ends && (context == 0 || std::cmp_less(ids.size(), context))) {
-      ids.push_back(static_cast<int32_t>(choice.id));
+      ids.push_back(choice.id);
     }
     return true;
   };
@@ -104,7 +103,7 @@ Tensor image_input(const ExplorerModel& model, const std::optional<std::string>&
   if (!image) {
     return example_picture(vision);
   }
-  const std::string bytes = text::decode_base64(*image, "image");
+  const std::string bytes = decode_base64(*image, "image");
   return model_pixels(vision, model.path,
                       decode_image(bytes, "image", static_cast<int>(vision.channels), kMostPixels));
 }
@@ -141,7 +140,7 @@ Tensor speech_input(const ExplorerModel& model, const std::optional<std::string>
   // One window, as the model reads it: silence behind what is there, the rest left out.
   const Tensor samples = Tensor::zeros({frames * mel.hop_length});
   if (audio) {
-    const Tensor sound = decode_audio(text::decode_base64(*audio, "audio"), "audio");
+    const Tensor sound = decode_audio(decode_base64(*audio, "audio"), "audio");
     std::copy_n(sound.data<float>(), std::min(sound.numel(), samples.numel()),
                 samples.data<float>());
   }
@@ -149,10 +148,10 @@ Tensor speech_input(const ExplorerModel& model, const std::optional<std::string>
   return reshape(slice(features, 1, 0, frames), {1, mel.mels, frames}).contiguous();
 }
 
-void Trace::check_ids(const std::vector<int32_t>& ids, const char* param) const {
+void Trace::check_ids(const std::vector<TokenId>& ids, const char* param) const {
   const int64_t most = model_.model->vocab_size();
   const bool known =
-      std::all_of(ids.begin(), ids.end(), [most](int32_t id) { return id >= 0 && id < most; });
+      std::all_of(ids.begin(), ids.end(), [most](TokenId id) { return id >= 0 && id < most; });
   const int64_t context = model_.model->context_length();
   if (!known || (ids.empty() && std::string_view(param) == "ids")) {
     throw Failure(400, "invalid", fmt::format("'{}' must hold token ids of the model", param),
@@ -253,16 +252,16 @@ void Trace::add_target() {
   if (start < 0) {
     throw Failure(409, "unsupported", "config.json names no decoder_start_token_id", "model");
   }
-  std::vector<int32_t> ids;
+  std::vector<TokenId> ids;
   const bool speech = model_.model->kind() == ModelKind::speech_decoder;
-  const std::vector<int32_t> prompt =
-      speech ? speech_prompt(model_, input_) : std::vector<int32_t>();
+  const std::vector<TokenId> prompt =
+      speech ? speech_prompt(model_, input_) : std::vector<TokenId>();
   if (request_.target_ids) {
     check_ids(*request_.target_ids, "target_ids");
-    ids.push_back(static_cast<int32_t>(start));
+    ids.push_back(start);
     ids.insert(ids.end(), request_.target_ids->begin(), request_.target_ids->end());
   } else if (request_.target) {
-    ids.push_back(static_cast<int32_t>(start));
+    ids.push_back(start);
     ids.insert(ids.end(), prompt.begin(), prompt.end());
     model_.tokenizer.append_ids(*request_.target, ids);
   } else {

@@ -230,7 +230,7 @@ EarlyStopping early_stopping_from_name(std::string_view name) {
   if (name == "true") return EarlyStopping::yes;
   if (name == "false") return EarlyStopping::no;
   if (name == "never") return EarlyStopping::never;
-  fail(ErrorKind::usage, "--early-stopping", "'{}' is not known; true, false or never", name);
+  fail(ErrorKind::usage, "early_stopping", "'{}' is not known; true, false or never", name);
 }
 
 std::vector<std::vector<Hypothesis>> beam_search(const Model& model,
@@ -238,9 +238,8 @@ std::vector<std::vector<Hypothesis>> beam_search(const Model& model,
                                                  const BeamOptions& options) {
   if (options.beams < 1 || options.beams > 64 || options.n_best < 1 ||
       options.n_best > options.beams) {
-    fail(ErrorKind::usage, "--beam-size",
-         "{} beams and {} best: give 1 to 64 beams and no more best", options.beams,
-         options.n_best);
+    fail(ErrorKind::usage, "beam_size", "{} beams and {} best: give 1 to 64 beams and no more best",
+         options.beams, options.n_best);
   }
   const NoGrad no_grad;
   std::vector<BeamSearch> searches;

@@ -28,14 +28,14 @@ Perplexity perplexity(const Model& model, const std::vector<int64_t>& ids, int64
     context = most > 0 ? std::min(most, kLongestWindow) : kLongestWindow;
   }
   if (context < 2 || (most > 0 && context > most)) {
-    fail(ErrorKind::usage, "--context", "{} is out of range; 2 to {}", context,
+    fail(ErrorKind::usage, "context", "{} is out of range; 2 to {}", context,
          most > 0 ? most : count);
   }
   if (stride == 0) {
     stride = context / 2;
   }
   if (stride < 1 || stride >= context) {
-    fail(ErrorKind::usage, "--stride", "{} is out of range; 1 to {}", stride, context - 1);
+    fail(ErrorKind::usage, "stride", "{} is out of range; 1 to {}", stride, context - 1);
   }
   const NoGrad no_grad;
   Perplexity result;

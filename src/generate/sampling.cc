@@ -19,34 +19,34 @@ void in_range(bool fits, const char* option, T value, const char* wanted) {
 }  // namespace
 
 void Sampling::check() const {
-  in_range(temperature >= 0.0 && temperature <= 100.0, "--temperature", temperature,
+  in_range(temperature >= 0.0 && temperature <= 100.0, "temperature", temperature,
            "0 (greedy) to 100");
-  in_range(top_n_sigma >= 0.0 && top_n_sigma <= 1e6, "--top-n-sigma", top_n_sigma,
-           "0 (off) to 1e6");
-  in_range(top_k >= 0, "--top-k", top_k, "0 (off) or more");
-  in_range(top_p > 0.0 && top_p <= 1.0, "--top-p", top_p, "above 0, up to 1");
-  in_range(min_p >= 0.0 && min_p < 1.0, "--min-p", min_p, "0 up to, not including, 1");
-  in_range(typical_p > 0.0 && typical_p <= 1.0, "--typical-p", typical_p, "above 0, up to 1");
-  in_range(mirostat == 0 || mirostat == 2, "--mirostat", mirostat, "0 (off) or 2");
-  in_range(mirostat_tau > 0.0 && mirostat_tau <= 100.0, "--mirostat-tau", mirostat_tau,
+  in_range(top_n_sigma >= 0.0 && top_n_sigma <= 1e6, "top_n_sigma", top_n_sigma, "0 (off) to 1e6");
+  in_range(top_k >= 0, "top_k", top_k, "0 (off) or more");
+  in_range(top_p > 0.0 && top_p <= 1.0, "top_p", top_p, "above 0, up to 1");
+  in_range(min_p >= 0.0 && min_p < 1.0, "min_p", min_p, "0 up to, not including, 1");
+  in_range(typical_p > 0.0 && typical_p <= 1.0, "typical_p", typical_p, "above 0, up to 1");
+  in_range(mirostat == 0 || mirostat == 2, "mirostat", mirostat, "0 (off) or 2");
+  in_range(mirostat_tau > 0.0 && mirostat_tau <= 100.0, "mirostat_tau", mirostat_tau,
            "above 0, up to 100");
-  in_range(mirostat_eta > 0.0 && mirostat_eta <= 1.0, "--mirostat-eta", mirostat_eta,
+  in_range(mirostat_eta > 0.0 && mirostat_eta <= 1.0, "mirostat_eta", mirostat_eta,
            "above 0, up to 1");
-  in_range(repetition_penalty > 0.0 && repetition_penalty <= 100.0, "--repetition-penalty",
+  in_range(repetition_penalty > 0.0 && repetition_penalty <= 100.0, "repetition_penalty",
            repetition_penalty, "above 0, up to 100");
-  in_range(std::abs(frequency_penalty) <= 100.0, "--frequency-penalty", frequency_penalty,
+  in_range(std::abs(frequency_penalty) <= 100.0, "frequency_penalty", frequency_penalty,
            "-100 to 100");
-  in_range(std::abs(presence_penalty) <= 100.0, "--presence-penalty", presence_penalty,
+  in_range(std::abs(presence_penalty) <= 100.0, "presence_penalty", presence_penalty,
            "-100 to 100");
-  in_range(no_repeat_ngram_size >= 0, "--no-repeat-ngram", no_repeat_ngram_size, "0 (off) or more");
-  in_range(dry_multiplier >= 0.0 && dry_multiplier <= 100.0, "--dry-multiplier", dry_multiplier,
+  in_range(no_repeat_ngram_size >= 0, "no_repeat_ngram_size", no_repeat_ngram_size,
+           "0 (off) or more");
+  in_range(dry_multiplier >= 0.0 && dry_multiplier <= 100.0, "dry_multiplier", dry_multiplier,
            "0 (off) to 100");
-  in_range(dry_base >= 1.0 && dry_base <= 100.0, "--dry-base", dry_base, "1 to 100");
-  in_range(dry_allowed_length >= 1, "--dry-allowed-length", dry_allowed_length, "1 or more");
-  in_range(dry_range >= -1, "--dry-range", dry_range, "-1 (all) or more");
+  in_range(dry_base >= 1.0 && dry_base <= 100.0, "dry_base", dry_base, "1 to 100");
+  in_range(dry_allowed_length >= 1, "dry_allowed_length", dry_allowed_length, "1 or more");
+  in_range(dry_range >= -1, "dry_range", dry_range, "-1 (all) or more");
   for (const auto& [id, bias] : logit_bias) {
-    in_range(id >= 0, "--logit-bias", id, "a token id");
-    in_range(!std::isnan(bias), "--logit-bias", bias, "a number");
+    in_range(id >= 0, "logit_bias", id, "a token id");
+    in_range(!std::isnan(bias), "logit_bias", bias, "a number");
   }
 }
 

@@ -60,7 +60,7 @@ void Scheduler::add(Request request, std::function<void(FinishReason)> on_finish
   check(request.max_tokens >= 0, "generate", "{} tokens to generate", request.max_tokens);
   for (const auto& [id, bias] : request.sampling.logit_bias) {
     if (id >= model_.vocab_size()) {
-      fail(ErrorKind::usage, "--logit-bias", "{} is no token id: the model has {} tokens", id,
+      fail(ErrorKind::usage, "logit_bias", "{} is no token id: the model has {} tokens", id,
            model_.vocab_size());
     }
   }

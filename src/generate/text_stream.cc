@@ -10,10 +10,10 @@ TextStream::TextStream(Tokenizer tokenizer, std::vector<std::string> stops,
   std::erase(stops_, std::string());
   constexpr size_t kContext = 8;  // enough for the next token's text
   const auto last = prompt.last(std::min(prompt.size(), kContext));
-  std::vector<int32_t> context(last.begin(), last.end());
-  std::erase_if(context, [&](int32_t id) { return id >= tokenizer.vocab_size(); });
+  std::vector<TokenId> context(last.begin(), last.end());
+  std::erase_if(context, [&](TokenId id) { return id >= tokenizer.vocab_size(); });
   size_t given = 0;
-  for (const int32_t id : context) {
+  for (const TokenId id : context) {
     given += decoder_.push(id).size();
   }
   // What the decoder has held back of the prompt is no part of the text either.
@@ -24,7 +24,7 @@ std::string TextStream::push(int64_t id) {
   if (stopped_) {
     return {};
   }
-  take(decoder_.push(static_cast<int32_t>(id)));
+  take(decoder_.push(id));
   return release(false);
 }
 

@@ -71,10 +71,10 @@ std::vector<std::string> token_labels(const Encoding& encoding, std::string_view
   return labels;
 }
 
-std::vector<std::string> token_labels(const std::vector<int32_t>& ids, const Tokenizer& tokenizer) {
+std::vector<std::string> token_labels(const std::vector<TokenId>& ids, const Tokenizer& tokenizer) {
   std::vector<std::string> labels;
-  for (const int32_t id : ids) {
-    const std::string text = tokenizer.decode(std::vector<int32_t>{id}, false);
+  for (const TokenId id : ids) {
+    const std::string text = tokenizer.decode(std::vector<TokenId>{id}, false);
     const bool broken =
         text.empty() || text.find("\xEF\xBF\xBD") != std::string::npos || !is_valid_utf8(text);
     labels.push_back(broken ? tokenizer.id_to_token(id) : trimmed(text));

@@ -53,6 +53,14 @@ JsonBuilder& JsonBuilder::set(std::string_view key, const std::vector<double>& v
   put(impl_->object, key, values);
   return *this;
 }
+JsonBuilder& JsonBuilder::set(std::string_view key, const std::vector<Json>& values) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Json& value : values) {
+    list.push_back(raw(value));
+  }
+  impl_->object[std::string(key)] = std::move(list);
+  return *this;
+}
 JsonBuilder& JsonBuilder::set(std::string_view key, const Json& value) {
   put(impl_->object, key, raw(value));
   return *this;

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "heed/export.h"
+
 namespace heed {
 
 /// Appends `text` as a JSON string with its quotes; bytes that are not UTF-8 become U+FFFD.
@@ -17,7 +19,7 @@ void append_json_number(std::string& out, double value);
 /// Writes JSON in the order of the calls: objects and arrays may hold millions of values, and
 /// Hugging Face's files are recognised by their order of keys. With an indent the text looks as
 /// Python's json.dumps(indent=…) writes it; with 0 it is one line.
-class JsonWriter {
+class HEED_API JsonWriter {
  public:
   explicit JsonWriter(int indent = 0) : indent_(indent) {}
 

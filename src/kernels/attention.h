@@ -51,6 +51,7 @@ struct AttentionProblem {
   HeadsView<const T> q;
   HeadsView<const T> k;
   HeadsView<const T> v;
+  Element stored = kElementOf<T>;        // of k and v in memory; f16, bf16, q8_0 where T is float
   ScoreView<const uint8_t> keep;         // no data: all
   ScoreView<const uint8_t> key_padding;  // head and query strides are 0
   ScoreView<const Compute<T>> bias;
@@ -87,17 +88,18 @@ void attention_forward(const AttentionProblem<T>& problem, HeadsView<T> out,
                        RowStats<Compute<T>> stats);
 
 /// Gradients; all are written, none is read. dbias has the bias' own strides (0 where broadcast)
-/// and must be zero on entry; no data: not wanted. T: float, double.
+/// and must be zero on entry; no data: not wanted.
 template <class T>
 struct AttentionGradients {
   HeadsView<T> dq;
   HeadsView<T> dk;
   HeadsView<T> dv;
-  ScoreView<T> dbias;
+  ScoreView<Compute<T>> dbias;
 };
+/// T: float, double, and where uses_bf16_instructions() BFloat16, with sums in f32.
 template <class T>
 void attention_backward(const AttentionProblem<T>& problem, HeadsView<const T> out,
-                        HeadsView<const T> dout, RowStats<const T> stats,
+                        HeadsView<const T> dout, RowStats<const Compute<T>> stats,
                         const AttentionGradients<T>& gradients);
 
 /// Weights before dropout of one head's rows and keys, [row_end - row_begin, key_end - key_begin],

@@ -9,13 +9,11 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/attention_backward-inl.h"
 #include "kernels/attention_dropout-inl.h"
-#include "kernels/attention_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
-
-inline size_t padded(int64_t columns) { return (static_cast<size_t>(columns) + 15) / 16 * 16; }
 
 /// A tile of queries in the backward pass, in the layouts that the products read.
 template <class T>
@@ -168,59 +166,6 @@ void softmax_gradient(const BackwardTile<T>& mine, const KeyTile& tile, Backward
   }
 }
 
-/// c [rows, columns] += a [rows, 64] · b [64, padded columns]: the last lanes of a row of c may
-/// belong to others.
-template <class T>
-void add_rows(const T* a, const T* b, size_t ldb, T* c, size_t ldc, size_t rows, size_t columns,
-              size_t depth) {
-  const hn::ScalableTag<T> d;
-  const size_t whole = columns / hn::Lanes(d) * hn::Lanes(d);
-  product<Start::add, false>(a, size_t{kQueryTile}, b, ldb, c, ldc, rows, whole, depth);
-  if (whole == columns) {
-    return;
-  }
-  HWY_ALIGN T rest[kKeyTile * hn::MaxLanes(d)];
-  product<Start::zero, false>(a, size_t{kQueryTile}, b + whole, ldb, rest, hn::Lanes(d), rows,
-                              hn::Lanes(d), depth);
-  for (size_t j = 0; j < rows; ++j) {
-    for (size_t i = whole; i < columns; ++i) {
-      c[j * ldc + i] += rest[j * hn::Lanes(d) + i - whole];
-    }
-  }
-}
-
-/// gradient[j] += Σ_i s[j][i] · rows[i] for the keys of a tile. The first keys are seen by more
-/// rows than the last under a causal mask, so a quarter at a time.
-template <class T>
-void add_to_keys(const QueryTile<T>& queries, const KeyTile& tile, const T* s, const T* rows,
-                 int64_t columns, T* gradient, int64_t stride) {
-  constexpr int64_t kKeys = 18;  // three blocks of the product
-  const auto line = static_cast<int64_t>(padded(columns));
-  for (int64_t j = 0; j < tile.count; j += kKeys) {
-    const int64_t first = queries.first_row(tile.key + j);
-    const int64_t count = first == 0 && queries.first_row(tile.key + tile.count - 1) == 0
-                              ? tile.count
-                              : std::min(kKeys, tile.count - j);
-    add_rows(s + j * kQueryTile + first, rows + first * line, padded(columns),
-             gradient + j * stride, static_cast<size_t>(stride), static_cast<size_t>(count),
-             static_cast<size_t>(columns), static_cast<size_t>(queries.rows - first));
-    if (count == tile.count) {
-      return;
-    }
-  }
-}
-
-template <class T>
-void add_bias_gradient(const QueryTile<T>& queries, const KeyTile& tile, const ScoreView<T>& dbias,
-                       const T* ds) {
-  for (int64_t i = 0; i < queries.rows; ++i) {
-    T* into = dbias.at(queries.b, queries.h, queries.row + i, tile.key);
-    for (int64_t j = 0; j < tile.count; ++j) {
-      into[j * dbias.key] += ds[j * kQueryTile + i];
-    }
-  }
-}
-
 template <class T>
 void backward_key_tile(const BackwardPass<T>& pass, BackwardTile<T>& mine, const KeyTile& tile,
                        BackwardBuffers<T>& work) {
@@ -240,14 +185,14 @@ void backward_key_tile(const BackwardPass<T>& pass, BackwardTile<T>& mine, const
     dropout_tile(queries, tile, work.extra);
   }
   softmax_gradient(mine, tile, work);
-  if (pass.gradients.dbias.data != nullptr) {
-    add_bias_gradient(queries, tile, pass.gradients.dbias, work.ds);
+  if (pass.dbias.data != nullptr) {
+    add_bias_gradient(queries, tile, pass.dbias, work.ds);
   }
   const T* ds = p.softcap > 0 ? work.slope : work.ds;
-  add_to_keys(queries, tile, work.s, mine.rows_dout, p.value_depth,
-              pass.gradients.dv.at(queries.b, kv_head, tile.key), pass.gradients.dv.row);
-  add_to_keys(queries, tile, ds, mine.rows, p.depth,
-              pass.gradients.dk.at(queries.b, kv_head, tile.key), pass.gradients.dk.row);
+  add_to_keys(queries, tile, work.s, size_t{kQueryTile}, mine.rows_dout, p.value_depth,
+              pass.dv.at(queries.b, kv_head, tile.key), pass.dv.row);
+  add_to_keys(queries, tile, ds, size_t{kQueryTile}, mine.rows, p.depth,
+              pass.dk.at(queries.b, kv_head, tile.key), pass.dk.row);
   PoisonedRows<T> poisoned;
   size_t clean_stride = k_stride;
   const T* clean =
@@ -257,7 +202,6 @@ void backward_key_tile(const BackwardPass<T>& pass, BackwardTile<T>& mine, const
   poisoned.add(k, k_stride, p.depth, ds, work.scores, queries.rows, mine.dq);
 }
 
-/// A tile of keys with its gradients stays in L2 for all tiles of queries that see it.
 template <class T>
 void backward_query_tiles(const BackwardPass<T>& pass, int64_t b, int64_t h, int64_t first,
                           int64_t last) {
@@ -266,30 +210,13 @@ void backward_query_tiles(const BackwardPass<T>& pass, int64_t b, int64_t h, int
   for (BackwardTile<T>& mine : work.tiles) {
     load_queries(pass, mine);
   }
-  while (true) {
-    int64_t key = p.keys;
-    for (const BackwardTile<T>& mine : work.tiles) {
-      key = mine.key < mine.end ? std::min(key, mine.key) : key;
-    }
-    if (key == p.keys) {
-      break;
-    }
-    for (BackwardTile<T>& mine : work.tiles) {
-      if (mine.key != key || key >= mine.end) {
-        continue;
-      }
-      const KeyTile tile = key_tile(mine.queries, key, mine.end);
-      if (!tile.all_hidden) {
-        backward_key_tile(pass, mine, tile, work);
-      }
-      mine.key = mine.queries.next_key(key);
-    }
-  }
+  each_pair_of_tiles(p, work.tiles, [&](BackwardTile<T>& mine, const KeyTile& tile) {
+    backward_key_tile(pass, mine, tile, work);
+  });
   for (const BackwardTile<T>& mine : work.tiles) {
     transpose_scaled(mine.dq, size_t{kQueryTile}, static_cast<size_t>(p.depth),
                      static_cast<size_t>(mine.queries.rows), static_cast<T>(p.scale),
-                     pass.gradients.dq.at(b, h, mine.queries.row),
-                     static_cast<size_t>(pass.gradients.dq.row));
+                     pass.dq.at(b, h, mine.queries.row), static_cast<size_t>(pass.dq.row));
   }
 }
 

@@ -10,8 +10,11 @@ struct BackwardPass {
   const AttentionProblem<T>& problem;
   HeadsView<const T> out;
   HeadsView<const T> dout;
-  RowStats<const T> stats;
-  AttentionGradients<T> gradients;  // dk and dv: those of the task, added to
+  RowStats<const Compute<T>> stats;
+  HeadsView<T> dq;
+  HeadsView<Compute<T>> dk;  // this and dv: those of the task, added to
+  HeadsView<Compute<T>> dv;
+  ScoreView<Compute<T>> dbias;
 };
 
 /// Gradients of the tiles [first, last) of 64 queries of one head: writes their rows of dq, adds to
@@ -20,5 +23,9 @@ void attention_backward_tiles(const BackwardPass<float>& pass, int64_t b, int64_
                               int64_t last);
 void attention_backward_tiles(const BackwardPass<double>& pass, int64_t b, int64_t h, int64_t first,
                               int64_t last);
+
+/// Only where uses_bf16_instructions().
+void attention_backward_tiles(const BackwardPass<BFloat16>& pass, int64_t b, int64_t h,
+                              int64_t first, int64_t last);
 
 }  // namespace heed::kernels

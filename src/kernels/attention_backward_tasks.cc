@@ -1,9 +1,11 @@
 // How the backward pass of attention is split into tasks.
 #include <algorithm>
-#include <vector>
+#include <type_traits>
 
 #include "base/parallel.h"
+#include "base/scratch.h"
 #include "kernels/attention_backward.h"
+#include "kernels/convert.h"
 
 namespace heed::kernels {
 
@@ -28,7 +30,7 @@ struct Plan {
 };
 
 template <class T>
-Plan make_plan(const AttentionProblem<T>& p, const ScoreView<T>& dbias) {
+Plan make_plan(const AttentionProblem<T>& p, const ScoreView<Compute<T>>& dbias) {
   constexpr int64_t kEnough = 8;  // tasks
   Plan plan;
   if (dbias.data != nullptr) {
@@ -42,65 +44,88 @@ Plan make_plan(const AttentionProblem<T>& p, const ScoreView<T>& dbias) {
   }
   // Each further split has arrays of its own: no more than this for all of them.
   constexpr int64_t kMostBytes = 48 << 20;
-  const int64_t array =
-      p.batch * p.kv_heads * p.keys * (p.depth + p.value_depth) * static_cast<int64_t>(sizeof(T));
+  const int64_t array = p.batch * p.kv_heads * p.keys * (p.depth + p.value_depth) *
+                        static_cast<int64_t>(sizeof(Compute<T>));
   while (plan.splits > 1 && (plan.splits - 1) * array > kMostBytes) {
     plan.splits /= 2;
   }
   return plan;
 }
 
-/// Split 0 adds into the result; the others have arrays of their own, laid out [B, Hkv, Tk, D].
+/// The first splits' sums are the result itself where that is of their type; all others have arrays
+/// of their own, laid out [B, Hkv, Tk, D].
 template <class T>
 class SplitGradients {
  public:
+  using C = Compute<T>;
+
   SplitGradients(const AttentionProblem<T>& p, const AttentionGradients<T>& result, int64_t splits)
       : p_(p),
         result_(result),
         splits_(splits),
         dk_size_(p.batch * p.kv_heads * p.keys * p.depth),
         dv_size_(p.batch * p.kv_heads * p.keys * p.value_depth),
-        partial_(static_cast<size_t>((splits - 1) * (dk_size_ + dv_size_))) {}
+        partial_(std::max<int64_t>(1, (splits - kInPlace) * (dk_size_ + dv_size_))) {}
 
-  AttentionGradients<T> of(int64_t split) {
-    AttentionGradients<T> mine = result_;
-    if (split > 0) {
-      T* dk = partial_.data() + (split - 1) * (dk_size_ + dv_size_);
-      mine.dk = {dk, p_.kv_heads * p_.keys * p_.depth, p_.keys * p_.depth, p_.depth};
-      mine.dv = {dk + dk_size_, p_.kv_heads * p_.keys * p_.value_depth, p_.keys * p_.value_depth,
-                 p_.value_depth};
+  HeadsView<C> dk(int64_t split) const {
+    if constexpr (kInPlace == 1) {
+      if (split == 0) {
+        return result_.dk;
+      }
     }
-    return mine;
+    return {at(split), p_.kv_heads * p_.keys * p_.depth, p_.keys * p_.depth, p_.depth};
+  }
+  HeadsView<C> dv(int64_t split) const {
+    if constexpr (kInPlace == 1) {
+      if (split == 0) {
+        return result_.dv;
+      }
+    }
+    return {at(split) + dk_size_, p_.kv_heads * p_.keys * p_.value_depth, p_.keys * p_.value_depth,
+            p_.value_depth};
   }
 
-  /// Adds the others into split 0, in their order.
+  /// Adds the others to split 0, in their order, and makes that the result.
   void add_up() {
-    if (splits_ == 1) {
+    if (splits_ == kInPlace) {
       return;
     }
-    parallel_for(p_.batch * p_.kv_heads * p_.keys, [&](int64_t task) {
-      const int64_t j = task % p_.keys;
-      const int64_t kv = task / p_.keys % p_.kv_heads;
-      const int64_t b = task / p_.keys / p_.kv_heads;
-      for (int64_t split = 1; split < splits_; ++split) {
-        const AttentionGradients<T> part = of(split);
-        for (int64_t c = 0; c < p_.depth; ++c) {
-          result_.dk.at(b, kv, j)[c] += part.dk.at(b, kv, j)[c];
+    constexpr int64_t kRows = 64;
+    parallel_ranges(p_.batch * p_.kv_heads * p_.keys, kRows, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t j = task % p_.keys;
+        const int64_t kv = task / p_.keys % p_.kv_heads;
+        const int64_t b = task / p_.keys / p_.kv_heads;
+        for (int64_t split = 1; split < splits_; ++split) {
+          add_row(dk(0).at(b, kv, j), dk(split).at(b, kv, j), p_.depth);
+          add_row(dv(0).at(b, kv, j), dv(split).at(b, kv, j), p_.value_depth);
         }
-        for (int64_t c = 0; c < p_.value_depth; ++c) {
-          result_.dv.at(b, kv, j)[c] += part.dv.at(b, kv, j)[c];
+        if constexpr (kInPlace == 0) {
+          convert(result_.dk.at(b, kv, j), dk(0).at(b, kv, j), p_.depth);
+          convert(result_.dv.at(b, kv, j), dv(0).at(b, kv, j), p_.value_depth);
         }
       }
     });
   }
 
  private:
+  static constexpr int64_t kInPlace = std::is_same_v<T, C> ? 1 : 0;
+
+  static void add_row(C* into, const C* from, int64_t columns) {
+    for (int64_t c = 0; c < columns; ++c) {
+      into[c] += from[c];
+    }
+  }
+  C* at(int64_t split) const {
+    return partial_.data() + (split - kInPlace) * (dk_size_ + dv_size_);
+  }
+
   const AttentionProblem<T>& p_;
   const AttentionGradients<T>& result_;
   int64_t splits_;
   int64_t dk_size_;
   int64_t dv_size_;
-  std::vector<T> partial_;
+  Scratch<C> partial_;
 };
 
 /// All queries of `tiles` [begin, end) that look at one key head.
@@ -109,8 +134,8 @@ void backward_key_head(const BackwardPass<T>& pass, int64_t b, int64_t kv, int64
                        int64_t end) {
   const AttentionProblem<T>& p = pass.problem;
   const int64_t group = p.heads / p.kv_heads;
-  clear_rows(pass.gradients.dk, b, kv, p.keys, p.depth);
-  clear_rows(pass.gradients.dv, b, kv, p.keys, p.value_depth);
+  clear_rows(pass.dk, b, kv, p.keys, p.depth);
+  clear_rows(pass.dv, b, kv, p.keys, p.value_depth);
   for (int64_t h = kv * group; h < (kv + 1) * group; ++h) {
     for (int64_t tile = begin; tile < end; tile += kTogether) {
       attention_backward_tiles(pass, b, h, tile, std::min(tile + kTogether, end));
@@ -122,7 +147,7 @@ void backward_key_head(const BackwardPass<T>& pass, int64_t b, int64_t kv, int64
 
 template <class T>
 void attention_backward(const AttentionProblem<T>& p, HeadsView<const T> out,
-                        HeadsView<const T> dout, RowStats<const T> stats,
+                        HeadsView<const T> dout, RowStats<const Compute<T>> stats,
                         const AttentionGradients<T>& gradients) {
   const Plan plan = make_plan(p, gradients.dbias);
   const int64_t tiles = (p.queries + kTile - 1) / kTile;
@@ -133,7 +158,14 @@ void attention_backward(const AttentionProblem<T>& p, HeadsView<const T> out,
     const int64_t split = plan.splits - 1 - task % plan.splits;  // later queries have more work
     const int64_t first_kv_head = task / plan.splits % (p.kv_heads / kv_heads) * kv_heads;
     const int64_t first_batch = task / plan.splits / (p.kv_heads / kv_heads) * batches;
-    const BackwardPass<T> pass{p, out, dout, stats, split_gradients.of(split)};
+    const BackwardPass<T> pass{p,
+                               out,
+                               dout,
+                               stats,
+                               gradients.dq,
+                               split_gradients.dk(split),
+                               split_gradients.dv(split),
+                               gradients.dbias};
     for (int64_t b = first_batch; b < first_batch + batches; ++b) {
       for (int64_t kv = first_kv_head; kv < first_kv_head + kv_heads; ++kv) {
         backward_key_head(pass, b, kv, tiles * split / plan.splits,
@@ -155,5 +187,8 @@ template void attention_backward(const AttentionProblem<float>&, HeadsView<const
 template void attention_backward(const AttentionProblem<double>&, HeadsView<const double>,
                                  HeadsView<const double>, RowStats<const double>,
                                  const AttentionGradients<double>&);
+template void attention_backward(const AttentionProblem<BFloat16>&, HeadsView<const BFloat16>,
+                                 HeadsView<const BFloat16>, RowStats<const float>,
+                                 const AttentionGradients<BFloat16>&);
 
 }  // namespace heed::kernels

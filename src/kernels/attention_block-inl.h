@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "kernels/simd-inl.h"
+#include "kernels/bf16-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
@@ -78,9 +78,10 @@ HWY_INLINE hn::Vec<D> exp2_nonpositive(D d, hn::Vec<D> x) {
 
 /// How a block of the product starts.
 enum class Start {
-  zero,    ///< c = a·b
-  add,     ///< c += a·b
-  rescale  ///< c = c * factor[column] + a·b
+  zero,     ///< c = a·b
+  add,      ///< c += a·b
+  rescale,  ///< c = c * factor[column] + a·b
+  scale     ///< c = a·b * factor[0]
 };
 
 #if HWY_TARGET <= HWY_AVX3
@@ -91,17 +92,19 @@ inline constexpr size_t kVectors = 2;  // 6 × 2 sums, 2 vectors of b, 1 of a: o
 inline constexpr size_t kRows = 6;
 
 /// c[m][n] = start + Σ_k a(m, k) · b[k][n] for m < Rows, n < Vectors·lanes. a(m, k) is a[m·lda +
-/// k], or a[k·lda + m] where ATransposed. The terms are added in the order of k, one by one.
-template <size_t Rows, size_t Vectors, Start S, bool ATransposed, class D, class T>
-HWY_INLINE void product_block(D d, const T* HWY_RESTRICT a, size_t lda, const T* HWY_RESTRICT b,
+/// k], or a[k·lda + m] where ATransposed. The terms are added in the order of k, one by one. P: T,
+/// or Bf16Pair, and then a step of k is two terms.
+template <size_t Rows, size_t Vectors, Start S, bool ATransposed, class D, class P, class T>
+HWY_INLINE void product_block(D d, const P* HWY_RESTRICT a, size_t lda, const P* HWY_RESTRICT b,
                               size_t ldb, T* HWY_RESTRICT c, size_t ldc, size_t depth,
                               const T* HWY_RESTRICT factor) {
+  using Adder = Step<T, P>;
   const size_t lanes = hn::Lanes(d);
   hn::Vec<D> sum[Rows * Vectors];
   unroll<Rows * Vectors>([&](auto i) HEED_INLINE_LAMBDA {
     constexpr size_t m = decltype(i)::value / Vectors;
     constexpr size_t n = decltype(i)::value % Vectors;
-    if constexpr (S == Start::zero) {
+    if constexpr (S == Start::zero || S == Start::scale) {
       sum[i] = hn::Zero(d);
     } else {
       sum[i] = hn::LoadU(d, c + m * ldc + n * lanes);
@@ -111,13 +114,13 @@ HWY_INLINE void product_block(D d, const T* HWY_RESTRICT a, size_t lda, const T*
     }
   });
   const auto step = [&]() HEED_INLINE_LAMBDA {
-    hn::Vec<D> row[Vectors];
-    unroll<Vectors>([&](auto n) HEED_INLINE_LAMBDA { row[n] = hn::LoadU(d, b + n * lanes); });
+    hn::Vec<typename Adder::D> row[Vectors];
+    unroll<Vectors>([&](auto n) HEED_INLINE_LAMBDA { row[n] = Adder::row(b + n * lanes); });
     unroll<Rows>([&](auto m) HEED_INLINE_LAMBDA {
-      const auto value = hn::Set(d, ATransposed ? a[m] : a[m * lda]);
+      const auto value = Adder::factor(ATransposed ? a[m] : a[m * lda]);
       unroll<Vectors>([&](auto n) HEED_INLINE_LAMBDA {
         constexpr size_t i = decltype(m)::value * Vectors + decltype(n)::value;
-        sum[i] = hn::MulAdd(value, row[n], sum[i]);
+        sum[i] = Adder::add(sum[i], value, row[n]);
       });
     });
     a += ATransposed ? lda : 1;
@@ -126,11 +129,11 @@ HWY_INLINE void product_block(D d, const T* HWY_RESTRICT a, size_t lda, const T*
   size_t k = 0;
   if constexpr (!ATransposed) {
     // Lines of all rows of a end at once: those of the next block are asked for meanwhile.
-    constexpr size_t kLine = 64 / sizeof(T);
+    constexpr size_t kLine = 64 / sizeof(P);
     while (k + kLine <= depth) {
       unroll<Rows>([&](auto m) HEED_INLINE_LAMBDA {
         hwy::Prefetch(a + (m + Rows) * lda);
-        if constexpr (S != Start::zero) {
+        if constexpr (S != Start::zero && S != Start::scale) {
           if (k < Vectors * lanes) {
             hwy::Prefetch(c + (m + Rows) * ldc + k);
           }
@@ -147,13 +150,22 @@ HWY_INLINE void product_block(D d, const T* HWY_RESTRICT a, size_t lda, const T*
   unroll<Rows * Vectors>([&](auto i) HEED_INLINE_LAMBDA {
     constexpr size_t m = decltype(i)::value / Vectors;
     constexpr size_t n = decltype(i)::value % Vectors;
+    if constexpr (S == Start::scale) {
+      sum[i] = hn::Mul(sum[i], hn::Set(d, factor[0]));
+    }
     hn::StoreU(sum[i], d, c + m * ldc + n * lanes);
   });
 }
 
+/// The factors of the columns from n on.
+template <Start S, class T>
+HWY_INLINE const T* factor_at(const T* factor, size_t n) {
+  return S == Start::rescale ? factor + n : factor;
+}
+
 /// All rows of one panel of Vectors·lanes columns.
-template <size_t Vectors, Start S, bool ATransposed, class D, class T>
-HWY_INLINE void product_panel(D d, const T* a, size_t lda, const T* b, size_t ldb, T* c, size_t ldc,
+template <size_t Vectors, Start S, bool ATransposed, class D, class P, class T>
+HWY_INLINE void product_panel(D d, const P* a, size_t lda, const P* b, size_t ldb, T* c, size_t ldc,
                               size_t rows, size_t depth, const T* factor) {
   const size_t step = ATransposed ? 1 : lda;
   size_t m = 0;
@@ -180,26 +192,26 @@ HWY_INLINE void product_panel(D d, const T* a, size_t lda, const T* b, size_t ld
 }
 
 /// c [rows, columns] of the product, columns a multiple of the lanes.
-template <Start S, bool ATransposed, class T>
-HWY_NOINLINE void product(const T* a, size_t lda, const T* b, size_t ldb, T* c, size_t ldc,
+template <Start S, bool ATransposed, class P, class T>
+HWY_NOINLINE void product(const P* a, size_t lda, const P* b, size_t ldb, T* c, size_t ldc,
                           size_t rows, size_t columns, size_t depth, const T* factor = nullptr) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   size_t n = 0;
   for (; n + kVectors * lanes <= columns; n += kVectors * lanes) {
     product_panel<kVectors, S, ATransposed>(d, a, lda, b + n, ldb, c + n, ldc, rows, depth,
-                                            S == Start::rescale ? factor + n : nullptr);
+                                            factor_at<S>(factor, n));
   }
   for (; n < columns; n += lanes) {
     product_panel<1, S, ATransposed>(d, a, lda, b + n, ldb, c + n, ldc, rows, depth,
-                                     S == Start::rescale ? factor + n : nullptr);
+                                     factor_at<S>(factor, n));
   }
 }
 
 /// The product with less work where a triangle of b or c is not wanted: limit(end) says how much of
 /// the sum (or where Rows, how many rows) the columns up to `end` want.
-template <Start S, bool ATransposed, bool Rows, class T, class Limit>
-HWY_INLINE void product_of_triangle(const T* a, size_t lda, const T* b, size_t ldb, T* c,
+template <Start S, bool ATransposed, bool Rows, class P, class T, class Limit>
+HWY_INLINE void product_of_triangle(const P* a, size_t lda, const P* b, size_t ldb, T* c,
                                     size_t ldc, size_t rows, size_t columns, size_t depth,
                                     const T* factor, Limit&& limit) {
   constexpr size_t kPanel = kVectors == 4 ? 1 : kVectors;  // about 16 columns
@@ -209,7 +221,7 @@ HWY_INLINE void product_of_triangle(const T* a, size_t lda, const T* b, size_t l
     const size_t most = limit(n + decltype(vectors)::value * lanes);
     product_panel<decltype(vectors)::value, S, ATransposed>(
         d, a, lda, b + n, ldb, c + n, ldc, Rows ? HWY_MIN(rows, most) : rows,
-        Rows ? depth : HWY_MIN(depth, most), S == Start::rescale ? factor + n : nullptr);
+        Rows ? depth : HWY_MIN(depth, most), factor_at<S>(factor, n));
   };
   size_t n = 0;
   for (; n + kPanel * lanes <= columns; n += kPanel * lanes) {

@@ -1,6 +1,7 @@
 #include "base/parallel.h"
 #include "kernels/attention.h"
 #include "kernels/attention_rows.h"
+#include "kernels/gemm.h"
 #include "kernels/scratch.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -8,8 +9,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/attention_bf16-inl.h"
 #include "kernels/attention_dropout-inl.h"
-#include "kernels/attention_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
@@ -24,6 +25,8 @@ struct ForwardBuffers {
   C* scores;   // [64, 64]: kept where some pair is hidden
   C* k;        // [64, depth]: converted keys
   C* v;        // [64, value depth]: converted or cleaned values
+  C* v_pairs;  // [32, value depth]: pairs of values
+  C* s_pairs;  // [32, 64]: pairs of weights
   C* max;      // [64]
   C* sum;      // [64]
   C* rescale;  // [64]
@@ -32,9 +35,9 @@ struct ForwardBuffers {
   explicit ForwardBuffers(const AttentionProblem<T>& p) {
     thread_local Scratch scratch;
     const size_t square = kQueryTile * kKeyTile;
-    const size_t depth = static_cast<size_t>(p.depth) * kQueryTile;
-    const size_t value_depth = static_cast<size_t>(p.value_depth) * kQueryTile;
-    C* next = scratch.reserve<C>(2 * (depth + value_depth) + 3 * square + 3 * kQueryTile);
+    const size_t depth = padded(p.depth) * kQueryTile;
+    const size_t value_depth = padded(p.value_depth) * kQueryTile;
+    C* next = scratch.reserve<C>(2 * depth + 3 * value_depth + 4 * square + 3 * kQueryTile);
     const auto take = [&next](size_t count) {
       C* taken = next;
       next += count;
@@ -47,6 +50,8 @@ struct ForwardBuffers {
     scores = take(square);
     k = take(depth);
     v = take(value_depth);
+    v_pairs = take(value_depth / 2);
+    s_pairs = take(square / 2);
     max = take(kQueryTile);
     sum = take(kQueryTile);
     rescale = take(kQueryTile);
@@ -104,25 +109,98 @@ void apply_dropout(int64_t count, int64_t width, ForwardBuffers<C>& work) {
   }
 }
 
-/// out = out * rescale + weights · V for one tile of keys.
-template <class T, class C>
-void add_values(const QueryTile<T>& queries, const KeyTile& tile, ForwardBuffers<C>& work) {
-  const AttentionProblem<T>& p = queries.problem;
-  size_t stride = 0;
-  const C* v = compute_rows(p.v, queries.b, p.kv_head(queries.h), tile.key, tile.count,
-                            p.value_depth, work.v, &stride);
-  const C* clean = v;
-  size_t clean_stride = stride;
-  PoisonedRows<C> poisoned;
-  if (tile.some_hidden) {
-    clean = poisoned.clean(v, &clean_stride, tile.count, p.value_depth, work.v);
+/// The products of a query tile in the compute type.
+template <class T>
+struct WideProducts {
+  using C = Compute<T>;
+
+  static void load_queries(const QueryTile<T>& queries, ForwardBuffers<C>& work) {
+    const AttentionProblem<T>& p = queries.problem;
+    pack_transposed(p.q.at(queries.b, queries.h, queries.row), p.q.row, queries.rows, queries.width,
+                    p.depth, p.scale * kLog2e, work.packed);
   }
-  add_weighted<Start::rescale>(queries, tile, clean, clean_stride, work.s, p.value_depth,
-                               work.rescale, work.out);
+  static void scores(const QueryTile<T>& queries, const KeyTile& tile, ForwardBuffers<C>& work) {
+    const AttentionProblem<T>& p = queries.problem;
+    size_t stride = 0;
+    const C* k = compute_rows(p, p.k, queries.b, p.kv_head(queries.h), tile.key, tile.count,
+                              p.depth, work.k, &stride);
+    score_tile(queries, tile, work.packed, k, stride, work.s, static_cast<C*>(nullptr));
+  }
+  static void add(const QueryTile<T>& queries, const KeyTile& tile, const C* values, size_t stride,
+                  ForwardBuffers<C>& work) {
+    add_weighted<Start::rescale>(queries, tile, values, stride, work.s, queries.problem.value_depth,
+                                 work.rescale, work.out);
+  }
+  /// out = out * rescale + weights · V for a tile without hidden pairs.
+  static void add_all(const QueryTile<T>& queries, const KeyTile& tile, ForwardBuffers<C>& work) {
+    const AttentionProblem<T>& p = queries.problem;
+    size_t stride = 0;
+    const C* v = compute_rows(p, p.v, queries.b, p.kv_head(queries.h), tile.key, tile.count,
+                              p.value_depth, work.v, &stride);
+    add(queries, tile, v, stride, work);
+  }
+};
+
+#if HEED_BF16_INSTRUCTIONS
+/// The products in bf16: q, k and v as they are, weights rounded, all sums and the softmax in f32.
+struct PairProducts {
+  using T = BFloat16;
+
+  static Bf16Pair* pairs(float* memory) { return reinterpret_cast<Bf16Pair*>(memory); }
+  static void load_queries(const QueryTile<T>& queries, ForwardBuffers<float>& work) {
+    const AttentionProblem<T>& p = queries.problem;
+    transpose_pairs(p.q.at(queries.b, queries.h, queries.row), p.q.row, queries.rows, queries.width,
+                    p.depth, pairs(work.packed));
+  }
+  static void scores(const QueryTile<T>& queries, const KeyTile& tile,
+                     ForwardBuffers<float>& work) {
+    const AttentionProblem<T>& p = queries.problem;
+    size_t stride = 0;
+    const Bf16Pair* k = rows_as_pairs(p.k, queries.b, p.kv_head(queries.h), tile.key, tile.count,
+                                      p.depth, pairs(work.k), &stride);
+    const auto scale = static_cast<float>(p.scale * kLog2e);
+    pair_products<Start::scale>(queries, tile, k, stride, pairs(work.packed), pairs_in(p.depth),
+                                work.s, &scale);
+    finish_scores(queries, tile, work.s, static_cast<float*>(nullptr));
+  }
+  template <class V>
+  static void add(const QueryTile<T>& queries, const KeyTile& tile, const V* values, size_t stride,
+                  ForwardBuffers<float>& work) {
+    const int64_t columns = queries.problem.value_depth;
+    join_row_pairs(values, stride, tile.count, columns, pairs(work.v_pairs), padded(columns));
+    join_row_pairs(work.s, size_t{kQueryTile}, tile.count, queries.width, pairs(work.s_pairs),
+                   size_t{kQueryTile});
+    add_weighted<Start::rescale>(queries, tile, pairs(work.v_pairs), padded(columns),
+                                 pairs(work.s_pairs), columns, work.rescale, work.out);
+  }
+  static void add_all(const QueryTile<T>& queries, const KeyTile& tile,
+                      ForwardBuffers<float>& work) {
+    const AttentionProblem<T>& p = queries.problem;
+    add(queries, tile, p.v.at(queries.b, p.kv_head(queries.h), tile.key),
+        static_cast<size_t>(p.v.row), work);
+  }
+};
+#endif
+
+/// out = out * rescale + weights · V for one tile of keys.
+template <class Products, class T, class C>
+void add_values(const QueryTile<T>& queries, const KeyTile& tile, ForwardBuffers<C>& work) {
+  if (!tile.some_hidden) {
+    Products::add_all(queries, tile, work);
+    return;
+  }
+  const AttentionProblem<T>& p = queries.problem;
+  const auto values = [&](size_t* stride) {
+    return compute_rows(p, p.v, queries.b, p.kv_head(queries.h), tile.key, tile.count,
+                        p.value_depth, work.v, stride);
+  };
+  size_t stride = 0;
+  const C* v = values(&stride);
+  PoisonedRows<C> poisoned;
+  const C* clean = poisoned.clean(v, &stride, tile.count, p.value_depth, work.v);
+  Products::add(queries, tile, clean, stride, work);
   if (poisoned.count > 0) {
-    // Converted values were cleaned in place: read them again.
-    v = compute_rows(p.v, queries.b, p.kv_head(queries.h), tile.key, tile.count, p.value_depth,
-                     work.v, &stride);
+    v = values(&stride);  // converted ones were cleaned in place
     poisoned.add(v, stride, p.value_depth, work.s, work.scores, queries.rows, work.out);
   }
 }
@@ -165,14 +243,13 @@ void finish_rows(const QueryTile<T>& queries, ForwardBuffers<C>& work, HeadsView
   }
 }
 
-template <class T>
+template <class Products, class T>
 void forward_tile(const AttentionProblem<T>& p, int64_t b, int64_t h, int64_t query_tile,
                   HeadsView<T> out, RowStats<Compute<T>> stats) {
   using C = Compute<T>;
   const QueryTile<T> queries(p, b, h, query_tile);
   ForwardBuffers<C> work(p);
-  pack_transposed(p.q.at(b, h, queries.row), p.q.row, queries.rows, queries.width, p.depth,
-                  p.scale * kLog2e, work.packed);
+  Products::load_queries(queries, work);
   std::fill_n(work.out, p.value_depth * kQueryTile, C{0});
   std::fill_n(work.max, kQueryTile, -std::numeric_limits<C>::infinity());
   std::fill_n(work.sum, kQueryTile, C{0});
@@ -182,9 +259,7 @@ void forward_tile(const AttentionProblem<T>& p, int64_t b, int64_t h, int64_t qu
     if (tile.all_hidden) {
       continue;
     }
-    size_t stride = 0;
-    const C* k = compute_rows(p.k, b, p.kv_head(h), key, tile.count, p.depth, work.k, &stride);
-    score_tile(queries, tile, work.packed, k, stride, work.s, static_cast<C*>(nullptr));
+    Products::scores(queries, tile, work);
     if (tile.some_hidden) {
       keep_scores(work.s, tile.count, work.scores);
     }
@@ -193,7 +268,7 @@ void forward_tile(const AttentionProblem<T>& p, int64_t b, int64_t h, int64_t qu
       dropout_tile(queries, tile, work.factors);
       apply_dropout(tile.count, queries.width, work);
     }
-    add_values(queries, tile, work);
+    add_values<Products>(queries, tile, work);
   }
   finish_rows(queries, work, out, stats);
 }
@@ -201,13 +276,24 @@ void forward_tile(const AttentionProblem<T>& p, int64_t b, int64_t h, int64_t qu
 #define HEED_FORWARD(NAME, TYPE)                                                 \
   void NAME(const AttentionProblem<TYPE>& p, int64_t b, int64_t h, int64_t tile, \
             HeadsView<TYPE> out, RowStats<Compute<TYPE>> stats) {                \
-    forward_tile(p, b, h, tile, out, stats);                                     \
+    forward_tile<WideProducts<TYPE>>(p, b, h, tile, out, stats);                 \
   }
 HEED_FORWARD(forward_f32, float)
 HEED_FORWARD(forward_f64, double)
 HEED_FORWARD(forward_f16, Half)
-HEED_FORWARD(forward_bf16, BFloat16)
 #undef HEED_FORWARD
+
+void forward_bf16(const AttentionProblem<BFloat16>& p, int64_t b, int64_t h, int64_t tile,
+                  HeadsView<BFloat16> out, RowStats<float> stats,
+                  [[maybe_unused]] bool instructions) {
+#if HEED_BF16_INSTRUCTIONS
+  if (instructions) {
+    forward_tile<PairProducts>(p, b, h, tile, out, stats);
+    return;
+  }
+#endif
+  forward_tile<WideProducts<BFloat16>>(p, b, h, tile, out, stats);
+}
 
 }  // namespace heed::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -220,10 +306,22 @@ HWY_EXPORT(forward_f64);
 HWY_EXPORT(forward_f16);
 HWY_EXPORT(forward_bf16);
 
+namespace {
+
+/// Whether attention_rows() takes the call. Not where products are in bf16: its order is another.
+template <class T>
+bool has_few_rows(const AttentionProblem<T>& problem) {
+  const bool in_pairs = std::is_same_v<T, BFloat16> && uses_bf16_instructions();
+  return !in_pairs && problem.dropout == 0 &&
+         problem.queries * (problem.heads / problem.kv_heads) <= kFewRows;
+}
+
+}  // namespace
+
 template <class T>
 void attention_forward(const AttentionProblem<T>& problem, HeadsView<T> out,
                        RowStats<Compute<T>> stats) {
-  if (problem.queries * (problem.heads / problem.kv_heads) <= kFewRows && problem.dropout == 0) {
+  if (has_few_rows(problem)) {
     parallel_ranges(problem.batch * problem.kv_heads, problem.kv_heads_together(),
                     [&](int64_t begin, int64_t end) {
                       for (int64_t task = begin; task < end; ++task) {
@@ -247,7 +345,8 @@ void attention_forward(const AttentionProblem<T>& problem, HeadsView<T> out,
     } else if constexpr (std::is_same_v<T, Half>) {
       HWY_DYNAMIC_DISPATCH(forward_f16)(problem, b, h, tile, out, stats);
     } else {
-      HWY_DYNAMIC_DISPATCH(forward_bf16)(problem, b, h, tile, out, stats);
+      HWY_DYNAMIC_DISPATCH(forward_bf16)
+      (problem, b, h, tile, out, stats, uses_bf16_instructions());
     }
   });
 }

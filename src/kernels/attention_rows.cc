@@ -109,7 +109,7 @@ template <class T, class C>
 void add_values_to_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int64_t rows,
                         const KeyTile& tile, const uint8_t* visible, RowBuffers<C>& work) {
   size_t stride = 0;
-  const C* v = compute_rows(p.v, b, kv, tile.key, tile.count, p.value_depth, work.v, &stride);
+  const C* v = compute_rows(p, p.v, b, kv, tile.key, tile.count, p.value_depth, work.v, &stride);
   const auto depth = static_cast<size_t>(p.value_depth);
   PoisonedRows<C> poisoned;
   const bool pad = depth % hn::Lanes(hn::ScalableTag<C>()) != 0;
@@ -136,11 +136,13 @@ void add_values_to_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int
                              static_cast<size_t>(rows), columns, static_cast<size_t>(tile.count));
   for (int64_t i = 0; i < poisoned.count; ++i) {
     const int64_t j = poisoned.row[i];
-    const T* value = p.v.at(b, kv, tile.key + j);
+    size_t unused = 0;
+    const C* value =
+        compute_rows(p, p.v, b, kv, tile.key + j, int64_t{1}, p.value_depth, work.k, &unused);
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t c = 0; c < p.value_depth && visible[r * kKeyTile + j] != 0; ++c) {
         work.out[static_cast<size_t>(r) * work.value_stride + static_cast<size_t>(c)] +=
-            work.s[r * kKeyTile + j] * widen(value[c]);
+            work.s[r * kKeyTile + j] * value[c];
       }
     }
   }
@@ -194,7 +196,7 @@ void weigh_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int64_t row
   const size_t step = HWY_MAX(hn::Lanes(d), size_t{4});  // whole vectors, whole rounds of the sum
   const size_t padded_count = (count + step - 1) / step * step;
   size_t stride = 0;
-  const C* k = compute_rows(p.k, b, kv, shared.key, shared.count, p.depth, work.k, &stride);
+  const C* k = compute_rows(p, p.k, b, kv, shared.key, shared.count, p.depth, work.k, &stride);
   transpose_keys(k, stride, shared.count, p.depth, work.keys);
   product<Start::zero, false>(work.q, static_cast<size_t>(p.depth), work.keys, size_t{kKeyTile},
                               work.s, size_t{kKeyTile}, static_cast<size_t>(rows), padded_count,
@@ -224,11 +226,12 @@ void weigh_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int64_t row
 /// Asks for rows of keys or values: the weights of a step of decoding have driven them out of the
 /// caches, and the tile before is computed meanwhile.
 template <class T>
-void fetch_rows(const HeadsView<const T>& x, int64_t b, int64_t kv, int64_t row, int64_t count,
-                int64_t width) {
-  const int64_t bytes = width * static_cast<int64_t>(sizeof(T));
+void fetch_rows(const AttentionProblem<T>& p, const HeadsView<const T>& x, int64_t b, int64_t kv,
+                int64_t row, int64_t count, int64_t width) {
+  const int64_t bytes = stored_bytes(p.stored, width);
   for (int64_t r = 0; r < count; ++r) {
-    const auto* line = reinterpret_cast<const uint8_t*>(x.at(b, kv, row + r));
+    const int64_t index = b * x.batch + kv * x.head + (row + r) * x.row;
+    const auto* line = reinterpret_cast<const uint8_t*>(x.data) + stored_bytes(p.stored, index);
     for (int64_t byte = 0; byte < bytes; byte += 64) {
       fetch_later(line + byte);
     }
@@ -260,14 +263,14 @@ void forward_group(const AttentionProblem<T>& p, int64_t b, int64_t kv, HeadsVie
     KeyTile tile = key_tile(queries, key, end);
     tile.some_hidden = tile.some_hidden || by_head;
     if (by_head || !tile.all_hidden) {
-      fetch_rows(p.v, b, kv, tile.key, tile.count, p.value_depth);
+      fetch_rows(p, p.v, b, kv, tile.key, tile.count, p.value_depth);
       weigh_rows(p, b, kv, rows, tile, by_head, visible, work);
       const int64_t next = queries.next_key(key);
       if (next < end) {
-        fetch_rows(p.k, b, kv, next, std::min(kKeyTile, end - next), p.depth);
+        fetch_rows(p, p.k, b, kv, next, std::min(kKeyTile, end - next), p.depth);
       } else if (kv + 1 < p.kv_heads) {
         const int64_t first = queries.first_key();
-        fetch_rows(p.k, b, kv + 1, first, std::min(kKeyTile, end - first), p.depth);
+        fetch_rows(p, p.k, b, kv + 1, first, std::min(kKeyTile, end - first), p.depth);
       }
       add_values_to_rows(p, b, kv, rows, tile, visible, work);
     }

@@ -20,6 +20,7 @@
 
 #include "kernels/attention.h"
 #include "kernels/attention_block-inl.h"
+#include "kernels/attention_stored-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
@@ -28,6 +29,8 @@ inline constexpr int64_t kQueryTile = 64;
 inline constexpr int64_t kKeyTile = 64;
 inline constexpr double kLog2e = 1.4426950408889634074;
 inline constexpr double kLn2 = 0.69314718055994530942;
+
+inline size_t padded(int64_t columns) { return (static_cast<size_t>(columns) + 15) / 16 * 16; }
 
 /// Up to 64 consecutive queries of one head.
 template <class T>
@@ -116,32 +119,6 @@ KeyTile key_tile(const QueryTile<T>& queries, int64_t key, int64_t end) {
   return tile;
 }
 
-/// Rows [row, row + count) of a head in the compute type: in place, or converted into `buffer`.
-template <class T, class C>
-HWY_INLINE const C* compute_rows(const HeadsView<const T>& view, int64_t b, int64_t h, int64_t row,
-                                 int64_t count, int64_t columns, C* buffer, size_t* stride) {
-  if constexpr (std::is_same_v<T, C>) {
-    *stride = static_cast<size_t>(view.row);
-    return view.at(b, h, row);
-  } else {
-    const auto n = static_cast<size_t>(columns);
-    *stride = n;
-    for (int64_t i = 0; i < count; ++i) {
-      const T* in = view.at(b, h, row + i);
-      C* out = buffer + i * columns;
-      const hn::ScalableTag<C> d;
-      size_t c = 0;
-      for (; c + hn::Lanes(d) <= n; c += hn::Lanes(d)) {
-        hn::StoreU(load(d, in + c), d, out + c);
-      }
-      for (; c < n; ++c) {
-        out[c] = widen(in[c]);
-      }
-    }
-    return buffer;
-  }
-}
-
 /// rows × columns of a head transposed to out [columns, 64], times factor; zero from there to
 /// `width`.
 template <class T, class C>
@@ -154,41 +131,48 @@ void pack_transposed(const T* in, int64_t stride, int64_t rows, int64_t width, i
                    static_cast<size_t>(columns), static_cast<C>(factor), out, kQueryTile);
 }
 
-/// s[j][i] = keys[j] · packed[.][i] for the pairs that may see each other; the others may hold
-/// anything.
-template <class T, class C>
-HWY_NOINLINE void pair_products(const QueryTile<T>& queries, const KeyTile& tile, const C* keys,
-                                size_t stride, const C* packed, int64_t depth, C* s) {
+/// Terms of a sum that a step of a product adds.
+template <class P>
+inline constexpr int64_t kTerms = std::is_same_v<P, Bf16Pair> ? 2 : 1;
+
+/// s[j][i] = keys[j] · packed[.][i] (times factor[0] where S is Start::scale) for the pairs that
+/// may see each other; the others may hold anything. `steps`: along the depth, of P.
+template <Start S = Start::zero, class T, class P, class C>
+HWY_NOINLINE void pair_products(const QueryTile<T>& queries, const KeyTile& tile, const P* keys,
+                                size_t stride, const P* packed, int64_t steps, C* s,
+                                const C* factor = nullptr) {
   const auto count = static_cast<size_t>(tile.count);
   const auto width = static_cast<size_t>(queries.width);
   if (queries.seen(tile.key, tile.count, 1) == tile.count) {
-    product<Start::zero, false>(keys, stride, packed, size_t{kQueryTile}, s, size_t{kQueryTile},
-                                count, width, static_cast<size_t>(depth));
+    product<S, false>(keys, stride, packed, size_t{kQueryTile}, s, size_t{kQueryTile}, count, width,
+                      static_cast<size_t>(steps), factor);
     return;
   }
-  product_of_triangle<Start::zero, false, true>(
+  product_of_triangle<S, false, true>(
       keys, stride, packed, size_t{kQueryTile}, s, size_t{kQueryTile}, count, width,
-      static_cast<size_t>(depth), static_cast<const C*>(nullptr), [&](size_t end) {
+      static_cast<size_t>(steps), factor, [&](size_t end) {
         return static_cast<size_t>(queries.seen(tile.key, tile.count, static_cast<int64_t>(end)));
       });
 }
 
 /// out[c][i] (+)= Σ_j rows[j][c] · s[j][i], where s is 0 for pairs that may not see each other.
-template <Start S, class T, class C>
-HWY_NOINLINE void add_weighted(const QueryTile<T>& queries, const KeyTile& tile, const C* rows,
-                               size_t stride, const C* s, int64_t columns, const C* factor,
+template <Start S, class T, class P, class C>
+HWY_NOINLINE void add_weighted(const QueryTile<T>& queries, const KeyTile& tile, const P* rows,
+                               size_t stride, const P* s, int64_t columns, const C* factor,
                                C* out) {
-  const auto count = static_cast<size_t>(tile.count);
+  const auto steps = [](int64_t keys) {
+    return static_cast<size_t>((keys + kTerms<P> - 1) / kTerms<P>);
+  };
   const auto width = static_cast<size_t>(queries.width);
   if (queries.seen(tile.key, tile.count, 1) == tile.count) {
     product<S, true>(rows, stride, s, size_t{kQueryTile}, out, size_t{kQueryTile},
-                     static_cast<size_t>(columns), width, count, factor);
+                     static_cast<size_t>(columns), width, steps(tile.count), factor);
     return;
   }
   product_of_triangle<S, true, false>(
       rows, stride, s, size_t{kQueryTile}, out, size_t{kQueryTile}, static_cast<size_t>(columns),
-      width, count, factor, [&](size_t end) {
-        return static_cast<size_t>(queries.seen(tile.key, tile.count, static_cast<int64_t>(end)));
+      width, steps(tile.count), factor, [&](size_t end) {
+        return steps(queries.seen(tile.key, tile.count, static_cast<int64_t>(end)));
       });
 }
 
@@ -302,13 +286,11 @@ void add_bias_and_keep(const QueryTile<T>& queries, const KeyTile& tile, C* s) {
   transpose_scaled(rows, size_t{kKeyTile}, width, keys, C{1}, s, size_t{kQueryTile});
 }
 
-/// s[j][i] = masked, biased score of query i and key j in units of log2; -inf where hidden.
-/// packed: the queries [depth, 64] times scale·log2(e). slope: the soft-cap's derivative, or null.
+/// s[j][i]: products in units of log2 -> masked, biased scores; -inf where hidden. slope: the
+/// soft-cap's derivative, or null.
 template <class T, class C>
-void score_tile(const QueryTile<T>& queries, const KeyTile& tile, const C* packed, const C* k,
-                size_t k_stride, C* s, C* slope) {
+void finish_scores(const QueryTile<T>& queries, const KeyTile& tile, C* s, C* slope) {
   const AttentionProblem<T>& p = queries.problem;
-  pair_products(queries, tile, k, k_stride, packed, p.depth, s);
   if (p.softcap > 0) {
     soft_cap(p.softcap, tile.count, queries.width, s, slope);
   }
@@ -326,6 +308,15 @@ void score_tile(const QueryTile<T>& queries, const KeyTile& tile, const C* packe
       std::fill_n(s + j * kQueryTile, kQueryTile, -std::numeric_limits<C>::infinity());
     }
   }
+}
+
+/// s[j][i] = score of query i and key j, as above. packed: the queries [depth, 64] times
+/// scale·log2(e).
+template <class T, class C>
+void score_tile(const QueryTile<T>& queries, const KeyTile& tile, const C* packed, const C* k,
+                size_t k_stride, C* s, C* slope) {
+  pair_products(queries, tile, k, k_stride, packed, queries.problem.depth, s);
+  finish_scores(queries, tile, s, slope);
 }
 
 /// Rows of K or V that hold NaN or infinity, in a tile where some element is masked: 0 · NaN would

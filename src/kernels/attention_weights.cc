@@ -38,7 +38,7 @@ void weights_tile(const AttentionProblem<T>& p, RowStats<const C> stats, int64_t
       continue;
     }
     size_t stride = 0;
-    const C* k = compute_rows(p.k, b, p.kv_head(h), key, tile.count, p.depth, buffer, &stride);
+    const C* k = compute_rows(p, p.k, b, p.kv_head(h), key, tile.count, p.depth, buffer, &stride);
     score_tile(queries, tile, packed, k, stride, s, static_cast<C*>(nullptr));
     for (int64_t row = from; row < to; ++row) {
       const int64_t at = (b * p.heads + h) * p.queries + row;

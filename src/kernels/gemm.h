@@ -14,6 +14,8 @@ struct Matrix {
   Element type = Element::f32;
   int64_t row_stride = 0;
   int64_t column_stride = 1;
+  /// The same weights in the order of kernels/interleave.h; null where nobody made it.
+  const void* interleaved = nullptr;
 };
 
 /// What happens to a finished tile of the product while it is in cache. Pointers are of the
@@ -27,11 +29,19 @@ struct Epilogue {
 };
 
 /// C[m, n] = A[m, k] · B[k, n] (+ C where `accumulate`). Every element is one chain of fused
-/// multiply-adds over k = 0, 1, 2 …, or where B is of 16 bits and lies along k (row stride 1) 16
-/// chains over every 16th k, added up in a fixed order: it depends neither on the thread count nor
-/// on m, n or the position in C. A and B are f64 exactly where C is; else any of f32, f16, bf16,
-/// computed in f32, and B may be quantised. Only f32 and f64 accumulate.
+/// multiply-adds over k = 0, 1, 2 …, or where A is f32 or f16 and B is of 16 bits and lies along k
+/// (row stride 1) 16 chains over every 16th k, added up in a fixed order: it depends neither on the
+/// thread count nor on m, n or the position in C. A and B are f64 exactly where C is; else any of
+/// f32, f16, bf16, computed in f32, and B may be quantised. Only f32 and f64 accumulate.
+///
+/// Where A is bf16, the product is one of bf16 numbers: a floating B is rounded to bf16, and sums
+/// are f32. AVX-512 BF16 multiplies such numbers twice as fast; it takes subnormal numbers and sums
+/// for zero, other machines do not. All else is the same to the bit on every machine.
 void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,
           Element c_type, int64_t c_stride, bool accumulate = false, const Epilogue& epilogue = {});
+
+/// For tests: false leaves the bf16 instructions (AVX-512 BF16) unused.
+void use_bf16_instructions(bool wanted);
+bool uses_bf16_instructions();
 
 }  // namespace heed::kernels

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "kernels/bf16-inl.h"
 #include "kernels/gemm_epilogue-inl.h"
 #include "kernels/pack-inl.h"
 #include "kernels/transpose-inl.h"
@@ -60,9 +61,10 @@ HWY_INLINE void fetch_to_write(const void* p) {
 /// C[rows, vectors] (+)= panel of A · columns of B over `depth` steps. B: [depth] rows, `b_stride`
 /// apart; in the compute type, or converted on the way. `next`: the panel of A that comes after a
 /// transposed one.
-template <class Panel, int rows, int vectors, class T, class B>
-HWY_NOINLINE void micro_kernel(const T* HWY_RESTRICT a, const B* HWY_RESTRICT b, int64_t b_stride,
-                               int64_t depth, T* c, int64_t c_stride, bool first, const T* next) {
+template <class Panel, int rows, int vectors, class P, class T, class B>
+HWY_NOINLINE void micro_kernel(const P* HWY_RESTRICT a, const B* HWY_RESTRICT b, int64_t b_stride,
+                               int64_t depth, T* c, int64_t c_stride, bool first, const P* next) {
+  using S = Step<T, B>;
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   hn::Vec<decltype(d)> sum[rows][vectors];
@@ -73,18 +75,18 @@ HWY_NOINLINE void micro_kernel(const T* HWY_RESTRICT a, const B* HWY_RESTRICT b,
     }
   }
   const auto step = [&](int64_t i) HWY_ATTR {
-    hn::Vec<decltype(d)> value[vectors];
+    hn::Vec<typename S::D> value[vectors];
     for (int v = 0; v < vectors; ++v) {
-      value[v] = load(d, b + v * lanes);
+      value[v] = S::row(b + v * lanes);
     }
     if constexpr (std::is_same_v<Panel, Transposed>) {
       hwy::Prefetch(next + i * kRows);
     }
     HWY_UNROLL(16)
     for (int r = 0; r < rows; ++r) {
-      const auto x = hn::Set(d, a[r * Panel::kRow + i * Panel::kStep]);
+      const auto x = S::factor(a[r * Panel::kRow + i * Panel::kStep]);
       for (int v = 0; v < vectors; ++v) {
-        sum[r][v] = hn::MulAdd(x, value[v], sum[r][v]);
+        sum[r][v] = S::add(sum[r][v], x, value[v]);
       }
     }
     b += b_stride;
@@ -113,9 +115,9 @@ HWY_NOINLINE void micro_kernel(const T* HWY_RESTRICT a, const B* HWY_RESTRICT b,
   }
 }
 
-template <class Panel, int vectors, int rows = kRows, class T, class B>
-void run_micro_kernel(int64_t wanted, const T* a, const B* b, int64_t b_stride, int64_t depth, T* c,
-                      int64_t c_stride, bool first, const T* next = nullptr) {
+template <class Panel, int vectors, int rows = kRows, class P, class T, class B>
+void run_micro_kernel(int64_t wanted, const P* a, const B* b, int64_t b_stride, int64_t depth, T* c,
+                      int64_t c_stride, bool first, const P* next = nullptr) {
   if constexpr (rows > 1) {
     if (wanted < rows) {
       run_micro_kernel<Panel, vectors, rows - 1>(wanted, a, b, b_stride, depth, c, c_stride, first,
@@ -127,9 +129,9 @@ void run_micro_kernel(int64_t wanted, const T* a, const B* b, int64_t b_stride, 
 }
 
 /// The same with packed panels of both, where the piece of C may be narrower: through a buffer.
-template <class T>
-void multiply_piece(int64_t rows, int64_t width, const T* a, const T* b, int64_t depth, T* c,
-                    int64_t c_stride, bool first, const T* next) {
+template <class T, class P>
+void multiply_piece(int64_t rows, int64_t width, const P* a, const P* b, int64_t depth, T* c,
+                    int64_t c_stride, bool first, const P* next) {
   constexpr int64_t kWidth = columns<T>();
   if (width == kWidth) {
     run_micro_kernel<Transposed, kVectors>(rows, a, b, kWidth, depth, c, c_stride, first, next);
@@ -165,7 +167,7 @@ template <class T>
 void pack_b(const Job<T>& job, int64_t column, int64_t width, int64_t k, int64_t depth, T* panel) {
   constexpr int64_t kWidth = columns<T>();
   if constexpr (std::is_same_v<T, float> && kWidth % kStreams == 0) {
-    if (job.b.row_stride == 1) {
+    if (job.b.row_stride == 1 && job.b.type == Element::f32) {
       const auto* data = static_cast<const float*>(job.b.data);
       const uint8_t* row[kWidth];
       for (int64_t j = 0; j < kWidth; ++j) {  // past the end the last column again

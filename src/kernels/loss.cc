@@ -30,8 +30,8 @@ void cross_entropy_row(double* loss, Compute<T>* lse, const T* logits, int64_t t
   }
 }
 
-template <class T>
-void cross_entropy_grad_row(T* dlogits, const T* logits, Compute<T> lse, int64_t target,
+template <class G, class T>
+void cross_entropy_grad_row(G* dlogits, const T* logits, Compute<T> lse, int64_t target,
                             double smoothing, double scale, size_t classes) {
   const Tag<T> d;
   const double target_logit = static_cast<double>(widen(logits[target]));
@@ -46,7 +46,7 @@ void cross_entropy_grad_row(T* dlogits, const T* logits, Compute<T> lse, int64_t
       },
       logits);
   const double p = std::exp(target_logit - static_cast<double>(lse));
-  dlogits[target] = narrow<T>(scale * (p - everywhere - (1.0 - smoothing)));
+  dlogits[target] = narrow<G>(scale * (p - everywhere - (1.0 - smoothing)));
 }
 
 }  // namespace heed::kernels::HWY_NAMESPACE
@@ -79,29 +79,30 @@ void cross_entropy(double* loss, Compute<T>* lse, const T* logits, const int64_t
   });
 }
 
-template <class T>
-void cross_entropy_grad(T* dlogits, const T* logits, const Compute<T>* lse, const int64_t* targets,
-                        CrossEntropy options, double scale, int64_t rows, int64_t classes) {
-  parallel_ranges(rows, rows_a_tile(classes), [&](int64_t begin, int64_t end) {
+template <class G, class T>
+void cross_entropy_grad(const CrossEntropyGrad<G, T>& loss) {
+  const int64_t classes = loss.classes;
+  parallel_ranges(loss.rows, rows_a_tile(classes), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      if (targets[row] == options.ignore_index) {
-        std::fill_n(dlogits + row * classes, classes, T{});
+      G* dlogits = loss.dlogits + row * loss.stride;
+      if (loss.targets[row] == loss.options.ignore_index) {
+        std::fill_n(dlogits, classes, G{});
       } else {
-        HEED_CALL(cross_entropy_grad_row, T)
-        (dlogits + row * classes, logits + row * classes, lse[row], targets[row],
-         options.label_smoothing, scale, static_cast<size_t>(classes));
+        HEED_CALL(cross_entropy_grad_row, G, T)
+        (dlogits, loss.logits + row * classes, loss.lse[row], loss.targets[row],
+         loss.options.label_smoothing, loss.scale, static_cast<size_t>(classes));
       }
     }
   });
 }
 
-#define HEED_INSTANTIATE(T)                                                                       \
-  template void cross_entropy(double*, Compute<T>*, const T*, const int64_t*, CrossEntropy,       \
-                              int64_t, int64_t);                                                  \
-  template void cross_entropy_grad(T*, const T*, const Compute<T>*, const int64_t*, CrossEntropy, \
-                                   double, int64_t, int64_t);
+#define HEED_INSTANTIATE(T)                                                                 \
+  template void cross_entropy(double*, Compute<T>*, const T*, const int64_t*, CrossEntropy, \
+                              int64_t, int64_t);                                            \
+  template void cross_entropy_grad(const CrossEntropyGrad<T, T>&);
 HEED_FLOAT_TYPES(HEED_INSTANTIATE)
 #undef HEED_INSTANTIATE
+template void cross_entropy_grad(const CrossEntropyGrad<BFloat16, float>&);
 
 }  // namespace heed::kernels
 #endif

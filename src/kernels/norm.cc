@@ -28,11 +28,19 @@ HWY_INLINE void fetch_row(const T* row, size_t n) {
   }
 }
 
+/// Rows [begin, end).
 template <class T>
-void layer_norm_rows(T* y, Compute<T>* mean, Compute<T>* scale, const T* x, const T* weight,
-                     const T* bias, double eps, size_t rows, size_t n) {
+void layer_norm_rows(const LayerNorm<T>& norm, int64_t begin, int64_t end) {
   using C = Compute<T>;
   const Tag<T> d;
+  const auto n = static_cast<size_t>(norm.n);
+  const auto rows = static_cast<size_t>(end - begin);
+  T* y = norm.y + begin * norm.n;
+  const T* x = norm.x + begin * norm.n;
+  C* mean = norm.mean + begin;
+  C* scale = norm.scale + begin;
+  const T* weight = norm.weight;
+  const T* bias = norm.bias;
   const C share = C{1} / static_cast<C>(n);
   for (size_t row = 0; row < rows; ++row, x += n, y += n) {
     mean[row] = share * sum_of(
@@ -44,7 +52,7 @@ void layer_norm_rows(T* y, Compute<T>* mean, Compute<T>* scale, const T* x, cons
     };
     fetch_row(x + n, n);
     const C variance = share * sum_of(d, n, square, x);
-    scale[row] = C{1} / std::sqrt(variance + static_cast<C>(eps));
+    scale[row] = C{1} / std::sqrt(variance + static_cast<C>(norm.eps));
     const auto factor = hn::Set(d, scale[row]);
     if (bias != nullptr) {
       map(
@@ -79,15 +87,22 @@ void rms_norm_rows(T* y, Compute<T>* scale, const T* x, const T* weight, double 
   }
 }
 
-/// One tile of rows of both norms' gradients. With g = dy·weight and z = (x - mean)·scale:
+/// Rows [begin, end) of both norms' gradients. With g = dy·weight and z = (x - mean)·scale:
 /// dx = scale (g - mean(g) - z mean(g z)), without the mean(g) where `mean` is null; the tile's
 /// parts of dweight = sum dy z and dbias = sum dy go to [n] rows of partial sums.
 template <class T>
-void norm_grad_rows(T* dx, Compute<T>* dweight, Compute<T>* dbias, const T* dy, const T* x,
-                    const T* weight, const Compute<T>* mean, const Compute<T>* scale, size_t rows,
-                    size_t n) {
+void norm_grad_rows(const NormGrad<T>& norm, int64_t begin, int64_t end, Compute<T>* dweight,
+                    Compute<T>* dbias) {
   using C = Compute<T>;
   const Tag<T> d;
+  const auto n = static_cast<size_t>(norm.n);
+  const auto rows = static_cast<size_t>(end - begin);
+  T* dx = norm.dx + begin * norm.n;
+  const T* dy = norm.dy + begin * norm.n;
+  const T* x = norm.x + begin * norm.n;
+  const T* weight = norm.weight;
+  const C* mean = norm.mean == nullptr ? nullptr : norm.mean + begin;
+  const C* scale = norm.scale + begin;
   const size_t lanes = hn::Lanes(d);
   std::fill(dweight, dweight + n, C{0});
   if (dbias != nullptr) {
@@ -154,30 +169,6 @@ int64_t gradient_tiles(int64_t rows) { return (rows + kRowsOfGradient - 1) / kRo
 
 int64_t rows_a_tile(int64_t n) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(n, 1)); }
 
-/// mean is null for rms_norm; dweight and dbias may be null.
-template <class T>
-void norm_grad(T* dx, T* dweight, T* dbias, const T* dy, const T* x, const T* weight,
-               const Compute<T>* mean, const Compute<T>* scale, int64_t rows, int64_t n,
-               Compute<T>* scratch) {
-  const int64_t tiles = gradient_tiles(rows);
-  Compute<T>* weight_parts = scratch;
-  Compute<T>* bias_parts = weight_parts + tiles * n;
-  Compute<T>* rest = bias_parts + tiles * n;
-  parallel_ranges(rows, kRowsOfGradient, [&](int64_t begin, int64_t end) {
-    const int64_t part = begin / kRowsOfGradient * n;
-    HEED_CALL(norm_grad_rows, T)
-    (dx + begin * n, weight_parts + part, dbias == nullptr ? nullptr : bias_parts + part,
-     dy + begin * n, x + begin * n, weight, mean == nullptr ? nullptr : mean + begin, scale + begin,
-     static_cast<size_t>(end - begin), static_cast<size_t>(n));
-  });
-  if (dweight != nullptr) {
-    sum_axis(dweight, weight_parts, 1, tiles, n, 1.0, rest);
-  }
-  if (dbias != nullptr) {
-    sum_axis(dbias, bias_parts, 1, tiles, n, 1.0, rest);
-  }
-}
-
 }  // namespace
 
 int64_t norm_grad_scratch(int64_t rows, int64_t n) {
@@ -186,20 +177,30 @@ int64_t norm_grad_scratch(int64_t rows, int64_t n) {
 }
 
 template <class T>
-void layer_norm(T* y, Compute<T>* mean, Compute<T>* scale, const T* x, const T* weight,
-                const T* bias, double eps, int64_t rows, int64_t n) {
-  parallel_ranges(rows, rows_a_tile(n), [&](int64_t begin, int64_t end) {
-    HEED_CALL(layer_norm_rows, T)
-    (y + begin * n, mean + begin, scale + begin, x + begin * n, weight, bias, eps,
-     static_cast<size_t>(end - begin), static_cast<size_t>(n));
+void layer_norm(const LayerNorm<T>& norm) {
+  parallel_ranges(norm.rows, rows_a_tile(norm.n), [&](int64_t begin, int64_t end) {
+    HEED_CALL(layer_norm_rows, T)(norm, begin, end);
   });
 }
 
 template <class T>
-void layer_norm_grad(T* dx, T* dweight, T* dbias, const T* dy, const T* x, const T* weight,
-                     const Compute<T>* mean, const Compute<T>* scale, int64_t rows, int64_t n,
-                     Compute<T>* scratch) {
-  norm_grad(dx, dweight, dbias, dy, x, weight, mean, scale, rows, n, scratch);
+void norm_grad(const NormGrad<T>& norm) {
+  const int64_t n = norm.n;
+  const int64_t tiles = gradient_tiles(norm.rows);
+  Compute<T>* weight_parts = norm.scratch;
+  Compute<T>* bias_parts = weight_parts + tiles * n;
+  Compute<T>* rest = bias_parts + tiles * n;
+  parallel_ranges(norm.rows, kRowsOfGradient, [&](int64_t begin, int64_t end) {
+    const int64_t part = begin / kRowsOfGradient * n;
+    HEED_CALL(norm_grad_rows, T)
+    (norm, begin, end, weight_parts + part, norm.dbias == nullptr ? nullptr : bias_parts + part);
+  });
+  if (norm.dweight != nullptr) {
+    sum_axis(norm.dweight, weight_parts, 1, tiles, n, 1.0, rest);
+  }
+  if (norm.dbias != nullptr) {
+    sum_axis(norm.dbias, bias_parts, 1, tiles, n, 1.0, rest);
+  }
 }
 
 template <class T>
@@ -212,20 +213,10 @@ void rms_norm(T* y, Compute<T>* scale, const T* x, const T* weight, double eps, 
   });
 }
 
-template <class T>
-void rms_norm_grad(T* dx, T* dweight, const T* dy, const T* x, const T* weight,
-                   const Compute<T>* scale, int64_t rows, int64_t n, Compute<T>* scratch) {
-  norm_grad<T>(dx, dweight, nullptr, dy, x, weight, nullptr, scale, rows, n, scratch);
-}
-
-#define HEED_INSTANTIATE(T)                                                                     \
-  template void layer_norm(T*, Compute<T>*, Compute<T>*, const T*, const T*, const T*, double,  \
-                           int64_t, int64_t);                                                   \
-  template void layer_norm_grad(T*, T*, T*, const T*, const T*, const T*, const Compute<T>*,    \
-                                const Compute<T>*, int64_t, int64_t, Compute<T>*);              \
-  template void rms_norm(T*, Compute<T>*, const T*, const T*, double, int64_t, int64_t);        \
-  template void rms_norm_grad(T*, T*, const T*, const T*, const T*, const Compute<T>*, int64_t, \
-                              int64_t, Compute<T>*);
+#define HEED_INSTANTIATE(T)                      \
+  template void layer_norm(const LayerNorm<T>&); \
+  template void norm_grad(const NormGrad<T>&);   \
+  template void rms_norm(T*, Compute<T>*, const T*, const T*, double, int64_t, int64_t);
 HEED_FLOAT_TYPES(HEED_INSTANTIATE)
 #undef HEED_INSTANTIATE
 

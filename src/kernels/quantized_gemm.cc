@@ -5,6 +5,7 @@
 
 #include "base/parallel.h"
 #include "base/scratch.h"
+#include "kernels/interleave.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/quantized_gemm.cc"
@@ -388,6 +389,10 @@ bool uses_dot_instructions() { return dot_instructions().load(); }
 void quantized_gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,
                     Element c_type, int64_t c_stride, const Epilogue& epilogue) {
   if (m == 0 || n == 0) {
+    return;
+  }
+  if (b.interleaved != nullptr && multiplies_interleaved()) {
+    interleaved_gemm(m, n, k, a, b, c, c_type, c_stride, epilogue);
     return;
   }
   if (b.type != Element::q8_0 && b.type != Element::q4_0) {

@@ -36,10 +36,18 @@ void lstm_row(Compute<T>* active, T* c, T* h, const T* gates, const T* c_before,
 }
 
 template <class T>
-void lstm_grad_row(T* dgates, T* dc_before, const T* dh, const T* dc, const Compute<T>* active,
-                   const T* c, const T* c_before, size_t hidden) {
+void lstm_grad_row(const LstmGrad<T>& cell, int64_t row) {
   const Tag<T> d;
   const size_t lanes = hn::Lanes(d);
+  const auto hidden = static_cast<size_t>(cell.hidden);
+  const int64_t at = row * cell.hidden;
+  T* dgates = cell.dgates + 4 * at;
+  T* dc_before = cell.dc_before + at;
+  const T* dh = cell.dh == nullptr ? nullptr : cell.dh + at;
+  const T* dc = cell.dc == nullptr ? nullptr : cell.dc + at;
+  const Compute<T>* active = cell.active + 4 * at;
+  const T* c = cell.c + at;
+  const T* c_before = cell.c_before + at;
   for (size_t j = 0; j < hidden; j += lanes) {
     const size_t rest = HWY_MIN(lanes, hidden - j);
     const auto i = load_upto(d, active + j, rest);
@@ -83,10 +91,18 @@ void gru_row(Compute<T>* active, T* h, const T* from_x, const T* from_h, const T
 }
 
 template <class T>
-void gru_grad_row(T* dfrom_x, T* dfrom_h, T* dh_before, const T* dh, const Compute<T>* active,
-                  const T* from_h, const T* h_before, size_t hidden) {
+void gru_grad_row(const GruGrad<T>& cell, int64_t row) {
   const Tag<T> d;
   const size_t lanes = hn::Lanes(d);
+  const auto hidden = static_cast<size_t>(cell.hidden);
+  const int64_t at = row * cell.hidden;
+  T* dfrom_x = cell.dfrom_x + 3 * at;
+  T* dfrom_h = cell.dfrom_h + 3 * at;
+  T* dh_before = cell.dh_before + at;
+  const T* dh = cell.dh + at;
+  const Compute<T>* active = cell.active + 3 * at;
+  const T* from_h = cell.from_h + 3 * at;
+  const T* h_before = cell.h_before + at;
   for (size_t j = 0; j < hidden; j += lanes) {
     const size_t rest = HWY_MIN(lanes, hidden - j);
     const auto r = load_upto(d, active + j, rest);
@@ -143,15 +159,8 @@ void lstm_gates(Compute<T>* active, T* c, T* h, const T* gates, const T* c_befor
 }
 
 template <class T>
-void lstm_gates_grad(T* dgates, T* dc_before, const T* dh, const T* dc, const Compute<T>* active,
-                     const T* c, const T* c_before, int64_t rows, int64_t hidden) {
-  for_rows(rows, hidden, [&](int64_t row) {
-    const int64_t at = row * hidden;
-    HEED_CALL(lstm_grad_row, T)
-    (dgates + 4 * at, dc_before + at, dh == nullptr ? nullptr : dh + at,
-     dc == nullptr ? nullptr : dc + at, active + 4 * at, c + at, c_before + at,
-     static_cast<size_t>(hidden));
-  });
+void lstm_gates_grad(const LstmGrad<T>& cell) {
+  for_rows(cell.rows, cell.hidden, [&](int64_t row) { HEED_CALL(lstm_grad_row, T)(cell, row); });
 }
 
 template <class T>
@@ -166,23 +175,15 @@ void gru_gates(Compute<T>* active, T* h, const T* from_x, const T* from_h, const
 }
 
 template <class T>
-void gru_gates_grad(T* dfrom_x, T* dfrom_h, T* dh_before, const T* dh, const Compute<T>* active,
-                    const T* from_h, const T* h_before, int64_t rows, int64_t hidden) {
-  for_rows(rows, hidden, [&](int64_t row) {
-    const int64_t at = row * hidden;
-    HEED_CALL(gru_grad_row, T)
-    (dfrom_x + 3 * at, dfrom_h + 3 * at, dh_before + at, dh + at, active + 3 * at, from_h + 3 * at,
-     h_before + at, static_cast<size_t>(hidden));
-  });
+void gru_gates_grad(const GruGrad<T>& cell) {
+  for_rows(cell.rows, cell.hidden, [&](int64_t row) { HEED_CALL(gru_grad_row, T)(cell, row); });
 }
 
-#define HEED_INSTANTIATE(T)                                                                        \
-  template void lstm_gates(Compute<T>*, T*, T*, const T*, const T*, int64_t, int64_t);             \
-  template void lstm_gates_grad(T*, T*, const T*, const T*, const Compute<T>*, const T*, const T*, \
-                                int64_t, int64_t);                                                 \
-  template void gru_gates(Compute<T>*, T*, const T*, const T*, const T*, int64_t, int64_t);        \
-  template void gru_gates_grad(T*, T*, T*, const T*, const Compute<T>*, const T*, const T*,        \
-                               int64_t, int64_t);
+#define HEED_INSTANTIATE(T)                                                                 \
+  template void lstm_gates(Compute<T>*, T*, T*, const T*, const T*, int64_t, int64_t);      \
+  template void lstm_gates_grad(const LstmGrad<T>&);                                        \
+  template void gru_gates(Compute<T>*, T*, const T*, const T*, const T*, int64_t, int64_t); \
+  template void gru_gates_grad(const GruGrad<T>&);
 HEED_FLOAT_TYPES(HEED_INSTANTIATE)
 #undef HEED_INSTANTIATE
 

@@ -13,17 +13,36 @@ namespace heed::kernels {
 template <class T>
 void lstm_gates(Compute<T>* active, T* c, T* h, const T* gates, const T* c_before, int64_t rows,
                 int64_t hidden);
-/// dh or dc may be null. c is the new cell state.
 template <class T>
-void lstm_gates_grad(T* dgates, T* dc_before, const T* dh, const T* dc, const Compute<T>* active,
-                     const T* c, const T* c_before, int64_t rows, int64_t hidden);
+struct LstmGrad {
+  T* dgates;     ///< [B, 4H]
+  T* dc_before;  ///< [B, H]
+  const T* dh;   ///< may be null
+  const T* dc;   ///< may be null
+  const Compute<T>* active;
+  const T* c;  ///< the new cell state
+  const T* c_before;
+  int64_t rows, hidden;
+};
+template <class T>
+void lstm_gates_grad(const LstmGrad<T>& cell);
 
 /// from_x and from_h [B, 3H] -> `active` (r, z, n) and the new h.
 template <class T>
 void gru_gates(Compute<T>* active, T* h, const T* from_x, const T* from_h, const T* h_before,
                int64_t rows, int64_t hidden);
 template <class T>
-void gru_gates_grad(T* dfrom_x, T* dfrom_h, T* dh_before, const T* dh, const Compute<T>* active,
-                    const T* from_h, const T* h_before, int64_t rows, int64_t hidden);
+struct GruGrad {
+  T* dfrom_x;    ///< [B, 3H]
+  T* dfrom_h;    ///< [B, 3H]
+  T* dh_before;  ///< [B, H]
+  const T* dh;
+  const Compute<T>* active;
+  const T* from_h;
+  const T* h_before;
+  int64_t rows, hidden;
+};
+template <class T>
+void gru_gates_grad(const GruGrad<T>& cell);
 
 }  // namespace heed::kernels

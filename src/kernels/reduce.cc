@@ -197,6 +197,8 @@ HEED_FLOAT_TYPES(HEED_INSTANTIATE)
 #undef HEED_INSTANTIATE
 template void sum_axis(Half*, const float*, int64_t, int64_t, int64_t, double, float*);
 template void sum_axis(BFloat16*, const float*, int64_t, int64_t, int64_t, double, float*);
+template void sum_axis(float*, const Half*, int64_t, int64_t, int64_t, double, float*);
+template void sum_axis(float*, const BFloat16*, int64_t, int64_t, int64_t, double, float*);
 
 }  // namespace heed::kernels
 #endif

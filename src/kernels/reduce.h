@@ -20,7 +20,8 @@ double sum_of_squared_differences(const T* a, const T* b, int64_t count);
 
 /// Elements of scratch that sum_axis wants.
 int64_t sum_axis_scratch(int64_t outer, int64_t n, int64_t inner);
-/// x [outer, n, inner] -> y [outer, inner] summed over n, times `scale`. X: T or its compute type.
+/// x [outer, n, inner] -> y [outer, inner] summed over n, times `scale`. X: T, its compute type,
+/// or a 16-bit type where T is float.
 template <class T, class X>
 void sum_axis(T* y, const X* x, int64_t outer, int64_t n, int64_t inner, double scale,
               Compute<T>* scratch);

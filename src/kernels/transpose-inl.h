@@ -57,20 +57,17 @@ using FloatVec = hn::Vec<hn::ScalableTag<float>>;
 /// lines of 16 streams may all want the same few sets of L1; else 16 bytes.
 constexpr int64_t kPiece = kStreamVectors == 1 ? 16 : 4;
 
-/// 16 floats at byte `offset` of 16 rows: value[k] holds element k of every row.
-template <class D>
-HWY_INLINE void load_lines(D d, const uint8_t* const* row, int64_t offset, hn::Vec<D>* value) {
+/// 16 × 16 lanes transposed: value[k] holds lane k of line(0) … line(15), vectors of 16 lanes.
+template <class D, class Line>
+HWY_INLINE void transpose_lines(D d, const Line& line, hn::Vec<D>* value) {
   const hn::Repartition<double, D> pairs;
   hn::Vec<D> four[16];  // [4i + j]: element j of each block of four, rows 4i … 4i + 3
   HWY_UNROLL(4)
   for (int i = 0; i < 16; i += 4) {
-    const auto line = [&](int r) HWY_ATTR {
-      return hn::LoadU(d, reinterpret_cast<const float*>(row[i + r] + offset));
-    };
-    const auto a = line(0);
-    const auto b = line(1);
-    const auto e = line(2);
-    const auto f = line(3);
+    const auto a = line(i);
+    const auto b = line(i + 1);
+    const auto e = line(i + 2);
+    const auto f = line(i + 3);
     const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));
     const auto ab_high = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
     const auto ef_low = hn::BitCast(pairs, hn::InterleaveLower(d, e, f));
@@ -91,6 +88,15 @@ HWY_INLINE void load_lines(D d, const uint8_t* const* row, int64_t offset, hn::V
     value[8 + j] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(odd_high), even_high);
     value[12 + j] = hn::OddEvenBlocks(odd_high, hn::SwapAdjacentBlocks(even_high));
   }
+}
+
+/// 16 floats at byte `offset` of 16 rows: value[k] holds element k of every row.
+template <class D>
+HWY_INLINE void load_lines(D d, const uint8_t* const* row, int64_t offset, hn::Vec<D>* value) {
+  const auto line = [&](int r) HWY_ATTR {
+    return hn::LoadU(d, reinterpret_cast<const float*>(row[r] + offset));
+  };
+  transpose_lines(d, line, value);
 }
 
 /// `piece` floats (4, or kPiece) at byte `offset` of kStreams rows: value[k][v] holds element k of

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "heed/precision.h"
 
 namespace heed {
 namespace {
@@ -269,7 +270,8 @@ ModelOutput token_results(const Tensor& rows, const TokenRows& tokens, const Lin
     check(head.layout() == WeightLayout::out_in, "loss", "the head's weight must be [out, in]");
     const Tensor wanted = targets(tokens, input);
     output.loss = adjust ? cross_entropy(logits, wanted, options)
-                         : linear_cross_entropy(rows, head.weight(), head.bias(), wanted, options);
+                         : linear_cross_entropy(in_products(rows), head.weight(), head.bias(),
+                                                wanted, options);
   }
   return output;
 }
@@ -304,10 +306,10 @@ Tensor run_stack(const std::vector<Block>& blocks, const Norm& norm, Tensor rows
 }
 
 SequenceCache self_caches(int64_t layers, int64_t heads, int64_t capacity, int64_t head_dim,
-                          int64_t window) {
+                          DType type) {
   SequenceCache cache;
   for (int64_t i = 0; i < layers; ++i) {
-    cache.self.emplace_back(heads, capacity, head_dim, head_dim, window);
+    cache.self.emplace_back(heads, capacity, head_dim, head_dim, 0, type);
   }
   return cache;
 }

@@ -87,7 +87,7 @@ Tensor run_stack(const std::vector<Block>& blocks, const Norm& norm, Tensor rows
 
 /// Empty caches of self-attention in all layers.
 SequenceCache self_caches(int64_t layers, int64_t heads, int64_t capacity, int64_t head_dim,
-                          int64_t window = 0);
+                          DType type);
 /// The caches have seen the pass's rows.
 void advance_caches(const Pass& pass);
 

@@ -71,7 +71,7 @@ class Decoder final : public SizedModel {
 
   ModelKind kind() const override { return ModelKind::decoder; }
 
-  ModelOutput forward(const ModelInput& input) const override {
+  ModelOutput do_forward(const ModelInput& input) const override {
     check_inputs(input, {}, model_type());
     const TokenRows tokens =
         token_rows(input.input_ids, input.attention_mask, vocab_size_, input.skip_padding);
@@ -96,7 +96,7 @@ class Decoder final : public SizedModel {
     SequenceCache cache;
     for (int64_t i = 0; i < num_layers_; ++i) {
       cache.self.emplace_back(c_.num_kv_heads, std::min(capacity, context_length_), c_.head_dim,
-                              c_.head_dim, of_layer(c_.windows, i, int64_t{0}));
+                              c_.head_dim, of_layer(c_.windows, i, int64_t{0}), kv_type_);
     }
     return cache;
   }
@@ -107,7 +107,7 @@ class Decoder final : public SizedModel {
     return rows;
   }
 
-  Tensor logits(const Tensor& rows) const override {
+  Tensor do_logits(const Tensor& rows) const override {
     check(head_kind_ == Head::next_token, "generate",
           "this model has no LM head; load one made for text generation");
     return adjusted(head_(rows));

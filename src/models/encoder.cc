@@ -61,7 +61,7 @@ class Encoder final : public SizedModel {
 
   ModelKind kind() const override { return ModelKind::encoder; }
 
-  ModelOutput forward(const ModelInput& input) const override {
+  ModelOutput do_forward(const ModelInput& input) const override {
     // The loss of an answer is taken over all positions, padding included.
     const bool skip = input.skip_padding && !(answers_ && input.start_positions.defined());
     const TokenRows tokens = read(input, skip);

@@ -11,11 +11,34 @@ int64_t token_or(const Json& config, std::string_view key, int64_t otherwise, in
   return config.integer_or(key, otherwise, 0, vocabulary - 1);
 }
 
+namespace {
+
+/// The layout in which every `passages` sequences are one: rows lie as they are.
+Layout fuse_passages(const Layout& layout, int64_t passages) {
+  check(passages >= 1 && layout.batch % passages == 0, "forward",
+        "{} sequences cannot be {} passages for each example", layout.batch, passages);
+  Layout fused = layout;
+  fused.batch = layout.batch / passages;
+  fused.length = layout.length * passages;
+  if (layout.is_ragged()) {
+    fused.starts.clear();
+    for (int64_t i = 0; i <= layout.batch; i += passages) {
+      fused.starts.push_back(layout.start(i));
+    }
+  } else if (layout.key_padding.defined()) {
+    fused.key_padding = reshape(layout.key_padding, {fused.batch, fused.length});
+  }
+  return fused;
+}
+
+}  // namespace
+
 EncoderOutput EncoderDecoder::encode_source(const ModelInput& input,
                                             const TokenRows& source) const {
   const HookScope hook_scope("encoder");
   Pass pass = source.pass(input);
-  return {run_encoder(source, input, pass), source.layout};
+  return {run_encoder(source, input, pass),
+          input.passages == 1 ? source.layout : fuse_passages(source.layout, input.passages)};
 }
 
 EncoderOutput EncoderDecoder::encode(const ModelInput& input) const {
@@ -60,8 +83,9 @@ EncoderDecoder::BothSides EncoderDecoder::run_both(const ModelInput& input) cons
   const TokenRows& target = both.target =
       token_rows(target_ids(input, target_.start, target_.padding), input.decoder_attention_mask,
                  target_.vocabulary, input.skip_padding, "decoder_input_ids");
-  check(source.batch == target.batch, "forward", "{} inputs and {} decoder inputs", source.batch,
-        target.batch);
+  check(source.batch == target.batch * input.passages, "forward",
+        "{} inputs do not fit {} decoder inputs with {} passages each", source.batch, target.batch,
+        input.passages);
   both.encoded = encode_source(input, source);
   Pass pass = target.pass(input);
   pass.encoder_hidden_states = &both.encoded.rows;
@@ -71,7 +95,7 @@ EncoderDecoder::BothSides EncoderDecoder::run_both(const ModelInput& input) cons
   return both;
 }
 
-ModelOutput EncoderDecoder::forward(const ModelInput& input) const {
+ModelOutput EncoderDecoder::do_forward(const ModelInput& input) const {
   check(head_.defined(), "forward", "this model has no LM head for labels or logits");
   const BothSides both = run_both(input);
   const Tensor rows = head_scale_ == 1.0 ? both.rows : mul(both.rows, head_scale_);
@@ -84,7 +108,8 @@ ModelOutput EncoderDecoder::forward(const ModelInput& input) const {
 
 SequenceCache EncoderDecoder::new_cache(int64_t capacity) const {
   const int64_t room = context_length() > 0 ? std::min(capacity, context_length()) : capacity;
-  SequenceCache cache = self_caches(target_.layers, target_.heads, room, target_.head_dim);
+  SequenceCache cache =
+      self_caches(target_.layers, target_.heads, room, target_.head_dim, kv_type_);
   cache.cross.resize(static_cast<size_t>(target_.layers));
   return cache;
 }
@@ -96,7 +121,7 @@ Tensor EncoderDecoder::decode(const Tensor& ids, Pass& pass) const {
   return rows;
 }
 
-Tensor EncoderDecoder::logits(const Tensor& rows) const {
+Tensor EncoderDecoder::do_logits(const Tensor& rows) const {
   return head_(head_scale_ == 1.0 ? rows : mul(rows, head_scale_));
 }
 

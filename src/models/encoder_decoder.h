@@ -14,11 +14,11 @@ class EncoderDecoder : public Model {
   int64_t vocab_size() const override { return target_.vocabulary; }
   int64_t hidden_size() const override { return hidden_size_; }
 
-  ModelOutput forward(const ModelInput& input) const override;
+  ModelOutput do_forward(const ModelInput& input) const override;
   EncoderOutput encode(const ModelInput& input) const override;
   SequenceCache new_cache(int64_t capacity) const override;
   Tensor decode(const Tensor& ids, Pass& pass) const override;
-  Tensor logits(const Tensor& rows) const override;
+  Tensor do_logits(const Tensor& rows) const override;
 
  protected:
   /// The decoder's side, as generation sees it.

@@ -53,7 +53,7 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
 
   ModelKind kind() const override { return ModelKind::decoder; }
 
-  ModelOutput forward(const ModelInput& input) const override {
+  ModelOutput do_forward(const ModelInput& input) const override {
     check_inputs(input, {}, "GPT-2");
     const TokenRows tokens =
         token_rows(input.input_ids, input.attention_mask, vocab_size_, input.skip_padding);
@@ -74,7 +74,7 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
 
   SequenceCache new_cache(int64_t capacity) const override {
     SequenceCache cache = self_caches(num_layers_, num_heads_, std::min(capacity, context_length_),
-                                      hidden_size_ / num_heads_);
+                                      hidden_size_ / num_heads_, kv_type_);
     cache.cross.resize(has_cross_ ? blocks_.size() : 0);
     return cache;
   }
@@ -85,7 +85,7 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
     return rows;
   }
 
-  Tensor logits(const Tensor& rows) const override {
+  Tensor do_logits(const Tensor& rows) const override {
     check(has_head_, "generate", "this model has no LM head; load one made for text generation");
     return head_(rows);
   }

@@ -154,6 +154,8 @@ void check_inputs(const ModelInput& input, const InputUse& use, const std::strin
   refuse(input.global_attention_mask, use.global_mask, "global_attention_mask");
   refuse(input.start_positions, use.answers, "start_positions");
   refuse(input.end_positions, use.answers, "end_positions");
+  refuse(input.context_input_ids, false, "context_input_ids");
+  refuse(input.doc_scores, false, "doc_scores");
   refuse(input.decoder_features, use.features && use.decoder, "decoder_features");
 }
 

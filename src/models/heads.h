@@ -25,8 +25,8 @@ ProblemType problem_type_of(const Json& config);
 /// Mean binary cross entropy of logits against labels between 0 and 1 of the same shape.
 Tensor binary_cross_entropy(const Tensor& logits, const Tensor& labels);
 
-/// Logits [B, outputs] and loss from one row per sequence: squared error, cross entropy, or the binary
-/// one of every class.
+/// Logits [B, outputs] and loss from one row per sequence: squared error, cross entropy, or the
+/// binary one of every class.
 ModelOutput sequence_results(const Tensor& pooled, const Linear& classifier,
                              const ModelInput& input,
                              ProblemType problem = ProblemType::unspecified);

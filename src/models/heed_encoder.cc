@@ -21,7 +21,7 @@ class SimpleEncoder final : public SimpleEncoderModel {
 
   ModelKind kind() const override { return causal_ ? ModelKind::decoder : ModelKind::encoder; }
 
-  ModelOutput forward(const ModelInput& input) const override {
+  ModelOutput do_forward(const ModelInput& input) const override {
     const TokenRows tokens = read(input, input.skip_padding);
     const Tensor rows = run(tokens, input);
     if (head_.defined()) {
@@ -35,7 +35,7 @@ class SimpleEncoder final : public SimpleEncoderModel {
 
   SequenceCache new_cache(int64_t capacity) const override {
     return causal_ ? self_caches(num_layers_, num_heads_, std::min(capacity, context_length_),
-                                 sizes_.head_dim())
+                                 sizes_.head_dim(), kv_type_)
                    : Model::new_cache(capacity);
   }
 
@@ -48,8 +48,8 @@ class SimpleEncoder final : public SimpleEncoderModel {
     return rows;
   }
 
-  Tensor logits(const Tensor& rows) const override {
-    return head_.defined() ? head_(rows) : Model::logits(rows);
+  Tensor do_logits(const Tensor& rows) const override {
+    return head_.defined() ? head_(rows) : Model::do_logits(rows);
   }
 
  private:

@@ -32,7 +32,7 @@ class Reader final : public SimpleEncoderModel {
     }
   }
 
-  ModelOutput forward(const ModelInput& input) const override {
+  ModelOutput do_forward(const ModelInput& input) const override {
     const TokenRows tokens = read(input, input.skip_padding);
     const std::vector<int64_t> queries = query_places(input, tokens);
     const Tensor rows = tokens.to_batch(run(tokens, input));

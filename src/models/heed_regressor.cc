@@ -54,7 +54,7 @@ class Regressor final : public Model {
   int64_t num_layers() const override { return encoder_sizes_.layers; }
   int64_t num_heads() const override { return encoder_sizes_.heads; }
 
-  ModelOutput forward(const ModelInput& input) const override {
+  ModelOutput do_forward(const ModelInput& input) const override {
     const TokenRows source = read(input, input.skip_padding);
     const Tensor given = target_features(input);
     const TokenRows target = feature_places(given, input.decoder_attention_mask, targets_,

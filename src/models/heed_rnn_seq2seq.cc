@@ -68,7 +68,7 @@ class RnnSeq2Seq final : public Model {
   int64_t num_layers() const override { return 1; }
   int64_t num_heads() const override { return 1; }
 
-  ModelOutput forward(const ModelInput& input) const override {
+  ModelOutput do_forward(const ModelInput& input) const override {
     const Encoded source = run_encoder(input);
     const TokenRows target =
         token_rows(target_ids(input, start_, padding_), input.decoder_attention_mask, vocab_size_,
@@ -147,7 +147,7 @@ class RnnSeq2Seq final : public Model {
     return concat(rows, 0);
   }
 
-  Tensor logits(const Tensor& rows) const override { return out_(rows); }
+  Tensor do_logits(const Tensor& rows) const override { return out_(rows); }
 
  private:
   struct Encoded {

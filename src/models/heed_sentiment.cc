@@ -16,7 +16,7 @@ class Sentiment final : public SimpleEncoderModel {
     classifier_ = make_classifier(config, root, hidden_size_, labels, glorot(hidden_size_, labels));
   }
 
-  ModelOutput forward(const ModelInput& input) const override {
+  ModelOutput do_forward(const ModelInput& input) const override {
     const TokenRows tokens = read(input, input.skip_padding);
     const Tensor pooled = mean_rows(run(tokens, input), tokens.layout);
     return sequence_results(tokens.pass(input).dropout(pooled, sizes_.dropout), classifier_, input);

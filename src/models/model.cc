@@ -1,10 +1,13 @@
 #include "base/check.h"
 #include "base/file.h"
-#include "heed/models.h"
+#include "heed/model_spec.h"
+#include "heed/ops.h"
+#include "heed/precision.h"
 #include "models/common.h"
 #include "models/files.h"
 #include "models/registry.h"
 #include "models/ties.h"
+#include "ops/quantized.h"
 #include "tensor/impl.h"
 
 namespace heed {
@@ -21,8 +24,42 @@ EncoderOutput Model::encode(const ModelInput&) const {
   cannot(*this, "encode an input for a decoder");
 }
 SequenceCache Model::new_cache(int64_t) const { cannot(*this, "generate"); }
+void Model::set_kv_type(DType type) {
+  const DType before = std::exchange(kv_type_, type);
+  try {
+    if (type != DType::f32) {
+      new_cache(1);
+    }
+  } catch (...) {
+    kv_type_ = before;
+    throw;
+  }
+}
 Tensor Model::decode(const Tensor&, Pass&) const { cannot(*this, "generate"); }
-Tensor Model::logits(const Tensor&) const { cannot(*this, "give logits of tokens"); }
+Tensor Model::do_logits(const Tensor&) const { cannot(*this, "give logits of tokens"); }
+
+ModelKind Model::kind() const { return find_model_spec(model_type_)->kind; }
+
+ModelOutput causal_lm_output(const Tensor& logits, const Tensor& labels) {
+  ModelOutput output;
+  output.logits = logits;
+  if (labels.defined()) {
+    output.loss = cross_entropy(logits.slice(1, 0, -1), labels.slice(1, 1));
+  }
+  return output;
+}
+
+ModelOutput Model::forward(const ModelInput& input) const {
+  ModelOutput output = do_forward(input);
+  check_files_intact();
+  return output;
+}
+
+Tensor Model::logits(const Tensor& rows) const {
+  Tensor result = do_logits(rows);
+  check_files_intact();
+  return result;
+}
 
 int64_t Model::parameter_count() const {
   int64_t count = 0;
@@ -38,6 +75,12 @@ struct ModelAccess {
     scope.finish();
     model->model_type_ = config.string("model_type");
     model->config_ = config.dump(2);
+    const ModelKind kind = model->kind();
+    if (kind == ModelKind::decoder || kind == ModelKind::encoder ||
+        kind == ModelKind::encoder_decoder) {
+      constexpr int64_t kMost = int64_t{1} << 40;
+      model->vocab_size_ = config.integer_or("vocab_size", 0, 0, kMost);
+    }
     model->parameters_ = scope.parameters();
     model->unused_ = scope.unused();
     return model;
@@ -75,16 +118,20 @@ std::unique_ptr<Model> build(std::string_view config_text, const std::string& co
   return ModelAccess::finish(make_model(config, scope), config, scope);
 }
 
-void copy_into_memory(const TensorMap& tensors) {
+bool fit_easily(const TensorMap& tensors) {
   double bytes = 0.0;
   for (const auto& [name, tensor] : tensors) {
     bytes += static_cast<double>(tensor.bytes());
   }
-  if (bytes > memory_limit() / 2) {
-    return;
-  }
+  return bytes <= memory_limit() / 2;
+}
+
+void copy_into_memory(const TensorMap& tensors) {
   std::vector<std::shared_ptr<const void>> files;
   for (const auto& [name, tensor] : tensors) {
+    if (can_interleave(tensor)) {
+      continue;  // products read a copy in another order
+    }
     Storage& storage = *tensor.impl()->storage;  // views keep their strides
     const std::span mapped(static_cast<const std::byte*>(storage.data()),
                            static_cast<size_t>(storage.bytes()));
@@ -96,6 +143,15 @@ void copy_into_memory(const TensorMap& tensors) {
   check_files_intact();
 }
 
+/// Where models run in bf16: matrices of f32 rounded once, instead of at every product.
+void round_matrices(TensorMap& tensors) {
+  for (auto& [name, tensor] : tensors) {
+    if (tensor.rank() == 2 && tensor.dtype() == DType::f32) {
+      tensor = tensor.to(DType::bf16);
+    }
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Model> build_model(std::string_view config_text, TensorMap tensors,
@@ -104,7 +160,10 @@ std::unique_ptr<Model> build_model(std::string_view config_text, TensorMap tenso
 }
 
 std::unique_ptr<Model> create_model(std::string_view config_text, uint64_t seed) {
-  const Json config = Json::parse(config_text, "config.json");
+  return create_model(Json::parse(config_text, "config.json"), seed);
+}
+
+std::unique_ptr<Model> create_model(const Json& config, uint64_t seed) {
   const Scope scope = Scope::fresh(seed);
   return ModelAccess::finish(make_model(config, scope), config, scope);
 }
@@ -112,11 +171,21 @@ std::unique_ptr<Model> create_model(std::string_view config_text, uint64_t seed)
 std::unique_ptr<Model> load_model(const std::filesystem::path& path, const LoadOptions& options) {
   const ModelFiles files = find_model_files(path);
   TensorMap tensors = files.tensors();
-  if (options.in_memory && !options.trainable) {
+  if (activation_type() == DType::bf16 && !options.trainable) {
+    round_matrices(tensors);
+  }
+  const bool copies = !options.trainable && fit_easily(tensors);
+  if (copies && options.in_memory) {
     copy_into_memory(tensors);
   }
   auto model =
       build(files.config, files.config_name, std::move(tensors), files.weights_name, options);
+  for (const Parameter& parameter : model->parameters()) {
+    if (copies && can_interleave(parameter.tensor)) {
+      interleave_when_used(parameter.tensor);
+    }
+  }
+  model->set_kv_type(options.kv_type);
   warn_of_unused(*model, files.weights_name);
   return model;
 }

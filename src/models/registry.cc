@@ -42,6 +42,17 @@ bool has_parameter(const Model& model, std::string_view part) {
 
 }  // namespace
 
+JsonBuilder usual_fresh_config(const FreshSizes& sizes) {
+  return JsonBuilder()
+      .set("vocab_size", sizes.vocab_size)
+      .set("hidden_size", sizes.hidden_size)
+      .set("num_hidden_layers", sizes.num_layers)
+      .set("num_attention_heads", sizes.num_heads)
+      .set("intermediate_size", sizes.intermediate_size)
+      .set("max_position_embeddings", sizes.context_length)
+      .set("dropout", sizes.dropout);
+}
+
 void register_model(ModelSpec spec) {
   check(!spec.model_type.empty() && spec.make != nullptr, "register_model",
         "a model_type and a function that makes the model are needed");

@@ -45,14 +45,14 @@ class Seq2SeqModel final : public TokenTranslator {
     return head_kind_ == Head::sequence ? ModelKind::encoder : ModelKind::encoder_decoder;
   }
 
-  ModelOutput forward(const ModelInput& given) const override {
+  ModelOutput do_forward(const ModelInput& given) const override {
     ModelInput input = given;
     const bool labelled = head_kind_ != Head::sequence && given.labels.defined();
     if (family_.decoder_reads_source && !labelled && !given.decoder_input_ids.defined()) {
       input.decoder_input_ids = shifted(given.input_ids);
     }
     if (head_kind_ == Head::generation || labelled) {
-      return EncoderDecoder::forward(input);
+      return EncoderDecoder::do_forward(input);
     }
     const BothSides both = run_both(input);
     ModelOutput output;
@@ -65,10 +65,10 @@ class Seq2SeqModel final : public TokenTranslator {
     return output;
   }
 
-  Tensor logits(const Tensor& rows) const override {
+  Tensor do_logits(const Tensor& rows) const override {
     check(head_.defined(), "generate", "this {} has no LM head of its own and none is tied",
           family_.family);
-    return EncoderDecoder::logits(rows);
+    return EncoderDecoder::do_logits(rows);
   }
 
  private:
@@ -227,7 +227,7 @@ ModelSpec seq2seq_spec(const std::string& model_type, const Seq2SeqConfig& famil
                .lm_head = "lm_head.weight",
                .copies = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight"},
                .sides_may_differ = family.sides_may_differ};
-  spec.train_tasks = {"translate"};
+  spec.train_tasks = {"translate", "fid"};
   spec.fresh_config = [model_type](const FreshSizes& sizes) {
     return stack_fresh_config(model_type, sizes);
   };

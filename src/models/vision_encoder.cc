@@ -63,7 +63,7 @@ class VisionEncoder final : public SizedModel {
 
   ModelKind kind() const override { return ModelKind::vision; }
 
-  ModelOutput forward(const ModelInput& input) const override {
+  ModelOutput do_forward(const ModelInput& input) const override {
     check(!input.input_ids.defined(), "forward", "{} takes no input_ids", model_type());
     check_inputs(input, {.pixels = true}, model_type());
     TokenRows tokens;

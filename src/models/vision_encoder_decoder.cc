@@ -45,7 +45,7 @@ class VisionEncoderDecoder final : public Model {
     decoder_->set_gradient_checkpointing(on);
   }
 
-  ModelOutput forward(const ModelInput& input) const override {
+  ModelOutput do_forward(const ModelInput& input) const override {
     check(!input.input_ids.defined(), "forward", "a vision-encoder-decoder takes no input_ids");
     check_inputs(input, {.decoder = true, .pixels = true}, "a vision-encoder-decoder");
     const EncoderOutput encoded = image(input);
@@ -61,12 +61,16 @@ class VisionEncoderDecoder final : public Model {
   }
 
   EncoderOutput encode(const ModelInput& input) const override { return projected(image(input)); }
+  void set_kv_type(DType type) override {
+    Model::set_kv_type(type);
+    decoder_->set_kv_type(type);
+  }
   SequenceCache new_cache(int64_t capacity) const override { return decoder_->new_cache(capacity); }
   Tensor decode(const Tensor& ids, Pass& pass) const override {
     const HookScope hook_scope("decoder");
     return decoder_->decode(ids, pass);
   }
-  Tensor logits(const Tensor& rows) const override { return decoder_->logits(rows); }
+  Tensor do_logits(const Tensor& rows) const override { return decoder_->logits(rows); }
 
  private:
   /// A half's configuration. It may still name the model that the half was taken from; here the

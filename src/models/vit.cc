@@ -69,7 +69,7 @@ class Vit final : public Model {
   int64_t num_layers() const override { return num_layers_; }
   int64_t num_heads() const override { return num_heads_; }
 
-  ModelOutput forward(const ModelInput& input) const override {
+  ModelOutput do_forward(const ModelInput& input) const override {
     check(!input.input_ids.defined(), "forward", "ViT takes no input_ids");
     check_inputs(input, {.pixels = true}, "ViT");
     TokenRows tokens;

@@ -1,12 +1,17 @@
 #include "heed/precision.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/check.h"
+#include "heed/ops.h"
 
 namespace heed {
 namespace {
-thread_local DType t_activations = DType::f32;
+
+std::atomic<DType> g_activations{DType::f32};
+thread_local std::optional<DType> t_activations;
+
 }  // namespace
 
 ActivationScope::ActivationScope(DType type) : before_(t_activations) {
@@ -15,7 +20,18 @@ ActivationScope::ActivationScope(DType type) : before_(t_activations) {
   t_activations = type;
 }
 ActivationScope::~ActivationScope() { t_activations = before_; }
-DType activation_type() { return t_activations; }
+DType activation_type() { return t_activations.value_or(g_activations.load()); }
+
+void set_activation_type(DType type) {
+  check(type == DType::f32 || type == DType::bf16, "precision", "{} is not one of f32, bf16",
+        name_of(type));
+  g_activations = type;
+}
+
+Tensor in_products(const Tensor& rows) {
+  const bool rounds = activation_type() == DType::bf16 && rows.dtype() == DType::f32;
+  return rounds ? cast(rows, DType::bf16) : rows;
+}
 
 bool LossScale::update(bool finite) {
   if (!finite) {

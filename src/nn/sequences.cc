@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "heed/nn.h"
+#include "heed/ops.h"
 
 namespace heed {
 
@@ -24,6 +25,7 @@ Layout Layout::ragged(const std::vector<int64_t>& lengths) {
 
 namespace {
 
+constexpr int64_t kBlock = 32;   // numbers of a q8_0 block
 constexpr int64_t kTile = 64;    // keys of a tile of the attention kernels
 constexpr int64_t kChunk = 512;  // positions that come at once before a window's room must grow
 
@@ -44,27 +46,56 @@ Tensor rows_of(const Tensor& x, int64_t begin, int64_t end) {
 void keep_last(Tensor& x, int64_t held, int64_t kept, int64_t wanted) {
   const Tensor larger =
       wanted > x.size(1) ? Tensor::empty({x.size(0), wanted, x.size(2)}, x.dtype()) : x;
-  const int64_t row = x.size(2) * static_cast<int64_t>(sizeof(float));
+  const auto at = [](const Tensor& of, int64_t element) {
+    return static_cast<char*>(of.raw()) + bytes_of(of.dtype(), element);
+  };
   for (int64_t head = 0; head < x.size(0); ++head) {
-    std::memmove(larger.data<float>() + head * larger.strides()[0],
-                 x.data<float>() + head * x.strides()[0] + (held - kept) * x.size(2),
-                 static_cast<size_t>(kept * row));
+    std::memmove(at(larger, head * larger.strides()[0]),
+                 at(x, head * x.strides()[0] + (held - kept) * x.size(2)),
+                 static_cast<size_t>(bytes_of(x.dtype(), kept * x.size(2))));
   }
   x = larger;
+}
+
+void check_cache_type(DType type, int64_t key_width, int64_t value_width) {
+  check(type == DType::f32 || type == DType::f16 || type == DType::bf16 || type == DType::q8_0,
+        "cache", "keys and values are kept in f32, f16, bf16 or q8_0, not in {}", name_of(type));
+  check(type != DType::q8_0 || (key_width % kBlock == 0 && value_width % kBlock == 0), "cache",
+        "q8_0 needs heads of a multiple of {} numbers; this model's have {} and {}. f16 fits any",
+        kBlock, key_width, value_width);
+}
+
+/// to [1, heads, count, width] = x, rounded to the type of the cache.
+void store_rows(Tensor to, const Tensor& x) {
+  if (to.dtype() != DType::q8_0) {
+    to.copy_from(x);
+    return;
+  }
+  const Tensor rows = x.dtype() == DType::q8_0 ? x : quantize(x, DType::q8_0);
+  const auto bytes = static_cast<size_t>(bytes_of(DType::q8_0, to.size(2) * to.size(3)));
+  for (int64_t head = 0; head < to.size(1); ++head) {
+    const auto at = [head](const Tensor& of) {
+      return static_cast<char*>(of.raw()) + bytes_of(DType::q8_0, head * of.strides()[1]);
+    };
+    std::memcpy(at(to), at(rows), bytes);
+  }
 }
 
 }  // namespace
 
 KvCache::KvCache(int64_t heads, int64_t capacity, int64_t key_width, int64_t value_width,
-                 int64_t window)
-    : k_(Tensor::empty({heads, room(capacity, window), key_width})),
-      v_(Tensor::empty({heads, room(capacity, window), value_width})),
-      capacity_(capacity),
-      window_(window) {}
+                 int64_t window, DType type)
+    : capacity_(capacity), window_(window) {
+  check_cache_type(type, key_width, value_width);
+  k_ = Tensor::empty({heads, room(capacity, window), key_width}, type);
+  v_ = Tensor::empty({heads, room(capacity, window), value_width}, type);
+}
 
 int64_t KvCache::bytes_for(int64_t length) const {
-  const int64_t width = defined() ? k_.size(0) * (k_.size(2) + v_.size(2)) : 0;
-  return room(length, window_) * width * static_cast<int64_t>(sizeof(float));
+  if (!defined()) {
+    return 0;
+  }
+  return bytes_of(dtype(), room(length, window_) * k_.size(0) * (k_.size(2) + v_.size(2)));
 }
 
 /// Where `count` more do not fit, gives up what no later position looks at.
@@ -91,10 +122,8 @@ void KvCache::append(const Tensor& k, const Tensor& v) {
       count, length_, capacity_);
   make_room(count);
   const int64_t begin = length_ - first_;
-  Tensor k_rows = rows_of(k_, begin, begin + count);
-  Tensor v_rows = rows_of(v_, begin, begin + count);
-  k_rows.copy_from(k.rank() == 3 ? unsqueeze(k, 0) : k);
-  v_rows.copy_from(v.rank() == 3 ? unsqueeze(v, 0) : v);
+  store_rows(rows_of(k_, begin, begin + count), k.rank() == 3 ? unsqueeze(k, 0) : k);
+  store_rows(rows_of(v_, begin, begin + count), v.rank() == 3 ? unsqueeze(v, 0) : v);
   length_ += count;
 }
 
@@ -105,7 +134,7 @@ KvCache KvCache::copy() const {
   if (!defined()) {
     return {};
   }
-  KvCache other(k_.size(0), capacity_, k_.size(2), v_.size(2), window_);
+  KvCache other(k_.size(0), capacity_, k_.size(2), v_.size(2), window_, dtype());
   other.first_ = other.length_ = first_;
   other.append(keys(), values());
   return other;

@@ -3,6 +3,7 @@
 #include "autograd/node.h"
 #include "base/check.h"
 #include "heed/ops.h"
+#include "kernels/quantize.h"
 #include "ops/attention_problem.h"
 #include "ops/attention_rank.h"
 #include "tensor/dispatch.h"
@@ -22,20 +23,21 @@ struct CallSaved {
 
 template <class T>
 std::vector<Tensor> flash_gradient(const CallSaved& saved, const Tensor& dy) {
-  const DType type = DTypeOf<T>::value;
+  using C = kernels::Compute<T>;
+  const DType type = DTypeOf<C>::value;
   const DType stored = saved.flash.q.get().dtype();
-  const FlashOperands in(saved.flash, dy, type);
+  const FlashOperands in(saved.flash, dy, DTypeOf<T>::value);
   const Tensor bias = saved.bias.get();
   const Tensor compute = compute_bias(bias, type);
   auto problem = attention_problem<T>(saved.shape, in.q, in.k, in.v, compute, saved.options);
   problem.dropout = saved.options.dropout;
   problem.random = saved.random;
-  const auto [dq, dk, dv] = empty_gradients(in.q, in.k, in.v, type);
+  const auto [dq, dk, dv] = empty_gradients(in.q, in.k, in.v, DTypeOf<T>::value);
   const Tensor dbias = saved.wants_bias ? Tensor::zeros(bias.shape(), type) : Tensor();
   kernels::attention_backward<T>(
       problem, heads_view<const T>(in.output), heads_view<const T>(in.dout),
-      {saved.flash.row_max.get().data<T>(), saved.flash.row_inverse.get().data<T>()},
-      {heads_view<T>(dq), heads_view<T>(dk), heads_view<T>(dv), score_view<T>(dbias)});
+      {saved.flash.row_max.get().data<C>(), saved.flash.row_inverse.get().data<C>()},
+      {heads_view<T>(dq), heads_view<T>(dk), heads_view<T>(dv), score_view<C>(dbias)});
   return {cast(dq, stored), cast(dk, stored), cast(dv, stored),
           dbias.defined() ? dbias.to(bias.dtype()) : dbias};
 }
@@ -59,10 +61,30 @@ Tensor flash_with_gradient(const AttentionShape& shape, const Tensor& q, const T
   saved.options.bias = Tensor();  // no history in the closure
   return record("attention", result->output, {q, k, v, options.bias},
                 [saved = std::move(saved)](const Tensor& dy) {
-                  return saved.flash.q.get().dtype() == DType::f64
-                             ? flash_gradient<double>(saved, dy)
-                             : flash_gradient<float>(saved, dy);
+                  return in_gradient_type(saved.flash.q.get().dtype(), [&](auto zero) {
+                    return flash_gradient<decltype(zero)>(saved, dy);
+                  });
                 });
+}
+
+/// Keys or values of a cache [B, H, T, D] in f32. Rows of quantised ones are whole blocks.
+Tensor widened(const Tensor& x) {
+  if (!is_quantized(x.dtype())) {
+    return x.to(DType::f32);
+  }
+  Tensor result = Tensor::empty(x.shape());
+  float* out = result.data<float>();
+  for (int64_t b = 0; b < x.size(0); ++b) {
+    for (int64_t h = 0; h < x.size(1); ++h) {
+      for (int64_t row = 0; row < x.size(2); ++row, out += x.size(3)) {
+        const int64_t at = b * x.strides()[0] + h * x.strides()[1] + row * x.strides()[2];
+        kernels::dequantize(stored_element(x.dtype()),
+                            static_cast<const char*>(x.raw()) + bytes_of(x.dtype(), at), out,
+                            x.size(3));
+      }
+    }
+  }
+  return result;
 }
 
 }  // namespace
@@ -116,6 +138,13 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                 q.dtype());
   }
   Observer* observer = Observer::current();
+  if (q.defined() && k.defined() && v.defined() && k.dtype() != q.dtype() &&
+      is_cache_type(k.dtype()) && q.dtype() == DType::f32 &&
+      (steps || observer != nullptr || needs_grad({q, k, v, wanted.bias}))) {
+    // The same bits: the kernel widens keys and values just so, a tile at a time.
+    check_attention(q, k, v, wanted);
+    return attention(q, widened(k), widened(v), wanted);
+  }
   AttentionOptions options = wanted;
   std::string place;
   if (observer != nullptr) {

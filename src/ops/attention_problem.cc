@@ -74,11 +74,31 @@ AttentionShape check_attention(const Tensor& q, const Tensor& k, const Tensor& v
         "k {} and v {} must agree in heads and length", k.shape(), v.shape());
   check(shape.num_kv_heads > 0 && shape.heads % shape.num_kv_heads == 0, kAttention,
         "{} query heads are no multiple of {} key heads", shape.heads, shape.num_kv_heads);
-  check(is_floating(q.dtype()) && q.dtype() == k.dtype() && q.dtype() == v.dtype(), kAttention,
-        "q {}, k {} and v {} must have one floating type", name_of(q.dtype()), name_of(k.dtype()),
-        name_of(v.dtype()));
+  const bool cached = q.dtype() == DType::f32 && is_cache_type(k.dtype());
+  check(is_floating(q.dtype()) && (q.dtype() == k.dtype() || cached) && k.dtype() == v.dtype(),
+        kAttention, "q {}, k {} and v {} must have one floating type", name_of(q.dtype()),
+        name_of(k.dtype()), name_of(v.dtype()));
   check_options(shape, options);
   return shape;
+}
+
+kernels::Element stored_element(DType type) {
+  switch (type) {
+    case DType::f64:
+      return kernels::Element::f64;
+    case DType::f16:
+      return kernels::Element::f16;
+    case DType::bf16:
+      return kernels::Element::bf16;
+    case DType::q8_0:
+      return kernels::Element::q8_0;
+    default:
+      return kernels::Element::f32;
+  }
+}
+
+bool is_cache_type(DType type) {
+  return type == DType::f16 || type == DType::bf16 || type == DType::q8_0;
 }
 
 VisibleRange visible_range(const PositionMask& position) {

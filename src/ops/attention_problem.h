@@ -7,6 +7,7 @@
 #include "heed/attention.h"
 #include "heed/autograd.h"
 #include "kernels/attention.h"
+#include "kernels/gemm.h"
 
 namespace heed {
 
@@ -70,6 +71,11 @@ kernels::ScoreView<T> score_view(const Tensor& x) {
   return {static_cast<T*>(x.raw()), stride[0], stride[1], stride[2], stride[3]};
 }
 
+/// How keys and values of this type are stored, for the kernels.
+kernels::Element stored_element(DType type);
+/// Whether keys and values of a cache in `type` are read by f32 attention: f16, bf16 or q8_0.
+bool is_cache_type(DType type);
+
 /// The call on raw memory. q, k and v must have contiguous columns; `bias` the compute type. The
 /// tensors must outlive the problem.
 template <class T>
@@ -87,6 +93,7 @@ kernels::AttentionProblem<T> attention_problem(const AttentionShape& shape, cons
   problem.q = heads_view<const T>(q);
   problem.k = heads_view<const T>(k);
   problem.v = heads_view<const T>(v);
+  problem.stored = stored_element(k.dtype());
   problem.keep = score_view<const uint8_t>(options.mask);
   if (options.key_padding.defined()) {
     const Shape& strides = options.key_padding.strides();
@@ -135,8 +142,18 @@ struct FlashSaved {
   Saved q, k, v, output, row_max, row_inverse;
 };
 
-/// The same in the type in which the gradient is computed: f16 and bf16 are kept as they are and
-/// widened here.
+/// Calls fn(a value of the type that the flash kernel's gradient reads) for operands stored as
+/// `stored`: bf16 where the machine multiplies it, else f32 or f64.
+template <class Fn>
+auto in_gradient_type(DType stored, Fn&& fn) {
+  if (stored == DType::f64) {
+    return fn(double{});
+  }
+  return stored == DType::bf16 && kernels::uses_bf16_instructions() ? fn(BFloat16{}) : fn(float{});
+}
+
+/// The same in the type in which the gradient reads it: what is kept in f16 and bf16 may be widened
+/// here.
 struct FlashOperands {
   FlashOperands(const FlashSaved& saved, const Tensor& dy, DType type);
   Tensor q, k, v, output, dout;

@@ -116,6 +116,7 @@ FlashResult ragged_forward(const RaggedCall& call, const Tensor& q, const Tensor
 template <class T>
 std::vector<Tensor> ragged_gradient(const RaggedCall& call, const FlashSaved& saved,
                                     const Tensor& dy) {
+  using C = kernels::Compute<T>;
   const DType type = DTypeOf<T>::value;
   const DType stored = saved.q.get().dtype();
   const FlashOperands in(saved, dy, type);
@@ -129,7 +130,7 @@ std::vector<Tensor> ragged_gradient(const RaggedCall& call, const FlashSaved& sa
     kernels::attention_backward<T>(
         problem_of<T>(call.shape, in.q, in.k, in.v, call.options, call.sequences, i),
         rows_from<const T>(in.output, query), rows_from<const T>(in.dout, query),
-        {saved.row_max.get().data<T>() + row, saved.row_inverse.get().data<T>() + row},
+        {saved.row_max.get().data<C>() + row, saved.row_inverse.get().data<C>() + row},
         {rows_from<T>(dq, query), rows_from<T>(dk, key), rows_from<T>(dv, key), {}});
   });
   return {cast(dq, stored), cast(dk, stored), cast(dv, stored)};
@@ -172,9 +173,9 @@ Tensor ragged_attention(const Tensor& q, const Tensor& k, const Tensor& v,
   return record(kRagged, result.output, {q, k, v},
                 [call = std::move(call),
                  saved = FlashSaved(columns_q, columns_k, columns_v, result)](const Tensor& dy) {
-                  return saved.q.get().dtype() == DType::f64
-                             ? ragged_gradient<double>(call, saved, dy)
-                             : ragged_gradient<float>(call, saved, dy);
+                  return in_gradient_type(saved.q.get().dtype(), [&](auto zero) {
+                    return ragged_gradient<decltype(zero)>(call, saved, dy);
+                  });
                 });
 }
 

@@ -1,6 +1,7 @@
 #include "base/check.h"
 #include "heed/ops.h"
 #include "kernels/activation.h"
+#include "kernels/reduce.h"
 #include "ops/activation.h"
 #include "ops/matrix.h"
 #include "ops/quantized.h"
@@ -40,7 +41,7 @@ kernels::Matrix quantized_matrix(const Tensor& weight, WeightLayout layout) {
   check(weight.strides() == wanted && in % block_of(weight.dtype()) == 0, kLinear,
         "{} weight {} does not lie in rows of whole blocks", name_of(weight.dtype()),
         weight.shape());
-  return {weight.raw(), quantized_element(weight.dtype()), 1, in};
+  return {weight.raw(), quantized_element(weight.dtype()), 1, in, interleaved(weight)};
 }
 
 /// The weight as the [in, out] matrix of the product.
@@ -79,6 +80,23 @@ Tensor weight_gradient(const Tensor& x, const Tensor& dz, const Tensor& weight, 
                   type, e.out);
   }
   return dw;
+}
+
+/// db, summed in f32 where dz is of 16 bits and the bias is not.
+Tensor bias_gradient(const Tensor& dz, const Sizes& e, DType type) {
+  if (type != DType::f32 || dz.dtype() == DType::f32) {
+    return cast(sum(reshape(dz, {e.rows, e.out}), 0), type);
+  }
+  const Tensor db = Tensor::empty({e.out}, type);
+  const Tensor scratch = Tensor::empty({kernels::sum_axis_scratch(1, e.rows, e.out)}, type);
+  dispatch_float(dz.dtype(), kLinear, [&](auto tag) {
+    using T = decltype(tag);
+    if constexpr (!std::is_same_v<T, double>) {
+      kernels::sum_axis(db.data<float>(), dz.data<T>(), 1, e.rows, e.out, 1.0,
+                        scratch.data<float>());
+    }
+  });
+  return db;
 }
 
 /// dz from dy. `before` is z where it was kept, else y is the activation's result.
@@ -156,7 +174,7 @@ Tensor linear(const Tensor& x_in, const Tensor& weight, const Tensor& bias_in,
           gradients[1] = weight_gradient(x.get(), dz, weight.get(), e, layout);
         }
         if (want_b) {
-          gradients[2] = cast(sum(reshape(dz, {e.rows, e.out}), 0), bias_type);
+          gradients[2] = bias_gradient(dz, e, bias_type);
         }
         if (want_r) {
           gradients[3] = dy;

@@ -23,9 +23,10 @@ int64_t rows_at_a_time(int64_t rows, int64_t classes) {
   return std::max<int64_t>(1, (rows + pieces - 1) / pieces);
 }
 
-/// The rows of x whose target counts, in the type in which the loss is computed.
-Tensor counted_rows(const Tensor& x, const Targets& targets, int64_t ignore_index, int64_t width) {
-  const Tensor wide = x.to(x.dtype() == DType::f64 ? DType::f64 : DType::f32).contiguous();
+/// The rows of x whose target counts, in the type in which they are multiplied.
+Tensor counted_rows(const Tensor& x, DType type, const Targets& targets, int64_t ignore_index,
+                    int64_t width) {
+  const Tensor wide = x.to(type).contiguous();
   Tensor rows = wide.alias({targets.ids.numel(), width}, {width, 1}, 0);
   if (targets.counted == targets.ids.numel()) {
     return rows;
@@ -78,6 +79,71 @@ struct Wanted {
   bool x, w, b;
 };
 
+/// Logits of some rows in the type of the loss, and later their gradient in the type of the rows.
+/// bf16 gradients take the place of their logits: the first half of each row.
+class Logits {
+ public:
+  Logits(const Tensor& rows, const Tensor& weight, const Tensor& bias)
+      : rows_(rows.size(0)), classes_(weight.size(0)), type_(rows.dtype()) {
+    if (type_ != DType::bf16) {
+      memory_ = linear(rows, weight, bias);
+      return;
+    }
+    memory_ = Tensor::empty({rows_, classes_}, DType::f32);
+    const Tensor wide = bias.defined() ? bias.to(DType::f32).contiguous() : bias;
+    kernels::Epilogue epilogue;
+    epilogue.bias = wide.defined() ? wide.raw() : nullptr;
+    kernels::gemm(rows_, classes_, weight.size(1), matrix_of(rows, kLinearLoss),
+                  transposed(matrix_of(weight, kLinearLoss)), memory_.raw(), kernels::Element::f32,
+                  classes_, false, epilogue);
+  }
+  template <class T>
+  const T* data() const {
+    return memory_.data<T>();
+  }
+  template <class T>
+  kernels::Matrix to_gradient(const T* lse, const int64_t* ids,
+                              const kernels::CrossEntropy& settings, double scale) {
+    const auto gradient_into = [&]<class G>(G* dlogits, int64_t stride, const T* logits) {
+      kernels::cross_entropy_grad<G, T>({.dlogits = dlogits,
+                                         .stride = stride,
+                                         .logits = logits,
+                                         .lse = lse,
+                                         .targets = ids,
+                                         .options = settings,
+                                         .scale = scale,
+                                         .rows = rows_,
+                                         .classes = classes_});
+    };
+    if (type_ != DType::bf16) {
+      gradient_into(memory_.data<T>(), classes_, memory_.data<T>());
+    } else if constexpr (std::is_same_v<T, float>) {
+      gradient_into(static_cast<BFloat16*>(memory_.raw()), 2 * classes_, memory_.data<float>());
+    }
+    return {memory_.raw(), element_of(type_, kLinearLoss), row_elements(), 1};
+  }
+  /// Sums of the gradient's columns.
+  Tensor column_sums() const {
+    if (type_ != DType::bf16) {
+      return sum(memory_, 0);
+    }
+    const int64_t width = row_elements();  // what is left of the logits is added up too, unused
+    const Tensor sums = Tensor::empty({width});
+    const Tensor scratch = Tensor::empty({kernels::sum_axis_scratch(1, rows_, width)});
+    kernels::sum_axis(sums.data<float>(), static_cast<const BFloat16*>(memory_.raw()), 1, rows_,
+                      width, 1.0, scratch.data<float>());
+    return slice(sums, 0, 0, classes_);
+  }
+
+ private:
+  int64_t row_elements() const { return type_ == DType::bf16 ? 2 * classes_ : classes_; }
+
+  int64_t rows_, classes_;
+  DType type_;
+  Tensor memory_;
+};
+
+/// T: in which the loss and all gradients are computed.
 template <class T>
 Result run(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& targets,
            const kernels::CrossEntropy& settings, Wanted wanted) {
@@ -86,20 +152,21 @@ Result run(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tens
   const int64_t width = x.size(1);
   const int64_t classes = weight.size(0);
   const int64_t chunk = rows_at_a_time(rows, classes);
-  const kernels::Element type = element_of(x.dtype(), kLinearLoss);
+  constexpr DType kType = DTypeOf<T>::value;
+  const kernels::Element type = element_of(kType, kLinearLoss);
   Result result;
   if (wanted.x) {
-    result.dx = Tensor::empty(x.shape(), x.dtype());
+    result.dx = Tensor::empty(x.shape(), kType);
   }
   if (wanted.w) {
-    result.dw = Tensor::empty(weight.shape(), x.dtype());
+    result.dw = Tensor::empty(weight.shape(), kType);
   }
   for (int64_t begin = 0; begin < rows; begin += chunk) {
     const int64_t count = std::min(chunk, rows - begin);
     const Tensor part = slice(x, 0, begin, begin + count);
-    Tensor logits = linear(part, weight, bias);
+    Logits logits(part, weight, bias);
     std::vector<double> losses(static_cast<size_t>(count));
-    const Tensor lse = Tensor::empty({count}, x.dtype());
+    const Tensor lse = Tensor::empty({count}, kType);
     const int64_t* ids = targets.data<int64_t>() + begin;
     kernels::cross_entropy(losses.data(), lse.data<T>(), logits.data<T>(), ids, settings, count,
                            classes);
@@ -107,9 +174,8 @@ Result run(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tens
     if (!wanted.x && !wanted.w && !wanted.b) {
       continue;
     }
-    kernels::cross_entropy_grad(logits.data<T>(), logits.data<T>(), lse.data<T>(), ids, settings,
-                                1.0 / static_cast<double>(rows), count, classes);
-    const kernels::Matrix dlogits = matrix_of(logits, kLinearLoss);
+    const kernels::Matrix dlogits =
+        logits.to_gradient(lse.data<T>(), ids, settings, 1.0 / static_cast<double>(rows));
     if (wanted.x) {
       kernels::gemm(count, width, classes, dlogits, matrix_of(weight, kLinearLoss),
                     result.dx.data<T>() + begin * width, type, width);
@@ -119,7 +185,7 @@ Result run(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tens
                     result.dw.raw(), type, width, begin > 0);
     }
     if (wanted.b) {
-      const Tensor sums = sum(logits, 0);
+      const Tensor sums = logits.column_sums();
       result.db = begin == 0 ? sums : add(result.db, sums);
     }
   }
@@ -145,20 +211,22 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   wanted_shape.erase(wanted_shape.rank() - 1);
   const Targets target =
       checked_targets(kLinearLoss, targets, wanted_shape, weight.size(0), options);
-  const Tensor rows = counted_rows(x, target, options.ignore_index, weight.size(1));
+  const bool pairs = x.dtype() == DType::bf16 && !is_quantized(weight.dtype());
+  const DType type = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const Tensor rows =
+      counted_rows(x, pairs ? DType::bf16 : type, target, options.ignore_index, weight.size(1));
   const Tensor ids = counted_targets(target, options.ignore_index);
   const kernels::CrossEntropy settings{options.ignore_index, options.label_smoothing};
   Wanted wanted{};
   if (grad_enabled()) {
     wanted = {x.requires_grad(), weight.requires_grad(), bias.requires_grad()};
   }
-  Result result = rows.dtype() == DType::f64
-                      ? run<double>(rows, weight, bias, ids, settings, wanted)
-                      : run<float>(rows, weight, bias, ids, settings, wanted);
+  Result result = type == DType::f64 ? run<double>(rows, weight, bias, ids, settings, wanted)
+                                     : run<float>(rows, weight, bias, ids, settings, wanted);
   if (result.dx.defined()) {
     result.dx = spread_rows(result.dx, target, options.ignore_index, x.shape());
   }
-  Tensor loss = Tensor::scalar(result.loss, rows.dtype());
+  Tensor loss = Tensor::scalar(result.loss, type);
   return record(
       kLinearLoss, loss, {x, weight, bias},
       [dx = result.dx, dw = result.dw, db = result.db, x_type = x.dtype(), w_type = weight.dtype(),

@@ -58,9 +58,15 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                   const double scale = dy.item() / static_cast<double>(target.counted);
                   dispatch_float(dy.dtype(), "cross_entropy", [&](auto tag) {
                     using T = decltype(tag);
-                    kernels::cross_entropy_grad(
-                        dx.data<T>(), x.get().data<T>(), lse.data<kernels::Compute<T>>(),
-                        target.ids.data<int64_t>(), settings, scale, rows, classes);
+                    kernels::cross_entropy_grad<T, T>({.dlogits = dx.data<T>(),
+                                                       .stride = classes,
+                                                       .logits = x.get().data<T>(),
+                                                       .lse = lse.data<kernels::Compute<T>>(),
+                                                       .targets = target.ids.data<int64_t>(),
+                                                       .options = settings,
+                                                       .scale = scale,
+                                                       .rows = rows,
+                                                       .classes = classes});
                   });
                   return std::vector{dx};
                 });

@@ -38,8 +38,15 @@ Tensor layer_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
   dispatch_float(x.dtype(), "layer_norm", [&](auto tag) {
     using T = decltype(tag);
     using C = kernels::Compute<T>;
-    kernels::layer_norm(y.data<T>(), mean.data<C>(), scale.data<C>(), x.data<T>(), w.data<T>(),
-                        b.defined() ? b.data<T>() : nullptr, eps, rows, n);
+    kernels::layer_norm<T>({.y = y.data<T>(),
+                            .mean = mean.data<C>(),
+                            .scale = scale.data<C>(),
+                            .x = x.data<T>(),
+                            .weight = w.data<T>(),
+                            .bias = b.defined() ? b.data<T>() : nullptr,
+                            .eps = eps,
+                            .rows = rows,
+                            .n = n});
   });
   return record("layer_norm", y, {input, weight, bias},
                 [x = Saved(x), w = Saved(w), mean, scale, rows, n,
@@ -52,10 +59,17 @@ Tensor layer_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
                   dispatch_float(dy.dtype(), "layer_norm", [&](auto tag) {
                     using T = decltype(tag);
                     using C = kernels::Compute<T>;
-                    kernels::layer_norm_grad(dx.data<T>(), dw.data<T>(),
-                                             has_bias ? db.data<T>() : nullptr, dy.data<T>(),
-                                             x.get().data<T>(), w.get().data<T>(), mean.data<C>(),
-                                             scale.data<C>(), rows, n, scratch.data<C>());
+                    kernels::norm_grad<T>({.dx = dx.data<T>(),
+                                           .dweight = dw.data<T>(),
+                                           .dbias = has_bias ? db.data<T>() : nullptr,
+                                           .dy = dy.data<T>(),
+                                           .x = x.get().data<T>(),
+                                           .weight = w.get().data<T>(),
+                                           .mean = mean.data<C>(),
+                                           .scale = scale.data<C>(),
+                                           .rows = rows,
+                                           .n = n,
+                                           .scratch = scratch.data<C>()});
                   });
                   return std::vector{dx, dw, db};
                 });
@@ -83,9 +97,17 @@ Tensor rms_norm(const Tensor& input, const Tensor& weight, double eps) {
                   dispatch_float(dy.dtype(), "rms_norm", [&](auto tag) {
                     using T = decltype(tag);
                     using C = kernels::Compute<T>;
-                    kernels::rms_norm_grad(dx.data<T>(), dw.data<T>(), dy.data<T>(),
-                                           x.get().data<T>(), w.get().data<T>(), scale.data<C>(),
-                                           rows, n, scratch.data<C>());
+                    kernels::norm_grad<T>({.dx = dx.data<T>(),
+                                           .dweight = dw.data<T>(),
+                                           .dbias = nullptr,
+                                           .dy = dy.data<T>(),
+                                           .x = x.get().data<T>(),
+                                           .weight = w.get().data<T>(),
+                                           .mean = nullptr,
+                                           .scale = scale.data<C>(),
+                                           .rows = rows,
+                                           .n = n,
+                                           .scratch = scratch.data<C>()});
                   });
                   return std::vector{dx, dw};
                 });

@@ -8,4 +8,18 @@ namespace heed {
 /// The kernels' name of a quantised dtype.
 kernels::Element quantized_element(DType type);
 
+/// Whether products read weights like this one in another order than the file's
+/// (kernels/interleave.h): a quantised matrix, or a transposed view of one, of a type and on a
+/// processor that have a kernel for it.
+bool can_interleave(const Tensor& weight);
+
+/// From the first product on, such a weight is read from a copy in that order. The pages of a
+/// mapped file that it was made from are given back. Not to be called while another thread uses the
+/// weight.
+void interleave_when_used(const Tensor& weight);
+
+/// The interleaved copy of a weight, made now where it is wanted and not there yet; null
+/// where it is not wanted.
+const void* interleaved(const Tensor& weight);
+
 }  // namespace heed

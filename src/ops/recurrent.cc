@@ -36,23 +36,28 @@ LstmState lstm_pointwise(const Tensor& gates_given, const Tensor& c_given) {
                         gates.data<T>(), c_before.data<T>(), rows, hidden);
   });
   const std::vector<Tensor> inputs{gates_given, c_given};
-  const std::vector<Tensor> results = record_multi(
-      "lstm_cell", {h, c}, inputs,
-      [=, c = Saved(c), c_before = Saved(c_before)](const std::vector<Tensor>& dys) {
-        const Tensor dh = dys[0].defined() ? dys[0].contiguous() : dys[0];
-        const Tensor dc = dys[1].defined() ? dys[1].contiguous() : dys[1];
-        const Tensor& cell = c.get();
-        Tensor dgates = Tensor::empty(active.shape(), cell.dtype());
-        Tensor dc_before = Tensor::empty(cell.shape(), cell.dtype());
-        dispatch_float(cell.dtype(), "lstm_cell", [&](auto tag) {
-          using T = decltype(tag);
-          kernels::lstm_gates_grad(
-              dgates.data<T>(), dc_before.data<T>(), dh.defined() ? dh.data<T>() : nullptr,
-              dc.defined() ? dc.data<T>() : nullptr, active.data<kernels::Compute<T>>(),
-              cell.data<T>(), c_before.get().data<T>(), rows, hidden);
-        });
-        return std::vector{dgates, dc_before};
-      });
+  const std::vector<Tensor> results =
+      record_multi("lstm_cell", {h, c}, inputs,
+                   [=, c = Saved(c), c_before = Saved(c_before)](const std::vector<Tensor>& dys) {
+                     const Tensor dh = dys[0].defined() ? dys[0].contiguous() : dys[0];
+                     const Tensor dc = dys[1].defined() ? dys[1].contiguous() : dys[1];
+                     const Tensor& cell = c.get();
+                     Tensor dgates = Tensor::empty(active.shape(), cell.dtype());
+                     Tensor dc_before = Tensor::empty(cell.shape(), cell.dtype());
+                     dispatch_float(cell.dtype(), "lstm_cell", [&](auto tag) {
+                       using T = decltype(tag);
+                       kernels::lstm_gates_grad<T>({.dgates = dgates.data<T>(),
+                                                    .dc_before = dc_before.data<T>(),
+                                                    .dh = dh.defined() ? dh.data<T>() : nullptr,
+                                                    .dc = dc.defined() ? dc.data<T>() : nullptr,
+                                                    .active = active.data<kernels::Compute<T>>(),
+                                                    .c = cell.data<T>(),
+                                                    .c_before = c_before.get().data<T>(),
+                                                    .rows = rows,
+                                                    .hidden = hidden});
+                     });
+                     return std::vector{dgates, dc_before};
+                   });
   return {results[0], results[1]};
 }
 
@@ -78,10 +83,15 @@ Tensor gru_pointwise(const Tensor& from_x_given, const Tensor& from_h_given,
                   Tensor dh_before = Tensor::empty(dh.shape(), dh.dtype());
                   dispatch_float(dh.dtype(), "gru_cell", [&](auto tag) {
                     using T = decltype(tag);
-                    kernels::gru_gates_grad(
-                        dfrom_x.data<T>(), dfrom_h.data<T>(), dh_before.data<T>(), dh.data<T>(),
-                        active.data<kernels::Compute<T>>(), from_h.get().data<T>(),
-                        h_before.get().data<T>(), rows, hidden);
+                    kernels::gru_gates_grad<T>({.dfrom_x = dfrom_x.data<T>(),
+                                                .dfrom_h = dfrom_h.data<T>(),
+                                                .dh_before = dh_before.data<T>(),
+                                                .dh = dh.data<T>(),
+                                                .active = active.data<kernels::Compute<T>>(),
+                                                .from_h = from_h.get().data<T>(),
+                                                .h_before = h_before.get().data<T>(),
+                                                .rows = rows,
+                                                .hidden = hidden});
                   });
                   return std::vector{dfrom_x, dfrom_h, dh_before};
                 });

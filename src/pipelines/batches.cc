@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/utf8.h"
 #include "heed/io.h"
+#include "heed/stop.h"
 
 namespace heed {
 namespace {
@@ -127,6 +128,7 @@ void for_each_batch(const std::vector<int64_t>& lengths, std::string_view task,
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return lengths[a] < lengths[b]; });
   const auto step = static_cast<size_t>(run.batch_size);
+  const StopScope scope(run.stop);
   for (size_t begin = 0; begin < order.size(); begin += step) {
     check(!run.stop.stop_requested(), task, "stopped after {} of {} inputs", begin, order.size());
     const size_t end = std::min(order.size(), begin + step);
@@ -137,7 +139,6 @@ void for_each_batch(const std::vector<int64_t>& lengths, std::string_view task,
                    static_cast<int64_t>(lengths.size()));
     }
   }
-  check_files_intact();
 }
 
 ModelInput padded_input(const TokenBatch& batch, const std::vector<size_t>& indices) {

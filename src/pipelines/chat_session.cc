@@ -99,7 +99,6 @@ GeneratedText ChatSession::Impl::answer(const std::vector<TokenId>& prompt,
     start_scheduler();  // the old one refers to this call
     throw;
   }
-  check_files_intact();
   prompt_tokens = static_cast<int64_t>(prompt.size());
   reused_tokens = scheduler->shared_tokens() - shared;
   return result;

@@ -84,7 +84,7 @@ SpeechTokens speech_tokens(const LoadedModel& loaded) {
   const bool multilingual = rules.boolean_or("is_multilingual", model.vocab_size() >= 51865);
   const int64_t behind = std::min(id_of("<|translate|>"), id_of("<|transcribe|>"));
   for (int64_t id = tokens.start + 1; multilingual && id < behind; ++id) {
-    const std::string name = language_of(loaded.tokenizer.id_to_token(static_cast<int32_t>(id)));
+    const std::string name = language_of(loaded.tokenizer.id_to_token(id));
     if (!name.empty()) {
       tokens.languages[name] = id;
     }

@@ -232,12 +232,11 @@ Transcript SpeechRecognition::from_samples(const Tensor& samples,
     for (const auto& [name, id] : tokens.languages) {
       names.push_back(name);
     }
-    fail(ErrorKind::usage, "--language", "this model does not know '{}'; it knows {}",
+    fail(ErrorKind::usage, "language", "this model does not know '{}'; it knows {}",
          options.language, fmt::join(names, ", "));
   }
   if (options.task != "transcribe" && options.task != "translate") {
-    fail(ErrorKind::usage, "--task", "'{}' is not known; use transcribe or translate",
-         options.task);
+    fail(ErrorKind::usage, "task", "'{}' is not known; use transcribe or translate", options.task);
   }
   const NoGrad no_grad;
   return Transcriber(loaded_, samples.to(DType::f32).contiguous(), options).run();

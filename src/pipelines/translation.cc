@@ -33,14 +33,12 @@ std::vector<std::vector<ScoredText>> Translation::operator()(
   // A language token may come in front.
   const int64_t most =
       std::max<int64_t>(model.context_length() - (options.source_lang.empty() ? 0 : 1), 0);
-  TokenBatch tokens =
-      encode_inputs(loaded_, texts, kTask, most, options.truncate, run);
+  TokenBatch tokens = encode_inputs(loaded_, texts, kTask, most, options.truncate, run);
   Request rules;
   rules.max_tokens = options.beam.max_tokens;
   apply_generation_tokens(model, rules);
   if (!options.source_lang.empty()) {
-    const TokenId language =
-        language_token(loaded_.tokenizer, options.source_lang, "--source-lang");
+    const TokenId language = language_token(loaded_.tokenizer, options.source_lang, "source_lang");
     for (std::vector<TokenId>& ids : tokens.ids) {
       if (!ids.empty()) {
         set_source_language(loaded_.tokenizer, language, ids);
@@ -49,7 +47,7 @@ std::vector<std::vector<ScoredText>> Translation::operator()(
   }
   if (!options.target_lang.empty()) {
     set_target_language(model, loaded_.tokenizer,
-                        language_token(loaded_.tokenizer, options.target_lang, "--target-lang"),
+                        language_token(loaded_.tokenizer, options.target_lang, "target_lang"),
                         rules);
   }
   const int64_t start = rules.decoder_start_token_id >= 0 ? rules.decoder_start_token_id

@@ -61,7 +61,10 @@ struct PendingChunk {
 class Builder {
  public:
   Builder(IndexStore store, const Embedder& embedder, const IndexOptions& options)
-      : store_(std::move(store)), embedder_(embedder), options_(options) {}
+      : store_(std::move(store)),
+        embedder_(embedder),
+        options_(options),
+        had_graph_(store_.has_graph()) {}
 
   IndexReport run(const std::vector<std::string>& docs, const std::vector<DocumentFile>& files) {
     const double start = seconds_now();
@@ -82,6 +85,7 @@ class Builder {
       show_progress(0);
     }
     flush();
+    add_graph();
     if (!report_.cancelled && (broken_ || !store_.sealed())) {
       store_.seal();
     }
@@ -91,6 +95,24 @@ class Builder {
   }
 
  private:
+  /// The graph of all vectors, where one is wanted and the one that is there is gone or missing.
+  void add_graph() {
+    if (report_.cancelled || !options_.hnsw.value_or(had_graph_) || store_.has_graph()) {
+      return;
+    }
+    const HnswGraph graph = HnswGraph::build(store_.load_vectors(), {}, options_.cancelled);
+    if (options_.cancelled && options_.cancelled()) {
+      report_.cancelled = true;
+      return;
+    }
+    if (graph.nodes() > 0) {
+      Transaction transaction(store_.database());
+      begin_change();
+      store_.put_graph(graph);
+      transaction.commit();
+    }
+  }
+
   /// Begins a transaction whose changes the seal will not cover until the end.
   void begin_change() {
     if (!broken_) {
@@ -309,6 +331,7 @@ class Builder {
   IndexStore store_;
   const Embedder& embedder_;
   const IndexOptions& options_;
+  bool had_graph_;
   IndexReport report_;
   IndexProgress progress_;
   std::vector<PendingChunk> pending_;
@@ -330,12 +353,12 @@ void check_same_setting(const std::optional<T>& given, const T& stored, const ch
 
 void check_settings(const IndexOptions& options, const IndexSettings& stored,
                     const fs::path& path) {
-  check_same_setting(options.chunk_tokens, stored.chunk_tokens, "--chunk-tokens", path);
-  check_same_setting(options.overlap_tokens, stored.overlap_tokens, "--overlap", path);
-  check_same_setting(options.vector_type, stored.vector_type, "--vectors", path);
-  check_same_setting(options.pooling, stored.pooling, "--pooling", path);
-  check_same_setting(options.query_prefix, stored.query_prefix, "--query-prefix", path);
-  check_same_setting(options.passage_prefix, stored.passage_prefix, "--passage-prefix", path);
+  check_same_setting(options.chunk_tokens, stored.chunk_tokens, "chunk_tokens", path);
+  check_same_setting(options.overlap_tokens, stored.overlap_tokens, "overlap", path);
+  check_same_setting(options.vector_type, stored.vector_type, "vectors", path);
+  check_same_setting(options.pooling, stored.pooling, "pooling", path);
+  check_same_setting(options.query_prefix, stored.query_prefix, "query_prefix", path);
+  check_same_setting(options.passage_prefix, stored.passage_prefix, "passage_prefix", path);
 }
 
 IndexSettings new_settings(const IndexOptions& options, const Embedder& embedder) {
@@ -364,7 +387,7 @@ IndexReport build_index(const std::vector<std::string>& docs, const fs::path& ou
   const std::vector<DocumentFile> files = expand_documents(docs);
   if (!fs::exists(out)) {
     if (options.model.empty()) {
-      fail(ErrorKind::usage, "index", "a new index needs an encoder: --model FOLDER");
+      fail(ErrorKind::usage, "index", "a new index needs the folder of an encoder (model)");
     }
     const Embedder embedder(options.model, options.tokenizer, options.pooling.value_or(""));
     return Builder(IndexStore::create(out, new_settings(options, embedder)), embedder, options)

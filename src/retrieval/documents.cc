@@ -42,7 +42,7 @@ std::string read_text(const fs::path& path, const DocumentLimits& limits) {
   const auto size = static_cast<int64_t>(fs::file_size(path, error));
   check_data(!error, path.native(), "cannot be read: {}", error.message());
   check_data(size <= limits.max_bytes, path.native(),
-             "has {} MB; the limit is {} MB (--max-file-mb): split it, or give it as .jsonl",
+             "has {} MB; the limit is {} MB: raise it, split the file, or give it as .jsonl",
              size >> 20, limits.max_bytes >> 20);
   std::string text = read_file(path, static_cast<uint64_t>(limits.max_bytes));
   check_data(text.find('\0') == std::string::npos, path.native(),

@@ -66,7 +66,7 @@ class PdfToText {
       }
       text.append(buffer, static_cast<size_t>(got));
       check_data(static_cast<int64_t>(text.size()) <= max_bytes, path_,
-                 "has more than {} MB of text (--max-file-mb)", max_bytes >> 20);
+                 "has more than {} MB of text, the limit", max_bytes >> 20);
     }
     int status = 0;
     waitpid(process_, &status, 0);

@@ -93,7 +93,7 @@ Prompt fit_prompt(std::vector<SearchResult> results, std::string_view question,
     if (results.empty() || results[0].text.size() < kLeast) {
       fail(ErrorKind::usage, "ask",
            "the question and one source need {} tokens; the model's context leaves {} beside the "
-           "answer: ask for fewer --max-tokens, or use a model with a longer context",
+           "answer: ask for fewer tokens, or use a model with a longer context",
            tokens, budget);
     }
     std::string& text = results[0].text;

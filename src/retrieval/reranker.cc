@@ -45,7 +45,7 @@ std::vector<double> Reranker::score(std::string_view query,
     }
     for (int64_t i = 0; i < rows; ++i) {
       const Encoding& encoding = encodings[static_cast<size_t>(i)];
-      const auto copy = [&](const std::vector<int32_t>& from, const Tensor& to) {
+      const auto copy = [&](const std::vector<TokenId>& from, const Tensor& to) {
         std::copy(from.begin(), from.end(), to.data<int64_t>() + i * length);
       };
       copy(encoding.ids, input.input_ids);

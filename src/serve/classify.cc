@@ -116,7 +116,7 @@ void classify_images(const CallPtr& call) {
 
 /// Positions of the mask token; BadRequest where there is none.
 std::vector<int64_t> mask_positions(const LoadedModel& model, const EncodedText& text) {
-  const std::optional<int32_t> mask = model.tokenizer.special().mask;
+  const std::optional<TokenId> mask = model.tokenizer.special().mask;
   std::vector<int64_t> positions;
   for (size_t i = 0; mask && i < text.ids.size(); ++i) {
     if (text.ids[i] == *mask) {
@@ -200,7 +200,7 @@ void answer_fill_mask(const CallPtr& call) {
           for (const Mask& mask : (*masks)[i]) {
             json.begin_object().field("position", mask.position).key("candidates").begin_array();
             for (const Scored& each : mask.best) {
-              const auto id = static_cast<int32_t>(each.index);
+              const auto id = static_cast<TokenId>(each.index);
               json.begin_object().field("token", call->model->tokenizer.id_to_token(id));
               json.field("id", id).field("probability", each.score).end_object();
             }

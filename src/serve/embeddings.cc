@@ -5,9 +5,9 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/base64.h"
 #include "serve/encoder_run.h"
 #include "serve/handlers.h"
-#include "text/base64.h"
 
 namespace heed::serve {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 std::string base64_of(const std::vector<float>& vector) {
   std::string bytes(vector.size() * sizeof(float), '\0');
   std::memcpy(bytes.data(), vector.data(), bytes.size());
-  return text::encode_base64(bytes);
+  return encode_base64(bytes);
 }
 
 std::vector<std::string> read_input(const Json& input) {

@@ -9,7 +9,7 @@ namespace heed::serve {
 
 /// A text, or a pair of texts, as an encoder reads it.
 struct EncodedText {
-  std::vector<int32_t> ids, type_ids;
+  std::vector<TokenId> ids, type_ids;
 };
 
 /// Tokens of a text with those the model expects around it. Throws BadRequest that names `param`

@@ -34,7 +34,7 @@ struct GenerationTask : Task {
 
 /// A text for an encoder; goes through the model together with others.
 struct EncoderTask : Task {
-  std::vector<int32_t> ids, type_ids;  ///< type_ids empty: all 0
+  std::vector<TokenId> ids, type_ids;  ///< type_ids empty: all 0
   /// Row `row` of the batch, whose text has `length` tokens, is this task's.
   std::function<void(const ModelOutput&, int64_t row, int64_t length)> on_output;
 };

@@ -3,8 +3,8 @@
 #include <future>
 
 #include "base/check.h"
+#include "explore/explorer_page.h"
 #include "heed/explorer.h"
-#include "inspect/explorer_page.h"
 #include "serve/handlers.h"
 #include "serve/service.h"
 

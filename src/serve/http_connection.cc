@@ -82,9 +82,7 @@ void Connection::on_deadline() {
         if (!answered) {
           const auto old = outbox_;
           cancel(old);
-          refuse(504,
-                 "the request took longer than the server allows; ask for fewer tokens or "
-                 "raise --timeout");
+          refuse(504, "the request took longer than the server allows; ask for fewer tokens");
           return;
         }
       }

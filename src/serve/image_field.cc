@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "base/base64.h"
 #include "heed/error.h"
 #include "heed/image.h"
 #include "pipelines/image_input.h"
-#include "text/base64.h"
 
 namespace heed::serve {
 namespace {
@@ -31,7 +31,7 @@ Tensor read_image(const Call& call, const std::string& text, const std::string& 
   try {
     const VisionConfig vision =
         vision_config(Json::parse(call.model->model->config(), "config.json"));
-    const Tensor image = decode_image(text::decode_base64(data, param), param,
+    const Tensor image = decode_image(decode_base64(data, param), param,
                                       static_cast<int>(vision.channels), kMostPixels);
     return model_pixels(vision, call.model->path, image);
   } catch (const Error& error) {

@@ -49,8 +49,7 @@ class LlamaFormat : public AnswerFormat {
         return_tokens_(call.flag("return_tokens")),
         timings_(call.flag("timings_per_token")) {
     for (const auto& prompt : plan.prompts) {
-      prompts_.push_back(
-          model_->tokenizer.decode(std::vector<int32_t>(prompt.begin(), prompt.end()), false));
+      prompts_.push_back(model_->tokenizer.decode(prompt, false));
     }
   }
 

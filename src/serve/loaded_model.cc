@@ -121,7 +121,7 @@ std::vector<std::string> Abilities::tasks() const {
 }
 
 LoadedModelPtr open_served_model(const std::string& name, const fs::path& path,
-                                 const fs::path& tokenizer, int64_t context_limit) {
+                                 const fs::path& tokenizer, DType kv_type, int64_t context_limit) {
   check_data(fs::exists(path), path.native(), "does not exist");
   auto loaded = std::make_shared<LoadedModel>();
   loaded->name = name;
@@ -137,8 +137,14 @@ LoadedModelPtr open_served_model(const std::string& name, const fs::path& path,
   // Side by side: each takes tens of milliseconds with a file of the usual size.
   std::future<Tokenizer> reading =
       std::async(std::launch::async, [&source] { return Tokenizer::load(source); });
-  loaded->model = load_model(path, LoadOptions{.trainable = false, .in_memory = true});
-  const ModelKind kind = loaded->model->kind();
+  std::unique_ptr<Model> model =
+      load_model(path, LoadOptions{.trainable = false, .in_memory = true});
+  const ModelKind kind = model->kind();
+  if (kind == ModelKind::decoder || kind == ModelKind::encoder_decoder ||
+      kind == ModelKind::vision_decoder) {
+    model->set_kv_type(kv_type);
+  }
+  loaded->model = std::move(model);
   check_data(kind != ModelKind::regressor, path.native(),
              "holds a regressor, which the server does not serve; use heed predict");
   if (kind == ModelKind::vision) {

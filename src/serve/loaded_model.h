@@ -64,7 +64,8 @@ using LoadedModelPtr = std::shared_ptr<const LoadedModel>;
 /// that lies with it. Throws Error, before anything is read where the weights exceed the memory
 /// that this process may use.
 LoadedModelPtr open_served_model(const std::string& name, const std::filesystem::path& path,
-                                 const std::filesystem::path& tokenizer, int64_t context_limit = 0);
+                                 const std::filesystem::path& tokenizer, DType kv_type = DType::f32,
+                                 int64_t context_limit = 0);
 
 /// The name that a path is served under: the folder's or file's own, without an extension; for a
 /// run folder's model/ the run's.

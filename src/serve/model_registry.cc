@@ -44,7 +44,7 @@ ModelRegistry::ModelRegistry(Options options) : options_(std::move(options)) {
   scan_folder();
   for (const auto& [other, name] : options_.aliases) {
     if (!slots_.contains(name)) {
-      fail(ErrorKind::usage, "--alias", "{}={}: there is no model {}", other, name, name);
+      fail(ErrorKind::usage, "alias", "{}={}: there is no model {}", other, name, name);
     }
   }
   thread_ = std::thread([this] {
@@ -90,8 +90,8 @@ void ModelRegistry::scan_folder() {
 
 void ModelRegistry::load_all() {
   for (const Source& source : options_.models) {
-    LoadedModelPtr model =
-        open_served_model(source.name, source.path, source.tokenizer, options_.context);
+    LoadedModelPtr model = open_served_model(source.name, source.path, source.tokenizer,
+                                             options_.kv_type, options_.context);
     const std::lock_guard lock(mutex_);
     Slot& slot = slots_.at(source.name);
     slot.model = std::move(model);
@@ -206,7 +206,8 @@ void ModelRegistry::load(const std::string& name, bool replace) {
   }
   Result result;
   try {
-    result.model = open_served_model(source.name, source.path, source.tokenizer, options_.context);
+    result.model = open_served_model(source.name, source.path, source.tokenizer, options_.kv_type,
+                                     options_.context);
   } catch (const std::exception& error) {
     result.error = error.what();
   }

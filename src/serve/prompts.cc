@@ -79,8 +79,7 @@ class PromptReader {
       tokens.push_back(item.integer());
     }
     if (texts_ != nullptr) {
-      texts_->push_back(
-          call_.model->tokenizer.decode(std::vector<int32_t>(tokens.begin(), tokens.end())));
+      texts_->push_back(call_.model->tokenizer.decode(tokens));
     }
     plan_.prompts.push_back(std::move(tokens));
   }

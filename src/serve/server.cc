@@ -38,13 +38,14 @@ ModelRegistry::Options registry_options(const ServeOptions& options) {
     const size_t equals = alias.find('=');
     const bool named = equals != std::string::npos;
     if (!named && registry.models.size() != 1) {
-      fail(ErrorKind::usage, "--alias", "'{}' must be OTHER=NAME where several models are served",
+      fail(ErrorKind::usage, "alias", "'{}' must be OTHER=NAME where several models are served",
            alias);
     }
     registry.aliases.emplace_back(alias.substr(0, equals),
                                   named ? alias.substr(equals + 1) : registry.models[0].name);
   }
   registry.context = options.context;
+  registry.kv_type = options.kv_type;
   registry.idle = milliseconds(options.idle_unload);
   registry.log = options.log;
   return registry;
@@ -91,14 +92,14 @@ void check_options(const ServeOptions& options) {
   };
   if (options.models.empty() && options.models_dir.empty() && options.runs.empty() &&
       options.indexes.empty()) {
-    refuse("serve", "give at least one model, or a folder of models with --models-dir");
+    refuse("serve", "give at least one model, or a folder of models");
   }
   if (options.port < 0 || options.port > 65535) {
-    refuse("--port", fmt::format("{} is out of range; 0 to 65535", options.port));
+    refuse("port", fmt::format("{} is out of range; 0 to 65535", options.port));
   }
   for (const std::string& key : options.api_keys) {
     if (key.empty()) {
-      refuse("--api-key", "the key is empty");
+      refuse("api_key", "the key is empty");
     }
   }
   if (options.max_connections < 1 || options.queue < 1 || options.slots < 1) {
@@ -109,9 +110,8 @@ void check_options(const ServeOptions& options) {
 /// Refuses to be open to a network without a key.
 void check_exposure(const ServeOptions& options, const std::string& address) {
   if (!serve::is_loopback(address) && options.api_keys.empty()) {
-    fail(ErrorKind::usage, "--host",
-         "{} can be reached from other machines; set --api-key KEY, or listen on 127.0.0.1",
-         address);
+    fail(ErrorKind::usage, "host",
+         "{} can be reached from other machines; set an API key, or listen on 127.0.0.1", address);
   }
 }
 

@@ -134,8 +134,8 @@ void Service::handle(const ExchangePtr& exchange) {
   };
   if (!options_.access.host_allowed(request)) {
     return refuse(403,
-                  "this server does not answer for the Host of the request; start it with "
-                  "--allow-host NAME to allow it");
+                  "this server does not answer for the Host of the request; its operator can "
+                  "allow that name");
   }
   if (request.method == "OPTIONS" && !found.empty() &&
       (found.front()->tag != "explorer" || options_.page)) {
@@ -143,8 +143,8 @@ void Service::handle(const ExchangePtr& exchange) {
   }
   if (!options_.access.origin_allowed(request)) {
     return refuse(403,
-                  "pages of this Origin may not use the server; start it with "
-                  "--allow-origin ORIGIN to allow it");
+                  "pages of this Origin may not use the server; its operator can allow that "
+                  "origin");
   }
   const bool explorer = !found.empty() && found.front()->tag == "explorer";
   if (found.empty() || (explorer && !options_.page)) {

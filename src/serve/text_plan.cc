@@ -28,7 +28,7 @@ void add_bias(const Call& call, const std::string& name, bool is_text, double bi
     biases.emplace_back(id, static_cast<float>(bias));
     return;
   }
-  for (const int32_t each : call.model->tokenizer.encode_ids(name, false)) {
+  for (const TokenId each : call.model->tokenizer.encode_ids(name, false)) {
     biases.emplace_back(each, static_cast<float>(bias));
   }
 }

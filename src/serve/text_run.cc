@@ -243,10 +243,9 @@ std::string named_event(const std::string& name, const std::string& json) {
   return "event: " + name + "\ndata: " + json + "\n\n";
 }
 
-std::vector<int64_t> prompt_tokens(const LoadedModel& model, const std::string& text,
+std::vector<TokenId> prompt_tokens(const LoadedModel& model, const std::string& text,
                                    bool add_special) {
-  const std::vector<int32_t> ids = model.tokenizer.encode_ids(text, add_special);
-  std::vector<int64_t> tokens(ids.begin(), ids.end());
+  std::vector<TokenId> tokens = model.tokenizer.encode_ids(text, add_special);
   const SpecialTokens& special = model.tokenizer.special();
   if (tokens.empty() && special.bos) {
     tokens.push_back(*special.bos);
@@ -309,7 +308,7 @@ void annotate_usage(const Call& call, const Usage& usage) {
 }
 
 std::string token_text(const LoadedModel& model, int64_t id) {
-  return model.tokenizer.decode(std::vector<int32_t>{static_cast<int32_t>(id)}, false);
+  return model.tokenizer.decode(std::vector<TokenId>{id}, false);
 }
 
 }  // namespace heed::serve

@@ -12,11 +12,11 @@ void answer_tokenize(const CallPtr& call) {
   JsonWriter json;
   json.begin_object().key("tokens").begin_array();
   if (call->flag("with_pieces")) {
-    for (const int32_t id : tokenizer.encode_ids(content, special)) {
+    for (const TokenId id : tokenizer.encode_ids(content, special)) {
       json.begin_object().field("id", id).field("piece", tokenizer.id_to_token(id)).end_object();
     }
   } else {
-    for (const int32_t id : tokenizer.encode_ids(content, special)) {
+    for (const TokenId id : tokenizer.encode_ids(content, special)) {
       json.value(id);
     }
   }
@@ -25,7 +25,7 @@ void answer_tokenize(const CallPtr& call) {
 
 void answer_detokenize(const CallPtr& call) {
   const Tokenizer& tokenizer = call->model->tokenizer;
-  std::vector<int32_t> ids;
+  std::vector<TokenId> ids;
   for (const Json& item : call->body->at("tokens").elements()) {
     const auto most = static_cast<double>(tokenizer.vocab_size() - 1);
     if (!item.is_integer() || !(item.number() >= 0 && item.number() <= most)) {
@@ -33,7 +33,7 @@ void answer_detokenize(const CallPtr& call) {
           fmt::format("'tokens' must hold token ids from 0 to {}", tokenizer.vocab_size() - 1),
           "tokens");
     }
-    ids.push_back(static_cast<int32_t>(item.integer()));
+    ids.push_back(item.integer());
   }
   JsonWriter json;
   json.begin_object().field("content", tokenizer.decode(ids, false));

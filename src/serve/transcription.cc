@@ -2,12 +2,12 @@
 
 #include <cmath>
 
+#include "base/base64.h"
 #include "heed/audio.h"
 #include "heed/autograd.h"
 #include "heed/error.h"
 #include "heed/speech.h"
 #include "serve/handlers.h"
-#include "text/base64.h"
 
 namespace heed::serve {
 namespace {
@@ -94,8 +94,7 @@ Tensor read_audio(const Call& call) {
   const auto sent = call.files.find("file");
   try {
     return decode_audio(
-        sent != call.files.end() ? sent->second : text::decode_base64(call.text("file"), "file"),
-        "file");
+        sent != call.files.end() ? sent->second : decode_base64(call.text("file"), "file"), "file");
   } catch (const Error& error) {
     throw BadRequest(error.what(), "file", "invalid_audio");
   }

@@ -13,8 +13,7 @@ namespace {
 ModelInput encoder_input(const EncodedText& text) {
   const auto length = static_cast<int64_t>(text.ids.size());
   ModelInput input;
-  input.input_ids =
-      Tensor::from(std::vector<int64_t>(text.ids.begin(), text.ids.end()), {1, length});
+  input.input_ids = Tensor::from(text.ids, {1, length});
   input.attention_mask =
       Tensor::from(std::vector<int64_t>(static_cast<size_t>(length), 1), {1, length});
   return input;
@@ -82,8 +81,7 @@ void generate_by_beams(const CallPtr& call, std::vector<Request> requests,
       const Hypothesis& best = found[i].front();
       usage.completion_tokens += static_cast<int64_t>(best.ids.size());
       json.begin_object().field("index", i);
-      json.field("text", call->model->tokenizer.decode(
-                             std::vector<int32_t>(best.ids.begin(), best.ids.end()), true));
+      json.field("text", call->model->tokenizer.decode(best.ids, true));
       json.field("score", best.score).end_object();
     }
     json.end_array();

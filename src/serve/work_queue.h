@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -62,7 +63,11 @@ class WorkQueue {
       const std::function<void()> work = std::move(work_.front());
       work_.pop_front();
       lock.unlock();
-      work();
+      try {
+        work();
+      } catch (const std::exception&) {
+        // Not even memory for the answer: the exchange was dropped, and its client told so.
+      }
       lock.lock();
     }
   }

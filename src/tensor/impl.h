@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "heed/tensor.h"
@@ -25,7 +26,18 @@ class Storage {
   /// did. Nobody may read meanwhile.
   std::shared_ptr<const void> take_over();
 
+  bool is_borrowed() const { return owner_ != nullptr; }
+
   std::atomic<uint32_t> version{0};
+
+  /// A second form of constant contents, which an op makes where it is wanted and keeps here:
+  /// quantised weights in the order in which products read them (ops/quantized.h).
+  struct SecondForm {
+    std::once_flag made;
+    std::unique_ptr<Storage> storage;
+    uint32_t version = 0;  // of the contents that it was made from
+  };
+  std::unique_ptr<SecondForm> second_form;  // null: not wanted
 
  private:
   void* data_ = nullptr;

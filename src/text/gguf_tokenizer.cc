@@ -39,12 +39,12 @@ Entries read_entries(const GgufFile& gguf) {
   return entries;
 }
 
-std::optional<int32_t> id_of(const GgufFile& gguf, std::string_view key, size_t tokens) {
+std::optional<TokenId> id_of(const GgufFile& gguf, std::string_view key, size_t tokens) {
   const std::string name = "tokenizer.ggml." + std::string(key);
   if (!gguf.has(name)) {
     return std::nullopt;
   }
-  return static_cast<int32_t>(gguf.integer(name, 0, static_cast<int64_t>(tokens) - 1));
+  return gguf.integer(name, 0, static_cast<int64_t>(tokens) - 1);
 }
 
 /// {"token": id}; a token that comes twice is an error, as its second id could never be reached.
@@ -162,7 +162,7 @@ constexpr std::string_view kWhole = "tokenizer.huggingface.json";
 /// The tokenizer.json that came along says more than the ggml keys, which only name special tokens.
 std::shared_ptr<TokenizerImpl> load_whole(const GgufFile& gguf, size_t tokens) {
   auto impl = build(gguf.string(kWhole), gguf.file());
-  const std::pair<const char*, std::optional<int32_t>*> roles[] = {
+  const std::pair<const char*, std::optional<TokenId>*> roles[] = {
       {"bos_token_id", &impl->special.bos},     {"eos_token_id", &impl->special.eos},
       {"padding_token_id", &impl->special.pad}, {"unknown_token_id", &impl->special.unk},
       {"cls_token_id", &impl->special.cls},     {"seperator_token_id", &impl->special.sep},

@@ -117,7 +117,7 @@ void add_wordpiece(GgufWriter& writer, VocabularyEntries& entries) {
 }
 
 void add_roles(GgufWriter& writer, const SpecialTokens& special) {
-  const std::pair<const char*, std::optional<int32_t>> roles[] = {
+  const std::pair<const char*, std::optional<TokenId>> roles[] = {
       {"bos", special.bos},     {"eos", special.eos}, {"padding", special.pad},
       {"unknown", special.unk}, {"cls", special.cls}, {"seperator", special.sep},
       {"mask", special.mask},
@@ -156,7 +156,7 @@ void add_vocabulary(GgufWriter& writer, const Tokenizer& tokenizer, int64_t rows
   writer.strings("tokenizer.ggml.tokens", entries.tokens);
   writer.i32s("tokenizer.ggml.token_type", entries.types);
   add_roles(writer, tokenizer.special());
-  const std::vector<int32_t> empty = tokenizer.encode_ids("");
+  const std::vector<TokenId> empty = tokenizer.encode_ids("");
   const auto& special = tokenizer.special();
   writer.boolean("tokenizer.ggml.add_bos_token",
                  special.bos && !empty.empty() && empty.front() == *special.bos);

@@ -42,8 +42,8 @@ std::shared_ptr<TokenizerImpl> load_llama2c(const std::filesystem::path& path) {
   size_t at = 0;
   const auto take = [&](void* to, size_t count) {
     check_data(count <= bytes.size() - at, file,
-               "is no llama2.c tokenizer: it ends inside a token (a model's .bin needs "
-               "--tokenizer)");
+               "is no llama2.c tokenizer: it ends inside a token (a model's .bin needs a "
+               "tokenizer beside it)");
     std::memcpy(to, bytes.data() + at, count);
     at += count;
   };

@@ -46,9 +46,9 @@ class Marian final : public ForeignTokenizer {
     }
   }
 
-  std::string decode(std::span<const int32_t> ids) const override {
-    std::vector<int32_t> pieces;
-    for (const int32_t id : ids) {
+  std::string decode(std::span<const TokenId> ids) const override {
+    std::vector<TokenId> pieces;
+    for (const TokenId id : ids) {
       pieces.push_back(target_.from_vocabulary[static_cast<size_t>(id)]);
     }
     return target_.pieces->decode(pieces);

@@ -21,10 +21,10 @@ int32_t token_pair(const Json& pair) {
   return static_cast<int32_t>(pair[1].integer(0, kLargestId));
 }
 
-std::vector<int32_t> special_ids(const Json& json, const std::string& token) {
-  std::vector<int32_t> ids;
+std::vector<TokenId> special_ids(const Json& json, const std::string& token) {
+  std::vector<TokenId> ids;
   for (const int64_t id : json.at("special_tokens").at(token).at("ids").integers(0, kLargestId)) {
-    ids.push_back(static_cast<int32_t>(id));
+    ids.push_back(id);
   }
   return ids;
 }
@@ -112,12 +112,12 @@ int64_t PostProcessor::count_special(bool with_pair) const {
   return count;
 }
 
-void PostProcessor::special_around(std::vector<int32_t>& before,
-                                   std::vector<int32_t>& after) const {
+void PostProcessor::special_around(std::vector<TokenId>& before,
+                                   std::vector<TokenId>& after) const {
   bool seen = false;
   for (const Item& item : single) {
     seen = seen || item.kind == Item::Kind::first;
-    std::vector<int32_t>& side = seen ? after : before;
+    std::vector<TokenId>& side = seen ? after : before;
     side.insert(side.end(), item.ids.begin(), item.ids.end());
   }
 }

@@ -14,7 +14,7 @@ struct PostProcessor {
   struct Item {
     enum class Kind { first, second, special } kind;
     int32_t type_id = 0;
-    std::vector<int32_t> ids;  ///< of a special item
+    std::vector<TokenId> ids;  ///< of a special item
   };
   std::vector<Item> single{{Item::Kind::first, 0, {}}};
   std::vector<Item> pair{{Item::Kind::first, 0, {}}, {Item::Kind::second, 1, {}}};
@@ -24,7 +24,7 @@ struct PostProcessor {
   /// Special tokens in the template.
   int64_t count_special(bool with_pair) const;
   /// [before…] text [after…] in the ids-only path.
-  void special_around(std::vector<int32_t>& before, std::vector<int32_t>& after) const;
+  void special_around(std::vector<TokenId>& before, std::vector<TokenId>& after) const;
 };
 
 PostProcessor make_postprocessor(const Json& json);

@@ -2,8 +2,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/base64.h"
 #include "base/check.h"
-#include "text/base64.h"
 #include "text/normalizer.h"
 #include "text/unicode.h"
 

@@ -10,7 +10,7 @@ namespace {
 /// tokenizer_config.json, with the roles of special tokens and the class Python opens it with.
 nlohmann::json config_of(const TokenizerImpl& impl) {
   nlohmann::json config = impl.config ? raw(*impl.config) : nlohmann::json::object();
-  const auto role = [&](const char* name, std::optional<int32_t> id) {
+  const auto role = [&](const char* name, std::optional<TokenId> id) {
     if (id && !config.contains(name)) {
       config[name] = impl.token(*id);
     }

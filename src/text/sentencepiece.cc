@@ -181,7 +181,7 @@ class SentencePiece final : public ForeignTokenizer {
     }
   }
 
-  std::string decode(std::span<const int32_t> ids) const override {
+  std::string decode(std::span<const TokenId> ids) const override {
     std::string text;
     const auto status = processor_.Decode(std::vector<int>(ids.begin(), ids.end()), &text);
     check_data(status.ok(), file_, "SentencePiece cannot decode the ids: {}", status.ToString());

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "base/check.h"
-#include "text/base64.h"
 #include "text/bpe.h"
 #include "text/tokenizer_impl.h"
 

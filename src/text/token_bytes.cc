@@ -10,17 +10,17 @@ namespace {
 constexpr int64_t kTokensATile = 4096;
 
 /// A token that decodes to one letter wherever it stands: what comes behind it is in the middle.
-std::optional<int32_t> letter_token(const Tokenizer& tokenizer) {
+std::optional<TokenId> letter_token(const Tokenizer& tokenizer) {
   for (const char* letter : {"a", "e", "s", "0", "A", "x"}) {
     const auto id = tokenizer.token_to_id(letter);
-    if (id && tokenizer.decode(std::vector<int32_t>{*id}, false) == letter) {
+    if (id && tokenizer.decode(std::vector<TokenId>{*id}, false) == letter) {
       return id;
     }
   }
-  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+  for (TokenId id = 0; id < tokenizer.vocab_size(); ++id) {
     const std::string token = tokenizer.id_to_token(id);
     if (token.size() == 1 && !tokenizer.is_special(id) &&
-        tokenizer.decode(std::vector<int32_t>{id}, false) == token) {
+        tokenizer.decode(std::vector<TokenId>{id}, false) == token) {
       return id;
     }
   }
@@ -32,8 +32,8 @@ std::optional<int32_t> letter_token(const Tokenizer& tokenizer) {
 std::vector<std::string> token_bytes(const Tokenizer& tokenizer) {
   const auto count = tokenizer.vocab_size();
   std::vector<std::string> bytes(static_cast<size_t>(count));
-  const std::optional<int32_t> letter = letter_token(tokenizer);
-  std::vector<int32_t> before;
+  const std::optional<TokenId> letter = letter_token(tokenizer);
+  std::vector<TokenId> before;
   if (letter) {
     before.push_back(*letter);
   }
@@ -41,12 +41,12 @@ std::vector<std::string> token_bytes(const Tokenizer& tokenizer) {
   // <0xE1> is a byte only where the decoder says so.
   const auto byte_token = tokenizer.token_to_id("<0x41>");
   const bool has_byte_tokens =
-      byte_token && tokenizer.decode(std::vector<int32_t>{*byte_token}, false) == "A";
+      byte_token && tokenizer.decode(std::vector<TokenId>{*byte_token}, false) == "A";
   parallel_ranges(count, kTokensATile, [&](int64_t begin, int64_t end) {
-    std::vector<int32_t> ids = before;
+    std::vector<TokenId> ids = before;
     ids.push_back(0);
     for (int64_t i = begin; i < end; ++i) {
-      const auto id = static_cast<int32_t>(i);
+      const auto id = static_cast<TokenId>(i);
       const std::string token = tokenizer.id_to_token(id);
       if (token.empty() || tokenizer.is_special(id)) {
         continue;

@@ -54,7 +54,7 @@ using Bare = std::pair<Encoding, std::optional<Encoding>>;
 
 /// How many of the `size` bytes that `ids` decode to can no longer change. A run of byte tokens
 /// such as <0xE1> at the end may still become U+FFFD, as it does where it is not UTF-8 as a whole.
-size_t settled_bytes(const Tokenizer& tokenizer, std::span<const int32_t> ids, size_t size) {
+size_t settled_bytes(const Tokenizer& tokenizer, std::span<const TokenId> ids, size_t size) {
   size_t count = ids.size();
   while (count > 0 && text::byte_token_value(tokenizer.id_to_token(ids[count - 1])) >= 0) {
     --count;
@@ -83,9 +83,9 @@ Encoding Tokenizer::encode_pair(std::string_view first, std::string_view second,
   return impl().wrap(impl().encode_bare(first, 0), impl().encode_bare(second, 1), add_special);
 }
 
-std::vector<int32_t> Tokenizer::encode_ids(std::string_view text, bool add_special) const {
-  std::vector<int32_t> ids;
-  std::vector<int32_t> after;
+std::vector<TokenId> Tokenizer::encode_ids(std::string_view text, bool add_special) const {
+  std::vector<TokenId> ids;
+  std::vector<TokenId> after;
   if (add_special) {
     impl().post.special_around(ids, after);
   }
@@ -94,7 +94,7 @@ std::vector<int32_t> Tokenizer::encode_ids(std::string_view text, bool add_speci
   return ids;
 }
 
-void Tokenizer::append_ids(std::string_view text, std::vector<int32_t>& ids) const {
+void Tokenizer::append_ids(std::string_view text, std::vector<TokenId>& ids) const {
   impl().tokenize(text, {ids, nullptr});
 }
 
@@ -111,10 +111,10 @@ std::vector<Encoding> Tokenizer::encode_batch(
   });
 }
 
-std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) const {
+std::string Tokenizer::decode(std::span<const TokenId> ids, bool skip_special) const {
   const TokenizerImpl& the = impl();
-  std::vector<int32_t> kept;
-  for (const int32_t id : ids) {
+  std::vector<TokenId> kept;
+  for (const TokenId id : ids) {
     check_data(id >= 0 && id < the.vocab_size, the.file,
                "id {} is outside the vocabulary of {} tokens", id, the.vocab_size);
     if (!skip_special || !the.is_special(id)) {
@@ -125,7 +125,7 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) c
     return the.foreign->decode(kept);
   }
   std::vector<std::string> tokens;
-  for (const int32_t id : kept) {
+  for (const TokenId id : kept) {
     std::string token = the.token(id);
     if (!token.empty()) {
       tokens.push_back(std::move(token));
@@ -144,13 +144,13 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) c
 
 int64_t Tokenizer::vocab_size() const { return impl().vocab_size; }
 
-std::optional<int32_t> Tokenizer::token_to_id(std::string_view token) const {
+std::optional<TokenId> Tokenizer::token_to_id(std::string_view token) const {
   return impl().id_of(token);
 }
 
-std::string Tokenizer::id_to_token(int32_t id) const { return impl().token(id); }
+std::string Tokenizer::id_to_token(TokenId id) const { return impl().token(id); }
 
-bool Tokenizer::is_special(int32_t id) const { return impl().is_special(id); }
+bool Tokenizer::is_special(TokenId id) const { return impl().is_special(id); }
 
 const SpecialTokens& Tokenizer::special() const { return impl().special; }
 
@@ -161,7 +161,7 @@ const std::optional<Padding>& Tokenizer::padding() const { return impl().padding
 StreamDecoder::StreamDecoder(Tokenizer tokenizer, bool skip_special)
     : tokenizer_(std::move(tokenizer)), skip_special_(skip_special) {}
 
-std::string StreamDecoder::push(int32_t id) {
+std::string StreamDecoder::push(TokenId id) {
   if (skip_special_ && tokenizer_.is_special(id)) {
     return {};
   }

@@ -25,7 +25,7 @@ namespace heed::text {
 
 /// Tokens of a text: ids, and where they came from if anybody wants to know.
 struct TokenList {
-  std::vector<int32_t>& ids;
+  std::vector<TokenId>& ids;
   std::vector<TextSpan>* offsets;  ///< may be null
   /// Index and text of each token that its id does not name; may be null.
   std::vector<std::pair<size_t, std::string>>* unknown = nullptr;
@@ -36,7 +36,7 @@ class ForeignTokenizer {
  public:
   virtual ~ForeignTokenizer() = default;
   virtual void tokenize(std::string_view text, int64_t base, const TokenList& out) const = 0;
-  virtual std::string decode(std::span<const int32_t> ids) const = 0;
+  virtual std::string decode(std::span<const TokenId> ids) const = 0;
 };
 
 /// One thread's memory.
@@ -83,7 +83,7 @@ struct TokenizerImpl {
   std::unique_ptr<text::Decoder> decoder;
 
   std::vector<text::AddedToken> added;
-  std::unordered_map<int32_t, size_t> added_by_id;
+  std::unordered_map<TokenId, size_t> added_by_id;
   std::unordered_map<std::string, int32_t> added_by_content;
   text::AddedTokenFinder in_original, in_normalized;
 
@@ -101,10 +101,10 @@ struct TokenizerImpl {
   /// Appends the tokens of a text, without special tokens around it.
   void tokenize(std::string_view text, const text::TokenList& out) const;
   Encoding wrap(Encoding first, std::optional<Encoding> second, bool add_special) const;
-  Encoding encode_bare(std::string_view text, int32_t type_id) const;
-  std::string token(int32_t id) const;
-  std::optional<int32_t> id_of(std::string_view token) const;
-  bool is_special(int32_t id) const;
+  Encoding encode_bare(std::string_view text, int64_t type_id) const;
+  std::string token(TokenId id) const;
+  std::optional<TokenId> id_of(std::string_view token) const;
+  bool is_special(TokenId id) const;
 
  private:
   void tokenize_original(std::string_view text, int64_t base, text::Scratch& scratch,
@@ -112,9 +112,9 @@ struct TokenizerImpl {
   void tokenize_normalized(text::AlignedText& whole, text::Scratch& scratch,
                            const text::TokenList& out) const;
   void tokenize_words(std::string_view text, text::Scratch& scratch,
-                      std::vector<int32_t>& ids) const;
+                      std::vector<TokenId>& ids) const;
   void append_word(std::string_view word, const char* readable, text::Scratch& scratch,
-                   std::vector<int32_t>& ids) const;
+                   std::vector<TokenId>& ids) const;
 };
 
 }  // namespace heed

@@ -48,15 +48,15 @@ std::optional<Padding> read_padding(const Json& all) {
   }
   result.multiple_of = json.integer_or("pad_to_multiple_of", 1, 1, kLargestLength);
   result.side = json.string_or("direction", "Right") == "Left" ? Side::left : Side::right;
-  result.id = static_cast<int32_t>(json.integer_or("pad_id", 0, 0, kLargestLength));
-  result.type_id = static_cast<int32_t>(json.integer_or("pad_type_id", 0, 0, kLargestLength));
+  result.id = json.integer_or("pad_id", 0, 0, kLargestLength);
+  result.type_id = json.integer_or("pad_type_id", 0, 0, kLargestLength);
   result.token = json.string_or("pad_token", "[PAD]");
   return result;
 }
 
 struct Role {
   std::string_view config;  ///< its name in tokenizer_config.json
-  std::optional<int32_t> SpecialTokens::*id;
+  std::optional<TokenId> SpecialTokens::*id;
   std::array<std::string_view, 5> usual;  ///< what such a token is usually called
 };
 
@@ -175,7 +175,7 @@ std::shared_ptr<TokenizerImpl> build(const Json& json, BuildOptions options) {
   }
   for (const auto* items : {&impl->post.single, &impl->post.pair}) {
     for (const auto& item : *items) {
-      for (const int32_t id : item.ids) {
+      for (const TokenId id : item.ids) {
         check_data(id < impl->vocab_size, impl->file,
                    "post_processor adds id {}; the vocabulary has {}", id, impl->vocab_size);
       }

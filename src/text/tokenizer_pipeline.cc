@@ -38,7 +38,7 @@ class Borrowed {
   std::unique_ptr<Scratch> scratch_;
 };
 
-void add_token(int32_t id, TextSpan span, const TokenList& out) {
+void add_token(TokenId id, TextSpan span, const TokenList& out) {
   out.ids.push_back(id);
   if (out.offsets != nullptr) {
     out.offsets->push_back(span);
@@ -191,7 +191,7 @@ void TokenizerImpl::tokenize_normalized(AlignedText& whole, Scratch& scratch,
 }
 
 void TokenizerImpl::tokenize_words(std::string_view text, Scratch& scratch,
-                                   std::vector<int32_t>& ids) const {
+                                   std::vector<TokenId>& ids) const {
   text::Gpt2Splitter words(text);
   for (std::string_view word; words.next(word);) {
     append_word(word, text.data() + text.size(), scratch, ids);
@@ -199,7 +199,7 @@ void TokenizerImpl::tokenize_words(std::string_view text, Scratch& scratch,
 }
 
 void TokenizerImpl::append_word(std::string_view word, const char* readable, Scratch& scratch,
-                                std::vector<int32_t>& ids) const {
+                                std::vector<TokenId>& ids) const {
   const bool short_word = word.size() <= WordCache::kLongestWord && !word.empty();
   WordCache::Key key;
   if (short_word) {
@@ -216,19 +216,19 @@ void TokenizerImpl::append_word(std::string_view word, const char* readable, Scr
   for (const text::ModelToken& token : scratch.tokens) {
     ids.push_back(token.id);
   }
-  const std::span<const int32_t> fresh(ids.data() + first, ids.size() - first);
+  const std::span<const TokenId> fresh(ids.data() + first, ids.size() - first);
   if (short_word && !fresh.empty() && fresh.size() <= WordCache::kMostIds) {
     scratch.cache.insert(key, fresh);
   }
 }
 
-Encoding TokenizerImpl::encode_bare(std::string_view text, int32_t type_id) const {
+Encoding TokenizerImpl::encode_bare(std::string_view text, int64_t type_id) const {
   Encoding result;
   std::vector<std::pair<size_t, std::string>> unknown;
   tokenize(text, {result.ids, &result.offsets, &unknown});
   const size_t count = result.ids.size();
   result.tokens.reserve(count);
-  for (const int32_t id : result.ids) {
+  for (const TokenId id : result.ids) {
     result.tokens.push_back(token(id));
   }
   for (auto& [index, written] : unknown) {
@@ -278,7 +278,7 @@ Encoding TokenizerImpl::wrap(Encoding first, std::optional<Encoding> second,
   return result;
 }
 
-std::string TokenizerImpl::token(int32_t id) const {
+std::string TokenizerImpl::token(TokenId id) const {
   const auto it = added_by_id.find(id);
   if (it != added_by_id.end()) {
     return added[it->second].content;
@@ -289,12 +289,12 @@ std::string TokenizerImpl::token(int32_t id) const {
   return model->vocabulary().token(id);
 }
 
-std::optional<int32_t> TokenizerImpl::id_of(std::string_view token) const {
+std::optional<TokenId> TokenizerImpl::id_of(std::string_view token) const {
   const auto it = added_by_content.find(std::string(token));
   return it != added_by_content.end() ? std::optional(it->second) : model->vocabulary().find(token);
 }
 
-bool TokenizerImpl::is_special(int32_t id) const {
+bool TokenizerImpl::is_special(TokenId id) const {
   const auto it = added_by_id.find(id);
   return it != added_by_id.end() && added[it->second].special;
 }

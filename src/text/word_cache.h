@@ -8,6 +8,8 @@
 #include <span>
 #include <string_view>
 
+#include "heed/text.h"
+
 namespace heed::text {
 
 /// Remembers the ids of short words. Two ways, one cache line an entry, no allocation after the
@@ -65,12 +67,14 @@ class WordCache {
   }
 
   /// `ids`: 1 … kMostIds of them.
-  void insert(const Key& key, std::span<const int32_t> ids) {
+  void insert(const Key& key, std::span<const TokenId> ids) {
     Entry* set = set_of(key);
     set[1] = set[0];
     set[0].key = key;
     set[0].count = static_cast<uint32_t>(ids.size());
-    std::memcpy(set[0].ids, ids.data(), ids.size_bytes());
+    for (size_t i = 0; i < ids.size(); ++i) {
+      set[0].ids[i] = static_cast<int32_t>(ids[i]);
+    }
   }
 
  private:

@@ -7,24 +7,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t kShapesTrain = 20000;
-constexpr int64_t kShapesHeldOut = 500;
 constexpr int64_t kDefaultSide = 64;  // pixels of images from files
-
-/// "shapes" or "shapes:ko": the synthetic dataset, unless there is such a file.
-bool is_shapes(const std::string& data) {
-  return (data == "shapes" || data.starts_with("shapes:")) && !std::filesystem::exists(data);
-}
-
-ImageData load_images(const std::string& data, bool held_out) {
-  if (!is_shapes(data)) {
-    return load_captioned_images(data);
-  }
-  TeachingOptions options;
-  options.language = parse_language(data == "shapes" ? "en" : data.substr(data.find(':') + 1));
-  options.held_out = held_out;
-  return teaching_shapes(options, held_out ? kShapesHeldOut : kShapesTrain);
-}
 
 bool is_features(const std::string& data) {
   return std::filesystem::path(data).extension() == ".safetensors";
@@ -47,8 +30,8 @@ Task region_task(const TrainOptions& o) {
   const FeatureData data = load_features(o.data);
   task.tokenizer = caption_tokenizer(o, data.captions);
   Config config = fresh_config(o, chosen_arch(o, "heed-captioner"), task.tokenizer.vocab_size());
-  config["feature_size"] = data.features.size(2);
-  config["region_positions"] = !o.unordered_features;
+  config.set("feature_size", data.features.size(2));
+  config.set("region_positions", !o.unordered_features);
   add_token_ids(config, sequence_tokens(task.tokenizer));
   task.model = start_model(o, config);
   const SequenceTokens tokens = sequence_tokens(task.tokenizer, *task.model);
@@ -65,23 +48,27 @@ Task region_task(const TrainOptions& o) {
 }
 
 Task picture_task(TrainOptions o) {
-  if (is_shapes(o.data) && o.validation.empty() && o.validation_fraction > 0.0) {
-    o.validation = o.data;  // held-out drawings, which are as cheap as others
+  if (is_registered_dataset(o.data) && o.validation.empty() && o.validation_fraction > 0.0) {
+    o.validation = o.data;  // its held-out examples
   }
   Task task;
   task.metric = TaskMetric::captions;
-  const ImageData data = load_images(o.data, false);
+  const ImageData data = load_captioned_images(o.data);
   task.tokenizer = caption_tokenizer(o, data.captions);
   const ImageOptions images = image_options(o, data);
   Config config = fresh_config(o, chosen_arch(o, "vision-encoder-decoder"),
                                task.tokenizer.vocab_size(), images.size, images.channels);
   add_token_ids(config, sequence_tokens(task.tokenizer));
-  add_token_ids(config["decoder"], sequence_tokens(task.tokenizer));  // else GPT-2's 50256
+  if (config.has("decoder")) {  // else GPT-2's 50256
+    Config decoder(config.build().at("decoder"));
+    add_token_ids(decoder, sequence_tokens(task.tokenizer));
+    config.set("decoder", decoder);
+  }
   task.model = start_model(o, config);
   task.preprocessor = preprocessor_config(images);
   const SequenceTokens tokens = sequence_tokens(task.tokenizer, *task.model);
   add_loaders(task, o, [&](bool own_set, const LoaderOptions& loader) {
-    const ImageData set = own_set ? load_images(o.validation, true) : data;
+    const ImageData set = own_set ? load_captioned_images(o.validation, true) : data;
     const TokenShard captions = tokenize_all(set.captions, task.tokenizer);
     captions.check_vocabulary(task.model->vocab_size(), own_set ? o.validation : o.data);
     if (own_set || (o.validation.empty() && task.texts.empty())) {
@@ -97,7 +84,7 @@ Task picture_task(TrainOptions o) {
 Task make_caption_task(const TrainOptions& o) {
   const bool regions = is_features(o.data);
   if (regions != (o.arch == "heed-captioner") && !o.arch.empty()) {
-    fail(ErrorKind::usage, "--arch",
+    fail(ErrorKind::usage, "arch",
          "heed-captioner reads region features (FILE.safetensors); vision-encoder-decoder reads "
          "images");
   }
@@ -141,17 +128,17 @@ ImageOptions image_options(const TrainOptions& o, const ImageData& data) {
 }
 
 std::string preprocessor_config(const ImageOptions& images) {
-  Config config;
-  config["image_processor_type"] = "ViTImageProcessor";
-  config["do_resize"] = config["do_rescale"] = config["do_normalize"] = true;
-  config["size"] = {{"height", images.size}, {"width", images.size}};
-  config["resample"] = 2;  // bilinear
-  config["rescale_factor"] = 1.0 / 255.0;
   const auto channels = static_cast<size_t>(images.channels);
-  for (size_t i = 0; i < channels; ++i) {
-    config["image_mean"].push_back(images.mean[i]);
-    config["image_std"].push_back(images.stddev[i]);
-  }
+  const auto first = [&](const std::array<double, 3>& values) {
+    return std::vector<double>(values.begin(), values.begin() + static_cast<int64_t>(channels));
+  };
+  Config config;
+  config.set("image_processor_type", "ViTImageProcessor");
+  config.set("do_resize", true).set("do_rescale", true).set("do_normalize", true);
+  config.set("size", Config().set("height", images.size).set("width", images.size));
+  config.set("resample", 2);  // bilinear
+  config.set("rescale_factor", 1.0 / 255.0);
+  config.set("image_mean", first(images.mean)).set("image_std", first(images.stddev));
   return config.dump(2) + "\n";
 }
 

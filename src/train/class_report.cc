@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/language.h"
-#include "inspect/text_width.h"
+#include "draw/text_width.h"
 
 namespace heed {
 namespace {

@@ -107,7 +107,7 @@ struct DataParallel::State {
       const int64_t to = from + buckets[b].chunk;
       for (const Entry& entry : buckets[b].entries) {
         const auto& [name, value] = parameters[entry.parameter];
-        check(value.dtype() == DType::f32, "--shard-optimizer", "'{}' is {}; it takes f32 weights",
+        check(value.dtype() == DType::f32, "shard_optimizer", "'{}' is {}; it takes f32 weights",
               name, name_of(value.dtype()));
         const int64_t begin = std::max(from, entry.offset);
         const int64_t end = std::min(to, entry.offset + value.numel());

@@ -12,7 +12,7 @@ constexpr int64_t kGrain = 1 << 14;  // elements of a tile
 
 Ema::Ema(const std::vector<NamedTensor>& parameters, double decay) : decay_(decay) {
   if (decay < 0.0 || decay >= 1.0) {
-    fail(ErrorKind::usage, "--ema", "{} is no decay; give one from 0 to below 1, such as 0.999",
+    fail(ErrorKind::usage, "ema", "{} is no decay; give one from 0 to below 1, such as 0.999",
          decay);
   }
   if (!on()) {

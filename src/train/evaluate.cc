@@ -26,20 +26,20 @@ const Loader& shown_set(const Task& task) {
   return task.validation ? *task.validation : *task.train;
 }
 
-std::string text_of(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
+std::string text_of(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
   return tokenizer.decode(ids, true);
 }
 
 /// Row `row` of i64 [B, T] where the mask is not 0, or all of it.
-std::vector<int32_t> ids_of(const Tensor& ids, const Tensor& mask, int64_t row) {
-  std::vector<int32_t> result;
+std::vector<TokenId> ids_of(const Tensor& ids, const Tensor& mask, int64_t row) {
+  std::vector<TokenId> result;
   const int64_t length = ids.size(1);
   const Tensor plain = ids.contiguous();
   const Tensor real = mask.defined() ? mask.contiguous() : Tensor();
   for (int64_t t = 0; t < length; ++t) {
     const int64_t id = plain.data<int64_t>()[row * length + t];
     if (id >= 0 && (!real.defined() || real.data<int64_t>()[row * length + t] != 0)) {
-      result.push_back(static_cast<int32_t>(id));
+      result.push_back(id);
     }
   }
   return result;
@@ -49,7 +49,7 @@ std::vector<int32_t> ids_of(const Tensor& ids, const Tensor& mask, int64_t row) 
 std::vector<std::string> generate_rows(const Model& model, const Task& task,
                                        const TrainOptions& options, const Batch& batch,
                                        int64_t rows) {
-  std::vector<std::vector<int32_t>> written(static_cast<size_t>(rows));
+  std::vector<std::vector<TokenId>> written(static_cast<size_t>(rows));
   const std::vector<int64_t> end = generation_tokens(model).end;
   Scheduler scheduler(model, kDecodeTogether);
   for (int64_t row = 0; row < rows; ++row) {
@@ -63,16 +63,16 @@ std::vector<std::string> generate_rows(const Model& model, const Task& task,
     const int64_t longest = 2 * one.labels.size(1) + 8;
     request.max_tokens = std::max<int64_t>(
         1, model.context_length() > 0 ? std::min(longest, model.context_length() - 1) : longest);
-    std::vector<int32_t>& ids = written[static_cast<size_t>(row)];
+    std::vector<TokenId>& ids = written[static_cast<size_t>(row)];
     request.on_token = [&ids](const SampledToken& choice) {
-      ids.push_back(static_cast<int32_t>(choice.id));
+      ids.push_back(choice.id);
       return true;
     };
     scheduler.add(std::move(request));
   }
   scheduler.run();
   std::vector<std::string> texts;
-  for (const std::vector<int32_t>& ids : written) {
+  for (const std::vector<TokenId>& ids : written) {
     texts.push_back(text_of(task.tokenizer, ids));
   }
   return texts;
@@ -146,23 +146,22 @@ bool generates_stepwise(const Model& model) {
 }
 
 /// The likeliest tokens after `ids`, by whole passes.
-std::vector<int32_t> likeliest_continuation(const Model& model, std::vector<int32_t> ids,
+std::vector<TokenId> likeliest_continuation(const Model& model, std::vector<TokenId> ids,
                                             int64_t count) {
   const NoGrad no_grad;
-  std::vector<int32_t> written;
+  std::vector<TokenId> written;
   for (int64_t i = 0; i < count; ++i) {
-    const std::vector<int64_t> wide(ids.begin(), ids.end());
     ModelInput input;
-    input.input_ids = Tensor::from(wide, {1, static_cast<int64_t>(wide.size())});
+    input.input_ids = unsqueeze(Tensor::from(ids), 0);
     const Tensor logits = model.forward(input).logits;
     const Tensor last = reshape(slice(logits, 1, logits.size(1) - 1, logits.size(1)), {1, -1});
-    ids.push_back(static_cast<int32_t>(argmax(last, 1).to_doubles().front()));
+    ids.push_back(static_cast<TokenId>(argmax(last, 1).to_doubles().front()));
     written.push_back(ids.back());
   }
   return written;
 }
 
-std::vector<int32_t> sample_continuation(const Model& model, const std::vector<int32_t>& ids,
+std::vector<TokenId> sample_continuation(const Model& model, const std::vector<TokenId>& ids,
                                          int64_t count, uint64_t seed) {
   Request request;
   request.prompt.assign(ids.begin(), ids.end());
@@ -170,9 +169,9 @@ std::vector<int32_t> sample_continuation(const Model& model, const std::vector<i
   request.sampling.seed = seed;
   request.max_tokens = count;
   request.end = generation_tokens(model).end;
-  std::vector<int32_t> written;
+  std::vector<TokenId> written;
   request.on_token = [&written](const SampledToken& choice) {
-    written.push_back(static_cast<int32_t>(choice.id));
+    written.push_back(choice.id);
     return true;
   };
   Scheduler scheduler(model, 1);
@@ -186,13 +185,13 @@ TrainSample continuation(const Model& model, const Task& task, uint64_t seed) {
   constexpr size_t kPrompt = 16;
   constexpr int64_t kTokens = 48;
   const Batch batch = shown_set(task).batch(0);
-  std::vector<int32_t> ids = ids_of(batch.input_ids, {}, 0);
+  std::vector<TokenId> ids = ids_of(batch.input_ids, {}, 0);
   const size_t prompt = std::min(kPrompt, std::max<size_t>(ids.size() / 2, 1));
   TrainSample sample;
   sample.target = text_of(task.tokenizer, {ids.begin() + static_cast<int64_t>(prompt), ids.end()});
   ids.resize(prompt);
   sample.input = text_of(task.tokenizer, ids);
-  const std::vector<int32_t> written = generates_stepwise(model)
+  const std::vector<TokenId> written = generates_stepwise(model)
                                            ? sample_continuation(model, ids, kTokens, seed)
                                            : likeliest_continuation(model, ids, kTokens);
   sample.output = text_of(task.tokenizer, written);
@@ -209,17 +208,17 @@ TrainSample filled_masks(const Model& model, const Task& task, const TrainOption
   const std::vector<double> best =
       argmax(reshape(logits, {logits.size(1), logits.size(2)}), 1).to_doubles();
   const Tensor labels = batch.labels.contiguous();
-  std::vector<int32_t> given = ids_of(batch.input_ids, {}, 0);
-  std::vector<int32_t> truth = given;
-  std::vector<int32_t> filled = given;
+  std::vector<TokenId> given = ids_of(batch.input_ids, {}, 0);
+  std::vector<TokenId> truth = given;
+  std::vector<TokenId> filled = given;
   for (size_t t = 0; t < given.size(); ++t) {
     const int64_t label = labels.data<int64_t>()[t];
     if (label >= 0) {
-      truth[t] = static_cast<int32_t>(label);
-      filled[t] = static_cast<int32_t>(best[t]);
+      truth[t] = label;
+      filled[t] = best[t];
     }
   }
-  const auto shown = [&](std::vector<int32_t> ids, bool skip_special) {
+  const auto shown = [&](std::vector<TokenId> ids, bool skip_special) {
     ids.resize(std::min<size_t>(ids.size(), kShown));
     return task.tokenizer.decode(ids, skip_special);
   };
@@ -289,7 +288,12 @@ void run_set(const Model& model, const Task& task, const TrainOptions& options, 
     const Batch batch = task.validation->batch(static_cast<int64_t>(step));
     ModelInput input = to_input(batch, options, false);
     input.want_logits = classes;
-    const ModelOutput output = model.forward(input);
+    ModelOutput output;
+    if (task.loss) {
+      output.loss = task.loss(model, input);
+    } else {
+      output = model.forward(input);
+    }
     found[step] = output.loss.item() * static_cast<double>(batch.targets);
     found[steps + step] = static_cast<double>(batch.targets);
     found[2 * steps + step] = static_cast<double>(batch.tokens);
@@ -344,6 +348,8 @@ std::vector<TrainSample> make_samples(const Model& model, const Task& task,
       return class_samples(model, task, options);
     case TaskMetric::numbers:
       return number_samples(model, task);
+    case TaskMetric::retrieval:
+      return {};
     case TaskMetric::perplexity:
       return {options.task == "mlm" ? filled_masks(model, task, options)
                                     : continuation(model, task, seed)};
@@ -358,7 +364,8 @@ std::vector<TrainSample> make_samples(const Model& model, const Task& task,
   for (int64_t row = 0; row < rows; ++row) {
     TrainSample sample;
     if (first.input_ids.defined()) {
-      sample.input = text_of(task.tokenizer, ids_of(first.input_ids, first.attention_mask, row));
+      sample.input = text_of(task.tokenizer,
+                             ids_of(first.input_ids, first.attention_mask, row * first.passages));
     }
     sample.target = text_of(task.tokenizer, ids_of(first.labels, {}, row));
     sample.output = texts[static_cast<size_t>(row)];
@@ -383,6 +390,9 @@ Evaluation evaluate(const Model& model, const Task& task, const TrainOptions& op
       result.metrics.emplace_back("val_perplexity", std::exp(result.loss));
       break;
     case TaskMetric::numbers:
+      break;
+    case TaskMetric::retrieval:
+      result.metrics = retrieval_metrics(model, task, options);
       break;
     case TaskMetric::classes: {
       const auto classes = static_cast<int64_t>(task.labels.size());

@@ -19,7 +19,7 @@ struct Evaluation {
   double seconds = 0.0;
 
   /// Which of two evaluations of a task is the better one: the larger. It is the metric of
-  /// --best-by, or minus it where smaller is better.
+  /// `best_by`, or minus it where smaller is better.
   double score = 0.0;
 };
 

@@ -13,9 +13,15 @@ constexpr TrainPreset kPresets[] = {
     {"mlm", "tiny", 2, 2, 128, 0, 128, 32, 1e-3, 0.0},
     {"mlm", "small", 4, 4, 256, 0, 128, 32, 5e-4, 0.1},
     {"mlm", "base", 12, 12, 768, 0, 256, 16, 1e-4, 0.1},
+    {"embed", "tiny", 2, 2, 128, 0, 128, 32, 1e-3, 0.0},
+    {"embed", "small", 4, 4, 256, 0, 128, 32, 5e-4, 0.1},
+    {"embed", "base", 12, 12, 768, 0, 256, 16, 1e-4, 0.1},
     {"translate", "tiny", 2, 4, 128, 256, 64, 64, 2e-3, 0.1},
     {"translate", "small", 3, 4, 256, 512, 128, 128, 1e-3, 0.2},
     {"translate", "base", 6, 8, 512, 2048, 256, 64, 5e-4, 0.1},
+    {"fid", "tiny", 2, 4, 128, 256, 96, 32, 1e-3, 0.0},
+    {"fid", "small", 3, 4, 256, 512, 128, 32, 1e-3, 0.1},
+    {"fid", "base", 6, 8, 512, 2048, 250, 16, 5e-4, 0.1},
     {"classify", "tiny", 1, 2, 64, 0, 64, 64, 2e-3, 0.1},
     {"classify", "small", 2, 4, 128, 0, 64, 128, 1e-3, 0.3},
     {"classify", "base", 12, 12, 768, 0, 128, 16, 5e-5, 0.1},
@@ -50,8 +56,8 @@ void apply_train_preset(const std::string& name, TrainOptions& o) {
       return;
     }
   }
-  fail(ErrorKind::usage, "--preset",
-       "there is no '{}' for task '{}'; give --task and tiny, small or base", name, o.task);
+  fail(ErrorKind::usage, "preset",
+       "there is no '{}' for task '{}'; give a task and tiny, small or base", name, o.task);
 }
 
 }  // namespace heed

@@ -31,7 +31,7 @@ std::string duration(double seconds) {
 
 }  // namespace
 
-std::string format_progress(const Progress& p, double remaining_seconds) {
+std::string format_progress(const TrainProgress& p, double remaining_seconds) {
   const bool has_tokens = p.tokens_per_second > 0.0;
   const std::string validation =
       p.validation > 0.0 ? tell(" | val {:.3f}", p.validation) : std::string();
@@ -45,7 +45,7 @@ std::string format_progress(const Progress& p, double remaining_seconds) {
 ProgressLine::ProgressLine(bool quiet)
     : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0), started_(seconds_now()) {}
 
-void ProgressLine::show(const Progress& progress) {
+void ProgressLine::show(const TrainProgress& progress) {
   const double elapsed = seconds_now() - started_;
   if (first_ < 0) {
     first_ = progress.step - 1;

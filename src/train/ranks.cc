@@ -31,8 +31,8 @@ void meet(Communicator& ranks, const TrainOptions& options) {
   check_same(ranks, "program", program_fingerprint());
   check_same(ranks, "option", dump_train_options(options));
   if (options.batch < ranks.size()) {
-    fail(ErrorKind::usage, "--global-batch",
-         "{} examples per step leave nothing for some of {} ranks", options.batch, ranks.size());
+    fail(ErrorKind::usage, "batch", "{} examples per step leave nothing for some of {} ranks",
+         options.batch, ranks.size());
   }
   const std::string warning = place_threads(ranks, static_cast<int>(options.threads));
   if (!warning.empty() && !options.quiet) {
@@ -111,19 +111,17 @@ void broadcast_tensors(Communicator& ranks, TensorMap& tensors) {
   tensors = std::move(received);
 }
 
-void abort_all(Communicator& ranks, const std::exception& error) {
+void abort_all(Communicator& ranks, const std::exception& error, int exit_code) {
   // What all ranks stumble over is said once, by rank 0.
   constexpr auto kLeadSpeaksFirst = std::chrono::milliseconds(500);
   if (!ranks.is_root()) {
     std::this_thread::sleep_for(kLeadSpeaksFirst);
   }
-  const auto* known = dynamic_cast<const Error*>(&error);
   std::fprintf(
       stderr, "%s\n",
       tell("heed: {} (rank {}; all ranks end)", translate_message(error.what()), ranks.rank())
           .c_str());
-  const ErrorKind kind = known != nullptr ? known->kind() : ErrorKind::runtime;
-  ranks.abort(kind == ErrorKind::usage ? 2 : kind == ErrorKind::data ? 3 : 1);
+  ranks.abort(exit_code);
   std::abort();  // GCC does not see that a virtual call never returns
 }
 

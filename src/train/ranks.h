@@ -22,6 +22,6 @@ void broadcast_run(Communicator& ranks, const Model& model, RunState& state);
 void broadcast_tensors(Communicator& ranks, TensorMap& tensors);
 
 /// Says what happened on which rank and ends all of them: the others would wait for this one.
-[[noreturn]] void abort_all(Communicator& ranks, const std::exception& error);
+[[noreturn]] void abort_all(Communicator& ranks, const std::exception& error, int exit_code);
 
 }  // namespace heed

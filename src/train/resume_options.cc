@@ -4,17 +4,17 @@
 #include <sstream>
 
 #include "base/check.h"
+#include "train/option_table.h"
 
 namespace heed {
 
 std::string options_that_must_match(TrainOptions options) {
-  options.shard_optimizer = false;
-  options.out.clear();
-  options.checkpoint_every = options.keep = options.probes = 0;
-  if (!options.from.empty()) {  // the model's own, whatever the options say
-    options.layers = options.heads = options.width = options.ff = 0;
-    options.dropout = 0.0;
-  }
+  const bool tuned = !options.from.empty();
+  each_train_option(options, [&](auto& value, const TrainOption& option) {
+    if (option.resume == OnResume::may_change || (option.resume == OnResume::of_model && tuned)) {
+      value = std::remove_reference_t<decltype(value)>();
+    }
+  });
   return dump_train_options(options);
 }
 
@@ -35,7 +35,7 @@ void check_same_run(const std::string& before, const TrainOptions& now) {
   }
   check_data(changes.empty(), now.out.native(),
              "the run was started with other options: {}; resume with the same ones, or start "
-             "another run with --from {}",
+             "another run from {}",
              changes, (now.out / "model").native());
 }
 

@@ -196,8 +196,8 @@ RunState read_state(const fs::path& folder) {
 /// A finite gradient may still take the weights to infinity: such weights are never kept.
 void check_finite(const Parameter& parameter, int64_t step) {
   check(all_finite(parameter.tensor.detach()), "train",
-        "'{}' is not finite after step {}, which was not saved; try a lower --lr", parameter.name,
-        step);
+        "'{}' is not finite after step {}, which was not saved; try a lower learning rate",
+        parameter.name, step);
 }
 
 /// Removes a folder that could not be finished: a full disk has no room for halves.
@@ -246,7 +246,7 @@ RunFolder::RunFolder(const fs::path& path, bool resume, bool writes)
       fs::exists(path / "metrics.jsonl") || !checkpoints_of(path / "checkpoints").empty();
   if (used && !resume) {
     fail(ErrorKind::usage, path.native(),
-         "holds a run already; go on with --resume, or give another --out");
+         "holds a run already; resume it, or write to another folder");
   }
   make_folder(path / "checkpoints");
   lock_ = open((path / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -372,8 +372,8 @@ std::optional<RunState> RunFolder::restore(const Model& model,
     }
   }
   check_data(all.empty(), path_.native(),
-             "none of its {} checkpoints can be used; train once more with another --out "
-             "(--from {} begins with the best weights so far)",
+             "none of its {} checkpoints can be used; train once more into another folder "
+             "(fine-tuning {} begins with the best weights so far)",
              all.size(), (path_ / "model").native());
   return std::nullopt;
 }

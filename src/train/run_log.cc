@@ -63,11 +63,11 @@ void RunLog::report(const std::string& text) {
   }
 }
 
-void RunLog::step(const Progress& progress, bool finite) {
+void RunLog::step(const TrainProgress& progress) {
   if (!events_) {
     return;  // another rank writes
   }
-  Progress shown = progress;
+  TrainProgress shown = progress;
   shown.validation = validation_;
   line_.show(shown);
   JsonWriter json;
@@ -75,7 +75,7 @@ void RunLog::step(const Progress& progress, bool finite) {
   json.field("grad_norm", progress.norm).field("lr", progress.lr);
   json.field("tokens_per_second", progress.tokens_per_second).field("seconds", progress.seconds);
   json.field("peak_memory", memory_stats().peak);
-  if (!finite) {
+  if (!progress.finite) {
     json.field("skipped", true);
   }
   if (progress.sum_seconds > 0.0) {

@@ -17,7 +17,7 @@ class RunLog {
       : folder_(folder), quiet_(quiet), best_by_(std::move(best_by)), line_(quiet) {}
   /// Opens the event file; `step` is the last one that was done.
   void open(int64_t step);
-  void step(const Progress& progress, bool finite);
+  void step(const TrainProgress& progress);
   /// `final`: the best model, over all of the set.
   void evaluation(int64_t step, const Evaluation& evaluation, bool best, bool final);
   void samples(int64_t step, const std::vector<TrainSample>& samples);

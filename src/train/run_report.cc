@@ -94,7 +94,8 @@ std::string curves_verdict(const LossCurves& curves) {
   const double train = last_loss(curves);
   if (train >= first_loss(curves)) {
     return tell(
-        "The training loss did not fall ({:.3g} to {:.3g}): try a lower --lr, or look at the "
+        "The training loss did not fall ({:.3g} to {:.3g}): try a lower learning rate, or look at "
+        "the "
         "data.",
         first_loss(curves), train);
   }
@@ -107,21 +108,21 @@ std::string curves_verdict(const LossCurves& curves) {
   if (last > *lowest * kRise && train < last) {
     return tell(
         "Overfitting: the training loss fell to {:.3g}, but the validation loss rose from "
-        "{:.3g} at step {:.0f} to {:.3g}. Try more data, a smaller model, more --dropout or "
-        "--weight-decay, fewer steps, or --patience 3.",
+        "{:.3g} at step {:.0f} to {:.3g}. Try more data, a smaller model, more dropout or "
+        "weight decay, fewer steps, or a patience of 3.",
         train, *lowest, curves.validation_steps[at], last);
   }
   const double third = curves.validation[curves.validation.size() * 2 / 3 - 1];
   if (last < third * kStill) {
     return tell(
-        "The validation loss was still falling ({:.3g}): more --steps or --epochs are likely "
+        "The validation loss was still falling ({:.3g}): more steps or epochs are likely "
         "to help.",
         last);
   }
   if (last > train * kGap && last - train > 0.05) {
     return tell(
         "The model knows its training data (loss {:.3g}) much better than new data ({:.3g}): "
-        "more data or more --dropout are likely to help.",
+        "more data or more dropout are likely to help.",
         train, last);
   }
   return tell(

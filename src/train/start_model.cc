@@ -27,6 +27,9 @@ std::string head_for_task(const std::string& model_type, const std::string& task
                              : task == "image-classify" ? "image-classification"
                                                         : "";
   const ModelSpec* spec = find_model_spec(model_type);
+  if (spec != nullptr && task == "embed") {  // the base model, which comes last
+    return spec->heads.empty() ? std::string() : spec->heads.back().architecture;
+  }
   if (spec != nullptr && !wanted.empty()) {
     for (const ModelHead& head : spec->heads) {
       if (head.task == wanted) {
@@ -38,19 +41,20 @@ std::string head_for_task(const std::string& model_type, const std::string& task
 }
 
 /// The body of the model in `from` under the head that `config` asks for.
-std::unique_ptr<Model> with_new_head(const TrainOptions& o, const Config& config) {
+std::unique_ptr<Model> with_new_head(const TrainOptions& o, const Json& config) {
   const ModelFiles files = find_model_files(o.from);
-  Config own = Config::parse(Json::parse(files.config, files.config_name).dump());
+  const Json found = Json::parse(files.config, files.config_name);
+  Config own(found);
   for (const char* key : {"id2label", "label2id", "num_labels"}) {
-    if (config.contains(key)) {
-      own[key] = config[key];
+    if (const auto value = config.find(key)) {
+      own.set(key, *value);
     }
   }
-  const std::string head = head_for_task(own.value("model_type", ""), o.task);
+  const std::string head = head_for_task(found.string_or("model_type", ""), o.task);
   if (!head.empty()) {
-    own["architectures"] = {head};
+    own.set("architectures", std::vector<std::string>{head});
   }
-  std::unique_ptr<Model> model = create_model(own.dump(), o.seed);
+  std::unique_ptr<Model> model = create_model(own.build(), o.seed);
   const TensorMap weights = files.tensors();
   std::vector<std::string> fresh;
   for (const Parameter& parameter : model->parameters()) {
@@ -74,11 +78,12 @@ std::unique_ptr<Model> with_new_head(const TrainOptions& o, const Config& config
 }  // namespace
 
 std::unique_ptr<Model> start_model(const TrainOptions& o, const Config& config, bool new_head) {
+  const Json wanted = config.build();
   if (o.from.empty()) {
-    check_model_fits(o, config.contains("vocab_size") ? config["vocab_size"].get<int64_t>() : 0);
+    check_model_fits(o, wanted.integer_or("vocab_size", 0, 0, INT64_MAX));
   }
-  std::unique_ptr<Model> model = o.from.empty() ? create_model(config.dump(), o.seed)
-                                 : new_head     ? with_new_head(o, config)
+  std::unique_ptr<Model> model = o.from.empty() ? create_model(wanted, o.seed)
+                                 : new_head     ? with_new_head(o, wanted)
                                                 : load_model(o.from, {.trainable = true});
   model->set_gradient_checkpointing(o.recompute);
   return model;

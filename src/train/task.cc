@@ -20,9 +20,9 @@ Task language_task(const TrainOptions& o, bool masked) {
   Config config = fresh_config(o, arch, vocabulary, 0, 3, padding);
   const SpecialTokens& special = task.tokenizer.special();
   if (special.eos) {
-    config["eos_token_id"] = *special.eos;
+    config.set("eos_token_id", *special.eos);
     // As in GPT-2. Left out, Hugging Face takes 50256, which a small vocabulary does not have.
-    config["bos_token_id"] = first_of({special.bos}, *special.eos);
+    config.set("bos_token_id", first_of({special.bos}, *special.eos));
   }
   // The data comes first: a model for a context that the text cannot fill would be built in vain.
   const TokenShard train_text = load_text(o.data, task.tokenizer);
@@ -67,8 +67,8 @@ Task translate_task(const TrainOptions& o) {
   task.metric = TaskMetric::translation;
   task.tokenizer = choose_tokenizer(o, "bpe:8192", texts);
   Config config = fresh_config(o, arch, task.tokenizer.vocab_size());
-  config["decoder_vocab_size"] = task.tokenizer.vocab_size();
-  config["share_encoder_decoder_embeddings"] = true;
+  config.set("decoder_vocab_size", task.tokenizer.vocab_size());
+  config.set("share_encoder_decoder_embeddings", true);
   add_token_ids(config, sequence_tokens(task.tokenizer));
   task.model = start_model(o, config);
   check_data(task.model->kind() == ModelKind::encoder_decoder, o.from,
@@ -159,11 +159,11 @@ Task regress_task(TrainOptions o) {
   }
   o.batch = std::min(o.batch, data.input.size(0));  // no example twice in a step
   Config config = fresh_config(o, chosen_arch(o, "heed-regressor"), 1);
-  config["input_size"] = config["output_size"] = 1;
+  config.set("input_size", 1).set("output_size", 1);
   const auto [input_mean, input_scale] = mean_and_scale(data.input);
   const auto [output_mean, output_scale] = mean_and_scale(data.target);
-  config["input_mean"] = input_mean, config["input_scale"] = input_scale;
-  config["output_mean"] = output_mean, config["output_scale"] = output_scale;
+  config.set("input_mean", input_mean).set("input_scale", input_scale);
+  config.set("output_mean", output_mean).set("output_scale", output_scale);
   task.model = start_model(o, config);
   check_data(task.model->kind() == ModelKind::regressor, o.from, "a {} does not do task regress",
              task.model->model_type());
@@ -231,11 +231,18 @@ Task make_task(const TrainOptions& o) {
   if (o.task == "caption") {
     return make_caption_task(o);
   }
+  if (o.task == "embed") {
+    return make_embed_task(o);
+  }
+  if (o.task == "fid") {
+    return make_fid_task(o);
+  }
   if (o.task == "regress") {
     return regress_task(o);
   }
-  fail(ErrorKind::usage, "--task",
-       "'{}' is not known; use lm, mlm, translate, classify, image-classify, caption or regress",
+  fail(ErrorKind::usage, "task",
+       "'{}' is not known; use lm, mlm, translate, classify, image-classify, caption, embed, fid "
+       "or regress",
        o.task);
 }
 
@@ -252,15 +259,7 @@ std::string describe(const Task& task, int64_t steps) {
 }
 
 ModelInput to_input(const Batch& batch, const TrainOptions& options, bool training) {
-  ModelInput input;
-  input.input_ids = batch.input_ids;
-  input.attention_mask = batch.attention_mask;
-  input.decoder_input_ids = batch.decoder_input_ids;
-  input.decoder_attention_mask = batch.decoder_attention_mask;
-  input.pixel_values = batch.pixel_values;
-  input.features = batch.features;
-  input.decoder_features = batch.decoder_features;
-  input.labels = batch.labels;
+  ModelInput input = batch;
   input.training = training;
   input.skip_padding = true;
   input.want_logits = false;

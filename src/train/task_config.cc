@@ -48,8 +48,8 @@ std::string chosen_arch(const TrainOptions& o, const std::string& usual) {
   const std::string wanted = o.arch.empty() ? from : o.arch;
   if (std::find(known.begin(), known.end(), wanted) != known.end()) {
     if (!o.arch.empty() && !from.empty() && o.arch != from) {
-      fail(ErrorKind::usage, "--arch", "'{}' was given, but {} is a {}; leave --arch out", o.arch,
-           o.from, from);
+      fail(ErrorKind::usage, "arch", "'{}' was given, but {} is a {}; leave it out", o.arch, o.from,
+           from);
     }
     return wanted;
   }
@@ -62,7 +62,7 @@ std::string chosen_arch(const TrainOptions& o, const std::string& usual) {
                fmt::join(known, ", "));
     return usual;
   }
-  fail(ErrorKind::usage, "--arch", "'{}' cannot be trained for task {}; use {}", o.arch, o.task,
+  fail(ErrorKind::usage, "arch", "'{}' cannot be trained for task {}; use {}", o.arch, o.task,
        fmt::join(known, ", "));
 }
 
@@ -70,7 +70,7 @@ Config fresh_config(const TrainOptions& o, const std::string& type, int64_t voca
                     int64_t image_size, int64_t channels, int64_t padding) {
   const ModelSpec* spec = find_model_spec(type);
   if (!o.from.empty() && (spec == nullptr || spec->fresh_config == nullptr)) {
-    return Config::object();  // the folder's own config.json says it all
+    return Config();  // the folder's own config.json says it all
   }
   check(spec != nullptr && spec->fresh_config != nullptr, "train",
         "a {} cannot be trained from scratch", type);
@@ -86,7 +86,7 @@ Config fresh_config(const TrainOptions& o, const std::string& type, int64_t voca
   sizes.image_size = image_size;
   sizes.num_channels = channels;
   sizes.pad_token_id = padding;
-  return Config::parse(spec->fresh_config(sizes).set("model_type", type).dump());
+  return spec->fresh_config(sizes).set("model_type", type);
 }
 
 std::string usual_tokenizer(const std::string& type) {
@@ -94,7 +94,7 @@ std::string usual_tokenizer(const std::string& type) {
   return spec != nullptr && !spec->fresh_tokenizer.empty() ? spec->fresh_tokenizer : "bpe:8192";
 }
 
-int32_t first_of(std::initializer_list<std::optional<int32_t>> ids, int32_t otherwise) {
+TokenId first_of(std::initializer_list<std::optional<TokenId>> ids, TokenId otherwise) {
   for (const auto& id : ids) {
     if (id) {
       return *id;
@@ -116,10 +116,10 @@ SequenceTokens sequence_tokens(const Tokenizer& tokenizer, const Model& model) {
   SequenceTokens tokens = sequence_tokens(tokenizer);
   const Json config = Json::parse(model.config(), "config.json");
   const int64_t most = std::max<int64_t>(model.vocab_size(), 1) - 1;
-  auto take = [&](const char* key, int32_t& id) {
+  auto take = [&](const char* key, TokenId& id) {
     const auto found = config.find(key);
     if (found && found->is_integer()) {
-      id = static_cast<int32_t>(found->integer(0, most));
+      id = found->integer(0, most);
     }
   };
   take("pad_token_id", tokens.padding);
@@ -129,21 +129,22 @@ SequenceTokens sequence_tokens(const Tokenizer& tokenizer, const Model& model) {
 }
 
 void add_token_ids(Config& config, const SequenceTokens& tokens) {
-  config["pad_token_id"] = tokens.padding;
-  config["decoder_start_token_id"] = tokens.start;
-  config["bos_token_id"] = tokens.start;
+  config.set("pad_token_id", tokens.padding);
+  config.set("decoder_start_token_id", tokens.start);
+  config.set("bos_token_id", tokens.start);
   if (tokens.end >= 0) {
-    config["eos_token_id"] = tokens.end;
+    config.set("eos_token_id", tokens.end);
   }
 }
 
 void add_labels(Config& config, const std::vector<std::string>& labels) {
-  config["id2label"] = config["label2id"] = Config::object();
+  Config names, ids;
   for (size_t i = 0; i < labels.size(); ++i) {
-    config["id2label"][std::to_string(i)] = labels[i];
-    config["label2id"][labels[i]] = i;
+    names.set(std::to_string(i), labels[i]);
+    ids.set(labels[i], static_cast<int64_t>(i));
   }
-  config["num_labels"] = labels.size();
+  config.set("id2label", names).set("label2id", ids);
+  config.set("num_labels", static_cast<int64_t>(labels.size()));
 }
 
 }  // namespace heed

@@ -2,11 +2,11 @@
 
 #include <initializer_list>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "heed/data.h"
+#include "heed/json.h"
 #include "heed/models.h"
 #include "heed/text.h"
 #include "heed/train.h"
@@ -15,7 +15,7 @@
 
 namespace heed {
 
-using Config = nlohmann::ordered_json;
+using Config = JsonBuilder;
 
 /// The model_type to train: the one asked for or started from, which must know the task, else
 /// `usual`.
@@ -32,12 +32,12 @@ SequenceTokens sequence_tokens(const Tokenizer& tokenizer);
 /// The same, with what the model's config.json says about it first.
 SequenceTokens sequence_tokens(const Tokenizer& tokenizer, const Model& model);
 /// The first id that is there.
-int32_t first_of(std::initializer_list<std::optional<int32_t>> ids, int32_t otherwise);
+TokenId first_of(std::initializer_list<std::optional<TokenId>> ids, TokenId otherwise);
 
 void add_token_ids(Config& config, const SequenceTokens& tokens);
 void add_labels(Config& config, const std::vector<std::string>& labels);
 
-/// A fresh model; or the one of --from. What `config` says about the head (architectures, labels)
+/// A fresh model; or the one of `from`. What `config` says about the head (architectures, labels)
 /// holds there too where `new_head`: a part that the folder lacks, or has in another shape, begins
 /// fresh, and is named on stderr.
 std::unique_ptr<Model> start_model(const TrainOptions& o, const Config& config,

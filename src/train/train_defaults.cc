@@ -25,7 +25,10 @@ std::vector<std::string> metrics_of(const std::string& task) {
   if (task == "classify" || task == "image-classify") {
     return {"f1_macro", "accuracy", "f1", "loss"};
   }
-  if (task == "caption") {
+  if (task == "embed") {
+    return {"ndcg_10", "recall_1", "recall_10", "loss"};
+  }
+  if (task == "caption" || task == "fid") {
     return {"exact_match", "loss"};
   }
   return task == "lm" || task == "mlm" ? std::vector<std::string>{"loss", "perplexity"}
@@ -77,7 +80,7 @@ std::string default_best_by(const std::string& task) { return metrics_of(task).f
 void check_best_by(const TrainOptions& o) {
   const std::vector<std::string> known = metrics_of(o.task);
   if (!o.best_by.empty() && std::find(known.begin(), known.end(), o.best_by) == known.end()) {
-    fail(ErrorKind::usage, "--best-by", "'{}' is no metric of task {}; use {}", o.best_by, o.task,
+    fail(ErrorKind::usage, "best_by", "'{}' is no metric of task {}; use {}", o.best_by, o.task,
          fmt::join(known, ", "));
   }
 }

@@ -4,7 +4,7 @@
 
 namespace heed {
 
-/// Throws kind usage where --best-by names no metric of the task.
+/// Throws kind usage where `best_by` names no metric of the task.
 void check_best_by(const TrainOptions& options);
 
 }  // namespace heed

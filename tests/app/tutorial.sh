@@ -5,6 +5,8 @@ set -euo pipefail
 source=$2
 cd "$source/docs/tutorial"
 bad=0
+patterns=$(mktemp)
+trap 'rm -f "$patterns"' EXIT
 complain() { echo "FAILED: $*"; bad=1; }
 
 [ "$(cd en && ls)" = "$(cd ko && ls)" ] || complain "English and Korean have other pages"
@@ -27,9 +29,9 @@ for page in en/*.md ko/*.md; do
   [ "$(tail -n 1 "$page")" = '```' ] || complain "$page does not end in a command"
   expected=$source/examples/expected/$name.txt
   case $page in ko/*) expected=$source/examples/expected/ko/$name.txt ;; esac
-  pattern "$expected" > "/tmp/heed_tutorial.$$"
+  pattern "$expected" > "$patterns"
   while IFS= read -r line; do
-    [ -z "$line" ] || grep -qE -f "/tmp/heed_tutorial.$$" <<< "$line" || complain "$page quotes what $name does not print: $line"
+    [ -z "$line" ] || grep -qE -f "$patterns" <<< "$line" || complain "$page quotes what $name does not print: $line"
   done < <(awk '/^```text$/ { on = 1; next } /^```/ { on = 0 } on' "$page")
 done
 for number in $(ls en | cut -c1-2 | grep '[0-9]'); do
@@ -37,6 +39,5 @@ for number in $(ls en | cut -c1-2 | grep '[0-9]'); do
     complain "lesson $number has other pictures in English and Korean"
   [ "$(grep -c '^```' en/"$number"*.md)" = "$(grep -c '^```' ko/"$number"*.md)" ] || complain "lesson $number has other blocks in Korean"
 done
-rm -f "/tmp/heed_tutorial.$$"
 [ "$bad" -eq 0 ] && echo passed
 exit "$bad"

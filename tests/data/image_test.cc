@@ -103,9 +103,9 @@ TEST(Images, CaptionsInEveryForm) {
   EXPECT_NE(error_of([&] { load_captioned_images(folder.path().string()); }), "");
 }
 
-TEST(Images, TeachingShapesComeBackAsBatches) {
+TEST(Images, CaptionedImagesComeBackAsBatches) {
   test::TemporaryFolder folder;
-  write_teaching_set("shapes", {}, 30, folder / "shapes");
+  write_synthetic_dataset("shapes", {}, 30, folder / "shapes");
   const ImageData data = load_captioned_images((folder / "shapes").string());
   ASSERT_EQ(data.size(), 30);
   EXPECT_EQ(data.captions[4], shapes_example({}, 4).caption);
@@ -150,7 +150,7 @@ TEST(Features, RegionsWithCaptions) {
 TEST(Numbers, PlusTwoIsReadAndShifted) {
   test::TemporaryFolder folder;
   for (const char* name : {"n.jsonl", "n.tsv"}) {
-    write_teaching_set("plus-two", {}, 12, folder / name);
+    write_synthetic_dataset("plus-two", {}, 12, folder / name);
     const NumberData data = load_numbers((folder / name).string());
     ASSERT_EQ(data.input.shape(), Shape({12, 5, 1}));
     LoaderOptions options;

@@ -15,7 +15,7 @@ using test::error_of;
 using test::values;
 
 TokenShard counting(int64_t tokens) {
-  std::vector<int32_t> ids;
+  std::vector<TokenId> ids;
   for (int64_t i = 0; i < tokens; ++i) {
     ids.push_back(static_cast<int32_t>(i));
   }
@@ -24,7 +24,7 @@ TokenShard counting(int64_t tokens) {
 
 /// Sequence i is i + 10, repeated 1 + i % 9 times.
 TokenShard repeated(int count) {
-  std::vector<std::vector<int32_t>> sequences;
+  std::vector<std::vector<TokenId>> sequences;
   for (int i = 0; i < count; ++i) {
     sequences.emplace_back(1 + i % 9, i + 10);
   }
@@ -44,7 +44,7 @@ std::vector<std::unique_ptr<Loader>> all_loaders(const LoaderOptions& options) {
   masking.vocabulary = 50;
   loaders.push_back(make_mlm_loader(counting(5000), 16, masking, options));
   loaders.push_back(pair_loader(options));
-  std::vector<std::vector<int32_t>> labels(500);
+  std::vector<std::vector<TokenId>> labels(500);
   for (int i = 0; i < 500; ++i) {
     labels[i] = {i % 3};
   }
@@ -301,7 +301,7 @@ TEST(PairLoader, BucketsSavePadding) {
 TEST(MlmLoader, MasksAsAsked) {
   LoaderOptions options;
   options.batch = 64;
-  std::vector<int32_t> ids(100'000, 20);
+  std::vector<TokenId> ids(100'000, 20);
   ids[5] = 7;
   Masking masking;
   masking.mask = 4;

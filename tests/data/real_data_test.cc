@@ -23,7 +23,7 @@ TEST(RealData, ShardsOfRealTokenizersHaveTheIdsOfTheWholeText) {
       const std::string file = test::shared_data(name).string();
       std::ifstream stream(file, std::ios::binary);
       const std::string text((std::istreambuf_iterator<char>(stream)), {});
-      std::vector<int32_t> expected = tokenizer.encode_ids(text, false);
+      std::vector<TokenId> expected = tokenizer.encode_ids(text, false);
       if (tokenizer.special().eos) {
         expected.push_back(*tokenizer.special().eos);
       }

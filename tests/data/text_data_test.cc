@@ -45,7 +45,7 @@ TEST_F(TextData, StreamedTokensAreThoseOfTheWholeText) {
   }
   const Tokenizer tokenizer = word_tokenizer(words);
   const std::string name = file("a.txt", text);
-  std::vector<int32_t> whole = tokenizer.encode_ids(text);
+  std::vector<TokenId> whole = tokenizer.encode_ids(text);
   whole.push_back(2);  // the end of a file
   for (const int threads : {1, 3}) {
     set_thread_count(threads);
@@ -165,7 +165,7 @@ TEST(Shard, RefusesBrokenFiles) {
   test::TemporaryFolder folder;
   const auto path = folder / "a.tok";
   ShardWriter writer(path, 70000);
-  const std::vector<int32_t> ids = {1, 2, 69999};
+  const std::vector<TokenId> ids = {1, 2, 69999};
   writer.append(ids);
   writer.finish(7);
   EXPECT_EQ(TokenShard::open(path).token(2), 69999);

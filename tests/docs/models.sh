@@ -8,8 +8,7 @@ known=$(sed -nE 's/^HEED_MODEL\((.*)\)$/\1/p' src/models/families.h | tr '-' '_'
 [ -n "$known" ] || { echo "FAILED: src/models/families.h has no HEED_MODEL"; exit 1; }
 for page in docs/models.md docs/models.ko.md; do
   listed=$({ sed -nE 's/^\| `([a-z0-9_-]+)` \|.*/\1/p' "$page"; grep -oE '`heed-[a-z0-9-]+`' "$page" | tr -d '`'; } | grep -vx model_type | tr '-' '_' | sort)
-  diff <(echo "$known") <(echo "$listed") >/tmp/heed-models.$$ || { echo "FAILED: $page (>) and src/models/families.h (<) differ:"; cat /tmp/heed-models.$$; bad=1; }
-  rm -f /tmp/heed-models.$$
+  differ=$(diff <(echo "$known") <(echo "$listed")) || { echo "FAILED: $page (>) and src/models/families.h (<) differ:"; echo "$differ"; bad=1; }
 done
 [ "$bad" -eq 0 ] || exit 1
 echo "both pages list $(wc -l <<<"$known") architectures"

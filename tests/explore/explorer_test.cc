@@ -6,12 +6,12 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/base64.h"
 #include "base/check.h"
 #include "heed/io.h"
 #include "heed/ops.h"
 #include "io/json.h"
 #include "support/data.h"
-#include "text/base64.h"
 
 namespace heed {
 namespace {
@@ -31,7 +31,7 @@ ExplorerModel golden_model(const std::string& name) {
 }
 
 std::vector<double> values_of(const Json& tensor) {
-  const std::string bytes = text::decode_base64(tensor.string("data"), "tensor");
+  const std::string bytes = decode_base64(tensor.string("data"), "tensor");
   std::vector<double> values;
   if (tensor.string("dtype") == "f64") {
     values.resize(bytes.size() / 8);

@@ -8,7 +8,7 @@
 #include "heed/generate.h"
 #include "io/json.h"
 #include "support/data.h"
-#include "text/base64.h"
+#include "base/base64.h"
 
 namespace heed {
 namespace {
@@ -136,7 +136,7 @@ TEST(ExplorerModels, PicturesAreShownAsTheModelSeesThem) {
   for (int i = 0; i < 8 * 12 * 3; ++i) {
     picture += static_cast<char>(i % 256);
   }
-  page.trace(R"("image":")" + text::encode_base64(picture) + R"(")");
+  page.trace(R"("image":")" + encode_base64(picture) + R"(")");
   EXPECT_TRUE(page.made->at("input").string("image").starts_with("data:image/png;base64,"));
   EXPECT_EQ(page.made->at("sides").at("source").size(), 7);
 }

@@ -268,12 +268,12 @@ TEST(TextStream, ContinuesAPromptExactly) {
                                        "Lily\n\n  Tom", "한국어 글",       "🙂 ok"};
   for (const Tokenizer& tokenizer : {llama_tokenizer(), byte_level_tokenizer()}) {
     for (const std::string& text : texts) {
-      const std::vector<int32_t> all = tokenizer.encode_ids(text, false);
+      const std::vector<TokenId> all = tokenizer.encode_ids(text, false);
       const std::vector<int64_t> ids(all.begin(), all.end());
       for (size_t cut = 0; cut <= ids.size(); ++cut) {
         const std::vector<int64_t> prompt(ids.begin(), ids.begin() + static_cast<int64_t>(cut));
         const std::vector<int64_t> rest(ids.begin() + static_cast<int64_t>(cut), ids.end());
-        const std::vector<int32_t> read(prompt.begin(), prompt.end());
+        const std::vector<TokenId> read(prompt.begin(), prompt.end());
         const std::string before = tokenizer.decode(read);
         if (before.find("\xEF\xBF\xBD") == std::string::npos && text.starts_with(before)) {
           EXPECT_EQ(before + continuation(tokenizer, prompt, rest), text) << cut;

@@ -4,13 +4,14 @@ The sentences are our own. For Multi30k only the figures are kept: the test read
 they are and damages the references in the same way.
 """
 import json
+import os
 import pathlib
 import sys
 
 import sacrebleu
 
 HERE = pathlib.Path(__file__).parent
-MULTI30K = pathlib.Path("/work/shared/data/multi30k")
+MULTI30K = pathlib.Path(os.environ.get("HEED_DATA", HERE / "../../../shared/data")) / "multi30k"
 
 CASES = {
     "plain": (["The cat sat on the mat.", "There is no spoon in the drawer, is there?"],

@@ -10,7 +10,7 @@ fail() { echo "FAILED: $*"; exit 1; }
 
 exec 9>"$build/install.lock" # tests run side by side; installing writes to the build folder
 flock 9
-cmake --build "$build" --target heed_program heed_shared heed_static >"$work/log" 2>&1 || { tail -30 "$work/log"; fail "building the libraries"; }
+cmake --build "$build" --target heed_program heed_shared heed_static heed_lessons_shared heed_lessons_static >"$work/log" 2>&1 || { tail -30 "$work/log"; fail "building the libraries"; }
 cmake --install "$build" --prefix "$work/prefix" >"$work/log" 2>&1 || { tail -30 "$work/log"; fail "cmake --install"; }
 flock -u 9
 prefix=$work/prefix
@@ -60,4 +60,15 @@ export PKG_CONFIG_PATH=$folder/pkgconfig
 # shellcheck disable=SC2046
 g++ -std=c++20 "$source/tests/install/consumer/consumer.cc" -o "$work/by-pkg-config" $(pkg-config --cflags --libs heed) -Wl,-rpath,"$folder" || fail "the consumer by pkg-config"
 check_output pkg-config "$work/by-pkg-config"
+
+# The lessons are a library of their own.
+cat >"$work/lessons.cc" <<'END'
+#include <heed/synthetic.h>
+#include <iostream>
+int main() { std::cout << heed::synthetic_line("dates", {}, 1, false) << "\n"; }
+END
+g++ -std=c++20 "$work/lessons.cc" -o "$work/lessons" -I"$prefix/include" -L"$folder" -lheed_lessons -lheed -Wl,-rpath,"$folder" || fail "a consumer of libheed_lessons"
+"$work/lessons" | grep -qE '[0-9]{4}-[0-9]{2}-[0-9]{2}$' || fail "libheed_lessons gives no date"
+if readelf -d "$library" | grep -q lessons; then fail "libheed needs the lessons"; fi
+grep -q 'heed::lessons' "$folder"/cmake/heed/heedTargets.cmake || fail "heed::lessons is not exported to CMake"
 echo "shared, static and pkg-config consumers work; $(wc -l <"$work/shown") symbols shown"

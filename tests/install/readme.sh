@@ -23,7 +23,7 @@ parts() { # what both languages must have the same number of, in the same order
 
 exec 9>"$build/install.lock" # tests run side by side; installing writes to the build folder
 flock 9
-cmake --build "$build" --target heed_program heed_shared heed_static >"$work/log" 2>&1 || { tail -30 "$work/log"; fail "building the libraries"; }
+cmake --build "$build" --target heed_program heed_shared heed_static heed_lessons_shared heed_lessons_static >"$work/log" 2>&1 || { tail -30 "$work/log"; fail "building the libraries"; }
 cmake --install "$build" --prefix "$work/prefix" >"$work/log" 2>&1 || { tail -30 "$work/log"; fail "cmake --install"; }
 flock -u 9
 export XDG_CACHE_HOME=$work/cache

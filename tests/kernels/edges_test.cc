@@ -73,10 +73,10 @@ void write_everything(int64_t n) {
   kernels::convert(m.data(), x.data(), n);
   kernels::sum_rows_by_id(a.data(), x.data(), &first, 1, 1, n);
   if (n > 0) {
-    kernels::layer_norm(a.data(), row.data(), scale.data(), x.data(), x.data(), x.data(), 1e-5, 1,
-                        n);
-    kernels::layer_norm_grad(a.data(), b.data(), b.data(), x.data(), x.data(), x.data(), row.data(),
-                             scale.data(), 1, n, scratch.data());
+    kernels::layer_norm<T>(
+        {a.data(), row.data(), scale.data(), x.data(), x.data(), x.data(), 1e-5, 1, n});
+    kernels::norm_grad<T>({a.data(), b.data(), b.data(), x.data(), x.data(), x.data(), row.data(),
+                           scale.data(), 1, n, scratch.data()});
   }
   T* value = a.data();
   if constexpr (std::is_same_v<T, C>) {

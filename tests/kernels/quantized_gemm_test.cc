@@ -11,6 +11,7 @@
 
 #include "heed/ops.h"
 #include "heed/parallel.h"
+#include "kernels/interleave.h"
 #include "kernels/quantize.h"
 #include "ops/quantized.h"
 #include "support/check.h"
@@ -288,6 +289,69 @@ TEST_P(QuantizedGemm, DotInstructionsGiveTheBitsOfTheOthers) {
     expect_same_bits(product(x, w), with, target);
   });
   kernels::use_dot_instructions(true);
+}
+
+/// x [m, k] · Wᵀ from interleaved weights.
+Tensor interleaved_product(const Tensor& x, const Tensor& w) {
+  const Element type = quantized_element(w.dtype());
+  const int64_t n = w.size(0);
+  const int64_t k = w.size(1);
+  const Tensor copy = Tensor::empty({kernels::interleaved_bytes(type, n, k)}, DType::u8);
+  kernels::interleave(type, w.raw(), n, k, copy.raw());
+  Tensor y = Tensor::empty({x.size(0), n});
+  const kernels::Matrix b{nullptr, type, 1, k, copy.raw()};
+  kernels::interleaved_gemm(x.size(0), n, k, {x.raw(), Element::f32, k, 1}, b, y.raw(),
+                            Element::f32, n);
+  return y;
+}
+
+/// Groups of 16 columns, one that is not full, spans of k, every count of rows of the kernels,
+/// tiles of rows; a NaN in one row.
+TEST_P(QuantizedGemm, InterleavedWeightsGiveTheSameBits) {
+  const DType type = GetParam();
+  if (kernels::interleaved_bytes(quantized_element(type), 16, 256) == 0) {
+    GTEST_SKIP() << name_of(type) << " is read in the file's order only";
+  }
+  for (const auto& [n, k] : {std::pair{16, 256}, std::pair{35, 768}, std::pair{300, 2304}}) {
+    const Tensor w = random_weights(n, k, type, 5);
+    for (const int64_t m : {1, 2, 3, 4, 5, 6, 7, 13, 205}) {
+      Tensor x = random_normal({m, k}, DType::f32, 4);
+      if (m == 7) {
+        x.data<float>()[3 * k + 5] = std::numeric_limits<float>::quiet_NaN();
+      }
+      for_each_kernel([&] {
+        if (!kernels::multiplies_interleaved()) {
+          return;
+        }
+        for (const int threads : {1, 2}) {
+          set_thread_count(threads);
+          expect_same_bits(interleaved_product(x, w), product(x, w),
+                           std::to_string(m) + " rows, " + std::to_string(n) + " columns");
+        }
+      });
+    }
+  }
+}
+
+/// In place of what a loaded model's weights go through: made at the first product, read by all
+/// later ones, also through a transposed view.
+TEST_P(QuantizedGemm, LinearReadsInterleavedWeights) {
+  const Tensor x = random_normal({3, 512}, DType::f32, 4);
+  const Tensor w = random_weights(40, 512, GetParam(), 5);
+  const Tensor expected = linear(x, w, {});
+  if (!can_interleave(w)) {
+    GTEST_SKIP() << name_of(GetParam()) << " is read in the file's order only";
+  }
+  EXPECT_EQ(interleaved(w), nullptr);
+  interleave_when_used(w);
+  expect_same_bits(linear(x, w, {}), expected, "first product");
+  EXPECT_NE(interleaved(w), nullptr);
+  LinearOptions transposed;
+  transposed.layout = WeightLayout::in_out;
+  expect_same_bits(linear(x, transpose(w), {}, transposed), expected, "transposed view");
+  EXPECT_EQ(interleaved(slice(w, 0, 16, 32)), nullptr);
+  expect_same_bits(linear(x, slice(w, 0, 16, 32), {}), slice(expected, 1, 16, 32).contiguous(),
+                   "part of a weight");
 }
 
 TEST_P(QuantizedGemm, ActivationsThatAreNotFiniteSpoilTheirRowOnly) {

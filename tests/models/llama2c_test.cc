@@ -24,7 +24,7 @@ TEST(Llama2c, Stories260kTellsItsStory) {
   const auto model = load_model(folder / "stories260K.bin");
   SequenceCache cache = model->new_cache(256);
   const NoGrad no_grad;
-  std::vector<int32_t> ids{1};
+  std::vector<TokenId> ids{1};
   constexpr int kTokens = 200;
   for (int i = 0; i < kTokens; ++i) {
     Pass pass;

@@ -98,6 +98,43 @@ INSTANTIATE_TEST_SUITE_P(Models, Activations,
                            return text + "_" + std::string(name_of(std::get<1>(each.param)));
                          });
 
+/// What --dtype bf16 does: matrices are kept in bf16, and hidden states follow those of f32.
+TEST(RunningInBf16, RoundsMatricesOnceAndFollowsF32) {
+  for (const char* name : {"models/bert_base", "models/vit_classify", "models/gpt2_lm"}) {
+    SCOPED_TRACE(name);
+    const NoGrad no_grad;
+    Case wide = load_case(name);
+    set_activation_type(DType::bf16);
+    Case narrow = load_case(name);
+    wide.input.labels = narrow.input.labels = Tensor();
+    const ModelOutput actual = narrow.model->forward(narrow.input);
+    set_activation_type(DType::f32);
+    const ModelOutput expected = wide.model->forward(wide.input);
+    for (const Parameter& parameter : narrow.model->parameters()) {
+      const Tensor& tensor = parameter.tensor;
+      EXPECT_EQ(tensor.dtype(), tensor.rank() == 2 ? DType::bf16 : DType::f32) << parameter.name;
+    }
+    const Tensor& result =
+        actual.last_hidden_state.defined() ? actual.last_hidden_state : actual.logits;
+    const Tensor& wanted =
+        expected.last_hidden_state.defined() ? expected.last_hidden_state : expected.logits;
+    EXPECT_EQ(result.dtype(), DType::f32);
+    expect_norm_close(result, wanted, 8.0 / 256);
+    EXPECT_NE(result.to_doubles(), wanted.to_doubles()) << "nothing was rounded";
+  }
+  EXPECT_EQ(activation_type(), DType::f32);
+}
+
+TEST(RunningInBf16, RefusesOtherTypes) {
+  try {
+    set_activation_type(DType::f16);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("f16 is not one of f32, bf16"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(LossScale, HalvesOnOverflowAndGrowsAgain) {
   LossScale scale = LossScale::for_type(DType::f16);
   EXPECT_EQ(scale.scale, 65536.0);

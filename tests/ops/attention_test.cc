@@ -8,6 +8,7 @@
 #include "heed/error.h"
 #include "heed/ops.h"
 #include "heed/random.h"
+#include "ops/attention_grid.h"
 #include "support/check.h"
 
 namespace heed {
@@ -16,85 +17,9 @@ namespace {
 using test::expect_close;
 using test::expect_same_bits;
 using test::random_normal;
+using namespace attention_grid;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-Tensor random_keep(const Shape& shape, uint64_t seed) {
-  return test::random_uniform(shape, 0, 1, DType::f32, seed).numel() == 0
-             ? Tensor::zeros(shape, DType::u8)
-             : test::random_indices(shape, 4, seed).to(DType::boolean);
-}
-
-struct Inputs {
-  Tensor q, k, v;
-};
-Inputs make_inputs(int64_t batch, int64_t heads, int64_t num_kv_heads, int64_t queries,
-                   int64_t keys, int64_t depth, int64_t value_depth, DType type = DType::f32) {
-  return {random_normal({batch, heads, queries, depth}, type, 1),
-          random_normal({batch, num_kv_heads, keys, depth}, type, 2),
-          random_normal({batch, num_kv_heads, keys, value_depth}, type, 3)};
-}
-
-/// Output and gradients of one kernel.
-std::vector<Tensor> run(const Inputs& inputs, AttentionOptions options, AttentionKernel kernel) {
-  manual_seed(7);
-  options.kernel = kernel;
-  options.chunk = 50;
-  Tensor q = inputs.q.clone().set_requires_grad(true);
-  Tensor k = inputs.k.clone().set_requires_grad(true);
-  Tensor v = inputs.v.clone().set_requires_grad(true);
-  const bool biased = options.bias.defined();
-  if (biased) {
-    options.bias = options.bias.clone().set_requires_grad(true);
-  }
-  const Tensor y = attention(q, k, v, options);
-  backward(y, random_normal(y.shape(), y.dtype(), 9));
-  std::vector<Tensor> results{y, q.grad(), k.grad(), v.grad()};
-  if (biased) {
-    results.push_back(options.bias.grad());
-  }
-  return results;
-}
-
-std::vector<std::pair<std::string, AttentionOptions>> option_grid(int64_t batch, int64_t heads,
-                                                                  int64_t queries, int64_t keys,
-                                                                  DType type) {
-  std::vector<std::pair<std::string, AttentionOptions>> grid;
-  const auto add = [&](const std::string& name, auto&& set) {
-    AttentionOptions options;
-    set(options);
-    grid.emplace_back(name, options);
-  };
-  add("plain", [](auto&) {});
-  add("causal", [](auto& o) { o.position = Causal{}; });
-  add("bottom-right", [&](auto& o) { o.position = Causal{keys - queries}; });
-  add("window", [](auto& o) { o.position = Window{5, 3, 1, 0}; });
-  add("window with prefix", [](auto& o) { o.position = Window{3, 0, 0, 2}; });
-  add("mask", [&](auto& o) { o.mask = random_keep({batch, heads, queries, keys}, 4); });
-  add("keep per key", [&](auto& o) { o.mask = random_keep({batch, 1, 1, keys}, 5); });
-  add("padding", [&](auto& o) { o.key_padding = random_keep({batch, keys}, 6); });
-  add("bias", [&](auto& o) { o.bias = random_normal({batch, heads, queries, keys}, type, 7); });
-  add("shared bias", [&](auto& o) { o.bias = random_normal({heads, queries, keys}, type, 8); });
-  add("bias of all heads", [&](auto& o) { o.bias = random_normal({queries, keys}, type, 8); });
-  add("bias per key", [&](auto& o) { o.bias = random_normal({1, heads, 1, keys}, type, 8); });
-  add("scale", [](auto& o) { o.scale = -0.7; });
-  add("soft-cap", [](auto& o) { o.softcap = 1.5; });
-  add("dropout", [](auto& o) {
-    o.dropout = 0.3;
-    o.training = true;
-  });
-  add("everything", [&](auto& o) {
-    o.position = Window{40, 2, keys - queries, 0};
-    o.mask = random_keep({batch, 1, queries, keys}, 4);
-    o.key_padding = random_keep({batch, keys}, 6);
-    o.bias = random_normal({heads, queries, keys}, type, 8);
-    o.softcap = 2.0;
-    o.scale = 0.5;
-    o.dropout = 0.2;
-    o.training = true;
-  });
-  return grid;
-}
 
 TEST(Attention, KernelsAgree) {
   for (const auto& [queries, keys, depth, value_depth] :
@@ -197,8 +122,9 @@ TEST(Attention, ARowWithoutKeysIsZeroAndHasNoGradient) {
   EXPECT_EQ(steps.lse.to_doubles()[1], -std::numeric_limits<double>::infinity());
 }
 
-TEST(Attention, NanInHiddenKeysDoesNotLeak) {
-  const Inputs clean = make_inputs(1, 2, 2, 70, 70, 8, 8);
+/// `type`: of q, k and v; only the flash kernel's bits are the same in bf16.
+void expect_no_leak(DType type, const std::vector<AttentionKernel>& kernels) {
+  const Inputs clean = make_inputs(1, 2, 2, 70, 70, 8, 8, type);
   for (const bool by_position : {true, false}) {
     AttentionOptions options;
     if (by_position) {
@@ -212,7 +138,8 @@ TEST(Attention, NanInHiddenKeysDoesNotLeak) {
     Inputs poisoned{clean.q, clean.k.clone(), clean.v.clone()};
     for (Tensor* x : {&poisoned.k, &poisoned.v}) {
       for (int64_t h = 0; h < 2; ++h) {
-        x->data<float>()[(h * 70 + 66) * 8 + 3] = static_cast<float>(kNan);
+        slice(slice(slice(*x, 1, h, h + 1), 2, 66, 67), 3, 3, 4)
+            .copy_from(Tensor::full({1, 1, 1, 1}, kNan));
       }
     }
     const auto zero_late_rows = [&](const Inputs& inputs, AttentionKernel kernel) {
@@ -221,11 +148,10 @@ TEST(Attention, NanInHiddenKeysDoesNotLeak) {
       Tensor k = inputs.k.clone().set_requires_grad(true);
       Tensor v = inputs.v.clone().set_requires_grad(true);
       const Tensor y = attention(q, k, v, options);
-      backward(slice(y, 2, 0, 66), Tensor::full({1, 2, 66, 8}, 1.0));
+      backward(slice(y, 2, 0, 66), Tensor::full({1, 2, 66, 8}, 1.0, type));
       return std::vector<Tensor>{slice(y, 2, 0, 66), slice(q.grad(), 2, 0, 66)};
     };
-    for (const AttentionKernel kernel :
-         {AttentionKernel::flash, AttentionKernel::reference, AttentionKernel::chunked}) {
+    for (const AttentionKernel kernel : kernels) {
       const auto expected = zero_late_rows(clean, AttentionKernel::flash);
       const auto actual = zero_late_rows(poisoned, kernel);
       expect_same_bits(actual[0], expected[0], "output");
@@ -237,15 +163,23 @@ TEST(Attention, NanInHiddenKeysDoesNotLeak) {
   }
 }
 
+TEST(Attention, NanInHiddenKeysDoesNotLeak) {
+  expect_no_leak(DType::f32,
+                 {AttentionKernel::flash, AttentionKernel::reference, AttentionKernel::chunked});
+  expect_no_leak(DType::bf16, {AttentionKernel::flash});
+}
+
 TEST(Attention, SameBitsForAnyThreadCount) {
-  const Inputs inputs = make_inputs(2, 2, 1, 600, 600, 16, 16);
-  AttentionOptions options;
-  options.position = Causal{};
-  options.bias = random_normal({2, 600, 600}, DType::f32, 4);
-  options.dropout = 0.1;
-  options.training = true;
-  test::expect_same_for_any_thread_count(
-      [&] { return run(inputs, options, AttentionKernel::flash); });
+  for (const DType type : {DType::f32, DType::bf16}) {
+    const Inputs inputs = make_inputs(2, 2, 1, 600, 600, 16, 16, type);
+    AttentionOptions options;
+    options.position = Causal{};
+    options.bias = random_normal({2, 600, 600}, type, 4);
+    options.dropout = 0.1;
+    options.training = true;
+    test::expect_same_for_any_thread_count(
+        [&] { return run(inputs, options, AttentionKernel::flash); });
+  }
 }
 
 TEST(Attention, PaddingChangesNoBit) {
@@ -343,7 +277,11 @@ TEST(Attention, HalfTypesFollowF32) {
     EXPECT_EQ(y.dtype(), type);
     const Tensor expected = attention(inputs.q.to(DType::f32), inputs.k.to(DType::f32),
                                       inputs.v.to(DType::f32), options);
-    expect_close(y, expected, {test::elementwise(type).relative, 1e-5});
+    if (type == DType::f16) {
+      expect_close(y, expected, {test::elementwise(type).relative, 1e-5});
+    } else {  // the weights may be rounded to bf16 too
+      test::expect_norm_close(y.to(DType::f32), expected, 0x1p-8);
+    }
     Tensor q = inputs.q.clone().set_requires_grad(true);
     backward(attention(q, inputs.k, inputs.v, options), Tensor::full(y.shape(), 1, type));
     EXPECT_EQ(q.grad().dtype(), type);

@@ -55,6 +55,32 @@ TEST(LinearCrossEntropy, ManyChunksGiveTheBitsOfOne) {
   expect_close(ws.grad(), ws2.grad(), {1e-5, 1e-9});
 }
 
+/// Rows in bf16: products in bf16, the loss and the gradients of weight and bias in f32.
+TEST(LinearCrossEntropy, Bf16RowsFollowF32) {
+  const Tensor x = random_normal({70, 48}, DType::bf16, 1);
+  const Tensor w = random_normal({101, 48}, DType::f32, 2).to(DType::bf16).to(DType::f32);
+  const Tensor b = random_normal({101}, DType::f32, 3);
+  const Tensor targets = random_indices({70}, 101, 4);
+  const auto run = [&](DType type) {
+    const Tensor xs = x.to(type).set_requires_grad(true);
+    const Tensor ws = w.clone().set_requires_grad(true);
+    const Tensor bs = b.clone().set_requires_grad(true);
+    const Tensor loss = linear_cross_entropy(xs, ws, bs, targets, {-100, 0.1});
+    backward(loss);
+    return std::vector<Tensor>{loss, xs.grad(), ws.grad(), bs.grad()};
+  };
+  const std::vector<Tensor> narrow = run(DType::bf16);
+  const std::vector<Tensor> wide = run(DType::f32);
+  EXPECT_EQ(narrow[1].dtype(), DType::bf16);
+  for (const size_t i : {size_t{0}, size_t{2}, size_t{3}}) {
+    EXPECT_EQ(narrow[i].dtype(), DType::f32);
+  }
+  expect_norm_close(narrow[0], wide[0], 1e-6);  // the logits are those of the same numbers
+  for (size_t i = 1; i < wide.size(); ++i) {
+    expect_norm_close(narrow[i].to(DType::f32), wide[i], 0x1p-8, "gradient " + std::to_string(i));
+  }
+}
+
 TEST(LinearCrossEntropy, Gradients) {
   const Tensor targets = Tensor::from<int64_t>({1, -100, 0, 2}, {2, 2});
   check_gradient(

@@ -7,9 +7,9 @@
 #include <future>
 #include <thread>
 
+#include "base/base64.h"
 #include "serve/http_message.h"
 #include "test_server.h"
-#include "text/base64.h"
 
 namespace heed::test {
 namespace {
@@ -249,7 +249,7 @@ TEST(Api, EmbedsTextsAsNumbersAndAsBase64) {
     }
     EXPECT_NEAR(norm, 1.0, 1e-5);
     const std::string bytes =
-        text::decode_base64(encoded["data"][i]["embedding"].get<std::string>(), "embedding");
+        decode_base64(encoded["data"][i]["embedding"].get<std::string>(), "embedding");
     ASSERT_EQ(bytes.size(), vector.size() * sizeof(float));
     EXPECT_EQ(std::memcmp(bytes.data(), vector.data(), bytes.size()), 0);
   }

@@ -13,7 +13,7 @@
 #include "serve/tool_calls.h"
 #include "support/data.h"
 #include "test_server.h"
-#include "text/base64.h"
+#include "base/base64.h"
 
 namespace heed::test {
 namespace {
@@ -59,7 +59,7 @@ TEST(Tasks, ClassifiesImages) {
   const ImageClassification pipeline(small_models() / "vision");
   const auto expected = pipeline(folder / "a.ppm");
   for (const std::string& prefix : {std::string(), std::string("data:image/x-portable;base64,")}) {
-    const std::string image = prefix + text::encode_base64(picture());
+    const std::string image = prefix + encode_base64(picture());
     const json data = server().post("/v1/classify", {{"image", {image, image}}}).json()["data"];
     ASSERT_EQ(data.size(), 2);
     EXPECT_EQ(data[1]["label"], expected.front().label);
@@ -80,14 +80,14 @@ TEST(Tasks, ImagesAreNeverFetchedAndNeverHuge) {
     EXPECT_NE(answer.body.find("fetches nothing"), std::string::npos) << answer.body;
   }
   const Answer huge =
-      server().post("/v1/caption", {{"image", text::encode_base64("P6 9000 9000 255\n")}});
+      server().post("/v1/caption", {{"image", encode_base64("P6 9000 9000 255\n")}});
   EXPECT_EQ(huge.status, 400);
   EXPECT_NE(huge.body.find("9000 x 9000 pixels"), std::string::npos) << huge.body;
   EXPECT_EQ(server().post("/v1/caption", {{"image", "%%%"}}).param(), "image");
 }
 
 TEST(Tasks, DescribesImages) {
-  const json body = {{"image", text::encode_base64(picture())}, {"max_tokens", 6}};
+  const json body = {{"image", encode_base64(picture())}, {"max_tokens", 6}};
   const json greedy = server().post("/v1/caption", body).json();
   ASSERT_EQ(greedy["data"].size(), 1) << greedy;
   EXPECT_GT(greedy["usage"]["completion_tokens"], 0);
@@ -135,7 +135,7 @@ TEST(Tasks, TranscribesForms) {
       text + "\n");
   // The same as JSON with base64.
   EXPECT_EQ(server()
-                .post("/v1/audio/transcriptions", {{"file", text::encode_base64(tone())}})
+                .post("/v1/audio/transcriptions", {{"file", encode_base64(tone())}})
                 .json()["text"],
             text);
 }
@@ -339,7 +339,7 @@ TEST(Tasks, SearchesAndAsksAnIndex) {
 
 /// Numbers of a tensor of the explorer's protocol.
 std::vector<float> floats_of(const json& tensor) {
-  const std::string bytes = text::decode_base64(tensor["data"].get<std::string>(), "tensor");
+  const std::string bytes = decode_base64(tensor["data"].get<std::string>(), "tensor");
   std::vector<float> values(bytes.size() / sizeof(float));
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;

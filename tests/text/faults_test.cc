@@ -36,12 +36,6 @@ std::string refused(const std::string& json) {
   return message_of([&] { Tokenizer::from_json(json, "tokenizer.json"); });
 }
 
-double cpu_seconds(const std::function<void()>& call) {
-  const std::clock_t start = std::clock();
-  call();
-  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-}
-
 TEST(Faults, F32DeepNesting) {
   std::string deep(100'000, '[');
   EXPECT_NE(refused(deep).find("tokenizer.json"), std::string::npos);
@@ -79,7 +73,7 @@ TEST(Faults, F34Ids) {
              "post_processor":{"type":"BertProcessing","sep":["x",7],"cls":["y",0]}})");
   const Tokenizer tokenizer = Tokenizer::from_json(bpe_json(R"("a":0,"b":1)", ""));
   for (const int32_t id : {-1, 2, 1 << 30}) {
-    const std::vector<int32_t> ids{0, id};
+    const std::vector<TokenId> ids{0, id};
     EXPECT_THROW(tokenizer.decode(ids), Error) << id;
   }
 }
@@ -91,7 +85,7 @@ TEST(Faults, F36CatastrophicRegexIsBounded) {
   };
   for (const std::string pattern : {"(a+)+$", "(a|a)*b", "(a*)*b", "(.*)*x", "a*a*a*a*a*b"}) {
     const Tokenizer tokenizer = Tokenizer::from_json(with(pattern));
-    const double seconds = cpu_seconds([&] {
+    const double seconds = test::cpu_seconds([&] {
       try {
         tokenizer.encode_ids(std::string(20'000, 'a') + "!");
       } catch (const Error& error) {
@@ -112,7 +106,7 @@ TEST(Faults, F37EmptyTokensTerminate) {
                R"({"id":0,"content":"","special":true})"));
   EXPECT_EQ(ids(R"({"model":{"type":"WordPiece","unk_token":"u","vocab":{"u":0,"":1,"##":2,"a":3}},
                    "pre_tokenizer":{"type":"WhitespaceSplit"}})"),
-            (std::vector<int32_t>{0, 3}));
+            (std::vector<TokenId>{0, 3}));
   ids(R"({"model":{"type":"Unigram","unk_id":0,"vocab":[["u",0.0],["",5.0],["a",-1.0]]}})");
   ids(R"({"model":{"type":"WordLevel","unk_token":"u","vocab":{"u":0,"":1}}})");
   for (const std::string pattern : {R"({"Regex":""})", R"({"Regex":"x*"})", R"({"String":""})"}) {
@@ -149,9 +143,9 @@ TEST(Faults, F38LongRunsAreNearLinear) {
   for (const std::string& json : tokenizers) {
     const Tokenizer tokenizer = Tokenizer::from_json(json);
     const std::string run(1 << 20, 'a');
-    EXPECT_LT(cpu_seconds([&] { EXPECT_GT(tokenizer.encode_ids(run, false).size(), 1000u); }),
+    EXPECT_LT(test::cpu_seconds([&] { EXPECT_GT(tokenizer.encode_ids(run, false).size(), 1000u); }),
               test::budget(5));
-    EXPECT_LT(cpu_seconds([&] { tokenizer.encode(run, false); }), test::budget(10));
+    EXPECT_LT(test::cpu_seconds([&] { tokenizer.encode(run, false); }), test::budget(10));
   }
 }
 
@@ -159,16 +153,16 @@ TEST(Faults, F38Gpt2OnRuns) {
   HEED_NEEDS_SHARED("tokenizers/gpt2.vocab.json");
   const Tokenizer gpt2 = Tokenizer::load(test::shared_data("tokenizers/gpt2.vocab.json"));
   const std::string run(1 << 20, 'a');
-  EXPECT_LT(cpu_seconds([&] { EXPECT_EQ(gpt2.decode(gpt2.encode_ids(run)), run); }),
+  EXPECT_LT(test::cpu_seconds([&] { EXPECT_EQ(gpt2.decode(gpt2.encode_ids(run)), run); }),
             test::budget(5));
   std::string hangul;
   for (int i = 0; i < 300'000; ++i) {
     hangul += i % 3 == 0 ? "가" : "나";
   }
-  EXPECT_LT(cpu_seconds([&] { EXPECT_EQ(gpt2.decode(gpt2.encode_ids(hangul)), hangul); }),
+  EXPECT_LT(test::cpu_seconds([&] { EXPECT_EQ(gpt2.decode(gpt2.encode_ids(hangul)), hangul); }),
             test::budget(5));
   const std::string spaces(1 << 20, ' ');
-  EXPECT_LT(cpu_seconds([&] { EXPECT_EQ(gpt2.decode(gpt2.encode_ids(spaces)), spaces); }),
+  EXPECT_LT(test::cpu_seconds([&] { EXPECT_EQ(gpt2.decode(gpt2.encode_ids(spaces)), spaces); }),
             test::budget(5));
 }
 
@@ -191,7 +185,7 @@ TEST(Faults, F39OddBytesHaveADefinedResult) {
   training.kind = TokenizerKind::character;
   const Tokenizer characters = train_tokenizer(texts, training);
   EXPECT_EQ(characters.encode_ids("a\xFF", false),
-            (std::vector<int32_t>{*characters.token_to_id("a"), *characters.special().unk}));
+            (std::vector<TokenId>{*characters.token_to_id("a"), *characters.special().unk}));
   EXPECT_EQ(characters.encode("a\xFF", false).offsets[1], (TextSpan{1, 2}));
 }
 

@@ -17,12 +17,6 @@ namespace {
 
 using nlohmann::json;
 
-double cpu_seconds(const std::function<void()>& fn) {
-  const std::clock_t before = std::clock();
-  fn();
-  return static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
-}
-
 std::string repeated(std::string_view text, size_t count) {
   std::string all;
   for (size_t i = 0; i < count; ++i) {
@@ -46,7 +40,7 @@ TEST(Limits, MergingARunOfOneCharacterIsNearLinear) {
     return symbols;
   };
   EXPECT_EQ(merged(64).size(), 4u);
-  EXPECT_LT(cpu_seconds([&] { merged(1'000'000); }), test::budget(20.0));
+  EXPECT_LT(test::cpu_seconds([&] { merged(1'000'000); }), test::budget(20.0));
 }
 
 class Runs : public testing::TestWithParam<const char*> {};
@@ -57,7 +51,8 @@ TEST_P(Runs, AreEncodedInNearLinearTime) {
   const Tokenizer tokenizer = Tokenizer::load(test::shared_data(file));
   for (const char* character : {" ", "a", "\xE2\x96\x81", "한", "\n", "!"}) {
     const std::string text = repeated(character, 200'000);
-    EXPECT_LT(cpu_seconds([&] { tokenizer.encode_ids(text); }), test::budget(20.0)) << character;
+    EXPECT_LT(test::cpu_seconds([&] { tokenizer.encode_ids(text); }), test::budget(20.0))
+        << character;
   }
 }
 
@@ -102,7 +97,7 @@ TEST(Limits, NormalizersCannotMultiplyTextWithoutBound) {
 TEST(Tokens, UnknownUnigramPiecesShowTheirText) {
   const Tokenizer tokenizer = Tokenizer::from_json(unigram_document(nullptr).dump());
   const Encoding encoding = tokenizer.encode("aaxyb");
-  EXPECT_EQ(encoding.ids, (std::vector<int32_t>{2, 0, 3}));
+  EXPECT_EQ(encoding.ids, (std::vector<TokenId>{2, 0, 3}));
   EXPECT_EQ(encoding.tokens, (std::vector<std::string>{"aa", "xy", "b"}));
 }
 
@@ -164,7 +159,7 @@ TEST(Tokens, ARunOfBytesThatIsNotTextBecomesOneReplacementPerByte) {
         {"vocab", vocabulary},
         {"merges", json::array()}}}};
   const Tokenizer tokenizer = Tokenizer::from_json(document.dump());
-  const auto streamed = [&](const std::vector<int32_t>& ids) {
+  const auto streamed = [&](const std::vector<TokenId>& ids) {
     StreamDecoder stream(tokenizer);
     std::string all;
     for (const int32_t id : ids) {
@@ -172,7 +167,7 @@ TEST(Tokens, ARunOfBytesThatIsNotTextBecomesOneReplacementPerByte) {
     }
     return all + stream.finish();
   };
-  const std::vector<std::pair<std::vector<int32_t>, std::string>> cases = {
+  const std::vector<std::pair<std::vector<TokenId>, std::string>> cases = {
       {{2, 3}, "é"},
       {{2, 3, 1, 4}, "éx\uFFFD"},
       {{2, 3, 4, 1}, "\uFFFD\uFFFD\uFFFDx"},

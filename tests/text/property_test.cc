@@ -48,7 +48,7 @@ std::vector<std::string> random_texts() {
 TEST(Property, ByteLevelRoundTripIsExact) {
   const Tokenizer tokenizer = trained(TokenizerKind::byte_bpe);
   for (const std::string& text : random_texts()) {
-    const std::vector<int32_t> ids = tokenizer.encode_ids(text);
+    const std::vector<TokenId> ids = tokenizer.encode_ids(text);
     EXPECT_EQ(tokenizer.decode(ids), text);
     EXPECT_EQ(tokenizer.encode(text).ids, ids);
   }
@@ -63,7 +63,7 @@ TEST(Property, ByteLevelOffsetsCoverTheText) {
       const TextSpan span = encoding.offsets[i];
       EXPECT_EQ(span.begin, at);
       at = span.end;
-      const std::vector<int32_t> one{encoding.ids[i]};
+      const std::vector<TokenId> one{encoding.ids[i]};
       EXPECT_EQ(tokenizer.decode(one), text.substr(static_cast<size_t>(span.begin),
                                                    static_cast<size_t>(span.end - span.begin)));
     }
@@ -95,7 +95,7 @@ TEST(Property, StreamedDecodingEqualsWhole) {
                                    TokenizerKind::unigram, TokenizerKind::character}) {
     const Tokenizer tokenizer = trained(kind);
     for (const std::string& text : random_texts()) {
-      const std::vector<int32_t> ids = tokenizer.encode_ids(text);
+      const std::vector<TokenId> ids = tokenizer.encode_ids(text);
       StreamDecoder stream(tokenizer);
       std::string whole;
       for (const int32_t id : ids) {
@@ -154,12 +154,12 @@ TEST(Property, TruncationAndPadding) {
     EXPECT_EQ(one.ids[0], *tokenizer.special().cls);
   }
   EXPECT_EQ(batch[0].ids[4], *tokenizer.special().sep);
-  EXPECT_EQ(batch[2].attention_mask, (std::vector<int32_t>{1, 1, 0, 0, 0}));
+  EXPECT_EQ(batch[2].attention_mask, (std::vector<TokenId>{1, 1, 0, 0, 0}));
   options.truncation->side = Side::left;
   options.padding->side = Side::left;
   options.padding->multiple_of = 4;
   const auto left = tokenizer.encode_batch(texts, options);
-  EXPECT_EQ(left[2].attention_mask, (std::vector<int32_t>{0, 0, 0, 0, 0, 0, 1, 1}));
+  EXPECT_EQ(left[2].attention_mask, (std::vector<TokenId>{0, 0, 0, 0, 0, 0, 1, 1}));
   EXPECT_EQ(left[0].offsets[6].end, static_cast<int64_t>(texts[0].size()));
 }
 
@@ -185,7 +185,7 @@ TEST(Property, ByteLevelWithAffixes) {
     "pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},
     "model":{"type":"BPE","continuing_subword_prefix":"##","end_of_word_suffix":"/",
              "vocab":{"a":0,"##b/":1,"ab/":2,"Ġ":3,"##a/":4},"merges":[["a","##b/"]]}})");
-  EXPECT_EQ(tokenizer.encode_ids("ab a"), (std::vector<int32_t>{2, 3, 4}));
+  EXPECT_EQ(tokenizer.encode_ids("ab a"), (std::vector<TokenId>{2, 3, 4}));
 }
 
 TEST(Property, AddedTokensAreFoundInText) {
@@ -196,7 +196,7 @@ TEST(Property, AddedTokensAreFoundInText) {
     "pre_tokenizer":{"type":"WhitespaceSplit"},
     "model":{"type":"WordLevel","unk_token":"u","vocab":{"u":0,"a":1,"b":2}}})");
   const Encoding encoding = tokenizer.encode("A  <x>b FOO a");
-  EXPECT_EQ(encoding.ids, (std::vector<int32_t>{1, 3, 2, 4, 1}));
+  EXPECT_EQ(encoding.ids, (std::vector<TokenId>{1, 3, 2, 4, 1}));
   EXPECT_EQ(encoding.offsets[1], (TextSpan{1, 6}));
   EXPECT_EQ(encoding.offsets[3], (TextSpan{8, 11}));
   EXPECT_EQ(tokenizer.encode_ids("A  <x>b FOO a"), encoding.ids);

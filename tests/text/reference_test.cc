@@ -27,7 +27,7 @@ void check_expected(const std::string& name, const std::string& file) {
   const Tokenizer tokenizer = Tokenizer::load(shared_data("tokenizers/" + file));
   for (const auto& line : expected_lines()) {
     const auto text = line["text"].get<std::string>();
-    const auto ids = line[name].get<std::vector<int32_t>>();
+    const auto ids = line[name].get<std::vector<TokenId>>();
     EXPECT_EQ(tokenizer.encode_ids(text, false), ids) << text;
     const Encoding full = tokenizer.encode(text, false);
     EXPECT_EQ(full.ids, ids) << text;
@@ -74,7 +74,7 @@ void check_llama_cpp(const std::string& name) {
     std::string line;
     ASSERT_TRUE(std::getline(out, line)) << "case " << cases;
     std::istringstream numbers(line);
-    const std::vector<int32_t> ids((std::istream_iterator<int32_t>(numbers)), {});
+    const std::vector<TokenId> ids((std::istream_iterator<int32_t>(numbers)), {});
     EXPECT_EQ(tokenizer.encode_ids(text, false), ids) << "case " << cases << ": " << text;
     EXPECT_EQ(tokenizer.encode(text, false).ids, ids) << "case " << cases << ": " << text;
   }
@@ -102,7 +102,7 @@ TEST(Reference, GgufLlamaEqualsSentencePiece) {
   const Tokenizer own = Tokenizer::load(shared_data("tokenizers/llama-spm.gguf"));
   for (const auto& line : expected_lines()) {
     const auto text = line["text"].get<std::string>();
-    EXPECT_EQ(own.encode_ids(text, false), line["llama2"].get<std::vector<int32_t>>()) << text;
+    EXPECT_EQ(own.encode_ids(text, false), line["llama2"].get<std::vector<TokenId>>()) << text;
   }
   EXPECT_EQ(own.encode_ids("a").front(), 1);
 }
@@ -113,7 +113,7 @@ TEST(Reference, Llama2cBin) {
   EXPECT_EQ(tokenizer.vocab_size(), 512);
   EXPECT_EQ(tokenizer.special().bos, 1);
   const std::string text = "Once upon a time, \xEA\xB0\x80\n there was";
-  const std::vector<int32_t> ids = tokenizer.encode_ids(text);
+  const std::vector<TokenId> ids = tokenizer.encode_ids(text);
   EXPECT_EQ(ids[0], 1);
   EXPECT_EQ(tokenizer.decode(ids), text);
 }
@@ -135,8 +135,8 @@ TEST(Reference, MarianFolder) {
   std::ofstream(folder / "vocab.json") << vocabulary;
   const Tokenizer marian = Tokenizer::load(folder.path());
   const std::string text = "Hello world, this is a test.";
-  std::vector<int32_t> wanted = plain.encode_ids(text, false);
-  for (int32_t& id : wanted) {
+  std::vector<TokenId> wanted = plain.encode_ids(text, false);
+  for (TokenId& id : wanted) {
     id = count - 1 - id;
   }
   wanted.push_back(*marian.special().eos);
@@ -155,7 +155,7 @@ TEST(Reference, MiniLmFolder) {
   std::ifstream in(shared_data("minilm/ids.json"));
   for (const auto& line : nlohmann::json::parse(in)) {
     const auto text = line["text"].get<std::string>();
-    EXPECT_EQ(tokenizer.encode_ids(text), line["ids"].get<std::vector<int32_t>>()) << text;
+    EXPECT_EQ(tokenizer.encode_ids(text), line["ids"].get<std::vector<TokenId>>()) << text;
   }
   ASSERT_TRUE(tokenizer.padding());
   EXPECT_EQ(tokenizer.padding()->length, 128);

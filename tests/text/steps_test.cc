@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "heed/error.h"
 #include "io/json.h"
-#include "text/base64.h"
 #include "text/decoder.h"
 #include "text/normalizer.h"
 #include "text/postprocessor.h"

@@ -141,7 +141,7 @@ TEST(Train, OwnSpecialTokensComeFirst) {
   EXPECT_EQ(tokenizer.special().pad, 0);
   EXPECT_EQ(tokenizer.special().bos, 1);
   EXPECT_EQ(tokenizer.special().eos, 2);
-  const std::vector<int32_t> ids{1, *tokenizer.token_to_id("a"), 2};
+  const std::vector<TokenId> ids{1, *tokenizer.token_to_id("a"), 2};
   EXPECT_EQ(tokenizer.decode(ids), "a");
   EXPECT_EQ(tokenizer.decode(ids, false), "<s>a</s>");
 }

@@ -35,7 +35,7 @@ TEST(RunReport, NamesOverfitting) {
   EXPECT_NE(text.find("Overfitting"), std::string::npos) << text;
   EXPECT_NE(text.find("1.42"), std::string::npos) << text;
   EXPECT_NE(text.find("3.5 at step 20"), std::string::npos) << text;
-  EXPECT_NE(text.find("--dropout"), std::string::npos) << text;
+  EXPECT_NE(text.find("more dropout"), std::string::npos) << text;
 }
 
 TEST(RunReport, TellsOtherCurvesApart) {

@@ -149,17 +149,17 @@ TEST(Resume, ARunWithoutACheckpointBeginsAnewWithItsLog) {
 TEST(TrainOptions, NumbersThatMakeNoSenseAreNamed) {
   const TemporaryFolder folder;
   const std::pair<const char*, void (*)(TrainOptions&)> cases[] = {
-      {"--layers", [](TrainOptions& o) { o.layers = -1; }},
-      {"--batch", [](TrainOptions& o) { o.batch = 0; }},
-      {"--micro-batch", [](TrainOptions& o) { o.micro_batch = -1; }},
-      {"--steps", [](TrainOptions& o) { o.steps = -1; }},
-      {"--keep", [](TrainOptions& o) { o.keep = -1; }},
-      {"--lr", [](TrainOptions& o) { o.lr = -0.1; }},
-      {"--clip", [](TrainOptions& o) { o.clip = 1e99; }},
-      {"--label-smoothing", [](TrainOptions& o) { o.label_smoothing = 2.0; }},
-      {"--validation-share", [](TrainOptions& o) { o.validation_fraction = 1.0; }},
-      {"--precision", [](TrainOptions& o) { o.precision = "q8_0"; }},
-      {"--width", [](TrainOptions& o) { o.width = 15; }}};
+      {"layers: ", [](TrainOptions& o) { o.layers = -1; }},
+      {"batch: ", [](TrainOptions& o) { o.batch = 0; }},
+      {"micro_batch: ", [](TrainOptions& o) { o.micro_batch = -1; }},
+      {"steps: ", [](TrainOptions& o) { o.steps = -1; }},
+      {"keep: ", [](TrainOptions& o) { o.keep = -1; }},
+      {"lr: ", [](TrainOptions& o) { o.lr = -0.1; }},
+      {"clip: ", [](TrainOptions& o) { o.clip = 1e99; }},
+      {"label_smoothing: ", [](TrainOptions& o) { o.label_smoothing = 2.0; }},
+      {"validation_fraction: ", [](TrainOptions& o) { o.validation_fraction = 1.0; }},
+      {"precision: ", [](TrainOptions& o) { o.precision = "q8_0"; }},
+      {"width: ", [](TrainOptions& o) { o.width = 15; }}};
   for (const auto& [name, change] : cases) {
     TrainOptions options = saved_run(folder, "run");
     change(options);
@@ -175,7 +175,7 @@ TEST(Train, WhatIsNotFiniteIsNotKept) {
     options.lr = 1e12;
     options.validation_fraction = share;
     const std::string message = message_of(options, ErrorKind::runtime);
-    EXPECT_NE(message.find("lower --lr"), std::string::npos) << message;
+    EXPECT_NE(message.find("lower learning rate"), std::string::npos) << message;
     EXPECT_FALSE(fs::exists(options.out / "model"));
   }
 }

@@ -138,5 +138,5 @@ preset image-classify squares
 preset caption pictures --tokenizer char
 preset regress numbers.jsonl
 expect 1 "$heed" train --task lm --data "$folder/text.txt" --layers 9000 --width 20000 --heads 2 --out "$folder/x3"
-says err '--force'
+says err 'force'
 exit $failed

@@ -23,7 +23,7 @@ namespace {
 TrainOptions small_translation(const TemporaryFolder& folder, const std::string& name) {
   const auto data = folder / "reverse.tsv";
   if (!std::filesystem::exists(data)) {
-    write_teaching_set("reverse", {}, 64, data);
+    write_synthetic_dataset("reverse", {}, 64, data);
   }
   TrainOptions o;
   o.task = "translate";
@@ -47,7 +47,15 @@ std::vector<Json> lines_of(const std::filesystem::path& file) {
 }
 
 TEST(Watching, TheLiveLine) {
-  Progress progress{120, 5000, 2.31, 2.4, 0.8, 3e-4, 0.041, 12400.0, 16.0};
+  TrainProgress progress{.step = 120,
+                         .steps = 5000,
+                         .loss = 2.31,
+                         .validation = 2.4,
+                         .norm = 0.8,
+                         .lr = 3e-4,
+                         .seconds = 0.041,
+                         .tokens_per_second = 12400.0,
+                         .examples_per_second = 16.0};
   EXPECT_EQ(
       format_progress(progress, 200),
       "step 120/5000 | loss 2.310 | val 2.400 | norm 0.80 | lr 3.0e-04 | 41 ms | 12.4k tok/s | "
@@ -260,7 +268,7 @@ TEST(MemoryPlan, RefusesWhatWillNotFitAndSaysWhatToChange) {
     FAIL() << "it does not fit";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::runtime);
-    for (const char* word : {"--micro-batch 8", "--recompute", "--context", "--force", "free"}) {
+    for (const char* word : {"a micro-batch of 8", "recompute", "context", "force", "free"}) {
       EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
     }
   }

@@ -1,0 +1,247 @@
+// The product with many rows: panels of both operands, strips of C that threads claim. Per target:
+// include inside foreach_target files.
+// clang-format off
+#if defined(HEED_KERNELS_GEMM_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_GEMM_TILES_INL_H_
+#undef HEED_KERNELS_GEMM_TILES_INL_H_
+#else
+#define HEED_KERNELS_GEMM_TILES_INL_H_
+#endif
+// clang-format on
+
+#include <algorithm>
+
+#include "base/parallel.h"
+#include "base/scratch.h"
+#include "kernels/gemm_kernel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels::HWY_NAMESPACE {
+
+/// The steps along k in equal blocks, and these in equal spans of at most `most`.
+struct Cut {
+  Cut(int64_t k, int64_t most)
+      : whole(k),
+        blocks(pieces(k, kPanelDepth)),
+        depth((k + blocks - 1) / blocks),
+        spans(pieces(blocks, most)),
+        span_blocks((blocks + spans - 1) / spans) {}
+
+  int64_t depth_of(int64_t block) const { return std::min(depth, whole - block * depth); }
+  int64_t padded() const { return span_blocks * depth; }
+
+  int64_t whole, blocks, depth, spans, span_blocks;
+
+ private:
+  static int64_t pieces(int64_t length, int64_t most) {
+    return std::max<int64_t>(1, (length + most - 1) / most);
+  }
+};
+
+/// The blocks of k that are packed together.
+struct Span {
+  Span(const Cut& of, int64_t index)
+      : cut(of), first(index * of.span_blocks), end(std::min(first + of.span_blocks, of.blocks)) {}
+  bool is_last() const { return end == cut.blocks; }
+  /// Where a block's piece of a panel starts, in steps of k.
+  int64_t place(int64_t block) const { return (block - first) * cut.depth; }
+
+  const Cut& cut;
+  int64_t first, end;
+};
+
+/// Panels in the type of the sums, a step of the panel for each k. A format says what a panel holds
+/// and fills panels `stride` apart: [depth][kRows] of A, [depth][columns()] of B.
+template <class T>
+struct Plain {
+  using Sum = T;
+  using Panel = T;
+  static int64_t steps(int64_t k) { return k; }
+
+  static void pack_a(const Job<T>& job, int64_t k, int64_t depth, int64_t row, int64_t rows,
+                     T* panels, int64_t stride) {
+    const Matrix transposed{job.a.data, job.a.type, job.a.column_stride, job.a.row_stride};
+    pack_panels(transposed, k, row, depth, rows, int64_t{kRows}, panels, stride);
+  }
+  static void pack_b(const Job<T>& job, int64_t k, int64_t depth, int64_t column, int64_t width,
+                     T* panels, int64_t stride) {
+    constexpr int64_t kWidth = columns<T>();
+    if (job.b.column_stride == 1 && width % kWidth == 0) {
+      pack_panels(job.b, k, column, depth, width, kWidth, panels, stride);
+      return;
+    }
+    for (int64_t j = 0; j < width; j += kWidth, panels += stride) {
+      HWY_NAMESPACE::pack_b(job, column + j, std::min(kWidth, width - j), k, depth, panels);
+    }
+  }
+};
+
+/// Panels of A, transposed, from `row` on.
+template <class F>
+void pack_rows(const Job<typename F::Sum>& job, const Span& span, int64_t row, int64_t rows,
+               typename F::Panel* panels) {
+  for (int64_t block = span.first; block < span.end; ++block) {
+    F::pack_a(job, block * span.cut.depth, span.cut.depth_of(block), row, rows,
+              panels + span.place(block) * kRows, span.cut.padded() * kRows);
+  }
+}
+
+/// Panels of B from `column` on.
+template <class F>
+void pack_columns(const Job<typename F::Sum>& job, const Span& span, int64_t column, int64_t width,
+                  typename F::Panel* panels) {
+  constexpr int64_t kWidth = columns<typename F::Sum>();
+  for (int64_t block = span.first; block < span.end; ++block) {
+    F::pack_b(job, block * span.cut.depth, span.cut.depth_of(block), column, width,
+              panels + span.place(block) * kWidth, span.cut.padded() * kWidth);
+  }
+}
+
+/// A tile of C and where its sums gather: in C itself, or in a buffer where C is of another type.
+template <class T>
+struct Tile {
+  Tile(const Job<T>& of, int64_t first_row, int64_t first_column, int64_t row_count,
+       int64_t column_count)
+      : job(of),
+        row(first_row),
+        column(first_column),
+        rows(row_count),
+        width(column_count),
+        buffer(of.direct() ? 1 : row_count * kTileColumns),
+        sums(sums_of(of, row, column, buffer.data())),
+        stride(of.direct() ? of.c_stride : kTileColumns) {}
+
+  /// One block of k; panels of A and B lie a_panel and b_panel apart.
+  template <class P>
+  void multiply(int64_t block, int64_t depth, const P* a_panels, int64_t a_panel, const P* b_panels,
+                int64_t b_panel) const {
+    constexpr int64_t kWidth = columns<T>();
+    for (int64_t j = 0; j < width; j += kWidth) {
+      const P* b = b_panels + j / kWidth * b_panel;
+      for (int64_t i = 0; i < rows; i += kRows) {
+        const P* a = a_panels + i / kRows * a_panel;
+        multiply_piece(std::min<int64_t>(kRows, rows - i), std::min(kWidth, width - j), a, b, depth,
+                       sums + i * stride + j, stride, block == 0 && !job.accumulate,
+                       i + kRows < rows ? a + a_panel : a_panels);
+      }
+    }
+  }
+  void finish() const { HWY_NAMESPACE::finish(job, row, column, rows, width, sums, stride); }
+
+  const Job<T>& job;
+  int64_t row, column, rows, width;
+  Scratch<T> buffer;
+  T* sums;
+  int64_t stride;
+};
+
+/// One tile of C from the panels of its rows and columns.
+template <class T, class P>
+void multiply_tile(const Job<T>& job, const Span& span, int64_t row, int64_t column, int64_t rows,
+                   int64_t width, const P* a_panels, const P* b_panels) {
+  constexpr int64_t kWidth = columns<T>();
+  const Tile<T> tile(job, row, column, rows, width);
+  for (int64_t block = span.first; block < span.end; ++block) {
+    tile.multiply(block, span.cut.depth_of(block), a_panels + span.place(block) * kRows,
+                  span.cut.padded() * kRows, b_panels + span.place(block) * kWidth,
+                  span.cut.padded() * kWidth);
+  }
+  if (span.is_last()) {
+    tile.finish();
+  }
+}
+
+/// Rows or columns in strips of whole panels, as equal as can be and not large: at the end one
+/// thread waits for another's strip.
+struct Strips {
+  Strips(int64_t all, int64_t panel, int64_t most)
+      : length(all), width(panel), panels((all + panel - 1) / panel) {
+    constexpr int64_t kEnough = 8;
+    count = panels <= kEnough ? panels : (panels + most - 1) / most;
+  }
+  int64_t begin(int64_t strip) const { return std::min(length, strip * panels / count * width); }
+  int64_t largest() const { return (panels + count - 1) / count * width; }
+
+  int64_t length, width, panels, count;
+};
+
+/// Calls fn(begin, end) for equal parts of [0, length) of which `depth` elements each fit into the
+/// shared panels.
+template <class Fn>
+void each_shared_part(int64_t length, int64_t depth, int64_t panel, Fn&& fn) {
+  const int64_t most = std::max(panel, kSharedElements / depth);
+  const int64_t parts = (length + most - 1) / most;
+  const int64_t step = round_up((length + parts - 1) / parts, panel);
+  for (int64_t begin = 0; begin < length; begin += step) {
+    fn(begin, std::min(length, begin + step));
+  }
+}
+
+/// Panels of A are shared, strips of columns pack their own of B.
+template <class F>
+void strips_of_columns(const Job<typename F::Sum>& job, const Span& span) {
+  using Panel = typename F::Panel;
+  constexpr int64_t kWidth = columns<typename F::Sum>();
+  const int64_t depth = std::max<int64_t>(1, span.cut.padded());
+  const Strips strips(job.n, kWidth, kStripColumns / kWidth);
+  each_shared_part(job.m, depth, kRows, [&](int64_t first, int64_t end) {
+    Scratch<Panel> a(round_up(end - first, kRows) * depth);
+    parallel_ranges(end - first, kStripRows, [&](int64_t from, int64_t to) {
+      pack_rows<F>(job, span, first + from, to - from, a.data() + from * depth);
+    });
+    parallel_for(strips.count, [&](int64_t strip) {
+      const int64_t column = strips.begin(strip);
+      const int64_t width = strips.begin(strip + 1) - column;
+      Scratch<Panel> b(strips.largest() * depth);
+      pack_columns<F>(job, span, column, width, b.data());
+      for (int64_t row = first; row < end; row += kTileRows) {
+        multiply_tile(job, span, row, column, std::min(kTileRows, end - row), width,
+                      a.data() + (row - first) * depth, b.data());
+      }
+    });
+  });
+}
+
+/// Panels of B are shared, strips of rows pack their own of A.
+template <class F>
+void strips_of_rows(const Job<typename F::Sum>& job, const Span& span) {
+  using Panel = typename F::Panel;
+  constexpr int64_t kWidth = columns<typename F::Sum>();
+  const int64_t depth = std::max<int64_t>(1, span.cut.padded());
+  const Strips strips(job.m, kRows, kStripRows / kRows);
+  each_shared_part(job.n, depth, kWidth, [&](int64_t first, int64_t end) {
+    Scratch<Panel> b(round_up(end - first, kWidth) * depth);
+    parallel_ranges(end - first, kStripColumns, [&](int64_t from, int64_t to) {
+      pack_columns<F>(job, span, first + from, to - from, b.data() + from * depth);
+    });
+    parallel_for(strips.count, [&](int64_t strip) {
+      const int64_t row = strips.begin(strip);
+      const int64_t rows = strips.begin(strip + 1) - row;
+      Scratch<Panel> a(strips.largest() * depth);
+      pack_rows<F>(job, span, row, rows, a.data());
+      for (int64_t column = first; column < end; column += kTileColumns) {
+        multiply_tile(job, span, row, column, rows, std::min(kTileColumns, end - column), a.data(),
+                      b.data() + (column - first) * depth);
+      }
+    });
+  });
+}
+
+template <class F>
+void many_rows(const Job<typename F::Sum>& job) {
+  // Sums wait in C from one block to the next, so C must be of their type.
+  const int64_t steps = F::steps(job.k);
+  const Cut cut(steps, job.direct() ? 1 : steps + 1);
+  for (int64_t index = 0; index < cut.spans; ++index) {
+    if (job.m <= job.n) {
+      strips_of_columns<F>(job, Span(cut, index));
+    } else {
+      strips_of_rows<F>(job, Span(cut, index));
+    }
+  }
+}
+
+}  // namespace heed::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEED_KERNELS_GEMM_TILES_INL_H_

@@ -1,0 +1,374 @@
+// The micro-kernels of the product with interleaved weights: sums of a block in whole numbers, then
+// one chain of fused multiply-adds over the blocks. Per target: include inside foreach_target
+// files.
+// clang-format off
+#if defined(HEED_KERNELS_INTERLEAVED_KERNEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_INTERLEAVED_KERNEL_INL_H_
+#undef HEED_KERNELS_INTERLEAVED_KERNEL_INL_H_
+#else
+#define HEED_KERNELS_INTERLEAVED_KERNEL_INL_H_
+#endif
+// clang-format on
+
+#include <utility>
+
+#include "kernels/interleaved_blocks-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels::HWY_NAMESPACE {
+
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+/// AVX-512 VNNI: unsigned bytes of weights times signed ones of x, four to a lane. Highway 1.0.3
+/// has no name for the instruction.
+struct LaneDots {
+  static constexpr bool kUnsigned = true;
+  template <bool full>
+  static HWY_INLINE WordVec add(WordVec sum, WordVec weights, WordVec x) {
+    asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(weights.raw), "v"(x.raw));
+    return sum;
+  }
+};
+#elif HWY_TARGET == HWY_AVX2
+/// pmaddubsw saturates with weights of 8 bits; with the sign moved to x it does not.
+struct LaneDots {
+  static constexpr bool kUnsigned = false;
+  template <bool full>
+  static HWY_INLINE WordVec add(WordVec sum, WordVec weights, WordVec x) {
+    auto w = weights.raw;
+    auto v = x.raw;
+    if constexpr (full) {
+      w = _mm256_xor_si256(w, _mm256_set1_epi8(static_cast<char>(0x80)));
+      v = _mm256_sign_epi8(v, w);
+      w = _mm256_abs_epi8(w);
+    }
+    const auto two = _mm256_maddubs_epi16(w, v);
+    return hn::Add(sum, WordVec{_mm256_madd_epi16(two, _mm256_set1_epi16(1))});
+  }
+};
+#elif HWY_ARCH_ARM_A64
+struct LaneDots {
+  static constexpr bool kUnsigned = false;
+  template <bool full>
+  static HWY_INLINE WordVec add(WordVec sum, WordVec weights, WordVec x) {
+    auto w = vreinterpretq_s8_s32(weights.raw);
+    const auto v = vreinterpretq_s8_s32(x.raw);
+    if constexpr (full) {
+      w = veorq_s8(w, vdupq_n_s8(static_cast<int8_t>(0x80)));
+    }
+    const auto low = vpaddlq_s16(vmull_s8(vget_low_s8(w), vget_low_s8(v)));
+    const auto high = vpaddlq_s16(vmull_high_s8(w, v));
+    return hn::Add(sum, WordVec(vpaddq_s32(low, high)));
+  }
+};
+#else
+/// Other targets keep to the order of the file.
+#define HEED_NO_LANE_DOTS
+#endif
+
+/// Rows of activations, rounded to 8 bits in blocks as long as the weights'.
+struct RoundedLanes {
+  int8_t* bytes;       ///< [rows, k]
+  float* scales;       ///< [rows, blocks]
+  int32_t* starts;     ///< [rows, blocks, parts]: what takes the offset of the weights away
+  int32_t* min_pairs;  ///< [rows, blocks, 4]: 16-bit pairs of sums of 32, as the minima lie
+  float* sums;         ///< [rows, blocks]: of plain blocks with minima
+  int64_t blocks;
+  int64_t k;
+
+  HWY_INLINE WordVec word(int64_t row, int64_t block, int64_t weights, int64_t w) const {
+    int32_t four;
+    std::memcpy(&four, bytes + row * k + block * weights + 4 * w, sizeof four);
+    return hn::Set(Words(), four);
+  }
+};
+
+/// Where a kernel reads weights: `words` and `side` of the first block, groups `stride` apart.
+struct GroupPointers {
+  const uint8_t* words;
+  const uint8_t* side;
+  int64_t stride;
+};
+
+#ifndef HEED_NO_LANE_DOTS
+
+template <class Block>
+inline constexpr int64_t kPartCount = Words32<Block>::kRounds* Words32<Block>::kParts;
+/// What the bytes are too large by, as the dot product sees them.
+template <class Block>
+inline constexpr int32_t kLaneOffset =
+    LaneDots::kUnsigned || !Words32<Block>::kFull ? Words32<Block>::kOffset : 0;
+
+template <class Block, int vectors, int w>
+HWY_INLINE void load_values(const GroupPointers& at, const uint8_t* words, WordVec* value) {
+  HWY_UNROLL(4)
+  for (int v = 0; v < vectors; ++v) {
+    value[v] =
+        Words32<Block>::template value<w>(words + v / kGroupVectors * at.stride, v % kGroupVectors);
+  }
+}
+template <class Block, int vectors, int part, int w>
+HWY_INLINE void load_values(const GroupPointers& at, const uint8_t* words, int64_t round,
+                            WordVec* value) {
+  HWY_UNROLL(4)
+  for (int v = 0; v < vectors; ++v) {
+    value[v] = Words32<Block>::template value<part, w>(words + v / kGroupVectors * at.stride, round,
+                                                       v % kGroupVectors);
+  }
+}
+/// Products of word w of a block with every row.
+template <class Block, int rows, int vectors>
+HWY_INLINE void add_word(const RoundedLanes& x, int64_t row, int64_t block, int64_t w,
+                         const WordVec* value, WordVec (*sum)[vectors]) {
+  HWY_UNROLL(8)
+  for (int r = 0; r < rows; ++r) {
+    const auto four = x.word(row + r, block, kBlockWeights<Block>, w);
+    for (int v = 0; v < vectors; ++v) {
+      sum[r][v] = LaneDots::add<Words32<Block>::kFull>(sum[r][v], value[v], four);
+    }
+  }
+}
+template <class Block, int rows, int vectors, int... w>
+HWY_INLINE void add_plain_words(const GroupPointers& at, const uint8_t* words,
+                                const RoundedLanes& x, int64_t row, int64_t block,
+                                WordVec (*sum)[vectors], std::integer_sequence<int, w...>) {
+  WordVec value[vectors];
+  ((load_values<Block, vectors, w>(at, words, value),
+    add_word<Block, rows, vectors>(x, row, block, w, value, sum)),
+   ...);
+}
+template <class Block, int rows, int vectors, int part, int... w>
+HWY_INLINE void add_part_words(const GroupPointers& at, const uint8_t* words, const RoundedLanes& x,
+                               int64_t row, int64_t block, int64_t round, WordVec (*sum)[vectors],
+                               std::integer_sequence<int, w...>) {
+  const int64_t place = Words32<Block>::template place<part>(round);
+  WordVec value[vectors];
+  ((load_values<Block, vectors, part, w>(at, words, round, value),
+    add_word<Block, rows, vectors>(x, row, block, place + w, value, sum)),
+   ...);
+}
+
+/// Asks for the weights that come `kAhead` bytes later.
+template <int groups>
+HWY_INLINE void fetch_block(const GroupPointers& at, const uint8_t* words, const uint8_t* side,
+                            int64_t word_bytes, int64_t side_bytes) {
+  constexpr int64_t kAhead = 2048;
+  for (int g = 0; g < groups; ++g) {
+    for (int64_t line = 0; line < word_bytes; line += 64) {
+      fetch_later(words + g * at.stride + kAhead + line);
+    }
+    for (int64_t line = 0; line < side_bytes; line += 64) {
+      fetch_later(side + g * at.stride + kAhead / 4 + line);
+    }
+  }
+}
+
+/// C[rows, groups · 16] (+)= rows of x from `row` on times blocks of plain groups.
+template <class Block, int rows, int groups>
+HWY_NOINLINE void multiply_plain(const RoundedLanes& x, int64_t row, int64_t block, int64_t blocks,
+                                 const GroupPointers& at, float* c, int64_t c_stride) {
+  using W = Words32<Block>;
+  using I = Interleaved<Block>;
+  constexpr int vectors = groups * static_cast<int>(kGroupVectors);
+  const hn::ScalableTag<float> d;
+  const Words di;
+  FloatVec sum[rows][vectors];
+  HWY_UNROLL(8)
+  for (int r = 0; r < rows; ++r) {
+    for (int v = 0; v < vectors; ++v) {
+      sum[r][v] = block == 0 ? hn::Zero(d) : hn::LoadU(d, c + r * c_stride + v * kLaneCount);
+    }
+  }
+  const uint8_t* words = at.words;
+  const uint8_t* side = at.side;
+  for (int64_t b = block; b < block + blocks; ++b) {
+    if constexpr (rows <= 4) {
+      fetch_block<groups>(at, words, side, I::kWords * 64, I::kSide);
+    }
+    WordVec whole[rows][vectors];
+    HWY_UNROLL(8)
+    for (int r = 0; r < rows; ++r) {
+      for (int v = 0; v < vectors; ++v) {
+        whole[r][v] = kLaneOffset<Block> != 0 ? hn::Set(di, x.starts[(row + r) * x.blocks + b])
+                                              : hn::Zero(di);
+      }
+    }
+    add_plain_words<Block, rows, vectors>(at, words, x, row, b, whole,
+                                          std::make_integer_sequence<int, 8>());
+    HWY_UNROLL(4)
+    for (int v = 0; v < vectors; ++v) {
+      const uint8_t* mine = side + v / kGroupVectors * at.stride;
+      const auto scale = W::scale(mine, v % kGroupVectors);
+      HWY_UNROLL(8)
+      for (int r = 0; r < rows; ++r) {
+        const int64_t index = (row + r) * x.blocks + b;
+        const auto both = hn::Mul(scale, hn::Set(d, x.scales[index]));
+        sum[r][v] = hn::MulAdd(hn::ConvertTo(d, whole[r][v]), both, sum[r][v]);
+        if constexpr (W::kMins) {
+          const auto min = hn::Mul(W::min(mine, v % kGroupVectors), hn::Set(d, x.scales[index]));
+          sum[r][v] = hn::MulAdd(hn::Set(d, x.sums[index]), min, sum[r][v]);
+        }
+      }
+    }
+    words += I::kWords * 64;
+    side += I::kSide;
+  }
+  HWY_UNROLL(8)
+  for (int r = 0; r < rows; ++r) {
+    for (int v = 0; v < vectors; ++v) {
+      hn::StoreU(sum[r][v], d, c + r * c_stride + v * kLaneCount);
+    }
+  }
+}
+
+/// Factors of one superblock of some groups, a lane each.
+template <class Block, int vectors>
+struct LaneFactors {
+  HWY_ALIGN int32_t factor[kPartCount<Block> * vectors * kLaneCount];
+  HWY_ALIGN int32_t mins[(Words32<Block>::kMinPairs + 1) * vectors * kLaneCount];
+
+  HWY_INLINE void expand(const GroupPointers& at, const uint8_t* side) {
+    const Words d;
+    for (int v = 0; v < vectors; ++v) {
+      Words32<Block>::factors(
+          side + v / kGroupVectors * at.stride, v % kGroupVectors,
+          [&](int64_t i, WordVec value)
+              HWY_ATTR { hn::Store(value, d, factor + (i * vectors + v) * kLaneCount); },
+          [&](int64_t i, WordVec value)
+              HWY_ATTR { hn::Store(value, d, mins + (i * vectors + v) * kLaneCount); });
+    }
+  }
+};
+
+/// One part of a superblock: its sums times its factors, added to `super`.
+template <class Block, int rows, int vectors, int part>
+HWY_INLINE void add_part(const GroupPointers& at, const uint8_t* words, const RoundedLanes& x,
+                         int64_t row, int64_t block, int64_t round,
+                         const LaneFactors<Block, vectors>& factors, WordVec (*super)[vectors]) {
+  using W = Words32<Block>;
+  const Words d;
+  const int64_t index = round * W::kParts + part;
+  WordVec whole[rows][vectors];
+  HWY_UNROLL(8)
+  for (int r = 0; r < rows; ++r) {
+    for (int v = 0; v < vectors; ++v) {
+      whole[r][v] = hn::Zero(d);
+      if constexpr (kLaneOffset<Block> != 0) {
+        whole[r][v] =
+            hn::Set(d, x.starts[((row + r) * x.blocks + block) * kPartCount<Block> + index]);
+      }
+    }
+  }
+  add_part_words<Block, rows, vectors, part>(at, words, x, row, block, round, whole,
+                                             std::make_integer_sequence<int, W::kPartWords>());
+  HWY_UNROLL(4)
+  for (int v = 0; v < vectors; ++v) {
+    const auto factor = hn::Load(d, factors.factor + (index * vectors + v) * kLaneCount);
+    HWY_UNROLL(8)
+    for (int r = 0; r < rows; ++r) {
+      super[r][v] = hn::Add(super[r][v], hn::Mul(whole[r][v], factor));
+    }
+  }
+}
+template <class Block, int rows, int vectors, int... part>
+HWY_INLINE void add_parts(const GroupPointers& at, const uint8_t* words, const RoundedLanes& x,
+                          int64_t row, int64_t block, int64_t round,
+                          const LaneFactors<Block, vectors>& factors, WordVec (*super)[vectors],
+                          std::integer_sequence<int, part...>) {
+  (add_part<Block, rows, vectors, part>(at, words, x, row, block, round, factors, super), ...);
+}
+
+/// sum + products of 16-bit pairs.
+HWY_INLINE WordVec add_pairs(WordVec sum, WordVec a, WordVec b) {
+  const Words d;
+#if HWY_ARCH_X86
+  const hn::Repartition<int16_t, Words> d16;
+  auto unused = hn::Zero(d);
+  return hn::ReorderWidenMulAccumulate(d, hn::BitCast(d16, a), hn::BitCast(d16, b), sum, unused);
+#else
+  const auto low = [](WordVec v) HWY_ATTR { return hn::ShiftRight<16>(hn::ShiftLeft<16>(v)); };
+  sum = hn::Add(sum, hn::Mul(low(a), low(b)));
+  return hn::Add(sum, hn::Mul(hn::ShiftRight<16>(a), hn::ShiftRight<16>(b)));
+#endif
+}
+
+/// The end of one superblock: the chain in C itself.
+template <class Block, int rows, int vectors>
+HWY_INLINE void add_chain(const GroupPointers& at, const uint8_t* side, const RoundedLanes& x,
+                          int64_t row, int64_t block, const LaneFactors<Block, vectors>& factors,
+                          const WordVec (*super)[vectors], float* c, int64_t c_stride) {
+  using W = Words32<Block>;
+  const hn::ScalableTag<float> d;
+  const Words di;
+  HWY_UNROLL(4)
+  for (int v = 0; v < vectors; ++v) {
+    const uint8_t* mine = side + v / kGroupVectors * at.stride;
+    const auto scale = W::scale(mine, v % kGroupVectors);
+    HWY_UNROLL(8)
+    for (int r = 0; r < rows; ++r) {
+      float* to = c + r * c_stride + v * kLaneCount;
+      const int64_t index = (row + r) * x.blocks + block;
+      const auto x_scale = hn::Set(d, x.scales[index]);
+      auto sum = block == 0 ? hn::Zero(d) : hn::LoadU(d, to);
+      sum = hn::MulAdd(hn::ConvertTo(d, super[r][v]), hn::Mul(scale, x_scale), sum);
+      if constexpr (W::kMins) {
+        auto less = hn::Zero(di);
+        for (int64_t i = 0; i < W::kMinPairs; ++i) {
+          less = add_pairs(less, hn::Load(di, factors.mins + (i * vectors + v) * kLaneCount),
+                           hn::Set(di, x.min_pairs[index * W::kMinPairs + i]));
+        }
+        const auto min = hn::Mul(W::min(mine, v % kGroupVectors), x_scale);
+        sum = hn::MulAdd(hn::ConvertTo(d, less), min, sum);
+      }
+      hn::StoreU(sum, d, to);
+    }
+  }
+}
+
+/// The same for superblocks. The sums over the blocks wait in C.
+template <class Block, int rows, int groups>
+HWY_NOINLINE void multiply_super(const RoundedLanes& x, int64_t row, int64_t block, int64_t blocks,
+                                 const GroupPointers& at, float* c, int64_t c_stride) {
+  using W = Words32<Block>;
+  using I = Interleaved<Block>;
+  constexpr int vectors = groups * static_cast<int>(kGroupVectors);
+  const uint8_t* words = at.words;
+  const uint8_t* side = at.side;
+  LaneFactors<Block, vectors> factors;
+  for (int64_t b = block; b < block + blocks; ++b) {
+    if constexpr (rows <= 4) {
+      fetch_block<groups>(at, words, side, I::kWords * 64, I::kSide);
+    }
+    factors.expand(at, side);
+    WordVec super[rows][vectors];
+    HWY_UNROLL(8)
+    for (int r = 0; r < rows; ++r) {
+      for (int v = 0; v < vectors; ++v) {
+        super[r][v] = hn::Zero(Words());
+      }
+    }
+    for (int64_t round = 0; round < W::kRounds; ++round) {
+      add_parts<Block, rows, vectors>(at, words, x, row, b, round, factors, super,
+                                      std::make_integer_sequence<int, W::kParts>());
+    }
+    add_chain<Block, rows, vectors>(at, side, x, row, b, factors, super, c, c_stride);
+    words += I::kWords * 64;
+    side += I::kSide;
+  }
+}
+
+template <class Block, int rows, int groups>
+HWY_INLINE void multiply_lanes(const RoundedLanes& x, int64_t row, int64_t block, int64_t blocks,
+                               const GroupPointers& at, float* c, int64_t c_stride) {
+  if constexpr (Words32<Block>::kFactors) {
+    multiply_super<Block, rows, groups>(x, row, block, blocks, at, c, c_stride);
+  } else {
+    multiply_plain<Block, rows, groups>(x, row, block, blocks, at, c, c_stride);
+  }
+}
+
+#endif  // HEED_NO_LANE_DOTS
+
+}  // namespace heed::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEED_KERNELS_INTERLEAVED_KERNEL_INL_H_

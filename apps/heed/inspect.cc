@@ -257,7 +257,9 @@ void add_options(OptionTable& table, InspectOptions& o) {
       .file();
   table.add("--kind", &o.kind, "Which attention")
       .choices({"self", "encoder", "decoder", "cross", "readout", "text", "vision"});
-  table.add("--layer", &o.layer, "Layer, from 0 (default: the last; all for html, json, npy)")
+  table
+      .add("--layer", &o.layer,
+           "Layer, from 0 (default: the last; all for json, npy; the first for html)")
       .range(0, 100000);
   table.add("--head", &o.head, "Head, from 0 (default: all)").range(0, 100000);
   table.add("--top-k", &o.top_k, "List this many strongest keys of every query").range(1, 1000);
@@ -309,6 +311,12 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
     const Opened opened = open_for_inspection(o);
     if (!o.why.empty()) {
       return inspect_why(*opened.model, opened.tokenizer, o, common);
+    }
+    if (o.format == "html") {
+      const RecorderOptions wanted = recorder_options(*opened.model, o, 0);
+      check_heads(*opened.model, wanted.heads);
+      write_inspect_page(*opened.model, opened.tokenizer, o, wanted.heads);
+      return 0;
     }
     write_inspection(look(*opened.model, opened.tokenizer, o), o, common);
     return 0;

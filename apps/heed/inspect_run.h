@@ -60,6 +60,10 @@ struct InspectInput {
 InspectInput inspect_input(const Model& model, const Tokenizer& tokenizer,
                            const InspectOptions& options);
 
+/// Writes the explorer page with everything about the input inside: one file that needs no server.
+void write_inspect_page(const Model& model, const Tokenizer& tokenizer,
+                        const InspectOptions& options, const std::vector<HeadScale>& heads);
+
 /// Splits one score into what the parts of the residual stream contribute, and prints them.
 int inspect_why(const Model& model, const Tokenizer& tokenizer, const InspectOptions& options,
                 const Common& common);

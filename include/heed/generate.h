@@ -111,6 +111,9 @@ struct Request {
   std::shared_ptr<const TokenConstraint> constraint;
   /// Asked before every chunk of a prompt is read (may be empty): true ends the sequence.
   std::function<bool()> cancelled;
+  /// Called before the prompt is read and after each of its chunks (may be empty): its tokens read
+  /// so far, those that were taken from another sequence included, how many were, and all of them.
+  std::function<void(int64_t read, int64_t shared, int64_t all)> on_prompt;
   /// Called with every new token; returning false ends the sequence (a stop string, a reader that
   /// went away).
   std::function<bool(const SampledToken&)> on_token;
@@ -230,12 +233,23 @@ enum class EarlyStopping {
 /// "true", "false" or "never", as in generation_config.json; an error for anything else.
 HEED_API EarlyStopping early_stopping_from_name(std::string_view name);
 
+/// A hypothesis that a step of a beam search kept.
+struct BeamStep {
+  int64_t parent = 0;  ///< which of the step before it continues
+  int64_t id = 0;      ///< its newest token
+  double score = 0.0;  ///< sum of log-probabilities over length ^ length_penalty
+  bool finished = false;
+};
+
 struct BeamOptions {
   int64_t beams = 4;
   double length_penalty = 1.0;
   EarlyStopping early_stopping = EarlyStopping::no;
   int64_t n_best = 1;
   int64_t max_tokens = 128;
+  /// Called after every step with what was kept, those that go on first; of several requests, for
+  /// each (may be empty).
+  std::function<void(const std::vector<BeamStep>&)> on_step = {};
 };
 struct Hypothesis {
   std::vector<TokenId> ids;  ///< new tokens, with the end token where there is one

@@ -34,7 +34,14 @@ struct Scheduler::Sequence {
   std::optional<TokenMatcher> matcher;  // where the text must follow a grammar
   Drafter::State draft;
   int64_t generated = 0;
+  int64_t shared = 0;  // tokens of the prompt that came from another sequence
   bool finished = false;
+
+  void tell_progress() const {
+    if (request.on_prompt) {
+      request.on_prompt(cache.length, shared, static_cast<int64_t>(tokens.size()));
+    }
+  }
 
   void finish(FinishReason reason) {
     finished = true;
@@ -276,7 +283,10 @@ void Scheduler::read_prompts() {
     }
     if (sequence.tokens.empty()) {
       start(sequence);
+      const int64_t before = shared_tokens_;
       take_prefix(sequence);
+      sequence.shared = shared_tokens_ - before;
+      sequence.tell_progress();
     }
     const auto count = static_cast<int64_t>(sequence.tokens.size());
     const int64_t begin = sequence.cache.length;
@@ -284,6 +294,7 @@ void Scheduler::read_prompts() {
     const Tensor rows =
         read_tokens(model_, sequence.tokens, begin, end, sequence.memory, sequence.cache);
     budget -= end - begin;
+    sequence.tell_progress();
     if (end < count) {
       continue;
     }

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "io/json.h"
 #include "models/common.h"
+#include "pipelines/batches.h"
 
 namespace heed::serve {
 namespace fs = std::filesystem;
@@ -81,7 +82,10 @@ void find_abilities(LoadedModel& loaded) {
       }
       break;
     case ModelKind::vision_decoder:
-      can.caption = true;
+      can.caption = !reads_features(*loaded.model);
+      break;
+    case ModelKind::speech_decoder:
+      can.transcribe = true;
       break;
     default:
       break;
@@ -112,17 +116,19 @@ std::vector<std::string> Abilities::tasks() const {
   add(fill_mask, "fill-mask");
   add(classify_image, "image-classification");
   add(caption, "image-to-text");
+  add(transcribe, "automatic-speech-recognition");
   return names;
 }
 
 LoadedModelPtr open_served_model(const std::string& name, const fs::path& path,
-                                 const fs::path& tokenizer, DType kv_type,
-                                 const fs::path& adapter) {
+                                 const fs::path& tokenizer, DType kv_type, const fs::path& adapter,
+                                 int64_t context_limit) {
   check_data(fs::exists(path), path.native(), "does not exist");
   auto loaded = std::make_shared<LoadedModel>();
   loaded->name = name;
   loaded->path = path;
   loaded->loaded_at = std::time(nullptr);
+  loaded->context_limit = context_limit;
   fs::path folder = base_model_path(path);
   if (fs::exists(folder / "model" / "config.json")) {
     folder /= "model";  // a run folder

@@ -66,8 +66,7 @@ nb::dict run_model(const PyModel& self, const nb::dict& inputs, bool training, b
     }
     input.*(found->second) = tensor;
   }
-  const heed::ModelOutput output = interruptible([&](std::stop_token stop) {
-    const heed::StopScope scope(stop);
+  const heed::ModelOutput output = interruptible([&](std::stop_token) {
     if (grad) {
       return self.loaded.model->forward(input);
     }

@@ -55,13 +55,20 @@ class Interruptible {
   bool active_ = false;
 };
 
+/// How a call ends when Ctrl-C comes.
+enum class Ends {
+  at_once,    ///< in the middle of an op
+  by_itself,  ///< when the work looks at its stop token: it has something to save
+};
+
 /// Calls work(stop) without the GIL; raises KeyboardInterrupt where Ctrl-C came.
-template <class Work>
+template <Ends ends = Ends::at_once, class Work>
 auto interruptible(Work&& work) {
   const Interruptible interrupt;
   std::optional<decltype(work(interrupt.token()))> result;
   try {
     const nb::gil_scoped_release release;
+    const heed::StopScope scope(ends == Ends::at_once ? interrupt.token() : std::stop_token());
     result.emplace(work(interrupt.token()));
   } catch (...) {
     if (!interrupt.interrupted()) {

@@ -98,7 +98,7 @@ nb::dict train(const std::string& toml, const std::filesystem::path& out,
     };
   }
   // Ctrl-C: the run is saved, then KeyboardInterrupt is raised.
-  const heed::TrainResult result = interruptible([&](std::stop_token stop) {
+  const heed::TrainResult result = interruptible<Ends::by_itself>([&](std::stop_token stop) {
     callbacks.stop = stop;
     return heed::train(options, callbacks);
   });

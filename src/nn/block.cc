@@ -123,8 +123,9 @@ Tensor run_checkpointed(const Block& block, const Tensor& rows, const Pass& pass
 Tensor run_blocks(const std::vector<Block>& blocks, Tensor rows, const Pass& given, bool recompute,
                   const std::function<void(int64_t, const Tensor&)>& after) {
   const DType outside = rows.dtype();
-  const bool reduced =
-      activation_type() != DType::f32 && outside == DType::f32 && given.caches.empty();
+  // Generation is bound by reading weights, and observers expect f32.
+  const bool reduced = activation_type() != DType::f32 && outside == DType::f32 &&
+                       given.caches.empty() && Observer::current() == nullptr;
   Pass pass = given;
   Tensor memory_inside;
   if (reduced) {

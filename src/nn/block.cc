@@ -15,6 +15,12 @@ struct Part {
   const char* out_hook;
 };
 
+/// 16-bit rows widened; others as they are.
+Tensor in_f32(const Tensor& x) {
+  const bool narrow = x.dtype() == DType::f16 || x.dtype() == DType::bf16;
+  return narrow ? cast(x, DType::f32) : x;
+}
+
 Tensor normed(const Norm& norm, const char* hook, const Tensor& x) {
   return norm.defined() ? observe(hook, norm(x)) : x;
 }
@@ -67,8 +73,8 @@ Tensor Block::operator()(const Tensor& rows, const Pass& pass, int64_t layer) co
                         : feed_forward.norm.defined() ? read(feed_forward)
                                                       : first;
   step(attention, first, [&](const Tensor& input, const Tensor& residual) {
-    if (p.mixer) {
-      const Tensor mixed = p.mixer(input, pass, layer);
+    if (p.mixer) {  // its own arithmetic (an inverse, a table of distances) is made for f32
+      const Tensor mixed = cast(p.mixer(in_f32(input), pass, layer), input.dtype());
       return residual.defined() ? add(residual, mixed) : mixed;
     }
     return p.attention(input, pass, layer, residual);
@@ -84,7 +90,7 @@ Tensor Block::operator()(const Tensor& rows, const Pass& pass, int64_t layer) co
          return p.feed_forward(input, pass, residual);
        });
   if (p.finish) {
-    x = p.finish(rows, x, pass);
+    x = cast(p.finish(in_f32(rows), in_f32(x), pass), rows.dtype());
   }
   return observe("hook_resid_post", x);
 }

@@ -100,7 +100,11 @@ INSTANTIATE_TEST_SUITE_P(Models, Activations,
 
 /// What --dtype bf16 does: matrices are kept in bf16, and hidden states follow those of f32.
 TEST(RunningInBf16, RoundsMatricesOnceAndFollowsF32) {
-  for (const char* name : {"models/bert_base", "models/vit_classify", "models/gpt2_lm"}) {
+  for (const char* name :
+       {"models/bert_base", "models/vit_classify", "models/gpt2_lm", "models/deberta_base",
+        "models/fnet_base", "models/nystromformer_base", "models/longformer_base",
+        "models/big_bird_base", "models/modernbert_base", "models/albert_base", "models/marian",
+        "models/beit_base", "models/llama_gqa"}) {
     SCOPED_TRACE(name);
     const NoGrad no_grad;
     Case wide = load_case(name);

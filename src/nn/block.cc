@@ -39,7 +39,7 @@ Tensor with_residual(const Tensor& residual, const Part& part, double scale, con
     y = part.post_norm(y);
   }
   if (part.scale.defined()) {
-    y = mul(y, part.scale);
+    y = mul(y, cast(part.scale, y.dtype()));
   }
   y = pass.dropout(observe(part.out_hook, y), part.dropout);
   return add(residual, scale == 1.0 ? y : mul(y, scale));

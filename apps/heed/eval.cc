@@ -50,20 +50,17 @@ std::string task_of(const Model& model) {
     case ModelKind::speech_decoder:
       fail(ErrorKind::usage, model.model_type(),
            "there is no evaluation of speech yet; `heed transcribe` writes texts to compare");
+    case ModelKind::image_text:
+      fail(ErrorKind::usage, model.model_type(),
+           "there is no evaluation of images with texts yet; `heed classify --label` says what an "
+           "image shows");
     case ModelKind::regressor:
       return "regress";
     case ModelKind::encoder:
       break;
   }
-  const std::string architecture = hugging_face_architecture(model);
-  if (const ModelSpec* spec = find_model_spec(model.model_type()); spec != nullptr) {
-    for (const ModelHead& head : spec->heads) {
-      if (head.architecture == architecture && head.task == "fill-mask") {
-        return "mlm";
-      }
-    }
-  }
-  return "classify";
+  const ModelHead* head = head_of(model);
+  return head != nullptr && head->task == "fill-mask" ? "mlm" : "classify";
 }
 
 /// What a person reads instead of "exact_match".

@@ -249,10 +249,11 @@ void add_options(OptionTable& table, InspectOptions& o) {
   table.add("--text-pair", &o.text_pair, "Second text, for models that read pairs");
   table.add("--target", &o.target, "Input of the decoder (default: what the model generates)");
   table.add("--image", &o.image, "Image to look at").file();
+  table.add("--audio", &o.audio, "Recording to listen to, for speech models").file();
   table.add("--ask", &o.ask, "For a reader: the word it is asked about (default: \"it\")");
   table.add("--tokenizer", &o.tokenizer, "Tokenizer file, if the model has none").file();
   table.add("--kind", &o.kind, "Which attention")
-      .choices({"self", "encoder", "decoder", "cross", "readout"});
+      .choices({"self", "encoder", "decoder", "cross", "readout", "text", "vision"});
   table.add("--layer", &o.layer, "Layer, from 0 (default: the last; all for html, json, npy)")
       .range(0, 100000);
   table.add("--head", &o.head, "Head, from 0 (default: all)").range(0, 100000);
@@ -269,7 +270,7 @@ void add_options(OptionTable& table, InspectOptions& o) {
             "about (or the last one)");
   table.add("--why", &o.why,
             "LAYER,HEAD,QUERY,KEY: what this score is made of, part by part of the model");
-  table.add("--patches", &o.patches, "For images: the weights over the image (svg, png)");
+  table.add("--patches", &o.patches, "The weights over the image or the spectrogram (svg, png)");
   table.add("--query", &o.query, "With --patches: the query whose weights are shown")
       .range(0, 1 << 20);
   table.add("--ablate,--mute", &o.ablate,

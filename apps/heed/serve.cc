@@ -25,13 +25,14 @@
 #include "base/language.h"
 #include "heed/command.h"
 #include "heed/generation_options.h"
+#include "serve/sandbox.h"
 
 namespace heed::app {
 namespace {
 
 struct Options {
   ServeOptions serve;
-  std::string api_key_file, access_log, page = "on", kv_type = "f32";
+  std::string api_key_file, access_log, page = "on", sandbox = "on", kv_type = "f32";
   double drain = 30.0;
   bool open = false;
 };
@@ -268,12 +269,16 @@ int run(Options& options, const Common& common) {
     }
   }
   starting.get();
-  fmt::print(stderr, "listening on {}\n", server.url());
-  std::fflush(stderr);
-  notify_systemd("READY=1");
   if (options.open) {
     open_browser(server.url());
   }
+  if (options.sandbox == "on" && !heed::serve::forbid_outbound_connections() && !common.quiet) {
+    fmt::print(stderr, "{}",
+               tell("heed: this kernel takes no seccomp filters; the server runs without one\n"));
+  }
+  fmt::print(stderr, "listening on {}\n", server.url());
+  std::fflush(stderr);
+  notify_systemd("READY=1");
   return run_until_stopped(server, signals, options.drain);
 }
 
@@ -302,6 +307,10 @@ std::function<int()> setup(OptionTable& table, const Common& common, bool explor
             "Name that requests may use for this server, such as behind a proxy; * for any");
   table.add("--allow-origin", &serve.allowed_origins, "Origin of web pages that may use the API");
   table.group("Limits");
+  table
+      .add("--sandbox", &o->sandbox,
+           "on: once it listens, the server can open no network connection and run no program")
+      .choices({"on", "off"});
   table.add("--max-connections", &serve.max_connections, "Open connections").range(1, 1'000'000);
   table.add("--queue", &serve.queue, "Requests in progress; further ones get 429")
       .range(1, 1'000'000);

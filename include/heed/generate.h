@@ -221,6 +221,13 @@ HEED_API std::vector<std::vector<Hypothesis>> beam_search(const Model& model,
                                                           const std::vector<Request>& requests,
                                                           const BeamOptions& options);
 
+/// Beam search with a RAG, marginalised over the documents of request.encoder (context_input_ids,
+/// context_attention_mask and doc_scores of one question), best first. RagToken marginalises every
+/// token; RagSequence searches with every document by itself and orders the answers by their
+/// log-likelihood over all documents, which is then their score.
+HEED_API std::vector<Hypothesis> generate_rag(const Model& model, const Request& request,
+                                              const BeamOptions& options);
+
 /// Perplexity of a language model on a text.
 struct Perplexity {
   double loss = 0.0;   ///< mean of -log(probability), in nats per token

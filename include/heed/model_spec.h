@@ -137,6 +137,9 @@ struct ModelSpec {
   /// Tasks of `heed train` that can train it from scratch, and the config.json for that.
   std::vector<std::string> train_tasks;
   std::function<JsonBuilder(const FreshSizes& sizes)> fresh_config;
+  /// pooler_output is a text's vector, compared by inner product (DPR); false: the mean of the rows
+  /// (or what sentence-transformers' files say), compared by cosine.
+  bool pooler_is_embedding = false;
   std::string fresh_tokenizer;  ///< the kind it usually has: "wordpiece:8192"; empty: "bpe:8192"
 };
 

@@ -44,6 +44,7 @@ enum class ModelKind {
   vision,           ///< reads images: vit
   vision_decoder,   ///< images (or regions) to tokens: captioning
   speech_decoder,   ///< speech to tokens: whisper
+  image_text,       ///< compares images with texts: clip, siglip
   regressor,        ///< numbers to numbers
 };
 
@@ -82,6 +83,8 @@ class HEED_API Model {
   /// By default config.json's vocab_size for models that read tokens, else 0.
   virtual int64_t vocab_size() const { return vocab_size_; }
   virtual int64_t context_length() const { return 0; }  ///< most positions; 0: no limit
+  /// Most positions of the decoder, where they differ from the encoder's (LED); 0: no limit.
+  virtual int64_t decoder_context_length() const { return context_length(); }
   virtual int64_t hidden_size() const { return 0; }
   virtual int64_t num_layers() const { return 0; }
   virtual int64_t num_heads() const { return 0; }

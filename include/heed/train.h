@@ -18,7 +18,7 @@ namespace heed {
 /// A training run. What is 0 or empty is chosen by the task and the data. What each option means in
 /// full, its range and its default stand in `heed train --help`.
 struct TrainOptions {
-  std::string task;  ///< lm, mlm, translate, classify, image-classify, caption, regress
+  std::string task;  ///< lm, mlm, translate, classify, image-classify, caption, embed, fid, regress
   std::string data;
   std::string validation;  ///< a separate dataset; empty: a fraction of `data`
   double validation_fraction = 0.05;
@@ -30,6 +30,7 @@ struct TrainOptions {
 
   int64_t layers = 4, heads = 4, width = 128, ff = 0, context = 128, vocab = 0;
   double dropout = 0.1;
+  std::string language = "en";      ///< transcribe: of the recordings, for multilingual models
   bool unordered_features = false;  ///< captions: regions have no order and get no positions
 
   int64_t batch = 32;       ///< examples per step, over all ranks
@@ -42,6 +43,8 @@ struct TrainOptions {
   double weight_decay = 0.01;
   double clip = 1.0;
   double label_smoothing = 0.0;
+  double temperature = 0.05;  ///< task embed: cosines are divided by it
+  std::string matryoshka;     ///< task embed: further sizes of vectors to train, "128,64"
   uint64_t seed = 0;
   std::string precision = "f32";  ///< of activations in training: f32, bf16 or f16
   bool recompute = false;

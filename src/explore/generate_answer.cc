@@ -105,7 +105,7 @@ class Writer {
 
   /// The data of the next event; nothing where the text has ended.
   std::optional<std::string> next() {
-    const int64_t context = model_.model->context_length();
+    const int64_t context = model_.model->decoder_context_length();
     const auto written = static_cast<int64_t>(ids_.size() - start_);
     if (written >= request_.max_tokens ||
         (context > 0 && std::cmp_greater_equal(ids_.size(), context))) {

@@ -149,8 +149,8 @@ void Scheduler::emit(Sequence& sequence, const std::optional<SampledToken>& choi
   const bool goes_on = !request.on_token || request.on_token(*choice);
   const bool ends =
       std::find(request.end.begin(), request.end.end(), choice->id) != request.end.end();
-  const bool full = model_.context_length() > 0 &&
-                    static_cast<int64_t>(sequence.tokens.size()) > model_.context_length();
+  const bool full = model_.decoder_context_length() > 0 &&
+                    static_cast<int64_t>(sequence.tokens.size()) > model_.decoder_context_length();
   if (!goes_on) {
     sequence.finish(FinishReason::stopped);
   } else if (ends) {
@@ -194,8 +194,8 @@ void Scheduler::take_prefix(Sequence& sequence) {
 void Scheduler::start(Sequence& sequence) {
   sequence.tokens = start_tokens(model_, sequence.request);
   const auto count = static_cast<int64_t>(sequence.tokens.size());
-  check(model_.context_length() == 0 || count <= model_.context_length(), "generate",
-        "the prompt has {} tokens; the model's context is {}", count, model_.context_length());
+  check(model_.decoder_context_length() == 0 || count <= model_.decoder_context_length(), "generate",
+        "the prompt has {} tokens; the model's context is {}", count, model_.decoder_context_length());
   sequence.cache = model_.new_cache(count + sequence.request.max_tokens);
   sequence.memory = encode_request(model_, sequence.request);
 }

@@ -10,7 +10,6 @@
 #endif
 // clang-format on
 
-#include <limits>
 #include <utility>
 
 #include "kernels/interleaved_blocks-inl.h"
@@ -364,67 +363,6 @@ HWY_INLINE void multiply_lanes(const RoundedLanes& x, int64_t row, int64_t block
     multiply_super<Block, rows, groups>(x, row, block, blocks, at, c, c_stride);
   } else {
     multiply_plain<Block, rows, groups>(x, row, block, blocks, at, c, c_stride);
-  }
-}
-
-/// One block of activations: to −127 … 127, to the nearest even. A block that is not finite gets
-/// NaN for its scale; one whose scale's inverse overflows counts as zeros.
-template <class Block>
-void round_lanes(const float* x, const RoundedLanes& rows, int64_t row, int64_t block) {
-  constexpr int64_t kWeights = kBlockWeights<Block>;
-  using W = Words32<Block>;
-  const hn::CappedTag<float, 16> d;
-  const hn::Rebind<int32_t, decltype(d)> di;
-  const hn::Rebind<int8_t, decltype(d)> d8;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  auto largest = hn::Zero(d);
-  auto finite = hn::Eq(largest, largest);
-  for (int64_t i = 0; i < kWeights; i += lanes) {
-    const auto size = hn::Abs(hn::LoadU(d, x + i));
-    finite = hn::And(finite, hn::Le(size, hn::Set(d, std::numeric_limits<float>::max())));
-    largest = hn::Max(largest, size);
-  }
-  const bool usable = hn::AllTrue(d, finite);
-  const float most = hn::GetLane(hn::MaxOfLanes(d, largest));
-  const float inverse = usable && most > 0 ? 127.0f / most : 0.0f;
-  const bool zero = !(inverse <= std::numeric_limits<float>::max()) || inverse == 0.0f;
-  const auto factor = hn::Set(d, zero ? 0.0f : inverse);
-  int32_t sums[kWeights / 16];
-  int8_t* bytes = rows.bytes + row * rows.k + block * kWeights;
-  for (int64_t part = 0; part < kWeights / 16; ++part) {
-    auto sum = hn::Zero(di);
-    for (int64_t i = 16 * part; i < 16 * part + 16; i += lanes) {
-      const auto v = usable ? hn::LoadU(d, x + i) : hn::Zero(d);
-      const auto whole = hn::NearestInt(hn::Mul(v, factor));
-      sum = hn::Add(sum, whole);
-      hn::StoreU(hn::DemoteTo(d8, whole), d8, bytes + i);
-    }
-    sums[part] = hn::GetLane(hn::SumOfLanes(di, sum));
-  }
-  const int64_t index = row * rows.blocks + block;
-  rows.scales[index] = !usable ? std::numeric_limits<float>::quiet_NaN()
-                       : zero  ? 0.0f
-                               : most / 127.0f;
-  if constexpr (kWeights == kBlock) {
-    const int32_t sum = sums[0] + sums[1];
-    rows.starts[index] = -kLaneOffset<Block> * sum;
-    if constexpr (W::kMins) {
-      rows.sums[index] = static_cast<float>(sum);
-    }
-  } else if constexpr (kPartCount<Block> == 16) {
-    for (int64_t s = 0; s < 16; ++s) {  // by round and part: see Words32<BlockQ6K>
-      const int64_t at = (s / 8 * 2 + s % 2) * 4 + s % 8 / 2;
-      rows.starts[index * 16 + at] = -kLaneOffset<Block> * sums[s];
-    }
-  }
-  if constexpr (kWeights == kSuperblock && W::kMins) {
-    const auto of_32 = [&](int64_t i) { return sums[2 * i] + sums[2 * i + 1]; };
-    for (int64_t i = 0; i < 4; ++i) {
-      const int64_t first = i / 2 * 4 + i % 2;
-      rows.min_pairs[index * 4 + i] =
-          static_cast<int32_t>(static_cast<uint32_t>(of_32(first + 2)) << 16 |
-                               (static_cast<uint32_t>(of_32(first)) & 0xffffu));
-    }
   }
 }
 

@@ -78,7 +78,11 @@ void Service::run_worker() {
     const std::function<void()> work = std::move(work_.front());
     work_.pop_front();
     lock.unlock();
-    work();
+    try {
+      work();
+    } catch (const std::exception&) {
+      // Not even memory for the answer: the exchange was dropped, and its client told so.
+    }
     lock.lock();
   }
 }

@@ -57,8 +57,8 @@ void BestModel::save() const {
 }
 
 void BestModel::evaluate_kept(TrainResult& result) {
-  const bool generates =
-      task_.metric == TaskMetric::translation || task_.metric == TaskMetric::captions;
+  const bool generates = task_.metric == TaskMetric::translation ||
+                         task_.metric == TaskMetric::captions || task_.metric == TaskMetric::speech;
   const bool whole =
       !generates || options_.eval_texts == 0 || options_.eval_texts >= task_.validation->examples();
   if (!whole || best_.loss != state_.best) {  // looked at in part, or before the run went on

@@ -27,6 +27,9 @@ std::string head_for_task(const std::string& model_type, const std::string& task
                              : task == "image-classify" ? "image-classification"
                                                         : "";
   const ModelSpec* spec = find_model_spec(model_type);
+  if (spec != nullptr && task == "embed") {  // the base model, which comes last
+    return spec->heads.empty() ? std::string() : spec->heads.back().architecture;
+  }
   if (spec != nullptr && !wanted.empty()) {
     for (const ModelHead& head : spec->heads) {
       if (head.task == wanted) {

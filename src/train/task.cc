@@ -231,11 +231,22 @@ Task make_task(const TrainOptions& o) {
   if (o.task == "caption") {
     return make_caption_task(o);
   }
+  if (o.task == "transcribe") {
+    return make_speech_task(o);
+  }
+  if (o.task == "embed") {
+    return make_embed_task(o);
+  }
+  if (o.task == "fid") {
+    return make_fid_task(o);
+  }
   if (o.task == "regress") {
     return regress_task(o);
   }
   fail(ErrorKind::usage, "task",
-       "'{}' is not known; use lm, mlm, translate, classify, image-classify, caption or regress",
+       "'{}' is not known; use lm, mlm, translate, classify, image-classify, caption, embed, fid, "
+       "transcribe "
+       "or regress",
        o.task);
 }
 

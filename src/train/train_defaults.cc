@@ -25,7 +25,13 @@ std::vector<std::string> metrics_of(const std::string& task) {
   if (task == "classify" || task == "image-classify") {
     return {"f1_macro", "accuracy", "f1", "loss"};
   }
-  if (task == "caption") {
+  if (task == "transcribe") {
+    return {"wer", "exact_match", "loss"};
+  }
+  if (task == "embed") {
+    return {"ndcg_10", "recall_1", "recall_10", "loss"};
+  }
+  if (task == "caption" || task == "fid") {
     return {"exact_match", "loss"};
   }
   return task == "lm" || task == "mlm" ? std::vector<std::string>{"loss", "perplexity"}

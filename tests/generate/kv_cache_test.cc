@@ -1,5 +1,9 @@
 // Caches of keys and values in every type.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
 
 #include "generate/prefill.h"
 #include "heed/attention.h"

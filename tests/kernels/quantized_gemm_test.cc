@@ -338,19 +338,19 @@ TEST_P(QuantizedGemm, InterleavedWeightsGiveTheSameBits) {
 TEST_P(QuantizedGemm, LinearReadsInterleavedWeights) {
   const Tensor x = random_normal({3, 512}, DType::f32, 4);
   const Tensor w = random_weights(40, 512, GetParam(), 5);
-  const Tensor expected = linear(x, w);
+  const Tensor expected = linear(x, w, {});
   if (!can_interleave(w)) {
     GTEST_SKIP() << name_of(GetParam()) << " is read in the file's order only";
   }
   EXPECT_EQ(interleaved(w), nullptr);
   interleave_when_used(w);
-  expect_same_bits(linear(x, w), expected, "first product");
+  expect_same_bits(linear(x, w, {}), expected, "first product");
   EXPECT_NE(interleaved(w), nullptr);
   LinearOptions transposed;
   transposed.layout = WeightLayout::in_out;
   expect_same_bits(linear(x, transpose(w), {}, transposed), expected, "transposed view");
   EXPECT_EQ(interleaved(slice(w, 0, 16, 32)), nullptr);
-  expect_same_bits(linear(x, slice(w, 0, 16, 32)), slice(expected, 1, 16, 32).contiguous(),
+  expect_same_bits(linear(x, slice(w, 0, 16, 32), {}), slice(expected, 1, 16, 32).contiguous(),
                    "part of a weight");
 }
 

@@ -62,7 +62,8 @@ TEST_P(GgufModel, TrainsFromGguf) {
 INSTANTIATE_TEST_SUITE_P(Models, GgufModel,
                          testing::Values("gpt2_lm", "gpt2_untied", "llama_gqa", "llama_tied",
                                          "llama_theta", "mistral_window", "bert_base", "bert_mlm",
-                                         "bert_tag", "bert_classify"),
+                                         "bert_tag", "bert_classify", "modernbert_base",
+                                         "modernbert_mlm", "modernbert_classify", "modernbert_tag"),
                          [](const auto& each) { return each.param; });
 
 constexpr const char* kGpt2 = R"({"model_type":"gpt2","n_embd":64,"n_layer":2,"n_head":4,

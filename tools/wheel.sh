@@ -17,4 +17,4 @@ export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-$(command -v cc
 "$venv/bin/pip" wheel -q --no-build-isolation --no-deps -w "$work" ./python -C cmake.define.HEED_PREFIX="$work/heed" \
   -C build-dir="$work/build" >"$work/pip.log" 2>&1 || { tail -40 "$work/pip.log" >&2; exit 1; }
 PATH=$venv/bin:$PATH LD_LIBRARY_PATH=$work/heed/lib:$work/heed/lib/$(gcc -print-multiarch) \
-  "$venv/bin/auditwheel" repair -w "$dist" "$work"/*.whl >"$work/auditwheel.log" 2>&1 || { cat "$work/auditwheel.log" >&2; exit 1; }
+  "$venv/bin/auditwheel" repair -z 9 -w "$dist" "$work"/*.whl >"$work/auditwheel.log" 2>&1 || { cat "$work/auditwheel.log" >&2; exit 1; }

@@ -52,7 +52,7 @@ def notebook(number: str, language: str) -> nbformat.NotebookNode:
         at = found.end()
         if found.group(1) == "bash":
             continue
-        for kind, source in waiting.pop(0):
+        for kind, source in waiting.pop(0) if waiting else []:
             if kind == "torch":
                 block = f"{IN_PYTORCH[language]}\n\n```python\n{source}\n```\n\n{IN_HEED[language]}"
                 cells.append(nbformat.v4.new_markdown_cell(block))

@@ -10,10 +10,12 @@ NB_MODULE(_heed, m) {
   nb::exception<heed::Error>(m, "Error");
   bind_tensor(m);
   bind_ops(m);
+  bind_reductions(m);
   bind_functional(m);
   bind_nn(m);
   bind_data(m);
   bind_pipelines(m);
+  bind_tokenizer(m);
   bind_models(m);
   bind_pictures(m);
   m.def("set_num_threads", &heed::set_thread_count, "count"_a,

@@ -55,13 +55,20 @@ class Interruptible {
   bool active_ = false;
 };
 
+/// How a call ends when Ctrl-C comes.
+enum class Ends {
+  at_once,    ///< in the middle of an op
+  by_itself,  ///< when the work looks at its stop token: it has something to save
+};
+
 /// Calls work(stop) without the GIL; raises KeyboardInterrupt where Ctrl-C came.
-template <class Work>
+template <Ends ends = Ends::at_once, class Work>
 auto interruptible(Work&& work) {
   const Interruptible interrupt;
   std::optional<decltype(work(interrupt.token()))> result;
   try {
     const nb::gil_scoped_release release;
+    const heed::StopScope scope(ends == Ends::at_once ? interrupt.token() : std::stop_token());
     result.emplace(work(interrupt.token()));
   } catch (...) {
     if (!interrupt.interrupted()) {
@@ -76,6 +83,14 @@ auto interruptible(Work&& work) {
     throw nb::python_error();
   }
   return std::move(*result);
+}
+
+/// A function of the module and a method of Tensor under one name.
+template <class Fn, class... Extra>
+void both(nb::module_& m, nb::class_<Tensor>& tensor, const char* name, const Fn& fn,
+          const Extra&... extra) {
+  m.def(name, fn, nb::arg("input"), extra...);
+  tensor.def(name, fn, extra...);
 }
 
 /// A tensor over the array's own memory, which it keeps alive.
@@ -103,11 +118,19 @@ std::string json_from(nb::handle value);
 // The two as one type: the wider floating one, else the wider integer.
 std::pair<Tensor, Tensor> promoted(const Tensor& a, const Tensor& b);
 
+/// A tokenizer and where it came from, by which it pickles.
+struct PyTokenizer {
+  heed::Tokenizer tokenizer;
+  std::string path;
+};
+
 void bind_tensor(nb::module_& m);
 void bind_ops(nb::module_& m);
+void bind_reductions(nb::module_& m);
 void bind_functional(nb::module_& m);
 void bind_nn(nb::module_& m);
 void bind_data(nb::module_& m);
+void bind_tokenizer(nb::module_& m);
 void bind_models(nb::module_& m);
 void bind_pipelines(nb::module_& m);
 void bind_pictures(nb::module_& m);

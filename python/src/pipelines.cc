@@ -94,14 +94,24 @@ nb::dict train(const std::string& toml, const std::filesystem::path& out,
   if (!progress.is_none()) {
     callbacks.on_step = [&progress](const heed::TrainProgress& now) {
       const nb::gil_scoped_acquire acquire;
-      progress(now.step, now.steps, now.loss);
+      try {
+        progress(now.step, now.steps, now.loss);
+      } catch (const nb::python_error& error) {  // Ctrl-C in here: the run has been told, and saves
+        if (!error.matches(PyExc_KeyboardInterrupt)) {
+          throw;
+        }
+      }
     };
   }
   // Ctrl-C: the run is saved, then KeyboardInterrupt is raised.
-  const heed::TrainResult result = interruptible([&](std::stop_token stop) {
+  const heed::TrainResult result = interruptible<Ends::by_itself>([&](std::stop_token stop) {
     callbacks.stop = stop;
     return heed::train(options, callbacks);
   });
+  if (result.interrupted) {
+    PyErr_SetNone(PyExc_KeyboardInterrupt);
+    throw nb::python_error();
+  }
   nb::dict made;
   made["steps"] = result.steps;
   made["loss"] = result.loss;

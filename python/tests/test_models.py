@@ -169,7 +169,7 @@ def test_hugging_face_cache(lm, tmp_path, monkeypatch):
 def test_server_in_a_thread(lm):
     with heed.serve(f"tiny={lm}") as server:
         assert server.port > 0
-        body = json.dumps({"model": "tiny", "prompt": "the", "max_tokens": 4}).encode()
+        body = json.dumps({"model": "tiny", "prompt": "the", "max_tokens": 4, "temperature": 0}).encode()
         request = urllib.request.Request(f"{server.url}/v1/completions", body, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request) as answer:
             text = json.load(answer)["choices"][0]["text"]

@@ -35,7 +35,7 @@ def test_other_threads_run_during_a_long_call():
     a = heed.randn(700, 700, requires_grad=True)
     layer = heed.nn.TransformerBlock(256, 4)
     x = heed.randn(4, 256, 256)
-    loss = (a @ a @ a).sum()
+    loss, big = (a @ a @ a).sum(), heed.randn(2000, 1000)
     parameters = [heed.randn(1000, 1000, requires_grad=True) for _ in range(4)]
     for parameter in parameters:
         parameter.grad = parameter.detach()
@@ -43,7 +43,7 @@ def test_other_threads_run_during_a_long_call():
     calls = {
         "matmul": lambda: a @ a,
         "exp": lambda: heed.exp(heed.randn(2_000_000)),
-        "softmax": lambda: heed.softmax(a, -1),
+        "softmax": lambda: heed.softmax(big, -1),
         "block": lambda: layer(x),
         "backward": lambda: loss.backward(retain_graph=True),
         "attention": lambda: heed.attention(x, x, x),
@@ -65,7 +65,7 @@ def test_other_threads_run_during_a_long_call():
     thread.start()
     try:
         for name, call in calls.items():
-            for _ in range(20):
+            for _ in range(300):
                 start = count[0]
                 call()
                 if count[0] > start:
@@ -193,8 +193,15 @@ def test_ctrl_c_saves_a_training_run(tmp_path):
     options = f"'lm', {str(text)!r}, {str(tmp_path / 'run')!r}, tokenizer='char', layers=1, heads=2, width=16, context=16, batch=4"
     code, rest = interrupted(
         f"""
-    import heed
-    print("ready")
+    import heed, os, threading, time
+
+    def watch():
+        metrics = {str(tmp_path / "run" / "metrics.jsonl")!r}
+        while not os.path.exists(metrics) or os.path.getsize(metrics) == 0:
+            time.sleep(0.01)
+        print("ready")
+
+    threading.Thread(target=watch, daemon=True).start()
     try:
         heed.train({options}, steps=1000000, eval_every=1000000, checkpoint_every=1000000)
     except KeyboardInterrupt:

@@ -36,7 +36,7 @@ class Net(nn.Module):
         return self.before(y), self.after(y), weights
 
 
-def learn(heads, steps=250):
+def learn(heads, steps=200):
     torch.manual_seed(7)
     net = Net(heads)
     optimizer = optim.AdamW(net.parameters(), lr=1e-2, weight_decay=0)

@@ -16,7 +16,7 @@ from heed import data, nn, optim
 from heed.nn import functional as F
 from heed.notebook import heatmap
 
-examples, held_out = data.synthetic("coreference", 6000), data.synthetic("coreference", 200, held_out=True)
+examples, held_out = data.synthetic("coreference", 4000), data.synthetic("coreference", 200, held_out=True)
 vocabulary = {word: i + 1 for i, word in enumerate(sorted({word for each in examples + held_out for word in each["words"]}))}
 LENGTH = max(len(each["words"]) for each in examples + held_out)
 
@@ -54,7 +54,7 @@ def accuracy(model, ids, query, referent):
     return (answer == truth).float().mean().item()
 
 
-def learn(pointing, steps=400):
+def learn(pointing, steps=300):
     torch.manual_seed(1)
     model, (ids, query, referent) = Reader(pointing), rows(examples)
     optimizer = optim.AdamW(model.parameters(), lr=2e-3)
@@ -92,10 +92,12 @@ for name, model in models.items():
     print(f"{name}: more than 90 % of new sentences answered right: {accuracy(model, *fresh) > 0.9}")
 # %%
 model = models["classifier"]
+ablated = {}
 for layer in (0, 1):
     for head in range(4):
         with torch.record(ablate=[(layer, head)]):
-            without = accuracy(model, *fresh)
-        print(f"layer {layer} head {head} points in {100 * pointing['classifier'][4 * layer + head]:.0f} %; "
-              f"ablated, {100 * without:.0f} % are right")
+            ablated[layer, head] = accuracy(model, *fresh)
+heatmap({"points": torch.tensor(pointing["classifier"]).view(2, 4), "right, ablated": torch.tensor(list(ablated.values())).view(2, 4)},
+        ["0", "1"], ["0", "1", "2", "3"], row_title="Layer", column_title="Head")
+# %%
 print("no head of the classifier points in 98 %:", max(pointing["classifier"]) < 0.98)

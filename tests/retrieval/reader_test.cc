@@ -202,9 +202,9 @@ TEST(Rag, GeneratedIdsAreTheReferences) {
         const ModelInput all = rag_input(inputs);
         const int64_t docs = all.doc_scores.size(1), begin = question * docs;
         request.encoder.context_input_ids =
-            slice(all.context_input_ids, 0, begin, begin + docs).contiguous();
+            slice(expected.at("generated_from"), 0, begin, begin + docs).contiguous();
         request.encoder.context_attention_mask =
-            slice(all.context_attention_mask, 0, begin, begin + docs).contiguous();
+            slice(expected.at("generated_from_mask"), 0, begin, begin + docs).contiguous();
         request.encoder.doc_scores = slice(all.doc_scores, 0, question, question + 1).contiguous();
         apply_generation_tokens(*model, request);
         request.max_tokens = 8;  // max_length 9 counts the start token

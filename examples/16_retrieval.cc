@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
   std::ofstream(folder / "notes.txt") << "Cats sleep in the sun.\n\n우리는 역사를 배운다.";
   IndexOptions options;
   options.model = make_encoder(folder).string();
-  options.chunk_tokens = 16;
+  options.chunk_tokens = 8;
   options.overlap_tokens = 0;
   const std::string notes = (folder / "notes.txt").string();
   build_index({notes}, folder / "notes.heed-index", options);

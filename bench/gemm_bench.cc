@@ -12,6 +12,7 @@
 
 #include "alternate.h"
 #include "heed/parallel.h"
+#include "kernels/convert.h"
 #include "kernels/gemm.h"
 
 namespace {
@@ -68,6 +69,17 @@ void compare(int64_t m, int64_t n, int64_t k, const Product& p) {
   std::vector<Contestant> all;
   all.push_back({"heed", [&] {
                    heed::kernels::gemm(m, n, k, ma, mb, c.data(), Element::f32, n, false, epilogue);
+                 }});
+  // As training in bf16 multiplies: activations in bf16, weights in f32, sums in f32.
+  std::vector<heed::BFloat16> short_a(a.size()), short_c(c.size()), short_bias(bias.size());
+  heed::kernels::convert(short_a.data(), a.data(), m * k);
+  heed::kernels::convert(short_bias.data(), bias.data(), n);
+  const Matrix bf16_a{short_a.data(), Element::bf16, ma.row_stride, ma.column_stride};
+  Epilogue bf16_epilogue;
+  bf16_epilogue.bias = p.bias ? short_bias.data() : nullptr;
+  all.push_back({"heed bf16", [&] {
+                   heed::kernels::gemm(m, n, k, bf16_a, mb, short_c.data(), Element::bf16, n, false,
+                                       bf16_epilogue);
                  }});
 #ifdef HEED_HAVE_OPENBLAS
   all.push_back({"OpenBLAS", [&] {

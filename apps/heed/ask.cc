@@ -19,9 +19,10 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string index, question, model, tokenizer, encoder, rerank, mode = "hybrid", language;
+  std::string index, question, model, tokenizer, adapter, encoder, query_model, rerank;
+  std::string mode = "hybrid", reader = "prompt", language;
   bool show_attention = false;
-  int64_t top_k = 5, max_tokens = 256;
+  int64_t top_k = 5, max_tokens = 256, passage_tokens = 250, beams = 4;
   std::vector<std::string> stops;
   Sampling sampling;
 };
@@ -43,7 +44,8 @@ std::string bar_of(double fraction, int width) {
   return bar + kEighths[static_cast<size_t>(eighths % 8)];
 }
 
-void print_sources(const Answer& answer, bool attention) {
+/// `others`: whether the sources' attention is part of a whole.
+void print_sources(const Answer& answer, bool attention, bool others) {
   double largest = 0.0;
   for (const AnswerSource& source : answer.sources) {
     largest = std::max(largest, source.attention);
@@ -57,7 +59,7 @@ void print_sources(const Answer& answer, bool attention) {
                         bar_of(largest > 0 ? source.attention / largest : 0.0, 40)));
     }
   }
-  if (attention) {
+  if (attention && others) {
     print(tell("    {:5.1f} % instructions, question and the answer itself\n",
                answer.other_attention * 100));
   }
@@ -84,12 +86,29 @@ void print_json(const Answer& answer, const Options& options) {
   print(json.end_object().take() + "\n");
 }
 
+Answer answer_of(SearchIndex& index, const Options& options, const AskOptions& ask_options) {
+  if (options.reader == "rag") {  // two tokenizers, in folders of their own
+    const std::filesystem::path folder = options.model;
+    const Opened opened = open_model(options.model, options.tokenizer.empty()
+                                                        ? folder / "generator_tokenizer"
+                                                        : std::filesystem::path(options.tokenizer));
+    const Tokenizer questions = Tokenizer::load(folder / "question_encoder_tokenizer");
+    return ask_rag(index, *opened.model, questions, opened.tokenizer, options.question, ask_options,
+                   options.beams);
+  }
+  const Opened opened = open_model(options.model, options.tokenizer, {.adapter = options.adapter});
+  return options.reader == "fid"
+             ? ask_fid(index, *opened.model, opened.tokenizer, options.question, ask_options,
+                       options.passage_tokens)
+             : ask(index, *opened.model, opened.tokenizer, options.question, ask_options);
+}
+
 int run(const Options& options, const Common& common) {
   OpenIndexOptions open;
   open.model = options.encoder;
+  open.query_model = options.query_model;
   open.reranker = options.rerank;
   SearchIndex index = SearchIndex::open(options.index, open);
-  const Opened opened = open_model(options.model, options.tokenizer);
   AskOptions ask_options;
   ask_options.search.mode = parse_search_mode(options.mode);
   ask_options.search.top_k = options.top_k;
@@ -100,13 +119,13 @@ int run(const Options& options, const Common& common) {
   if (!common.json) {
     ask_options.on_text = [](std::string_view text) { print_now(text); };
   }
-  const Answer answer = ask(index, *opened.model, opened.tokenizer, options.question, ask_options);
+  const Answer answer = answer_of(index, options, ask_options);
   if (common.json) {
     print_json(answer, options);
   } else {
     print("\n");
     if (!common.quiet) {
-      print_sources(answer, options.show_attention);
+      print_sources(answer, options.show_attention, options.reader == "prompt");
     }
   }
   return 0;
@@ -120,12 +139,28 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .required()
       .file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table.add("--top-k,-k", &o->top_k, "Sources to put into the prompt").range(1, 100);
   table.add("--mode", &o->mode, "How to search: dense, lexical or hybrid")
       .choices({"dense", "lexical", "hybrid"});
   table.add("--rerank", &o->rerank, "Cross-encoder that orders the sources: a model folder").file();
   table.add("--encoder", &o->encoder, "Encoder of the index, if it has moved").file();
   table.add("--show-attention", &o->show_attention, "Show how much attention each source received");
+  table.add("--query-model", &o->query_model, "Encoder of questions, if it is another one (DPR)")
+      .file();
+  table
+      .add("--reader", &o->reader,
+           "prompt: all sources in one prompt; fid: each read by itself, fused in the decoder; "
+           "rag: a model of type rag")
+      .choices({"prompt", "fid", "rag"});
+  table
+      .add("--passage-tokens", &o->passage_tokens,
+           "With --reader fid: maximum number of tokens per passage")
+      .range(16, 8192);
+  table.add("--beam-size", &o->beams, "With --reader rag: beams").range(1, 64);
   table.add("--max-tokens", &o->max_tokens, "Maximum number of tokens of the answer")
       .range(1, 1 << 20);
   table.add("--stop", &o->stops, "Text that ends the answer; may be given several times");

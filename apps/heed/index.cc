@@ -20,6 +20,7 @@ struct Options {
   std::vector<std::string> docs;
   std::string model, tokenizer, out, language;
   std::optional<std::string> vectors, pooling, query_prefix, passage_prefix;
+  bool hnsw = false;
   int64_t chunk_tokens = 0, overlap = -1, max_file_mb = 256;
 };
 
@@ -45,6 +46,9 @@ IndexOptions index_options(const Options& options, ProgressBar& bar) {
   result.pooling = options.pooling;
   result.query_prefix = options.query_prefix;
   result.passage_prefix = options.passage_prefix;
+  if (options.hnsw) {
+    result.hnsw = true;
+  }
   result.max_file_bytes = options.max_file_mb << 20;
   result.progress = [&bar](const IndexProgress& at) { bar(at.bytes_done, at.bytes); };
   result.complain = [](const std::string& what) {
@@ -111,11 +115,15 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .range(0, 4096);
   table.add("--vectors", &o->vectors, "f32, or int8: a quarter of the size (default: f32)")
       .choices({"f32", "int8"});
-  table.add("--pooling", &o->pooling, "mean of all tokens, or cls (default: the model's own)")
-      .choices({"mean", "cls"});
+  table
+      .add("--pooling", &o->pooling,
+           "mean of all tokens, cls, or pooler (default: the model's own)")
+      .choices({"mean", "cls", "pooler"});
   table.add("--query-prefix", &o->query_prefix, "Put before every query, such as \"query: \"");
   table.add("--passage-prefix", &o->passage_prefix,
             "Put before every chunk, such as \"passage: \"");
+  table.add("--hnsw", &o->hnsw,
+            "Also build an HNSW graph for approximate search, past about a million chunks");
   table.add("--max-file-mb", &o->max_file_mb, "Largest file, tables not counted").range(1, 65536);
   table.add("--lang", &o->language, "Language (default: by the locale)").choices({"en", "ko"});
   return [o, &common] { return run(*o, common); };

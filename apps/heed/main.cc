@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -350,5 +351,11 @@ int main(int argc, char** argv) {
   heed::set_message_language(heed::app::language_of(argc, argv));
   heed::app::install_signal_handlers();
   heed::app::open_standard_files();
-  return heed::app::run_and_report(argc, argv);
+  try {
+    return heed::app::run_and_report(argc, argv);
+  } catch (const std::bad_alloc&) {  // not even memory for the message
+    constexpr std::string_view kMessage = "heed: out of memory\n";
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+    return 1;
+  }
 }

@@ -17,7 +17,8 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string index, query, mode = "hybrid", model, tokenizer, rerank, language;
+  std::string index, query, mode = "hybrid", model, query_model, tokenizer, rerank, language;
+  bool hnsw = false;
   int64_t top_k = 10, candidates = 0;
 };
 
@@ -104,6 +105,7 @@ int run(const Options& options, const Common& common) {
   OpenIndexOptions open;
   open.model = options.model;
   open.tokenizer = options.tokenizer;
+  open.query_model = options.query_model;
   open.reranker = options.rerank;
   open.distributed = ranks.size() > 1;
   SearchIndex index = SearchIndex::open(options.index, open);
@@ -116,6 +118,7 @@ int run(const Options& options, const Common& common) {
   search.mode = parse_search_mode(options.mode);
   search.top_k = options.top_k;
   search.candidates = options.candidates;
+  search.hnsw = options.hnsw;
   const auto answer = [&](const std::string& query) {
     const std::vector<SearchResult> results = index.search(query, search);
     if (!ranks.is_root()) {
@@ -146,9 +149,12 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .add("--candidates", &o->candidates,
            "Candidates before fusion or reranking; 0: chosen automatically")
       .range(0, 10000);
+  table.add("--hnsw", &o->hnsw, "Approximate dense search by the graph of `heed index --hnsw`");
   table.add("--rerank", &o->rerank, "Cross-encoder that orders the candidates: a model folder")
       .file();
   table.add("--model", &o->model, "Encoder of the index, if it has moved").file();
+  table.add("--query-model", &o->query_model, "Encoder of questions, if it is another one (DPR)")
+      .file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
   table.add("--lang", &o->language, "Language (default: by the locale)").choices({"en", "ko"});
   return [o, &common] { return run(*o, common); };

@@ -148,6 +148,15 @@ struct FeatureData {
 };
 HEED_API FeatureData load_features(const std::string& data);
 
+/// Recordings in files, which are read when they are needed, and what is said in them.
+struct SpeechData {
+  std::vector<std::filesystem::path> files;
+  std::vector<std::string> texts;
+};
+/// A folder with transcripts.tsv (audio, text), .csv or .jsonl, or such a file itself; the names of
+/// recordings are relative to it.
+HEED_API SpeechData load_transcripts(const std::string& data);
+
 /// Sequences of numbers of one length: inputs and targets f32 [N, T, 1].
 struct NumberData {
   Tensor input;
@@ -271,6 +280,40 @@ struct SequenceTokens {
 HEED_API std::unique_ptr<Loader> make_pair_loader(const PairData& data,
                                                   const SequenceTokens& tokens,
                                                   const LoaderOptions& options);
+/// A question and the passages that may hold its answer, as the FiD reference implementation keeps
+/// them.
+struct FidExample {
+  std::string question;
+  std::string target;              ///< `target`, else the first of `answers`
+  std::vector<TextPair> passages;  ///< title and text
+};
+/// JSON lines, or a JSON array, of {question, target or answers, ctxs: [{title, text}]}.
+HEED_API std::vector<FidExample> read_fid(const std::string& data);
+/// Every example with the same number of passages: the first `passages` of them, the question alone
+/// where there are fewer. max_length counts tokens of a passage.
+HEED_API std::unique_ptr<Loader> make_fid_loader(const std::vector<FidExample>& examples,
+                                                 int64_t passages, const Tokenizer& tokenizer,
+                                                 const SequenceTokens& tokens,
+                                                 const LoaderOptions& options);
+/// What a FiD reader reads of one passage: "question: … title: … context: …".
+HEED_API std::string fid_text(std::string_view question, std::string_view title,
+                              std::string_view text);
+
+/// A query, a text that answers it, and texts that look as if they did.
+struct RetrievalExample {
+  std::string query;
+  std::string positive;
+  std::vector<std::string> negatives;
+};
+/// JSON lines of {query, positive, negatives: […]} (`anchor` and `negative` are known, too), or
+/// pairs as read_pairs() takes them.
+HEED_API std::vector<RetrievalExample> read_retrieval(const std::string& data);
+/// An example is the query, its positive and its negatives, one after another (`passages` texts);
+/// one with fewer negatives than others takes positives of the examples after it.
+HEED_API std::unique_ptr<Loader> make_retrieval_loader(
+    const std::vector<RetrievalExample>& examples, const Tokenizer& tokenizer,
+    const SequenceTokens& tokens, const LoaderOptions& options);
+
 /// Texts of like length together; labels i64 [B].
 HEED_API std::unique_ptr<Loader> make_class_loader(const LabelledData& data,
                                                    const SequenceTokens& tokens,
@@ -292,6 +335,12 @@ HEED_API std::unique_ptr<Loader> make_caption_loader(const ImageData& data,
                                                      const TokenShard& captions,
                                                      const SequenceTokens& tokens,
                                                      const LoaderOptions& options);
+/// Log-mel spectrograms of `frames` frames in `mels` bands (longer recordings lose their end), and
+/// texts as targets.
+HEED_API std::unique_ptr<Loader> make_speech_loader(const SpeechData& data, int64_t mels,
+                                                    int64_t frames, const TokenShard& texts,
+                                                    const SequenceTokens& tokens,
+                                                    const LoaderOptions& options);
 HEED_API std::unique_ptr<Loader> make_caption_loader(const FeatureData& data,
                                                      const TokenShard& captions,
                                                      const SequenceTokens& tokens,

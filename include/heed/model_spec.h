@@ -44,6 +44,7 @@ enum class GgufLayout {
   query_pairs,  ///< rows of each head in rotary pairs (2i, 2i+1) instead of halves (i, i + D/2)
   key_pairs,    ///< likewise, with the number of key-value heads
   plus_one,     ///< GGUF holds the weight + 1 (Gemma's norms)
+  qkv_groups,   ///< rows of all queries, keys and values in GGUF; per key-value head elsewhere
 };
 
 struct GgufTensor {
@@ -137,6 +138,9 @@ struct ModelSpec {
   /// Tasks of `heed train` that can train it from scratch, and the config.json for that.
   std::vector<std::string> train_tasks;
   std::function<JsonBuilder(const FreshSizes& sizes)> fresh_config;
+  /// pooler_output is a text's vector, compared by inner product (DPR); false: the mean of the rows
+  /// (or what sentence-transformers' files say), compared by cosine.
+  bool pooler_is_embedding = false;
   std::string fresh_tokenizer;  ///< the kind it usually has: "wordpiece:8192"; empty: "bpe:8192"
 };
 

@@ -65,6 +65,10 @@ struct GenerationOptions {
   /// prompt: a SentencePiece model's first space is left out.
   bool is_answer = false;
   bool truncate = false;  ///< keep the last tokens of a prompt that leaves no room for new ones
+  Speculation speculation = {};
+  /// Keys and values of prompts are read from this file, where it exists, and written to it at the
+  /// end. Empty: none.
+  std::filesystem::path cache_file = {};
   RunOptions run = {.batch_size = 16};
 };
 
@@ -111,6 +115,30 @@ class HEED_API TextGeneration {
 
  private:
   LoadedModel loaded_;
+};
+
+/// Text generation on demand: next() computes as far as the next piece of text and no further, so
+/// that a reader who stops asking stops the generation.
+class HEED_API TextGenerationStream {
+ public:
+  TextGenerationStream(const TextGeneration& pipeline, std::string_view prompt,
+                       const GenerationOptions& options = {});
+  /// `options` is an object with Hugging Face's names, as of Pipeline.
+  TextGenerationStream(const TextGeneration& pipeline, std::string_view prompt,
+                       const Json& options);
+  ~TextGenerationStream();
+  TextGenerationStream(TextGenerationStream&&) noexcept;
+  TextGenerationStream& operator=(TextGenerationStream&&) noexcept;
+
+  /// The next piece; none at the end. Throws `Stopped` where `stop` is requested: the text so far
+  /// is then the result.
+  std::optional<std::string> next(std::stop_token stop = {});
+  /// What was generated so far; complete where next() has returned none.
+  const GeneratedText& result() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 // translation -------------------------------------------------------------------------------------
@@ -328,6 +356,35 @@ class HEED_API ImageClassification {
   LoadedModel loaded_;
 };
 
+struct ZeroShotOptions {
+  std::vector<std::string> labels;  ///< what an image may show: "a cat", "a dog"
+  /// The text that is compared with an image; {} stands for a label.
+  std::string hypothesis_template = "This is a photo of {}.";
+  int64_t top_k = 0;  ///< only the k best labels; 0: all
+  RunOptions run = {};
+};
+
+/// Labels images with texts that the model was not trained for, by comparing both (CLIP, SigLIP).
+/// Scores come from a softmax over the labels, or label by label from a sigmoid (SigLIP).
+class HEED_API ZeroShotImageClassification {
+ public:
+  static constexpr std::string_view kTask = "zero-shot-image-classification";
+  using Options = ZeroShotOptions;
+
+  explicit ZeroShotImageClassification(const std::filesystem::path& model,
+                                       const OpenOptions& options = {});
+  explicit ZeroShotImageClassification(LoadedModel model);
+
+  std::vector<LabelScore> operator()(const std::filesystem::path& image,
+                                     const ZeroShotOptions& options) const;
+  std::vector<std::vector<LabelScore>> operator()(const std::vector<std::filesystem::path>& images,
+                                                  const ZeroShotOptions& options) const;
+  const LoadedModel& loaded() const { return loaded_; }
+
+ private:
+  LoadedModel loaded_;
+};
+
 struct CaptionOptions {
   BeamOptions beam = {.beams = 1, .max_tokens = 64};
   RunOptions run = {.batch_size = 8};
@@ -361,9 +418,9 @@ class HEED_API ImageToText {
 /// A pipeline whose task is known at run time only.
 class HEED_API Pipeline {
  public:
-  using Any =
-      std::variant<TextGeneration, Translation, TextClassification, TokenClassification, FillMask,
-                   FeatureExtraction, ImageClassification, ImageToText, SpeechRecognition>;
+  using Any = std::variant<TextGeneration, Translation, TextClassification, TokenClassification,
+                           FillMask, FeatureExtraction, ImageClassification,
+                           ZeroShotImageClassification, ImageToText, SpeechRecognition>;
 
   explicit Pipeline(Any any) : any_(std::move(any)) {}
 

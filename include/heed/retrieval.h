@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,14 +31,17 @@ struct IndexProgress {
 /// How an index is made. What is not set is taken from the index where one is there, else from the
 /// default named here.
 struct IndexOptions {
-  std::string model;                            ///< an encoder; needed for a new index
-  std::string tokenizer;                        ///< empty: the one that lies with the model
-  std::optional<int64_t> chunk_tokens;          ///< most tokens per chunk; 200
-  std::optional<int64_t> overlap_tokens;        ///< repeated from the chunk before; 40
-  std::optional<std::string> vector_type;       ///< "f32" or "int8"; f32
-  std::optional<std::string> pooling;           ///< "mean" or "cls"; the model's own, else mean
-  std::optional<std::string> query_prefix;      ///< put before questions ("query: "); empty
-  std::optional<std::string> passage_prefix;    ///< put before chunks ("passage: "); empty
+  std::string model;                       ///< an encoder; needed for a new index
+  std::string tokenizer;                   ///< empty: the one that lies with the model
+  std::optional<int64_t> chunk_tokens;     ///< most tokens per chunk; 200
+  std::optional<int64_t> overlap_tokens;   ///< repeated from the chunk before; 40
+  std::optional<std::string> vector_type;  ///< "f32" or "int8"; f32
+  /// "mean", "cls" or "pooler" (not normalised: DPR); the model's own, else mean
+  std::optional<std::string> pooling;
+  std::optional<std::string> query_prefix;    ///< put before questions ("query: "); empty
+  std::optional<std::string> passage_prefix;  ///< put before chunks ("passage: "); empty
+  /// Also build an HNSW graph, for SearchOptions::hnsw; not set: where the index has one.
+  std::optional<bool> hnsw;
   int64_t max_file_bytes = int64_t{256} << 20;  ///< of files that are not tables
   std::function<void(const IndexProgress&)> progress;
   /// Called with what could not be read; the rest goes on.
@@ -80,6 +84,9 @@ HEED_API SearchMode parse_search_mode(std::string_view name);
 struct SearchOptions {
   SearchMode mode = SearchMode::hybrid;
   int64_t top_k = 10;
+  /// Dense search by the index's HNSW graph: not exact, but looks at a small part of the vectors.
+  /// Worth it past about a million vectors in a process that stays.
+  bool hnsw = false;
   int64_t candidates = 0;  ///< from each list, before fusing or reranking; 0: as many as are useful
 };
 
@@ -104,14 +111,16 @@ struct IndexInfo {
   int64_t dimension = 0;
   int64_t files = 0;
   int64_t chunks = 0;
+  bool hnsw = false;     ///< has a graph for approximate search
   bool complete = true;  ///< false: indexing was interrupted; run it again
 };
 
 struct OpenIndexOptions {
   std::string model = {};  ///< the encoder, where it is no longer where it was
   std::string tokenizer = {};
-  std::string reranker = {};  ///< a cross-encoder that orders the candidates; empty: none
-  bool distributed = false;   ///< each rank searches a part; every rank must make the same calls
+  std::string query_model = {};  ///< the encoder of questions, where it is another one (DPR)
+  std::string reranker = {};     ///< a cross-encoder that orders the candidates; empty: none
+  bool distributed = false;      ///< each rank searches a part; every rank must make the same calls
 };
 
 /// An index that is open for searching. Not for several threads at once.
@@ -126,6 +135,8 @@ class HEED_API SearchIndex {
   /// The best chunks for a query, best first; deterministic, whatever the number of threads and
   /// ranks.
   std::vector<SearchResult> search(std::string_view query, const SearchOptions& options = {});
+  /// The chunks whose vectors have the largest products with `query`, best first.
+  std::vector<SearchResult> search_vector(std::span<const float> query, int64_t top_k);
   const IndexInfo& info() const;
 
   struct Impl;
@@ -154,8 +165,9 @@ struct AskOptions {
 struct AnswerSource {
   int64_t number = 0;  ///< from 1, as the answer cites it
   SearchResult result;
-  TextSpan tokens;  ///< of the model's input
-  /// Fraction of the answer's attention, mean over layers, heads and the answer's tokens.
+  TextSpan tokens;  ///< of the model's input; for a FiD reader the passage's own tokens
+  /// Fraction of the answer's attention, mean over layers, heads and the answer's tokens. For a FiD
+  /// reader, that of the first token, with the mean over the passage's tokens instead of their sum.
   double attention = 0.0;
 };
 
@@ -175,5 +187,42 @@ HEED_API Answer ask(SearchIndex& index, const Model& model, const Tokenizer& tok
 /// The message that ask() makes of sources and question; Korean for a question in Korean.
 HEED_API std::string rag_message(const std::vector<SearchResult>& sources,
                                  std::string_view question);
+
+// ---------------------------------------------------------------------------------------------
+// Fusion-in-Decoder (Izacard and Grave 2021): an encoder-decoder reads every passage by itself, and
+// its decoder attends to all of them at once. The cost grows linearly with the passages.
+
+struct FidPassage {
+  std::string title;
+  std::string text;
+};
+
+/// What a FiD reader reads for one question: "question: … title: … context: …" of every passage,
+/// each cut to `passage_tokens` tokens. ModelInput::passages is their number.
+HEED_API ModelInput fid_input(const Tokenizer& tokenizer, std::string_view question,
+                              const std::vector<FidPassage>& passages,
+                              int64_t passage_tokens = 250);
+
+/// A score per passage of one question: the cross-attention of the first generated token, mean over
+/// layers, heads and the passage's tokens.
+HEED_API std::vector<double> fid_passage_scores(const Model& model, const ModelInput& input);
+
+/// Answers a question from an index with a FiD reader. AnswerSource::attention is the passage's
+/// score; AskOptions::render is not used.
+HEED_API Answer ask_fid(SearchIndex& index, const Model& reader, const Tokenizer& tokenizer,
+                        std::string_view question, const AskOptions& options = {},
+                        int64_t passage_tokens = 250);
+
+// ---------------------------------------------------------------------------------------------
+// Retrieval-augmented generation as in Lewis et al. 2020: a model of type rag
+
+/// Answers a question with a RAG (RagToken or RagSequence): the vector of its question encoder
+/// finds options.search.top_k documents in an index of DPR vectors; each stands before the
+/// question, and the generator's answer is marginalised over them by beam search.
+/// AnswerSource::attention is the probability of the document. Sampling, stops and
+/// AskOptions::render are not used.
+HEED_API Answer ask_rag(SearchIndex& index, const Model& model, const Tokenizer& question_tokenizer,
+                        const Tokenizer& generator_tokenizer, std::string_view question,
+                        const AskOptions& options = {}, int64_t num_beams = 4);
 
 }  // namespace heed

@@ -63,7 +63,7 @@ struct TrainerOptions {
 ///   trainer.on_every(100, [&](Trainer& t) { std::cout << t.evaluate(*validation) << '\n'; });
 ///   trainer.run();
 ///
-/// The same options give bit-identical weights for any thread count and micro_batch. Under mpirun
+/// The same options give bit-identical weights for any thread count. Under mpirun
 /// every rank makes one with a loader for its rank. train() (heed/train.h) adds run folders,
 /// checkpoints and metrics. For a loop of your own use backward() and Optimizer (heed/optim.h).
 ///

@@ -34,6 +34,9 @@ struct TransformerOptions {
 
 /// Inputs of a stack of blocks besides x.
 struct TransformerInput {
+  /// Of self-attention, besides the causal mask: bool or u8, true = attend, or floating, added to
+  /// the scores; broadcastable to [B, heads, T, T].
+  Tensor mask = {};
   Tensor key_padding = {};            ///< bool or u8 [B, T], true = real
   Tensor encoder_hidden_states = {};  ///< [B, S, hidden_size], for cross-attention
   Tensor encoder_padding = {};        ///< bool or u8 [B, S], true = real

@@ -1,149 +1,405 @@
 """Transformers on the CPU: load, run, train and look inside attention models.
 
->>> import numpy as np
->>> q = np.eye(2, dtype=np.float32)
->>> output, weights = attention(q, q, q)
+>>> import heed
+>>> q = heed.eye(2)
+>>> output, weights = heed.attention(q, q, q)
 >>> weights.shape
 (2, 2)
+>>> x = heed.tensor([1.0, 2.0], requires_grad=True)
+>>> (x * x).sum().backward()
+>>> x.grad
+tensor([2. 4.])
 """
 
 from __future__ import annotations
 
-import json
+import builtins
+import contextlib
+import math
 import os
-from typing import Any, Iterator, Sequence, Union
+from collections.abc import Mapping, Sequence
+from typing import Any, Union, overload
 
-import numpy as np
-
-from . import _heed
-from ._heed import Error, Model, Recorder, Tokenizer, __version__
+from . import _heed, data, nn, notebook, optim
+from ._heed import (
+    AttentionKernel,
+    AttentionPatterns,
+    Error,
+    Recorder as _Recorder,
+    Tensor,
+    Tokenizer,
+    __version__,
+    alibi_bias,
+    alibi_slopes,
+    arange,
+    as_tensor,
+    attention_by_kernel,
+    attention_matrix_bytes,
+    attention_patterns,
+    bmm,
+    cat,
+    clamp,
+    concat,
+    cos,
+    dtype,
+    empty,
+    exp,
+    eye,
+    flatten,
+    from_dlpack,
+    from_numpy,
+    full,
+    gather,
+    get_num_threads,
+    is_grad_enabled,
+    log,
+    log_softmax,
+    manual_seed,
+    masked_fill,
+    matmul,
+    maximum,
+    mean,
+    memory_in_use,
+    minimum,
+    ones,
+    ones_like,
+    peak_memory,
+    pipeline_tasks,
+    rand,
+    rand_like,
+    randint,
+    randn,
+    randn_like,
+    relu,
+    reset_peak_memory,
+    reshape,
+    rotary,
+    rsqrt,
+    set_num_threads,
+    sigmoid,
+    sin,
+    sinusoidal_positions,
+    softmax,
+    sort,
+    split,
+    sqrt,
+    squeeze,
+    stack,
+    std,
+    t5_bucket,
+    tanh,
+    tensor,
+    topk,
+    transpose,
+    tril,
+    triu,
+    unsqueeze,
+    validate_weights,
+    var,
+    where,
+    zeros,
+    zeros_like,
+)
+from ._heed import abs as abs
+from ._heed import all as all
+from ._heed import any as any
+from ._heed import argmax, argmin, chunk
+from ._heed import max as max
+from ._heed import min as min
+from ._heed import pow as pow
+from ._heed import sum as sum
+from .model import Model, ModelOutput, TextStream, create_model, load
+from .notebook import AttentionView
+from .pipelines import Pipeline, pipeline
+from .server import Server, serve
+from .training import Run, train
 
 __all__ = [
+    "AttentionKernel",
+    "AttentionPatterns",
+    "AttentionView",
     "Error",
     "Model",
+    "ModelOutput",
+    "Pipeline",
     "Recorder",
+    "Run",
+    "Server",
+    "Tensor",
+    "TextStream",
     "Tokenizer",
     "__version__",
+    "abs",
+    "alibi_bias",
+    "alibi_slopes",
+    "all",
+    "allclose",
+    "any",
+    "arange",
+    "argmax",
+    "argmin",
+    "as_tensor",
     "attention",
+    "attention_by_kernel",
+    "attention_matrix_bytes",
+    "attention_patterns",
+    "autocast",
+    "bfloat16",
+    "bmm",
+    "bool",
+    "cat",
+    "chunk",
+    "clamp",
+    "concat",
+    "cos",
+    "create_model",
+    "data",
+    "double",
+    "dtype",
+    "empty",
+    "exp",
+    "eye",
+    "flatten",
+    "float",
+    "float16",
+    "float32",
+    "float64",
+    "from_dlpack",
+    "from_numpy",
+    "full",
+    "gather",
+    "get_num_threads",
+    "half",
+    "inf",
+    "int",
+    "int32",
+    "int64",
+    "is_grad_enabled",
     "load",
+    "load_tensors",
+    "log",
+    "log_softmax",
+    "long",
+    "manual_seed",
+    "masked_fill",
+    "matmul",
+    "max",
+    "maximum",
+    "mean",
+    "memory_in_use",
+    "min",
+    "minimum",
+    "multinomial",
+    "nn",
+    "no_grad",
+    "notebook",
+    "ones",
+    "ones_like",
+    "optim",
+    "peak_memory",
+    "pi",
     "pipeline",
+    "pipeline_tasks",
+    "pow",
+    "rand",
+    "rand_like",
+    "randint",
+    "randn",
+    "randn_like",
     "record",
+    "relu",
+    "reset_peak_memory",
+    "reshape",
+    "rotary",
+    "rsqrt",
+    "save",
+    "serve",
     "set_num_threads",
+    "sigmoid",
+    "sin",
+    "sinusoidal_positions",
+    "softmax",
+    "sort",
+    "split",
+    "sqrt",
+    "squeeze",
+    "stack",
+    "std",
+    "sum",
+    "t5_bucket",
+    "tanh",
+    "tensor",
+    "topk",
     "train",
+    "transpose",
+    "tril",
+    "triu",
+    "uint8",
+    "unsqueeze",
+    "validate_weights",
+    "var",
+    "where",
+    "zeros",
+    "zeros_like",
 ]
 
 PathLike = Union[str, "os.PathLike[str]"]
 
-
-def load(path: PathLike) -> Model:
-    """Open a model folder, a run folder, a .gguf file or a name of the local Hugging Face cache."""
-    return _heed.load(os.fspath(path))
-
-
-def set_num_threads(count: int) -> None:
-    """Threads that passes use; results do not depend on it."""
-    _heed.set_num_threads(count)
-
-
-def _floats(x: Any) -> np.ndarray:
-    return np.ascontiguousarray(x, dtype=np.float32)
+float32 = float = dtype.float32
+float64 = double = dtype.float64
+float16 = half = dtype.float16
+bfloat16 = dtype.bfloat16
+int64 = long = dtype.int64
+int32 = int = dtype.int32
+uint8 = dtype.uint8
+bool = dtype.bool_
+inf, pi = math.inf, math.pi
 
 
+class no_grad(contextlib.ContextDecorator):
+    """No history is recorded on this thread inside the block or the decorated function."""
+
+    def __init__(self) -> None:
+        self._scope = _heed._NoGrad()
+
+    def __enter__(self) -> None:
+        self._scope.__enter__()
+
+    def __exit__(self, *args: object) -> None:
+        self._scope.__exit__()
+
+
+class autocast(contextlib.ContextDecorator):
+    """Activations in ``dtype`` (bfloat16 or float16) inside the block, weights and sums in f32.
+
+    >>> import heed
+    >>> with heed.autocast(heed.bfloat16):
+    ...     y = heed.nn.TransformerBlock(16, 2)(heed.randn(1, 3, 16))
+    """
+
+    def __init__(self, dtype: dtype = dtype.bfloat16) -> None:
+        self._scope = _heed._Precision(dtype)
+
+    def __enter__(self) -> None:
+        self._scope.__enter__()
+
+    def __exit__(self, *args: object) -> None:
+        self._scope.__exit__()
+
+
+@overload
+def attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Any = None, *, causal: builtins.bool = ..., scale: builtins.float | None = ...
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def attention(
+    q: Any, k: Any, v: Any, mask: Any = None, *, causal: builtins.bool = ..., scale: builtins.float | None = ...
+) -> tuple[Any, Any]: ...
 def attention(
     q: Any,
     k: Any,
     v: Any,
     mask: Any = None,
     *,
-    causal: bool = False,
-    scale: float | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Scaled dot-product attention of [T, D], [B, T, D] or [B, H, T, D] arrays.
+    causal: builtins.bool = False,
+    scale: builtins.float | None = None,
+) -> tuple[Any, Any]:
+    """Scaled dot-product attention of [T, D], [B, T, D] or [B, H, T, D]: the output and the weights.
 
-    ``mask`` is True (or 1) where a query may see a key, and is broadcast to the weights.
-    Returns the output and the weights.
+    A bool (or whole-numbered) ``mask`` is True where a query may attend to a key; a real one is
+    added to the scores. Arrays come out as arrays, tensors as tensors, whose output has a gradient.
+
+    >>> import numpy as np
+    >>> q = np.eye(3, dtype=np.float32)
+    >>> output, weights = attention(q, q, q, causal=True)
+    >>> weights[0].tolist()
+    [1.0, 0.0, 0.0]
     """
-    allowed = None if mask is None else np.ascontiguousarray(np.asarray(mask) != 0, dtype=np.uint8)
-    return _heed.attention(_floats(q), _floats(k), _floats(v), allowed, causal, scale)
+    arrays = not isinstance(q, Tensor)
+    allowed = None if mask is None else as_tensor(mask)
+    output, weights = _heed.attention(_real(q), _real(k), _real(v), allowed, causal, scale)
+    return (output.numpy(), weights.numpy()) if arrays else (output, weights)
 
 
-def record() -> Recorder:
-    """Keep what models compute inside a ``with`` block: attention and activations by hook name."""
-    return _heed.Recorder()
+def _real(x: Any) -> Tensor:
+    made = as_tensor(x)
+    return made if isinstance(x, Tensor) or made.dtype == dtype.float32 else made.float()
 
 
-class Pipeline:
-    """A task on a model, called with texts (or image paths); see :func:`pipeline`."""
+class Recorder(_Recorder):
+    """What models computed inside a ``with`` block: attention and activations by hook name."""
 
-    def __init__(self, task: str, path: PathLike) -> None:
-        self.task = task
-        self._pipeline = _heed.open_pipeline(task, os.fspath(path))
+    tokens: Sequence[str] = ()
 
-    def __call__(self, inputs: Any, **options: Any) -> Any:
-        single = isinstance(inputs, (str, os.PathLike))
-        texts = [os.fspath(inputs)] if single else [os.fspath(each) for each in inputs]
-        whole = options.pop("return_full_text", True)
-        results = self._pipeline.run(texts, json.dumps(options))
-        if self.task == "text-generation" and whole:  # as Hugging Face's: with the prompt
-            for text, samples in zip(texts, results):
-                for sample in samples:
-                    sample["generated_text"] = text + sample["generated_text"]
-        return results[0] if single else results
+    def __enter__(self) -> Recorder:
+        super().__enter__()
+        return self
 
-    def stream(self, text: str, **options: Any) -> Iterator[str]:
-        """Text as it is generated, piece by piece; closing the generator stops the generation."""
-        if self.task != "text-generation":
-            raise ValueError(f"{self.task} does not stream")
-        # The generation runs on a thread of its own; its pieces come through a queue.
-        import queue
-        import threading
+    def view(self, tokens: Sequence[str] = (), columns: Sequence[str] | None = None, sequence: builtins.int = 0) -> AttentionView:
+        """An interactive picture of every recorded head."""
+        maps = [
+            (each.kind, each.layer, head, each.weights(sequence, head))
+            for each in self.attentions
+            for head in range(each.heads)
+        ]
+        return AttentionView(maps, tokens or self.tokens, columns)
 
-        pieces: queue.Queue[Any] = queue.Queue()
-        stopped = threading.Event()
+    def show(self, tokens: Sequence[str] = ()) -> None:
+        """The picture in a notebook, or in the browser."""
+        self.view(tokens).show()
 
-        def run() -> None:
-            try:
-                self._pipeline.stream(text, lambda piece: pieces.put(piece) or not stopped.is_set(), **options)
-                pieces.put(None)
-            except BaseException as error:  # handed to the reader
-                pieces.put(error)
-
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        try:
-            while (piece := pieces.get()) is not None:
-                if isinstance(piece, BaseException):
-                    raise piece
-                yield piece
-        finally:
-            stopped.set()
-            thread.join()
+    def _repr_html_(self) -> str:
+        return self.view()._repr_html_() if self.attentions else "<em>nothing recorded</em>"
 
 
-def pipeline(task: str, model: PathLike) -> Pipeline:
-    """A pipeline by Hugging Face's name of the task: text-generation, translation,
-    text-classification, token-classification, fill-mask, feature-extraction,
-    image-classification or image-to-text."""
-    return Pipeline(task, model)
+def record(
+    activations: Sequence[str] = ("*",),
+    *,
+    no_causal: builtins.bool = False,
+    ablate: Sequence[tuple[builtins.int, builtins.int]] = (),
+) -> Recorder:
+    """Keep what models compute inside a ``with`` block.
 
+    ``activations`` are hook names to keep ("*" stands for anything), ``ablate`` heads to silence as
+    (layer, head), ``no_causal`` lets queries see later keys.
 
-def train(task: str, data: PathLike, out: PathLike, **options: Any) -> dict[str, Any]:
-    """Train as ``heed train`` does and leave a run folder in ``out``.
-
-    Further options are those of the run's config.toml: arch, tokenizer, layers, heads, width,
-    context, batch, steps, epochs, lr, seed, …
+    >>> import heed
+    >>> block = heed.nn.TransformerBlock(8, 2)
+    >>> with heed.record() as r:
+    ...     y = block(heed.randn(1, 3, 8))
+    >>> r.attention(layer=0, head=1).shape
+    (3, 3)
     """
-    lines = [f"task = {_toml(task)}", f"data = {_toml(os.fspath(data))}"]
-    lines += [f"{name} = {_toml(value)}" for name, value in options.items()]
-    return _heed.train("\n".join(lines), os.fspath(out))
+    return Recorder(list(activations), no_causal, list(ablate))
 
 
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return repr(value)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ", ".join(_toml(each) for each in value) + "]"
-    text = os.fspath(value).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'
+def save(tensors: Mapping[str, Tensor] | nn.Module, path: PathLike) -> None:
+    """Writes tensors by name, or a module's state, as .safetensors."""
+    state = tensors.state_dict() if isinstance(tensors, nn.Module) else tensors
+    _heed.save_file({name: each.detach() for name, each in state.items()}, path)
+
+
+def load_tensors(path: PathLike) -> dict[str, Tensor]:
+    """The tensors of a .safetensors file, mapped: nothing is read before its first use."""
+    return _heed.load_file(path)
+
+
+def multinomial(input: Tensor, num_samples: builtins.int) -> Tensor:
+    """Indices drawn with the probabilities of each row, without replacement."""
+    # The largest of log p + Gumbel noise is a draw from p; the k largest are k draws without replacement.
+    noise = -log(-log(rand(*input.shape).clamp(1e-20, None)))
+    return topk(log(input) + noise, num_samples).indices
+
+
+def allclose(a: Tensor, b: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8) -> builtins.bool:
+    """Whether two tensors agree but for rounding."""
+    return all(abs(a - b) <= abs(b) * rtol + atol)
+
+
+# How tensors and tokenizers come back from a pickle.
+def _restore_tensor(array: Any, dtype: dtype, requires_grad: builtins.bool) -> Tensor:
+    return tensor(array, dtype, requires_grad)
+
+
+def _load_tokenizer(path: str) -> Tokenizer:
+    return Tokenizer.load(path)

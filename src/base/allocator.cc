@@ -76,6 +76,8 @@ class Cache {
     peak_ = in_use_;
   }
 
+  std::mutex& mutex() { return mutex_; }
+
  private:
   static int64_t rounded(int64_t bytes) {
     return bytes >= kLarge ? (bytes + kPage - 1) / kPage * kPage : size_class(bytes);
@@ -120,6 +122,8 @@ class Cache {
 
 void* allocate_block(int64_t bytes) { return Cache::instance().take(bytes); }
 void free_block(void* block, int64_t bytes) { Cache::instance().give(block, bytes); }
+void lock_allocator() { Cache::instance().mutex().lock(); }
+void unlock_allocator() { Cache::instance().mutex().unlock(); }
 
 MemoryStats memory_stats() { return Cache::instance().stats(); }
 void reset_peak_memory() { Cache::instance().reset_peak(); }

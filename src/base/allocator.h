@@ -9,4 +9,8 @@ namespace heed {
 void* allocate_block(int64_t bytes);
 void free_block(void* block, int64_t bytes);
 
+/// Held across a fork, so that the child finds the lists of blocks whole.
+void lock_allocator();
+void unlock_allocator();
+
 }  // namespace heed

@@ -1,5 +1,6 @@
 #include "base/parallel.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -9,8 +10,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/allocator.h"
 #include "base/check.h"
 #include "base/prefetch.h"
+#include "heed/stop.h"
 
 namespace heed {
 namespace {
@@ -21,7 +24,10 @@ constexpr uint64_t kClosed = 0x80000000u;  // an index no job reaches
 constexpr int kSpins = 4000;               // about 60 µs: longer than the gap between two ops
 
 thread_local bool t_inside = false;
+thread_local const std::stop_token* t_stop = nullptr;  // of the innermost StopScope
 std::atomic<bool> g_pool_gone{false};  // at the end of the process, where tensors may outlive it
+
+bool stops(const std::stop_token* stop) { return stop != nullptr && stop->stop_requested(); }
 
 void pause_cpu() {
 #if defined(__x86_64__)
@@ -103,6 +109,7 @@ class Pool {
     call_.store(call, std::memory_order_release);
     context_.store(context, std::memory_order_release);
     tiles_.store(tiles, std::memory_order_release);
+    stop_token_.store(t_stop, std::memory_order_release);
     done_.store(0, std::memory_order_release);
     error_ = nullptr;
     ticket_.store(job << 32, std::memory_order_seq_cst);
@@ -123,6 +130,9 @@ class Pool {
     t_inside = true;
     try {
       for (int64_t tile = 0; tile < tiles; ++tile) {
+        if (stops(t_stop)) {
+          throw Stopped();
+        }
         call(context, tile);
       }
     } catch (...) {
@@ -133,7 +143,26 @@ class Pool {
   }
 
  private:
-  Pool() : threads_(std::min(cores_available(), kMaxThreads)) {}
+  Pool() : threads_(std::min(cores_available(), kMaxThreads)) {
+    pthread_atfork([] { instance().before_fork(); }, [] { instance().after_fork(false); },
+                   [] { instance().after_fork(true); });
+  }
+
+  /// A fork waits for the job under way, so that the child finds everything at rest. The
+  /// allocator's lock is taken inside jobs and therefore comes second.
+  void before_fork() {
+    caller_.lock();
+    lock_allocator();
+  }
+  /// The child has none of the parent's workers; it starts its own with its first job.
+  void after_fork(bool child) {
+    unlock_allocator();
+    if (child) {
+      new (&workers_) std::vector<std::thread>();  // the old handles stand for nothing here
+      sleepers_.store(0);
+    }
+    caller_.unlock();
+  }
 
   ~Pool() {
     g_pool_gone.store(true);
@@ -175,12 +204,16 @@ class Pool {
     const int64_t tiles = tiles_.load(std::memory_order_acquire);
     auto* call = call_.load(std::memory_order_acquire);
     void* context = context_.load(std::memory_order_acquire);
+    const std::stop_token* stop = stop_token_.load(std::memory_order_acquire);
     if (static_cast<int64_t>(index) >= tiles ||
         (ticket_.load(std::memory_order_seq_cst) >> 32) != (ticket >> 32)) {
       return false;
     }
     t_inside = true;
     try {
+      if (stops(stop)) {
+        throw Stopped();
+      }
       call(context, static_cast<int64_t>(index));
     } catch (...) {
       std::lock_guard lock(error_lock_);
@@ -248,6 +281,7 @@ class Pool {
   std::atomic<int64_t> tiles_{0};
   std::atomic<void (*)(void*, int64_t)> call_{nullptr};
   std::atomic<void*> context_{nullptr};
+  std::atomic<const std::stop_token*> stop_token_{nullptr};
   std::mutex error_lock_;
   std::exception_ptr error_;
 };
@@ -268,6 +302,11 @@ bool inside_parallel() { return t_inside; }
 void prefetch_while_idle(const void* data, int64_t bytes) {
   Pool::instance().prefetch().set(data, bytes);
 }
+
+StopScope::StopScope(std::stop_token stop) : stop_(std::move(stop)), before_(t_stop) {
+  t_stop = stop_.stop_possible() ? &stop_ : before_;
+}
+StopScope::~StopScope() { t_stop = before_; }
 
 SingleThreadedScope::SingleThreadedScope() : before_(t_inside) { t_inside = true; }
 SingleThreadedScope::~SingleThreadedScope() { t_inside = before_; }

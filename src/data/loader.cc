@@ -39,7 +39,9 @@ Batch batch_rows(const Batch& batch, int64_t begin, int64_t end) {
         batch.rows);
   Batch part = batch;
   for (const auto member : kInputTensors) {
-    part.*member = rows_of(batch.*member, begin, end);
+    const bool text = member == &ModelInput::input_ids || member == &ModelInput::attention_mask;
+    const int64_t per_example = text ? batch.passages : 1;
+    part.*member = rows_of(batch.*member, begin * per_example, end * per_example);
   }
   part.rows = end - begin;
   part.targets = part.labels.numel();

@@ -21,9 +21,12 @@ GenerationTokens generation_tokens(const Model& model) {
   GenerationTokens ids;
   const int64_t limit = std::max<int64_t>(model.vocab_size(), 1) - 1;
   auto in_vocabulary = [&](int64_t id) { return id <= limit ? id : -1; };
-  // A vision-encoder-decoder keeps its decoder's ids one level down.
-  const Json decoder =
-      config.find("decoder") && config.at("decoder").is_object() ? config.at("decoder") : config;
+  // A vision-encoder-decoder keeps its decoder's ids one level down, a RAG its generator's.
+  Json decoder = config;
+  for (const char* part : {"decoder", "generator"}) {
+    const auto found = config.find(part);
+    decoder = found && found->is_object() ? *found : decoder;
+  }
   const auto own = config.find("generation_config");  // of the file of that name
   auto find = [&](std::string_view key) {
     auto found = own && own->is_object() ? own->find(key) : std::nullopt;
@@ -54,7 +57,7 @@ GenerationTokens generation_tokens(const Model& model) {
     }
   }
   auto forced = [&](std::string_view key) {
-    const auto found = rules.find(key);
+    const auto found = rules.find(key) ? rules.find(key) : decoder.find(key);
     return found && found->is_integer() ? in_vocabulary(found->integer(-1, kMaxToken)) : -1;
   };
   ids.forced_eos_token_id = forced("forced_eos_token_id");
@@ -107,8 +110,8 @@ Tensor start_sequence(const Model& model, const Request& request, int64_t capaci
   const NoGrad no_grad;
   const std::vector<int64_t> tokens = start_tokens(model, request);
   const auto count = static_cast<int64_t>(tokens.size());
-  check(model.context_length() == 0 || count <= model.context_length(), "generate",
-        "the prompt has {} tokens; the model's context is {}", count, model.context_length());
+  check(model.decoder_context_length() == 0 || count <= model.decoder_context_length(), "generate",
+        "the prompt has {} tokens; the model's context is {}", count, model.decoder_context_length());
   cache = model.new_cache(capacity);
   const EncoderOutput memory = encode_request(model, request);
   Tensor rows;
@@ -144,6 +147,21 @@ Tensor continue_sequences(const Model& model, const std::vector<int64_t>& tokens
   pass.layout = Layout::ragged(std::vector<int64_t>(tokens.size(), 1));
   pass.caches = std::move(caches);
   return model.logits(model.decode(Tensor::from(tokens, {count}), pass));
+}
+
+Tensor extend_sequences(const Model& model, const std::vector<std::vector<int64_t>>& tokens,
+                        std::vector<SequenceCache*> caches) {
+  const NoGrad no_grad;
+  std::vector<int64_t> all;
+  std::vector<int64_t> lengths;
+  for (const std::vector<int64_t>& each : tokens) {
+    all.insert(all.end(), each.begin(), each.end());
+    lengths.push_back(static_cast<int64_t>(each.size()));
+  }
+  Pass pass;
+  pass.layout = Layout::ragged(lengths);
+  pass.caches = std::move(caches);
+  return model.logits(model.decode(Tensor::from(all, {pass.layout.rows()}), pass));
 }
 
 }  // namespace heed

@@ -11,11 +11,34 @@ int64_t token_or(const Json& config, std::string_view key, int64_t otherwise, in
   return config.integer_or(key, otherwise, 0, vocabulary - 1);
 }
 
+namespace {
+
+/// The layout in which every `passages` sequences are one: rows lie as they are.
+Layout fuse_passages(const Layout& layout, int64_t passages) {
+  check(passages >= 1 && layout.batch % passages == 0, "forward",
+        "{} sequences cannot be {} passages for each example", layout.batch, passages);
+  Layout fused = layout;
+  fused.batch = layout.batch / passages;
+  fused.length = layout.length * passages;
+  if (layout.is_ragged()) {
+    fused.starts.clear();
+    for (int64_t i = 0; i <= layout.batch; i += passages) {
+      fused.starts.push_back(layout.start(i));
+    }
+  } else if (layout.key_padding.defined()) {
+    fused.key_padding = reshape(layout.key_padding, {fused.batch, fused.length});
+  }
+  return fused;
+}
+
+}  // namespace
+
 EncoderOutput EncoderDecoder::encode_source(const ModelInput& input,
                                             const TokenRows& source) const {
   const HookScope hook_scope("encoder");
   Pass pass = source.pass(input);
-  return {run_encoder(source, input, pass), source.layout};
+  return {run_encoder(source, input, pass),
+          input.passages == 1 ? source.layout : fuse_passages(source.layout, input.passages)};
 }
 
 EncoderOutput EncoderDecoder::encode(const ModelInput& input) const {
@@ -60,8 +83,9 @@ EncoderDecoder::BothSides EncoderDecoder::run_both(const ModelInput& input) cons
   const TokenRows& target = both.target =
       token_rows(target_ids(input, target_.start, target_.padding), input.decoder_attention_mask,
                  target_.vocabulary, input.skip_padding, "decoder_input_ids");
-  check(source.batch == target.batch, "forward", "{} inputs and {} decoder inputs", source.batch,
-        target.batch);
+  check(source.batch == target.batch * input.passages, "forward",
+        "{} inputs do not fit {} decoder inputs with {} passages each", source.batch, target.batch,
+        input.passages);
   both.encoded = encode_source(input, source);
   Pass pass = target.pass(input);
   pass.encoder_hidden_states = &both.encoded.rows;
@@ -83,7 +107,8 @@ ModelOutput EncoderDecoder::do_forward(const ModelInput& input) const {
 }
 
 SequenceCache EncoderDecoder::new_cache(int64_t capacity) const {
-  const int64_t room = context_length() > 0 ? std::min(capacity, context_length()) : capacity;
+  const int64_t most = decoder_context_length();
+  const int64_t room = most > 0 ? std::min(capacity, most) : capacity;
   SequenceCache cache =
       self_caches(target_.layers, target_.heads, room, target_.head_dim, kv_type_);
   cache.cross.resize(static_cast<size_t>(target_.layers));
@@ -116,6 +141,7 @@ TokenTranslator::TokenTranslator(const Json& config, std::string name, const Sta
       decoder_sizes_(decoder),
       context_length_(size_or(config, "max_position_embeddings", context)),
       vocab_size_(size_of(config, "vocab_size")),
+      decoder_context_(context_length_),
       name_(std::move(name)) {
   hidden_size_ = encoder.width;
   target_.vocabulary = size_or(config, "decoder_vocab_size", vocab_size_);
@@ -131,7 +157,7 @@ void TokenTranslator::make_encoder(const Scope& scope, const Embedding& tokens,
 
 void TokenTranslator::make_decoder(const Scope& scope, const Embedding& tokens,
                                    TokenStack::Options options) {
-  options.context = context_length_;
+  options.context = decoder_context_;
   options.sizes = decoder_sizes_;
   options.hidden_name = "decoder_hidden_states";
   options.causal = options.cross = true;
@@ -139,10 +165,16 @@ void TokenTranslator::make_decoder(const Scope& scope, const Embedding& tokens,
 }
 
 TokenRows TokenTranslator::read_source(const ModelInput& input, bool skip_padding) const {
-  return read_tokens(input, {.decoder = true}, name_, vocab_size_, context_length_, skip_padding);
+  return read_tokens(
+      input, {.decoder = true, .global_mask = reads_global_mask_, .answers = reads_answers_}, name_,
+      vocab_size_, context_length_, skip_padding);
 }
 
-Tensor TokenTranslator::run_encoder(const TokenRows& source, const ModelInput&, Pass& pass) const {
+Tensor TokenTranslator::run_encoder(const TokenRows& source, const ModelInput& input,
+                                    Pass& pass) const {
+  if (input.global_attention_mask.defined()) {
+    pass.global_rows = global_rows(input.global_attention_mask, source);
+  }
   return encoder_(source.ids, source.positions, pass, gradient_checkpointing_, &source);
 }
 

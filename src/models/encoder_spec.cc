@@ -88,7 +88,7 @@ ModelSpec bert_like_spec(const std::string& model_type, const std::string& famil
   spec.ties = {.prefix = names.base + ".",
                .embedding = names.words + ".weight",
                .lm_head = names.lm_decoder + ".weight"};
-  spec.train_tasks = {"mlm", "classify"};
+  spec.train_tasks = {"mlm", "classify", "embed"};
   spec.fresh_tokenizer = "wordpiece:8192";
   spec.fresh_config = [model_type, family](const FreshSizes& sizes) {
     return bert_like_fresh_config(model_type, family, sizes);

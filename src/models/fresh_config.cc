@@ -4,7 +4,9 @@ namespace heed {
 
 JsonBuilder bert_like_fresh_config(const std::string& model_type, const std::string& family,
                                    const FreshSizes& sizes) {
-  const char* head = sizes.task == "classify" ? "ForSequenceClassification" : "ForMaskedLM";
+  const char* head = sizes.task == "classify" ? "ForSequenceClassification"
+                     : sizes.task == "embed"  ? "Model"
+                                              : "ForMaskedLM";
   return JsonBuilder()
       .set("model_type", model_type)
       .set("architectures", std::vector<std::string>{family + head})

@@ -43,7 +43,7 @@ ModelSpec heed_seq2seq_spec() {
   spec.model_type = "heed-seq2seq";
   spec.kind = ModelKind::encoder_decoder;
   spec.heads = {{"", "translation", ""}};
-  spec.train_tasks = {"translate"};
+  spec.train_tasks = {"translate", "fid"};
   spec.fresh_config = [](const FreshSizes& sizes) {
     return stack_fresh_config("heed-seq2seq", sizes);
   };

@@ -228,7 +228,7 @@ ModelSpec t5_spec() {
                .lm_head = "lm_head.weight",
                .copies = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight"},
                .set_when_untied = {"scale_decoder_outputs"}};
-  spec.train_tasks = {"translate"};
+  spec.train_tasks = {"translate", "fid"};
   spec.fresh_config = [](const FreshSizes& sizes) {
     return stack_fresh_config("t5", sizes)
         .set("d_kv", sizes.hidden_size / sizes.num_heads)

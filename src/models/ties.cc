@@ -1,5 +1,6 @@
 #include "models/ties.h"
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -90,14 +91,25 @@ Apart resolve(const Json& config, const std::string& before, TensorMap& tensors)
 }  // namespace
 
 Json resolve_tied_weights(const Json& config, TensorMap& tensors) {
-  const bool nested = config.find("decoder") && config.at("decoder").is_object();
-  const Apart apart =
-      nested ? resolve(config.at("decoder"), "decoder.", tensors) : resolve(config, "", tensors);
+  // The part that writes tokens: a vision-encoder-decoder's decoder, a RAG's generator.
+  std::string part;
+  for (const char* name : {"decoder", "generator"}) {
+    const auto found = config.find(name);
+    part = found && found->is_object() ? name : part;
+  }
+  const bool nested = !part.empty();
+  std::string before = nested ? part + "." : "";
+  if (part == "generator" && std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
+        return tensor.first.starts_with("rag.");
+      })) {
+    before = "rag." + before;
+  }
+  const Apart apart = resolve(nested ? config.at(part) : config, before, tensors);
   if (!apart.head && !apart.sides) {
     return config;
   }
   nlohmann::json changed = raw(config);
-  nlohmann::json& writer = nested ? changed["decoder"] : changed;
+  nlohmann::json& writer = nested ? changed[part] : changed;
   if (apart.sides) {
     writer[kShared] = false;
   }

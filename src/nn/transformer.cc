@@ -1,6 +1,9 @@
 #include "heed/transformer.h"
 
+#include <limits>
+
 #include "base/check.h"
+#include "heed/precision.h"
 
 namespace heed {
 namespace {
@@ -39,6 +42,25 @@ void check_sequence(const Tensor& x, const char* name, int64_t hidden_size) {
         hidden_size);
 }
 
+/// A mask as what is added to the scores; broadcast to four axes.
+Tensor bias_of(const Tensor& mask) {
+  if (!mask.defined()) {
+    return {};
+  }
+  check(mask.rank() >= 2 && mask.rank() <= 4, "Transformer",
+        "mask {} must be broadcastable to [batch, heads, length, length]", mask.shape());
+  Tensor bias = mask;
+  if (!is_floating(mask.dtype())) {
+    const Tensor hidden = compare(Comparison::equal, mask, 0.0);
+    bias =
+        masked_fill(Tensor::zeros(mask.shape()), hidden, -std::numeric_limits<double>::infinity());
+  }
+  if (bias.rank() == 3) {  // [B, T, T]: the same for all heads
+    return unsqueeze(bias, 1);
+  }
+  return bias.rank() == 2 ? unsqueeze(unsqueeze(bias, 0), 0) : bias;
+}
+
 Tensor rows_of(const Tensor& x) { return reshape(x, {x.size(0) * x.size(1), x.size(2)}); }
 
 /// Calls run(rows, pass) with x and the encoder's output as rows, and gives its result x's shape.
@@ -52,6 +74,7 @@ Tensor on_rows(const Tensor& x, const TransformerInput& input, int64_t hidden_si
   Pass pass;
   pass.layout = Layout::equal(x.size(0), x.size(1), input.key_padding);
   pass.training = input.training;
+  pass.bias = bias_of(input.mask);
   Tensor encoded;
   Layout encoder_layout;
   if (cross) {
@@ -75,8 +98,20 @@ TransformerBlock::TransformerBlock(const Scope& scope, const TransformerOptions&
       cross_(options.cross_attention) {}
 
 Tensor TransformerBlock::operator()(const Tensor& x, const TransformerInput& input) const {
-  return on_rows(x, input, hidden_size_, cross_,
-                 [this](const Tensor& rows, const Pass& pass) { return block_(rows, pass, 0); });
+  return on_rows(x, input, hidden_size_, cross_, [this](const Tensor& rows, const Pass& pass) {
+    const DType inside = activation_type();
+    if (inside == DType::f32 || rows.dtype() != DType::f32) {
+      return block_(rows, pass, 0);
+    }
+    // Activations of another type, as run_blocks() has them for a stack.
+    Pass reduced = pass;
+    Tensor encoded;
+    if (pass.encoder_hidden_states != nullptr) {
+      encoded = cast(*pass.encoder_hidden_states, inside);
+      reduced.encoder_hidden_states = &encoded;
+    }
+    return cast(block_(cast(rows, inside), reduced, 0), DType::f32);
+  });
 }
 
 Transformer::Transformer(const Scope& scope, const TransformerOptions& options)

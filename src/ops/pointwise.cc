@@ -2,10 +2,11 @@
 #include <limits>
 
 #include "base/parallel.h"
+#include "heed/trigonometry.h"
 #include "kernels/types.h"
 #include "ops/common.h"
 
-// abs, clamp, pow, maximum and minimum: one plain loop each, computed in f32 or f64.
+// abs, clamp, pow, sin, cos, maximum and minimum: one plain loop each, computed in f32 or f64.
 
 namespace heed {
 namespace {
@@ -71,6 +72,18 @@ Tensor pow(const Tensor& x, double exponent) {
            : exponent == 2.0 ? 2.0 * v
                              : exponent * std::pow(static_cast<double>(v), exponent - 1.0);
   });
+}
+
+Tensor sin(const Tensor& x) {
+  check_floating(x, "sin");
+  return with_slope("sin", mapped("sin", x, [](auto v) { return std::sin(v); }), x,
+                    [](auto v) { return std::cos(v); });
+}
+
+Tensor cos(const Tensor& x) {
+  check_floating(x, "cos");
+  return with_slope("cos", mapped("cos", x, [](auto v) { return std::cos(v); }), x,
+                    [](auto v) { return -std::sin(v); });
 }
 
 // NaN on either side gives NaN.

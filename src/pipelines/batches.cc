@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/utf8.h"
 #include "heed/io.h"
+#include "heed/stop.h"
 
 namespace heed {
 namespace {
@@ -24,6 +25,8 @@ std::string_view kind_name(ModelKind kind) {
       return "an image-to-text model";
     case ModelKind::speech_decoder:
       return "a speech recognition model";
+    case ModelKind::image_text:
+      return "a model of images and texts";
     case ModelKind::regressor:
       return "a model of numbers";
   }
@@ -127,6 +130,7 @@ void for_each_batch(const std::vector<int64_t>& lengths, std::string_view task,
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return lengths[a] < lengths[b]; });
   const auto step = static_cast<size_t>(run.batch_size);
+  const StopScope scope(run.stop);
   for (size_t begin = 0; begin < order.size(); begin += step) {
     check(!run.stop.stop_requested(), task, "stopped after {} of {} inputs", begin, order.size());
     const size_t end = std::min(order.size(), begin + step);

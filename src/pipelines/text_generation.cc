@@ -1,12 +1,17 @@
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "heed/io.h"
+#include "heed/stop.h"
 #include "pipelines/batches.h"
+#include "pipelines/json_options.h"
 
 namespace heed {
 namespace {
 
+/// Keys and values that a cache's file may hold.
+constexpr int64_t kCacheBytes = int64_t{4} << 30;
 constexpr std::string_view kNeeds = "a decoder (gpt2, llama, …) or an encoder-decoder";
 
 /// One sequence on its way: tokens come in, text goes out.
@@ -134,74 +139,168 @@ std::vector<GeneratedText> TextGeneration::operator()(const std::vector<std::str
   return from_tokens(ids, options, on_piece);
 }
 
-std::vector<GeneratedText> TextGeneration::from_tokens(
-    const std::vector<std::vector<TokenId>>& given, const GenerationOptions& wanted,
-    const OnPiece& on_piece) const {
-  GenerationOptions options = wanted;
-  if (options.sampling.dry_multiplier > 0.0 && options.sampling.dry_breakers.empty()) {
-    options.sampling.dry_breakers =
-        tokens_containing(loaded_.tokenizer, options.dry_sequence_breakers);
+namespace {
+
+/// All samples of all prompts on their way. Addresses stay: requests refer to it.
+class Generation {
+ public:
+  Generation(const LoadedModel& loaded, const std::vector<std::vector<TokenId>>& given,
+             const GenerationOptions& wanted, TextGeneration::OnPiece on_piece)
+      : loaded_(loaded),
+        options_(wanted),
+        on_piece_(std::move(on_piece)),
+        scheduler_(*loaded_.model, wanted.run.batch_size) {
+    if (options_.sampling.dry_multiplier > 0.0 && options_.sampling.dry_breakers.empty()) {
+      options_.sampling.dry_breakers =
+          tokens_containing(loaded_.tokenizer, options_.dry_sequence_breakers);
+    }
+    check(options_.num_return_sequences >= 1, TextGeneration::kTask, "{} samples per prompt",
+          options_.num_return_sequences);
+    scheduler_.speculate(options_.speculation);
+    if (!options_.cache_file.empty()) {
+      scheduler_.share_prefixes(kCacheBytes);
+      if (std::filesystem::exists(options_.cache_file)) {
+        scheduler_.load_prefixes(options_.cache_file);
+      }
+    }
+    prompts_ = usable_prompts(loaded_, given, options_);
+    const auto samples = static_cast<size_t>(options_.num_return_sequences);
+    all_.reserve(prompts_.size() * samples);
+    for (size_t i = 0; i < prompts_.size() * samples; ++i) {
+      add(i / samples, static_cast<int64_t>(i % samples));
+    }
   }
-  check(options.num_return_sequences >= 1, kTask, "{} samples per prompt",
-        options.num_return_sequences);
-  const auto prompts = usable_prompts(loaded_, given, options);
-  const auto samples = static_cast<size_t>(options.num_return_sequences);
-  std::vector<Running> all;
-  all.reserve(prompts.size() * samples);  // addresses stay
-  Scheduler scheduler(*loaded_.model, options.run.batch_size);
-  int64_t done = 0;
-  for (size_t i = 0; i < prompts.size() * samples; ++i) {
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
+
+  bool stopped() const { return options_.run.stop.stop_requested(); }
+  /// One token for every sequence; false at the end.
+  bool step() { return !stopped() && scheduler_.step(); }
+  const GeneratedText& first() const { return all_.front().result; }
+
+  std::vector<GeneratedText> take() {
+    if (!options_.cache_file.empty()) {
+      scheduler_.save_prefixes(options_.cache_file);
+    }
+    std::vector<GeneratedText> results;
+    results.reserve(all_.size());
+    for (Running& running : all_) {
+      const bool cut = stopped() && !prompts_[running.result.input].empty() &&
+                       running.result.finish == FinishReason::length &&
+                       std::cmp_less(running.result.ids.size(), options_.max_new_tokens);
+      running.result.finish = cut ? FinishReason::stopped : running.result.finish;
+      results.push_back(std::move(running.result));
+    }
+    return results;
+  }
+
+ private:
+  void add(size_t input, int64_t sample) {
     Request request;
     std::vector<int64_t> continued;  // by the text
-    if (!prompts[i / samples].empty()) {
-      request =
-          request_of(loaded_, prompts[i / samples], options, static_cast<int64_t>(i % samples));
+    if (!prompts_[input].empty()) {
+      request = request_of(loaded_, prompts_[input], options_, sample);
       // A grammar's text is the tokens' own, with a space that they begin with.
       continued =
-          options.is_answer && !options.constraint ? std::vector<int64_t>() : request.prompt;
+          options_.is_answer && !options_.constraint ? std::vector<int64_t>() : request.prompt;
     }
-    Running& running = all.emplace_back(loaded_.tokenizer, options, continued);
-    running.result.input = i / samples;
-    running.result.sample = static_cast<int64_t>(i % samples);
-    if (prompts[i / samples].empty()) {
-      ++done;
-      continue;
+    Running& running = all_.emplace_back(loaded_.tokenizer, options_, continued);
+    running.result.input = input;
+    running.result.sample = sample;
+    if (prompts_[input].empty()) {
+      ++done_;
+      return;
     }
-    const auto give = [&on_piece, &running](const std::string& piece) {
-      running.result.text += piece;
-      if (on_piece && !piece.empty()) {
-        on_piece(running.result.input, running.result.sample, piece);
-      }
-    };
     running.end.assign(request.end.begin(), request.end.end());
-    request.on_token = [&running, &options, give](const SampledToken& token) {
+    request.cancelled = [this] { return stopped(); };
+    request.on_token = [this, &running](const SampledToken& token) {
       running.push(token);
       if (std::find(running.end.begin(), running.end.end(), token.id) == running.end.end()) {
-        give(running.stream.push(token.id));
+        give(running, running.stream.push(token.id));
       }
-      return !running.stream.stopped() && !options.run.stop.stop_requested();
+      return !running.stream.stopped() && !stopped();
     };
-    scheduler.add(std::move(request), [&, give](FinishReason reason) {
+    scheduler_.add(std::move(request), [this, &running](FinishReason reason) {
       running.result.finish = reason;
-      give(running.stream.finish());
-      ++done;
-      if (options.run.progress) {
-        options.run.progress(done, static_cast<int64_t>(prompts.size() * samples));
+      give(running, running.stream.finish());
+      ++done_;
+      if (options_.run.progress) {
+        options_.run.progress(done_, static_cast<int64_t>(all_.capacity()));
       }
     });
   }
-  while (!options.run.stop.stop_requested() && scheduler.step()) {
+
+  void give(Running& running, const std::string& piece) {
+    running.result.text += piece;
+    if (on_piece_ && !piece.empty()) {
+      on_piece_(running.result.input, running.result.sample, piece);
+    }
   }
-  std::vector<GeneratedText> results;
-  results.reserve(all.size());
-  for (Running& running : all) {
-    const bool cut = options.run.stop.stop_requested() && !prompts[running.result.input].empty() &&
-                     running.result.finish == FinishReason::length &&
-                     std::cmp_less(running.result.ids.size(), options.max_new_tokens);
-    running.result.finish = cut ? FinishReason::stopped : running.result.finish;
-    results.push_back(std::move(running.result));
+
+  LoadedModel loaded_;
+  GenerationOptions options_;
+  TextGeneration::OnPiece on_piece_;
+  Scheduler scheduler_;
+  std::vector<std::vector<TokenId>> prompts_;
+  std::vector<Running> all_;
+  int64_t done_ = 0;
+};
+
+}  // namespace
+
+std::vector<GeneratedText> TextGeneration::from_tokens(
+    const std::vector<std::vector<TokenId>>& given, const GenerationOptions& options,
+    const OnPiece& on_piece) const {
+  Generation generation(loaded_, given, options, on_piece);
+  try {
+    const StopScope scope(options.run.stop);
+    while (generation.step()) {
+    }
+  } catch (const Stopped&) {  // in the middle of a token: the result is what there is
   }
-  return results;
+  return generation.take();
+}
+
+struct TextGenerationStream::State {
+  State(const TextGeneration& pipeline, std::string_view prompt, const GenerationOptions& options)
+      : generation(pipeline.loaded(), {pipeline.tokens_of(prompt)}, options,
+                   [this](size_t, int64_t, std::string_view piece) { waiting += piece; }) {
+    check(options.num_return_sequences == 1, TextGeneration::kTask,
+          "{} samples cannot be streamed; ask for one", options.num_return_sequences);
+  }
+  std::string waiting;
+  Generation generation;
+  std::optional<GeneratedText> result;  // complete
+};
+
+TextGenerationStream::TextGenerationStream(const TextGeneration& pipeline, std::string_view prompt,
+                                           const GenerationOptions& options)
+    : state_(std::make_unique<State>(pipeline, prompt, options)) {}
+TextGenerationStream::TextGenerationStream(const TextGeneration& pipeline, std::string_view prompt,
+                                           const Json& options)
+    : TextGenerationStream(pipeline, prompt, generation_options(options, {})) {}
+TextGenerationStream::~TextGenerationStream() = default;
+TextGenerationStream::TextGenerationStream(TextGenerationStream&&) noexcept = default;
+TextGenerationStream& TextGenerationStream::operator=(TextGenerationStream&&) noexcept = default;
+
+std::optional<std::string> TextGenerationStream::next(std::stop_token stop) {
+  const StopScope scope(std::move(stop));
+  try {
+    while (!state_->result && state_->waiting.empty()) {
+      if (!state_->generation.step()) {
+        state_->result = std::move(state_->generation.take().front());
+      }
+    }
+  } catch (...) {  // in the middle of a token: there is no going on
+    state_->result = state_->generation.first();
+    state_->result->finish = FinishReason::stopped;
+    throw;
+  }
+  return state_->waiting.empty() ? std::nullopt : std::optional(std::exchange(state_->waiting, {}));
+}
+
+const GeneratedText& TextGenerationStream::result() const {
+  return state_->result ? *state_->result : state_->generation.first();
 }
 
 }  // namespace heed

@@ -61,7 +61,10 @@ struct PendingChunk {
 class Builder {
  public:
   Builder(IndexStore store, const Embedder& embedder, const IndexOptions& options)
-      : store_(std::move(store)), embedder_(embedder), options_(options) {}
+      : store_(std::move(store)),
+        embedder_(embedder),
+        options_(options),
+        had_graph_(store_.has_graph()) {}
 
   IndexReport run(const std::vector<std::string>& docs, const std::vector<DocumentFile>& files) {
     const double start = seconds_now();
@@ -82,6 +85,7 @@ class Builder {
       show_progress(0);
     }
     flush();
+    add_graph();
     if (!report_.cancelled && (broken_ || !store_.sealed())) {
       store_.seal();
     }
@@ -91,6 +95,24 @@ class Builder {
   }
 
  private:
+  /// The graph of all vectors, where one is wanted and the one that is there is gone or missing.
+  void add_graph() {
+    if (report_.cancelled || !options_.hnsw.value_or(had_graph_) || store_.has_graph()) {
+      return;
+    }
+    const HnswGraph graph = HnswGraph::build(store_.load_vectors(), {}, options_.cancelled);
+    if (options_.cancelled && options_.cancelled()) {
+      report_.cancelled = true;
+      return;
+    }
+    if (graph.nodes() > 0) {
+      Transaction transaction(store_.database());
+      begin_change();
+      store_.put_graph(graph);
+      transaction.commit();
+    }
+  }
+
   /// Begins a transaction whose changes the seal will not cover until the end.
   void begin_change() {
     if (!broken_) {
@@ -309,6 +331,7 @@ class Builder {
   IndexStore store_;
   const Embedder& embedder_;
   const IndexOptions& options_;
+  bool had_graph_;
   IndexReport report_;
   IndexProgress progress_;
   std::vector<PendingChunk> pending_;

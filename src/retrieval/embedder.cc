@@ -10,6 +10,7 @@
 #include "base/parallel.h"
 #include "data/sources.h"
 #include "heed/autograd.h"
+#include "heed/model_spec.h"
 #include "io/json.h"
 
 namespace heed {
@@ -20,8 +21,9 @@ constexpr int64_t kLongest = 8192;      // tokens, where the model has no limit 
 
 /// The folder that holds config.json: of a run folder its model/.
 std::filesystem::path model_folder(const std::string& path) {
-  const std::filesystem::path inner = std::filesystem::path(path) / "model";
-  return std::filesystem::exists(inner / "config.json") ? inner : std::filesystem::path(path);
+  const std::filesystem::path base = base_model_path(path);
+  const std::filesystem::path inner = base / "model";
+  return std::filesystem::exists(inner / "config.json") ? inner : base;
 }
 
 /// What sentence-transformers keeps beside a model: how rows become one vector.
@@ -44,7 +46,9 @@ Embedder::Embedder(const std::string& model, const std::string& tokenizer,
     : path_(model), model_(load_model(model)) {
   const std::filesystem::path folder = model_folder(model);
   tokenizer_ = Tokenizer::load(tokenizer.empty() ? folder : std::filesystem::path(tokenizer));
-  pooling_ = pooling.empty() ? pooling_of(folder) : pooling;
+  const ModelSpec* spec = find_model_spec(model_->model_type());
+  const bool pooler = spec != nullptr && spec->pooler_is_embedding;
+  pooling_ = !pooling.empty() ? pooling : pooler ? "pooler" : pooling_of(folder);
   check_data(
       model_->vocab_size() == 0 || tokenizer_.vocab_size() <= model_->vocab_size(), model,
       "the tokenizer has {} tokens, the model {} embedding rows; they do not belong together",
@@ -53,6 +57,17 @@ Embedder::Embedder(const std::string& model, const std::string& tokenizer,
     fail(ErrorKind::usage, model,
          "an index needs a text encoder (bert, distilbert, …); this folder holds a {}",
          model_->model_type());
+  }
+  dimension_ = model_->hidden_size();
+  if (pooling_ == "pooler") {  // a projection may change the size
+    const NoGrad no_grad;
+    ModelInput input;
+    input.input_ids = Tensor::zeros({1, 1}, DType::i64);
+    const Tensor vector = model_->forward(input).pooler_output;
+    if (!vector.defined()) {
+      fail(ErrorKind::usage, model, "has no pooler; choose another --pooling");
+    }
+    dimension_ = vector.size(1);
   }
 }
 
@@ -122,7 +137,15 @@ void Embedder::embed_batch(std::span<const std::vector<TokenId>* const> rows,
     std::fill_n(input.attention_mask.data<int64_t>() + i * longest, ids.size(), 1);
   }
   input.skip_padding = true;
-  const Tensor hidden = model_->forward(input).last_hidden_state;
+  const ModelOutput output = model_->forward(input);
+  if (pooling_ == "pooler") {
+    const Tensor vectors = output.pooler_output.contiguous();
+    for (int64_t i = 0; i < count; ++i) {
+      std::copy_n(vectors.data<float>() + i * dimension_, dimension_, out[static_cast<size_t>(i)]);
+    }
+    return;
+  }
+  const Tensor hidden = output.last_hidden_state;
   if (!hidden.defined()) {
     fail(ErrorKind::usage, path_, "this model has a head; an index needs an encoder without one");
   }

@@ -11,13 +11,14 @@
 
 namespace heed {
 
-/// A text encoder: one vector of length 1 per text.
+/// A text encoder: one vector per text, of length 1 (with DPR as it comes).
 class Embedder {
  public:
-  /// `pooling`: "mean", "cls", or empty for what the model's folder says (else mean).
+  /// `pooling`: "mean", "cls", "pooler", or empty for what the model says (else mean). "pooler" is
+  /// the model's pooler_output as it is, to be compared by inner product (DPR).
   Embedder(const std::string& model, const std::string& tokenizer, const std::string& pooling);
 
-  int64_t dimension() const { return model_->hidden_size(); }
+  int64_t dimension() const { return dimension_; }
   const std::string& pooling() const { return pooling_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
   /// Of configuration, weights, tokenizer and pooling, in hexadecimal.
@@ -36,6 +37,7 @@ class Embedder {
   std::unique_ptr<Model> model_;
   Tokenizer tokenizer_;
   std::string pooling_;
+  int64_t dimension_ = 0;
 };
 
 }  // namespace heed

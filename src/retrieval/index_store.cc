@@ -25,6 +25,8 @@ CREATE VIRTUAL TABLE lexical USING fts5(title, body, content='',
   tokenize="unicode61 remove_diacritics 0 categories 'L* N* Co M*'");
 )sql";
 
+constexpr int64_t kGraphRows = 65536;  // rows of a graph per block
+
 template <class T>
 std::span<const std::byte> bytes_of(std::span<const T> values) {
   return std::as_bytes(values);
@@ -169,7 +171,12 @@ std::multimap<uint64_t, StoredChunk> IndexStore::chunks_of(int64_t file) const {
   return chunks;
 }
 
-void IndexStore::break_seal() const { heed::break_seal(*database_); }
+void IndexStore::break_seal() const {
+  heed::break_seal(*database_);
+  if (has_graph()) {  // of vectors that are about to change
+    database_->execute("DROP TABLE hnsw");
+  }
+}
 
 int64_t IndexStore::put_file(const StoredFile& file) const {
   Statement put(*database_, file.id == 0
@@ -297,6 +304,40 @@ void IndexStore::kill_vectors(std::span<const int64_t> ids) const {
     find.reset();
     update.bind(bytes, hash, block).run();
   }
+}
+
+bool IndexStore::has_graph() const {
+  return database_->integer("SELECT count(*) FROM sqlite_schema WHERE name = 'hnsw'") > 0;
+}
+
+void IndexStore::put_graph(const HnswGraph& graph) const {
+  database_->execute(
+      "CREATE TABLE hnsw(first INTEGER PRIMARY KEY, neighbors INTEGER NOT NULL, links BLOB NOT "
+      "NULL, hash INTEGER NOT NULL)");
+  Statement put(*database_, "INSERT INTO hnsw VALUES(?, ?, ?, ?)");
+  for (int64_t begin = 0; begin < graph.nodes(); begin += kGraphRows) {
+    const std::vector<int32_t> numbers =
+        graph.pack(begin, std::min(graph.nodes(), begin + kGraphRows));
+    const auto bytes = bytes_of(std::span<const int32_t>(numbers));
+    const auto hash = static_cast<int64_t>(fingerprint_of(bytes.data(), bytes.size(), 0));
+    put.bind(begin, graph.neighbors(), bytes, hash).run();
+  }
+}
+
+HnswGraph IndexStore::load_graph(int64_t vectors) const {
+  const std::string& file = database_->path().native();
+  Statement get(*database_, "SELECT links, hash, neighbors FROM hnsw ORDER BY first");
+  std::vector<std::vector<int32_t>> blocks;
+  int64_t neighbors = 0;
+  while (get.next()) {
+    const std::span<const std::byte> bytes = get.blob(0);
+    check_data(
+        static_cast<int64_t>(fingerprint_of(bytes.data(), bytes.size(), 0)) == get.integer(1), file,
+        "is damaged: the graph of its vectors does not fit them; index again");
+    blocks.push_back(numbers_of<int32_t>(bytes, file));
+    neighbors = get.integer(2);
+  }
+  return HnswGraph::unpack(blocks, kGraphRows, vectors, neighbors, file);
 }
 
 void IndexStore::seal() const { write_seal(*database_); }

@@ -11,6 +11,7 @@
 
 #include "retrieval/chunks.h"
 #include "retrieval/database.h"
+#include "retrieval/hnsw.h"
 #include "retrieval/vectors.h"
 
 namespace heed {
@@ -79,6 +80,12 @@ class IndexStore {
   /// One block with the vectors [ids.size(), dimension] of new chunks, ids ascending.
   void add_vectors(std::span<const int64_t> ids, const float* vectors) const;
   void remove_chunks(std::vector<int64_t> ids) const;
+
+  /// Stores the graph of all vectors; break_seal() removes it again.
+  void put_graph(const HnswGraph& graph) const;
+  bool has_graph() const;
+  /// The graph of the vectors that load_vectors() gives. Throws where it is damaged.
+  HnswGraph load_graph(int64_t vectors) const;
 
   /// After all changes: the checksum over the whole file.
   void seal() const;

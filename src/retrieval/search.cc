@@ -15,7 +15,8 @@
 namespace heed {
 namespace {
 
-constexpr double kFusion = 60.0;  // of reciprocal rank fusion, as in Cormack et al. 2009
+constexpr int64_t kBreadth = 200;  // candidates of an approximate search
+constexpr double kFusion = 60.0;   // of reciprocal rank fusion, as in Cormack et al. 2009
 
 /// A chunk on its way to a result.
 struct Candidate {
@@ -50,6 +51,13 @@ std::vector<Candidate> fuse(SearchMode mode, const std::vector<VectorHit>& dense
   return candidates;
 }
 
+void check_top_k(int64_t top_k) {
+  constexpr int64_t kMost = 10'000;
+  if (top_k < 1 || top_k > kMost) {
+    fail(ErrorKind::usage, "top_k", "{} is not in 1 … {}", top_k, kMost);
+  }
+}
+
 }  // namespace
 
 SearchMode parse_search_mode(std::string_view name) {
@@ -75,6 +83,7 @@ struct SearchIndex::Impl {
     info.dimension = settings.dimension;
     info.files = store.files();
     info.chunks = store.chunks();
+    info.hnsw = store.has_graph();
     info.complete = store.sealed();
   }
 
@@ -98,7 +107,42 @@ struct SearchIndex::Impl {
     return *embedder;
   }
 
-  std::vector<VectorHit> search_dense(std::string_view query, int64_t count) {
+  /// The encoder of questions: the index's own, unless passages have another (DPR).
+  const Embedder& query_embedder() {
+    const IndexSettings& settings = store.settings();
+    const std::string& file = store.database().path().native();
+    if (options.query_model.empty()) {
+      if (settings.pooling == "pooler") {
+        fail(ErrorKind::usage, file,
+             "was made with a passage encoder (DPR); say where its question encoder is with "
+             "--query-model, or use --mode lexical");
+      }
+      return opened_embedder();
+    }
+    if (!embedder) {
+      embedder.emplace(options.query_model, options.tokenizer, settings.pooling);
+      check_dimension(embedder->dimension());
+    }
+    return *embedder;
+  }
+
+  void check_dimension(int64_t dimension) const {
+    if (dimension != store.settings().dimension) {
+      fail(ErrorKind::usage, store.database().path().native(),
+           "has vectors of {} numbers, the question's has {}: its encoder does not belong to the "
+           "index",
+           store.settings().dimension, dimension);
+    }
+  }
+
+  std::vector<float> embed_query(std::string_view query) {
+    const std::string text = store.settings().query_prefix + std::string(query);
+    return query_embedder().embed(std::span(&text, 1));
+  }
+
+  /// `embed` gives the question's vector; under mpirun the root asks it.
+  std::vector<VectorHit> search_dense(const std::function<std::vector<float>()>& embed,
+                                      int64_t count, bool hnsw) {
     Communicator* ranks = options.distributed ? &world() : nullptr;
     if (!vectors) {
       vectors.emplace(ranks == nullptr ? store.load_vectors()
@@ -106,8 +150,10 @@ struct SearchIndex::Impl {
     }
     std::vector<float> embedded(static_cast<size_t>(store.settings().dimension));
     if (ranks == nullptr || ranks->is_root()) {
-      const std::string text = store.settings().query_prefix + std::string(query);
-      embedded = opened_embedder().embed(std::span(&text, 1));
+      embedded = embed();
+    }
+    if (hnsw) {
+      return opened_graph().search(*vectors, embedded.data(), count, kBreadth);
     }
     if (ranks == nullptr) {
       return vectors->search(embedded.data(), count);
@@ -122,6 +168,20 @@ struct SearchIndex::Impl {
       std::memcpy(static_cast<void*>(lists.back().data()), theirs.data(), theirs.size());
     }
     return merge_hits(lists, count);
+  }
+
+  const HnswGraph& opened_graph() {
+    const std::string& file = store.database().path().native();
+    if (options.distributed) {
+      fail(ErrorKind::usage, file, "is searched exactly under mpirun; leave --hnsw out");
+    }
+    if (!info.hnsw) {
+      fail(ErrorKind::usage, file, "has no HNSW graph; build it with `heed index --hnsw`");
+    }
+    if (!graph) {
+      graph.emplace(store.load_graph(vectors->size()));
+    }
+    return *graph;
   }
 
   SearchResult read(const Candidate& candidate) const {
@@ -141,6 +201,20 @@ struct SearchIndex::Impl {
     result.cosine = candidate.cosine;
     result.bm25 = candidate.bm25;
     return result;
+  }
+
+  std::vector<SearchResult> results_of(const std::vector<Candidate>& candidates,
+                                       const std::vector<std::string>& terms) const {
+    const std::set<std::string> wanted(terms.begin(), terms.end());
+    std::vector<SearchResult> results;
+    for (const Candidate& candidate : candidates) {
+      SearchResult result = read(candidate);
+      result.rank = static_cast<int64_t>(results.size()) + 1;
+      result.matches = find_matches(result.text, wanted);
+      result.snippet = snippet_of(result.text, result.matches);
+      results.push_back(std::move(result));
+    }
+    return results;
   }
 
   /// Puts the candidates in the order of the cross-encoder's scores.
@@ -165,6 +239,7 @@ struct SearchIndex::Impl {
   IndexInfo info;
   std::optional<Embedder> embedder;
   std::optional<VectorTable> vectors;
+  std::optional<HnswGraph> graph;
   std::optional<Reranker> reranker;
 };
 
@@ -180,10 +255,7 @@ SearchIndex SearchIndex::open(const std::filesystem::path& path, const OpenIndex
 const IndexInfo& SearchIndex::info() const { return impl_->info; }
 
 std::vector<SearchResult> SearchIndex::search(std::string_view text, const SearchOptions& options) {
-  constexpr int64_t kMost = 10'000;
-  if (options.top_k < 1 || options.top_k > kMost) {
-    fail(ErrorKind::usage, "top_k", "{} is not in 1 … {}", options.top_k, kMost);
-  }
+  check_top_k(options.top_k);
   const std::string query = compose_hangul(std::string(text));
   const bool rerank = !impl_->options.reranker.empty();
   const bool single = options.mode != SearchMode::hybrid && !rerank;
@@ -195,7 +267,7 @@ std::vector<SearchResult> SearchIndex::search(std::string_view text, const Searc
   const std::vector<std::string> terms = query_terms(query);
   std::vector<VectorHit> dense, lexical;
   if (options.mode != SearchMode::lexical) {
-    dense = impl_->search_dense(query, count);
+    dense = impl_->search_dense([&] { return impl_->embed_query(query); }, count, options.hnsw);
   }
   if (options.mode != SearchMode::dense) {
     lexical = search_lexical(impl_->store.database(), terms, count);
@@ -206,16 +278,15 @@ std::vector<SearchResult> SearchIndex::search(std::string_view text, const Searc
     impl_->rerank(query, candidates);
   }
   candidates.resize(std::min(candidates.size(), static_cast<size_t>(options.top_k)));
-  const std::set<std::string> wanted(terms.begin(), terms.end());
-  std::vector<SearchResult> results;
-  for (const Candidate& candidate : candidates) {
-    SearchResult result = impl_->read(candidate);
-    result.rank = static_cast<int64_t>(results.size()) + 1;
-    result.matches = find_matches(result.text, wanted);
-    result.snippet = snippet_of(result.text, result.matches);
-    results.push_back(std::move(result));
-  }
-  return results;
+  return impl_->results_of(candidates, terms);
+}
+
+std::vector<SearchResult> SearchIndex::search_vector(std::span<const float> query, int64_t top_k) {
+  check_top_k(top_k);
+  impl_->check_dimension(static_cast<int64_t>(query.size()));
+  const std::vector<VectorHit> hits = impl_->search_dense(
+      [&] { return std::vector<float>(query.begin(), query.end()); }, top_k, false);
+  return impl_->results_of(fuse(SearchMode::dense, hits, {}), {});
 }
 
 }  // namespace heed

@@ -40,32 +40,6 @@ class BestHits {
   std::vector<VectorHit> heap_;  // the worst in front
 };
 
-/// A query as whole numbers: query ≈ scale · rounded, with Σ|rounded| · 128 < 2³¹ so that no sum of
-/// products overflows.
-struct RoundedQuery {
-  std::vector<int16_t> values;
-  float scale = 0.0F;
-
-  RoundedQuery(const float* query, int64_t dim) : values(static_cast<size_t>(dim)) {
-    double largest = 0.0;
-    double sum = 0.0;
-    for (int64_t j = 0; j < dim; ++j) {
-      largest = std::max(largest, std::abs(double{query[j]}));
-      sum += std::abs(double{query[j]});
-    }
-    if (largest == 0.0) {
-      return;
-    }
-    // Rounding adds at most 1/2 to each of the values.
-    const double room = 2147483647.0 / 128.0 - static_cast<double>(dim);
-    const double factor = std::min(32767.0 / largest, room / sum);
-    for (int64_t j = 0; j < dim; ++j) {
-      values[static_cast<size_t>(j)] = static_cast<int16_t>(std::lround(query[j] * factor));
-    }
-    scale = static_cast<float>(1.0 / factor);
-  }
-};
-
 }  // namespace
 
 float quantize_vector(const float* vector, int64_t dim, int8_t* out) {
@@ -129,24 +103,70 @@ void VectorTable::append_run(std::span<const int64_t> ids, std::span<const float
   }
 }
 
-void VectorTable::score_tile(const float* query, std::span<const int16_t> rounded, float scale,
-                             int64_t begin, int64_t end, float* scores) const {
+VectorQuery VectorTable::query(const float* vector) const {
+  VectorQuery query;
   if (type_ == VectorType::f32) {
-    kernels::dot_rows(scores, rows_f32_.data() + begin * dim_, end - begin, dim_, query);
+    query.values.assign(vector, vector + dim_);
+    return query;
+  }
+  query.rounded.resize(static_cast<size_t>(dim_));
+  double largest = 0.0;
+  double sum = 0.0;
+  for (int64_t j = 0; j < dim_; ++j) {
+    largest = std::max(largest, std::abs(double{vector[j]}));
+    sum += std::abs(double{vector[j]});
+  }
+  if (largest == 0.0) {
+    return query;
+  }
+  // Rounding adds at most 1/2 to each of the values.
+  const double room = 2147483647.0 / 128.0 - static_cast<double>(dim_);
+  const double factor = std::min(32767.0 / largest, room / sum);
+  for (int64_t j = 0; j < dim_; ++j) {
+    query.rounded[static_cast<size_t>(j)] = static_cast<int16_t>(std::lround(vector[j] * factor));
+  }
+  query.scale = static_cast<float>(1.0 / factor);
+  return query;
+}
+
+VectorQuery VectorTable::row_query(int64_t row) const {
+  if (type_ == VectorType::f32) {
+    return query(rows_f32_.data() + row * dim_);
+  }
+  VectorQuery query;  // the stored numbers themselves: the product is exact
+  const int8_t* values = rows_int8_.data() + row * dim_;
+  query.rounded.assign(values, values + dim_);
+  query.scale = scales_[static_cast<size_t>(row)];
+  return query;
+}
+
+float VectorTable::score(int64_t row, const VectorQuery& query) const {
+  float score = 0.0F;
+  score_tile(query, row, row + 1, &score);
+  return score;
+}
+
+void VectorTable::score_tile(const VectorQuery& query, int64_t begin, int64_t end,
+                             float* scores) const {
+  if (type_ == VectorType::f32) {
+    kernels::dot_rows(scores, rows_f32_.data() + begin * dim_, end - begin, dim_,
+                      query.values.data());
     return;
   }
   int32_t products[kTile];
-  kernels::dot_rows(products, rows_int8_.data() + begin * dim_, end - begin, dim_, rounded.data());
+  kernels::dot_rows(products, rows_int8_.data() + begin * dim_, end - begin, dim_,
+                    query.rounded.data());
   for (int64_t i = 0; i < end - begin; ++i) {
-    scores[i] = static_cast<float>(products[i]) * (scales_[static_cast<size_t>(begin + i)] * scale);
+    scores[i] =
+        static_cast<float>(products[i]) * (scales_[static_cast<size_t>(begin + i)] * query.scale);
   }
 }
 
-std::vector<VectorHit> VectorTable::search(const float* query, int64_t count) const {
+std::vector<VectorHit> VectorTable::search(const float* vector, int64_t count) const {
   // A task scores several tiles with one heap: fewer candidates to merge, and most scores are
   // rejected by the heap's smallest one.
   constexpr int64_t kTask = 16 * kTile;
-  const RoundedQuery rounded(query, type_ == VectorType::int8 ? dim_ : 0);
+  const VectorQuery prepared = query(vector);
   const int64_t tasks = (size() + kTask - 1) / kTask;
   std::vector<std::vector<VectorHit>> found(static_cast<size_t>(tasks));
   parallel_for(tasks, [&](int64_t task) {
@@ -155,7 +175,7 @@ std::vector<VectorHit> VectorTable::search(const float* query, int64_t count) co
     const int64_t stop = std::min(size(), (task + 1) * kTask);
     for (int64_t begin = task * kTask; begin < stop; begin += kTile) {
       const int64_t end = std::min(begin + kTile, stop);
-      score_tile(query, rounded.values, rounded.scale, begin, end, scores);
+      score_tile(prepared, begin, end, scores);
       for (int64_t i = begin; i < end; ++i) {
         const float score = scores[i - begin];
         if (score >= best.least()) {

@@ -23,6 +23,14 @@ inline bool better(const VectorHit& a, const VectorHit& b) {
 /// Quantises `dim` numbers to int8 and returns the scale: value ≈ scale · int8.
 float quantize_vector(const float* vector, int64_t dim, int8_t* out);
 
+/// A query as a table compares it with its rows: for int8 as whole numbers, query ≈ scale ·
+/// rounded, with Σ|rounded| · 128 < 2³¹ so that no sum of products overflows.
+struct VectorQuery {
+  std::vector<float> values;     ///< f32 tables
+  std::vector<int16_t> rounded;  ///< int8 tables
+  float scale = 0.0F;
+};
+
 /// Stored vectors in memory, searched exactly.
 class VectorTable {
  public:
@@ -36,6 +44,13 @@ class VectorTable {
 
   int64_t size() const { return static_cast<int64_t>(ids_.size()); }
   int64_t dim() const { return dim_; }
+  int64_t id(int64_t row) const { return ids_[static_cast<size_t>(row)]; }
+
+  VectorQuery query(const float* vector) const;
+  /// A stored vector as a query.
+  VectorQuery row_query(int64_t row) const;
+  /// The product of one row with the query.
+  float score(int64_t row, const VectorQuery& query) const;
 
   /// The `count` vectors with the largest products with `query` [dim], best first. Computed in
   /// parallel over fixed tiles: the result does not depend on the number of threads. An int8
@@ -45,8 +60,7 @@ class VectorTable {
  private:
   void append_run(std::span<const int64_t> ids, std::span<const float> scales,
                   std::span<const std::byte> rows);
-  void score_tile(const float* query, std::span<const int16_t> rounded, float scale, int64_t begin,
-                  int64_t end, float* scores) const;
+  void score_tile(const VectorQuery& query, int64_t begin, int64_t end, float* scores) const;
 
   VectorType type_;
   int64_t dim_;

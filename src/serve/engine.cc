@@ -101,11 +101,16 @@ void Engine::run() {
       break;
     }
     lock.unlock();
-    admit();
-    advance();
-    drop_idle();
-    run_encoder_batch();
-    run_single();
+    try {
+      admit();
+      advance();
+      drop_idle();
+      run_encoder_batch();
+      run_single();
+    } catch (const std::exception&) {
+      // Out of memory beside the models' own work: a task that was being moved is dropped, which
+      // answers its request with an error; the others go on.
+    }
     lock.lock();
   }
 }

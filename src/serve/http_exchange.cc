@@ -55,11 +55,15 @@ HttpExchange::~HttpExchange() {
     ended = outbox_->ended;
     outbox_->on_cancel = nullptr;
   }
-  if (!answered) {
-    respond(error_response(500, "the request was dropped; this is a fault of the server"));
-  } else if (!ended) {
-    // A stream without its end: the client must not take it for a complete one.
-    core_->post([connection = connection_] { connection->close(); });
+  try {
+    if (!answered) {
+      respond(error_response(500, "the request was dropped; this is a fault of the server"));
+    } else if (!ended) {
+      // A stream without its end: the client must not take it for a complete one.
+      core_->post([connection = connection_] { connection->close(); });
+    }
+  } catch (const std::exception&) {
+    // No memory to answer with: the connection's deadline closes it.
   }
 }
 

@@ -52,6 +52,9 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
 
   void accept();
   void on_accept(error_code error, tcp::socket socket);
+  void add_connection(tcp::socket socket) const;
+  void run();
+  void close_orphans() const;
 
   std::shared_ptr<HttpCore> core;
   tcp::acceptor acceptor;
@@ -60,7 +63,40 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   std::thread thread;
   std::string host;
   int port = 0;
+  bool accepting = false;  // an accept or the pause before the next one is under way
 };
+
+/// Handlers may run out of memory. What such a handler was doing is lost, and its connection is
+/// closed at once or at its deadline; the thread and the accept loop must never end by it.
+void HttpServer::Impl::run() {
+  for (;;) {
+    try {
+      if (!accepting) {
+        accept();
+      }
+      core->io.run();
+      return;
+    } catch (const std::exception&) {
+      core->counters.accept_failures += accepting ? 0 : 1;
+      close_orphans();
+    }
+  }
+}
+
+/// Closes connections that no handler refers to any more.
+void HttpServer::Impl::close_orphans() const {
+  for (auto next = core->connections.begin(); next != core->connections.end();) {
+    const std::shared_ptr<Connection> connection = *next++;
+    if (connection.use_count() > 2) {
+      continue;
+    }
+    try {
+      connection->close();
+    } catch (const std::exception&) {
+      continue;  // with the next one
+    }
+  }
+}
 
 void HttpServer::Impl::accept() {
   if (core->draining || !acceptor.is_open()) {
@@ -69,9 +105,11 @@ void HttpServer::Impl::accept() {
   acceptor.async_accept([self = shared_from_this()](error_code error, tcp::socket socket) {
     self->on_accept(error, std::move(socket));
   });
+  accepting = true;
 }
 
 void HttpServer::Impl::on_accept(error_code error, tcp::socket socket) {
+  accepting = false;
   if (core->draining || error == asio::error::operation_aborted) {
     return;
   }
@@ -82,21 +120,26 @@ void HttpServer::Impl::on_accept(error_code error, tcp::socket socket) {
     core->evict_idle();
     retry.expires_after(kAcceptPause);
     retry.async_wait([self = shared_from_this()](error_code) { self->accept(); });
+    accepting = true;
     return;
   }
   core->counters.accepted += 1;
   const auto limit = static_cast<size_t>(core->limits.connections);
   if (core->connections.size() < limit || core->evict_idle()) {
-    error_code ignored;
-    socket.set_option(tcp::no_delay(true), ignored);
-    socket.set_option(asio::socket_base::send_buffer_size(kSendBuffer), ignored);
-    const auto connection = std::make_shared<Connection>(core, std::move(socket));
-    core->connections.push_front(connection);
-    connection->place = core->connections.begin();
-    core->counters.open_connections += 1;
-    connection->start();
+    add_connection(std::move(socket));
   }
   accept();
+}
+
+void HttpServer::Impl::add_connection(tcp::socket socket) const {
+  error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  socket.set_option(asio::socket_base::send_buffer_size(kSendBuffer), ignored);
+  const auto connection = std::make_shared<Connection>(core, std::move(socket));
+  core->connections.push_front(connection);
+  connection->place = core->connections.begin();
+  core->counters.open_connections += 1;
+  connection->start();
 }
 
 HttpServer::HttpServer(const HttpLimits& limits, Handler handler, Observer observer)
@@ -156,9 +199,9 @@ const HttpCounters& HttpServer::counters() const { return impl_->core->counters;
 
 void HttpServer::start() {
   impl_->accept();
-  impl_->thread = std::thread([core = impl_->core] {
+  impl_->thread = std::thread([impl = impl_] {
     pthread_setname_np(pthread_self(), "heed-io");
-    core->io.run();
+    impl->run();
   });
 }
 

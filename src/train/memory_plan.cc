@@ -56,26 +56,26 @@ Batch largest_batch(const Task& task, const TrainOptions& options) {
 }
 
 /// Bytes that a forward pass over the batch keeps for the gradient.
-int64_t measured(const Model& model, const Batch& batch, const TrainOptions& options) {
+int64_t measured(const Task& task, const Batch& batch, const TrainOptions& options) {
   const RandomScope random;
   const ActivationScope precision(dtype_from_name(options.precision));
   const int64_t before = memory_stats().in_use;
-  const Tensor loss = model.forward(to_input(batch, options, true)).loss;
+  const Tensor loss = loss_of(task, *task.model, to_input(batch, options, true));
   return std::max<int64_t>(memory_stats().in_use - before, 0);
 }
 
 /// The same by two small passes: what every row adds, and what is there for any number of rows.
-double kept_by(const Model& model, const Batch& batch, const TrainOptions& options) {
+double kept_by(const Task& task, const Batch& batch, const TrainOptions& options) {
   constexpr int64_t kSmall = 2;
   constexpr int64_t kLarger = 6;
   if (batch.rows <= kLarger) {
-    return static_cast<double>(measured(model, batch, options));
+    return static_cast<double>(measured(task, batch, options));
   }
   const Batch small = batch_rows(batch, 0, kSmall);
   const Batch larger = batch_rows(batch, 0, kLarger);
-  measured(model, small, options);  // tables that a model makes on first use are not counted
-  const auto few = static_cast<double>(measured(model, small, options));
-  const auto more = static_cast<double>(measured(model, larger, options));
+  measured(task, small, options);  // tables that a model makes on first use are not counted
+  const auto few = static_cast<double>(measured(task, small, options));
+  const auto more = static_cast<double>(measured(task, larger, options));
   // Rows differ in length; without tokens to count they are alike.
   const auto size = [&](const Batch& part) {
     return static_cast<double>(larger.tokens > small.tokens ? part.tokens : part.rows);
@@ -117,17 +117,19 @@ MemoryPlan plan_memory(const Task& task, const TrainOptions& options) {
   int64_t trainable = 0;
   for (const Parameter& parameter : task.model->parameters()) {
     plan.weights += parameter.tensor.bytes();
+  }
+  for (const Parameter& parameter : task.model->trainable_parameters()) {
     trainable += parameter.tensor.requires_grad() ? parameter.tensor.numel() : 0;
   }
   plan.gradients = trainable * kFloat;
   plan.optimizer = (kMoments + (options.ema > 0.0 ? 1 : 0)) * trainable * kFloat;
   const Batch largest = largest_batch(task, options);
   plan.rows = largest.rows;
-  double kept = kept_by(*task.model, largest, options);
+  double kept = kept_by(task, largest, options);
   if (options.recompute) {
     // One block at a time is computed again, and its gradients take about as much once more.
     task.model->set_gradient_checkpointing(false);
-    const double whole = kept_by(*task.model, largest, options);
+    const double whole = kept_by(task, largest, options);
     task.model->set_gradient_checkpointing(true);
     kept += 2.0 * whole / static_cast<double>(std::max<int64_t>(task.model->num_layers(), 1));
   }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <numeric>
@@ -11,6 +13,7 @@
 
 #include "base/prefetch.h"
 #include "heed/error.h"
+#include "heed/stop.h"
 
 namespace heed {
 namespace {
@@ -96,6 +99,61 @@ TEST(Parallel, FetchingAheadTouchesNothing) {
   }
   prefetch_while_idle(nullptr, 0);
   EXPECT_EQ(count.load(), 200 * 5);
+}
+
+TEST_P(Threads, AStopIsNoticedBetweenTwoTiles) {
+  std::stop_source source;
+  std::atomic<int> count{0};
+  {
+    const StopScope scope(source.get_token());
+    parallel_for(50, [&](int64_t) { count++; });
+    EXPECT_EQ(count.load(), 50);
+    EXPECT_THROW(parallel_for(100000,
+                              [&](int64_t) {
+                                if (++count == 60) {
+                                  source.request_stop();
+                                }
+                              }),
+                 Stopped);
+    EXPECT_LT(count.load(), 100000);
+    EXPECT_THROW(parallel_for(1, [](int64_t) {}), Stopped);
+    const StopScope inner{std::stop_token()};  // without a source: the outer one's holds
+    EXPECT_THROW(parallel_for(1, [](int64_t) {}), Stopped);
+  }
+  parallel_for(50, [&](int64_t) { count = 7; });  // the scope is over, the pool goes on
+  EXPECT_EQ(count.load(), 7);
+}
+
+/// Exit code of a forked child that runs a loop; 0 where every tile ran.
+int loop_in_a_child() {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // a child that waits for threads of its parent would never end
+    std::atomic<int> count{0};
+    parallel_for(64, [&](int64_t) { count++; });
+    _exit(count == 64 ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_P(Threads, AForkedChildStartsItsOwnThreads) {
+  std::atomic<int> count{0};
+  parallel_for(64, [&](int64_t) { count++; });  // the parent's threads exist
+  EXPECT_EQ(loop_in_a_child(), 0);
+  // And while another thread of the parent computes.
+  std::atomic<bool> done{false};
+  std::thread busy([&] {
+    while (!done) {
+      parallel_for(16, [&](int64_t) { count++; });
+    }
+  });
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(loop_in_a_child(), 0);
+  }
+  done = true;
+  busy.join();
 }
 
 TEST(Parallel, RefusesSillyThreadCounts) {

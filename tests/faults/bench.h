@@ -80,6 +80,8 @@ std::vector<Fault> gguf_faults();
 std::vector<Fault> model_faults();  ///< tokenizer and config.json
 std::vector<Fault> command_faults();
 std::vector<Fault> training_faults();
+std::vector<Fault> server_faults();
+std::vector<Fault> other_faults();
 
 // Small builders of files.
 std::string safetensors(const std::string& header, size_t data_bytes = 0);

@@ -1,5 +1,4 @@
-// Fault table, lines 45 to 67 and 86 to 106: the command line, files and resources. The server's lines are
-// tried by its own suite.
+// Fault table, lines 64 to 67, 88 to 94, 97, 98 and 100: the command line, files and resources.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -14,8 +13,6 @@
 
 namespace heed::test {
 namespace {
-
-constexpr const char* kServer = "the server's suite (tests/serve)";
 
 /// A training command that ends after a step; `more` comes last.
 Run tiny_training(Bench& bench, const std::vector<std::string>& more) {
@@ -224,11 +221,7 @@ void signals(Bench& bench) {
 }  // namespace
 
 std::vector<Fault> command_faults() {
-  std::vector<Fault> faults;
-  for (int line = 45; line <= 63; ++line) {
-    faults.push_back({line, "HTTP", nullptr, kServer});
-  }
-  const std::vector<Fault> others = {
+  return {
       {64, "unknown flag, -1, 1e99",
        [](Bench& bench) {
          const std::string model = bench.model("gpt2_lm");
@@ -247,8 +240,6 @@ std::vector<Fault> command_faults() {
                        {"occupied"}, 1);
        }},
       {67, "closed stdout", closed_stdout},
-      {86, "memory limit below the model", nullptr, kServer},
-      {87, "file descriptors exhausted", nullptr, kServer},
       {88, "threads 0 or 10^6",
        [](Bench& bench) {
          const std::string model = bench.model("gpt2_lm");
@@ -258,15 +249,10 @@ std::vector<Fault> command_faults() {
       {89, "output is a device, FIFO or link", output_kinds},
       {90, "a thread cannot start", few_threads},
       {91, "token cache altered", altered_cache},
-      {92, "temporaries of killed runs", nullptr,
-       "TokenCache.RemovesTemporariesOfKilledRunsOnly (tests/data)"},
       {93, "no writable HOME", no_home},
       {94, "compressed input that expands", bombs},
-      {95, "normalizers, templates, schemas that multiply text", nullptr, "tests/text"},
-      {96, "run of one character, any tokenizer", nullptr, "line 38, and tests/text"},
       {97, "escapes and newlines in strings from files", escapes},
       {98, "SIGXFSZ, SIGHUP, exit codes", signals},
-      {99, "one bad line among many", nullptr, "the commands' own tests (tests/cli)"},
       {100, "errors name the file in its own terms",
        [](Bench& bench) {
          bench.refused({"info", bench.file("m.gguf", "GGUF")}, {"m.gguf"});
@@ -274,15 +260,7 @@ std::vector<Fault> command_faults() {
          bench.refused({"tokenize", bench.file("tokenizer.json", "{\"model\":")},
                        {"tokenizer.json", "JSON"});
        }},
-      {101, "foreign, truncated or altered index", nullptr, "tests/retrieval"},
-      {102, "indexing killed", nullptr, "tests/retrieval"},
-      {103, "binary, empty or huge document", nullptr, "tests/retrieval"},
-      {104, "adapter of another model", nullptr, "tests/train"},
-      {105, "template that loops, recurses or reads outside", nullptr, "tests/text"},
-      {106, "malformed or hour-long audio", nullptr, "tests/io (audio)"},
   };
-  faults.insert(faults.end(), others.begin(), others.end());
-  return faults;
 }
 
 }  // namespace heed::test

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A fault at every write, fsync and rename of a training run, and of converting it: no error may be lost,
+# A fault at every write, fsync and rename of a training run, of converting it and of indexing: no error may be lost,
 # no finished file damaged, and a run that goes on must end with the same weights to the bit. Then SIGKILL
 # at random moments. HEED_CRASH_STRIDE=1 tries every operation, the default every fifth; HEED_KILLS says
 # how many kills. Ends with "tried N, right N".
@@ -17,6 +17,7 @@ right=0
 wrong() { echo "wrong: $*" >&2; }
 
 for i in $(seq 1 60); do echo "the $i cats sat on the mat"; done >"$folder/text.txt"
+for i in $(seq 1 40); do printf 'cats %s\tthe %s cats sat on the mat\n' $i $i; done >"$folder/pairs.tsv"
 train=("$heed" train --task lm --data "$folder/text.txt" --tokenizer char --layers 1 --heads 1 --width 8 --context 16
   --batch 2 --steps 6 --checkpoint-every 2 --keep 1 --warmup 1 --quiet --threads 1 --probes 0)
 "${train[@]}" --out "$folder/reference" >/dev/null || { echo "the reference run failed"; exit 1; }
@@ -82,6 +83,34 @@ for kind in enospc eio eintr short kill power; do
     case $kind in enospc | eio | eintr | short)
       if [ "$(ls -A "$folder/work" | wc -l)" -ne 1 ]; then wrong "convert, $kind at $n: left $(ls -A "$folder/work")"; continue; fi ;;
     esac
+    right=$((right + 1))
+  done
+done
+
+# Indexing: the same command goes on, and what is found is what an undisturbed index finds.
+fresh
+for i in $(seq 1 300); do echo "{\"text\": \"the $i cats sat on the mat $((i * i % 97))\"}"; done >"$folder/rows.jsonl"
+"$heed" train --task embed --data "$folder/pairs.tsv" --tokenizer wordpiece:120 --layers 1 --heads 1 --width 16 --context 32 \
+  --batch 4 --steps 1 --warmup 1 --quiet --threads 1 --out "$folder/encoder" >/dev/null 2>"$folder/err" || { cat "$folder/err"; exit 1; }
+index=("$heed" index "$folder/rows.jsonl" --model "$folder/encoder" --out "$folder/work/x.heed-index" --quiet --threads 1)
+found() {
+  "$heed" search "$folder/work/x.heed-index" "cats 17" --mode lexical --top-k 400 --json --threads 1 &&
+    "$heed" search "$folder/work/x.heed-index" "cats 17" --mode dense --top-k 50 --json --threads 1
+}
+with_fault none:0 "${index[@]}" || { cat "$folder/err"; exit 1; }
+operations=$(cat "$folder/count")
+whole=$(found | sed 's/"chunk":[0-9]*,//g' | sha256sum)
+for kind in enospc eio eintr short kill power; do
+  for ((n = 1; n <= operations; n += stride)); do
+    tried=$((tried + 1))
+    fresh
+    code=0
+    with_fault $kind:$n "${index[@]}" || code=$?
+    case $kind in enospc | eio)
+      [ $code -ne 0 ] && [ $code -lt 126 ] || { wrong "index, $kind at $n: exit code $code"; continue; } ;;
+    esac
+    "${index[@]}" >/dev/null 2>"$folder/err" || { wrong "index after $kind at $n: $(cat "$folder/err")"; continue; }
+    [ "$(found | sed 's/"chunk":[0-9]*,//g' | sha256sum)" = "$whole" ] || { wrong "index, $kind at $n: other results"; continue; }
     right=$((right + 1))
   done
 done

@@ -15,8 +15,8 @@ int g_right = 0;
 
 std::vector<Fault> all_faults() {
   std::vector<Fault> all;
-  for (auto* part :
-       {safetensors_faults, gguf_faults, model_faults, command_faults, training_faults}) {
+  for (auto* part : {safetensors_faults, gguf_faults, model_faults, command_faults, training_faults,
+                     server_faults, other_faults}) {
     for (Fault& fault : part()) {
       all.push_back(std::move(fault));
     }

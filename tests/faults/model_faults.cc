@@ -1,4 +1,5 @@
-// Fault table, lines 32 to 44: tokenizers through `heed tokenize`, configurations through `heed info`.
+// Fault table, lines 32 to 44: tokenizers through `heed tokenize`, configurations through `heed
+// info`.
 #include <fmt/format.h>
 
 #include <fstream>

@@ -1,4 +1,5 @@
-// Fault table, lines 1 to 18, through `heed attention`, which reads any safetensors file, and `heed info`.
+// Fault table, lines 1 to 18, through `heed attention`, which reads any safetensors file, and `heed
+// info`.
 #include <fmt/format.h>
 
 #include <filesystem>

@@ -97,6 +97,29 @@ TEST(Transformer, ABlockIsOneLayerOfTheStack) {
   expect_same_bits(block(x), stack(x));
 }
 
+TEST(Transformer, AMaskIsTheCausalOneWhereItSaysTheSame) {
+  const TransformerOptions options{.num_layers = 2, .hidden_size = 8, .num_heads = 2};
+  const Scope scope = Scope::fresh(5);
+  const Transformer free(scope, options);
+  TransformerOptions causal = options;
+  causal.causal = true;
+  const Transformer masked(Scope::loaded(scope.tensors(), "stack", false), causal);
+  const Tensor x = random_normal({2, 4, 8});
+  const Tensor position = arange(4);
+  const Tensor seen = unsqueeze(position, 1) >= unsqueeze(position, 0);
+  const Tensor added = masked_fill(zeros({4, 4}), ~seen, -INFINITY);
+  expect_norm_close(free(x, {.mask = seen}), masked(x), 1e-6);
+  expect_norm_close(free(x, {.mask = expand(seen, {2, 4, 4})}), masked(x), 1e-6);
+  expect_norm_close(free(x, {.mask = added}), masked(x), 1e-6);
+  try {
+    free(x, {.mask = arange(4)});
+    FAIL() << "a mask of one axis";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "Transformer: mask [4] must be broadcastable to [batch, heads, length, length]");
+  }
+}
+
 TEST(Transformer, TrainsAndCheckpointsToTheSameGradients) {
   const TransformerOptions options{
       .num_layers = 2, .hidden_size = 8, .num_heads = 2, .cross_attention = true};

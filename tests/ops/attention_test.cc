@@ -8,6 +8,7 @@
 #include "heed/error.h"
 #include "heed/ops.h"
 #include "heed/random.h"
+#include "ops/attention_grid.h"
 #include "support/check.h"
 
 namespace heed {
@@ -16,85 +17,9 @@ namespace {
 using test::expect_close;
 using test::expect_same_bits;
 using test::random_normal;
+using namespace attention_grid;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-Tensor random_keep(const Shape& shape, uint64_t seed) {
-  return test::random_uniform(shape, 0, 1, DType::f32, seed).numel() == 0
-             ? Tensor::zeros(shape, DType::u8)
-             : test::random_indices(shape, 4, seed).to(DType::boolean);
-}
-
-struct Inputs {
-  Tensor q, k, v;
-};
-Inputs make_inputs(int64_t batch, int64_t heads, int64_t num_kv_heads, int64_t queries,
-                   int64_t keys, int64_t depth, int64_t value_depth, DType type = DType::f32) {
-  return {random_normal({batch, heads, queries, depth}, type, 1),
-          random_normal({batch, num_kv_heads, keys, depth}, type, 2),
-          random_normal({batch, num_kv_heads, keys, value_depth}, type, 3)};
-}
-
-/// Output and gradients of one kernel.
-std::vector<Tensor> run(const Inputs& inputs, AttentionOptions options, AttentionKernel kernel) {
-  manual_seed(7);
-  options.kernel = kernel;
-  options.chunk = 50;
-  Tensor q = inputs.q.clone().set_requires_grad(true);
-  Tensor k = inputs.k.clone().set_requires_grad(true);
-  Tensor v = inputs.v.clone().set_requires_grad(true);
-  const bool biased = options.bias.defined();
-  if (biased) {
-    options.bias = options.bias.clone().set_requires_grad(true);
-  }
-  const Tensor y = attention(q, k, v, options);
-  backward(y, random_normal(y.shape(), y.dtype(), 9));
-  std::vector<Tensor> results{y, q.grad(), k.grad(), v.grad()};
-  if (biased) {
-    results.push_back(options.bias.grad());
-  }
-  return results;
-}
-
-std::vector<std::pair<std::string, AttentionOptions>> option_grid(int64_t batch, int64_t heads,
-                                                                  int64_t queries, int64_t keys,
-                                                                  DType type) {
-  std::vector<std::pair<std::string, AttentionOptions>> grid;
-  const auto add = [&](const std::string& name, auto&& set) {
-    AttentionOptions options;
-    set(options);
-    grid.emplace_back(name, options);
-  };
-  add("plain", [](auto&) {});
-  add("causal", [](auto& o) { o.position = Causal{}; });
-  add("bottom-right", [&](auto& o) { o.position = Causal{keys - queries}; });
-  add("window", [](auto& o) { o.position = Window{5, 3, 1, 0}; });
-  add("window with prefix", [](auto& o) { o.position = Window{3, 0, 0, 2}; });
-  add("mask", [&](auto& o) { o.mask = random_keep({batch, heads, queries, keys}, 4); });
-  add("keep per key", [&](auto& o) { o.mask = random_keep({batch, 1, 1, keys}, 5); });
-  add("padding", [&](auto& o) { o.key_padding = random_keep({batch, keys}, 6); });
-  add("bias", [&](auto& o) { o.bias = random_normal({batch, heads, queries, keys}, type, 7); });
-  add("shared bias", [&](auto& o) { o.bias = random_normal({heads, queries, keys}, type, 8); });
-  add("bias of all heads", [&](auto& o) { o.bias = random_normal({queries, keys}, type, 8); });
-  add("bias per key", [&](auto& o) { o.bias = random_normal({1, heads, 1, keys}, type, 8); });
-  add("scale", [](auto& o) { o.scale = -0.7; });
-  add("soft-cap", [](auto& o) { o.softcap = 1.5; });
-  add("dropout", [](auto& o) {
-    o.dropout = 0.3;
-    o.training = true;
-  });
-  add("everything", [&](auto& o) {
-    o.position = Window{40, 2, keys - queries, 0};
-    o.mask = random_keep({batch, 1, queries, keys}, 4);
-    o.key_padding = random_keep({batch, keys}, 6);
-    o.bias = random_normal({heads, queries, keys}, type, 8);
-    o.softcap = 2.0;
-    o.scale = 0.5;
-    o.dropout = 0.2;
-    o.training = true;
-  });
-  return grid;
-}
 
 TEST(Attention, KernelsAgree) {
   for (const auto& [queries, keys, depth, value_depth] :
@@ -108,29 +33,6 @@ TEST(Attention, KernelsAgree) {
           expect_close(actual[i], expected[i], {1e-5, 3e-5},
                        name + ", result " + std::to_string(i) + ", Tq " + std::to_string(queries));
         }
-      }
-    }
-  }
-}
-
-/// Output and all gradients, in norm: operands, weights and results are rounded to 8 bits.
-TEST(Attention, Bf16FollowsF32WithEveryOption) {
-  for (const auto& [queries, keys, depth, value_depth] :
-       {std::tuple{5, 7, 8, 8}, {70, 65, 40, 24}, {3, 131, 64, 64}, {129, 64, 33, 31}}) {
-    const Inputs inputs = make_inputs(2, 4, 2, queries, keys, depth, value_depth, DType::bf16);
-    const Inputs wide{inputs.q.to(DType::f32), inputs.k.to(DType::f32), inputs.v.to(DType::f32)};
-    for (const auto& [name, options] : option_grid(2, 4, queries, keys, DType::bf16)) {
-      AttentionOptions wide_options = options;
-      if (options.bias.defined()) {
-        wide_options.bias = options.bias.to(DType::f32);
-      }
-      const auto expected = run(wide, wide_options, AttentionKernel::reference);
-      const auto actual = run(inputs, options, AttentionKernel::flash);
-      for (size_t i = 0; i < expected.size(); ++i) {
-        EXPECT_EQ(actual[i].dtype(), DType::bf16);
-        test::expect_norm_close(
-            actual[i].to(DType::f32), expected[i], 0x1p-7,
-            name + ", result " + std::to_string(i) + ", Tq " + std::to_string(queries));
       }
     }
   }

@@ -6,6 +6,7 @@
 #include "heed/error.h"
 #include "heed/ops.h"
 #include "heed/random.h"
+#include "heed/trigonometry.h"
 #include "heed/version.h"
 #include "support/op_case.h"
 
@@ -97,6 +98,12 @@ TEST(Scalars, StandOnBothSides) {
   check_op({.name = "abs",
             .op = [](const auto& in) { return abs(in[0]); },
             .reference = one([](double x) { return std::abs(x); })});
+  check_op({.name = "sin",
+            .op = [](const auto& in) { return sin(in[0]); },
+            .reference = one([](double x) { return std::sin(x); })});
+  check_op({.name = "cos",
+            .op = [](const auto& in) { return cos(in[0]); },
+            .reference = one([](double x) { return std::cos(x); })});
   check_op({.name = "clamp",
             .op = [](const auto& in) { return clamp(in[0], -1.0, 2.0); },
             .reference = one([](double x) { return std::min(2.0, std::max(-1.0, x)); })});

@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "heed/stop.h"
 #include "pipelines/support.h"
 #include "support/check.h"
 
@@ -18,6 +19,37 @@ TEST(TextGeneration, StreamsWhatItReturns) {
   EXPECT_EQ(result.ids.size(), result.log_probabilities.size());
   EXPECT_LE(result.ids.size(), 12u);
   EXPECT_FALSE(result.ids.empty());
+}
+
+TEST(TextGeneration, AStreamComputesNoFurtherThanItIsRead) {
+  TemporaryFolder folder;
+  const TextGeneration generate(make_decoder(folder.path()));
+  const GeneratedText whole = generate("the cat", {.max_new_tokens = 12});
+  TextGenerationStream stream(generate, "the cat", {.max_new_tokens = 12});
+  std::string text;
+  while (const std::optional<std::string> piece = stream.next()) {
+    EXPECT_FALSE(piece->empty());
+    text += *piece;
+    EXPECT_LE(stream.result().text.size(), text.size());
+  }
+  EXPECT_EQ(text, whole.text);
+  EXPECT_EQ(stream.result().ids, whole.ids);
+  EXPECT_EQ(stream.result().finish, whole.finish);
+  EXPECT_FALSE(stream.next());
+
+  TextGenerationStream other(generate, "the cat",
+                             Json::parse(R"({"max_new_tokens": 12})", "options"));
+  ASSERT_TRUE(other.next());
+  EXPECT_LT(other.result().ids.size(), whole.ids.size());
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THROW(other.next(stop.get_token()), Stopped);
+  try {
+    TextGenerationStream(generate, "the cat", {.num_return_sequences = 2});
+    FAIL() << "two samples in one stream";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "text-generation: 2 samples cannot be streamed; ask for one");
+  }
 }
 
 TEST(TextGeneration, ManyPromptsAndSamplesGiveWhatEachGivesAlone) {

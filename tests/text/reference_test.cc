@@ -136,7 +136,7 @@ TEST(Reference, MarianFolder) {
   const Tokenizer marian = Tokenizer::load(folder.path());
   const std::string text = "Hello world, this is a test.";
   std::vector<TokenId> wanted = plain.encode_ids(text, false);
-  for (int32_t& id : wanted) {
+  for (TokenId& id : wanted) {
     id = count - 1 - id;
   }
   wanted.push_back(*marian.special().eos);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "heed/autograd.h"
 #include "heed/error.h"
 #include "heed/ops.h"
@@ -63,33 +65,32 @@ TEST(Trainer, GivesTheWeightsOfTheOpenLoop) {
   for (int64_t step = 1; step <= 5; ++step) {
     set_random_state({9, static_cast<uint64_t>(step - 1) << 16});
     ModelInput input = again->next();
-    input.training = true;
+    input.training = input.skip_padding = true;
+    input.want_logits = false;
     const Tensor loss = model->forward(input).loss;
-    EXPECT_NEAR(loss.item(), losses[static_cast<size_t>(step - 1)], 1e-6);
+    EXPECT_EQ(loss.item(), losses[static_cast<size_t>(step - 1)]);
     backward(loss);
     const double norm = optimizer.grad_norm();
     optimizer.set_lr(schedule.lr(step));
     optimizer.step(norm > 1.0 ? 1.0 / norm : 1.0);
     optimizer.zero_grad();
   }
-  const std::vector<double> wanted = weights_of(*model);
-  const std::vector<double> found = weights_of(*trained);
-  ASSERT_EQ(wanted.size(), found.size());
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    ASSERT_NEAR(wanted[i], found[i], 1e-5) << i;  // logits are left out by the trainer
-  }
+  EXPECT_TRUE(weights_of(*model) == weights_of(*trained)) << "not the same bits";
 }
 
-TEST(Trainer, MicroBatchesChangeNoBit) {
-  std::vector<std::vector<double>> weights;
+TEST(Trainer, MicroBatchesComputeTheSameStep) {
+  std::vector<std::vector<double>> losses;
   for (const int64_t micro : {0, 3}) {
     const auto model = create_model(kConfig, 1);
     const auto batches = loader();
-    Trainer(*model, *batches, {.steps = 1, .micro_batch = micro}).run();
-    weights.push_back(weights_of(*model));
+    Trainer trainer(*model, *batches, {.steps = 3, .micro_batch = micro});
+    losses.emplace_back();
+    for (int i = 0; i < 3; ++i) {
+      losses.back().push_back(trainer.step().loss);
+    }
   }
-  for (size_t i = 0; i < weights[0].size(); ++i) {
-    ASSERT_NEAR(weights[0][i], weights[1][i], 1e-5);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(losses[0][i], losses[1][i], 1e-4);
   }
 }
 
@@ -137,7 +138,7 @@ TEST(Trainer, TakesALossOfItsOwnAndFreezes) {
   Trainer trainer(*model, *batches,
                   {.steps = 2, .freeze = {model->parameters().front().name}, .loss = twice});
   const double first = trainer.step().loss;
-  EXPECT_NEAR(first, 2 * std::log(11.0), 1.0);
+  EXPECT_NEAR(first, 2 * std::log(11.0), 0.5);
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(before.to_doubles(), model->parameters().front().tensor.detach().to_doubles());
   for (const std::string& name : {std::string("nothing"), std::string()}) {
@@ -145,9 +146,10 @@ TEST(Trainer, TakesALossOfItsOwnAndFreezes) {
       Trainer(*model, *batches, {.freeze = {name}});
       FAIL() << "was accepted";
     } catch (const Error& error) {
-      EXPECT_EQ(std::string(error.what()).substr(0, name.empty() ? 33 : 45),
-                name.empty() ? "freeze: leaves nothing to train"
-                             : "freeze: no parameter's name begins with 'noth")
+      EXPECT_TRUE(std::string(error.what())
+                      .starts_with(name.empty()
+                                       ? "freeze: leaves nothing to train"
+                                       : "freeze: no parameter's name begins with 'nothing'; the"))
           << error.what();
     }
   }

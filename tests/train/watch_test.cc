@@ -47,7 +47,15 @@ std::vector<Json> lines_of(const std::filesystem::path& file) {
 }
 
 TEST(Watching, TheLiveLine) {
-  Progress progress{120, 5000, 2.31, 2.4, 0.8, 3e-4, 0.041, 12400.0, 16.0};
+  TrainProgress progress{.step = 120,
+                         .steps = 5000,
+                         .loss = 2.31,
+                         .validation = 2.4,
+                         .norm = 0.8,
+                         .lr = 3e-4,
+                         .seconds = 0.041,
+                         .tokens_per_second = 12400.0,
+                         .examples_per_second = 16.0};
   EXPECT_EQ(
       format_progress(progress, 200),
       "step 120/5000 | loss 2.310 | val 2.400 | norm 0.80 | lr 3.0e-04 | 41 ms | 12.4k tok/s | "

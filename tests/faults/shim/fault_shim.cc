@@ -214,6 +214,10 @@ ssize_t pwrite(int descriptor, const void* data, size_t bytes, off_t offset) {
   return real(descriptor, data, bytes, offset);
 }
 
+ssize_t pwrite64(int descriptor, const void* data, size_t bytes, off64_t offset) {
+  return pwrite(descriptor, data, bytes, offset);
+}
+
 int fsync(int descriptor) { return sync_with("fsync", descriptor); }
 int fdatasync(int descriptor) { return sync_with("fdatasync", descriptor); }
 

@@ -1,0 +1,9 @@
+#include "heed/audio.h"
+
+#include "fuzz/target.h"
+
+/// Any bytes as WAV, FLAC or OGG.
+HEED_FUZZ_TARGET(audio) {
+  using namespace heed;
+  fuzz::expect_error_or_success([&] { decode_audio(input, "input", 16000); });
+}

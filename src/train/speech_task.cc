@@ -49,7 +49,7 @@ Task make_speech_task(const TrainOptions& o) {
   task.metric = TaskMetric::speech;
   const SpeechData data = load_transcripts(o.data);
   task.tokenizer = choose_tokenizer(o, "bpe:8192", data.texts);
-  task.model = start_model(o, Config::object());
+  task.model = start_model(o, Config());
   check_data(task.model->kind() == ModelKind::speech_decoder, o.from,
              "a {} does not do task transcribe", task.model->model_type());
   const Json config = Json::parse(task.model->config(), "config.json");

@@ -14,7 +14,7 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string model, tokenizer;
+  std::string model, tokenizer, adapter;
   std::vector<std::string> texts, images, labels;
   std::string hypothesis = ZeroShotOptions().hypothesis_template;
   bool no_truncate = false;
@@ -75,14 +75,17 @@ int run(const Options& options, const Common& common) {
     wanted.labels = options.labels;
     wanted.hypothesis_template = options.hypothesis;
     return classify_images(
-        ZeroShotImageClassification(options.model, {.tokenizer = options.tokenizer}), wanted,
-        options, common);
+        ZeroShotImageClassification(
+            options.model, {.tokenizer = options.tokenizer, .load = {.adapter = options.adapter}}),
+        wanted, options, common);
   }
   if (!options.images.empty()) {
-    return classify_images(ImageClassification(options.model), ClassificationOptions(), options,
-                           common);
+    return classify_images(
+        ImageClassification(options.model, {.load = {.adapter = options.adapter}}),
+        ClassificationOptions(), options, common);
   }
-  const TextClassification classify(options.model, {.tokenizer = options.tokenizer});
+  const TextClassification classify(
+      options.model, {.tokenizer = options.tokenizer, .load = {.adapter = options.adapter}});
   Lines lines(options.texts, options.batch * kReadAhead, common);
   lines.for_each([&](const std::vector<std::string>& texts) {
     const auto results =
@@ -106,6 +109,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
             "What an image may show, for models of images and texts; may be given several times");
   table.add("--template", &o->hypothesis, "The text that is compared with an image");
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table.add("--no-truncate", &o->no_truncate,
             "Reject texts that are too long instead of truncating them");
   table.add("--batch", &o->batch, "Texts per batch").range(1, 4096);

@@ -46,7 +46,7 @@ HeadScale parse_head(const std::string& text, const std::string& kind) {
 /// Whether a tokenizer lies with the model or was named; models of images may have none.
 bool has_tokenizer(const InspectOptions& options) {
   namespace fs = std::filesystem;
-  fs::path place = options.model;
+  fs::path place = base_model_path(options.model);
   if (fs::exists(place / "model" / "config.json")) {
     place /= "model";  // a run folder
   }
@@ -59,10 +59,10 @@ bool has_tokenizer(const InspectOptions& options) {
 
 Opened open_for_inspection(const InspectOptions& options) {
   if (has_tokenizer(options)) {
-    return open_model(options.model, options.tokenizer);
+    return open_model(options.model, options.tokenizer, {.adapter = options.adapter});
   }
   Opened opened;
-  opened.model = load_model(options.model);
+  opened.model = load_model(options.model, {.adapter = options.adapter});
   return opened;
 }
 
@@ -252,9 +252,14 @@ void add_options(OptionTable& table, InspectOptions& o) {
   table.add("--audio", &o.audio, "Recording to listen to, for speech models").file();
   table.add("--ask", &o.ask, "For a reader: the word it is asked about (default: \"it\")");
   table.add("--tokenizer", &o.tokenizer, "Tokenizer file, if the model has none").file();
+  table
+      .add("--adapter", &o.adapter, "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table.add("--kind", &o.kind, "Which attention")
       .choices({"self", "encoder", "decoder", "cross", "readout", "text", "vision"});
-  table.add("--layer", &o.layer, "Layer, from 0 (default: the last; all for html, json, npy)")
+  table
+      .add("--layer", &o.layer,
+           "Layer, from 0 (default: the last; all for json, npy; the first for html)")
       .range(0, 100000);
   table.add("--head", &o.head, "Head, from 0 (default: all)").range(0, 100000);
   table.add("--top-k", &o.top_k, "List this many strongest keys of every query").range(1, 1000);
@@ -306,6 +311,12 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
     const Opened opened = open_for_inspection(o);
     if (!o.why.empty()) {
       return inspect_why(*opened.model, opened.tokenizer, o, common);
+    }
+    if (o.format == "html") {
+      const RecorderOptions wanted = recorder_options(*opened.model, o, 0);
+      check_heads(*opened.model, wanted.heads);
+      write_inspect_page(*opened.model, opened.tokenizer, o, wanted.heads);
+      return 0;
     }
     write_inspection(look(*opened.model, opened.tokenizer, o), o, common);
     return 0;

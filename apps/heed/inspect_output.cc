@@ -17,8 +17,6 @@
 namespace heed::app {
 namespace {
 
-constexpr int64_t kPageBudget = 24 << 20;           // bytes of maps in a page
-constexpr int64_t kPageStrongest = 16;              // exact keys a query of a pooled map
 constexpr int64_t kMostNumbers = int64_t{1} << 28;  // floats of a .npy file
 
 struct TableLine {
@@ -34,8 +32,6 @@ class Writer {
   void write() const {
     if (options_.heads_table && options_.format == "term") {
       put(table_text());
-    } else if (options_.format == "html" && !options_.rollout) {
-      put(page());
     } else if (options_.format == "json") {
       put(inspection_json(view_) + "\n");
     } else if (options_.format == "npy") {
@@ -45,8 +41,6 @@ class Writer {
     } else if (options_.patches) {
       const PatchPicture picture = view_.patches();
       put(options_.format == "svg" ? to_svg(picture) : to_png(picture));
-    } else if (options_.format == "html") {
-      put(rollout_page());
     } else {
       const Heatmap map = view_.heatmap(kMostPixels, kMostPixels);
       put(options_.format == "svg" ? to_svg(map) : to_png(map));
@@ -166,73 +160,6 @@ class Writer {
              view_.pattern_name(head.pattern) + "\n";
     }
     return out;
-  }
-
-  /// Cells a side, so that all maps together stay within the page's budget.
-  int64_t page_side() const {
-    const double cells = static_cast<double>(kPageBudget) / sizeof(float) /
-                         static_cast<double>(std::max<size_t>(view_.chosen().size(), 1));
-    return std::clamp<int64_t>(static_cast<int64_t>(std::sqrt(cells)), 64, kMostPixels);
-  }
-
-  PageMap page_map(const Chosen& each, int64_t side) const {
-    PageMap map;
-    map.layer = each.attention->place.layer;
-    map.head = each.head;
-    map.values = view_.values_of(each, side, side);
-    if (map.values.size(0) < each.attention->queries() ||
-        map.values.size(1) < each.attention->keys()) {
-      std::tie(map.top_index, map.top_weight) =
-          each.attention->strongest(0, each.head, kPageStrongest);
-    }
-    return map;
-  }
-
-  PageGroup page_group(const RecordedAttention& attention) const {
-    PageGroup group;
-    group.kind = attention.place.kind;
-    group.row_labels = inspection_.row_labels(attention);
-    group.column_labels = inspection_.column_labels(attention);
-    const InspectInput& input = inspection_.input;
-    if (input.image.defined() && group.kind != "decoder" &&
-        input.first_patch + input.patch_rows * input.patch_columns <= attention.keys()) {
-      group.image = input.image;
-      group.patch_rows = input.patch_rows;
-      group.patch_columns = input.patch_columns;
-      group.first_patch = input.first_patch;
-    }
-    return group;
-  }
-
-  std::string page() const {
-    AttentionPage page;
-    page.title = view_.title();
-    page.language = options_.language;
-    const int64_t side = page_side();
-    for (const Chosen& each : view_.chosen()) {
-      const std::string& kind = each.attention->place.kind;
-      auto group = std::find_if(page.groups.begin(), page.groups.end(),
-                                [&](const PageGroup& known) { return known.kind == kind; });
-      if (group == page.groups.end()) {
-        group = page.groups.insert(page.groups.end(), page_group(*each.attention));
-      }
-      group->maps.push_back(page_map(each, side));
-    }
-    // What the page opens on.
-    std::stable_partition(page.groups.begin(), page.groups.end(),
-                          [&](const PageGroup& group) { return group.kind == view_.kind(); });
-    return to_html(page);
-  }
-
-  std::string rollout_page() const {
-    AttentionPage page;
-    page.title = view_.title();
-    page.language = options_.language;
-    page.groups.push_back(page_group(*view_.chosen().front().attention));
-    PageMap map;
-    map.values = view_.heatmap(kMostPixels, kMostPixels).panels[0].values;
-    page.groups[0].maps.push_back(map);
-    return to_html(page);
   }
 
   /// [layers, heads, Tq, Tk], without the axes that an option fixed.

@@ -16,6 +16,7 @@ namespace heed::app {
 struct InspectOptions {
   std::string model;
   std::string tokenizer;  ///< where it does not lie with the model
+  std::string adapter;
   std::optional<std::string> text;
   std::string text_pair;
   std::string target;  ///< what the decoder reads; empty: what the model says itself
@@ -58,6 +59,10 @@ struct InspectInput {
 };
 InspectInput inspect_input(const Model& model, const Tokenizer& tokenizer,
                            const InspectOptions& options);
+
+/// Writes the explorer page with everything about the input inside: one file that needs no server.
+void write_inspect_page(const Model& model, const Tokenizer& tokenizer,
+                        const InspectOptions& options, const std::vector<HeadScale>& heads);
 
 /// Splits one score into what the parts of the residual stream contribute, and prints them.
 int inspect_why(const Model& model, const Tokenizer& tokenizer, const InspectOptions& options,

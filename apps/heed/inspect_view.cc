@@ -75,17 +75,15 @@ std::string InspectView::default_kind() const {
 
 /// Every map for files that hold many; the last layer's heads for a single picture.
 void InspectView::choose() {
-  const bool many =
-      options_.format == "html" || options_.format == "json" || options_.format == "npy";
+  const bool many = options_.format == "json" || options_.format == "npy";
   int64_t layer = options_.layer;
   for (const RecordedAttention& each : inspection_.recorder->attentions()) {
     if (!many && options_.layer < 0 && each.place.kind == kind_) {
       layer = std::max(layer, each.place.layer);
     }
   }
-  const bool all_kinds = options_.format == "html" && options_.kind.empty();
   for (const RecordedAttention& each : inspection_.recorder->attentions()) {
-    if ((!all_kinds && each.place.kind != kind_) || (layer >= 0 && each.place.layer != layer)) {
+    if (each.place.kind != kind_ || (layer >= 0 && each.place.layer != layer)) {
       continue;
     }
     for (int64_t head = 0; head < each.heads(); ++head) {

@@ -9,6 +9,7 @@
 #include "base/language.h"
 #include "heed/command.h"
 #include "heed/coreference.h"
+#include "heed/explorer.h"
 #include "heed/language.h"
 #include "heed/open.h"
 #include "heed/picture.h"
@@ -58,23 +59,30 @@ Heatmap sentence_map(const CoreferenceExample& example, const std::vector<double
   return map;
 }
 
-void write_pictures(const std::filesystem::path& folder, const std::vector<Heatmap>& maps,
-                    const std::string& language) {
-  AttentionPage page;
-  page.title = "heed quickstart";
-  page.language = language;
+void write_pictures(const std::filesystem::path& folder, const std::vector<Heatmap>& maps) {
   for (size_t i = 0; i < maps.size(); ++i) {
     const std::string name = fmt::format("it-{}", i + 1);
     write_file_atomically(folder / (name + ".svg"), to_svg(maps[i]));
     write_file_atomically(folder / (name + ".png"), to_png(maps[i]));
-    PageGroup group;
-    group.kind = "self";
-    group.row_labels = maps[i].row_labels;
-    group.column_labels = maps[i].column_labels;
-    group.maps.push_back({0, 0, maps[i].panels.front().values, {}, {}});
-    page.groups.push_back(std::move(group));
   }
-  write_file_atomically(folder / "attention.html", to_html(page));
+}
+
+/// The explorer page with the first sentence inside, and one for each of the others.
+void write_pages(const std::filesystem::path& folder, const CoreferenceReader& reader,
+                 const std::vector<CoreferenceExample>& examples, const std::string& language) {
+  ExplorerModel model;
+  model.id = "quickstart";
+  model.path = folder / "model";
+  model.model = std::shared_ptr<const Model>(std::shared_ptr<void>(), reader.model.get());
+  model.tokenizer = reader.tokenizer;
+  for (size_t i = 0; i < examples.size(); ++i) {
+    ExplorerFileOptions options;
+    options.text = examples[i].text();
+    options.ask = examples[i].words[static_cast<size_t>(examples[i].query)];
+    options.language = language;
+    const std::string name = i == 0 ? "attention.html" : fmt::format("attention-{}.html", i + 1);
+    write_file_atomically(folder / name, explorer_file(model, options));
+  }
 }
 
 int run(const Options& options, const Common& common) {
@@ -117,9 +125,10 @@ int run(const Options& options, const Common& common) {
             "\n");
     }
   }
-  write_pictures(folder, maps, code);
+  write_pictures(folder, maps);
   save_model(*reader.model, folder / "model");
   reader.tokenizer.save(folder / "model");
+  write_pages(folder, reader, tutorial, code);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (common.json) {

@@ -291,8 +291,17 @@ std::function<int()> setup(OptionTable& table, const Common& common, bool explor
       .file();
   table.add("--models-dir", &serve.models_dir, "Folder of models, each loaded on first use").file();
   table.add("--tokenizer", &serve.tokenizer, "Tokenizer file, for models that have none").file();
+  table
+      .add("--adapter", &serve.adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table.add("--alias", &serve.aliases,
             "OTHER=NAME: a second name of a model; *=NAME: it answers to any name");
+  table
+      .add("--index", &serve.indexes,
+           "Search index for /v1/search and /v1/ask; NAME=FILE names it; may be given several "
+           "times")
+      .file();
   table.add("--page", &o->page, "The explorer page at /").choices({"on", "off"});
   if (!explore) {
     table.add("--open", &o->open, "Show the page in the browser");
@@ -314,6 +323,14 @@ std::function<int()> setup(OptionTable& table, const Common& common, bool explor
   table.add("--max-connections", &serve.max_connections, "Open connections").range(1, 1'000'000);
   table.add("--queue", &serve.queue, "Requests in progress; further ones get 429")
       .range(1, 1'000'000);
+  table
+      .add("--context", &serve.context,
+           "Most tokens of a sequence, prompt and answer (default: the model's)")
+      .range(1, 1 << 30);
+  table
+      .add("--max-tokens", &serve.max_tokens,
+           "Most tokens of an answer, whatever a client asks for (default: no limit)")
+      .range(1, 1 << 30);
   table.add("--slots", &serve.slots, "Sequences of a model that decode together").range(1, 1024);
   add_kv_type(table, o->kv_type);
   table.add("--timeout", &serve.timeout, "Time limit of a request in seconds").range(0.1, 1e6);

@@ -100,4 +100,5 @@ class Encode:
         return sample(self.states[self.inputs["attention_mask"] != 0].reshape(-1))
 
 
-serve(Encode)
+if __name__ == "__main__":
+    serve(Encode)

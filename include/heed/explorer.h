@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,8 +88,41 @@ HEED_API ScoreExplanation explain_score(const ExplorerModel& model, const std::s
                                         const std::string& kind, int64_t layer, int64_t head,
                                         int64_t query, int64_t key);
 
-/// The page with everything it asks for about one text inside: one HTML file that needs no server.
-HEED_API std::string explorer_file(const ExplorerModel& model, const std::string& text,
-                                   const std::string& language, int64_t budget = int64_t{24} << 20);
+/// What an offline page shows, and what it opens on.
+struct ExplorerFileOptions {
+  std::optional<std::string> text = {};
+  std::optional<std::string> pair = {};    ///< a second text, for models that read pairs
+  std::optional<std::string> target = {};  ///< what the decoder reads
+  std::string ask = {};                    ///< the word that a reader is asked about; empty: "it"
+  std::string image = {};                  ///< bytes of a PNG, JPEG or PNM file
+  std::string audio = {};                  ///< bytes of a WAV file
+  std::string interventions = {};      ///< JSON list of the protocol's interventions; empty: none
+  std::string kind = {};               ///< attention that is shown first; empty: the page's choice
+  int64_t layer = -1, head = -1;       ///< and its layer and head; -1: the first
+  std::string language = "en";         ///< "en" or "ko"; the page can switch
+  int64_t budget = int64_t{24} << 20;  ///< bytes of data, about
+};
+
+/// The page with everything it asks for about one input inside: one HTML file that needs no server.
+/// Throws Error where the model cannot read the input or has no such attention.
+HEED_API std::string explorer_file(const ExplorerModel& model, const ExplorerFileOptions& options);
+
+/// Attention weights [queries, keys] of one head, from wherever they come.
+struct ExplorerMap {
+  int64_t layer = 0;
+  int64_t head = 0;
+  Tensor weights;
+};
+/// Maps with common axes.
+struct ExplorerMaps {
+  std::string kind;  ///< "self", "encoder", "decoder" or "cross"
+  std::vector<std::string> row_labels, column_labels;
+  std::vector<ExplorerMap> maps;
+};
+
+/// The page with weights inside that no model stands behind: its map, arcs and exports. Throws
+/// Error where there is no map, or labels do not fit.
+HEED_API std::string explorer_file(const std::vector<ExplorerMaps>& groups,
+                                   const std::string& title, const std::string& language = "en");
 
 }  // namespace heed

@@ -31,6 +31,7 @@
 #include "heed/precision.h"
 #include "heed/random.h"
 #include "heed/retrieval.h"
+#include "heed/scope.h"
 #include "heed/serve.h"
 #include "heed/stop.h"
 #include "heed/tensor.h"

@@ -15,7 +15,8 @@ namespace heed {
 /// data.
 HEED_API Tensor load_image(const std::filesystem::path& path, int channels = 0);
 /// The same for bytes in memory; `name` is for messages.
-HEED_API Tensor decode_image(std::string_view bytes, const std::string& name, int channels = 0);
+HEED_API Tensor decode_image(std::string_view bytes, const std::string& name, int channels = 0,
+                             uint64_t max_pixels = 100'000'000);
 
 enum class Resample { bilinear, bicubic };
 /// [C, H, W] of u8 or f32 in a new size. Shrinking averages over all pixels that fall into one, as

@@ -153,35 +153,4 @@ HEED_API void save_picture(const std::filesystem::path& path, const Heatmap& map
 HEED_API void save_picture(const std::filesystem::path& path, const PatchPicture& picture);
 HEED_API void save_picture(const std::filesystem::path& path, const LinePlot& plot);
 
-/// Attention of one head in a page.
-struct PageMap {
-  int64_t layer = 0;
-  int64_t head = 0;
-  Tensor values;      ///< [rows, columns] or pooled
-  Tensor top_index;   ///< i64 [queries, k]: each query's strongest keys, where values are pooled
-  Tensor top_weight;  ///< f32 [queries, k]
-};
-
-/// Maps with common axes: "self", "encoder", "decoder" or "cross".
-struct PageGroup {
-  std::string kind;
-  std::vector<std::string> row_labels;
-  std::vector<std::string> column_labels;
-  std::vector<PageMap> maps;
-  /// Where the keys are patches of an image: u8 [H, W, 3], and how the patches lie.
-  Tensor image;
-  int64_t patch_rows = 0;
-  int64_t patch_columns = 0;
-  int64_t first_patch = 0;  ///< columns before the first patch (a class token)
-};
-
-struct AttentionPage {
-  std::string title;
-  std::string language = "en";  ///< "en" or "ko": what the page starts in; it can be switched
-  std::vector<PageGroup> groups;
-};
-/// One HTML file that needs nothing else: selectors for layer and head, values on hover and by
-/// keyboard, a table beside the picture, English and Korean, light and dark.
-HEED_API std::string to_html(const AttentionPage& page);
-
 }  // namespace heed

@@ -65,6 +65,10 @@ struct GenerationOptions {
   /// prompt: a SentencePiece model's first space is left out.
   bool is_answer = false;
   bool truncate = false;  ///< keep the last tokens of a prompt that leaves no room for new ones
+  Speculation speculation = {};
+  /// Keys and values of prompts are read from this file, where it exists, and written to it at the
+  /// end. Empty: none.
+  std::filesystem::path cache_file = {};
   RunOptions run = {.batch_size = 16};
 };
 

@@ -17,9 +17,15 @@ struct ServeOptions {
   /// else it is the folder's or file's own. They are loaded by Server::start().
   std::vector<std::string> models;
   std::string tokenizer;   ///< for the models that have none with them (llama2.c's .bin)
+  std::string adapter;     ///< a LoRA adapter, added to the only one of `models`
   std::string models_dir;  ///< a folder of further models, each loaded when it is first asked for
   /// "OTHER=NAME": the model NAME also answers to OTHER; "*=NAME": to any name.
   std::vector<std::string> aliases;
+
+  /// Search indexes for /v1/search and /v1/ask; "NAME=FILE" names one, else it is the file's name.
+  std::vector<std::string> indexes;
+  int64_t context = 0;     ///< most tokens of a sequence, prompt and answer; 0: the models' own
+  int64_t max_tokens = 0;  ///< most tokens of an answer, whatever a client asks for; 0: no limit
 
   std::vector<std::string> runs;  ///< run folders that the explorer page may follow
   bool page = true;               ///< the explorer page at / and what it asks under /heed/v1/

@@ -281,7 +281,11 @@ void bind_model(nb::module_& m) {
             return interruptible([&](std::stop_token) {
               const heed::ExplorerModel model{self.loaded.model->model_type(), self.loaded.path,
                                               self.loaded.model, self.loaded.tokenizer};
-              return heed::explorer_file(model, text, language, budget);
+              heed::ExplorerFileOptions options;
+              options.text = text;
+              options.language = language;
+              options.budget = budget;
+              return heed::explorer_file(model, options);
             });
           },
           "text"_a, "language"_a, "budget"_a);

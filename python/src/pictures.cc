@@ -34,24 +34,15 @@ using PageGroups = std::vector<std::tuple<std::string, Labels, Labels, PageMaps>
 
 std::string attention_page(const PageGroups& groups, const std::string& title,
                            const std::string& language) {
-  heed::AttentionPage page;
-  page.title = title;
-  page.language = language;
+  std::vector<heed::ExplorerMaps> all;
   for (const auto& [kind, rows, columns, maps] : groups) {
-    heed::PageGroup group;
-    group.kind = kind;
-    group.row_labels = rows;
-    group.column_labels = columns;
+    heed::ExplorerMaps group{kind, rows, columns, {}};
     for (const auto& [layer, head, values] : maps) {
-      heed::PageMap map;
-      map.layer = layer;
-      map.head = head;
-      map.values = heed::cast(values.detach(), DType::f32).contiguous();
-      group.maps.push_back(map);
+      group.maps.push_back({layer, head, heed::cast(values.detach(), DType::f32).contiguous()});
     }
-    page.groups.push_back(group);
+    all.push_back(std::move(group));
   }
-  return heed::to_html(page);
+  return heed::explorer_file(all, title, language);
 }
 
 }  // namespace

@@ -111,29 +111,6 @@ Tensor shown_rows(const RecordedAttention& attention, const std::string& what, i
   return weights;
 }
 
-/// Mean weights of all layers of a kind, each mixed half and half with the residual stream,
-/// multiplied.
-Tensor rollout_of(Trace& trace, const std::string& kind) {
-  Tensor result;
-  for (const RecordedAttention* each : trace.attentions_of(kind)) {
-    const int64_t n = each->queries();
-    if (n != each->keys() || n > kAllRows) {
-      throw Failure(
-          413, "too_large",
-          fmt::format("a rollout takes up to {} tokens that look at each other", kAllRows), "what");
-    }
-    Tensor mixed = mul(weights_of(*each, -1, 0, n, 0, n), 0.5).contiguous();
-    for (int64_t i = 0; i < n; ++i) {
-      mixed.data<float>()[i * n + i] += 0.5F;
-    }
-    result = result.defined() ? matmul(mixed, result) : mixed;
-  }
-  if (!result.defined()) {
-    throw Failure(404, "not_found", fmt::format("there is no attention of kind {}", kind), "kind");
-  }
-  return result;
-}
-
 /// How much a head attends to the key after an earlier occurrence of the query's token.
 double induction_of(const Tensor& weights, int64_t first_row, const std::vector<ShownToken>& tokens,
                     double& rows) {
@@ -256,8 +233,9 @@ std::string answer_tile(Trace& trace, const Json& body) {
   json.begin_object().field("kind", kind).field("layer", fields.integer("layer", 0, INT32_MAX));
   json.field("head", fields.integer("head", -1, INT32_MAX)).field("what", what);
   json.field("level", level);
-  if (what == "rollout") {
-    const Tensor values = rollout_of(trace, kind);
+  if (what == "rollout" || what == "contribution") {
+    const Tensor values =
+        what == "rollout" ? rollout_of(trace, kind) : contribution_of(trace, kind);
     write_range(json, "rows", 0, values.size(0));
     write_range(json, "columns", 0, values.size(1));
     json.field("rows_per_cell", 1).key("values");
@@ -265,7 +243,8 @@ std::string answer_tile(Trace& trace, const Json& body) {
     return json.end_object().take();
   }
   if (what != "weights" && what != "scores" && what != "value_weighted") {
-    throw Failure(400, "invalid", "'what' is one of weights, scores, value_weighted and rollout",
+    throw Failure(400, "invalid",
+                  "'what' is one of weights, scores, value_weighted, contribution and rollout",
                   "what");
   }
   const RecordedAttention& attention = asked(trace, fields, -1);

@@ -1,6 +1,9 @@
+#include <cstring>
 #include <set>
 
+#include "base/base64.h"
 #include "base/check.h"
+#include "base/language.h"
 #include "explore/explorer_page.h"
 #include "explore/explorer_state.h"
 #include "heed/explorer.h"
@@ -37,6 +40,24 @@ class Collector {
       add(key, answer.json);
     }
   }
+  /// The strongest keys of each query, best first, as `rows` with this body answers.
+  std::vector<std::vector<int64_t>> strongest_keys(const std::string& body) {
+    const Json rows = Json::parse(
+        explorer_.answer("POST", fmt::format("/heed/v1/traces/{}/rows", trace_), body).json,
+        "rows");
+    const Json index = rows.at("index");
+    const auto shape = index.at("shape").integers(0, INT32_MAX);
+    const std::string bytes = decode_base64(index.string("data"), "rows");
+    std::vector<std::vector<int64_t>> keys(static_cast<size_t>(shape.at(0)));
+    for (size_t i = 0; i < bytes.size() / sizeof(int32_t); ++i) {
+      int32_t key = 0;
+      std::memcpy(&key, bytes.data() + i * sizeof key, sizeof key);
+      if (key >= 0) {
+        keys[i / static_cast<size_t>(shape.at(1))].push_back(key);
+      }
+    }
+    return keys;
+  }
   std::string take() { return responses_.end_object().take(); }
 
  private:
@@ -71,9 +92,9 @@ void add_tiles(Collector& all, const Shown& a) {
                           head, a.kind, layer, level));
     }
   }
-  if (a.kind != "cross" && a.queries == a.keys && a.queries <= kTile) {
+  if (std::max(a.queries, a.keys) <= kTile) {
     all.ask("tile", fmt::format(R"({{"column":0,"head":-1,"kind":"{}","layer":0,"level":0,"row":0,)"
-                                R"("what":"rollout"}})",
+                                R"("what":"contribution"}})",
                                 a.kind));
   }
 }
@@ -89,14 +110,36 @@ void add_head(Collector& all, const Shown& a, int64_t layer, int64_t head) {
   }
 }
 
-void add_why(Collector& all, const Shown& a) {
-  if (std::max(a.queries, a.keys) > kWholeWhy) {
-    return;
-  }
-  for (int64_t query = 0; query < a.queries; ++query) {
+/// What the page opens on.
+struct Start {
+  int64_t layer, head, query;
+};
+
+/// Splits the scores of the head that is shown first: all of a short text, else each query's
+/// strongest keys.
+void add_why(Collector& all, const Shown& a, const Start& start) {
+  constexpr int64_t kStrongest = 8;
+  const int64_t queries = std::min(a.queries, kMostQueries);
+  const bool whole = std::max(a.queries, a.keys) <= kWholeWhy;
+  const auto strongest =
+      whole ? std::vector<std::vector<int64_t>>()
+            : all.strongest_keys(fmt::format(
+                  R"({{"head":{},"kind":"{}","layer":{},"queries":[0,{}],)"
+                  R"("top_k":{}}})",
+                  start.head, a.kind, start.layer, queries, std::min(kStrongest, a.keys)));
+  const auto ask = [&](int64_t query, int64_t key) {
+    all.ask("why", fmt::format(R"({{"head":{},"key":{},"kind":"{}","layer":{},"query":{}}})",
+                               start.head, key, a.kind, start.layer, query));
+  };
+  for (int64_t query = 0; query < queries; ++query) {
+    if (!whole) {
+      for (const int64_t key : strongest[static_cast<size_t>(query)]) {
+        ask(query, key);
+      }
+      continue;
+    }
     for (int64_t key = 0; key < a.keys && (!a.causal || key <= query); ++key) {
-      all.ask("why", fmt::format(R"({{"head":0,"key":{},"kind":"{}","layer":0,"query":{}}})", key,
-                                 a.kind, query));
+      ask(query, key);
     }
   }
 }
@@ -117,64 +160,136 @@ void add_predictions(Collector& all, const Json& trace) {
   }
 }
 
-}  // namespace
+void add_head_views(Collector& all, const Shown& a, int64_t layer, int64_t head) {
+  all.ask("rows", fmt::format(R"({{"head":{},"kind":"{}","layer":{},"queries":[0,{}],"top_k":{}}})",
+                              head, a.kind, layer, std::min<int64_t>(200, a.queries),
+                              std::min<int64_t>(16, a.keys)));
+  add_head(all, a, layer, head);
+}
 
-std::string explorer_file(const ExplorerModel& model, const std::string& text,
-                          const std::string& language, int64_t budget) {
-  Explorer explorer({model.id}, [&](const std::string&) { return model; });
-  JsonWriter request;
-  request.begin_object().field("model", model.id).field("text", text).end_object();
-  const Explorer::Answer made = explorer.answer("POST", "/heed/v1/traces", request.text());
-  const Json trace = Json::parse(made.json, "trace");
-  if (made.status != 200) {
-    fail(ErrorKind::usage, "inspect", "{}", trace.at("error").string("message"));
+/// The other things that the map of the first head can show.
+void add_start_tiles(Collector& all, const Shown& a, const Start& start) {
+  const int64_t level = level_of(std::max(a.queries, a.keys));
+  for (const char* what : {"value_weighted", "scores"}) {
+    all.ask("tile", fmt::format(R"({{"column":0,"head":{},"kind":"{}","layer":{},"level":{},)"
+                                R"("row":0,"what":"{}"}})",
+                                start.head, a.kind, start.layer, level, what));
   }
-  Collector all(explorer, trace.string("id"), budget);
-  all.add("GET /heed/v1/models", explorer.answer("GET", "/heed/v1/models", "").json);
-  std::vector<Shown> shown;
-  for (const Json& each : trace.at("attentions").elements()) {
-    shown.push_back({each.string("kind"), each.integer("layers", 0, INT32_MAX),
-                     each.integer("heads", 0, INT32_MAX), each.integer("queries", 0, INT32_MAX),
-                     each.integer("keys", 0, INT32_MAX), each.boolean("causal")});
-    for (int64_t layer = 0; layer < shown.back().layers; ++layer) {
-      all.ask("heads", fmt::format(R"({{"kind":"{}","layer":{}}})", shown.back().kind, layer));
+}
+
+std::string trace_request(const ExplorerModel& model, const ExplorerFileOptions& options) {
+  JsonWriter request;
+  request.begin_object().field("model", model.id);
+  for (const auto& [name, value] :
+       {std::pair{"text", &options.text}, {"pair", &options.pair}, {"target", &options.target}}) {
+    if (*value) {
+      request.field(name, **value);
+    }
+  }
+  if (!options.ask.empty()) {
+    request.field("ask", options.ask);
+  }
+  if (!options.image.empty()) {
+    request.field("image", encode_base64(options.image));
+  }
+  if (!options.audio.empty()) {
+    request.field("audio", encode_base64(options.audio));
+  }
+  if (!options.interventions.empty()) {
+    request.key("interventions").raw(options.interventions);
+  }
+  return request.end_object().take();
+}
+
+/// The attention that the page opens on, as it would choose itself where nothing is asked for.
+const Shown& first_shown(const std::vector<Shown>& all, const ExplorerFileOptions& options) {
+  const auto find = [&](std::string_view kind) {
+    return std::find_if(all.begin(), all.end(), [&](const Shown& a) { return a.kind == kind; });
+  };
+  auto found = all.end();
+  if (!options.kind.empty()) {
+    found = find(options.kind);
+  } else {
+    for (const char* kind : {"readout", "cross"}) {
+      found = found == all.end() ? find(kind) : found;
+    }
+    found = found == all.end() ? all.begin() : found;
+  }
+  if (found == all.end() || options.layer >= found->layers || options.head >= found->heads) {
+    std::vector<std::string> there;
+    for (const Shown& a : all) {
+      there.push_back(tell("{}: layers 0 to {}, heads 0 to {}", a.kind, a.layers - 1, a.heads - 1));
+    }
+    fail(ErrorKind::usage, "inspect", "the model has no such attention; it has {}",
+         fmt::join(there, "; "));
+  }
+  return *found;
+}
+
+void add_everything(Collector& all, const Json& trace, const std::vector<Shown>& shown,
+                    const Shown& first, const Start& start) {
+  for (const Shown& each : shown) {
+    for (int64_t layer = 0; layer < each.layers; ++layer) {
+      all.ask("heads", fmt::format(R"({{"kind":"{}","layer":{}}})", each.kind, layer));
     }
   }
   for (const Shown& each : shown) {
     add_tiles(all, each);
   }
-  const Shown& start = shown.front();
-  const int64_t query = start.queries - 1;
-  add_head(all, start, 0, 0);
-  for (int64_t q = 0; q < std::min(start.queries, kMostQueries); ++q) {
-    add_steps(all, start, 0, 0, q);
+  add_head(all, first, start.layer, start.head);
+  for (int64_t q = 0; q < std::min(first.queries, kMostQueries); ++q) {
+    add_steps(all, first, start.layer, start.head, q);
   }
-  add_why(all, start);
+  add_why(all, first, start);
   add_predictions(all, trace);
+  add_start_tiles(all, first, start);
   for (const Shown& each : shown) {
     for (int64_t layer = 0; layer < each.layers; ++layer) {
       for (int64_t head = 0; head < each.heads; ++head) {
-        all.ask("rows", fmt::format(R"({{"head":{},"kind":"{}","layer":{},"queries":[0,{}],)"
-                                    R"("top_k":{}}})",
-                                    head, each.kind, layer, std::min<int64_t>(200, each.queries),
-                                    std::min<int64_t>(16, each.keys)));
-        add_head(all, each, layer, head);
+        add_head_views(all, each, layer, head);
       }
     }
   }
-  for (int64_t layer = 0; layer < start.layers; ++layer) {
-    for (int64_t head = 0; head < start.heads; ++head) {
-      add_steps(all, start, layer, head, query);
+  for (int64_t layer = 0; layer < first.layers; ++layer) {
+    for (int64_t head = 0; head < first.heads; ++head) {
+      add_steps(all, first, layer, head, start.query);
     }
   }
+}
+
+}  // namespace
+
+std::string explorer_file(const ExplorerModel& model, const ExplorerFileOptions& options) {
+  Explorer explorer({model.id}, [&](const std::string&) { return model; });
+  const Explorer::Answer made =
+      explorer.answer("POST", "/heed/v1/traces", trace_request(model, options));
+  const Json trace = Json::parse(made.json, "trace");
+  if (made.status != 200) {
+    fail(ErrorKind::usage, "inspect", "{}", trace.at("error").string("message"));
+  }
+  std::vector<Shown> shown;
+  for (const Json& each : trace.at("attentions").elements()) {
+    shown.push_back({each.string("kind"), each.integer("layers", 0, INT32_MAX),
+                     each.integer("heads", 0, INT32_MAX), each.integer("queries", 0, INT32_MAX),
+                     each.integer("keys", 0, INT32_MAX), each.boolean("causal")});
+  }
+  check_data(!shown.empty(), "inspect", "the model has no attention to show");
+  const Shown& first = first_shown(shown, options);
+  const int64_t asked = trace.at("prediction").integer("position", -1, INT32_MAX);
+  const Start start{std::max<int64_t>(options.layer, 0), std::max<int64_t>(options.head, 0),
+                    asked >= 0 && asked < first.queries ? asked : first.queries - 1};
+  Collector all(explorer, trace.string("id"), options.budget);
+  all.add("GET /heed/v1/models", explorer.answer("GET", "/heed/v1/models", "").json);
+  add_everything(all, trace, shown, first, start);
   // In the file the trace is called "t".
   std::string trace_json = made.json;
   const std::string own = fmt::format(R"("id":"{}")", trace.string("id"));
   trace_json.replace(trace_json.find(own), own.size(), R"("id":"t")");
   JsonWriter json;
-  json.begin_object().field("version", 1).field("language", language).key("start").begin_object();
-  json.key("trace").raw(trace_json).field("kind", start.kind).field("layer", 0).field("head", 0);
-  json.field("query", query).field("key", 0).end_object();
+  json.begin_object().field("version", 1).field("language", options.language);
+  json.key("start").begin_object().key("trace").raw(trace_json).field("kind", first.kind);
+  json.field("layer", start.layer).field("head", start.head);
+  json.field("query", start.query).field("key", 0).end_object();
   json.key("responses").raw(all.take());
   return explorer_page_with_data(json.end_object().take());
 }

@@ -16,6 +16,8 @@ namespace {
 
 struct GenerateRequest {
   std::string model, text;
+  std::optional<std::string> image;
+  int64_t beams = 1;
   int64_t max_tokens = 32, candidates = 5, layer = -1, head = -1, top_k = 8;
   std::string kind;
   Sampling sampling;
@@ -24,13 +26,11 @@ struct GenerateRequest {
 GenerateRequest read_request(const Json& body) {
   const Fields f(body, {"model", "text", "image", "max_tokens", "temperature", "top_k", "top_p",
                         "seed", "num_beams", "candidates", "attention"});
-  if (f.has("image") || f.integer_or("num_beams", 1, 1, 64) > 1) {
-    throw Failure(409, "unsupported", "text is generated from text here, and without beams",
-                  f.has("image") ? "image" : "num_beams");
-  }
   GenerateRequest request;
   request.model = f.text("model");
-  request.text = f.text("text");
+  request.text = f.text_if("text").value_or("");
+  request.image = f.text_if("image");
+  request.beams = f.integer_or("num_beams", 1, 1, 16);
   request.max_tokens = f.integer_or("max_tokens", 32, 1, 1024);
   request.candidates = f.integer_or("candidates", 5, 1, 100);
   request.sampling.temperature = f.number_or("temperature", 0.0, 0.0, 100.0);
@@ -87,6 +87,69 @@ Tensor as_batch(const std::vector<TokenId>& ids) {
   return Tensor::from(ids, {1, static_cast<int64_t>(ids.size())});
 }
 
+/// What the encoder of a model with two stacks reads; nothing for a decoder.
+ModelInput encoder_input(const ExplorerModel& model, const GenerateRequest& request) {
+  ModelInput input;
+  if (model.model->kind() == ModelKind::vision_decoder) {
+    input.pixel_values = explore::image_input(model, request.image);
+  } else if (model.model->kind() == ModelKind::encoder_decoder) {
+    const std::vector<TokenId> ids = model.tokenizer.encode_ids(request.text);
+    if (ids.empty()) {
+      throw Failure(400, "invalid", "the text has no tokens", "text");
+    }
+    input.input_ids = as_batch(ids);
+  }
+  return input;
+}
+
+/// A step of a beam search: what was kept, each with what it continues.
+std::string beams_event(const Tokenizer& tokenizer, int64_t step,
+                        const std::vector<BeamStep>& kept) {
+  JsonWriter json;
+  json.begin_object().field("step", step).key("hypotheses").begin_array();
+  for (size_t i = 0; i < kept.size(); ++i) {
+    json.begin_object().field("beam", i).field("parent", step == 0 ? -1 : kept[i].parent);
+    json.field("id", kept[i].id).field("token", explore::token_name(tokenizer, kept[i].id));
+    json.field("score", kept[i].score).field("finished", kept[i].finished).end_object();
+  }
+  return json.end_array().end_object().take();
+}
+
+/// Thrown out of a search whose reader has gone.
+struct ReaderGone {};
+
+using OnEvent = std::function<bool(std::string_view event, const std::string& json)>;
+
+/// Searches with beams; gives the best text's tokens, without the end token.
+std::vector<TokenId> search_beams(const ExplorerModel& model, const GenerateRequest& request,
+                                  const OnEvent& event) {
+  Request rules;
+  rules.encoder = encoder_input(model, request);
+  if (model.model->kind() == ModelKind::decoder) {
+    const std::vector<TokenId> ids = model.tokenizer.encode_ids(request.text);
+    rules.prompt.assign(ids.begin(), ids.end());
+  }
+  rules.max_tokens = request.max_tokens;
+  apply_generation_tokens(*model.model, rules);
+  BeamOptions options;
+  options.beams = request.beams;
+  options.max_tokens = request.max_tokens;
+  int64_t step = 0;
+  options.on_step = [&](const std::vector<BeamStep>& kept) {
+    if (!event("beams", beams_event(model.tokenizer, step++, kept))) {
+      throw ReaderGone();
+    }
+  };
+  const std::vector<Hypothesis> found = beam_search(*model.model, rules, options);
+  std::vector<TokenId> ids;
+  for (const int64_t id : found.empty() ? std::vector<int64_t>() : found.front().ids) {
+    if (std::find(rules.end.begin(), rules.end.end(), id) == rules.end.end()) {
+      ids.push_back(id);
+    }
+  }
+  return ids;
+}
+
 /// Writes a text token by token, each by a whole pass that is watched.
 class Writer {
  public:
@@ -94,17 +157,19 @@ class Writer {
       : model_(model),
         request_(request),
         tokens_(generation_tokens(*model.model)),
-        prompt_(model.tokenizer.encode_ids(request.text)) {
-    const bool pair = model.model->kind() == ModelKind::encoder_decoder;
-    ids_ = pair ? std::vector<TokenId>{tokens_.decoder_start} : prompt_;
+        encoder_(encoder_input(model, request)) {
+    const bool two = model.model->kind() != ModelKind::decoder;
+    ids_ = two ? std::vector<TokenId>{tokens_.decoder_start}
+               : model.tokenizer.encode_ids(request.text);
     start_ = ids_.size();
-    if (prompt_.empty()) {
+    if (ids_.empty()) {
       throw Failure(400, "invalid", "the text has no tokens", "text");
     }
   }
 
-  /// The data of the next event; nothing where the text has ended.
-  std::optional<std::string> next() {
+  /// The data of the next event; nothing where the text has ended. `forced` is written whatever the
+  /// model prefers.
+  std::optional<std::string> next(std::optional<TokenId> forced = std::nullopt) {
     const int64_t context = model_.model->decoder_context_length();
     const auto written = static_cast<int64_t>(ids_.size() - start_);
     if (written >= request_.max_tokens ||
@@ -114,15 +179,17 @@ class Writer {
     Watcher watcher;
     watcher.attentions = true;
     const Tensor logits = last_logits();
-    const SampledToken chosen =
-        sample_token(logits.data<float>(), logits.numel(), request_.sampling, 0,
-                     static_cast<uint64_t>(written), ids_);
-    if (std::find(tokens_.end.begin(), tokens_.end.end(), chosen.id) != tokens_.end.end()) {
+    const TokenId chosen =
+        forced ? *forced
+               : sample_token(logits.data<float>(), logits.numel(), request_.sampling, 0,
+                              static_cast<uint64_t>(written), ids_)
+                     .id;
+    if (std::find(tokens_.end.begin(), tokens_.end.end(), chosen) != tokens_.end.end()) {
       reason_ = "stop";
       return std::nullopt;
     }
-    ids_.push_back(chosen.id);
-    return event(written, logits, chosen.id, watcher);
+    ids_.push_back(chosen);
+    return event(written, logits, chosen, watcher);
   }
 
   std::vector<TokenId> written() const {
@@ -132,12 +199,9 @@ class Writer {
 
  private:
   Tensor last_logits() const {
-    ModelInput input;
-    const bool pair = model_.model->kind() == ModelKind::encoder_decoder;
-    input.input_ids = as_batch(pair ? prompt_ : ids_);
-    if (pair) {
-      input.decoder_input_ids = as_batch(ids_);
-    }
+    ModelInput input = encoder_;
+    (model_.model->kind() == ModelKind::decoder ? input.input_ids : input.decoder_input_ids) =
+        as_batch(ids_);
     const Tensor logits = model_.model->forward(input).logits.to(DType::f32);
     return reshape(slice(logits, 1, logits.size(1) - 1, logits.size(1)), {logits.size(2)})
         .contiguous();
@@ -169,7 +233,8 @@ class Writer {
   const ExplorerModel& model_;
   const GenerateRequest& request_;
   GenerationTokens tokens_;
-  std::vector<TokenId> prompt_, ids_;
+  ModelInput encoder_;
+  std::vector<TokenId> ids_;
   size_t start_ = 0;
   std::string reason_ = "length";
 };
@@ -185,17 +250,36 @@ Explorer::Answer Explorer::generate(
     const std::lock_guard lock(state_->mutex);
     const ExplorerModel model = state_->model(request.model);
     const ModelKind kind = model.model->kind();
-    if ((kind != ModelKind::decoder && kind != ModelKind::encoder_decoder) || !model.tokenizer) {
+    const bool writes = kind == ModelKind::decoder || kind == ModelKind::encoder_decoder ||
+                        kind == ModelKind::vision_decoder;
+    if (!writes || !model.tokenizer) {
       throw Failure(409, "unsupported", "this model writes no text", "model");
     }
     const auto began = std::chrono::steady_clock::now();
+    std::vector<TokenId> written;
+    std::string reason = "stop";
     Writer writer(model, request);
-    while (const std::optional<std::string> next = writer.next()) {
-      if (!event("token", *next)) {
-        return "{}";  // the reader has gone
+    if (request.beams > 1) {
+      try {
+        written = search_beams(model, request, event);
+      } catch (const ReaderGone&) {
+        return "{}";
       }
+      for (const TokenId id : written) {  // the best text again, with what each token looked at
+        const std::optional<std::string> next = writer.next(id);
+        if (!next || !event("token", *next)) {
+          break;
+        }
+      }
+    } else {
+      while (const std::optional<std::string> next = writer.next()) {
+        if (!event("token", *next)) {
+          return "{}";  // the reader has gone
+        }
+      }
+      written = writer.written();
+      reason = writer.reason();
     }
-    std::vector<TokenId> written = writer.written();
     const auto count = written.size();
     std::erase_if(written, [&](TokenId id) { return id >= model.tokenizer.vocab_size(); });
     JsonWriter done;
@@ -203,7 +287,7 @@ Explorer::Answer Explorer::generate(
     done.field("tokens", count);
     done.field("seconds",
                std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
-    event("done", done.field("finish_reason", writer.reason()).end_object().take());
+    event("done", done.field("finish_reason", reason).end_object().take());
     return "{}";
   });
 }

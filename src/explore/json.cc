@@ -104,6 +104,14 @@ std::optional<std::string> Fields::text_if(std::string_view name) const {
   return has(name) ? std::optional(text(name)) : std::nullopt;
 }
 
+std::optional<std::vector<TokenId>> Fields::tokens_if(std::string_view name) const {
+  if (!has(name)) {
+    return std::nullopt;
+  }
+  const auto ids = guarded(name, [&] { return body_.at(name).integers(0, INT32_MAX); });
+  return std::vector<TokenId>(ids.begin(), ids.end());
+}
+
 std::pair<int64_t, int64_t> Fields::range(std::string_view name, int64_t size, int64_t most,
                                           bool otherwise_all) const {
   if (otherwise_all && !has(name)) {

@@ -26,6 +26,8 @@ class Fields {
   bool flag_or(std::string_view name, bool otherwise) const;
   std::string text(std::string_view name) const;
   std::optional<std::string> text_if(std::string_view name) const;
+  /// A list of token ids.
+  std::optional<std::vector<TokenId>> tokens_if(std::string_view name) const;
   /// A half-open range within [0, size); all of it where absent and `otherwise_all`.
   std::pair<int64_t, int64_t> range(std::string_view name, int64_t size, int64_t most,
                                     bool otherwise_all = false) const;

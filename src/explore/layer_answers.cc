@@ -35,6 +35,7 @@ std::vector<Row> output_weight(Trace& trace, const std::string& z_hook, const st
 struct Neuron {
   int64_t index = 0;
   double pre = 0, post = 0, norm = 0;
+  Row written = {};  ///< what it adds to the residual stream
 };
 
 /// The neurons that write most, by the norm of what they write.
@@ -63,13 +64,56 @@ std::vector<Neuron> strongest_neurons(Trace& trace, const std::string& block,
       made[i][c] -= made.back()[c];
     }
     const double before = pre == rows.end() ? 0.0 : pre->second[order[i]];
-    neurons.push_back(
-        {static_cast<int64_t>(order[i]), before, post->second[order[i]], norm_of(made[i])});
+    neurons.push_back({static_cast<int64_t>(order[i]), before, post->second[order[i]],
+                       norm_of(made[i]), made[i]});
   }
   std::stable_sort(neurons.begin(), neurons.end(),
                    [](const Neuron& a, const Neuron& b) { return a.norm > b.norm; });
   neurons.resize(std::min(neurons.size(), static_cast<size_t>(top_k)));
   return neurons;
+}
+
+struct Promoted {
+  int64_t id;
+  double value;
+};
+
+/// The tokens whose logits each neuron's output raises most, through the last norm with its scale
+/// held. Empty where the model has no LM head over tokens, or one that is not linear.
+std::vector<std::vector<Promoted>> promoted_tokens(Trace& trace, const StackShape& stack,
+                                                   int64_t position,
+                                                   const std::vector<Neuron>& neurons) {
+  constexpr size_t kShown = 5;
+  std::vector<std::vector<Promoted>> none(neurons.size());
+  const Model& model = *trace.model().model;
+  const std::string last = stack.block(stack.layers - 1) + ".hook_resid_post";
+  const std::string norm_hook = stack.prefix + "ln_final.hook_normalized";
+  const auto& rows = trace.rows_at(stack.prefix, position);
+  const bool words = !trace.predictions_at().empty() && model.kind() != ModelKind::encoder &&
+                     trace.tokens_of(stack.prefix).size() == trace.predictions_at().size();
+  if (!words || neurons.empty() || !rows.contains(last) || !rows.contains(norm_hook)) {
+    return none;
+  }
+  const HeldNorm norm = held_norm(trace, norm_hook, last, "", rows.at(last), rows.at(norm_hook));
+  std::vector<Row> probes{Row(norm.gain.size(), 0.0)};
+  for (const Neuron& neuron : neurons) {
+    probes.push_back(norm.apply(neuron.written));
+  }
+  const std::vector<Row> made = trace.map_to_logits(norm_hook, probes);
+  for (size_t i = 0; i < neurons.size(); ++i) {
+    std::vector<Promoted> order;
+    for (size_t id = 0; id < made[0].size(); ++id) {
+      order.push_back({static_cast<int64_t>(id), made[i + 1][id] - made[0][id]});
+    }
+    const auto shown = static_cast<std::ptrdiff_t>(std::min(kShown, order.size()));
+    std::partial_sort(order.begin(), order.begin() + shown, order.end(),
+                      [](const Promoted& a, const Promoted& b) {
+                        return a.value > b.value || (a.value == b.value && a.id < b.id);
+                      });
+    order.resize(static_cast<size_t>(shown));
+    none[i] = std::move(order);
+  }
+  return none;
 }
 
 void write_norm(JsonWriter& json, const char* name, Trace& trace,
@@ -218,10 +262,16 @@ std::string answer_steps(Trace& trace, const Json& body) {
   json.end_object().key("neurons").begin_array();
   const std::vector<Neuron> neurons =
       strongest_neurons(trace, block, rows, fields.integer_or("top_k", 12, 1, 100));
-  for (const Neuron& neuron : neurons) {
+  const std::vector<std::vector<Promoted>> promoted = promoted_tokens(trace, stack, query, neurons);
+  for (size_t i = 0; i < neurons.size(); ++i) {
+    const Neuron& neuron = neurons[i];
     json.begin_object().field("index", neuron.index).field("pre", neuron.pre);
-    json.field("post", neuron.post).field("norm", neuron.norm);
-    json.key("promotes").begin_array().end_array().end_object();
+    json.field("post", neuron.post).field("norm", neuron.norm).key("promotes").begin_array();
+    for (const Promoted& each : promoted[i]) {
+      json.begin_object().field("id", each.id).field("token", trace.name_of(each.id));
+      json.field("value", each.value).end_object();
+    }
+    json.end_array().end_object();
   }
   json.end_array();
   const Row* post = at(block + ".mlp.hook_post");

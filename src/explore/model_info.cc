@@ -133,10 +133,11 @@ std::unique_ptr<Trace> short_trace(const ExplorerModel& model) {
     TraceRequest request;
     request.model = model.id;
     request.text = "it";
-    request.target = model.model->kind() == ModelKind::encoder_decoder ||
-                             model.model->kind() == ModelKind::vision_decoder
-                         ? std::optional<std::string>("")
-                         : std::nullopt;
+    const ModelKind kind = model.model->kind();
+    if (kind == ModelKind::encoder_decoder || kind == ModelKind::vision_decoder ||
+        kind == ModelKind::speech_decoder) {
+      request.target = "";
+    }
     return std::make_unique<Trace>(model, request, std::vector<Intervention>{});
   } catch (const Failure&) {
     return nullptr;
@@ -184,15 +185,17 @@ std::string describe_model(const ExplorerModel& model) {
           each.name == stack + "blocks.0.mlp.hook_post" ? each.shape[each.shape.rank() - 1] : inner;
     }
   }
-  const bool two = m.kind() == ModelKind::encoder_decoder || m.kind() == ModelKind::vision_decoder;
+  const bool hears = m.kind() == ModelKind::speech_decoder;
+  const bool two =
+      m.kind() == ModelKind::encoder_decoder || m.kind() == ModelKind::vision_decoder || hears;
   const bool sees = m.kind() == ModelKind::vision || m.kind() == ModelKind::vision_decoder;
   const std::string answers = answers_of(m, trace.get());
   JsonWriter json;
   json.begin_object().field("id", model.id).field("name", model.id);
   json.field("model_type", m.model_type()).field("family", family_of(m)).field("answers", answers);
-  json.key("inputs").begin_object().field("text", !sees);
+  json.key("inputs").begin_object().field("text", !sees && !hears);
   json.field("pair", m.kind() == ModelKind::encoder && m.model_type() != "heed-reader");
-  json.field("target", two).field("image", sees).field("audio", false).end_object();
+  json.field("target", two).field("image", sees).field("audio", hears).end_object();
   write_attentions(json, trace.get());
   json.field("hidden_size", m.hidden_size()).field("intermediate_size", inner);
   json.field("vocab_size", m.vocab_size()).key("max_positions");
@@ -220,7 +223,8 @@ std::string describe_model(const ExplorerModel& model) {
       .begin_object()
       .field("why", blocks)
       .field("lens", blocks && answers != "embedding");
-  json.field("neurons", blocks).field("generate", words && !sees).field("beams", false);
+  json.field("neurons", blocks).field("generate", words && !hears);
+  json.field("beams", words && two && !hears);
   json.field("patching", blocks && answers != "embedding").end_object();
   json.key("examples").begin_object().key("en").begin_array().end_array();
   json.key("ko").begin_array().end_array().end_object();

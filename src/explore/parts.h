@@ -56,6 +56,7 @@ struct Attribution {
   double logit = 0;
   std::vector<std::pair<ScorePart, double>> parts;
   double remainder = 0;
+  bool integrated = false;  ///< the head is not linear: by integrated gradients
 };
 Attribution attribute(Trace& trace, int64_t position, int64_t token,
                       std::optional<int64_t> against);

@@ -128,7 +128,8 @@ std::string answer_attribution(Trace& trace, const Json& body) {
     write_part(json, part);
     json.field("value", value).end_object();
   }
-  return json.end_array().field("remainder", split.remainder).end_object().take();
+  json.end_array().field("remainder", split.remainder);
+  return json.field("integrated", split.integrated).end_object().take();
 }
 
 }  // namespace heed::explore

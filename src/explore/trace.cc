@@ -9,7 +9,8 @@ namespace heed::explore {
 namespace {
 
 constexpr int64_t kKeptBytes = int64_t{1} << 30;   // of all attentions of a trace
-constexpr int64_t kMostLogits = int64_t{1} << 28;  // elements
+constexpr int64_t kManyLogits = int64_t{1} << 26;  // elements: 256 MB
+constexpr const char* kFinalRows = "ln_final.hook_normalized";
 constexpr size_t kMostRowSets = 128;
 
 bool is_hook(const std::string& name) { return name.find("hook_") != std::string::npos; }
@@ -35,6 +36,8 @@ Trace::Trace(ExplorerModel model, TraceRequest request, std::vector<Intervention
       request_(std::move(request)),
       interventions_(std::move(interventions)) {
   read_input();
+  few_logits_ = model_.model->kind() == ModelKind::decoder &&
+                static_cast<int64_t>(source_.size()) * model_.model->vocab_size() > kManyLogits;
   const bool cuts =
       std::any_of(interventions_.begin(), interventions_.end(), [](const Intervention& each) {
         return each.type == Intervention::Type::edge && each.mode == "cut";
@@ -48,6 +51,9 @@ Trace::Trace(ExplorerModel model, TraceRequest request, std::vector<Intervention
   const auto began = std::chrono::steady_clock::now();
   Watcher watcher;
   watcher.attentions = true;
+  if (few_logits_) {
+    watcher.whole.insert(kFinalRows);
+  }
   const ModelOutput output = run(watcher);
   seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   note_attentions(watcher);
@@ -66,6 +72,16 @@ Trace::Trace(ExplorerModel model, TraceRequest request, std::vector<Intervention
   }
   if (input_.pixel_values.defined()) {
     name_patches();
+  } else if (input_.input_features.defined()) {
+    name_frames();
+  }
+  if (few_logits_) {
+    if (!watcher.kept.contains(kFinalRows)) {
+      throw Failure(413, "too_large", "the input is too long for the logits of all its positions",
+                    "text");
+    }
+    const auto rows = static_cast<int64_t>(source_.size());
+    final_rows_ = as_rows(watcher.kept.at(kFinalRows), rows);
   }
   find_predictions(output);
 }
@@ -88,7 +104,9 @@ ModelOutput Trace::run(Watcher& watcher, int64_t copies, bool changed) {
     apply_interventions(watcher);
   }
   try {
-    return model_.model->forward(repeated(copies));
+    ModelInput input = repeated(copies);
+    input.want_logits = !few_logits_;
+    return model_.model->forward(input);
   } catch (const Watcher::Stopped&) {
     return {};
   }
@@ -180,12 +198,16 @@ Tensor Trace::activation(const std::string& hook) {
 }
 
 void Trace::find_predictions(const ModelOutput& output) {
+  if (few_logits_) {
+    for (int64_t i = 0; i < final_rows_.size(0); ++i) {
+      predictions_at_.push_back(i);
+    }
+    first_position_ = final_rows_.size(0) - 1;
+    return;
+  }
   logits_ = output.logits.defined() ? output.logits.detach().to(DType::f32).contiguous() : Tensor();
   if (!logits_.defined() || logits_.rank() == 2) {
     return;
-  }
-  if (logits_.numel() > kMostLogits) {
-    throw Failure(413, "too_large", "the input is too long for the logits of all its positions");
   }
   for (int64_t i = 0; i < logits_.size(1); ++i) {
     predictions_at_.push_back(i);
@@ -201,6 +223,15 @@ void Trace::find_predictions(const ModelOutput& output) {
 }
 
 Row Trace::logits(int64_t position) {
+  if (few_logits_) {
+    if (position < 0 || position >= final_rows_.size(0)) {
+      throw Failure(400, "invalid",
+                    fmt::format("'position' is {}; there are {}", position, final_rows_.size(0)),
+                    "position");
+    }
+    const NoGrad no_grad;
+    return model_.model->logits(slice(final_rows_, 0, position, position + 1)).to_doubles();
+  }
   if (!logits_.defined()) {
     throw Failure(409, "unsupported",
                   "this model gives vectors, not answers; there is nothing to predict");
@@ -220,9 +251,9 @@ std::string Trace::name_of(int64_t id) const {
   if (model_.model->model_type() == "heed-reader") {
     return std::cmp_less(id, source_.size()) ? source_[static_cast<size_t>(id)].label : "";
   }
-  const bool tokens = logits_.defined() && model_.tokenizer &&
-                      logits_.size(-1) >= model_.tokenizer.vocab_size() / 2 &&
-                      logits_.size(-1) == model_.model->vocab_size();
+  const bool tokens = few_logits_ || (logits_.defined() && model_.tokenizer &&
+                                      logits_.size(-1) >= model_.tokenizer.vocab_size() / 2 &&
+                                      logits_.size(-1) == model_.model->vocab_size());
   if (tokens) {
     return token_name(model_.tokenizer, id);
   }
@@ -233,6 +264,14 @@ std::string Trace::name_of(int64_t id) const {
 }
 
 namespace {
+
+std::vector<Row> rows_of_matrix(const Tensor& matrix) {
+  std::vector<Row> rows;
+  for (int64_t i = 0; i < matrix.size(0); ++i) {
+    rows.push_back(slice(matrix, 0, i, i + 1).to_doubles());
+  }
+  return rows;
+}
 
 /// `rows` in place of the first rows of a hook's value; the rest is left.
 Tensor with_rows(const Tensor& value, const std::vector<Row>& rows) {
@@ -276,38 +315,79 @@ std::vector<std::vector<Row>> Trace::map_rows(const std::vector<Mapping>& mappin
   return results;
 }
 
-std::vector<Row> Trace::map_to_logits(const std::string& hook, const std::vector<Row>& rows) {
-  const bool pooled = logits_.rank() == 2;
-  const int64_t count = rows_of(hook);
-  const auto wanted = static_cast<int64_t>(rows.size());
+int64_t Trace::copies_for(const std::string& hook, int64_t wanted) const {
   // A classifier reads the first row of each sequence (or all of them): one sequence for each row.
-  const int64_t copies = pooled ? wanted : (wanted + count - 1) / count;
+  const bool pooled = !few_logits_ && logits_.rank() == 2;
+  const int64_t count = rows_of(hook);
+  return pooled ? wanted : (wanted + count - 1) / count;
+}
+
+Tensor Trace::replaced(const Tensor& value, const std::string& hook,
+                       const std::vector<Row>& rows) const {
+  if (few_logits_ || logits_.rank() != 2) {
+    return with_rows(value, rows);
+  }
+  const Tensor changed = value.detach().to(DType::f32).contiguous().clone();
+  const int64_t count = rows_of(hook);
+  const int64_t width = changed.numel() / (static_cast<int64_t>(rows.size()) * count);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    float* row = changed.data<float>() + static_cast<int64_t>(i) * count * width;
+    std::copy_n(rows[i].begin(), width, row);
+  }
+  return changed.to(value.dtype());
+}
+
+std::vector<Row> Trace::map_to_logits(const std::string& hook, const std::vector<Row>& rows) {
+  const auto wanted = static_cast<int64_t>(rows.size());
+  const int64_t copies = copies_for(hook, wanted);
   Watcher watcher;
-  watcher.changes.emplace(hook, [&](const Tensor& value) {
-    if (!pooled) {
-      return with_rows(value, rows);
-    }
-    const Tensor changed = value.detach().to(DType::f32).contiguous().clone();
-    const int64_t width = changed.numel() / (copies * count);
-    for (int64_t i = 0; i < wanted; ++i) {
-      for (int64_t c = 0; c < width; ++c) {
-        changed.data<float>()[i * count * width + c] =
-            static_cast<float>(rows[static_cast<size_t>(i)][static_cast<size_t>(c)]);
-      }
-    }
-    return changed.to(value.dtype());
-  });
+  watcher.changes.emplace(hook, [&](const Tensor& value) { return replaced(value, hook, rows); });
+  if (few_logits_) {
+    const NoGrad no_grad;
+    watcher.whole.insert(kFinalRows);
+    run(watcher, 1, false);
+    const Tensor read = as_rows(watcher.kept.at(kFinalRows), rows_of(hook));
+    return rows_of_matrix(model_.model->logits(slice(read, 0, 0, wanted)));
+  }
   const Tensor logits = run(watcher, copies, false).logits.detach().to(DType::f32).contiguous();
   const Tensor flat = reshape(logits, {logits.numel() / logits.size(-1), logits.size(-1)});
+  return rows_of_matrix(slice(flat, 0, 0, wanted));
+}
+
+std::vector<Row> Trace::logit_gradients(const std::string& hook, const std::vector<Row>& rows,
+                                        const std::vector<std::pair<int64_t, double>>& weights) {
+  const auto wanted = static_cast<int64_t>(rows.size());
+  const bool pooled = !few_logits_ && logits_.rank() == 2;
+  const int64_t copies = copies_for(hook, wanted);
+  Tensor leaf;
+  Watcher watcher;
+  watcher.changes.emplace(hook, [&](const Tensor& value) {
+    leaf = replaced(value, hook, rows).to(DType::f32);
+    leaf.set_requires_grad(true);
+    return leaf.to(value.dtype());
+  });
+  ModelInput input = repeated(copies);
+  const Tensor logits = model_.model->forward(input).logits;
+  const Tensor flat = reshape(logits, {logits.numel() / logits.size(-1), logits.size(-1)});
+  const Tensor direction = Tensor::zeros(flat.shape());
+  for (int64_t i = 0; i < wanted; ++i) {
+    for (const auto& [token, weight] : weights) {
+      direction.data<float>()[i * flat.size(1) + token] = static_cast<float>(weight);
+    }
+  }
+  backward(flat, direction.to(flat.dtype()));
+  const Tensor gradient = as_rows(leaf.grad(), copies * rows_of(hook));
   std::vector<Row> results;
   for (int64_t i = 0; i < wanted; ++i) {
-    results.push_back(slice(flat, 0, i, i + 1).to_doubles());
+    const int64_t at = pooled ? i * rows_of(hook) : i;
+    results.push_back(slice(gradient, 0, at, at + 1).to_doubles());
   }
   return results;
 }
 
 int64_t Trace::bytes() const {
   int64_t bytes = logits_.defined() ? logits_.numel() * 4 : 0;
+  bytes += final_rows_.defined() ? final_rows_.numel() * 4 : 0;
   for (const RecordedAttention& each : recorded_) {
     bytes += record_bytes(each.record);
   }

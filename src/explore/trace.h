@@ -32,8 +32,18 @@ std::string token_name(const Tokenizer& tokenizer, int64_t id);
 /// What a request asks to be run.
 struct TraceRequest {
   std::string model;
-  std::optional<std::string> text, pair, target, image;
+  std::optional<std::string> text, pair, target, image, audio, ask;
+  /// In place of texts: the tokens themselves.
+  std::optional<std::vector<TokenId>> ids, target_ids;
 };
+
+/// Pixels [1, C, H, W] of an image (base64 of a file), or of an example where there is none.
+Tensor image_input(const ExplorerModel& model, const std::optional<std::string>& image);
+/// Such pixels as a PNG file: what the model sees.
+std::string seen_picture(const ExplorerModel& model, const Tensor& pixels);
+/// The log-mel spectrogram [1, mels, frames] of a recording (base64 of a file); of silence where
+/// there is none.
+Tensor speech_input(const ExplorerModel& model, const std::optional<std::string>& audio);
 
 class Trace;
 
@@ -64,6 +74,7 @@ class Trace {
 
   const ExplorerModel& model() const { return model_; }
   const TraceRequest& request() const { return request_; }
+  const ModelInput& input() const { return input_; }
   const std::vector<ShownToken>& source() const { return source_; }
   const std::vector<ShownToken>& target() const { return target_; }
   bool has_target() const { return !target_.empty(); }
@@ -104,6 +115,10 @@ class Trace {
   std::vector<std::vector<Row>> map_rows(const std::vector<Mapping>& mappings);
   /// The logits that result where rows of one hook are replaced, row by row.
   std::vector<Row> map_to_logits(const std::string& hook, const std::vector<Row>& rows);
+  /// The gradient of Σ weights[token] · logit(token) with respect to each row of a hook, at the
+  /// values given: row i of the result belongs to rows[i].
+  std::vector<Row> logit_gradients(const std::string& hook, const std::vector<Row>& rows,
+                                   const std::vector<std::pair<int64_t, double>>& weights);
 
   /// Approximate bytes that the trace keeps.
   int64_t bytes() const;
@@ -111,11 +126,15 @@ class Trace {
  private:
   void read_input();
   void read_text(bool with_target);
-  void read_image();
+  void check_ids(const std::vector<TokenId>& ids, const char* param) const;
   void add_target();
   void name_patches();
+  void name_frames();
   /// One pass of `copies` copies of the input, with the interventions.
   ModelOutput run(Watcher& watcher, int64_t copies = 1, bool changed = true);
+  /// How many copies of the input hold `wanted` rows that are replaced, and the replacement.
+  int64_t copies_for(const std::string& hook, int64_t wanted) const;
+  Tensor replaced(const Tensor& value, const std::string& hook, const std::vector<Row>& rows) const;
   void apply_interventions(Watcher& watcher) const;
   void note_attentions(const Watcher& watcher);
   void find_predictions(const ModelOutput& output);
@@ -131,6 +150,8 @@ class Trace {
   std::vector<ShownAttention> attentions_;
   std::vector<Watcher::Seen> hooks_;
   Tensor logits_;
+  bool few_logits_ = false;  ///< a long text: logits are computed for the rows that are asked about
+  Tensor final_rows_;        ///< then: what the LM head reads, [T, hidden_size]
   std::vector<int64_t> predictions_at_;
   int64_t first_position_ = -1;
   std::vector<RecordedAttention> recorded_;

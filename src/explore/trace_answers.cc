@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "base/base64.h"
 #include "base/check.h"
 #include "explore/explorer_state.h"
 #include "explore/parts.h"
@@ -64,8 +65,9 @@ std::string Explorer::State::write_trace(const std::string& id, Trace& trace, in
       json.field(name, **value);
     }
   }
-  if (request.image) {
-    json.field("image", "data:image/png;base64," + *request.image);
+  if (trace.input().pixel_values.defined()) {
+    json.field("image", "data:image/png;base64," + encode_base64(explore::seen_picture(
+                                                       trace.model(), trace.input().pixel_values)));
   }
   json.end_object().key("sides").begin_object().key("source");
   write_tokens(json, trace.source());
@@ -108,17 +110,18 @@ std::string Explorer::State::write_trace(const std::string& id, Trace& trace, in
 }
 
 std::string Explorer::State::create(const Json& body) {
-  const Fields f(body,
-                 {"model", "text", "pair", "target", "image", "audio", "interventions", "top_k"});
-  if (f.has("audio")) {
-    throw Failure(409, "unsupported", "speech cannot be traced yet", "audio");
-  }
+  const Fields f(body, {"model", "text", "ids", "pair", "target", "target_ids", "ask", "image",
+                        "audio", "interventions", "top_k"});
   explore::TraceRequest request;
   request.model = f.text("model");
   request.text = f.text_if("text");
   request.pair = f.text_if("pair");
   request.target = f.text_if("target");
   request.image = f.text_if("image");
+  request.audio = f.text_if("audio");
+  request.ask = f.text_if("ask");
+  request.ids = f.tokens_if("ids");
+  request.target_ids = f.tokens_if("target_ids");
   std::vector<Intervention> changes;
   if (f.has("interventions")) {
     changes = interventions(body.at("interventions"));
@@ -141,7 +144,7 @@ std::string Explorer::State::experiment(const std::shared_ptr<Trace>& before, co
     for (size_t i = 1; i < before->target().size(); ++i) {
       written.push_back(before->target()[i].id);
     }
-    request.target = before->model().tokenizer.decode(written);
+    request.target_ids = std::move(written);
   }
   const auto after = std::make_shared<Trace>(before->model(), request, std::move(changes));
   const int64_t position = f.integer_or("position", before->first_position(), -1, INT32_MAX);

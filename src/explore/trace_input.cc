@@ -1,9 +1,12 @@
 #include "base/base64.h"
 #include "explore/trace.h"
+#include "heed/audio.h"
+#include "heed/autograd.h"
 #include "heed/generate.h"
 #include "heed/image.h"
 #include "heed/ops.h"
 #include "pipelines/image_input.h"
+#include "pipelines/speech_decoding.h"
 
 namespace heed::explore {
 namespace {
@@ -14,15 +17,52 @@ Tensor as_batch(const std::vector<TokenId>& ids) {
   return Tensor::from(ids, {1, static_cast<int64_t>(ids.size())});
 }
 
-/// The start token and what the model itself would write, the likeliest token at each step.
-std::vector<TokenId> likeliest_target(const Model& model, const ModelInput& input, int64_t start) {
+LoadedModel as_loaded(const ExplorerModel& model) {
+  return {model.path, model.model, model.tokenizer};
+}
+
+/// What Whisper reads behind <|startoftranscript|>: language and task, and that no timestamps
+/// follow.
+std::vector<TokenId> speech_prompt(const ExplorerModel& model, const ModelInput& input) {
+  const SpeechTokens tokens = speech_tokens(as_loaded(model));
+  const NoGrad no_grad;
+  const std::string language =
+      tokens.languages.empty()
+          ? "en"
+          : detect_language(*model.model, tokens, model.model->encode(input)).first;
+  std::vector<TokenId> ids;
+  for (const int64_t id : start_of_transcript(tokens, language, "transcribe")) {
+    ids.push_back(id);
+  }
+  ids.erase(ids.begin());  // the start token, which every decoder begins with
+  if (tokens.no_timestamps >= 0) {
+    ids.push_back(tokens.no_timestamps);
+  }
+  return ids;
+}
+
+/// The start token, `prompt` and what the model itself would write, the likeliest token at each
+/// step.
+std::vector<TokenId> likeliest_target(const ExplorerModel& explorer, const ModelInput& input,
+                                      int64_t start, const std::vector<TokenId>& prompt) {
+  const Model& model = *explorer.model;
   std::vector<TokenId> ids{start};
+  ids.insert(ids.end(), prompt.begin(), prompt.end());
   Request request;
   request.encoder = input;
   request.max_tokens = kMostGenerated;
   apply_generation_tokens(model, request);
+  if (!prompt.empty()) {
+    request.prompt.assign(prompt.begin(), prompt.end());
+    const SpeechTokens tokens = speech_tokens(as_loaded(explorer));
+    request.suppress_tokens = tokens.suppressed;
+    for (int64_t id = tokens.timestamp_begin(); id > 0 && id < model.vocab_size(); ++id) {
+      request.suppress_tokens.push_back(id);
+    }
+  }
   const std::vector<int64_t> end = request.end;
-  request.on_token = [&ids, &end, context = model.decoder_context_length()](const SampledToken& choice) {
+  request.on_token = [&ids, &end,
+                      context = model.decoder_context_length()](const SampledToken& choice) {
     const bool ends = std::find(end.begin(), end.end(), choice.id) != end.end();
     if (!ends && (context == 0 || std::cmp_less(ids.size(), context))) {
       ids.push_back(choice.id);
@@ -35,11 +75,105 @@ std::vector<TokenId> likeliest_target(const Model& model, const ModelInput& inpu
   return ids;
 }
 
+/// A picture to begin with: a bright disc on a dark ground.
+Tensor example_picture(const VisionConfig& vision) {
+  const Tensor pixels =
+      Tensor::zeros({1, vision.channels, vision.image.height, vision.image.width});
+  const auto height = static_cast<double>(vision.image.height);
+  const auto width = static_cast<double>(vision.image.width);
+  float* out = pixels.data<float>();
+  for (int64_t i = 0; i < pixels.numel(); ++i) {
+    const int64_t x = i % vision.image.width;
+    const int64_t y = i / vision.image.width % vision.image.height;
+    const double dy = static_cast<double>(y) / height - 0.5;
+    const double dx = static_cast<double>(x) / width - 0.5;
+    out[i] = dx * dx + dy * dy < 0.09 ? 1.0F : -1.0F;
+  }
+  return pixels;
+}
+
+VisionConfig vision_of(const ExplorerModel& model) {
+  return vision_config(Json::parse(model.model->config(), "config.json"));
+}
+
 }  // namespace
+
+Tensor image_input(const ExplorerModel& model, const std::optional<std::string>& image) {
+  constexpr uint64_t kMostPixels = 32'000'000;
+  const VisionConfig vision = vision_of(model);
+  if (!image) {
+    return example_picture(vision);
+  }
+  const std::string bytes = decode_base64(*image, "image");
+  return model_pixels(vision, model.path,
+                      decode_image(bytes, "image", static_cast<int>(vision.channels), kMostPixels));
+}
+
+std::string seen_picture(const ExplorerModel& model, const Tensor& pixels) {
+  const VisionConfig vision = vision_of(model);
+  const int64_t height = pixels.size(2), width = pixels.size(3), plane = height * width;
+  // What black and white become tells how the numbers were normalised.
+  const auto level = [&](uint8_t value) {
+    return model_pixels(vision, model.path,
+                        Tensor::full({vision.channels, height, width}, value, DType::u8));
+  };
+  const Tensor black = level(0), white = level(255);
+  const Tensor picture = Tensor::empty({height, width, 3}, DType::u8);
+  for (int64_t c = 0; c < 3; ++c) {
+    const int64_t at = std::min(c, vision.channels - 1) * plane;
+    const double low = black.data<float>()[at], high = white.data<float>()[at];
+    for (int64_t i = 0; i < plane; ++i) {
+      const double share = (pixels.data<float>()[at + i] - low) / (high - low);
+      picture.data<uint8_t>()[i * 3 + c] =
+          static_cast<uint8_t>(std::clamp(share, 0.0, 1.0) * 255.0 + 0.5);
+    }
+  }
+  return encode_png(picture);
+}
+
+Tensor speech_input(const ExplorerModel& model, const std::optional<std::string>& audio) {
+  constexpr int64_t kFramesPerPosition = 2;
+  const Json config = Json::parse(model.model->config(), "config.json");
+  const int64_t frames =
+      kFramesPerPosition * config.integer_or("max_source_positions", 1500, 1, 1 << 20);
+  LogMelOptions mel;
+  mel.mels = config.integer_or("num_mel_bins", 80, 1, 1 << 12);
+  // One window, as the model reads it: silence behind what is there, the rest left out.
+  const Tensor samples = Tensor::zeros({frames * mel.hop_length});
+  if (audio) {
+    const Tensor sound = decode_audio(decode_base64(*audio, "audio"), "audio");
+    std::copy_n(sound.data<float>(), std::min(sound.numel(), samples.numel()),
+                samples.data<float>());
+  }
+  const Tensor features = log_mel_spectrogram(samples, mel);
+  return reshape(slice(features, 1, 0, frames), {1, mel.mels, frames}).contiguous();
+}
+
+void Trace::check_ids(const std::vector<TokenId>& ids, const char* param) const {
+  const int64_t most = model_.model->vocab_size();
+  const bool known =
+      std::all_of(ids.begin(), ids.end(), [most](TokenId id) { return id >= 0 && id < most; });
+  const int64_t context = model_.model->context_length();
+  if (!known || (ids.empty() && std::string_view(param) == "ids")) {
+    throw Failure(400, "invalid", fmt::format("'{}' must hold token ids of the model", param),
+                  param);
+  }
+  if (context > 0 && std::cmp_greater(ids.size(), context)) {
+    throw Failure(413, "too_large",
+                  fmt::format("the text has {} tokens; the model takes {}", ids.size(), context),
+                  param);
+  }
+}
 
 void Trace::read_text(bool with_target) {
   if (!model_.tokenizer) {
     throw Failure(409, "unsupported", "this model has no tokenizer", "model");
+  }
+  if (request_.ids) {
+    check_ids(*request_.ids, "ids");
+    input_.input_ids = as_batch(*request_.ids);
+    source_ = shown_tokens(model_.tokenizer, *request_.ids);
+    return;
   }
   if (!request_.text) {
     throw Failure(400, "invalid", "'text' is missing", "text");
@@ -66,41 +200,20 @@ void Trace::read_text(bool with_target) {
   }
   if (model_.model->model_type() == "heed-reader") {
     // A reader is asked about the last "it" of the text, else about its last word.
-    size_t asked = source_.size() - 1;
+    const std::vector<std::string> wanted =
+        request_.ask ? std::vector{*request_.ask}
+                     : std::vector<std::string>{"it", "It", "그것은", "그것이"};
+    size_t asked = source_.size();
     for (size_t i = 0; i < source_.size(); ++i) {
-      for (const char* word : {"it", "It", "그것은", "그것이"}) {
-        asked = source_[i].label == word ? i : asked;
-      }
+      asked = std::find(wanted.begin(), wanted.end(), source_[i].label) != wanted.end() ? i : asked;
     }
+    if (asked == source_.size() && request_.ask) {
+      throw Failure(400, "invalid", fmt::format("the text has no word '{}'", *request_.ask), "ask");
+    }
+    asked = std::min(asked, source_.size() - 1);
     input_.token_type_ids = Tensor::zeros({1, input_.input_ids.size(1)}, DType::i64);
     input_.token_type_ids.data<int64_t>()[asked] = 1;
   }
-}
-
-void Trace::read_image() {
-  const VisionConfig vision = vision_config(Json::parse(model_.model->config(), "config.json"));
-  Tensor pixels;
-  if (request_.image) {
-    const std::string bytes = decode_base64(*request_.image, "image");
-    pixels = model_pixels(vision, model_.path,
-                          decode_image(bytes, "image", static_cast<int>(vision.channels)));
-  } else {
-    // A picture to begin with: a bright disc on a dark ground.
-    pixels = Tensor::zeros({1, vision.channels, vision.image.height, vision.image.width});
-    const auto height = static_cast<double>(vision.image.height);
-    const auto width = static_cast<double>(vision.image.width);
-    for (int64_t c = 0; c < vision.channels; ++c) {
-      for (int64_t y = 0; y < vision.image.height; ++y) {
-        for (int64_t x = 0; x < vision.image.width; ++x) {
-          const double dy = static_cast<double>(y) / height - 0.5;
-          const double dx = static_cast<double>(x) / width - 0.5;
-          pixels.data<float>()[(c * vision.image.height + y) * vision.image.width + x] =
-              dx * dx + dy * dy < 0.09 ? 1.0F : -1.0F;
-        }
-      }
-    }
-  }
-  input_.pixel_values = pixels;
 }
 
 void Trace::name_patches() {
@@ -121,6 +234,17 @@ void Trace::name_patches() {
   }
 }
 
+void Trace::name_frames() {
+  constexpr double kSecondsPerFrame = 0.02;
+  const int64_t count = rows_of("encoder.blocks.0.hook_resid_pre");
+  for (int64_t i = 0; i < count; ++i) {
+    ShownToken token;
+    token.label = fmt::format("{:.2f} s", static_cast<double>(i) * kSecondsPerFrame);
+    token.group = i;
+    source_.push_back(std::move(token));
+  }
+}
+
 void Trace::add_target() {
   if (!model_.tokenizer) {
     throw Failure(409, "unsupported", "this model has no tokenizer", "model");
@@ -130,11 +254,19 @@ void Trace::add_target() {
     throw Failure(409, "unsupported", "config.json names no decoder_start_token_id", "model");
   }
   std::vector<TokenId> ids;
-  if (request_.target) {
+  const bool speech = model_.model->kind() == ModelKind::speech_decoder;
+  const std::vector<TokenId> prompt =
+      speech ? speech_prompt(model_, input_) : std::vector<TokenId>();
+  if (request_.target_ids) {
+    check_ids(*request_.target_ids, "target_ids");
     ids.push_back(start);
+    ids.insert(ids.end(), request_.target_ids->begin(), request_.target_ids->end());
+  } else if (request_.target) {
+    ids.push_back(start);
+    ids.insert(ids.end(), prompt.begin(), prompt.end());
     model_.tokenizer.append_ids(*request_.target, ids);
   } else {
-    ids = likeliest_target(*model_.model, input_, start);
+    ids = likeliest_target(model_, input_, start, prompt);
     generated_ = true;
   }
   input_.decoder_input_ids = as_batch(ids);
@@ -152,17 +284,19 @@ void Trace::read_input() {
       add_target();
       break;
     case ModelKind::vision:
-      read_image();
+      input_.pixel_values = image_input(model_, request_.image);
       break;
     case ModelKind::vision_decoder:
-      read_image();
+      input_.pixel_values = image_input(model_, request_.image);
       add_target();
       break;
     case ModelKind::speech_decoder:
-      throw Failure(409, "unsupported", "speech cannot be traced yet", "model");
+      input_.input_features = speech_input(model_, request_.audio);
+      add_target();
+      break;
     case ModelKind::image_text:
-      throw Failure(409, "unsupported",
-                    "a comparison of images and texts cannot be traced yet", "model");
+      throw Failure(409, "unsupported", "a comparison of images and texts cannot be traced yet",
+                    "model");
     case ModelKind::regressor:
       throw Failure(409, "unsupported", "this model reads numbers, not text or images", "model");
   }
@@ -171,7 +305,7 @@ void Trace::read_input() {
 ModelInput Trace::repeated(int64_t copies) const {
   ModelInput input = input_;
   for (Tensor* tensor : {&input.input_ids, &input.token_type_ids, &input.decoder_input_ids,
-                         &input.pixel_values, &input.features}) {
+                         &input.pixel_values, &input.input_features, &input.features}) {
     if (tensor->defined() && copies > 1) {
       *tensor = concat(std::vector<Tensor>(static_cast<size_t>(copies), *tensor), 0);
     }

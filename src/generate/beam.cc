@@ -158,15 +158,30 @@ class BeamSearch {
   void advance(const Tensor& logits, bool last) {
     const std::vector<Continuation> best = best_continuations(logits);
     std::vector<Continuation> running;
+    std::vector<BeamStep> ended;
     for (size_t rank = 0; rank < best.size(); ++rank) {
       const bool complete = last || ends(best[rank].id);
       if (complete && static_cast<int64_t>(rank) < options_.beams) {
         add_finished(best[rank]);
+        ended.push_back(step_of(best[rank], true));
       } else if (!complete && static_cast<int64_t>(running.size()) < options_.beams) {
         running.push_back(best[rank]);
       }
     }
+    if (options_.on_step) {
+      std::vector<BeamStep> kept;
+      for (const Continuation& each : running) {
+        kept.push_back(step_of(each, false));
+      }
+      kept.insert(kept.end(), ended.begin(), ended.end());
+      options_.on_step(kept);
+    }
     follow(running);
+  }
+
+  BeamStep step_of(const Continuation& c, bool finished) const {
+    return {static_cast<int64_t>(c.beam), c.id, score(c.sum, beams_[c.beam].ids.size() + 1),
+            finished};
   }
 
   /// Caches go along: the last user of a beam's cache takes it, the others copy.

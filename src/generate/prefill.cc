@@ -149,4 +149,19 @@ Tensor continue_sequences(const Model& model, const std::vector<int64_t>& tokens
   return model.logits(model.decode(Tensor::from(tokens, {count}), pass));
 }
 
+Tensor extend_sequences(const Model& model, const std::vector<std::vector<int64_t>>& tokens,
+                        std::vector<SequenceCache*> caches) {
+  const NoGrad no_grad;
+  std::vector<int64_t> all;
+  std::vector<int64_t> lengths;
+  for (const std::vector<int64_t>& each : tokens) {
+    all.insert(all.end(), each.begin(), each.end());
+    lengths.push_back(static_cast<int64_t>(each.size()));
+  }
+  Pass pass;
+  pass.layout = Layout::ragged(lengths);
+  pass.caches = std::move(caches);
+  return model.logits(model.decode(Tensor::from(all, {pass.layout.rows()}), pass));
+}
+
 }  // namespace heed

@@ -8,7 +8,6 @@
 namespace heed {
 namespace {
 
-constexpr uint64_t kMaxPixels = 100'000'000;
 constexpr uint64_t kMaxSide = 65536;
 
 /// [H, W, from] interleaved to [to, H, W] planes, converting between grey and colour.
@@ -41,25 +40,27 @@ void check_image(const Tensor& image, const char* op) {
 
 }  // namespace
 
-Tensor empty_image(uint64_t height, uint64_t width, int channels, const std::string& name) {
+Tensor empty_image(uint64_t height, uint64_t width, int channels, const std::string& name,
+                   uint64_t max_pixels) {
   check_data(height > 0 && width > 0, name, "is an image of {} x {} pixels", width, height);
-  check_data(height <= kMaxSide && width <= kMaxSide && height * width <= kMaxPixels, name,
+  check_data(height <= kMaxSide && width <= kMaxSide && height * width <= max_pixels, name,
              "has {} x {} pixels; at most {} per side and {} million in total are supported", width,
-             height, kMaxSide, kMaxPixels / 1'000'000);
+             height, kMaxSide, max_pixels / 1'000'000);
   return Tensor::empty({static_cast<int64_t>(height), static_cast<int64_t>(width), channels},
                        DType::u8);
 }
 
-Tensor decode_image(std::string_view bytes, const std::string& name, int channels) {
+Tensor decode_image(std::string_view bytes, const std::string& name, int channels,
+                    uint64_t max_pixels) {
   check(channels == 0 || channels == 1 || channels == 3, "decode_image",
         "{} channels; expected 0, 1 or 3", channels);
   Tensor pixels;
   if (bytes.starts_with("\x89PNG\r\n\x1a\n")) {
-    pixels = decode_png(bytes, name);
+    pixels = decode_png(bytes, name, max_pixels);
   } else if (bytes.starts_with("\xff\xd8\xff")) {
-    pixels = decode_jpeg(bytes, name);
+    pixels = decode_jpeg(bytes, name, max_pixels);
   } else if (bytes.size() > 2 && bytes[0] == 'P' && bytes[1] >= '2' && bytes[1] <= '6') {
-    pixels = decode_netpbm(bytes, name);
+    pixels = decode_netpbm(bytes, name, max_pixels);
   } else {
     fail(ErrorKind::data, name, "is not an image in a supported format (PNG, JPEG, PGM, PPM)");
   }

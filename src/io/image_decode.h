@@ -9,11 +9,12 @@
 namespace heed {
 
 /// Each decodes to u8 [H, W, C] with C 1 or 3; throws kind data with `name`.
-Tensor decode_png(std::string_view bytes, const std::string& name);
-Tensor decode_jpeg(std::string_view bytes, const std::string& name);
-Tensor decode_netpbm(std::string_view bytes, const std::string& name);
+Tensor decode_png(std::string_view bytes, const std::string& name, uint64_t max_pixels);
+Tensor decode_jpeg(std::string_view bytes, const std::string& name, uint64_t max_pixels);
+Tensor decode_netpbm(std::string_view bytes, const std::string& name, uint64_t max_pixels);
 
 /// Room for an image of a size that a file claims; throws beyond 100 million pixels.
-Tensor empty_image(uint64_t height, uint64_t width, int channels, const std::string& name);
+Tensor empty_image(uint64_t height, uint64_t width, int channels, const std::string& name,
+                   uint64_t max_pixels);
 
 }  // namespace heed

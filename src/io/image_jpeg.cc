@@ -64,7 +64,7 @@ bool read_rows(JpegJob& job, uint8_t* first) {
 
 }  // namespace
 
-Tensor decode_jpeg(std::string_view bytes, const std::string& name) {
+Tensor decode_jpeg(std::string_view bytes, const std::string& name, uint64_t max_pixels) {
   JpegJob job{};
   job.decoder.err = jpeg_std_error(&job.errors);
   job.decoder.client_data = &job;
@@ -80,7 +80,7 @@ Tensor decode_jpeg(std::string_view bytes, const std::string& name) {
   check_data(channels == 1 || channels == 3, name,
              "is a JPEG with {} colour channels (CMYK); save it as RGB", channels);
   const Tensor pixels =
-      empty_image(job.decoder.output_height, job.decoder.output_width, channels, name);
+      empty_image(job.decoder.output_height, job.decoder.output_width, channels, name, max_pixels);
   check_data(read_rows(job, pixels.data<uint8_t>()), name, "is a corrupt JPEG: {}", job.message);
   return pixels;
 }

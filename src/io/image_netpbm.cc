@@ -47,7 +47,7 @@ uint8_t scaled(uint64_t value, uint64_t largest) {
 
 }  // namespace
 
-Tensor decode_netpbm(std::string_view bytes, const std::string& name) {
+Tensor decode_netpbm(std::string_view bytes, const std::string& name, uint64_t max_pixels) {
   const char kind = bytes[1];  // 2 and 5: grey, 3 and 6: colour; 2 and 3 as text
   check_data(kind != '4', name, "is a PBM bitmap; PGM and PPM are supported");
   const int channels = kind == '3' || kind == '6' ? 3 : 1;
@@ -63,7 +63,7 @@ Tensor decode_netpbm(std::string_view bytes, const std::string& name) {
       (words.rest().size() + 2) / each / static_cast<uint64_t>(channels);
   check_data(width == 0 || height <= pixels_at_most / width, name,
              "{} x {} pixels are more than the file holds", width, height);
-  const Tensor pixels = empty_image(height, width, channels, name);
+  const Tensor pixels = empty_image(height, width, channels, name, max_pixels);
   uint8_t* out = pixels.data<uint8_t>();
   const auto count = static_cast<uint64_t>(pixels.numel());
   if (as_text) {

@@ -290,7 +290,8 @@ ModelOutput token_results(const Tensor& rows, const TokenRows& tokens, const Lin
                           const std::function<Tensor(const Tensor&)>& adjust) {
   ModelOutput output;
   Tensor logits;
-  if (input.want_logits || (adjust && input.labels.defined())) {
+  const bool plain = !adjust && !head.low_rank().defined();
+  if (input.want_logits || (!plain && input.labels.defined())) {
     logits = head(rows);
     logits = observe("hook_logits", adjust ? adjust(logits) : logits);
   }
@@ -302,9 +303,10 @@ ModelOutput token_results(const Tensor& rows, const TokenRows& tokens, const Lin
     options.label_smoothing = input.label_smoothing;
     check(head.layout() == WeightLayout::out_in, "loss", "the head's weight must be [out, in]");
     const Tensor wanted = targets(tokens, input);
-    output.loss = adjust ? cross_entropy(logits, wanted, options)
-                         : linear_cross_entropy(in_products(rows), head.weight(), head.bias(),
-                                                wanted, options);
+    // Quantised weights take f32 rows, whose products they round by themselves.
+    const Tensor in = is_quantized(head.weight().dtype()) ? rows : in_products(rows);
+    output.loss = plain ? linear_cross_entropy(in, head.weight(), head.bias(), wanted, options)
+                        : cross_entropy(logits, wanted, options);
   }
   return output;
 }

@@ -5,6 +5,7 @@
 
 #include "io/json.h"
 #include "serve/loaded_model.h"
+#include "serve/routes.h"
 
 namespace heed::serve {
 
@@ -18,6 +19,15 @@ std::string render_chat(const LoadedModel& model, const std::string& messages,
 /// Checks what the table of routes cannot say of a message: its content is a text or a list of
 /// parts of text. Throws BadRequest.
 void check_messages(const Json& messages);
+
+/// The conversation of a call with the fields messages, tools, chat_template_kwargs,
+/// add_generation_prompt and continue_final_message. Where the last message is the assistant's, the
+/// answer continues it. Throws BadRequest.
+struct RenderedPrompt {
+  std::string text;
+  bool continues = false;  ///< a message that has begun
+};
+RenderedPrompt rendered_prompt(const Call& call, bool with_tools);
 
 /// Tokens of a rendered conversation: the template has written the special tokens itself.
 std::vector<int64_t> chat_tokens(const LoadedModel& model, const std::string& prompt);

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heed/ops.h"
 #include "serve/encoder_run.h"
 #include "serve/handlers.h"
+#include "serve/image_field.h"
+#include "serve/service.h"
 
 namespace heed::serve {
 namespace {
@@ -58,6 +61,59 @@ void write_usage_of(JsonWriter& json, int64_t tokens) {
   json.field("total_tokens", tokens).end_object();
 }
 
+void reply_labels(const Call& call, const std::vector<std::vector<double>>& scores,
+                  int64_t tokens) {
+  JsonWriter json;
+  json.begin_object().field("object", "list").field("model", call.model_name);
+  json.key("data").begin_array();
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const auto order = best_first(scores[i], call.integer("top_k"));
+    json.begin_object().field("index", i);
+    json.field("label", call.model->labels[order.front().index]);
+    json.field("score", order.front().score).key("scores").begin_array();
+    for (const Scored& each : order) {
+      json.begin_object().field("label", call.model->labels[each.index]);
+      json.field("score", each.score).end_object();
+    }
+    json.end_array().end_object();
+  }
+  json.end_array();
+  write_usage_of(json, tokens);
+  call.reply(json.end_object().take());
+}
+
+/// All images of the request in one pass.
+void classify_images(const CallPtr& call) {
+  if (call->has("input")) {
+    throw BadRequest(fmt::format("{} reads images, not texts; send 'image'", call->model->name),
+                     "input");
+  }
+  std::vector<Tensor> pixels;
+  for (const std::string& image : call->texts("image")) {
+    pixels.push_back(read_image(*call, image, "image"));
+  }
+  if (pixels.empty()) {
+    throw BadRequest("'image' is missing or an empty list", "image");
+  }
+  SingleTask task;
+  task.model = call->model;
+  task.client = call->client;
+  task.cancelled = [call] { return call->exchange->cancelled(); };
+  task.on_error = [call](const std::string& message) { call->fail(500, message); };
+  task.run = [call, pixels = std::move(pixels)] {
+    ModelInput input;
+    input.pixel_values = concat(pixels, 0);
+    const Tensor logits = call->model->model->forward(input).logits.to(DType::f32).contiguous();
+    const int64_t labels = logits.size(1);
+    std::vector<std::vector<double>> scores;
+    for (int64_t row = 0; row < logits.size(0); ++row) {
+      scores.push_back(label_scores(*call->model, logits.data<float>() + row * labels, labels));
+    }
+    reply_labels(*call, scores, 0);
+  };
+  call->service.engine().submit(std::move(task));
+}
+
 /// Positions of the mask token; BadRequest where there is none.
 std::vector<int64_t> mask_positions(const LoadedModel& model, const EncodedText& text) {
   const std::optional<TokenId> mask = model.tokenizer.special().mask;
@@ -79,9 +135,17 @@ std::vector<int64_t> mask_positions(const LoadedModel& model, const EncodedText&
 }  // namespace
 
 void answer_classify(const CallPtr& call) {
+  if (call->model->abilities.classify_image) {
+    classify_images(call);
+    return;
+  }
+  if (call->has("image")) {
+    throw BadRequest(fmt::format("{} reads texts, not images; send 'input'", call->model->name),
+                     "image");
+  }
   const std::vector<std::string> input = call->texts("input");
   if (input.empty()) {
-    throw BadRequest("'input' is an empty list", "input");
+    throw BadRequest("'input' is missing or an empty list", "input");
   }
   std::vector<EncodedText> texts;
   for (const std::string& text : input) {
@@ -95,25 +159,7 @@ void answer_classify(const CallPtr& call) {
         (*scores)[i] =
             label_scores(*call->model, output.logits.data<float>() + row * labels, labels);
       },
-      [call, scores](int64_t tokens) {
-        JsonWriter json;
-        json.begin_object().field("object", "list").field("model", call->model_name);
-        json.key("data").begin_array();
-        for (size_t i = 0; i < scores->size(); ++i) {
-          const auto order = best_first((*scores)[i], call->integer("top_k"));
-          json.begin_object().field("index", i);
-          json.field("label", call->model->labels[order.front().index]);
-          json.field("score", order.front().score).key("scores").begin_array();
-          for (const Scored& each : order) {
-            json.begin_object().field("label", call->model->labels[each.index]);
-            json.field("score", each.score).end_object();
-          }
-          json.end_array().end_object();
-        }
-        json.end_array();
-        write_usage_of(json, tokens);
-        call->reply(json.end_object().take());
-      });
+      [call, scores](int64_t tokens) { reply_labels(*call, *scores, tokens); });
 }
 
 void answer_fill_mask(const CallPtr& call) {

@@ -19,6 +19,7 @@ class CompletionFormat : public AnswerFormat {
         include_usage_(plan.include_usage),
         echoed_(std::move(echoed)) {}
 
+  const std::string& id() const override { return id_; }
   std::string whole(const std::vector<TextChoice>& choices, const Usage& usage) override {
     JsonWriter json;
     head(json).key("choices").begin_array();
@@ -65,7 +66,8 @@ class CompletionFormat : public AnswerFormat {
         .field("id", id_)
         .field("object", "text_completion")
         .field("created", static_cast<int64_t>(created_))
-        .field("model", model_name_);
+        .field("model", model_name_)
+        .field("system_fingerprint", kFingerprint);
   }
 
   const std::string& echo(const TextChoice& choice) const {

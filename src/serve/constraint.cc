@@ -71,4 +71,15 @@ std::shared_ptr<const TokenConstraint> read_constraint(const Call& call) {
   }
 }
 
+std::shared_ptr<const TokenConstraint> schema_constraint(const Call& call,
+                                                         const std::string& schema,
+                                                         const std::string& param) {
+  try {
+    return std::make_shared<TokenConstraint>(Grammar::from_json_schema(schema, param),
+                                             call.model->token_table());
+  } catch (const Error& error) {
+    throw BadRequest(error.what(), param);
+  }
+}
+
 }  // namespace heed::serve

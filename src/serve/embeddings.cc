@@ -103,8 +103,19 @@ std::string rerank_answer(const Call& call, const std::vector<std::string>& docu
   if (const int64_t most = call.integer("top_n"); most > 0) {
     order.resize(std::min(order.size(), static_cast<size_t>(most)));
   }
-  const bool with_texts = call.flag("return_documents");
+  const bool with_texts = call.flag("return_documents") || call.flag("return_text");
   JsonWriter json;
+  if (call.has("texts")) {  // text-embeddings-inference's form
+    json.begin_array();
+    for (const Ranked& item : order) {
+      json.begin_object().field("index", item.index).field("score", item.score);
+      if (with_texts) {
+        json.field("text", documents[item.index]);
+      }
+      json.end_object();
+    }
+    return json.end_array().take();
+  }
   json.begin_object().field("object", "list").field("model", call.model_name);
   json.key("results").begin_array();
   for (const Ranked& item : order) {
@@ -190,9 +201,10 @@ void answer_embeddings(const CallPtr& call) {
 }
 
 void answer_rerank(const CallPtr& call) {
-  const std::vector<std::string> documents = call->texts("documents");
+  const std::vector<std::string> documents =
+      call->texts(call->has("texts") ? "texts" : "documents");
   if (documents.empty()) {
-    throw BadRequest("'documents' is empty", "documents");
+    throw BadRequest("'documents' is missing or empty", "documents", "missing_required_parameter");
   }
   const std::string query = call->text("query");
   call->model->abilities.classify ? rerank_by_pairs(call, query, documents)

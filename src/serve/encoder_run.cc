@@ -17,8 +17,8 @@ void check_length(const LoadedModel& model, const EncodedText& text, const std::
     throw BadRequest(fmt::format("'{}' holds a text without a token", param), param);
   }
   if (model.context_length() > 0 && length > model.context_length()) {
-    throw BadRequest(fmt::format("'{}' holds a text of {} tokens; the context of {} has {}", param,
-                                 length, model.name, model.context_length()),
+    throw BadRequest(fmt::format("'{}' is too large: a text of {} tokens; the context of {} has {}",
+                                 param, length, model.name, model.context_length()),
                      param, "context_length_exceeded");
   }
 }

@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include <future>
 
+#include "base/check.h"
 #include "explore/explorer_page.h"
 #include "heed/explorer.h"
 #include "serve/handlers.h"
@@ -59,17 +62,65 @@ void answer_page(const CallPtr& call) {
   call->exchange->respond(std::move(response));
 }
 
-void answer_explorer(const CallPtr& call) {
-  const HttpRequest& request = call->exchange->request();
-  Explorer& explorer = call->service.explorer();
-  explorer.set_models(served_names(call->service.models()));
-  const std::string target = request.path + (request.query.empty() ? "" : "?" + request.query);
-  Explorer::Answer answer = explorer.answer(request.method, target, request.body);
+namespace {
+
+void respond(const CallPtr& call, Explorer::Answer answer) {
   HttpResponse response{answer.status, std::move(answer.json)};
   if (answer.status == 503) {
     response.fields.emplace_back("Retry-After", "1");
   }
   call->exchange->respond(std::move(response));
+}
+
+/// Makes a trace of what a text request has read and written so far.
+Explorer::Answer trace_request(const CallPtr& call) {
+  const std::string id = call->text("request");
+  const auto found = call->service.recent().find(id, static_cast<size_t>(call->integer("choice")));
+  if (!found) {
+    throw BadRequest("there is no such request, or it is too long ago", "request",
+                     "request_not_found", 404);
+  }
+  const RecentRequests::Choice& choice = found->choice;
+  JsonWriter body;
+  body.begin_object().field("model", found->model);
+  const bool two = !choice.encoder_ids.empty();
+  body.field("ids", two ? choice.encoder_ids : choice.ids);
+  if (two) {
+    body.field("target_ids", choice.ids);
+  }
+  Explorer& explorer = call->service.explorer();
+  explorer.set_models(served_names(call->service.models()));
+  return explorer.answer("POST", "/heed/v1/traces", body.end_object().take());
+}
+
+}  // namespace
+
+void answer_trace(const CallPtr& call) { respond(call, trace_request(call)); }
+
+void answer_tile(const CallPtr& call) {
+  const Explorer::Answer made = trace_request(call);
+  if (made.status != 200) {
+    respond(call, made);
+    return;
+  }
+  const std::string trace = Json::parse(made.json, "trace").string("id");
+  JsonWriter body;
+  body.begin_object().field("kind", call->text("kind")).field("layer", call->integer("layer"));
+  body.field("head", call->integer("head")).field("what", call->text("what"));
+  body.field("level", call->integer("level")).field("row", call->integer("row"));
+  body.field("column", call->integer("column"));
+  Explorer& explorer = call->service.explorer();
+  respond(call,
+          explorer.answer("POST", "/heed/v1/traces/" + trace + "/tile", body.end_object().take()));
+  explorer.answer("DELETE", "/heed/v1/traces/" + trace, "");
+}
+
+void answer_explorer(const CallPtr& call) {
+  const HttpRequest& request = call->exchange->request();
+  Explorer& explorer = call->service.explorer();
+  explorer.set_models(served_names(call->service.models()));
+  const std::string target = request.path + (request.query.empty() ? "" : "?" + request.query);
+  respond(call, explorer.answer(request.method, target, request.body));
 }
 
 void answer_explorer_generate(const CallPtr& call) {

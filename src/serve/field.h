@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "io/json.h"
@@ -22,10 +23,19 @@ class BadRequest : public std::runtime_error {
   int status() const { return status_; }
   const std::string& param() const { return param_; }
   const std::string& code() const { return code_; }
+  /// In place of the type that goes with the status.
+  const std::string& type() const { return type_; }
+  void set_type(std::string type) { type_ = std::move(type); }
+  /// A number that a program may want, beside the message.
+  const std::vector<std::pair<std::string, int64_t>>& numbers() const { return numbers_; }
+  void add_number(std::string name, int64_t value) {
+    numbers_.emplace_back(std::move(name), value);
+  }
 
  private:
   int status_;
-  std::string param_, code_;
+  std::string param_, code_, type_;
+  std::vector<std::pair<std::string, int64_t>> numbers_;
 };
 
 enum class FieldType {

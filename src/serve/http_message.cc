@@ -67,14 +67,18 @@ size_t HttpRequest::count(std::string_view name) const {
 }
 
 HttpResponse error_response(int status, std::string_view message, std::string_view param,
-                            std::string_view code) {
+                            std::string_view code, std::string_view type,
+                            const std::vector<std::pair<std::string, int64_t>>& numbers) {
   JsonWriter json;
   json.begin_object().key("error").begin_object();
-  json.field("message", message).field("type", error_type(status));
+  json.field("message", message).field("type", type.empty() ? error_type(status) : type);
   json.key("param");
   param.empty() ? json.null() : json.value(param);
   json.key("code");
   code.empty() ? json.null() : json.value(code);
+  for (const auto& [name, value] : numbers) {
+    json.field(name, value);
+  }
   HttpResponse response;
   response.status = status;
   response.body = json.end_object().end_object().take();

@@ -83,7 +83,8 @@ using ExchangePtr = std::shared_ptr<Exchange>;
 /// An error in OpenAI's form: {"error": {"message", "type", "param", "code"}}. `param` and `code`
 /// are null where they are empty.
 HttpResponse error_response(int status, std::string_view message, std::string_view param = {},
-                            std::string_view code = {});
+                            std::string_view code = {}, std::string_view type = {},
+                            const std::vector<std::pair<std::string, int64_t>>& numbers = {});
 
 /// "Not Found"; "Unknown" for a status that heed does not use.
 const char* reason_phrase(int status);

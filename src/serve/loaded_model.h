@@ -25,6 +25,7 @@ struct Abilities {
   bool fill_mask = false;       ///< words for a mask
   bool classify_image = false;  ///< labels for an image
   bool caption = false;         ///< a text for an image
+  bool transcribe = false;      ///< a text for speech
 
   /// Hugging Face's names of the tasks.
   std::vector<std::string> tasks() const;
@@ -47,7 +48,11 @@ struct LoadedModel {
   /// The bytes of the tokenizer's tokens, for grammars; made when it is first asked for.
   const TokenTable& token_table() const;
 
-  int64_t context_length() const { return model->context_length(); }
+  int64_t context_limit = 0;  ///< most tokens of a sequence; 0: the model's own
+  int64_t context_length() const {
+    const int64_t own = model->context_length();
+    return own == 0 || (context_limit > 0 && context_limit < own) ? context_limit : own;
+  }
 
  private:
   mutable std::once_flag table_made_;
@@ -59,8 +64,9 @@ using LoadedModelPtr = std::shared_ptr<const LoadedModel>;
 /// that lies with it. Throws Error, before anything is read where the weights exceed the memory
 /// that this process may use.
 LoadedModelPtr open_served_model(const std::string& name, const std::filesystem::path& path,
-                                 const std::filesystem::path& tokenizer,
-                                 DType kv_type = DType::f32);
+                                 const std::filesystem::path& tokenizer, DType kv_type = DType::f32,
+                                 const std::filesystem::path& adapter = {},
+                                 int64_t context_limit = 0);
 
 /// The name that a path is served under: the folder's or file's own, without an extension; for a
 /// run folder's model/ the run's.

@@ -1,5 +1,7 @@
 #include "serve/log_probabilities.h"
 
+#include <cmath>
+
 namespace heed::serve {
 namespace {
 
@@ -54,6 +56,29 @@ void write_completion_log_probabilities(JsonWriter& json, const LoadedModel& mod
     json.end_object();
   }
   json.end_array().field("text_offset", offsets).end_object();
+}
+
+void write_llama_probabilities(JsonWriter& json, const LoadedModel& model, const TextChoice& choice,
+                               size_t from, size_t to, bool probabilities) {
+  const auto write = [&](int64_t id, double log_probability) {
+    const std::string text = token_text(model, id);
+    json.begin_object().field("id", id).field("token", text).key("bytes").begin_array();
+    for (const char byte : text) {
+      json.value(static_cast<int>(static_cast<unsigned char>(byte)));
+    }
+    json.end_array().field(probabilities ? "prob" : "logprob",
+                           probabilities ? std::exp(log_probability) : log_probability);
+  };
+  for (size_t i = from; i < to; ++i) {
+    const TokenRecord& token = choice.tokens[i];
+    write(token.id, token.log_probability);
+    json.key(probabilities ? "top_probs" : "top_logprobs").begin_array();
+    for (const auto& [id, log_probability] : token.top) {
+      write(id, log_probability);
+      json.end_object();
+    }
+    json.end_array().end_object();
+  }
 }
 
 }  // namespace heed::serve

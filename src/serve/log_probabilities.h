@@ -15,4 +15,9 @@ void write_completion_log_probabilities(JsonWriter& json, const LoadedModel& mod
                                         const TextChoice& choice, size_t from, size_t to,
                                         size_t offset);
 
+/// What llama.cpp's server shows of tokens: ids, log-probabilities and the likeliest alternatives;
+/// `probabilities`: probabilities in place of their logarithms.
+void write_llama_probabilities(JsonWriter& json, const LoadedModel& model, const TextChoice& choice,
+                               size_t from, size_t to, bool probabilities);
+
 }  // namespace heed::serve

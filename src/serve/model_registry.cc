@@ -90,8 +90,8 @@ void ModelRegistry::scan_folder() {
 
 void ModelRegistry::load_all() {
   for (const Source& source : options_.models) {
-    LoadedModelPtr model =
-        open_served_model(source.name, source.path, source.tokenizer, options_.kv_type);
+    LoadedModelPtr model = open_served_model(source.name, source.path, source.tokenizer,
+                                             options_.kv_type, source.adapter, options_.context);
     const std::lock_guard lock(mutex_);
     Slot& slot = slots_.at(source.name);
     slot.model = std::move(model);
@@ -106,6 +106,12 @@ void ModelRegistry::load_all() {
   }
   const std::lock_guard lock(mutex_);
   ready_ = true;
+}
+
+LoadedModelPtr ModelRegistry::loaded(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = slots_.find(name);
+  return found == slots_.end() ? nullptr : found->second.model;
 }
 
 bool ModelRegistry::ready() const {
@@ -200,7 +206,8 @@ void ModelRegistry::load(const std::string& name, bool replace) {
   }
   Result result;
   try {
-    result.model = open_served_model(source.name, source.path, source.tokenizer, options_.kv_type);
+    result.model = open_served_model(source.name, source.path, source.tokenizer, options_.kv_type,
+                                     source.adapter, options_.context);
   } catch (const std::exception& error) {
     result.error = error.what();
   }

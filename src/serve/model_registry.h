@@ -23,11 +23,13 @@ class ModelRegistry {
     std::string name;
     std::filesystem::path path;
     std::filesystem::path tokenizer = {};
+    std::filesystem::path adapter = {};
   };
   struct Options {
     std::vector<Source> models;         ///< loaded by load_all()
     std::filesystem::path folder = {};  ///< its entries are loaded on first use
     std::vector<std::pair<std::string, std::string>> aliases = {};  ///< other name, name; "*": any
+    int64_t context = 0;                          ///< most tokens of a sequence; 0: the model's
     DType kv_type = DType::f32;                   ///< of the caches of models that generate
     std::chrono::milliseconds idle{0};            ///< unload after so long without use; 0: never
     std::function<void(const std::string&)> log;  ///< told what is loaded and unloaded
@@ -66,6 +68,8 @@ class ModelRegistry {
   /// that cannot be read any more stays as it is. Requests that run keep the model they have.
   void reload();
   int64_t loaded_count() const;
+  /// A model that is in memory; null where it is not, or has another name.
+  LoadedModelPtr loaded(const std::string& name) const;
 
  private:
   struct Slot {

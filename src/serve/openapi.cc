@@ -29,9 +29,14 @@ void write_operation(JsonWriter& json, const Route& route) {
   json.begin_object().end_object().end_array();
   if (route.method == "POST") {
     json.key("requestBody").begin_object().field("required", true).key("content").begin_object();
-    json.key("application/json").begin_object().key("schema");
-    write_object_schema(json, route.fields);
-    json.end_object().end_object().end_object();
+    for (const char* type : {"application/json", "multipart/form-data"}) {
+      if (route.form || std::string_view(type) == "application/json") {
+        json.key(type).begin_object().key("schema");
+        write_object_schema(json, route.fields);
+        json.end_object();
+      }
+    }
+    json.end_object().end_object();
   }
   json.key("responses").begin_object();
   json.key("200").begin_object().field("description", "The answer");

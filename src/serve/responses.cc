@@ -18,6 +18,7 @@ class ResponsesFormat : public AnswerFormat {
         temperature_(call.number("temperature")),
         top_p_(call.number("top_p")) {}
 
+  const std::string& id() const override { return id_; }
   std::string whole(const std::vector<TextChoice>& choices, const Usage& usage) override {
     return response(status_of(choices.front()), message(choices.front().text, "completed"), &usage);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,8 +21,10 @@ using CallPtr = std::shared_ptr<Call>;
 struct Route {
   enum class Access { open, key };  ///< key: the API key, where the server has one
   enum class Where {
-    io,      ///< answered at once, on the I/O thread: never waits, never computes
-    worker,  ///< parsed and prepared on a worker thread, after the queue's limit was checked
+    io,         ///< answered at once, on the I/O thread: never waits, never computes
+    worker,     ///< parsed and prepared on a worker thread, after the queue's limit was checked
+    explorer,   ///< parsed there, answered on the explorer's thread: passes may take seconds
+    long_task,  ///< parsed there, answered on the thread for work of minutes: speech, RAG
   };
   std::string method;
   std::string path;  ///< a trailing "*" takes the rest of the path
@@ -34,7 +37,7 @@ struct Route {
   bool (*suits)(const Abilities&) = nullptr;
   std::string needs = {};  ///< for the error where it cannot: "a language model"
   bool may_stream = false;
-  bool any_body = false;  ///< takes a body that is not JSON
+  bool form = false;  ///< takes multipart/form-data with the fields, and files by name
   void (*handler)(const CallPtr&) = nullptr;
 };
 
@@ -51,11 +54,12 @@ struct Call {
   Service& service;
   const Route& route;
   ExchangePtr exchange;
-  std::optional<Json> body;
-  LoadedModelPtr model;
-  std::string model_name;  ///< as the client wrote it
-  std::string client;
-  std::shared_ptr<void> in_flight;  ///< counts the request until the call has gone
+  std::optional<Json> body = {};
+  std::map<std::string, std::string> files = {};  ///< of a form, by the field's name
+  LoadedModelPtr model = nullptr;
+  std::string model_name = {};  ///< as the client wrote it
+  std::string client = {};
+  std::shared_ptr<void> in_flight = nullptr;  ///< counts the request until the call has gone
 
   /// A field's value, or its default from the table.
   bool has(const std::string& name) const;

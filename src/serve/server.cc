@@ -30,8 +30,13 @@ ModelRegistry::Source parse_source(const std::string& text, const std::string& t
 
 ModelRegistry::Options registry_options(const ServeOptions& options) {
   ModelRegistry::Options registry;
+  if (!options.adapter.empty() && options.models.size() != 1) {
+    fail(ErrorKind::usage, "adapter",
+         "needs exactly one model; of several, give adapters' folders as models");
+  }
   for (const std::string& model : options.models) {
     registry.models.push_back(parse_source(model, options.tokenizer));
+    registry.models.back().adapter = options.adapter;
   }
   registry.folder = options.models_dir;
   for (const std::string& alias : options.aliases) {
@@ -44,6 +49,7 @@ ModelRegistry::Options registry_options(const ServeOptions& options) {
     registry.aliases.emplace_back(alias.substr(0, equals),
                                   named ? alias.substr(equals + 1) : registry.models[0].name);
   }
+  registry.context = options.context;
   registry.kv_type = options.kv_type;
   registry.idle = milliseconds(options.idle_unload);
   registry.log = options.log;
@@ -58,6 +64,12 @@ Service::Options service_options(const ServeOptions& options) {
   service.queue = options.queue;
   service.engine.slots = options.slots;
   service.page = options.page;
+  service.max_tokens = options.max_tokens;
+  for (const std::string& index : options.indexes) {
+    const ModelRegistry::Source source = parse_source(index, {});
+    const bool named = index.find('=') != std::string::npos;
+    service.indexes.push_back({named ? source.name : source.path.stem().string(), source.path});
+  }
   for (const std::string& run : options.runs) {
     service.runs.emplace_back(run);
   }
@@ -83,7 +95,8 @@ void check_options(const ServeOptions& options) {
   const auto refuse = [](const char* option, const std::string& what) {
     fail(ErrorKind::usage, option, "{}", what);
   };
-  if (options.models.empty() && options.models_dir.empty() && options.runs.empty()) {
+  if (options.models.empty() && options.models_dir.empty() && options.runs.empty() &&
+      options.indexes.empty()) {
     refuse("serve", "give at least one model, or a folder of models");
   }
   if (options.port < 0 || options.port > 65535) {
@@ -184,6 +197,7 @@ void Server::start() {
   impl_->service.set_bound_address(impl_->http.host());
   impl_->http.start();
   impl_->service.models().load_all();
+  impl_->service.indexes().open_all();
 }
 
 int Server::port() const { return impl_->http.port(); }
@@ -194,7 +208,10 @@ std::string Server::url() const {
   return fmt::format("http://{}:{}", v6 ? "[" + host + "]" : host, port());
 }
 
-void Server::reload() { impl_->service.models().reload(); }
+void Server::reload() {
+  impl_->service.models().reload();
+  impl_->service.indexes().reload();
+}
 
 bool Server::stop(double seconds) {
   impl_->service.set_draining();

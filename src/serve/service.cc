@@ -1,9 +1,9 @@
 #include "serve/service.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include "base/check.h"
+#include "serve/form.h"
 
 namespace heed::serve {
 namespace {
@@ -32,7 +32,9 @@ void answer_errors(const CallPtr& call, const std::function<void()>& body) {
   try {
     body();
   } catch (const BadRequest& bad) {
-    answer(error_response(bad.status(), bad.what(), bad.param(), bad.code()), bad.what());
+    answer(error_response(bad.status(), bad.what(), bad.param(), bad.code(), bad.type(),
+                          bad.numbers()),
+           bad.what());
   } catch (const Error& error) {
     const int status = error.kind() == ErrorKind::runtime ? 500 : 400;
     answer(error_response(status, error.what()), error.what());
@@ -45,57 +47,31 @@ void answer_errors(const CallPtr& call, const std::function<void()>& body) {
 
 Service::Service(Options options, ModelRegistry::Options models)
     : options_(std::move(options)),
+      indexes_(options_.indexes),
+      prepare_("heed-prepare", options_.threads),
+      explore_("heed-explore", 1),
+      long_("heed-long", 1),
       models_(std::move(models)),
       engine_(options_.engine, metrics_),
       explorer_({}, [this](const std::string& name) { return explorer_model(models_, name); },
-                {.runs = options_.runs}) {
-  for (int i = 0; i < options_.threads; ++i) {
-    threads_.emplace_back([this] {
-      pthread_setname_np(pthread_self(), "heed-prepare");
-      run_worker();
-    });
-  }
-}
+                {.runs = options_.runs}) {}
 
 Service::~Service() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
-  for (std::thread& thread : threads_) {
-    thread.join();
+  // What is queued is answered while everything it uses is still there.
+  for (WorkQueue* queue : {&prepare_, &explore_, &long_}) {
+    queue->stop();
   }
 }
 
-void Service::run_worker() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [&] { return stopping_ || !work_.empty(); });
-    if (work_.empty()) {
-      return;  // stopping, and everything has been answered
-    }
-    const std::function<void()> work = std::move(work_.front());
-    work_.pop_front();
-    lock.unlock();
-    try {
-      work();
-    } catch (const std::exception&) {
-      // Not even memory for the answer: the exchange was dropped, and its client told so.
-    }
-    lock.lock();
+WorkQueue& Service::lane(const Route& route) {
+  switch (route.where) {
+    case Route::Where::explorer:
+      return explore_;
+    case Route::Where::long_task:
+      return long_;
+    default:
+      return prepare_;
   }
-}
-
-void Service::post(std::function<void()> work) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (stopping_) {
-      return;
-    }
-    work_.push_back(std::move(work));
-  }
-  changed_.notify_one();
 }
 
 /// Refuses requests that may not go on; true where it may.
@@ -110,8 +86,10 @@ bool Service::admit(const ExchangePtr& exchange, const Route& route) {
     return refuse(401, "the API key is missing or wrong; send it as Authorization: Bearer KEY",
                   "invalid_api_key");
   }
-  if (request.method == "POST" && !route.any_body && !is_json(request)) {
-    return refuse(415, "the body must be JSON, sent with Content-Type: application/json");
+  if (request.method == "POST" && !is_json(request) && !(route.form && is_form(request))) {
+    return refuse(415, route.form
+                           ? "the body must be a form (multipart/form-data) or JSON"
+                           : "the body must be JSON, sent with Content-Type: application/json");
   }
   if (route.where == Route::Where::io) {
     return true;
@@ -129,7 +107,6 @@ bool Service::admit(const ExchangePtr& exchange, const Route& route) {
 
 void Service::answer_options(const ExchangePtr& exchange, const std::vector<const Route*>& found) {
   HttpResponse response;
-  response.status = 204;
   response.content_type.clear();
   std::string methods = "OPTIONS";
   for (const Route* route : found) {
@@ -160,6 +137,10 @@ void Service::handle(const ExchangePtr& exchange) {
                   "this server does not answer for the Host of the request; its operator can "
                   "allow that name");
   }
+  if (request.method == "OPTIONS" && !found.empty() &&
+      (found.front()->tag != "explorer" || options_.page)) {
+    return answer_options(exchange, found);  // without a word that lets a foreign page in
+  }
   if (!options_.access.origin_allowed(request)) {
     return refuse(403,
                   "pages of this Origin may not use the server; its operator can allow that "
@@ -169,9 +150,6 @@ void Service::handle(const ExchangePtr& exchange) {
   if (found.empty() || (explorer && !options_.page)) {
     return refuse(404, fmt::format("there is no {}; /openapi.json lists what there is",
                                    request.path.size() <= 200 ? request.path : "such path"));
-  }
-  if (request.method == "OPTIONS") {
-    return answer_options(exchange, found);
   }
   const std::string method = request.method == "HEAD" ? "GET" : request.method;
   const Route* route = nullptr;
@@ -189,14 +167,14 @@ void Service::handle(const ExchangePtr& exchange) {
     return;
   }
   const auto call = std::make_shared<Call>(
-      Call{*this, *route, exchange, std::nullopt, nullptr, {}, request.remote, nullptr});
+      Call{.service = *this, .route = *route, .exchange = exchange, .client = request.remote});
   if (route->where == Route::Where::io) {
     answer_errors(call, [&] { route->handler(call); });
     return;
   }
   metrics_.in_flight += 1;
   call->in_flight = std::shared_ptr<void>(nullptr, [this](void*) { metrics_.in_flight -= 1; });
-  post([this, call] { answer_errors(call, [&] { prepare(call); }); });
+  prepare_.post([this, call] { answer_errors(call, [&] { prepare(call); }); });
 }
 
 /// Parses and validates the body, and finds the model.
@@ -204,7 +182,10 @@ void Service::prepare(const CallPtr& call) {
   const Route& route = call->route;
   if (route.method == "POST") {
     try {
-      call->body = Json::parse(call->exchange->request().body, "body", kBodyLimits);
+      const HttpRequest& request = call->exchange->request();
+      call->body = is_form(request)
+                       ? Json::parse(form_as_json(request, route.fields, call->files), "form")
+                       : Json::parse(request.body, "body", kBodyLimits);
     } catch (const Error& error) {
       throw BadRequest(error.what());
     }
@@ -217,7 +198,8 @@ void Service::prepare(const CallPtr& call) {
     call->client += "|" + call->body->string("user");
   }
   if (route.suits == nullptr) {
-    dispatch(call);
+    route.where == Route::Where::worker ? dispatch(call)
+                                        : lane(route).post([this, call] { dispatch(call); });
     return;
   }
   call->model_name = call->has("model") ? call->body->string("model") : "";
@@ -232,7 +214,7 @@ void Service::prepare(const CallPtr& call) {
   models_.get(call->model_name, [this, call](const ModelRegistry::Result& result) {
     if (result.model) {
       call->model = result.model;
-      post([this, call] { dispatch(call); });
+      lane(call->route).post([this, call] { dispatch(call); });
     } else if (result.missing) {
       call->exchange->respond(
           error_response(404, "there is no model of this name; /v1/models lists the models",
@@ -245,6 +227,9 @@ void Service::prepare(const CallPtr& call) {
 
 void Service::dispatch(const CallPtr& call) {
   answer_errors(call, [&] {
+    if (call->exchange->cancelled()) {
+      throw BadRequest("the client has gone", {}, {}, 499);
+    }
     if (call->model) {
       call->exchange->annotate([&](Exchange::Note& note) { note.model = call->model->name; });
       if (!call->route.suits(call->model->abilities)) {
@@ -256,6 +241,20 @@ void Service::dispatch(const CallPtr& call) {
     }
     call->route.handler(call);
   });
+}
+
+/// The names that dashboards of llama.cpp's server read.
+void Service::write_llama_metrics(std::string& out) const {
+  const int64_t prompt = metrics_.prompt_tokens - metrics_.cached_prompt_tokens;
+  write_counter(out, "llamacpp:prompt_tokens_total", "Tokens of prompts that were read", prompt);
+  write_counter(out, "llamacpp:prompt_tokens_cached_total", "Tokens taken from a shared prefix",
+                metrics_.cached_prompt_tokens);
+  write_counter(out, "llamacpp:tokens_predicted_total", "Tokens generated",
+                metrics_.generated_tokens);
+  write_counter(out, "llamacpp:n_decode_total", "Passes through a model",
+                metrics_.batch_sequences.count() + metrics_.batch_texts.count());
+  write_gauge(out, "llamacpp:requests_processing", "Sequences that decode", metrics_.active);
+  write_gauge(out, "llamacpp:requests_deferred", "Tasks that wait for a slot", metrics_.waiting);
 }
 
 std::string Service::metrics_text() const {
@@ -277,6 +276,7 @@ std::string Service::metrics_text() const {
   write_gauge(out, "heed_sequences_active", "Sequences that decode", metrics_.active);
   write_gauge(out, "heed_requests_in_flight", "Requests under way", metrics_.in_flight);
   write_gauge(out, "heed_models_loaded", "Models in memory", models_.loaded_count());
+  write_llama_metrics(out);
   if (http_ != nullptr) {
     write_gauge(out, "heed_connections_open", "Open connections", http_->open_connections);
     write_counter(out, "heed_connections_total", "Connections accepted", http_->accepted);

@@ -1,12 +1,8 @@
 #pragma once
 
-#include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "heed/explorer.h"
@@ -14,8 +10,11 @@
 #include "serve/http_server.h"
 #include "serve/metrics.h"
 #include "serve/model_registry.h"
+#include "serve/recent_requests.h"
 #include "serve/routes.h"
+#include "serve/search_indexes.h"
 #include "serve/security.h"
+#include "serve/work_queue.h"
 
 namespace heed::serve {
 
@@ -27,7 +26,10 @@ class Service {
     AccessRules access;
     int64_t queue = 256;  ///< requests that may be under way; beyond: 429
     int threads = 2;      ///< that parse and tokenise
+    int64_t max_tokens =
+        0;  ///< most tokens of an answer, whatever the client asks for; 0: no limit
     Engine::Options engine;
+    std::vector<SearchIndexes::Source> indexes;
     std::vector<std::filesystem::path> runs;  ///< training runs that the page may follow
     bool page = true;                         ///< the explorer page and what it asks
   };
@@ -46,30 +48,32 @@ class Service {
   Engine& engine() { return engine_; }
   Explorer& explorer() { return explorer_; }
   Metrics& metrics() { return metrics_; }
+  RecentRequests& recent() { return recent_; }
+  SearchIndexes& indexes() { return indexes_; }
+  int64_t max_tokens() const { return options_.max_tokens; }
+  int64_t slots() const { return options_.engine.slots; }
   bool ready() const { return models_.ready() && !draining_; }
   std::string metrics_text() const;
 
  private:
-  void run_worker();
   bool admit(const ExchangePtr& exchange, const Route& route);
   void prepare(const CallPtr& call);
   void dispatch(const CallPtr& call);
-  void post(std::function<void()> work);
+  WorkQueue& lane(const Route& route);
+  void write_llama_metrics(std::string& out) const;
   void answer_options(const ExchangePtr& exchange, const std::vector<const Route*>& routes);
 
   Options options_;
   Metrics metrics_;
   const HttpCounters* http_ = nullptr;
   std::atomic<bool> draining_{false};
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> work_;
-  bool stopping_ = false;
-  // Their threads call post(): they end before what it uses.
+  RecentRequests recent_;
+  SearchIndexes indexes_;
+  // In this order: what comes later uses what comes before, and ends first.
+  WorkQueue prepare_, explore_, long_;
   ModelRegistry models_;
   Engine engine_;
   Explorer explorer_;
-  std::vector<std::thread> threads_;
 };
 
 /// A served model as the explorer needs it; waits until it is loaded.

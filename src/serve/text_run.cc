@@ -4,16 +4,19 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <random>
 
-#include "serve/constraint.h"
 #include "serve/service.h"
 
 namespace heed::serve {
 namespace {
 
 constexpr int64_t kMostSequences = 256;  // of one request: prompts times samples
+
+/// The tokens that an encoder-decoder's encoder reads; none for images and speech.
+std::vector<int64_t> encoder_tokens(const ModelInput& input) {
+  return input.input_ids.defined() ? input.input_ids.to_vector<int64_t>() : std::vector<int64_t>();
+}
 
 /// A request whose texts are being generated.
 class TextRun : public std::enable_shared_from_this<TextRun> {
@@ -27,9 +30,12 @@ class TextRun : public std::enable_shared_from_this<TextRun> {
   GenerationTask task_for(size_t choice);
   bool on_token(TextChoice& choice, const SampledToken& token);
   void on_finish(TextChoice& choice, FinishReason reason);
+  void on_prompt(TextChoice& choice, int64_t read, int64_t shared, int64_t all);
   void on_error(const std::string& message);
   void complete();
   Usage usage() const;
+  /// False where the client has gone. An empty piece would end the body.
+  bool send(const std::string& events) { return events.empty() || call_->exchange->write(events); }
 
   CallPtr call_;
   GenerationPlan plan_;
@@ -57,8 +63,9 @@ void TextRun::start() {
     head.fields.emplace_back("Cache-Control", "no-store");
     head.fields.emplace_back("X-Accel-Buffering", "no");  // nginx passes every piece on at once
     call_->exchange->begin_stream(std::move(head));
-    call_->exchange->write(format_->begin(choices_));
+    send(format_->begin(choices_));
   }
+  call_->service.recent().begin(format_->id(), call_->model_name, choices_.size());
   for (size_t i = 0; i < choices_.size(); ++i) {
     call_->service.engine().submit(task_for(i));
   }
@@ -97,16 +104,39 @@ GenerationTask TextRun::task_for(size_t index) {
     request.max_tokens = std::min(request.max_tokens, std::max<int64_t>(context + 1 - used, 0));
   }
   request.top_log_probabilities = std::max<int64_t>(plan_.log_probabilities, 0);
+  call_->service.recent().set_prompt(format_->id(), index, request.prompt,
+                                     encoder_tokens(request.encoder));
+  request.on_prompt = [self, &choice](int64_t read, int64_t shared, int64_t all) {
+    self->on_prompt(choice, read, shared, all);
+  };
   request.on_token = [self, &choice](const SampledToken& token) {
     return self->on_token(choice, token);
   };
   return task;
 }
 
+void TextRun::on_prompt(TextChoice& choice, int64_t read, int64_t shared, int64_t all) {
+  if (choice.prompt_tokens == 0) {
+    choice.began = std::chrono::steady_clock::now();
+  }
+  choice.prompt_tokens = all;
+  choice.read_tokens = read;
+  choice.cached_tokens = shared;
+  if (plan_.stream && plan_.progress && !failed_) {
+    choice.last_token = std::chrono::steady_clock::now();
+    send(format_->progress(choice));
+  }
+}
+
 bool TextRun::on_token(TextChoice& choice, const SampledToken& token) {
   if (failed_ || call_->exchange->cancelled()) {
     return false;
   }
+  choice.last_token = std::chrono::steady_clock::now();
+  if (choice.tokens.empty()) {
+    choice.first_token = choice.last_token;
+  }
+  call_->service.recent().add_token(format_->id(), static_cast<size_t>(choice.index), token.id);
   choice.tokens.push_back({token.id, token.log_probability, token.top});
   if (std::find(choice.end.begin(), choice.end.end(), token.id) != choice.end.end()) {
     return true;  // the scheduler ends it
@@ -114,7 +144,7 @@ bool TextRun::on_token(TextChoice& choice, const SampledToken& token) {
   const std::string text = choice.stream.push(token.id);
   choice.text += text;
   if (plan_.stream && (!text.empty() || plan_.log_probabilities >= 0)) {
-    if (!call_->exchange->write(format_->piece(choice, text, choice.tokens.size() - 1))) {
+    if (!send(format_->piece(choice, text, choice.tokens.size() - 1))) {
       return false;
     }
   }
@@ -129,7 +159,7 @@ void TextRun::on_finish(TextChoice& choice, FinishReason reason) {
   choice.text += rest;
   choice.finish_reason = reason == FinishReason::length ? "length" : "stop";
   if (plan_.stream) {
-    call_->exchange->write(format_->finish(choice, rest));
+    send(format_->finish(choice, rest));
   }
   if (--left_ == 0) {
     complete();
@@ -161,6 +191,7 @@ Usage TextRun::usage() const {
   }
   for (const TextChoice& choice : choices_) {
     usage.completion_tokens += static_cast<int64_t>(choice.tokens.size());
+    usage.cached_tokens += choice.cached_tokens;
   }
   return usage;
 }
@@ -169,79 +200,11 @@ void TextRun::complete() {
   const Usage total = usage();
   annotate_usage(*call_, total);
   if (plan_.stream) {
-    call_->exchange->write(format_->end(choices_, total));
+    send(format_->end(choices_, total));
     call_->exchange->end_stream();
   } else {
     call_->reply(format_->whole(choices_, total));
   }
-}
-
-/// {"token id": bias}.
-std::vector<std::pair<int64_t, float>> read_logit_bias(const Call& call) {
-  std::vector<std::pair<int64_t, float>> biases;
-  call.body->at("logit_bias").for_each([&](const std::string& key, const Json& value) {
-    int64_t id = -1;
-    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-    if (error != std::errc() || end != key.data() + key.size() || id < 0 ||
-        id >= call.model->model->vocab_size()) {
-      throw BadRequest("'logit_bias' has a key that is no token id of the model", "logit_bias");
-    }
-    biases.emplace_back(id, static_cast<float>(value.number()));
-  });
-  return biases;
-}
-
-std::vector<int64_t> read_token_ids(const Call& call, const std::string& name) {
-  std::vector<int64_t> ids;
-  if (call.has(name)) {
-    for (const Json& id : call.body->at(name).elements()) {
-      const auto most = static_cast<double>(call.model->model->vocab_size() - 1);
-      if (!id.is_integer() || !(id.number() >= 0 && id.number() <= most)) {
-        throw BadRequest(fmt::format("'{}' holds something that is no token id of the model", name),
-                         name);
-      }
-      ids.push_back(id.integer());
-    }
-  }
-  return ids;
-}
-
-Sampling read_sampling(const Call& call) {
-  constexpr double kLeast = 1e-9;  // top_p 0 means the best token
-  Sampling sampling;
-  sampling.temperature = call.number("temperature");
-  sampling.top_n_sigma = call.number("top_n_sigma");
-  sampling.top_k = call.integer("top_k");
-  sampling.top_p = std::max(call.number("top_p"), kLeast);
-  sampling.min_p = call.number("min_p");
-  sampling.typical_p = std::max(call.number("typical_p"), kLeast);
-  sampling.mirostat = call.integer("mirostat");
-  sampling.mirostat_tau = call.number("mirostat_tau");
-  sampling.mirostat_eta = call.number("mirostat_eta");
-  if (sampling.mirostat == 1) {
-    throw BadRequest("'mirostat' must be 0 (off) or 2", "mirostat");
-  }
-  sampling.repetition_penalty = call.number("repetition_penalty");
-  sampling.frequency_penalty = call.number("frequency_penalty");
-  sampling.presence_penalty = call.number("presence_penalty");
-  sampling.no_repeat_ngram_size = call.integer("no_repeat_ngram_size");
-  if (call.has("logit_bias")) {
-    sampling.logit_bias = read_logit_bias(call);
-  }
-  sampling.dry_multiplier = call.number("dry_multiplier");
-  sampling.dry_base = call.number("dry_base");
-  sampling.dry_allowed_length = call.integer("dry_allowed_length");
-  sampling.dry_range = call.integer("dry_penalty_last_n");
-  if (sampling.dry_multiplier > 0.0) {
-    sampling.dry_breakers =
-        tokens_containing(call.model->tokenizer, call.has("dry_sequence_breakers")
-                                                     ? call.texts("dry_sequence_breakers")
-                                                     : default_dry_breakers());
-  }
-  const int64_t seed = call.has("seed") ? call.integer("seed") : -1;
-  sampling.seed =
-      seed >= 0 ? static_cast<uint64_t>(seed) : (uint64_t{std::random_device()()} << 16);
-  return sampling;
 }
 
 void check_plan(const Call& call, const GenerationPlan& plan) {
@@ -255,9 +218,13 @@ void check_plan(const Call& call, const GenerationPlan& plan) {
   for (const auto& prompt : plan.prompts) {
     const auto length = static_cast<int64_t>(prompt.size());
     if (context > 0 && length > context) {
-      throw BadRequest(fmt::format("the prompt has {} tokens; the context of {} has {}", length,
-                                   call.model->name, context),
-                       call.has("messages") ? "messages" : "prompt", "context_length_exceeded");
+      BadRequest bad(fmt::format("the prompt has {} tokens; the context of {} has {}", length,
+                                 call.model->name, context),
+                     call.has("messages") ? "messages" : "prompt", "context_length_exceeded");
+      bad.set_type("exceed_context_size_error");
+      bad.add_number("n_prompt_tokens", length);
+      bad.add_number("n_ctx", context);
+      throw bad;
     }
   }
 }
@@ -268,22 +235,6 @@ void run_generation(const CallPtr& call, GenerationPlan plan,
                     std::shared_ptr<AnswerFormat> format) {
   check_plan(*call, plan);
   std::make_shared<TextRun>(call, std::move(plan), std::move(format))->start();
-}
-
-GenerationPlan common_plan(const Call& call, const std::string& length_field) {
-  constexpr int64_t kUnlimited = 1 << 20;
-  GenerationPlan plan;
-  plan.max_tokens = call.integer(length_field);
-  if (plan.max_tokens < 0 || (!call.has(length_field) && plan.max_tokens == 0)) {
-    // As many as the context holds; of a model without a limit, a generous number.
-    plan.max_tokens = call.model->context_length() > 0 ? call.model->context_length() : kUnlimited;
-  }
-  plan.stops = call.texts("stop");
-  plan.stream = call.flag("stream");
-  plan.stop_token_ids = read_token_ids(call, "stop_token_ids");
-  plan.sampling = read_sampling(call);
-  plan.constraint = read_constraint(call);
-  return plan;
 }
 
 std::string event(const std::string& json) { return "data: " + json + "\n\n"; }
@@ -315,7 +266,38 @@ void write_usage(JsonWriter& json, const Usage& usage) {
   json.key("usage").begin_object();
   json.field("prompt_tokens", usage.prompt_tokens);
   json.field("completion_tokens", usage.completion_tokens);
-  json.field("total_tokens", usage.prompt_tokens + usage.completion_tokens).end_object();
+  json.field("total_tokens", usage.prompt_tokens + usage.completion_tokens);
+  json.key("prompt_tokens_details").begin_object().field("cached_tokens", usage.cached_tokens);
+  json.end_object().end_object();
+}
+
+void write_timings(JsonWriter& json, const TextChoice& choice) {
+  const auto milliseconds = [](auto from, auto to) {
+    return std::max(std::chrono::duration<double, std::milli>(to - from).count(), 0.0);
+  };
+  const bool written = !choice.tokens.empty();
+  const double prompt =
+      choice.prompt_tokens == 0
+          ? 0.0
+          : milliseconds(choice.began, written ? choice.first_token : choice.last_token);
+  const double rest = written ? milliseconds(choice.first_token, choice.last_token) : 0.0;
+  const auto read = static_cast<double>(choice.read_tokens - choice.cached_tokens);
+  // The first token comes from the prompt's last position: it costs no step of its own.
+  const double steps = written ? static_cast<double>(choice.tokens.size() - 1) : 0.0;
+  const auto rate = [](double of, double per) { return per > 0.0 ? of / per : 0.0; };
+  json.key("timings").begin_object().field("cache_n", choice.cached_tokens);
+  json.field("prompt_n", choice.read_tokens - choice.cached_tokens).field("prompt_ms", prompt);
+  json.field("prompt_per_token_ms", rate(prompt, read));
+  json.field("prompt_per_second", rate(read * 1e3, prompt));
+  json.field("predicted_n", choice.tokens.size()).field("predicted_ms", rest);
+  json.field("predicted_per_token_ms", rate(rest, steps));
+  json.field("predicted_per_second", rate(steps * 1e3, rest)).end_object();
+}
+
+void write_progress(JsonWriter& json, const TextChoice& choice) {
+  json.key("prompt_progress").begin_object().field("total", choice.prompt_tokens);
+  json.field("cache", choice.cached_tokens).field("processed", choice.read_tokens).end_object();
+  write_timings(json, choice);
 }
 
 void annotate_usage(const Call& call, const Usage& usage) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,7 +30,15 @@ struct TextChoice {
   std::string text;
   std::vector<TokenRecord> tokens;
   std::string finish_reason;  ///< "stop" or "length"; empty while it goes on
+
+  // How far the prompt has been read, and when things happened.
+  int64_t prompt_tokens = 0, read_tokens = 0, cached_tokens = 0;
+  std::chrono::steady_clock::time_point began = {}, first_token = {}, last_token = {};
 };
+
+/// Tokens and times of a choice, as llama.cpp's server shows them: milliseconds for the prompt, and
+/// for what follows the first token.
+void write_timings(JsonWriter& json, const TextChoice& choice);
 
 /// What is generated, independent of how the answer looks.
 struct GenerationPlan {
@@ -45,13 +54,22 @@ struct GenerationPlan {
   bool ignore_end = false;                            ///< end tokens do not end the text
   bool stream = false;
   bool include_usage = false;      ///< a last chunk with the usage, while streaming
+  bool progress = false;           ///< events while prompts are read, while streaming
   int64_t log_probabilities = -1;  ///< how many alternatives are shown; -1: none wanted
 };
 
 struct Usage {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;
+  int64_t cached_tokens = 0;  ///< of the prompts', taken from another sequence
 };
+
+/// What chat and text completions name as the software that answered. It begins as llama.cpp's
+/// does, which its clients look at.
+inline constexpr const char* kFingerprint = "b1-heed";
+
+/// How far a prompt has been read.
+void write_progress(JsonWriter& json, const TextChoice& choice);
 
 /// How an answer looks: one class per API. All functions run on the engine's thread.
 class AnswerFormat {
@@ -59,6 +77,10 @@ class AnswerFormat {
   virtual ~AnswerFormat() = default;
   /// The whole answer, where it is not streamed.
   virtual std::string whole(const std::vector<TextChoice>& choices, const Usage& usage) = 0;
+  /// What the client calls the answer; /heed/v1/trace finds the request by it.
+  virtual const std::string& id() const = 0;
+  /// Events while a prompt is read, where the plan asks for them.
+  virtual std::string progress(const TextChoice&) { return {}; }
   /// Events before the first piece.
   virtual std::string begin(const std::vector<TextChoice>&) { return {}; }
   /// Events for new text of a choice; `token` is the index of its newest token.

@@ -41,15 +41,18 @@ void answer_detokenize(const CallPtr& call) {
 }
 
 void answer_apply_template(const CallPtr& call) {
-  const Json messages = call->body->at("messages");
-  check_messages(messages);
-  const std::string tools = call->has("tools") ? call->body->at("tools").dump() : "";
-  const std::string variables =
-      call->has("chat_template_kwargs") ? call->body->at("chat_template_kwargs").dump() : "";
+  check_messages(call->body->at("messages"));
   JsonWriter json;
-  json.begin_object().field("prompt", render_chat(*call->model, messages.dump(), tools, variables,
-                                                  call->flag("add_generation_prompt")));
+  json.begin_object().field("prompt", rendered_prompt(*call, true).text);
   call->reply(json.end_object().take());
+}
+
+void answer_input_tokens(const CallPtr& call) {
+  check_messages(call->body->at("messages"));
+  const auto count = chat_tokens(*call->model, rendered_prompt(*call, true).text).size();
+  JsonWriter json;
+  json.begin_object().field("object", "chat.completions.input_tokens");
+  call->reply(json.field("input_tokens", count).end_object().take());
 }
 
 }  // namespace heed::serve

@@ -1,3 +1,5 @@
+#include "serve/translate.h"
+
 #include <fmt/format.h>
 
 #include "serve/encoder_run.h"
@@ -20,11 +22,13 @@ ModelInput encoder_input(const EncodedText& text) {
 /// {"data": [{"index", "text"}]}, or events with pieces of one text.
 class TranslateFormat : public AnswerFormat {
  public:
-  explicit TranslateFormat(const Call& call) : model_name_(call.model_name) {}
+  explicit TranslateFormat(const Call& call)
+      : model_name_(call.model_name), id_(new_id("trans-")) {}
 
+  const std::string& id() const override { return id_; }
   std::string whole(const std::vector<TextChoice>& choices, const Usage& usage) override {
     JsonWriter json;
-    json.begin_object().field("object", "list").field("model", model_name_);
+    json.begin_object().field("id", id_).field("object", "list").field("model", model_name_);
     json.key("data").begin_array();
     for (const TextChoice& choice : choices) {
       json.begin_object().field("index", choice.index).field("text", choice.text);
@@ -45,19 +49,23 @@ class TranslateFormat : public AnswerFormat {
   }
 
  private:
-  static std::string chunk(const TextChoice& choice, const std::string& text) {
+  std::string chunk(const TextChoice& choice, const std::string& text) const {
     JsonWriter json;
-    json.begin_object().field("index", choice.index).field("text", text).key("finish_reason");
+    json.begin_object()
+        .field("id", id_)
+        .field("index", choice.index)
+        .field("text", text)
+        .key("finish_reason");
     choice.finish_reason.empty() ? json.null() : json.value(choice.finish_reason);
     return event(json.end_object().take());
   }
 
-  std::string model_name_;
+  std::string model_name_, id_;
 };
 
 /// Beams of all texts search together, on the engine's thread.
-void translate_by_beams(const CallPtr& call, std::vector<Request> requests,
-                        const BeamOptions& options, int64_t prompt_tokens) {
+void generate_by_beams(const CallPtr& call, std::vector<Request> requests,
+                       const BeamOptions& options, int64_t prompt_tokens) {
   SingleTask task;
   task.model = call->model;
   task.client = call->client;
@@ -86,21 +94,14 @@ void translate_by_beams(const CallPtr& call, std::vector<Request> requests,
 
 }  // namespace
 
-void answer_translate(const CallPtr& call) {
-  const std::vector<std::string> input = call->texts("input");
-  if (input.empty()) {
-    throw BadRequest("'input' is an empty list", "input");
-  }
+void generate_from_encoder(const CallPtr& call, std::vector<ModelInput> inputs,
+                           int64_t prompt_tokens) {
   GenerationPlan plan;
   plan.max_tokens = call->integer("max_tokens");
   plan.stream = call->flag("stream");
-  int64_t prompt_tokens = 0;
-  for (const std::string& text : input) {
-    const EncodedText encoded = encode_text(*call->model, text, "input");
-    prompt_tokens += static_cast<int64_t>(encoded.ids.size());
-    plan.encoder_inputs.push_back(encoder_input(encoded));
-    plan.prompts.emplace_back();
-  }
+  plan.is_answer = true;
+  plan.prompts.resize(inputs.size());
+  plan.encoder_inputs = std::move(inputs);
   const int64_t beams = call->integer("num_beams");
   if (beams == 1) {
     auto format = std::make_shared<TranslateFormat>(*call);
@@ -114,16 +115,31 @@ void answer_translate(const CallPtr& call) {
   Request rules;
   apply_generation_tokens(*call->model->model, rules);
   rules.max_tokens = plan.max_tokens;
-  std::vector<Request> requests(input.size(), rules);
+  std::vector<Request> requests(plan.encoder_inputs.size(), rules);
   for (size_t i = 0; i < requests.size(); ++i) {
     requests[i].encoder = plan.encoder_inputs[i];
   }
-  translate_by_beams(call, std::move(requests),
-                     {.beams = beams,
-                      .length_penalty = call->number("length_penalty"),
-                      .early_stopping = early_stopping_from_name(call->text("early_stopping")),
-                      .max_tokens = plan.max_tokens},
-                     prompt_tokens);
+  generate_by_beams(call, std::move(requests),
+                    {.beams = beams,
+                     .length_penalty = call->number("length_penalty"),
+                     .early_stopping = early_stopping_from_name(call->text("early_stopping")),
+                     .max_tokens = plan.max_tokens},
+                    prompt_tokens);
+}
+
+void answer_translate(const CallPtr& call) {
+  const std::vector<std::string> input = call->texts("input");
+  if (input.empty()) {
+    throw BadRequest("'input' is an empty list", "input");
+  }
+  std::vector<ModelInput> inputs;
+  int64_t prompt_tokens = 0;
+  for (const std::string& text : input) {
+    const EncodedText encoded = encode_text(*call->model, text, "input");
+    prompt_tokens += static_cast<int64_t>(encoded.ids.size());
+    inputs.push_back(encoder_input(encoded));
+  }
+  generate_from_encoder(call, std::move(inputs), prompt_tokens);
 }
 
 }  // namespace heed::serve

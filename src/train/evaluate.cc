@@ -349,6 +349,8 @@ std::vector<TrainSample> make_samples(const Model& model, const Task& task,
       return class_samples(model, task, options);
     case TaskMetric::numbers:
       return number_samples(model, task);
+    case TaskMetric::preference:
+      return {continuation(model, task, seed)};
     case TaskMetric::retrieval:
       return {};
     case TaskMetric::perplexity:
@@ -392,6 +394,7 @@ Evaluation evaluate(const Model& model, const Task& task, const TrainOptions& op
       result.metrics.emplace_back("val_perplexity", std::exp(result.loss));
       break;
     case TaskMetric::numbers:
+    case TaskMetric::preference:
       break;
     case TaskMetric::retrieval:
       result.metrics = retrieval_metrics(model, task, options);

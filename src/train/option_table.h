@@ -41,8 +41,8 @@ void each_train_option(Options& o, Visit&& visit) {
   const auto row = [&](auto& value, const TrainOption& option) { visit(value, option); };
   row(o.task, {.name = "task",
                .help = say("What to learn (required, here or in a file with options)"),
-               .choices = {"lm", "mlm", "translate", "classify", "image-classify", "caption",
-                           "embed", "fid", "transcribe", "regress"}});
+               .choices = {"lm", "mlm", "preference", "translate", "classify", "image-classify",
+                           "caption", "embed", "fid", "transcribe", "regress"}});
   row(o.data,
       {.name = "data",
        .help = say("Files or folders, separated by commas; caption also takes shapes (required)"),
@@ -59,6 +59,11 @@ void each_train_option(Options& o, Visit&& visit) {
   row(o.from, {.name = "from", .help = say("Fine-tune this model folder"), .is_path = true});
   row(o.freeze,
       {.name = "freeze", .help = say("Freeze the parameters whose names begin with this")});
+  row(o.lora,
+      {.name = "lora",
+       .help = say("Train a low-rank adapter of the model that is fine-tuned, whose weights "
+                   "stay as they are stored (also quantized): "
+                   "rank=16,alpha=32,targets=attention or all")});
   row(o.resume,
       {.name = "resume",
        .help = say("Resume exactly from the last checkpoint; the run folder is enough beside it"),
@@ -109,6 +114,9 @@ void each_train_option(Options& o, Visit&& visit) {
       {.name = "weight_decay", .help = say("Weight decay, applied to matrices only")});
   row(o.clip, {.name = "clip", .help = say("Clip the gradient norm to this; 0: off")});
   row(o.label_smoothing, {.name = "label_smoothing", .help = say("Label smoothing"), .high = 1.0});
+  row(o.dpo_beta, {.name = "dpo_beta",
+                   .help = say("preference: larger values keep the model closer to where it began"),
+                   .low = 1e-6});
   row(o.temperature, {.name = "temperature",
                       .help = say("embed: cosines are divided by this"),
                       .low = 1e-4,

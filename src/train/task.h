@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ enum class TaskMetric {
   captions,     ///< generated texts: exact match
   speech,       ///< generated texts: word error rate
   numbers,      ///< the loss alone
+  preference,   ///< the loss alone
   retrieval,    ///< nDCG@10 and recall of embeddings
 };
 
@@ -47,6 +49,10 @@ std::string describe(const Task& task, int64_t steps);
 Task make_task(const TrainOptions& options);
 Task make_caption_task(const TrainOptions& options);
 Task make_speech_task(const TrainOptions& options);
+/// Conversations (JSON lines with `messages`), of which the assistant's turns are learned.
+Task make_chat_task(const TrainOptions& options);
+/// Pairs of answers (JSON lines with `prompt`, `chosen` and `rejected`).
+Task make_preference_task(const TrainOptions& options);
 Task make_fid_task(const TrainOptions& options);
 Task make_embed_task(const TrainOptions& options);
 

@@ -1,4 +1,5 @@
-// node tests/browser/run.mjs [--url URL] [--filter TEXT] [--browser NAME]
+// node tests/browser/run.mjs [--url URL] [--filter TEXT] [--browser NAME] [--heed PROGRAM --folder MODELS]
+// --heed and --folder: the program and the folder of the served models, to compare the page with `heed inspect`.
 // Without --url the tests run against the mock server of web/mock. Last line: N passed, N failed, N skipped.
 import { available, launch, runAll } from './support.mjs';
 import { loadMock, pageFile } from '../../web/scripts/mock.mjs';
@@ -15,7 +16,8 @@ if (!url) {
 }
 const { models, runs } = await (await fetch(`${url}/heed/v1/models`)).json();
 const first = (...families) => models.find((m) => families.includes(m.family))?.id;
-const byFamily = { decoder: first('decoder'), encoder: first('encoder'), seq2seq: first('encoder-decoder'), vision: first('vision') };
+const byFamily = { decoder: first('decoder'), encoder: first('encoder'), seq2seq: first('encoder-decoder'), vision: first('vision'), captioner: first('vision-encoder-decoder') };
+const long = models.find((m) => m.family === 'decoder' && m.max_positions >= 32768)?.id;
 const present = Object.fromEntries(Object.entries(byFamily).filter(([, id]) => id));
 for (const name of available) {
   if (option('browser') && option('browser') !== name) continue;
@@ -27,7 +29,7 @@ for (const name of available) {
     ++total.skipped;
     continue;
   }
-  const count = await runAll({ name, browser, url, mock: server !== null, models: present, run: runs[0]?.id }, option('filter'));
+  const count = await runAll({ name, browser, url, mock: server !== null, heed: option('heed'), folder: option('folder'), models: present, long, run: runs[0]?.id }, option('filter'));
   for (const key of Object.keys(total)) total[key] += count[key];
   await browser.close();
 }

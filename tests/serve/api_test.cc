@@ -333,13 +333,6 @@ TEST(Api, TokenizesAndBack) {
   EXPECT_EQ(all_models().post("/detokenize", {{"model", "lm"}, {"tokens", {1 << 30}}}).status, 400);
 }
 
-TEST(Api, SpeechIsClearlyNotThere) {
-  const Answer answer = all_models().post_text("/v1/audio/transcriptions", "x",
-                                               "Content-Type: multipart/form-data\r\n");
-  EXPECT_EQ(answer.status, 501);
-  EXPECT_NE(answer.body.find("speech"), std::string::npos);
-}
-
 /// The parts of an answer that must not change.
 json essence(const Answer& answer) {
   json value = answer.json();

@@ -52,6 +52,17 @@ ask POST /v1/completions '{"prompt":"the fox","max_tokens":5}' | grep -q '"text_
 stop TERM
 [ "$code" = 0 ] || fail "SIGTERM without requests: exit code $code"
 
+# A filter of system calls on every thread: no outbound connection.
+start
+filters() { sed -nE 's/^Seccomp_filters:[[:space:]]*//p' "$1"; }
+if [ -n "$(filters /proc/self/status)" ]; then
+  for thread in /proc/"$server"/task/*; do
+    [ "$(filters "$thread/status")" -gt "$(filters /proc/self/status)" ] || fail "a thread without a seccomp filter: $(cat "$thread/comm")"
+  done
+fi
+ask GET /health "" | grep -q '200 OK' || fail "/health under the filter"
+stop TERM
+
 # 63: SIGTERM under load drains.
 start
 for i in $(seq 8); do

@@ -16,7 +16,8 @@ using serve::FieldType;
 using serve::Route;
 
 TestServer& all_models() {
-  static TestServer server({"lm", "encoder", "classifier", "masked", "translator"});
+  static TestServer server(
+      {"lm", "encoder", "classifier", "masked", "translator", "vision", "captioner", "speech"});
   return server;
 }
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <fstream>
 #include <thread>
 
 #include "heed/models.h"
@@ -54,6 +55,56 @@ json encoder_config(const std::string& architecture) {
           {"type_vocab_size", 2},     {"max_position_embeddings", 64}};
 }
 
+/// Models of images and sound.
+void make_sensing_models(const std::filesystem::path& folder, const Tokenizer& bpe) {
+  const json vision = {{"model_type", "vit"},    {"architectures", {"ViTForImageClassification"}},
+                       {"hidden_size", 16},      {"num_attention_heads", 2},
+                       {"num_hidden_layers", 1}, {"intermediate_size", 32},
+                       {"image_size", 16},       {"patch_size", 8},
+                       {"num_channels", 3},      {"id2label", {{"0", "cat"}, {"1", "dog"}}}};
+  std::filesystem::create_directories(folder / "vision");
+  save_model(*create_model(vision.dump(), 8), folder / "vision");
+  json encoder = vision, decoder = decoder_config();
+  encoder["architectures"] = {"ViTModel"};
+  decoder["vocab_size"] = bpe.vocab_size();
+  decoder["add_cross_attention"] = decoder["is_decoder"] = true;
+  std::filesystem::create_directories(folder / "captioner");
+  const json captioner = {{"model_type", "vision-encoder-decoder"},
+                          {"architectures", {"VisionEncoderDecoderModel"}},
+                          {"encoder", encoder},
+                          {"decoder", decoder},
+                          {"decoder_start_token_id", 0},
+                          {"eos_token_id", 1},
+                          {"pad_token_id", 1}};
+  save_model(*create_model(captioner.dump(), 9), folder / "captioner");
+  bpe.save(folder / "captioner");
+  // Ids beyond the tokenizer's are Whisper's own: 337 end, 338 start, 340 no timestamps.
+  std::vector<int> unused;
+  for (int id = static_cast<int>(bpe.vocab_size()); id < 337; ++id) {
+    unused.push_back(id);
+  }
+  const json speech = {{"model_type", "whisper"},
+                       {"architectures", {"WhisperForConditionalGeneration"}},
+                       {"d_model", 16},
+                       {"encoder_layers", 1},
+                       {"decoder_layers", 1},
+                       {"encoder_attention_heads", 2},
+                       {"decoder_attention_heads", 2},
+                       {"encoder_ffn_dim", 16},
+                       {"decoder_ffn_dim", 16},
+                       {"num_mel_bins", 8},
+                       {"max_source_positions", 100},
+                       {"max_target_positions", 32},
+                       {"vocab_size", 460},
+                       {"eos_token_id", 337},
+                       {"decoder_start_token_id", 338},
+                       {"no_timestamps_token_id", 340},
+                       {"suppress_tokens", unused}};
+  std::filesystem::create_directories(folder / "speech");
+  save_model(*create_model(speech.dump(), 10), folder / "speech");
+  bpe.save(folder / "speech");
+}
+
 }  // namespace
 
 const std::filesystem::path& small_models() {
@@ -63,6 +114,12 @@ const std::filesystem::path& small_models() {
     const Tokenizer wordpiece = small_tokenizer(TokenizerKind::wordpiece);
     make_model(*made / "lm", decoder_config(), bpe, 1);
     make_model(*made / "lm2", decoder_config(), bpe, 2);
+    make_model(*made / "chat", decoder_config(), bpe, 7);
+    std::ofstream(*made / "chat" / "chat_template.jinja")
+        << "{% for tool in tools or [] %}[{{ tool.function.name }}]{% endfor %}"
+           "{% for message in messages %}<{{ message.role }}>{{ message.content }}{% endfor %}"
+           "{% if add_generation_prompt %}<assistant>{% endif %}";
+    make_sensing_models(made->path(), bpe);
     make_model(*made / "encoder", encoder_config("BertModel"), wordpiece, 3);
     json classifier = encoder_config("BertForSequenceClassification");
     classifier["id2label"] = {{"0", "bad"}, {"1", "fair"}, {"2", "good"}};

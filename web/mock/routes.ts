@@ -6,7 +6,7 @@ import { type Matrix, columns, dot, f32, layerNorm, linear, norm, rowOf, softmax
 import { type MockModel, type Ran, forward, greedyTarget, makeModels, patchTokens } from './models';
 import { named, tokenize } from './tokenizer';
 import { runRoutes } from './runs';
-import { headFigures, pooled, rollout } from './summary';
+import { contribution, headFigures, pooled, rollout } from './summary';
 
 export class MockError extends Error {
   constructor(readonly status: number, readonly code: string, message: string, readonly param?: string) { super(message); }
@@ -105,6 +105,10 @@ export class MockServer {
     return { kind: b.kind, layer: b.layer, ...headFigures(a, a.kind === 'cross' ? [] : (a.kind === 'decoder' ? s.ran.tokens.target! : s.ran.tokens.source).map((t) => t.id)) };
   }
   route_tile(s: Stored, b: any) {
+    if (b.what === 'contribution') {
+      const { values, shape } = contribution([...s.ran.pass.attentions.values()].filter((a) => a.kind === b.kind));
+      return { ...b, rows: [0, shape[0]], columns: [0, shape[1]], rows_per_cell: 1, values: encode(values, shape) };
+    }
     if (b.what === 'rollout') {
       const { values, n } = rollout([...s.ran.pass.attentions.values()].filter((a) => a.kind === b.kind));
       return { ...b, rows: [0, n], columns: [0, n], rows_per_cell: 1, values: encode(values, [n, n]) };

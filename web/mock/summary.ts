@@ -75,6 +75,22 @@ export function headFigures(a: Ran, ids: number[]): { rows_sampled: number; head
   return { rows_sampled: sampled.length, heads };
 }
 
+/// What each key passes on: weight × ‖value‖ over all heads as a fraction, mean over the layers.
+export function contribution(layers: Ran[]): { values: Float32Array; shape: number[] } {
+  const rows = layers[0].q.rows, columns = layers[0].k.rows, values = new Float32Array(rows * columns);
+  for (const a of layers) {
+    const size = a.v.columns / a.stack.heads;
+    const norms = Array.from({ length: a.stack.heads }, (_, h) => Array.from({ length: columns }, (_, j) => Math.hypot(...rowOf(a.v, j).subarray(h * size, (h + 1) * size))));
+    for (let i = 0; i < rows; ++i) {
+      const moved = new Float64Array(columns);
+      for (let h = 0; h < a.stack.heads; ++h) weightsRow(a, h, i).forEach((w, j) => (moved[j] += w * norms[h][j]));
+      const total = moved.reduce((x, y) => x + y, 0) || 1;
+      moved.forEach((x, j) => (values[i * columns + j] += x / total / layers.length));
+    }
+  }
+  return { values, shape: [rows, columns] };
+}
+
 export function rollout(layers: Ran[]): { values: Float32Array; n: number } {
   const n = layers[0].q.rows;
   let product = matrix(n, n);

@@ -1,4 +1,5 @@
 """What the official client does with heed's server; the base URL is the only argument."""
+import json
 import sys
 
 import openai
@@ -45,6 +46,29 @@ for chunk in client.chat.completions.create(
         usage = chunk.usage
 assert text == answer.choices[0].message.content, (text, answer.choices[0].message.content)
 assert usage.completion_tokens == len(answer.choices[0].logprobs.content)
+
+light = {
+    "type": "function",
+    "function": {
+        "name": "light",
+        "parameters": {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"], "additionalProperties": False},
+    },
+}
+called = client.chat.completions.create(model="lm", messages=messages, tools=[light], tool_choice="required", max_tokens=300, seed=4)
+(call,) = called.choices[0].message.tool_calls
+assert called.choices[0].finish_reason == "tool_calls" and call.function.name == "light", called
+assert isinstance(json.loads(call.function.arguments)["on"], bool), call
+with client.chat.completions.stream(
+    model="lm", messages=messages, tools=[light], tool_choice="required", max_tokens=300, seed=4
+) as stream:
+    streamed = stream.get_final_completion()
+assert streamed.choices[0].message.tool_calls[0].function.arguments == call.function.arguments, streamed
+
+try:
+    client.audio.transcriptions.create(model="lm", file=("a.wav", b"RIFF", "audio/wav"))
+    raise AssertionError("a language model transcribed")
+except openai.BadRequestError as problem:
+    assert "speech" in problem.body["message"], problem
 
 response = client.responses.create(model="lm", input="the quick brown fox", max_output_tokens=10)
 assert 0 < response.usage.output_tokens <= 10

@@ -12,7 +12,7 @@ trap cleanup EXIT
 skip() { echo "skipped: $*"; exit 77; }
 
 start_server() {
-  for _ in {1..200}; do echo "user: the quick brown fox jumps over the lazy dog . assistant: one two three four five ."; done >"$work/text"
+  for _ in {1..200}; do echo 'user: the quick brown fox jumps over the lazy dog . assistant: one two three four five . {"name": "light", "arguments": {"on": true, "off": [false]}}'; done >"$work/text"
   "$heed" train --task lm --data "$work/text" --out "$work/run" --tokenizer char --layers 1 --heads 2 \
     --width 32 --ff 64 --context 512 --batch 2 --steps 3 --quiet >"$work/train.log" 2>&1 ||
     { cat "$work/train.log" >&2; exit 1; }

@@ -71,7 +71,7 @@ export interface HeadFigures {
   output_share: number; thumbnail: TensorJson;
 }
 export interface Heads { kind: Kind; layer: number; rows_sampled: number; heads: HeadFigures[] }
-export type TileWhat = 'weights' | 'scores' | 'value_weighted' | 'rollout';
+export type TileWhat = 'weights' | 'scores' | 'value_weighted' | 'contribution' | 'rollout';
 export interface Tile {
   kind: Kind; layer: number; head: number; what: TileWhat; level: number;
   rows: Range; columns: Range; rows_per_cell: number; values: TensorJson;
@@ -109,7 +109,7 @@ export interface Why {
 }
 export interface Attribution {
   position: number; token: number; against: number | null; logit: number;
-  parts: { part: Part; value: number }[]; remainder: number;
+  parts: { part: Part; value: number }[]; remainder: number; integrated?: boolean;
 }
 export interface LensRow {
   name: string; layer: number; part: 'embed' | 'attn' | 'mlp'; candidates: Candidate[]; probability?: number; rank?: number;

@@ -18,7 +18,7 @@ export function* offlineRequests(trace: Trace, start: { kind: string; layer: num
     const level = Math.max(0, Math.ceil(Math.log2(Math.max(a.queries, a.keys) / 256)));
     for (let layer = 0; layer < a.layers; ++layer) for (let head = -1; head < a.heads; ++head) yield ['tile', { kind: a.kind, layer, head, what: 'weights', level, row: 0, column: 0 }];
   }
-  for (const a of trace.attentions) if (a.query_side === a.key_side && a.queries <= 256) yield ['tile', { kind: a.kind, layer: 0, head: -1, what: 'rollout', level: 0, row: 0, column: 0 }];
+  for (const a of trace.attentions) if (Math.max(a.queries, a.keys) <= 256) yield ['tile', { kind: a.kind, layer: 0, head: -1, what: 'contribution', level: 0, row: 0, column: 0 }];
   const own = trace.attentions.find((a) => a.kind === start.kind)!;
   const blocks = (a: typeof own) => ({ queries: block(0, a.queries), keys: block(0, a.keys) });
   yield ['head', { kind: own.kind, layer: start.layer, head: start.head, ...blocks(own) }];

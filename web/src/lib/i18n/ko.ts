@@ -22,11 +22,11 @@ export const ko: Record<keyof typeof en, string> = {
   'read.chooseImage': '이미지 고르기', 'read.dropImage': '또는 여기에 놓으십시오(PNG, JPEG)', 'read.audio': '음성(WAV) 고르기', 'read.image': '이미지', 'read.patches': '이미지 패치', 'read.patch': '{row}행 {column}열 패치',
   'read.looked': '모델이 본 곳', 'read.click': '테두리가 있는 단어가 많이 본 단어일수록 진합니다. 다른 단어를 고르면 그 단어에서 본 모습이 나옵니다.', 'read.clickPatch': '많이 본 패치일수록 또렷합니다. 패치나 [CLS]를 고르면 그 자리에서 본 모습이 나옵니다.', 'read.clickTarget': '쓰인 단어를 고르십시오. 그다음 단어를 쓸 때 원문의 어디를 보았는지 아래에 나옵니다.',
   'read.targetTokens': '지금까지 쓴 글', 'read.sourceTokens': '원문', 'read.generated': '모델이 직접 썼습니다', 'read.tokensLabel': '토큰',
-  'read.sentence': '“{query}”에서 가장 많이 본 곳:', 'read.which': '어떤 어텐션', 'read.mean': '층 평균', 'read.oneHead': '헤드 하나', 'read.rollout': '전체 층', 'read.rolloutTitle': '어텐션 롤아웃: 층마다 평균 가중치를 잔차 스트림과 반씩 섞어 곱합니다',
+  'read.sentence': '“{query}”에서 가장 많이 본 곳:', 'read.which': '어떤 어텐션', 'read.mean': '층 평균', 'read.oneHead': '헤드 하나', 'read.all': '전체 층', 'read.allTitle': '각 단어가 실제로 넘겨준 몫: 가중치 × 밸류 벡터의 크기를 모든 헤드에서 더해 층마다 평균한 것입니다',
   'read.predicts': '모델의 예측', 'read.next': '“{token}” 다음에 올 토큰', 'read.fill': '“{token}” 자리에 들어갈 토큰', 'read.class': '분류 결과', 'read.span': '가리키는 단어', 'read.number': '예측값',
 
   'generate.title': '이어 쓰기', 'generate.translate': '답 쓰기', 'generate.hint': '토큰을 하나씩 쓰고, 쓸 때마다 어디를 보았는지 보여 줍니다.', 'generate.length': '토큰 수', 'generate.temperature': '온도', 'generate.beams': '빔 수', 'generate.start': '시작', 'generate.stop': '멈춤',
-  'generate.attention': '“{token}” 토큰을 쓸 때 본 곳', 'generate.candidates': '후보 토큰', 'generate.tree': '빔 서치', 'generate.step': '단계', 'generate.beam': '빔 {n}', 'generate.done': '토큰 {tokens}개, {seconds}초',
+  'generate.attention': '“{token}” 토큰을 쓸 때 본 곳', 'generate.candidates': '후보 토큰', 'generate.tree': '빔 서치', 'generate.treeLabel': '{steps}단계, 빔 최대 {beams}개의 나무입니다. 아래 표에 같은 내용이 있습니다.', 'generate.finished': '끝남', 'generate.step': '단계', 'generate.beam': '빔 {n}', 'generate.done': '토큰 {tokens}개, {seconds}초',
 
   'map.lead': '모든 층의 모든 헤드입니다. 하나를 고르면 크게 볼 수 있습니다.', 'map.all': '층 {layers}개 × 헤드 {heads}개', 'map.allLabel': '모든 헤드', 'map.sort': '정렬', 'map.layerShort': 'L{layer}', 'map.thumb': '층 {layer}, 헤드 {head}: {pattern}, {entropy}비트',
   'sort.place': '층과 헤드 순', 'sort.entropy': '엔트로피', 'sort.mean_distance': '평균 거리', 'sort.pattern': '패턴', 'sort.induction': '인덕션 점수', 'sort.previous': '앞 토큰 점수', 'sort.output_share': '출력 비중',
@@ -69,7 +69,7 @@ export const ko: Record<keyof typeof en, string> = {
   'why.linearised': '이 모델은 더한 뒤에 정규화합니다. 앞선 정규화의 배율은 실제 값으로 고정해 계산했습니다.', 'why.group': '나누는 기준', 'why.pairs': '쌍', 'why.query': '쿼리 쪽', 'why.key': '키 쪽', 'why.matrix': '모든 쌍', 'why.rest': '그 밖의 {count}개',
   'why.caption': '각 단어의 벡터는 임베딩, 위치, 앞선 모든 헤드와 피드포워드의 합입니다. 그래서 쿼리와 키의 곱도 부분끼리 짝지은 값의 합이 됩니다. 주황색은 점수를 높이고 파란색은 낮춥니다.', 'why.unsupported': '이 모델의 점수는 이런 부분으로 나눌 수 없습니다.',
   'part.embed': '임베딩', 'part.position': '위치', 'part.segment': '세그먼트', 'part.head': '헤드 {layer}.{head}', 'part.attention_bias': '층 {layer} W_O 바이어스', 'part.mlp': '피드포워드 {layer}', 'part.norm_bias': '정규화 바이어스', 'part.bias': '바이어스', 'part.encoder': '인코더',
-  'attribution.title': '토큰을 뒷받침하는 것', 'attribution.lead': '직접 로짓 기여도: 모델의 각 부분이 토큰의 로짓에 얼마를 더하는지 보여 줍니다.', 'attribution.token': '토큰', 'attribution.logit': '로짓',
+  'attribution.title': '토큰을 뒷받침하는 것', 'attribution.lead': '직접 로짓 기여도: 모델의 각 부분이 토큰의 로짓에 얼마를 더하는지 보여 줍니다.', 'attribution.integrated': '이 뒤의 헤드는 선형이 아닙니다. 아무것도 없는 상태에서 전체까지 적분한 기울기(integrated gradients)입니다.', 'attribution.token': '토큰', 'attribution.logit': '로짓',
   'lens.title': '중간에 답했다면', 'lens.lead': '로짓 렌즈: 층을 지날 때마다 읽은 예측입니다.', 'lens.embed': '임베딩', 'lens.attn': '어텐션 {layer}', 'lens.mlp': '피드포워드 {layer}',
 
   'experiment.lead': '모델이나 글을 바꾸면 예측이 어떻게 달라지는지 봅니다.', 'experiment.change': '무언가를 바꿔 보십시오', 'experiment.type': '바꿀 것', 'experiment.head': '헤드', 'experiment.edge': '연결', 'experiment.position': '위치', 'experiment.patch': '패치', 'experiment.causal': '마스크',

@@ -1,0 +1,125 @@
+#include <fmt/format.h>
+
+#include "heed/autograd.h"
+#include "heed/retrieval.h"
+#include "serve/chat_prompt.h"
+#include "serve/handlers.h"
+#include "serve/service.h"
+#include "serve/text_run.h"
+
+namespace heed::serve {
+namespace {
+
+void write_result(JsonWriter& json, const SearchResult& each) {
+  json.field("rank", each.rank).field("score", each.score).field("source", each.source);
+  json.field("text", each.text);
+  if (!each.title.empty()) {
+    json.field("title", each.title);
+  }
+  if (!each.location.empty()) {
+    json.field("location", each.location);
+  }
+  if (each.cosine) {
+    json.field("cosine", *each.cosine);
+  }
+  if (each.bm25) {
+    json.field("bm25", *each.bm25);
+  }
+}
+
+SearchOptions search_options(const Call& call) {
+  return {.mode = parse_search_mode(call.text("mode")),
+          .top_k = call.integer("top_k"),
+          .candidates = 0};
+}
+
+std::string answer_json(const Call& call, const std::string& id, const Answer& answer) {
+  JsonWriter json;
+  json.begin_object().field("id", id).field("object", "answer").field("model", call.model_name);
+  json.field("answer", answer.text).key("sources").begin_array();
+  for (const AnswerSource& source : answer.sources) {
+    json.begin_object().field("number", source.number);
+    write_result(json, source.result);
+    if (call.flag("attention")) {
+      json.field("attention", source.attention);
+    }
+    json.end_object();
+  }
+  json.end_array();
+  json.field("finish_reason", answer.finish == FinishReason::length ? "length" : "stop");
+  const Usage usage{answer.prompt_tokens, answer.answer_tokens};
+  annotate_usage(call, usage);
+  write_usage(json, usage);
+  return json.end_object().take();
+}
+
+/// Thrown out of an answer whose client has gone.
+struct Gone {};
+
+}  // namespace
+
+void answer_search(const CallPtr& call) {
+  const NoGrad no_grad;
+  const std::string query = call->text("query");
+  const SearchOptions options = search_options(*call);
+  SearchIndexes::Held held = call->service.indexes().get(call->text("index"));
+  JsonWriter json;
+  json.begin_object().field("object", "list").key("results").begin_array();
+  for (const SearchResult& each : held.index->search(query, options)) {
+    json.begin_object();
+    write_result(json, each);
+    json.end_object();
+  }
+  call->reply(json.end_array().end_object().take());
+}
+
+void answer_ask(const CallPtr& call) {
+  const NoGrad no_grad;
+  const std::string id = new_id("ask-");
+  const bool stream = call->flag("stream");
+  AskOptions options;
+  options.search = search_options(*call);
+  options.max_tokens = call->integer("max_tokens");
+  options.sampling.temperature = call->number("temperature");
+  options.sampling.seed = static_cast<uint64_t>(std::max<int64_t>(call->integer("seed"), 0));
+  options.attention = call->flag("attention");
+  if (call->model->chat_template) {
+    options.render = [&](const std::string& message) {
+      JsonWriter messages;
+      messages.begin_array().begin_object().field("role", "user").field("content", message);
+      return render_chat(*call->model, messages.end_object().end_array().take(), {}, {});
+    };
+  }
+  SearchIndexes::Held held = call->service.indexes().get(call->text("index"));
+  if (stream) {
+    HttpResponse head;
+    head.content_type = "text/event-stream; charset=utf-8";
+    head.fields.emplace_back("Cache-Control", "no-store");
+    call->exchange->begin_stream(std::move(head));
+  }
+  options.on_text = [&](std::string_view text) {
+    if (call->exchange->cancelled()) {
+      throw Gone();
+    }
+    if (stream && !text.empty()) {
+      JsonWriter json;
+      json.begin_object().field("id", id).field("text", text);
+      call->exchange->write(event(json.end_object().take()));
+    }
+  };
+  try {
+    const Answer answer = ask(*held.index, *call->model->model, call->model->tokenizer,
+                              call->text("question"), options);
+    const std::string json = answer_json(*call, id, answer);
+    if (stream) {
+      call->exchange->write(event(json) + "data: [DONE]\n\n");
+      call->exchange->end_stream();
+    } else {
+      call->reply(json);
+    }
+  } catch (const Gone&) {
+    stream ? call->exchange->end_stream() : call->fail(499, "the client has gone");
+  }
+}
+
+}  // namespace heed::serve

@@ -1,0 +1,146 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/base64.h"
+#include "heed/audio.h"
+#include "heed/autograd.h"
+#include "heed/error.h"
+#include "heed/speech.h"
+#include "serve/handlers.h"
+
+namespace heed::serve {
+namespace {
+
+/// Thrown out of a transcription whose client has gone.
+struct Gone {};
+
+/// 00:01:02,345, with the separator that the format wants.
+std::string clock_time(double seconds, char separator) {
+  const auto all = static_cast<int64_t>(std::llround(seconds * 1000.0));
+  return fmt::format("{:02}:{:02}:{:02}{}{:03}", all / 3'600'000, all / 60'000 % 60,
+                     all / 1000 % 60, separator, all % 1000);
+}
+
+std::string trimmed(const std::string& text) {
+  const size_t begin = text.find_first_not_of(' ');
+  return begin == std::string::npos ? "" : text.substr(begin);
+}
+
+std::string subtitles(const Transcript& transcript, bool web) {
+  std::string out = web ? "WEBVTT\n\n" : "";
+  int64_t number = 0;
+  for (const SpokenSegment& each : transcript.segments) {
+    out += web ? "" : fmt::format("{}\n", ++number);
+    out += fmt::format("{} --> {}\n{}\n\n", clock_time(each.start, web ? '.' : ','),
+                       clock_time(each.end, web ? '.' : ','), trimmed(each.text));
+  }
+  return out;
+}
+
+void write_segments(JsonWriter& json, const Transcript& transcript) {
+  json.key("segments").begin_array();
+  for (size_t i = 0; i < transcript.segments.size(); ++i) {
+    const SpokenSegment& each = transcript.segments[i];
+    json.begin_object().field("id", i).field("start", each.start).field("end", each.end);
+    json.field("text", each.text).key("tokens").begin_array();
+    for (const TokenId id : each.ids) {
+      json.value(static_cast<int64_t>(id));
+    }
+    json.end_array().field("avg_logprob", each.log_probability);
+    json.field("no_speech_prob", each.no_speech_probability).end_object();
+  }
+  json.end_array();
+}
+
+void write_words(JsonWriter& json, const Transcript& transcript) {
+  json.key("words").begin_array();
+  for (const SpokenSegment& segment : transcript.segments) {
+    for (const SpokenWord& word : segment.words) {
+      json.begin_object().field("word", trimmed(word.text));
+      json.field("start", word.start).field("end", word.end).end_object();
+    }
+  }
+  json.end_array();
+}
+
+HttpResponse answer_in(const std::string& format, const Transcript& transcript, bool words) {
+  HttpResponse response;
+  if (format == "text" || format == "srt" || format == "vtt") {
+    response.content_type =
+        format == "vtt" ? "text/vtt; charset=utf-8" : "text/plain; charset=utf-8";
+    response.body =
+        format == "text" ? transcript.text + "\n" : subtitles(transcript, format == "vtt");
+    return response;
+  }
+  JsonWriter json;
+  json.begin_object();
+  if (format == "verbose_json") {
+    json.field("task", "transcribe").field("language", transcript.language);
+    json.field("duration", transcript.duration);
+  }
+  json.field("text", transcript.text);
+  if (format == "verbose_json") {
+    write_segments(json, transcript);
+    if (words) {
+      write_words(json, transcript);
+    }
+  }
+  response.body = json.end_object().take();
+  return response;
+}
+
+Tensor read_audio(const Call& call) {
+  const auto sent = call.files.find("file");
+  try {
+    return decode_audio(
+        sent != call.files.end() ? sent->second : decode_base64(call.text("file"), "file"), "file");
+  } catch (const Error& error) {
+    throw BadRequest(error.what(), "file", "invalid_audio");
+  }
+}
+
+void transcribe(const CallPtr& call, const std::string& task) {
+  const Tensor samples = read_audio(*call);
+  SpeechOptions options;
+  options.language = call->text("language");
+  options.task = task;
+  for (const std::string& each : call->texts("timestamp_granularities")) {
+    if (each != "word" && each != "segment") {
+      throw BadRequest("'timestamp_granularities' must hold word or segment",
+                       "timestamp_granularities");
+    }
+    options.word_times = options.word_times || each == "word";
+  }
+  options.progress = [&](double, double) {
+    if (call->exchange->cancelled()) {
+      throw Gone();
+    }
+  };
+  const NoGrad no_grad;
+  // Shares the ownership of the whole: the model lives as long as the request.
+  heed::LoadedModel loaded{call->model->path,
+                           std::shared_ptr<const Model>(call->model, call->model->model.get()),
+                           call->model->tokenizer};
+  try {
+    const Transcript transcript =
+        SpeechRecognition(std::move(loaded)).from_samples(samples, options);
+    call->exchange->respond(
+        answer_in(call->text("response_format"), transcript, options.word_times));
+  } catch (const Gone&) {
+    call->fail(499, "the client has gone");
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::usage) {  // a language that the model does not know
+      throw BadRequest(error.what(), "language");
+    }
+    throw;
+  }
+}
+
+}  // namespace
+
+void answer_transcription(const CallPtr& call) { transcribe(call, "transcribe"); }
+
+void answer_audio_translation(const CallPtr& call) { transcribe(call, "translate"); }
+
+}  // namespace heed::serve

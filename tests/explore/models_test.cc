@@ -1,0 +1,202 @@
+// The explorer on families beyond text, on long texts, and what depends on the model's head.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/check.h"
+#include "heed/explorer.h"
+#include "heed/generate.h"
+#include "io/json.h"
+#include "support/data.h"
+#include "base/base64.h"
+
+namespace heed {
+namespace {
+
+Tokenizer letters() {
+  const std::vector<std::string_view> texts{"abcdefgh"};
+  TokenizerTraining training;
+  training.kind = TokenizerKind::character;
+  training.special_tokens = {"<unk>"};
+  return train_tokenizer(std::span<const std::string_view>(texts), training);
+}
+
+ExplorerModel explorer_model(std::shared_ptr<const Model> model,
+                             const std::filesystem::path& path = {}) {
+  ExplorerModel made;
+  made.id = "m";
+  made.path = path;
+  made.model = std::move(model);
+  made.tokenizer = letters();
+  return made;
+}
+
+ExplorerModel golden(const std::string& name) {
+  const auto path = test::golden("models/" + name);
+  return explorer_model(load_model(path), path);
+}
+
+class Page {
+ public:
+  explicit Page(ExplorerModel model)
+      : model_(std::move(model)), explorer_({"m"}, [this](const std::string&) { return model_; }) {}
+  Json post(const std::string& path, const std::string& body, int status = 200) {
+    const Explorer::Answer answer = explorer_.answer("POST", "/heed/v1/" + path, body);
+    EXPECT_EQ(answer.status, status) << path << " " << body << "\n" << answer.json.substr(0, 500);
+    return Json::parse(answer.json, "answer");
+  }
+  std::string trace(const std::string& fields) {
+    made = post("traces", R"({"model":"m",)" + fields + "}");
+    return "traces/" + made->string("id");
+  }
+  std::optional<Json> made;
+  ExplorerModel model_;
+  Explorer explorer_;
+};
+
+class NonLinearHead : public testing::TestWithParam<const char*> {};
+
+TEST_P(NonLinearHead, LogitsAreSplitByIntegratedGradients) {
+  Page page(golden(GetParam()));
+  const std::string trace = page.trace(R"("text":"abcabd")");
+  const Json prediction = page.made->at("prediction");
+  const int64_t position = prediction.integer("position", -1, 100);
+  for (size_t i = 0; i < 3; ++i) {
+    const int64_t token = prediction.at("candidates")[i].integer("id", 0, 1000);
+    const Json split = page.post(trace + "/attribution",
+                                 fmt::format(R"({{"position":{},"token":{}}})", position, token));
+    EXPECT_TRUE(split.boolean("integrated"));
+    double sum = 0, size = 0;
+    for (const Json& part : split.at("parts").elements()) {
+      sum += part.at("value").number();
+      size += std::abs(part.at("value").number());
+    }
+    const double logit = split.at("logit").number();
+    EXPECT_NEAR(sum + split.at("remainder").number(), logit, 1e-9 * (1 + size));
+    EXPECT_LE(std::abs(split.at("remainder").number()), 1e-3 * (size + 1e-3)) << token;
+    EXPECT_GT(size, 0.0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Heads, NonLinearHead,
+                         testing::Values("bert_mlm", "distilbert_mlm", "bert_classify"));
+
+TEST(ExplorerModels, NeuronsNameTheTokensTheyFavour) {
+  Page page(golden("gpt2_lm"));
+  const std::string trace = page.trace(R"("text":"abcabd")");
+  const Json steps =
+      page.post(trace + "/steps", R"({"kind":"self","layer":1,"head":0,"query":5,"top_k":3})");
+  for (const Json& neuron : steps.at("neurons").elements()) {
+    const Json promotes = neuron.at("promotes");
+    ASSERT_EQ(promotes.size(), 5);
+    for (size_t i = 0; i + 1 < 5; ++i) {
+      EXPECT_GE(promotes[i].at("value").number(), promotes[i + 1].at("value").number());
+    }
+  }
+}
+
+TEST(ExplorerModels, BeamsComeStepByStepAndTheBestTextWithItsAttention) {
+  Page page(golden("t5_relu"));
+  std::vector<Json> beams, tokens;
+  const Explorer::Answer answer = page.explorer_.generate(
+      R"({"model":"m","text":"abc","num_beams":3,"max_tokens":4})",
+      [&](std::string_view event, const std::string& json) {
+        (event == "beams" ? beams : tokens).push_back(Json::parse(json, "event"));
+        return true;
+      });
+  EXPECT_EQ(answer.status, 200) << answer.json;
+  ASSERT_GE(beams.size(), 1);
+  ASSERT_EQ(beams.front().at("hypotheses").size(), 3);
+  for (const Json& step : beams) {
+    for (const Json& each : step.at("hypotheses").elements()) {
+      EXPECT_LT(each.integer("parent", -1, 100), 3);
+    }
+  }
+  ASSERT_GE(tokens.size(), 2);  // the best text's, and "done"
+  EXPECT_EQ(tokens.front().at("attention").string("kind"), "cross");
+}
+
+TEST(ExplorerModels, TracesTakeTokenIds) {
+  Page page(golden("gpt2_lm"));
+  page.trace(R"("text":"abcd")");
+  const Json by_text = page.made->at("prediction").at("candidates");
+  std::string ids;
+  for (const Json& token : page.made->at("sides").at("source").elements()) {
+    ids += (ids.empty() ? "" : ",") + std::to_string(token.integer("id", 0, 1000));
+  }
+  page.trace(R"("ids":[)" + ids + "]");
+  EXPECT_EQ(page.made->at("prediction").at("candidates").dump(), by_text.dump());
+  page.post("traces", R"({"model":"m","ids":[100000]})", 400);
+  page.post("traces", R"({"model":"m","ids":[]})", 400);
+}
+
+TEST(ExplorerModels, PicturesAreShownAsTheModelSeesThem) {
+  Page page(golden("vit_classify"));
+  std::string picture = "P6 8 12 255\n";
+  for (int i = 0; i < 8 * 12 * 3; ++i) {
+    picture += static_cast<char>(i % 256);
+  }
+  page.trace(R"("image":")" + encode_base64(picture) + R"(")");
+  EXPECT_TRUE(page.made->at("input").string("image").starts_with("data:image/png;base64,"));
+  EXPECT_EQ(page.made->at("sides").at("source").size(), 7);
+}
+
+/// A small Whisper whose tokenizer knows letters; ids from 20 on are its own.
+std::shared_ptr<const Model> small_whisper() {
+  return create_model(
+      R"({"model_type":"whisper","architectures":["WhisperForConditionalGeneration"],
+    "d_model":16,"encoder_layers":2,"decoder_layers":2,"encoder_attention_heads":2,
+    "decoder_attention_heads":2,"encoder_ffn_dim":16,"decoder_ffn_dim":16,"num_mel_bins":8,
+    "max_source_positions":50,"max_target_positions":32,"vocab_size":60,"eos_token_id":20,
+    "decoder_start_token_id":21,"no_timestamps_token_id":23,
+    "suppress_tokens":[9,10,11,12,13,14,15,16,17,18,19,22]})",
+      3);
+}
+
+TEST(ExplorerModels, SpeechIsRead) {
+  Page page(explorer_model(small_whisper()));
+  const std::string trace = page.trace(R"("target":"abc")");
+  EXPECT_EQ(page.made->at("sides").at("source").size(), 50);
+  EXPECT_EQ(page.made->at("sides").at("source")[1].string("label"), "0.02 s");
+  EXPECT_EQ(page.made->at("sides").at("target").size(), 5);  // start, no timestamps, a, b, c
+  std::vector<std::string> kinds;
+  for (const Json& each : page.made->at("attentions").elements()) {
+    kinds.push_back(each.string("kind"));
+  }
+  EXPECT_EQ(kinds, (std::vector<std::string>{"encoder", "decoder", "cross"}));
+  page.post(trace + "/tile",
+            R"({"kind":"cross","layer":1,"head":0,"what":"weights","level":0,"row":0,"column":0})");
+  const Json why =
+      page.post(trace + "/why", R"({"kind":"cross","layer":1,"head":0,"query":3,"key":7})");
+  EXPECT_LE(std::abs(why.at("remainder").number()), 1e-4);
+  page.trace("\"top_k\":3");  // writes its own text
+  EXPECT_TRUE(page.made->boolean("generated"));
+}
+
+TEST(ExplorerModels, LongTextsComputeLogitsWhereTheyAreAskedFor) {
+  // 2,200 tokens times 32,000 words are more logits than are kept.
+  const auto config = R"({"model_type":"gpt2","architectures":["GPT2LMHeadModel"],"n_embd":16,
+    "n_layer":2,"n_head":2,"n_positions":4096,"vocab_size":32000})";
+  Page page(explorer_model(create_model(config, 4)));
+  std::string text;
+  for (int i = 0; i < 2200; ++i) {
+    text += static_cast<char>('a' + i * 7 % 8);
+  }
+  const std::string trace = page.trace(R"("text":")" + text + R"(")");
+  EXPECT_EQ(page.made->at("predictions_at").size(), 2200);
+  const Json long_answer = page.post(trace + "/predict", R"({"position":99,"top_k":4})");
+  const std::string lens = page.post(trace + "/lens", R"({"position":99,"top_k":2})").dump();
+  const Json split =
+      page.post(trace + "/attribution",
+                fmt::format(R"({{"position":99,"token":{}}})",
+                            long_answer.at("candidates")[0].integer("id", 0, 1 << 20)));
+  EXPECT_LE(std::abs(split.at("remainder").number()), 1e-4);
+  // The same bits as a text that ends there: a causal model does not look ahead.
+  const std::string short_trace = page.trace(R"("text":")" + text.substr(0, 100) + R"(")");
+  EXPECT_EQ(page.post(short_trace + "/predict", R"({"position":99,"top_k":4})").dump(),
+            long_answer.dump());
+  EXPECT_EQ(page.post(short_trace + "/lens", R"({"position":99,"top_k":2})").dump(), lens);
+}
+
+}  // namespace
+}  // namespace heed

@@ -70,6 +70,9 @@ Batch first_tokens(const Batch& batch, int64_t length) {
       part.*member = slice(part.*member, 1, 0, length).contiguous();
     }
   }
+  if (part.labels.defined() && part.labels.rank() == 2) {
+    part.labels = part.input_ids;  // all of them count: what is learned may come later
+  }
   part.tokens = part.rows * length;
   return part;
 }

@@ -338,6 +338,10 @@ json essence(const Answer& answer) {
   json value = answer.json();
   value.erase("id");
   value.erase("created");
+  value.erase("timings");
+  if (value.contains("usage")) {  // what was shared depends on who was there before
+    value["usage"].erase("prompt_tokens_details");
+  }
   return value;
 }
 

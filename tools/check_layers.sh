@@ -16,8 +16,8 @@ declare -A direct=(
 declare -A module_of=(
   [error.h]=base [export.h]=base [version.h]=base [half.h]=base [memory.h]=base [parallel.h]=base [random.h]=base [stop.h]=base
   [tensor.h]=tensor [audio.h]=tensor [autograd.h]=autograd [ops.h]=ops [trigonometry.h]=ops [attention.h]=ops [io.h]=io [text.h]=text [chat.h]=text [grammar.h]=generate [chat_session.h]=pipelines
-  [nn.h]=nn [transformer.h]=nn [precision.h]=nn [attention_layers.h]=nn [models.h]=models [model_spec.h]=models [data.h]=data [dist.h]=dist [train.h]=train
-  [image.h]=io [json.h]=io [synthetic.h]=lessons [optim.h]=train [coreference.h]=lessons [trainer.h]=train [model_input.h]=tensor [metrics.h]=train [generate.h]=generate [inspect.h]=inspect [pipelines.h]=pipelines [open_model.h]=pipelines [speech.h]=pipelines [serve.h]=serve [retrieval.h]=retrieval [picture.h]=draw [explorer.h]=explore
+  [nn.h]=nn [scope.h]=nn [transformer.h]=nn [precision.h]=nn [attention_layers.h]=nn [models.h]=models [model_spec.h]=models [data.h]=data [dist.h]=dist [train.h]=train
+  [image.h]=io [json.h]=io [synthetic.h]=lessons [optim.h]=train [coreference.h]=lessons [trainer.h]=train [model_input.h]=tensor [metrics.h]=train [generate.h]=generate [inspect.h]=inspect [pipelines.h]=pipelines [text_pipelines.h]=pipelines [image_pipelines.h]=pipelines [open_model.h]=pipelines [speech.h]=pipelines [serve.h]=serve [retrieval.h]=retrieval [picture.h]=draw [explorer.h]=explore
 )
 
 declare -A allowed

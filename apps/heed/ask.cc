@@ -19,7 +19,7 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string index, question, model, tokenizer, encoder, query_model, rerank;
+  std::string index, question, model, tokenizer, adapter, encoder, query_model, rerank;
   std::string mode = "hybrid", reader = "prompt", language;
   bool show_attention = false;
   int64_t top_k = 5, max_tokens = 256, passage_tokens = 250, beams = 4;
@@ -96,7 +96,7 @@ Answer answer_of(SearchIndex& index, const Options& options, const AskOptions& a
     return ask_rag(index, *opened.model, questions, opened.tokenizer, options.question, ask_options,
                    options.beams);
   }
-  const Opened opened = open_model(options.model, options.tokenizer);
+  const Opened opened = open_model(options.model, options.tokenizer, {.adapter = options.adapter});
   return options.reader == "fid"
              ? ask_fid(index, *opened.model, opened.tokenizer, options.question, ask_options,
                        options.passage_tokens)
@@ -139,6 +139,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .required()
       .file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table.add("--top-k,-k", &o->top_k, "Sources to put into the prompt").range(1, 100);
   table.add("--mode", &o->mode, "How to search: dense, lexical or hybrid")
       .choices({"dense", "lexical", "hybrid"});

@@ -14,7 +14,7 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string model, tokenizer;
+  std::string model, tokenizer, adapter;
   std::vector<std::string> images;
   int64_t batch = 8;
   BeamOptions beam{.beams = 1, .max_tokens = 64};
@@ -40,9 +40,9 @@ void print_result(const Options& options, const std::string& file,
 }
 
 int run(const Options& options, const Common& common) {
-  const ImageToText describe(
-      options.model,
-      {.tokenizer = options.tokenizer, .load = {.kv_type = dtype_from_name(options.kv_type)}});
+  const ImageToText describe(options.model, {.tokenizer = options.tokenizer,
+                                             .load = {.kv_type = dtype_from_name(options.kv_type),
+                                                      .adapter = options.adapter}});
   std::vector<std::string> names;
   std::vector<ModelInput> waiting;
   bool alone = options.images.size() == 1;
@@ -80,6 +80,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .required()
       .file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table.add("--beam-size", &o->beam.beams, "Beams; 1 is greedy").range(1, 64);
   table.add("--n-best", &o->beam.n_best, "Captions per image, with scores").range(1, 64);
   table.add("--length-penalty", &o->beam.length_penalty, "Values above 0 favour longer texts");

@@ -20,7 +20,7 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string model, tokenizer, system, chat_template, language;
+  std::string model, tokenizer, adapter, cache, system, chat_template, language;
   int64_t max_tokens = 1024;
   std::string kv_type = "f32";
   TextOptions text;
@@ -243,13 +243,18 @@ int Conversation::run() {
     interrupt_ = interrupt.get();
   }
   session_.emplace(
-      heed::open_model(options_.model,
-                       {.tokenizer = options_.tokenizer,
-                        .load = {.in_memory = true, .kv_type = dtype_from_name(options_.kv_type)}}),
+      heed::open_model(options_.model, {.tokenizer = options_.tokenizer,
+                                        .load = {.in_memory = true,
+                                                 .kv_type = dtype_from_name(options_.kv_type),
+                                                 .adapter = options_.adapter}}),
       options_.chat_template);
   wanted_ = generation_options(options_.text, session_->loaded().tokenizer);
   wanted_.max_new_tokens = options_.max_tokens;
   session_->set_system(options_.system);
+  const bool cached = !options_.cache.empty();
+  if (cached && std::filesystem::exists(options_.cache)) {
+    session_->load_cache(options_.cache);
+  }
   if (interrupt) {
     interrupt->loaded();
   }
@@ -282,6 +287,9 @@ int Conversation::run() {
       exit_code_ = interactive_ ? 0 : 1;
     }
   }
+  if (cached) {
+    session_->save_cache(options_.cache);
+  }
   if (interactive_ && !common_.quiet) {
     tell("\n");
   }
@@ -301,6 +309,14 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--chat-template", &o->chat_template, "Jinja file instead of the model's own template")
       .file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
+  table
+      .add("--cache", &o->cache,
+           "File of conversations that were read: taken from there, and written at the end")
+      .file();
   table.add("--lang", &o->language, "Language (default: by the locale)").choices({"en", "ko"});
   add_text_options(table, o->text);
   return [o, &common] { return Conversation(*o, common).run(); };

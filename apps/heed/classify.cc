@@ -14,8 +14,9 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string model, tokenizer;
-  std::vector<std::string> texts, images;
+  std::string model, tokenizer, adapter;
+  std::vector<std::string> texts, images, labels;
+  std::string hypothesis = ZeroShotOptions().hypothesis_template;
   bool no_truncate = false;
   int64_t batch = 32;
 };
@@ -48,11 +49,12 @@ void print_result(const char* kind, const std::string& text, std::vector<LabelSc
   print(line.end_object().take() + "\n");
 }
 
-int classify_images(const Options& options, const Common& common) {
-  const ImageClassification classify(options.model);
+/// `wanted` is what a call of the pipeline takes besides the images.
+template <class Classify, class Wanted>
+int classify_images(const Classify& classify, Wanted wanted, const Options& options,
+                    const Common& common) {
   Lines lines(options.images, options.batch, common);
   lines.for_each([&](const std::vector<std::string>& images) {
-    ClassificationOptions wanted;
     wanted.run = lines.run(options.batch);
     if (options.images.size() == 1) {
       wanted.run.on_error = nullptr;  // the error itself
@@ -67,10 +69,23 @@ int classify_images(const Options& options, const Common& common) {
 }
 
 int run(const Options& options, const Common& common) {
-  if (!options.images.empty()) {
-    return classify_images(options, common);
+  if (!options.labels.empty()) {
+    check(!options.images.empty(), "classify", "--label names what an --image may show");
+    ZeroShotOptions wanted;
+    wanted.labels = options.labels;
+    wanted.hypothesis_template = options.hypothesis;
+    return classify_images(
+        ZeroShotImageClassification(
+            options.model, {.tokenizer = options.tokenizer, .load = {.adapter = options.adapter}}),
+        wanted, options, common);
   }
-  const TextClassification classify(options.model, {.tokenizer = options.tokenizer});
+  if (!options.images.empty()) {
+    return classify_images(
+        ImageClassification(options.model, {.load = {.adapter = options.adapter}}),
+        ClassificationOptions(), options, common);
+  }
+  const TextClassification classify(
+      options.model, {.tokenizer = options.tokenizer, .load = {.adapter = options.adapter}});
   Lines lines(options.texts, options.batch * kReadAhead, common);
   lines.for_each([&](const std::vector<std::string>& texts) {
     const auto results =
@@ -90,7 +105,14 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--text", &o->texts, "Text; may be given several times (default: lines of stdin)");
   table.add("--image", &o->images, "Image file, for vision models; may be given several times")
       .file();
+  table.add("--label", &o->labels,
+            "What an image may show, for models of images and texts; may be given several times");
+  table.add("--template", &o->hypothesis, "The text that is compared with an image");
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table.add("--no-truncate", &o->no_truncate,
             "Reject texts that are too long instead of truncating them");
   table.add("--batch", &o->batch, "Texts per batch").range(1, 4096);
@@ -101,7 +123,8 @@ const Registration kRegistration{
     {"classify",
      "Label texts or images with their probabilities",
      {"heed classify run --text \"What a film!\"", "heed classify run --json < reviews.txt",
-      "heed classify run --image digit.png"},
+      "heed classify run --image digit.png",
+      "heed classify clip-folder --image pet.jpg --label \"a cat\" --label \"a dog\""},
      setup}};
 
 }  // namespace

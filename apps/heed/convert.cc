@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/language.h"
+#include "heed/chat.h"
 #include "heed/command.h"
 #include "heed/models.h"
 #include "heed/progress.h"
@@ -23,6 +24,8 @@ struct Options {
   std::string type;
   std::string tokenizer;
   std::string importance;
+  std::string adapter;
+  bool merge = false;
 };
 
 bool is_gguf(const fs::path& path) { return path.extension() == ".gguf"; }
@@ -44,7 +47,8 @@ void copy_companions(const fs::path& from, const fs::path& to) {
   for (const char* name :
        {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
         "vocab.json", "merges.txt", "vocab.txt", "tokenizer.model", "spiece.model", "source.spm",
-        "target.spm", "generation_config.json", "preprocessor_config.json"}) {
+        "target.spm", "generation_config.json", "preprocessor_config.json",
+        "chat_template.jinja"}) {
     if (fs::is_regular_file(from / name)) {
       write_file_atomically(to / name, read_file(from / name));
     }
@@ -104,6 +108,11 @@ std::string write_gguf(const Options& options, const Model& model, const Common&
     }
   } else if (!vocabulary.empty()) {
     text::add_vocabulary(writer, Tokenizer::load(vocabulary), model.vocab_size());
+    const auto chat =
+        fs::is_directory(vocabulary) ? ChatTemplate::find(vocabulary) : std::nullopt;
+    if (chat) {
+      writer.string("tokenizer.chat_template", chat->source());
+    }
   }
   writer.write(options.destination);
   return types.name(model);
@@ -118,10 +127,27 @@ void write_folder(const Options& options, const Model& model, DType type) {
   if (!vocabulary.empty() && !fs::exists(fs::path(options.destination) / "tokenizer.json")) {
     Tokenizer::load(vocabulary).save(options.destination);
   }
+  const fs::path chat_file = fs::path(options.destination) / "chat_template.jinja";
+  if (is_gguf(vocabulary) && !fs::exists(chat_file)) {
+    if (const auto chat = ChatTemplate::find(vocabulary)) {
+      write_file_atomically(chat_file, chat->source());
+    }
+  }
 }
 
-int run(const Options& options, const Common& common) {
-  const auto model = load_model(options.source);
+int run(const Options& given, const Common& common) {
+  Options options = given;
+  auto model = load_model(options.source, {.adapter = options.adapter});
+  options.source = base_model_path(options.source).native();
+  if (!model->adapted_layers().empty()) {
+    if (!options.merge) {
+      fail(ErrorKind::usage, "convert",
+           "an adapter is no part of a converted model; --merge adds it to the weights");
+    }
+    model = merge_adapter(*model);
+  } else if (options.merge) {
+    fail(ErrorKind::usage, "--merge", "{} has no adapter; name one with --adapter", given.source);
+  }
   const bool to_gguf = is_gguf(options.destination);
   std::string type = options.type;
   if (to_gguf) {
@@ -167,6 +193,11 @@ const Registration registration{
            .add("--imatrix", &options->importance,
                 "Importance matrix (llama.cpp's GGUF) that weighs the errors of quantising")
            .file();
+       table
+           .add("--adapter", &options->adapter,
+                "Folder of a LoRA adapter in PEFT's format, added to the model")
+           .file();
+       table.add("--merge", &options->merge, "Add the adapter's updates to the weights");
        table
            .add("--tokenizer", &options->tokenizer,
                 "Tokenizer file or folder (default: the source's own)")

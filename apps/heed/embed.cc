@@ -17,7 +17,7 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string model, tokenizer, pooling, format, output;
+  std::string model, tokenizer, adapter, pooling, format, output;
   std::vector<std::string> texts;
   bool raw = false, no_truncate = false;
   int64_t batch = 32;
@@ -60,7 +60,8 @@ int run(const Options& options, const Common& common) {
   if (format == "npy" && options.output.empty()) {
     fail(ErrorKind::usage, "--format npy", "writes a file; name it with -o FILE");
   }
-  const FeatureExtraction embed(options.model, {.tokenizer = options.tokenizer});
+  const FeatureExtraction embed(
+      options.model, {.tokenizer = options.tokenizer, .load = {.adapter = options.adapter}});
   FeatureOptions wanted;
   if (!options.pooling.empty()) {
     wanted.pooling = pooling_from_name(options.pooling);
@@ -103,6 +104,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("MODEL", &o->model, "Model folder, run folder or .gguf of an encoder").required();
   table.add("--text", &o->texts, "Text; may be given several times (default: lines of stdin)");
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table
       .add("--pooling", &o->pooling,
            "mean or max of all tokens, or cls: the first one (default: as the model's modules.json "

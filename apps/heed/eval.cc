@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "base/check.h"
 #include "base/file.h"
@@ -17,6 +18,7 @@
 #include "heed/pipelines.h"
 #include "heed/progress.h"
 #include "io/json_writer.h"
+#include "models/gguf/stored_types.h"
 #include "models/registry.h"
 #include "train/class_report.h"
 
@@ -50,20 +52,17 @@ std::string task_of(const Model& model) {
     case ModelKind::speech_decoder:
       fail(ErrorKind::usage, model.model_type(),
            "there is no evaluation of speech yet; `heed transcribe` writes texts to compare");
+    case ModelKind::image_text:
+      fail(ErrorKind::usage, model.model_type(),
+           "there is no evaluation of images with texts yet; `heed classify --label` says what an "
+           "image shows");
     case ModelKind::regressor:
       return "regress";
     case ModelKind::encoder:
       break;
   }
-  const std::string architecture = hugging_face_architecture(model);
-  if (const ModelSpec* spec = find_model_spec(model.model_type()); spec != nullptr) {
-    for (const ModelHead& head : spec->heads) {
-      if (head.architecture == architecture && head.task == "fill-mask") {
-        return "mlm";
-      }
-    }
-  }
-  return "classify";
+  const ModelHead* head = head_of(model);
+  return head != nullptr && head->task == "fill-mask" ? "mlm" : "classify";
 }
 
 /// What a person reads instead of "exact_match".
@@ -147,9 +146,14 @@ EvalReport evaluate_task(const EvalOptions& options, const Common& common) {
                                                             {"caption", eval_caption},
                                                             {"regress", eval_regress}};
   const std::string task =
-      options.task.empty() ? task_of(*load_model(find_model(options.model))) : options.task;
+      options.task.empty()
+          ? task_of(*load_model(find_model(options.model), {.adapter = options.adapter}))
+          : options.task;
   if (options.data.empty() && task != "lm" && task != "mlm") {
     fail(ErrorKind::usage, "eval", "task {} needs --data with labelled examples", task);
+  }
+  if (!options.importance.empty() && task != "lm") {
+    fail(ErrorKind::usage, "--imatrix", "is made by a language model; this is task {}", task);
   }
   for (const auto& [name, evaluate] : kTasks) {
     if (task == name) {
@@ -173,14 +177,21 @@ int run(const EvalOptions& options, const Common& common) {
 }  // namespace
 
 EvalReport eval_text(const EvalOptions& options, const Common& common) {
-  const Opened opened = open_model(options.model, options.tokenizer);
+  const Opened opened = open_model(options.model, options.tokenizer, {.adapter = options.adapter});
   const std::string text = text_of(options);
   const std::vector<TokenId> ids = opened.tokenizer.encode_ids(text, true);
   check_data(ids.size() >= 2, where(options), "has {} tokens; at least 2 are needed", ids.size());
   ProgressBar bar(tell("reading"), common, say("tokens"));
   const auto all = static_cast<int64_t>(ids.size());
+  std::optional<gguf::ImportanceCollector> importance;
+  if (!options.importance.empty()) {
+    importance.emplace(*opened.model);
+  }
   const Perplexity result = perplexity(*opened.model, ids, options.context, options.stride,
                                        [&](int64_t done) { bar(done, all); });
+  if (importance) {
+    importance->write(options.importance, where(options), result.context);
+  }
   EvalReport report;
   report.unit = "tokens";
   report.examples = result.tokens;
@@ -192,7 +203,7 @@ EvalReport eval_text(const EvalOptions& options, const Common& common) {
 }
 
 EvalReport eval_masked(const EvalOptions& options, const Common& common) {
-  const Opened opened = open_model(options.model, options.tokenizer);
+  const Opened opened = open_model(options.model, options.tokenizer, {.adapter = options.adapter});
   const Model& model = *opened.model;
   const SpecialTokens& special = opened.tokenizer.special();
   check_data(special.mask.has_value(), options.model, "has no [MASK] token, which task mlm needs");
@@ -250,6 +261,14 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--task", &o->task, "What to measure (default: what the model was made for)")
       .choices({"lm", "mlm", "translate", "classify", "image-classify", "caption", "regress"});
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  table
+      .add("--imatrix", &o->importance,
+           "lm: write the importance of every matrix's columns here, for `heed convert --imatrix`")
+      .file();
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table.add("--batch", &o->batch, "Examples per batch").range(1, 4096);
   table.add("--beam-size", &o->beams, "translate, caption: beams; 0: the default of that command")
       .range(0, 1024);

@@ -10,7 +10,7 @@
 namespace heed::app {
 
 struct EvalOptions {
-  std::string model, tokenizer, task;
+  std::string model, tokenizer, adapter, task, importance;
   std::string data;  ///< a labelled file, or a text
   int64_t context = 0, stride = 0, batch = 32, beams = 0;
   uint64_t seed = 0;

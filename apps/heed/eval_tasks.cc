@@ -103,7 +103,8 @@ EvalReport class_report(const std::vector<std::string>& truth,
 }  // namespace
 
 EvalReport eval_classify(const EvalOptions& options, const Common& common) {
-  const TextClassification classify(options.model, {.tokenizer = options.tokenizer});
+  const TextClassification classify(
+      options.model, {.tokenizer = options.tokenizer, .load = {.adapter = options.adapter}});
   std::vector<std::string> texts, truth;
   for (LabelledText& row : read_labelled(options.data)) {
     texts.push_back(std::move(row.text));
@@ -116,7 +117,8 @@ EvalReport eval_classify(const EvalOptions& options, const Common& common) {
 }
 
 EvalReport eval_image_classify(const EvalOptions& options, const Common& common) {
-  const LoadedModel loaded = heed::open_model(options.model);
+  const LoadedModel loaded =
+      heed::open_model(options.model, {.load = {.adapter = options.adapter}});
   const ImageData data = load_image_classes(options.data, "t10k");
   check_data(data.size() > 0, options.data, "has no examples");
   check_data(loaded.model->kind() == ModelKind::vision, options.model,
@@ -146,7 +148,8 @@ EvalReport eval_image_classify(const EvalOptions& options, const Common& common)
 }
 
 EvalReport eval_translate(const EvalOptions& options, const Common& common) {
-  const Translation translate(options.model, {.tokenizer = options.tokenizer});
+  const Translation translate(
+      options.model, {.tokenizer = options.tokenizer, .load = {.adapter = options.adapter}});
   std::vector<std::string> sources, references, texts;
   for (TextPair& pair : read_pairs(options.data)) {
     sources.push_back(std::move(pair.source));
@@ -169,7 +172,8 @@ EvalReport eval_translate(const EvalOptions& options, const Common& common) {
 }
 
 EvalReport eval_caption(const EvalOptions& options, const Common& common) {
-  const ImageToText describe(options.model, {.tokenizer = options.tokenizer});
+  const ImageToText describe(
+      options.model, {.tokenizer = options.tokenizer, .load = {.adapter = options.adapter}});
   std::vector<ModelInput> images;
   std::vector<std::string> references, texts;
   if (std::filesystem::path(options.data).extension() == ".safetensors") {
@@ -202,7 +206,7 @@ EvalReport eval_caption(const EvalOptions& options, const Common& common) {
 }
 
 EvalReport eval_regress(const EvalOptions& options, const Common& common) {
-  const auto model = load_model(find_model(options.model));
+  const auto model = load_model(find_model(options.model), {.adapter = options.adapter});
   check_data(model->kind() == ModelKind::regressor, options.model, "is no regressor but a {}",
              model->model_type());
   const NumberData data = load_numbers(options.data);

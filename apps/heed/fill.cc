@@ -13,7 +13,7 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string model, tokenizer;
+  std::string model, tokenizer, adapter;
   std::vector<std::string> texts;
   int64_t top_k = 5, batch = 32;
 };
@@ -47,7 +47,8 @@ std::string plain_lines(const std::vector<MaskedToken>& masks) {
 }
 
 int run(const Options& options, const Common& common) {
-  const FillMask fill(options.model, {.tokenizer = options.tokenizer});
+  const FillMask fill(options.model,
+                      {.tokenizer = options.tokenizer, .load = {.adapter = options.adapter}});
   Lines lines(options.texts, options.batch * kReadAhead, common);
   bool first = true;
   lines.for_each([&](const std::vector<std::string>& texts) {
@@ -70,6 +71,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
             "of stdin)");
   table.add("--top-k", &o->top_k, "Candidates per mask").range(1, 1 << 20);
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table.add("--batch", &o->batch, "Texts per batch").range(1, 4096);
   return [o, &common] { return run(*o, common); };
 }

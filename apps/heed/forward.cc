@@ -9,7 +9,7 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string model;
+  std::string model, adapter;
   std::string input;
   std::string output;
   ForwardWanted wanted;
@@ -32,7 +32,8 @@ void report(const TensorMap& tensors, const Common& common) {
 }
 
 int run(const Options& options, const Common& common) {
-  const auto model = load_model(options.model, {.trainable = options.wanted.grads});
+  const auto model =
+      load_model(options.model, {.trainable = options.wanted.grads, .adapter = options.adapter});
   const ModelInput input = model_input(load_safetensors(options.input), options.input);
   const TensorMap tensors = run_forward(*model, input, options.wanted);
   save_safetensors(options.output, tensors);
@@ -49,6 +50,10 @@ const Registration registration{
        auto options = std::make_shared<Options>();
        table.add("MODEL", &options->model, "Model folder, run folder, .gguf or llama2.c .bin")
            .required();
+       table
+           .add("--adapter", &options->adapter,
+                "Folder of a LoRA adapter in PEFT's format, added to the model")
+           .file();
        table
            .add("--input", &options->input,
                 "Tensors by Hugging Face's names: input_ids, attention_mask, pixel_values, "

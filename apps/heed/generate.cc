@@ -18,7 +18,7 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string model, tokenizer, prompt, system, chat_template;
+  std::string model, tokenizer, adapter, cache, prompt, system, chat_template;
   bool has_prompt = false, echo = false, log_probabilities = false, truncate = false, chat = false;
   int64_t max_tokens = 128, samples = 1, batch = 1;
   std::string kv_type = "f32";
@@ -103,15 +103,18 @@ int run(const Options& options, const Common& common) {
   // Many tokens are worth a copy of the weights, which takes about as long as two or three.
   constexpr int64_t kMany = 256;
   const bool many = !options.has_prompt || options.max_tokens * options.samples >= kMany;
-  const TextGeneration generate(
-      options.model, {.tokenizer = options.tokenizer,
-                      .load = {.in_memory = many, .kv_type = dtype_from_name(options.kv_type)}});
+  const TextGeneration generate(options.model,
+                                {.tokenizer = options.tokenizer,
+                                 .load = {.in_memory = many,
+                                          .kv_type = dtype_from_name(options.kv_type),
+                                          .adapter = options.adapter}});
   const Prompts prompts_of(generate, options);
   GenerationOptions wanted = generation_options(options.text, generate.loaded().tokenizer);
   wanted.max_new_tokens = options.max_tokens;
   wanted.num_return_sequences = options.samples;
   wanted.is_answer = options.chat;
   wanted.truncate = options.truncate;
+  wanted.cache_file = options.cache;
   wanted.run.batch_size = options.batch;
   if (options.has_prompt && !common.json && options.samples == 1) {
     stream_prompt(generate, prompts_of, options, wanted);
@@ -157,12 +160,20 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("MODEL", &o->model, "Model folder, run folder, .gguf or llama2.c .bin").required();
   Option& prompt = table.add("--prompt", &o->prompt, "Text to continue (default: lines of stdin)");
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table.add("--max-tokens", &o->max_tokens, "Tokens to generate").range(0, 1 << 24);
   table.add("--n", &o->samples, "Samples per prompt").range(1, 1024);
   table.add("--batch", &o->batch, "Sequences to decode together").range(1, 1024);
   add_kv_type(table, o->kv_type);
   table.add("--truncate", &o->truncate,
             "Read only the end of a prompt that is longer than the model's context");
+  table
+      .add("--cache", &o->cache,
+           "File of prompts that were read: taken from there, and written at the end")
+      .file();
   table.add("--echo", &o->echo, "Print the prompt in front");
   table.add("--log-probabilities", &o->log_probabilities,
             "With --json: log-probability of each token");

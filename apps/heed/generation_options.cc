@@ -90,6 +90,13 @@ void add_text_options(OptionTable& table, TextOptions& o) {
             "ID=BIAS, added to a token's logit; may be given several times");
   table.add("--grammar", &o.grammar, "GBNF grammar that the text must follow").file();
   table.add("--json-schema", &o.json_schema, "JSON schema of the JSON text to write").file();
+  table.group("Speed");
+  table.add("--lookup", &o.lookup,
+            "Guess tokens from what came before (edits, summaries); the text stays the same");
+  table
+      .add("--draft", &o.draft,
+           "Smaller model with the same tokenizer that guesses tokens; the text stays the same")
+      .file();
 }
 
 GenerationOptions generation_options(const TextOptions& options, const Tokenizer& tokenizer) {
@@ -108,6 +115,10 @@ GenerationOptions generation_options(const TextOptions& options, const Tokenizer
     result.dry_sequence_breakers = options.breakers;
   }
   result.constraint = constraint(options, tokenizer);
+  result.speculation.lookup = options.lookup;
+  if (!options.draft.empty()) {
+    result.speculation.draft = load_model(find_model(options.draft), {.in_memory = true});
+  }
   return result;
 }
 

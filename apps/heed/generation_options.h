@@ -15,6 +15,8 @@ struct TextOptions {
   std::vector<int64_t> stop_tokens;
   bool ignore_eos = false;
   std::string grammar, json_schema;
+  std::string draft;
+  bool lookup = false;
 };
 
 /// Adds sampling, penalties, what ends a text, and grammars.

@@ -117,7 +117,42 @@ void print_unused(const Model& model) {
   }
 }
 
+/// What heed opens, in groups by what the models do.
+int list_families(bool json) {
+  const std::pair<ModelKind, const char*> kinds[] = {
+      {ModelKind::decoder, say("decoders (text generation)")},
+      {ModelKind::encoder, say("encoders (embeddings, classification, masked words)")},
+      {ModelKind::encoder_decoder, say("encoder-decoders (translation, summaries)")},
+      {ModelKind::vision, say("vision (image classification)")},
+      {ModelKind::image_text, say("images and texts (zero-shot classification)")},
+      {ModelKind::vision_decoder, say("images to text (captions)")},
+      {ModelKind::speech_decoder, say("speech to text")},
+      {ModelKind::regressor, say("numbers")}};
+  JsonWriter out(2);
+  out.begin_array();
+  for (const auto& [kind, name] : kinds) {
+    std::vector<std::string> types;
+    for (const ModelSpec* spec : model_specs()) {
+      if (spec->kind == kind) {
+        types.push_back(spec->model_type);
+      }
+    }
+    if (json) {
+      out.begin_object().field("group", name).field("model_types", types).end_object();
+    } else {
+      fmt::print("{}\n  {}\n", translate(name), fmt::join(types, ", "));
+    }
+  }
+  if (json) {
+    std::puts(out.end_array().text().c_str());
+  }
+  return 0;
+}
+
 int run(const std::string& path, const Common& common) {
+  if (path.empty()) {
+    return list_families(common.json);
+  }
   const auto model = load_model(path);
   const MemoryEstimate memory = estimate_memory(*model);
   if (common.json) {
@@ -132,10 +167,13 @@ int run(const std::string& path, const Common& common) {
 const Registration registration{
     {"info",
      "Show a model's architecture, size and memory needs",
-     {"heed info gpt2/", "heed info stories260K.bin --json"},
+     {"heed info gpt2/", "heed info stories260K.bin --json", "heed info"},
      [](OptionTable& table, const Common& common) -> std::function<int()> {
        auto model = std::make_shared<std::string>();
-       table.add("MODEL", &*model, "Model folder, run folder, .gguf or llama2.c .bin").required();
+       table.add(
+           "MODEL", &*model,
+           "Model folder, run folder, .gguf or llama2.c .bin; without it, all model types are "
+           "listed");
        return [model, &common] { return run(*model, common); };
      }}};
 

@@ -46,7 +46,7 @@ HeadScale parse_head(const std::string& text, const std::string& kind) {
 /// Whether a tokenizer lies with the model or was named; models of images may have none.
 bool has_tokenizer(const InspectOptions& options) {
   namespace fs = std::filesystem;
-  fs::path place = options.model;
+  fs::path place = base_model_path(options.model);
   if (fs::exists(place / "model" / "config.json")) {
     place /= "model";  // a run folder
   }
@@ -59,10 +59,10 @@ bool has_tokenizer(const InspectOptions& options) {
 
 Opened open_for_inspection(const InspectOptions& options) {
   if (has_tokenizer(options)) {
-    return open_model(options.model, options.tokenizer);
+    return open_model(options.model, options.tokenizer, {.adapter = options.adapter});
   }
   Opened opened;
-  opened.model = load_model(options.model);
+  opened.model = load_model(options.model, {.adapter = options.adapter});
   return opened;
 }
 
@@ -249,10 +249,14 @@ void add_options(OptionTable& table, InspectOptions& o) {
   table.add("--text-pair", &o.text_pair, "Second text, for models that read pairs");
   table.add("--target", &o.target, "Input of the decoder (default: what the model generates)");
   table.add("--image", &o.image, "Image to look at").file();
+  table.add("--audio", &o.audio, "Recording to listen to, for speech models").file();
   table.add("--ask", &o.ask, "For a reader: the word it is asked about (default: \"it\")");
   table.add("--tokenizer", &o.tokenizer, "Tokenizer file, if the model has none").file();
+  table
+      .add("--adapter", &o.adapter, "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table.add("--kind", &o.kind, "Which attention")
-      .choices({"self", "encoder", "decoder", "cross", "readout"});
+      .choices({"self", "encoder", "decoder", "cross", "readout", "text", "vision"});
   table
       .add("--layer", &o.layer,
            "Layer, from 0 (default: the last; all for json, npy; the first for html)")
@@ -271,7 +275,7 @@ void add_options(OptionTable& table, InspectOptions& o) {
             "about (or the last one)");
   table.add("--why", &o.why,
             "LAYER,HEAD,QUERY,KEY: what this score is made of, part by part of the model");
-  table.add("--patches", &o.patches, "For images: the weights over the image (svg, png)");
+  table.add("--patches", &o.patches, "The weights over the image or the spectrogram (svg, png)");
   table.add("--query", &o.query, "With --patches: the query whose weights are shown")
       .range(0, 1 << 20);
   table.add("--ablate,--mute", &o.ablate,

@@ -1,12 +1,16 @@
 #include <algorithm>
 #include <filesystem>
 #include <span>
+#include <utility>
 
 #include "base/check.h"
 #include "base/utf8.h"
+#include "heed/audio.h"
+#include "heed/autograd.h"
 #include "heed/generate.h"
 #include "heed/image.h"
 #include "heed/inspect_run.h"
+#include "heed/ops.h"
 #include "io/json.h"
 #include "pipelines/image_input.h"
 
@@ -82,7 +86,8 @@ void read_text(const Model& model, const Tokenizer& tokenizer, const InspectOpti
   }
 }
 
-void read_image(const Json& config, const InspectOptions& options, InspectInput& result) {
+void read_image(const Model& model, const Json& config, const InspectOptions& options,
+                InspectInput& result) {
   if (options.image.empty()) {
     fail(ErrorKind::usage, "inspect", "this model needs --image FILE");
   }
@@ -95,8 +100,13 @@ void read_image(const Json& config, const InspectOptions& options, InspectInput&
           .contiguous();
   result.patch_rows = size.height / patch.height;
   result.patch_columns = size.width / patch.width;
-  result.first_patch = 1;
-  result.source.push_back("[CLS]");
+  // Behind the tokens that stand for the whole image, where there are any.
+  const int64_t patches = result.patch_rows * result.patch_columns;
+  const bool alone = model.kind() == ModelKind::vision;
+  result.first_patch = alone ? std::max<int64_t>(model.context_length() - patches, 0) : 1;
+  for (int64_t i = 0; i < result.first_patch; ++i) {
+    result.source.push_back(i == 0 ? "[CLS]" : fmt::format("[{}]", i));
+  }
   for (int64_t r = 0; r < result.patch_rows; ++r) {
     for (int64_t c = 0; c < result.patch_columns; ++c) {
       result.source.push_back(fmt::format("{},{}", r, c));
@@ -104,15 +114,95 @@ void read_image(const Json& config, const InspectOptions& options, InspectInput&
   }
 }
 
+/// The spectrogram as a picture, dark where it is loud: u8 [2 · mels, frames, 3].
+Tensor spectrogram_picture(const Tensor& mel, int64_t frames) {
+  constexpr int64_t kRows = 2;  // pixels of a band
+  const int64_t bands = mel.size(0), all = mel.size(1);
+  const float* values = mel.data<float>();
+  float low = values[0], high = values[0];
+  for (int64_t i = 0; i < mel.numel(); ++i) {
+    low = std::min(low, values[i]);
+    high = std::max(high, values[i]);
+  }
+  Tensor picture = Tensor::empty({kRows * bands, frames, 3}, DType::u8);
+  uint8_t* out = picture.data<uint8_t>();
+  for (int64_t y = 0; y < kRows * bands; ++y) {
+    const float* band = values + (bands - 1 - y / kRows) * all;
+    for (int64_t x = 0; x < frames; ++x) {
+      const float loud = high > low ? (band[x] - low) / (high - low) : 0.0F;
+      out = std::fill_n(out, 3, static_cast<uint8_t>(255.0F * (1.0F - loud)));
+    }
+  }
+  return picture;
+}
+
+void read_audio(const Json& config, const InspectOptions& options, InspectInput& result) {
+  if (options.audio.empty()) {
+    fail(ErrorKind::usage, "inspect", "this model needs --audio FILE");
+  }
+  constexpr int64_t kFramesPerPosition = 2;
+  constexpr double kSecondsPerPosition = 0.02;
+  LogMelOptions mel;
+  mel.mels = config.integer_or("num_mel_bins", 80, 1, 1 << 12);
+  const int64_t positions = config.integer_or("max_source_positions", 1500, 1, 1 << 20);
+  const Tensor samples = load_audio(options.audio, mel.sample_rate);
+  const int64_t wanted = kFramesPerPosition * positions * mel.hop_length;
+  const int64_t used = std::min(wanted, samples.numel());
+  Tensor window = Tensor::zeros({wanted});
+  std::copy_n(samples.data<float>(), used, window.data<float>());
+  const Tensor features = log_mel_spectrogram(window, mel).contiguous();
+  result.input.input_features = reshape(features, {1, features.size(0), features.size(1)});
+  const int64_t frames = std::clamp<int64_t>(used / mel.hop_length, 1, features.size(1));
+  result.patch_rows = 1;
+  result.patch_columns = std::max<int64_t>(frames / kFramesPerPosition, 1);
+  result.image = spectrogram_picture(features, result.patch_columns * kFramesPerPosition);
+  for (int64_t i = 0; i < positions; ++i) {
+    result.source.push_back(fmt::format("{:.2f}s", kSecondsPerPosition * static_cast<double>(i)));
+  }
+}
+
+/// What a multilingual speech model's text begins with: the likeliest language, the task, and that
+/// there are no timestamps.
+std::vector<TokenId> speech_prompt(const Model& model, const Tokenizer& tokenizer,
+                                   const ModelInput& given, int64_t start) {
+  std::vector<TokenId> prompt{start};
+  ModelInput input = given;
+  input.decoder_input_ids = as_row(prompt);
+  const NoGrad no_grad;
+  const std::vector<double> logits = model.forward(input).logits.to_doubles();
+  TokenId best = -1;
+  for (TokenId id = 0; std::cmp_less(id, logits.size()); ++id) {
+    const std::string name = tokenizer.id_to_token(id);
+    const bool language =
+        name.size() >= 6 && name.size() <= 7 && name.starts_with("<|") && name.ends_with("|>") &&
+        std::all_of(name.begin() + 2, name.end() - 2, [](char c) { return c >= 'a' && c <= 'z'; });
+    if (language &&
+        (best < 0 || logits[static_cast<size_t>(id)] > logits[static_cast<size_t>(best)])) {
+      best = id;
+    }
+  }
+  if (best >= 0) {
+    prompt.push_back(best);
+  }
+  for (const char* token : {"<|transcribe|>", "<|notimestamps|>"}) {
+    const auto id = tokenizer.token_to_id(token);
+    if (id && (best >= 0 || std::string_view(token) == "<|notimestamps|>")) {
+      prompt.push_back(*id);
+    }
+  }
+  return prompt;
+}
+
 /// The start token and what the model itself would write, the most likely token at each step.
-std::vector<TokenId> most_likely(const Model& model, const ModelInput& input, int64_t start) {
-  std::vector<TokenId> ids{start};
+std::vector<TokenId> most_likely(const Model& model, const ModelInput& input,
+                                 std::vector<TokenId> ids) {
   Request request;
   request.encoder = input;
+  request.prompt.assign(ids.begin() + 1, ids.end());  // the model adds the start token itself
   request.max_tokens = kMostGenerated;
   apply_generation_tokens(model, request);
   request.on_token = [&ids, &request,
-                      context = model.context_length()](const SampledToken& choice) {
+                      context = model.decoder_context_length()](const SampledToken& choice) {
     const bool ends =
         std::find(request.end.begin(), request.end.end(), choice.id) != request.end.end();
     const bool full = context > 0 && std::cmp_greater_equal(ids.size(), context);
@@ -132,11 +222,13 @@ void read_target(const Model& model, const Tokenizer& tokenizer, const InspectOp
   need_tokenizer(tokenizer, options);
   const int64_t start = generation_tokens(model).decoder_start;
   check_data(start >= 0, options.model, "config.json names no decoder_start_token_id");
-  std::vector<TokenId> ids;
+  std::vector<TokenId> ids{start};
+  if (model.kind() == ModelKind::speech_decoder) {
+    ids = speech_prompt(model, tokenizer, result.input, start);
+  }
   if (options.target.empty()) {
-    ids = most_likely(model, result.input, start);
+    ids = most_likely(model, result.input, ids);
   } else {
-    ids.push_back(start);
     tokenizer.append_ids(options.target, ids);
   }
   result.input.decoder_input_ids = as_row(ids);
@@ -160,16 +252,22 @@ InspectInput inspect_input(const Model& model, const Tokenizer& tokenizer,
       read_target(model, tokenizer, options, result);
       break;
     case ModelKind::vision:
-      read_image(config, options, result);
+      read_image(model, config, options, result);
       break;
     case ModelKind::vision_decoder:
-      read_image(config, options, result);
+      read_image(model, config, options, result);
       read_target(model, tokenizer, options, result);
       break;
     case ModelKind::speech_decoder:
-      fail(ErrorKind::usage, "inspect",
-           "{} reads speech; use heed transcribe, or heed forward --attentions",
-           model.model_type());
+      read_audio(config, options, result);
+      read_target(model, tokenizer, options, result);
+      break;
+    case ModelKind::image_text:
+      read_text(model, tokenizer, options, result);
+      result.text = std::exchange(result.source, {});
+      result.source_special.clear();
+      read_image(model, config, options, result);
+      break;
     case ModelKind::regressor:
       fail(ErrorKind::usage, "inspect", "{} reads numbers, not text; use heed forward --attentions",
            model.model_type());

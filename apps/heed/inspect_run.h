@@ -16,10 +16,12 @@ namespace heed::app {
 struct InspectOptions {
   std::string model;
   std::string tokenizer;  ///< where it does not lie with the model
+  std::string adapter;
   std::optional<std::string> text;
   std::string text_pair;
   std::string target;  ///< what the decoder reads; empty: what the model says itself
   std::string image;
+  std::string audio;
   std::string ask;        ///< the word that a reader is asked about
   std::string points_at;  ///< the word that heads should look at, for the table
   std::string kind;
@@ -48,10 +50,11 @@ struct InspectInput {
   ModelInput input;
   std::vector<std::string> source;                   ///< of input_ids, or of the patches
   std::vector<std::string> target;                   ///< of decoder_input_ids
+  std::vector<std::string> text;                     ///< of input_ids, where patches are the source
   std::vector<bool> source_special, target_special;  ///< whether a position is a special token
   std::string asked;                                 ///< the word that a readout starts from
   int64_t asked_place = -1;
-  Tensor image;  ///< u8 [H, W, 3]
+  Tensor image;  ///< u8 [H, W, 3]; of speech the spectrogram, low frequencies at the bottom
   int64_t patch_rows = 0, patch_columns = 0, first_patch = 0;
 };
 InspectInput inspect_input(const Model& model, const Tokenizer& tokenizer,
@@ -89,6 +92,9 @@ struct Inspection {
   std::vector<Guess> undisturbed;    ///< the same without --ablate and --no-causal
   std::vector<std::string> row_labels(const RecordedAttention& attention) const;
   std::vector<std::string> column_labels(const RecordedAttention& attention) const;
+
+ private:
+  std::vector<std::string> labels_of(const std::string& kind, int64_t count) const;
 };
 
 /// Writes the result in the format asked for, to the file or to stdout.

@@ -23,12 +23,18 @@ std::vector<std::string> Inspection::row_labels(const RecordedAttention& attenti
   if (kind == "readout" && attention.queries() == 1) {
     return {input.asked};
   }
-  return fitting(kind == "decoder" || kind == "cross" ? input.target : input.source,
-                 attention.queries());
+  return labels_of(kind == "cross" ? "decoder" : kind, attention.queries());
 }
 
 std::vector<std::string> Inspection::column_labels(const RecordedAttention& attention) const {
-  return fitting(attention.place.kind == "decoder" ? input.target : input.source, attention.keys());
+  return labels_of(attention.place.kind, attention.keys());
+}
+
+std::vector<std::string> Inspection::labels_of(const std::string& kind, int64_t count) const {
+  return fitting(kind == "decoder" ? input.target
+                 : kind == "text"  ? input.text
+                                   : input.source,
+                 count);
 }
 
 std::vector<AttentionKind> kinds_of(const Recorder& recorder) {
@@ -125,9 +131,9 @@ namespace {
 
 /// Names that come from elsewhere, for the catalogue of messages.
 [[maybe_unused]] constexpr const char* kNames[] = {
-    say("self"),    say("encoder"),  say("decoder"),        say("cross"),
-    say("readout"), say("diagonal"), say("previous token"), say("first token"),
-    say("uniform"), say("local"),    say("mixed")};
+    say("self"),    say("encoder"), say("decoder"),  say("cross"),          say("text"),
+    say("vision"),  say("readout"), say("diagonal"), say("previous token"), say("first token"),
+    say("uniform"), say("local"),   say("mixed")};
 
 }  // namespace
 
@@ -249,21 +255,32 @@ void InspectView::hide_special(Heatmap& map) const {
   map.column_extent = std::min<int64_t>(map.column_extent, static_cast<int64_t>(columns.size()));
 }
 
-Tensor InspectView::patch_weights(const Chosen& each, int64_t query) const {
+/// Rows and columns of the grid that an attention looks at: the patches, or what is left of them
+/// where stages merge two by two (Swin).
+std::pair<int64_t, int64_t> InspectView::grid_of(const RecordedAttention& attention) const {
   const InspectInput& input = inspection_.input;
-  const int64_t first = input.first_patch;
+  int64_t rows = input.patch_rows, columns = input.patch_columns;
+  while (rows * columns > attention.keys() - input.first_patch && rows * columns > 1) {
+    rows = (rows + 1) / 2;
+    columns = (columns + 1) / 2;
+  }
+  return {rows, columns};
+}
+
+Tensor InspectView::patch_weights(const Chosen& each, int64_t query) const {
+  const int64_t first = inspection_.input.first_patch;
+  const auto [rows, columns] = grid_of(*each.attention);
   return each.attention->record
-      .weights(0, each.head, query, query + 1, first,
-               first + input.patch_rows * input.patch_columns)
+      .weights(0, each.head, query, query + 1, first, first + rows * columns)
       .to(DType::f32)
-      .alias({input.patch_rows, input.patch_columns}, {input.patch_columns, 1}, 0);
+      .alias({rows, columns}, {columns, 1}, 0);
 }
 
 PatchPicture InspectView::patches() const {
   const RecordedAttention& first = *chosen_.front().attention;
   const InspectInput& input = inspection_.input;
-  if (!input.image.defined() || kind_ == "decoder" ||
-      first.keys() < input.first_patch + input.patch_rows * input.patch_columns) {
+  const auto [rows, columns] = grid_of(first);
+  if (!input.image.defined() || kind_ == "decoder" || kind_ == "text" || rows * columns <= 1) {
     fail(ErrorKind::usage, "--patches", "this attention does not look at an image");
   }
   PatchPicture picture;

@@ -2,6 +2,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heed/inspect_run.h"
@@ -40,6 +41,7 @@ class InspectView {
   std::string default_kind() const;
   [[noreturn]] void fail_nothing_there() const;
   void hide_special(Heatmap& map) const;
+  std::pair<int64_t, int64_t> grid_of(const RecordedAttention& attention) const;
   Tensor patch_weights(const Chosen& each, int64_t query) const;
   void choose();
 

@@ -18,7 +18,7 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string model;
+  std::string model, adapter;
   std::vector<std::string> numbers;
   int64_t length = 0;
 };
@@ -57,7 +57,7 @@ std::string line_of(const std::vector<float>& input, const std::vector<double>& 
 }
 
 int run(const Options& options, const Common& common) {
-  const auto model = load_model(find_model(options.model));
+  const auto model = load_model(find_model(options.model), {.adapter = options.adapter});
   check_data(
       model->kind() == ModelKind::regressor, options.model,
       "holds a {}, which does not predict numbers; `heed train --task regress` makes a model "
@@ -101,6 +101,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
             "The numbers to go on from (default: lines of stdin, with spaces or as CSV)");
   table.add("--length", &o->length, "Numbers to predict (default: as many as were given)")
       .range(0, 1 << 20);
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   return [o, &common] { return run(*o, common); };
 }
 

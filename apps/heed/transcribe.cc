@@ -14,7 +14,7 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string model, tokenizer;
+  std::string model, tokenizer, adapter;
   std::vector<std::string> files;
   std::string format = "text", kv_type = "f32";
   bool timestamps = false;
@@ -84,7 +84,8 @@ int run(const Options& options, const Common& common) {
   speech.word_times = json;
   const SpeechRecognition transcribe(
       options.model,
-      {.tokenizer = options.tokenizer, .load = {.kv_type = dtype_from_name(options.kv_type)}});
+      {.tokenizer = options.tokenizer,
+       .load = {.kv_type = dtype_from_name(options.kv_type), .adapter = options.adapter}});
   for (const std::string& file : options.files) {
     const Transcript transcript = transcribe(file, speech);
     if (json) {
@@ -106,6 +107,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .file();
   table.add("AUDIO", &o->files, "WAV, FLAC or OGG").required().file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   add_kv_type(table, o->kv_type);
   table.add("--language", &o->speech.language,
             "Language spoken, such as en or ko (default: detected in the first 30 seconds)");

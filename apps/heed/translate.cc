@@ -15,7 +15,7 @@ namespace heed::app {
 namespace {
 
 struct Options {
-  std::string model, tokenizer;
+  std::string model, tokenizer, adapter;
   std::vector<std::string> texts;
   int64_t batch = 16;
   std::string source_lang, target_lang;
@@ -66,9 +66,9 @@ std::string json_text(const Tokenizer& tokenizer, const Options& options, const 
 }
 
 int run(const Options& options, const Common& common) {
-  const Translation translate(
-      options.model,
-      {.tokenizer = options.tokenizer, .load = {.kv_type = dtype_from_name(options.kv_type)}});
+  const Translation translate(options.model, {.tokenizer = options.tokenizer,
+                                              .load = {.kv_type = dtype_from_name(options.kv_type),
+                                                       .adapter = options.adapter}});
   TranslationOptions wanted{.beam = options.beam,
                             .source_lang = options.source_lang,
                             .target_lang = options.target_lang,
@@ -95,6 +95,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .file();
   table.add("--text", &o->texts, "Text; may be given several times (default: lines of stdin)");
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  table
+      .add("--adapter", &o->adapter,
+           "Folder of a LoRA adapter in PEFT's format, added to the model")
+      .file();
   table.add("--batch", &o->batch, "Lines per batch").range(1, 1024);
   add_kv_type(table, o->kv_type);
   table.add("--source-lang", &o->source_lang,

@@ -101,6 +101,19 @@ HEED_API Tensor bigbird_random_blocks(int64_t heads, int64_t blocks, int64_t ran
 HEED_API Tensor performer_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const Tensor& projection, bool causal,
                                     const Tensor& key_padding = {});
+/// What the keys of a causal sequence leave behind for the rows that follow: its size does not
+/// depend on the length.
+struct PerformerState {
+  Tensor max;      ///< [B, H, 1, 1]: largest exponent so far; undefined at the start
+  Tensor context;  ///< [B, H, m, Dv]: Σ exp(e - max) vᵀ
+  Tensor total;    ///< [B, H, m, 1]: Σ exp(e - max)
+  Tensor values;   ///< [B, H, 1, Dv]: Σ v
+  Tensor count;    ///< [B, H, 1, 1]
+};
+/// The causal form for the next rows of sequences, whose keys so far are in `state`; adds the rows'
+/// own keys to it.
+HEED_API Tensor performer_continue(const Tensor& q, const Tensor& k, const Tensor& v,
+                                   const Tensor& projection, PerformerState& state);
 /// Rows orthogonal in blocks of D, with the lengths of Gaussian vectors: f32 [features, depth].
 HEED_API Tensor performer_projection(int64_t features, int64_t depth, RandomKey key);
 
@@ -115,6 +128,7 @@ struct SwinInputs {
   int64_t shift = 0;
   double dropout = 0.0;
   bool training = false;
+  int64_t first_example = 0;  ///< index of the first example in the whole batch, for dropout
 };
 HEED_API Tensor swin_attention(const SwinInputs& inputs);
 
@@ -238,16 +252,22 @@ class HEED_API SwinLayer {
     int64_t shift = 0;
     double mlp_ratio = 4.0;
     double eps = 1e-5;
-    double dropout = 0.0;
+    double dropout = 0.0;         ///< on the weights
+    double hidden_dropout = 0.0;  ///< on each part's result
+    bool qkv_bias = true;
+    Activation activation = Activation::gelu;
+    std::optional<Init> init = {};  ///< of the matrices; default Init::fan_in
   };
   SwinLayer() = default;
   SwinLayer(const Scope& scope, int64_t width, const Options& options);
   /// x [B, height·width, E], row by row. A grid that windows do not divide is padded after the
   /// norm; where it is no larger than a window there is no shift.
   Tensor operator()(const Tensor& x, int64_t height, int64_t width, bool training = false) const;
+  /// The same as part of a model: `pass.layout` is that of the grid.
+  Tensor operator()(const Tensor& x, int64_t height, int64_t width, const Pass& pass) const;
 
  private:
-  Tensor attend(const Tensor& x, int64_t height, int64_t width, bool training) const;
+  Tensor attend(const Tensor& x, int64_t height, int64_t width, const Pass& pass) const;
 
   Norm before_, after_;
   Linear query_, key_, value_, output_, up_, down_;

@@ -37,6 +37,11 @@ class HEED_API ChatSession {
   GeneratedText ask(std::string_view text, const GenerationOptions& options = {},
                     const TextGeneration::OnText& on_text = nullptr);
 
+  /// Reads keys and values of an earlier conversation from a file, and writes those of this one.
+  /// Throws `Error` for the file of another model.
+  void load_cache(const std::filesystem::path& file);
+  void save_cache(const std::filesystem::path& file) const;
+
   int64_t prompt_tokens() const;  ///< of the last question, the conversation before it included
   int64_t reused_tokens() const;  ///< of those, how many were not read again
   const LoadedModel& loaded() const;

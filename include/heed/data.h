@@ -148,6 +148,15 @@ struct FeatureData {
 };
 HEED_API FeatureData load_features(const std::string& data);
 
+/// Recordings in files, which are read when they are needed, and what is said in them.
+struct SpeechData {
+  std::vector<std::filesystem::path> files;
+  std::vector<std::string> texts;
+};
+/// A folder with transcripts.tsv (audio, text), .csv or .jsonl, or such a file itself; the names of
+/// recordings are relative to it.
+HEED_API SpeechData load_transcripts(const std::string& data);
+
 /// Sequences of numbers of one length: inputs and targets f32 [N, T, 1].
 struct NumberData {
   Tensor input;
@@ -326,6 +335,12 @@ HEED_API std::unique_ptr<Loader> make_caption_loader(const ImageData& data,
                                                      const TokenShard& captions,
                                                      const SequenceTokens& tokens,
                                                      const LoaderOptions& options);
+/// Log-mel spectrograms of `frames` frames in `mels` bands (longer recordings lose their end), and
+/// texts as targets.
+HEED_API std::unique_ptr<Loader> make_speech_loader(const SpeechData& data, int64_t mels,
+                                                    int64_t frames, const TokenShard& texts,
+                                                    const SequenceTokens& tokens,
+                                                    const LoaderOptions& options);
 HEED_API std::unique_ptr<Loader> make_caption_loader(const FeatureData& data,
                                                      const TokenShard& captions,
                                                      const SequenceTokens& tokens,

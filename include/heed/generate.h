@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -123,6 +124,16 @@ HEED_API void apply_generation_tokens(const Model& model, Request& request);
 
 enum class FinishReason { end_token, length, stopped };
 
+/// Guesses tokens to come and checks the guesses in one pass (speculative decoding). What is
+/// generated stays bit-identical, greedy or sampled; only the speed changes.
+struct Speculation {
+  bool lookup = false;  ///< prompt lookup: what followed the last tokens where they came before
+  std::shared_ptr<const Model> draft = {};  ///< a smaller decoder with the same tokenizer
+  int64_t most = 16;                        ///< guesses per pass, at most
+
+  bool on() const { return lookup || draft != nullptr; }
+};
+
 /// Many sequences of different lengths decode together; they join and leave at any step. What a
 /// sequence gets is bit-identical to running it alone.
 class HEED_API Scheduler {
@@ -142,6 +153,18 @@ class HEED_API Scheduler {
   /// one of them, or like an active one's, does not read that beginning again. 0 (the default)
   /// keeps none. What is generated does not change. Decoders without a sliding window only.
   void share_prefixes(int64_t bytes);
+  /// Saves the kept keys and values with their tokens, and reads them back: a prompt that begins
+  /// like one of them need not be read in another process. See docs/formats/prompt-cache.md. Both
+  /// need share_prefixes(); load_prefixes() throws `Error` for the file of another model and for a
+  /// damaged one.
+  void save_prefixes(const std::filesystem::path& file) const;
+  void load_prefixes(const std::filesystem::path& file);
+  /// Decodes speculatively from now on. Models whose positions depend on the length of the sequence
+  /// (LongRoPE) and recurrent ones decode as before.
+  void speculate(const Speculation& speculation);
+  /// Guessed tokens so far, and how many of them were right.
+  int64_t guessed_tokens() const { return guessed_tokens_; }
+  int64_t accepted_tokens() const { return accepted_tokens_; }
   /// Tokens of prompts that were taken from another sequence so far.
   int64_t shared_tokens() const { return shared_tokens_; }
   void run() {
@@ -152,11 +175,15 @@ class HEED_API Scheduler {
  private:
   struct Sequence;
   struct Prefixes;
+  struct Drafter;
   void join();
   void start(Sequence& sequence);
   void read_prompts();
   void take_prefix(Sequence& sequence);
   void leave(Sequence& sequence);
+  std::vector<int64_t> guesses_for(Sequence& sequence) const;
+  void take_guessed(Sequence& sequence, const Tensor& logits, int64_t row,
+                    std::span<const int64_t> guesses);
   static bool constrain(std::span<float> logits, Sequence& sequence);
   std::optional<SampledToken> choose(Sequence& sequence, const Tensor& logits, int64_t row) const;
   void emit(Sequence& sequence, const std::optional<SampledToken>& choice);
@@ -167,7 +194,10 @@ class HEED_API Scheduler {
   std::deque<std::unique_ptr<Sequence>> starting_;  // their prompts are being read
   std::vector<std::unique_ptr<Sequence>> active_;
   std::unique_ptr<Prefixes> prefixes_;
+  std::unique_ptr<Drafter> drafter_;
   int64_t shared_tokens_ = 0;
+  int64_t guessed_tokens_ = 0;
+  int64_t accepted_tokens_ = 0;
 };
 
 /// Turns a sequence's tokens into text as they come: whole characters only, and nothing that may be
@@ -244,8 +274,9 @@ HEED_API std::vector<Hypothesis> generate_rag(const Model& model, const Request&
 
 /// Perplexity of a language model on a text.
 struct Perplexity {
-  double loss = 0.0;   ///< mean of -log(probability), in nats per token
-  int64_t tokens = 0;  ///< predicted: all but the first
+  double loss = 0.0;    ///< mean of -log(probability), in nats per token
+  int64_t tokens = 0;   ///< predicted: all but the first
+  int64_t context = 0;  ///< tokens of a window
 
   double value() const;  ///< e^loss
 };

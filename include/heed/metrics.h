@@ -33,6 +33,11 @@ HEED_API double corpus_chrf(const std::vector<std::string>& results,
 HEED_API double exact_match(const std::vector<std::string>& results,
                             const std::vector<std::string>& references);
 
+/// Words that were put in, left out or changed, as a fraction of the references' words. Words are
+/// compared in lower case and without punctuation at their ends.
+HEED_API double word_error_rate(const std::vector<std::string>& results,
+                                const std::vector<std::string>& references);
+
 /// Scores of one class.
 struct ClassScore {
   double precision = 0.0;  ///< 0 where the class was never predicted

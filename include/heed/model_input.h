@@ -28,6 +28,7 @@ struct ModelInput {
   Tensor labels;                  ///< i64 (classes or tokens, -100 = ignore) or f32 (regression)
   bool training = false;          ///< dropout on
   int64_t first_example = 0;      ///< index of the first example in the whole batch, for dropout
+  bool want_loss = false;         ///< of a model whose loss needs no labels (CLIP)
   bool want_logits = true;        ///< false: only the loss, without the logits of a whole batch
   bool skip_padding = false;      ///< true: padded positions are not computed (their results are 0)
   double label_smoothing = 0.0;

@@ -44,6 +44,7 @@ enum class GgufLayout {
   query_pairs,  ///< rows of each head in rotary pairs (2i, 2i+1) instead of halves (i, i + D/2)
   key_pairs,    ///< likewise, with the number of key-value heads
   plus_one,     ///< GGUF holds the weight + 1 (Gemma's norms)
+  qkv_groups,   ///< rows of all queries, keys and values in GGUF; per key-value head elsewhere
 };
 
 struct GgufTensor {

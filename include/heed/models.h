@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,7 @@ enum class ModelKind {
   vision,           ///< reads images: vit
   vision_decoder,   ///< images (or regions) to tokens: captioning
   speech_decoder,   ///< speech to tokens: whisper
+  image_text,       ///< compares images with texts: clip, siglip
   regressor,        ///< numbers to numbers
 };
 
@@ -82,6 +84,8 @@ class HEED_API Model {
   /// By default config.json's vocab_size for models that read tokens, else 0.
   virtual int64_t vocab_size() const { return vocab_size_; }
   virtual int64_t context_length() const { return 0; }  ///< most positions; 0: no limit
+  /// Most positions of the decoder, where they differ from the encoder's (LED); 0: no limit.
+  virtual int64_t decoder_context_length() const { return context_length(); }
   virtual int64_t hidden_size() const { return 0; }
   virtual int64_t num_layers() const { return 0; }
   virtual int64_t num_heads() const { return 0; }
@@ -91,6 +95,11 @@ class HEED_API Model {
   const std::string& config() const { return config_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
   int64_t parameter_count() const;
+  /// The Linear layers that an adapter changes; empty without one.
+  const std::vector<AdaptedLayer>& adapted_layers() const { return adapted_; }
+  /// What training changes: all parameters; of a model with an adapter only the adapter's, under
+  /// PEFT's names ("base_model.model.….lora_A.weight").
+  std::vector<Parameter> trainable_parameters() const;
   /// Tensors of the file that the model does not read, with the reasons.
   const std::vector<UnusedTensor>& unused_tensors() const { return unused_; }
   /// Gradient checkpointing on every stack.
@@ -111,16 +120,36 @@ class HEED_API Model {
   int64_t vocab_size_ = 0;
   std::vector<Parameter> parameters_;
   std::vector<UnusedTensor> unused_;
+  std::vector<AdaptedLayer> adapted_;
+};
+
+/// A fresh low-rank adapter (LoRA) on a model whose own weights stay as they are stored.
+struct LoraOptions {
+  int64_t rank = 16;
+  double alpha = 32.0;  ///< updates are scaled by alpha / rank
+  /// "attention": the projections of attention layers; "all": every matrix of the blocks.
+  std::string targets = "attention";
+  uint64_t seed = 0;
+  /// Parameters that the file lacks, or has in another shape, are made and trained whole (the head
+  /// of a new classifier).
+  bool new_head = false;
 };
 
 struct LoadOptions {
-  bool trainable = false;  ///< f32 copies that require gradients, instead of mapped weights
+  /// f32 copies that require gradients, instead of mapped weights. With an adapter only its
+  /// parameters are such copies.
+  bool trainable = false;
   /// Copies instead of mapped weights, where they fit easily: opening takes longer and memory is
   /// not shared with other processes, but large pages are read faster. For many tokens.
   bool in_memory = false;
   DType kv_type = DType::f32;  ///< of the cache's keys and values: see Model::set_kv_type()
+  /// A folder in PEFT's format (adapter_config.json, adapter_model.safetensors) whose LoRA adapter
+  /// is added. Throws `Error` where it belongs to another model.
+  std::filesystem::path adapter = {};
+  std::optional<LoraOptions> lora = {};  ///< adds a fresh adapter that requires gradients
 };
-/// A Hugging Face folder, a run folder (its model/), a .gguf file or llama2.c's .bin.
+/// A Hugging Face folder, a run folder (its model/), a .gguf file, llama2.c's .bin, or a folder
+/// with a LoRA adapter in PEFT's format, which names its model.
 HEED_API std::unique_ptr<Model> load_model(const std::filesystem::path& path,
                                            const LoadOptions& options = {});
 /// A model with fresh parameters from the text of a config.json.
@@ -134,6 +163,15 @@ HEED_API std::unique_ptr<Model> build_model(std::string_view config, TensorMap t
 /// Face expects; floating parameters in `type`.
 HEED_API void save_model(const Model& model, const std::filesystem::path& folder,
                          DType type = DType::f32);
+/// Writes a model's adapter in PEFT's format: adapter_config.json with `base` as the name or path
+/// of the model that it belongs to, and adapter_model.safetensors; also config.json where the
+/// adapter holds a head of its own. load_model() opens such a folder like a model's.
+HEED_API void save_adapter(const Model& model, const std::filesystem::path& folder,
+                           const std::string& base);
+/// The model with its adapter's updates added to its weights; quantised ones become f32.
+HEED_API std::unique_ptr<Model> merge_adapter(const Model& model);
+/// The model that the adapter in a folder belongs to; `path` itself where it holds no adapter.
+HEED_API std::filesystem::path base_model_path(const std::filesystem::path& path);
 /// The model_types that load_model() knows.
 HEED_API std::vector<std::string> known_model_types();
 

@@ -14,96 +14,12 @@
 #include "heed/io.h"
 #include "heed/ops.h"
 #include "heed/random.h"
+#include "heed/scope.h"
 #include "heed/tensor.h"
 
-// Layers and the Scope that gives them their parameters.
+// Layers; a Scope (heed/scope.h) gives them their parameters.
 
 namespace heed {
-
-/// How a fresh parameter starts.
-struct Init {
-  enum class Kind { constant, normal, uniform } kind = Kind::constant;
-  double value = 0.0;  ///< the constant, the standard stddev, or the bound of [-value, value]
-
-  static Init zeros() { return {Kind::constant, 0.0}; }
-  static Init ones() { return {Kind::constant, 1.0}; }
-  static Init normal(double stddev) { return {Kind::normal, stddev}; }
-  static Init uniform(double bound) { return {Kind::uniform, bound}; }
-  /// PyTorch's default for Linear: uniform in ±1/sqrt(in).
-  HEED_API static Init fan_in(int64_t in);
-};
-
-struct Parameter {
-  std::string name;  ///< as in the checkpoint
-  Tensor tensor;
-};
-
-/// A tensor of a checkpoint that the model does not read.
-struct UnusedTensor {
-  std::string name;
-  std::string reason;       ///< "the pooler's layer, which only sequence heads read"
-  bool recomputed = false;  ///< heed computes the same values itself (masks, position ids)
-};
-
-/// Hands out parameters by the checkpoint's own names: from an initialiser, or from a file's
-/// tensors. A fresh value depends on the seed and the name only. Copies share what they collected.
-class HEED_API Scope {
- public:
-  /// Fresh parameters that require gradients.
-  static Scope fresh(uint64_t seed);
-  /// Parameters from a file's tensors; `file` appears in errors. Where `trainable`, they are copied
-  /// to f32 and require gradients; else matrices stay as they are stored, mapped and maybe
-  /// quantised.
-  static Scope loaded(TensorMap tensors, std::string file, bool trainable);
-
-  /// The scope below: names get "name." in front.
-  Scope operator/(std::string_view name) const;
-  Scope operator/(int64_t index) const;
-  std::string path(std::string_view name) const;
-
-  /// A parameter in f32 (norms, biases, positions).
-  Tensor parameter(std::string_view name, const Shape& shape, const Init& init) const;
-  /// A matrix that linear() or an embedding reads: kept in its stored type where not trainable.
-  Tensor weight(std::string_view name, const Shape& shape, const Init& init) const;
-
-  /// A tensor that is stored with the parameters and takes no gradient.
-  Tensor buffer(std::string_view name, const Shape& shape, const Init& init) const;
-
-  bool is_fresh() const;
-  /// Whether the file has this tensor (false for a fresh scope).
-  bool has(std::string_view name) const;
-  /// Shape of a tensor of the file, if it is there.
-  std::optional<Shape> shape_of(std::string_view name) const;
-  /// Names may come with or without this prefix ("transformer.").
-  void allow_prefix(std::string_view prefix) const;
-  /// Names that end in `ending` may come with another ending (old files: LayerNorm's gamma).
-  void allow_ending(std::string_view ending, std::string_view other) const;
-  /// Allows tensors that the model does not read: whole names, or endings that start with "*".
-  /// Those that are there are listed by unused() with the reason; `recomputed` says that nothing is
-  /// lost, because the model computes the same values itself.
-  void ignore(std::initializer_list<std::string_view> names,
-              std::string_view reason = "the model has no part for it",
-              bool recomputed = false) const;
-  /// The file's tensors that were ignored, by name.
-  std::vector<UnusedTensor> unused() const;
-  /// Marks a tensor as used under another name (tied weights that a file stores twice).
-  void alias(std::string_view name) const;
-  /// One error that lists every missing, extra and misshapen tensor.
-  void finish() const;
-  /// Everything handed out, in order.
-  const std::vector<Parameter>& parameters() const;
-  /// The same by name, for save_safetensors().
-  TensorMap tensors() const;
-
- private:
-  struct State;
-  Scope(std::shared_ptr<State> state, std::string prefix);
-  enum class Use { parameter, weight, buffer };
-  Tensor take(std::string_view name, const Shape& shape, const Init& init, Use use) const;
-
-  std::shared_ptr<State> state_;
-  std::string prefix_;
-};
 
 class HEED_API Linear {
  public:
@@ -126,10 +42,30 @@ class HEED_API Linear {
   const Tensor& weight() const { return weight_; }
   const Tensor& bias() const { return bias_; }
   WeightLayout layout() const { return layout_; }
+  /// An adapter's update; may be undefined.
+  const LowRank& low_rank() const { return low_rank_; }
+  /// The layer that computes outputs [begin, end) of this one, whose matrix must be [out, in].
+  Linear outputs(int64_t begin, int64_t end) const;
 
  private:
   Tensor weight_, bias_;
+  LowRank low_rank_;
   WeightLayout layout_ = WeightLayout::out_in;
+};
+
+/// Calls `watch` with the weight and the input [..., in] of every Linear layer that runs in this
+/// thread while it is in scope.
+class HEED_API LinearInputScope {
+ public:
+  using Watch = std::function<void(const Tensor& weight, const Tensor& input)>;
+  explicit LinearInputScope(Watch watch);
+  ~LinearInputScope();
+  LinearInputScope(const LinearInputScope&) = delete;
+  LinearInputScope& operator=(const LinearInputScope&) = delete;
+
+ private:
+  Watch watch_;
+  const Watch* before_;
 };
 
 /// LayerNorm or RMSNorm over the last axis.
@@ -211,6 +147,8 @@ class HEED_API KvCache {
   Tensor values() const;
   DType dtype() const { return k_.dtype(); }
   int64_t length() const { return length_; }  ///< positions seen
+  /// Forgets the positions from `length` on. Throws `Error` where they are not all stored.
+  void truncate(int64_t length);
   /// The first position that is still stored: a multiple of the attention kernel's tile, so that
   /// sums are added in the same order as with a full cache.
   int64_t first() const { return first_; }
@@ -237,6 +175,8 @@ struct HEED_API SequenceCache {
   std::vector<Tensor> state;  ///< of a recurrent decoder, [1, hidden] each; replaced, never written
   int64_t length = 0;         ///< positions seen so far
   SequenceCache copy() const;
+  /// Forgets the positions from `length` on, in every layer. Throws `Error` where a layer cannot.
+  void truncate(int64_t length);
 };
 
 /// What a layer needs to know about the current forward pass.

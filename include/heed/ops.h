@@ -92,12 +92,13 @@ HEED_API Tensor sqrt(const Tensor& x);
 HEED_API Tensor tanh(const Tensor& x);
 HEED_API Tensor sigmoid(const Tensor& x);
 
-enum class Activation { none, relu, gelu, gelu_tanh, silu, tanh, sigmoid };
+enum class Activation { none, relu, gelu, gelu_tanh, silu, tanh, sigmoid, quick_gelu };
 HEED_API Tensor activate(const Tensor& x, Activation kind);
 HEED_API Tensor relu(const Tensor& x);
 HEED_API Tensor gelu(const Tensor& x);       ///< erf: BERT, ViT
 HEED_API Tensor gelu_tanh(const Tensor& x);  ///< tanh approximation: GPT-2, T5
 HEED_API Tensor silu(const Tensor& x);
+HEED_API Tensor quick_gelu(const Tensor& x);  ///< x · sigmoid(1.702 x): CLIP
 /// activate(gate) * up in one pass (SwiGLU, T5's gated GELU).
 HEED_API Tensor gated(const Tensor& gate, const Tensor& up, Activation kind);
 

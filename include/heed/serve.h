@@ -17,6 +17,7 @@ struct ServeOptions {
   /// else it is the folder's or file's own. They are loaded by Server::start().
   std::vector<std::string> models;
   std::string tokenizer;   ///< for the models that have none with them (llama2.c's .bin)
+  std::string adapter;     ///< a LoRA adapter, added to the only one of `models`
   std::string models_dir;  ///< a folder of further models, each loaded when it is first asked for
   /// "OTHER=NAME": the model NAME also answers to OTHER; "*=NAME": to any name.
   std::vector<std::string> aliases;

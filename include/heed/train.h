@@ -18,7 +18,7 @@ namespace heed {
 /// A training run. What is 0 or empty is chosen by the task and the data. What each option means in
 /// full, its range and its default stand in `heed train --help`.
 struct TrainOptions {
-  std::string task;  ///< lm, mlm, translate, classify, image-classify, caption, embed, fid, regress
+  std::string task;  ///< lm, mlm, preference, translate, classify, embed, fid, caption, regress …
   std::string data;
   std::string validation;  ///< a separate dataset; empty: a fraction of `data`
   double validation_fraction = 0.05;
@@ -27,9 +27,13 @@ struct TrainOptions {
   std::string tokenizer;            ///< char, bpe:N, wordpiece:N, unigram:N or a file
   std::string from;                 ///< fine-tune this model folder
   std::vector<std::string> freeze;  ///< beginnings of parameter names that stay as they are
+  /// Trains a low-rank adapter of `from` instead of its weights: "rank=16,alpha=32,targets=all";
+  /// empty: no adapter. What is left out is as in LoraOptions.
+  std::string lora;
 
   int64_t layers = 4, heads = 4, width = 128, ff = 0, context = 128, vocab = 0;
   double dropout = 0.1;
+  std::string language = "en";      ///< transcribe: of the recordings, for multilingual models
   bool unordered_features = false;  ///< captions: regions have no order and get no positions
 
   int64_t batch = 32;       ///< examples per step, over all ranks
@@ -42,6 +46,7 @@ struct TrainOptions {
   double weight_decay = 0.01;
   double clip = 1.0;
   double label_smoothing = 0.0;
+  double dpo_beta = 0.1;  ///< preference: how far the model may go from where it began
   double temperature = 0.05;  ///< task embed: cosines are divided by it
   std::string matryoshka;     ///< task embed: further sizes of vectors to train, "128,64"
   uint64_t seed = 0;
@@ -116,7 +121,8 @@ HEED_API const std::vector<TrainPreset>& train_presets();
 HEED_API void apply_train_preset(const std::string& name, TrainOptions& options);
 
 /// The peak learning rate where none is given: 1e-3 for a fresh model. A pretrained one would
-/// forget what it knows at that rate and gets 5e-5, or 3e-4 where its hidden size is below 256.
+/// forget what it knows at that rate and gets 5e-5, or 3e-4 where its hidden size is below 256; an
+/// adapter gets 2e-4.
 HEED_API double default_learning_rate(const TrainOptions& options);
 /// The metric that chooses the model to keep: "loss", "macro_f1", "chrf" or "exact_match".
 HEED_API std::string default_best_by(const std::string& task);

@@ -170,7 +170,7 @@ class Writer {
   /// The data of the next event; nothing where the text has ended. `forced` is written whatever the
   /// model prefers.
   std::optional<std::string> next(std::optional<TokenId> forced = std::nullopt) {
-    const int64_t context = model_.model->context_length();
+    const int64_t context = model_.model->decoder_context_length();
     const auto written = static_cast<int64_t>(ids_.size() - start_);
     if (written >= request_.max_tokens ||
         (context > 0 && std::cmp_greater_equal(ids_.size(), context))) {

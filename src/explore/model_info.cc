@@ -24,6 +24,8 @@ const char* family_of(const Model& model) {
       return "vision-encoder-decoder";
     case ModelKind::speech_decoder:
       return "speech-encoder-decoder";
+    case ModelKind::image_text:
+      return "image-text";
     case ModelKind::regressor:
       break;
   }
@@ -43,6 +45,7 @@ std::string answers_of(const Model& model, Trace* trace) {
       return "number";
     case ModelKind::encoder:
     case ModelKind::vision:
+    case ModelKind::image_text:
       break;
   }
   if (model.model_type() == "heed-reader") {

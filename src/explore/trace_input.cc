@@ -61,7 +61,8 @@ std::vector<TokenId> likeliest_target(const ExplorerModel& explorer, const Model
     }
   }
   const std::vector<int64_t> end = request.end;
-  request.on_token = [&ids, &end, context = model.context_length()](const SampledToken& choice) {
+  request.on_token = [&ids, &end,
+                      context = model.decoder_context_length()](const SampledToken& choice) {
     const bool ends = std::find(end.begin(), end.end(), choice.id) != end.end();
     if (!ends && (context == 0 || std::cmp_less(ids.size(), context))) {
       ids.push_back(choice.id);
@@ -293,6 +294,9 @@ void Trace::read_input() {
       input_.input_features = speech_input(model_, request_.audio);
       add_target();
       break;
+    case ModelKind::image_text:
+      throw Failure(409, "unsupported", "a comparison of images and texts cannot be traced yet",
+                    "model");
     case ModelKind::regressor:
       throw Failure(409, "unsupported", "this model reads numbers, not text or images", "model");
   }

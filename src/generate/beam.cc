@@ -55,8 +55,8 @@ class BeamSearch {
     limit_ = request.max_tokens;
     start_ = start_tokens(model, request);
     const auto fed = static_cast<int64_t>(start_.size());
-    if (model.context_length() > 0) {
-      limit_ = std::min(limit_, model.context_length() + 1 - fed);
+    if (model.decoder_context_length() > 0) {
+      limit_ = std::min(limit_, model.decoder_context_length() + 1 - fed);
     }
     beams_.resize(1);
     take(log_softmax(start_sequence(model, request, fed + limit_, beams_[0].cache)));

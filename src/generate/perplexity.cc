@@ -61,6 +61,7 @@ Perplexity perplexity(const Model& model, const std::vector<int64_t>& ids, int64
     }
   }
   result.tokens = count - 1;
+  result.context = context;
   result.loss = sum / static_cast<double>(result.tokens);
   return result;
 }

@@ -110,8 +110,8 @@ Tensor start_sequence(const Model& model, const Request& request, int64_t capaci
   const NoGrad no_grad;
   const std::vector<int64_t> tokens = start_tokens(model, request);
   const auto count = static_cast<int64_t>(tokens.size());
-  check(model.context_length() == 0 || count <= model.context_length(), "generate",
-        "the prompt has {} tokens; the model's context is {}", count, model.context_length());
+  check(model.decoder_context_length() == 0 || count <= model.decoder_context_length(), "generate",
+        "the prompt has {} tokens; the model's context is {}", count, model.decoder_context_length());
   cache = model.new_cache(capacity);
   const EncoderOutput memory = encode_request(model, request);
   Tensor rows;
@@ -147,6 +147,21 @@ Tensor continue_sequences(const Model& model, const std::vector<int64_t>& tokens
   pass.layout = Layout::ragged(std::vector<int64_t>(tokens.size(), 1));
   pass.caches = std::move(caches);
   return model.logits(model.decode(Tensor::from(tokens, {count}), pass));
+}
+
+Tensor extend_sequences(const Model& model, const std::vector<std::vector<int64_t>>& tokens,
+                        std::vector<SequenceCache*> caches) {
+  const NoGrad no_grad;
+  std::vector<int64_t> all;
+  std::vector<int64_t> lengths;
+  for (const std::vector<int64_t>& each : tokens) {
+    all.insert(all.end(), each.begin(), each.end());
+    lengths.push_back(static_cast<int64_t>(each.size()));
+  }
+  Pass pass;
+  pass.layout = Layout::ragged(lengths);
+  pass.caches = std::move(caches);
+  return model.logits(model.decode(Tensor::from(all, {pass.layout.rows()}), pass));
 }
 
 }  // namespace heed

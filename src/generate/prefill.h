@@ -37,5 +37,8 @@ void restrict_choice(float* values, int64_t vocabulary, const Request& request, 
 /// One more token for each sequence: logits [sequences, vocabulary].
 Tensor continue_sequences(const Model& model, const std::vector<int64_t>& tokens,
                           std::vector<SequenceCache*> caches);
+/// One or more tokens for each sequence: logits [all tokens, vocabulary].
+Tensor extend_sequences(const Model& model, const std::vector<std::vector<int64_t>>& tokens,
+                        std::vector<SequenceCache*> caches);
 
 }  // namespace heed

@@ -8,6 +8,7 @@
 #include "generate/prefill.h"
 #include "generate/prefixes.h"
 #include "generate/sampling.h"
+#include "generate/speculation.h"
 #include "heed/generate.h"
 #include "heed/grammar.h"
 #include "kernels/softmax.h"
@@ -31,6 +32,7 @@ struct Scheduler::Sequence {
   std::vector<int64_t> tokens;  // fed and chosen, the start token included
   MirostatState mirostat;
   std::optional<TokenMatcher> matcher;  // where the text must follow a grammar
+  Drafter::State draft;
   int64_t generated = 0;
   int64_t shared = 0;  // tokens of the prompt that came from another sequence
   bool finished = false;
@@ -156,8 +158,8 @@ void Scheduler::emit(Sequence& sequence, const std::optional<SampledToken>& choi
   const bool goes_on = !request.on_token || request.on_token(*choice);
   const bool ends =
       std::find(request.end.begin(), request.end.end(), choice->id) != request.end.end();
-  const bool full = model_.context_length() > 0 &&
-                    static_cast<int64_t>(sequence.tokens.size()) > model_.context_length();
+  const bool full = model_.decoder_context_length() > 0 &&
+                    static_cast<int64_t>(sequence.tokens.size()) > model_.decoder_context_length();
   if (!goes_on) {
     sequence.finish(FinishReason::stopped);
   } else if (ends) {
@@ -165,6 +167,49 @@ void Scheduler::emit(Sequence& sequence, const std::optional<SampledToken>& choi
   } else if (sequence.generated >= request.max_tokens || full) {
     sequence.finish(FinishReason::length);
   }
+}
+
+void Scheduler::speculate(const Speculation& speculation) {
+  drafter_ = speculation.on() && prefixes_last(model_)
+                 ? std::make_unique<Drafter>(model_, speculation)
+                 : nullptr;
+}
+
+/// Tokens that may follow the last one, for a pass that checks them.
+std::vector<int64_t> Scheduler::guesses_for(Sequence& sequence) const {
+  if (!drafter_ || !sequence.cache.state.empty()) {
+    return {};
+  }
+  constexpr int64_t kRows = 64;  // of a pass, over all sequences
+  const Request& request = sequence.request;
+  int64_t most = std::min(request.max_tokens - sequence.generated - 1,
+                          kRows / static_cast<int64_t>(active_.size()) - 1);
+  if (model_.context_length() > 0) {
+    most = std::min(most, model_.context_length() - static_cast<int64_t>(sequence.tokens.size()));
+  }
+  return drafter_->guess(request, sequence.tokens, sequence.generated, most, sequence.draft);
+}
+
+/// Goes on where the chosen tokens are those that were guessed: the logits after them are there.
+void Scheduler::take_guessed(Sequence& sequence, const Tensor& logits, int64_t row,
+                             std::span<const int64_t> guesses) {
+  if (guesses.empty()) {
+    return;
+  }
+  int64_t accepted = 0;
+  for (const int64_t guess : guesses) {
+    if (sequence.finished || sequence.tokens.back() != guess) {
+      break;
+    }
+    ++accepted;
+    emit(sequence, choose(sequence, logits, row + accepted));
+  }
+  sequence.cache.truncate(
+      std::min(sequence.cache.length, static_cast<int64_t>(sequence.tokens.size()) - 1));
+  const auto guessed = static_cast<int64_t>(guesses.size());
+  drafter_->learn(guessed, accepted, sequence.draft);
+  guessed_tokens_ += guessed;
+  accepted_tokens_ += accepted;
 }
 
 void Scheduler::share_prefixes(int64_t bytes) {
@@ -201,8 +246,8 @@ void Scheduler::take_prefix(Sequence& sequence) {
 void Scheduler::start(Sequence& sequence) {
   sequence.tokens = start_tokens(model_, sequence.request);
   const auto count = static_cast<int64_t>(sequence.tokens.size());
-  check(model_.context_length() == 0 || count <= model_.context_length(), "generate",
-        "the prompt has {} tokens; the model's context is {}", count, model_.context_length());
+  check(model_.decoder_context_length() == 0 || count <= model_.decoder_context_length(), "generate",
+        "the prompt has {} tokens; the model's context is {}", count, model_.decoder_context_length());
   sequence.cache = model_.new_cache(count + sequence.request.max_tokens);
   sequence.memory = encode_request(model_, sequence.request);
 }
@@ -272,20 +317,27 @@ bool Scheduler::step() {
   if (active_.empty()) {
     return !starting_.empty() || !waiting_.empty();
   }
-  std::vector<int64_t> tokens;
+  std::vector<std::vector<int64_t>> tokens;  // of each sequence its last one and guesses
+  std::vector<int64_t> rows;                 // of the last one's logits
   std::vector<SequenceCache*> caches;
+  int64_t row = 0;
   for (const auto& sequence : active_) {
-    tokens.push_back(sequence->tokens.back());
+    tokens.push_back({sequence->tokens.back()});
+    const std::vector<int64_t> guesses = guesses_for(*sequence);
+    tokens.back().insert(tokens.back().end(), guesses.begin(), guesses.end());
+    rows.push_back(row);
+    row += static_cast<int64_t>(tokens.back().size());
     caches.push_back(&sequence->cache);
   }
-  const Tensor logits = continue_sequences(model_, tokens, std::move(caches));
+  const Tensor logits = extend_sequences(model_, tokens, std::move(caches));
   std::vector<std::optional<SampledToken>> choices(active_.size());
   parallel_for(static_cast<int64_t>(active_.size()), [&](int64_t i) {
     const auto at = static_cast<size_t>(i);
-    choices[at] = choose(*active_[at], logits, i);
+    choices[at] = choose(*active_[at], logits, rows[at]);
   });
   for (size_t i = 0; i < active_.size(); ++i) {
     emit(*active_[i], choices[i]);
+    take_guessed(*active_[i], logits, rows[i], std::span(tokens[i]).subspan(1));
   }
   for (const auto& sequence : active_) {
     if (sequence->finished) {

@@ -54,6 +54,13 @@ AttentionPlace parse_place(const std::string& name) {
       rest.remove_prefix(stack.size() + 1);
     }
   }
+  for (const std::string_view tower : {"text", "vision"}) {
+    const std::string stack = std::string(tower) + "_model.";
+    if (rest.starts_with(stack)) {
+      place.kind = tower;
+      rest.remove_prefix(stack.size());
+    }
+  }
   if (name.ends_with("cross_attn")) {
     place.kind = "cross";
   }
@@ -78,6 +85,10 @@ bool Recorder::keeps(const AttentionPlace& place) const {
 }
 
 bool Recorder::wants(const std::string& name) {
+  if (options_.attention &&
+      (name.ends_with(".hook_whole_map") || name.ends_with(".hook_grid_map"))) {
+    return true;  // sparse attention as one matrix
+  }
   if (name.ends_with(kResult) && (options_.gradients || !options_.heads.empty())) {
     return true;
   }

@@ -156,6 +156,21 @@ struct Silu {
   }
 };
 
+struct QuickGelu {
+  static constexpr Unary kKind = Unary::quick_gelu;
+  static constexpr double kScale = 1.702;
+  template <class D>
+  static HWY_INLINE hn::Vec<D> value(D d, hn::Vec<D> x) {
+    return hn::Mul(x, sigmoid(d, hn::Mul(x, constant(d, kScale))));
+  }
+  template <class D>
+  static HWY_INLINE hn::Vec<D> slope(D d, hn::Vec<D> x) {
+    const auto scaled = hn::Mul(x, constant(d, kScale));
+    const auto s = sigmoid(d, scaled);
+    return hn::MulAdd(scaled, hn::NegMulAdd(s, s, s), s);
+  }
+};
+
 /// Calls fn(Gelu{}) and so on by the kind.
 template <class Fn>
 HWY_INLINE void with_unary(Unary kind, Fn&& fn) {
@@ -180,6 +195,8 @@ HWY_INLINE void with_unary(Unary kind, Fn&& fn) {
       return fn(GeluTanh{});
     case Unary::silu:
       return fn(Silu{});
+    case Unary::quick_gelu:
+      return fn(QuickGelu{});
   }
 }
 

@@ -6,8 +6,8 @@ namespace {
 
 /// BEiT: ViT with LayerScale and a bias of relative positions in place of learned positions; keys
 /// without a bias.
-VisionConfig beit_config(const Json& config) {
-  VisionConfig c = vit_like_config(config, "Beit", "beit");
+VisionEncoderConfig beit_config(const Json& config) {
+  VisionEncoderConfig c = vit_like_config(config, "Beit", "beit");
   EncoderConfig& l = c.layers;
   l.attention_bias = true;
   l.key_bias = false;

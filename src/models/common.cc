@@ -41,10 +41,11 @@ double rate_or(const Json& config, std::string_view key, double otherwise) {
 
 Activation activation_of(const Json& config, std::string_view key, std::string_view otherwise) {
   const std::string name = config.string_or(key, otherwise);
-  if (name == "gelu") {
+  if (name == "gelu" || name == "gelu_python") {
     return Activation::gelu;
   }
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") {
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast" ||
+      name == "gelu_accurate") {
     return Activation::gelu_tanh;
   }
   if (name == "relu") {
@@ -56,8 +57,19 @@ Activation activation_of(const Json& config, std::string_view key, std::string_v
   if (name == "tanh") {
     return Activation::tanh;
   }
+  if (name == "quick_gelu") {
+    return Activation::quick_gelu;
+  }
+  if (name == "sigmoid") {
+    return Activation::sigmoid;
+  }
+  if (name == "linear") {
+    return Activation::none;
+  }
   fail(ErrorKind::data, config.file(),
-       "{} '{}' is not supported; use gelu, gelu_new, relu, silu or tanh", key, name);
+       "{} '{}' is not supported; use gelu, gelu_new, quick_gelu, relu, silu, tanh, sigmoid or "
+       "linear",
+       key, name);
 }
 
 int64_t head_dim(const Json& config, std::string_view width_key, int64_t width,
@@ -218,6 +230,22 @@ Tensor TokenRows::pick(const Tensor& values) const {
   return result;
 }
 
+Tensor global_rows(const Tensor& given, const TokenRows& tokens) {
+  Tensor mask = padding_mask(given, tokens.batch, tokens.length, "global_attention_mask");
+  mask = mask.defined() ? mask : Tensor::full({tokens.batch, tokens.length}, 1, DType::u8);
+  const Tensor rows = tokens.pick(mask);
+  const Tensor& real = tokens.layout.key_padding;
+  Tensor picked = Tensor::empty({rows.numel()}, DType::u8);
+  bool any = false;
+  for (int64_t i = 0; i < rows.numel(); ++i) {
+    const bool global =
+        rows.data<int64_t>()[i] != 0 && (!real.defined() || real.data<uint8_t>()[i] != 0);
+    picked.data<uint8_t>()[i] = global;
+    any = any || global;
+  }
+  return any ? picked : Tensor();
+}
+
 void observe_hidden(const std::string& stack, int64_t index, const TokenRows& tokens,
                     const Tensor& rows) {
   Observer* observer = Observer::current();
@@ -228,7 +256,12 @@ void observe_hidden(const std::string& stack, int64_t index, const TokenRows& to
   std::string half = HookScope::path();
   half.resize(std::min(half.find('.'), half.size()));
   const bool inside = (half == "encoder" || half == "decoder") && !stack.starts_with(half);
-  const std::string name = fmt::format("{}{}.{}", inside ? half + "_" : "", stack, index);
+  const bool tower = half == "text_model" || half == "vision_model";
+  const std::string name = fmt::format("{}{}.{}",
+                                       inside  ? half + "_"
+                                       : tower ? half + "_output."
+                                               : "",
+                                       stack, index);
   if (observer->wants(name)) {
     observer->activation(name, tokens.to_batch(rows));
   }
@@ -257,7 +290,8 @@ ModelOutput token_results(const Tensor& rows, const TokenRows& tokens, const Lin
                           const std::function<Tensor(const Tensor&)>& adjust) {
   ModelOutput output;
   Tensor logits;
-  if (input.want_logits || (adjust && input.labels.defined())) {
+  const bool plain = !adjust && !head.low_rank().defined();
+  if (input.want_logits || (!plain && input.labels.defined())) {
     logits = head(rows);
     logits = observe("hook_logits", adjust ? adjust(logits) : logits);
   }
@@ -269,9 +303,10 @@ ModelOutput token_results(const Tensor& rows, const TokenRows& tokens, const Lin
     options.label_smoothing = input.label_smoothing;
     check(head.layout() == WeightLayout::out_in, "loss", "the head's weight must be [out, in]");
     const Tensor wanted = targets(tokens, input);
-    output.loss = adjust ? cross_entropy(logits, wanted, options)
-                         : linear_cross_entropy(in_products(rows), head.weight(), head.bias(),
-                                                wanted, options);
+    // Quantised weights take f32 rows, whose products they round by themselves.
+    const Tensor in = is_quantized(head.weight().dtype()) ? rows : in_products(rows);
+    output.loss = plain ? linear_cross_entropy(in, head.weight(), head.bias(), wanted, options)
+                        : cross_entropy(logits, wanted, options);
   }
   return output;
 }

@@ -75,6 +75,10 @@ TokenRows token_rows(const Tensor& ids, const Tensor& mask, int64_t vocabulary, 
 /// Mask as u8 [B, T], or undefined where it masks nothing.
 Tensor padding_mask(const Tensor& mask, int64_t batch, int64_t length, const char* name);
 
+/// Which rows attend to all, u8 [rows], by a mask [B, T] of 0 and 1; undefined where none does.
+/// Padding attends to nothing.
+Tensor global_rows(const Tensor& mask, const TokenRows& tokens);
+
 /// Hands rows to the observer under Hugging Face's name, e.g. "hidden_states.3", as [B, T, w].
 void observe_hidden(const std::string& stack, int64_t index, const TokenRows& tokens,
                     const Tensor& rows);

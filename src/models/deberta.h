@@ -9,6 +9,8 @@ struct DebertaPositions {
   bool relative = false;             ///< there is a table of relative positions
   bool content_to_position = false;  ///< "c2p"
   bool position_to_content = false;  ///< "p2c"
+  /// Kinds of scores that pos_att_type names, which scale the scores even where there is no table.
+  int64_t named_kinds = 0;
   bool shared_projections = false;   ///< positions go through the layer's query and key projections
   bool norm = false;                 ///< LayerNorm on the table
   int64_t buckets = 0;               ///< 0: one row per distance

@@ -99,10 +99,8 @@ struct Layer {
     const Tensor q = observe("hook_q", split(query(x)));
     const Tensor k = observe("hook_k", split(key(x)));
     const Tensor v = observe("hook_v", split(value(x)));
-    const int factor =
-        1 + (positions.content_to_position ? 1 : 0) + (positions.position_to_content ? 1 : 0);
     AttentionOptions options;
-    options.scale = 1.0 / std::sqrt(static_cast<double>(q.size(3)) * factor);
+    options.scale = 1.0 / std::sqrt(static_cast<double>(q.size(3) * (1 + positions.named_kinds)));
     options.bias = bias(q, k, *options.scale, pass);
     options.key_padding = key_padding;
     options.dropout = dropout;
@@ -216,12 +214,13 @@ Layer make_layer(const Scope& scope, const EncoderConfig& c, const DebertaPositi
 
 DebertaPositions read_deberta_positions(const Json& config, const EncoderConfig& c) {
   DebertaPositions p;
-  if (config.boolean_or("relative_attention", false)) {
-    const std::vector<std::string> parts = position_parts(config);
-    p.content_to_position = std::count(parts.begin(), parts.end(), "c2p") > 0;
-    p.position_to_content = std::count(parts.begin(), parts.end(), "p2c") > 0;
-    p.relative = true;
-  }
+  const std::vector<std::string> parts = position_parts(config);
+  const bool to_position = std::count(parts.begin(), parts.end(), "c2p") > 0;
+  const bool to_content = std::count(parts.begin(), parts.end(), "p2c") > 0;
+  p.named_kinds = (to_position ? 1 : 0) + (to_content ? 1 : 0);
+  p.relative = config.boolean_or("relative_attention", false);
+  p.content_to_position = p.relative && to_position;
+  p.position_to_content = p.relative && to_content;
   p.shared_projections = config.boolean_or("share_att_key", false);
   p.buckets = std::max<int64_t>(config.integer_or("position_buckets", -1, -1, 1 << 24), 0);
   p.max_distance = config.integer_or("max_relative_positions", -1, -1, 1 << 24);

@@ -244,7 +244,8 @@ class Decoder final : public SizedModel {
                                            ? scope.parameter("bias", {vocab_size_}, Init::zeros())
                                            : Tensor());
     } else {
-      head_ = Linear(scope, hidden_size_, vocab_size_, {.bias = c_.lm_head_bias, .init = c_.init});
+      const int64_t size = project_out_.defined() ? project_out_.weight().size(0) : hidden_size_;
+      head_ = Linear(scope, size, vocab_size_, {.bias = c_.lm_head_bias, .init = c_.init});
     }
   }
 

@@ -127,6 +127,11 @@ std::vector<ModelHead> decoder_heads(const std::string& family, const std::strin
 /// The GGUF names and keys of a Llama-like architecture; `pairs`: whether its files keep the rows
 /// of queries and keys in rotary pairs.
 GgufSpec llama_like_gguf(const std::string& architecture, bool pairs);
+/// The GGUF names of a GPT-like architecture with LayerNorm: of the embedding, the final norm and
+/// the head, and where config.json keeps the sizes.
+GgufSpec gpt_like_gguf(const std::string& architecture, const std::string& prefix,
+                       const std::string& layers, std::vector<GgufTensor> tensors,
+                       std::vector<GgufTensor> layer_tensors, std::vector<GgufKey> keys);
 /// What a Llama-like family has in common; `make` and differences are the family's own.
 ModelSpec llama_like_spec(const std::string& model_type, const std::string& family,
                           const std::string& gguf_architecture, bool gguf_pairs);

@@ -200,6 +200,22 @@ GgufSpec llama_like_gguf(const std::string& architecture, bool pairs) {
   return gguf;
 }
 
+GgufSpec gpt_like_gguf(const std::string& architecture, const std::string& prefix,
+                       const std::string& layers, std::vector<GgufTensor> tensors,
+                       std::vector<GgufTensor> layer_tensors, std::vector<GgufKey> keys) {
+  GgufSpec gguf;
+  gguf.architecture = architecture;
+  gguf.prefix = prefix;
+  gguf.layers = layers;
+  gguf.tensors = std::move(tensors);
+  gguf.layer_tensors = std::move(layer_tensors);
+  gguf.keys = std::move(keys);
+  gguf.read_config = [](const GgufMetadata& file, JsonBuilder& config) {
+    config.set("tie_word_embeddings", !file.has_tensor("output.weight"));
+  };
+  return gguf;
+}
+
 ModelSpec llama_like_spec(const std::string& model_type, const std::string& family,
                           const std::string& gguf_architecture, bool gguf_pairs) {
   ModelSpec spec;

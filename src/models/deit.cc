@@ -5,8 +5,8 @@ namespace heed {
 namespace {
 
 /// DeiT: ViT with a distillation token beside the class token.
-VisionConfig deit_config(const Json& config) {
-  VisionConfig c = vit_like_config(config, "DeiT", "deit");
+VisionEncoderConfig deit_config(const Json& config) {
+  VisionEncoderConfig c = vit_like_config(config, "DeiT", "deit");
   c.tokens = {"cls_token", "distillation_token"};
   c.pooler = "pooler.dense";
   c.pooler_activation = activation_of(config, "pooler_act", "tanh");

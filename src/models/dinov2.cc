@@ -8,8 +8,8 @@ namespace {
 
 /// DINOv2: ViT with LayerScale, a gated feed-forward part on request, and a classifier over the
 /// class token and the mean of the patches.
-VisionConfig dinov2_config(const Json& config) {
-  VisionConfig c = vit_like_config(config, "Dinov2", "dinov2");
+VisionEncoderConfig dinov2_config(const Json& config) {
+  VisionEncoderConfig c = vit_like_config(config, "Dinov2", "dinov2");
   EncoderConfig& l = c.layers;
   l.norm.eps = positive_or(config, "layer_norm_eps", 1e-6);
   l.intermediate_size = l.hidden_size * config.integer_or("mlp_ratio", 4, 1, 1024);

@@ -15,6 +15,7 @@ MultiHeadAttention make_attention(const Scope& scope, const EncoderConfig& c, in
   MultiHeadAttention::Options options;
   options.num_heads = c.num_heads;
   options.head_dim = c.hidden_size / c.num_heads;
+  options.causal = c.causal;
   options.dropout = c.attention_dropout;
   options.rotary = c.rotary.empty() ? Rotary() : c.rotary[at];
   options.window = c.windows.empty() ? 0 : c.windows[at];
@@ -206,36 +207,20 @@ class Encoder final : public SizedModel {
     return c_.dropout_after_projection ? pass.dropout(rows, dropout) : rows;
   }
 
-  /// Which rows attend to all, u8 [rows]; undefined where none does.
-  Tensor global_rows(const TokenRows& tokens, const ModelInput& input) const {
-    Tensor mask = input.global_attention_mask;
-    if (mask.defined()) {
-      mask = padding_mask(mask, tokens.batch, tokens.length, "global_attention_mask");
-      mask = mask.defined() ? mask : Tensor::full({tokens.batch, tokens.length}, 1, DType::u8);
-    } else {
-      mask = Tensor::zeros({tokens.batch, tokens.length}, DType::u8);
-      const Tensor ids = input.input_ids.to(DType::i64).contiguous();
-      for (int64_t b = 0; b < tokens.batch; ++b) {
-        uint8_t* row = mask.data<uint8_t>() + b * tokens.length;
-        const int64_t* id = ids.data<int64_t>() + b * tokens.length;
-        row[0] = head_kind_ == EncoderHead::Kind::sequence;
-        const bool asks = answers_ && c_.separator.has_value();
-        for (int64_t t = 0; asks && t < tokens.length && id[t] != *c_.separator; ++t) {
-          row[t] = 1;
-        }
+  /// Which tokens attend to all where the input does not say, u8 [batch, length].
+  Tensor usual_global_tokens(const TokenRows& tokens, const ModelInput& input) const {
+    Tensor mask = Tensor::zeros({tokens.batch, tokens.length}, DType::u8);
+    const Tensor ids = input.input_ids.to(DType::i64).contiguous();
+    for (int64_t b = 0; b < tokens.batch; ++b) {
+      uint8_t* row = mask.data<uint8_t>() + b * tokens.length;
+      const int64_t* id = ids.data<int64_t>() + b * tokens.length;
+      row[0] = head_kind_ == EncoderHead::Kind::sequence;
+      const bool asks = answers_ && c_.separator.has_value();
+      for (int64_t t = 0; asks && t < tokens.length && id[t] != *c_.separator; ++t) {
+        row[t] = 1;
       }
     }
-    const Tensor rows = tokens.pick(mask);
-    const Tensor& real = tokens.layout.key_padding;  // padding attends to nothing
-    Tensor picked = Tensor::empty({rows.numel()}, DType::u8);
-    bool any = false;
-    for (int64_t i = 0; i < rows.numel(); ++i) {
-      const bool global =
-          rows.data<int64_t>()[i] != 0 && (!real.defined() || real.data<uint8_t>()[i] != 0);
-      picked.data<uint8_t>()[i] = global;
-      any = any || global;
-    }
-    return any ? picked : Tensor();
+    return mask;
   }
 
   /// Hidden rows after the last block.
@@ -243,7 +228,10 @@ class Encoder final : public SizedModel {
     Pass pass = tokens.pass(input);
     const Tensor rows = embed(tokens, input, pass);
     if (c_.reads_global_mask) {
-      pass.global_rows = global_rows(tokens, input);
+      pass.global_rows =
+          global_rows(input.global_attention_mask.defined() ? input.global_attention_mask
+                                                            : usual_global_tokens(tokens, input),
+                      tokens);
     }
     if (relative_bias_.defined()) {
       pass.bias = t5_bias(relative_bias_, tokens.length, tokens.length, 0, true);

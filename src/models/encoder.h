@@ -71,6 +71,7 @@ struct EncoderConfig {
   Norm::Options norm = {.eps = 1e-12};
   bool pre_norm = false;   ///< norms before the parts (ModernBERT) or after their residuals
   bool first_norm = true;  ///< whether the first layer has attention_norm
+  bool causal = false;     ///< whether a token sees none behind it (CLIP's texts)
   bool attention_bias = true;
   std::optional<bool> key_bias;     ///< of the key's projection, where it differs
   std::optional<bool> output_bias;  ///< of the output's
@@ -142,6 +143,10 @@ Block make_encoder_block(const Scope& base, const Scope& scope, const EncoderCon
 using SequenceMixer =
     std::function<Tensor(const Tensor& x, const Tensor& key_padding, const Pass& pass)>;
 Block::Mixer by_sequence(SequenceMixer mix);
+
+/// How GGUF keeps BERT and ModernBERT.
+GgufSpec bert_gguf();
+GgufSpec modernbert_gguf();
 
 /// A BERT-like model of any family: embeddings, blocks, and the head that config.json names.
 std::unique_ptr<Model> make_encoder(const Json& config, const Scope& scope,

@@ -107,7 +107,8 @@ ModelOutput EncoderDecoder::do_forward(const ModelInput& input) const {
 }
 
 SequenceCache EncoderDecoder::new_cache(int64_t capacity) const {
-  const int64_t room = context_length() > 0 ? std::min(capacity, context_length()) : capacity;
+  const int64_t most = decoder_context_length();
+  const int64_t room = most > 0 ? std::min(capacity, most) : capacity;
   SequenceCache cache =
       self_caches(target_.layers, target_.heads, room, target_.head_dim, kv_type_);
   cache.cross.resize(static_cast<size_t>(target_.layers));
@@ -140,6 +141,7 @@ TokenTranslator::TokenTranslator(const Json& config, std::string name, const Sta
       decoder_sizes_(decoder),
       context_length_(size_or(config, "max_position_embeddings", context)),
       vocab_size_(size_of(config, "vocab_size")),
+      decoder_context_(context_length_),
       name_(std::move(name)) {
   hidden_size_ = encoder.width;
   target_.vocabulary = size_or(config, "decoder_vocab_size", vocab_size_);
@@ -155,7 +157,7 @@ void TokenTranslator::make_encoder(const Scope& scope, const Embedding& tokens,
 
 void TokenTranslator::make_decoder(const Scope& scope, const Embedding& tokens,
                                    TokenStack::Options options) {
-  options.context = context_length_;
+  options.context = decoder_context_;
   options.sizes = decoder_sizes_;
   options.hidden_name = "decoder_hidden_states";
   options.causal = options.cross = true;
@@ -163,10 +165,16 @@ void TokenTranslator::make_decoder(const Scope& scope, const Embedding& tokens,
 }
 
 TokenRows TokenTranslator::read_source(const ModelInput& input, bool skip_padding) const {
-  return read_tokens(input, {.decoder = true}, name_, vocab_size_, context_length_, skip_padding);
+  return read_tokens(
+      input, {.decoder = true, .global_mask = reads_global_mask_, .answers = reads_answers_}, name_,
+      vocab_size_, context_length_, skip_padding);
 }
 
-Tensor TokenTranslator::run_encoder(const TokenRows& source, const ModelInput&, Pass& pass) const {
+Tensor TokenTranslator::run_encoder(const TokenRows& source, const ModelInput& input,
+                                    Pass& pass) const {
+  if (input.global_attention_mask.defined()) {
+    pass.global_rows = global_rows(input.global_attention_mask, source);
+  }
   return encoder_(source.ids, source.positions, pass, gradient_checkpointing_, &source);
 }
 

@@ -64,11 +64,12 @@ class EncoderDecoder : public Model {
 class TokenTranslator : public EncoderDecoder {
  public:
   int64_t context_length() const override { return context_length_; }
+  int64_t decoder_context_length() const override { return decoder_context_; }
   int64_t num_layers() const override { return encoder_sizes_.layers; }
   int64_t num_heads() const override { return target_.heads; }
 
  protected:
-  /// `name`: in messages; `context`: where the configuration does not say.
+  /// `name`: in messages; `context`: of both sides, where the configuration does not say.
   TokenTranslator(const Json& config, std::string name, const StackSizes& encoder,
                   const StackSizes& decoder, int64_t context);
   /// The stacks scope.encoder and scope.decoder; the sizes are added to the options.
@@ -82,6 +83,8 @@ class TokenTranslator : public EncoderDecoder {
 
   StackSizes encoder_sizes_, decoder_sizes_;
   int64_t context_length_ = 0, vocab_size_ = 0;
+  int64_t decoder_context_ = 0;  ///< context_length_, where both sides have one
+  bool reads_global_mask_ = false, reads_answers_ = false;
 
  private:
   std::string name_;

@@ -145,26 +145,7 @@ ModelOutput EncoderHead::answered(const Tensor& rows, const TokenRows& tokens,
                                   const ModelInput& input) const {
   const Pass pass = tokens.pass(input);
   const Tensor read = c_.tokens_through_dense ? dense(rows, pass) : rows;
-  const Tensor logits = tokens.to_batch(out_(pass.dropout(read, c_.question_dropout)));
-  ModelOutput output;
-  output.start_logits = contiguous(select(logits, 2, 0));
-  output.end_logits = contiguous(select(logits, 2, 1));
-  const auto loss = [&](const Tensor& scores, const Tensor& positions, const char* name) {
-    check(positions.numel() == tokens.batch, "loss", "{} {} do not fit a batch of {}", name,
-          positions.shape(), tokens.batch);
-    // An answer that the text was cut before is left out.
-    std::vector<int64_t> wanted = positions.to(DType::i64).to_vector<int64_t>();
-    for (int64_t& position : wanted) {
-      position = position >= tokens.length ? -100 : std::max<int64_t>(position, 0);
-    }
-    return cross_entropy(scores, Tensor::from(wanted, {tokens.batch}), {});
-  };
-  if (input.start_positions.defined() && input.end_positions.defined()) {
-    output.loss = mul(add(loss(output.start_logits, input.start_positions, "start_positions"),
-                          loss(output.end_logits, input.end_positions, "end_positions")),
-                      0.5);
-  }
-  return output;
+  return answer_results(out_(pass.dropout(read, c_.question_dropout)), tokens, input);
 }
 
 /// ELECTRA's discriminator: whether each token was replaced.

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "io/json.h"
+#include "models/adapter.h"
 #include "models/gguf/model.h"
 #include "models/llama2c.h"
 
@@ -30,7 +31,9 @@ std::string config_of(const std::filesystem::path& folder) {
 
 }  // namespace
 
-ModelFiles find_model_files(const std::filesystem::path& path) {
+namespace {
+
+ModelFiles find_base_files(const std::filesystem::path& path) {
   check_data(std::filesystem::exists(path), path.native(), "there is no such file or folder");
   if (path.extension() == ".gguf") {
     return gguf::model_files(path);
@@ -52,6 +55,40 @@ ModelFiles find_model_files(const std::filesystem::path& path) {
   files.config_name = (folder / "config.json").native();
   files.weights_name = (folder / "model.safetensors").native();
   files.tensors = [folder] { return load_weights(folder); };
+  return files;
+}
+
+/// The base's configuration with the head that an adapter's folder describes.
+std::string with_head(const ModelFiles& base, const std::filesystem::path& config_file) {
+  const Json own = Json::read(config_file, {}, kMaxConfig);
+  nlohmann::json config = raw(Json::parse(base.config, base.config_name));
+  for (const char* key : {"architectures", "id2label", "label2id", "num_labels", "problem_type"}) {
+    if (own.has(key)) {
+      config[key] = raw(own.at(key));
+    }
+  }
+  return config.dump(2);
+}
+
+}  // namespace
+
+ModelFiles find_model_files(const std::filesystem::path& path,
+                            const std::filesystem::path& wanted) {
+  const std::filesystem::path base = base_model_path(path);
+  const bool own = base != path;
+  check_data(!own || wanted.empty(), path.native(),
+             "is an adapter itself; open its model {} with the adapter {}", base.native(),
+             wanted.native());
+  ModelFiles files = find_base_files(base);
+  files.adapter = own ? adapter_folder(path) : wanted;
+  if (!files.adapter.empty()) {
+    files.adapter = adapter_folder(files.adapter);
+    check_data(is_adapter(files.adapter), files.adapter.native(),
+               "holds no adapter: there is no {}", kAdapterConfig);
+    if (std::filesystem::exists(files.adapter / "config.json")) {
+      files.config = with_head(files, files.adapter / "config.json");
+    }
+  }
   return files;
 }
 

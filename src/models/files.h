@@ -19,9 +19,12 @@ struct ModelFiles {
   std::string config_name;             ///< in errors
   std::string weights_name;            ///< in errors
   std::function<TensorMap()> tensors;  ///< reads the weights
+  std::filesystem::path adapter = {};  ///< a folder in PEFT's format, to be added
 };
 
-/// Folder, run folder, .gguf or .bin.
-ModelFiles find_model_files(const std::filesystem::path& path);
+/// Folder, run folder, .gguf, .bin, or the folder of an adapter, which names its model. `adapter`
+/// (may be empty) is added to the model.
+ModelFiles find_model_files(const std::filesystem::path& path,
+                            const std::filesystem::path& adapter = {});
 
 }  // namespace heed

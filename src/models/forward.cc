@@ -12,11 +12,21 @@ namespace {
 /// block.
 std::string attention_name(std::string_view place) {
   std::string stack;
-  for (const std::string_view name : {"encoder", "decoder"}) {
+  const std::pair<std::string_view, const char*> stacks[] = {
+      {"encoder", "encoder_"},
+      {"decoder", "decoder_"},
+      {"text_model", "text_model_output."},
+      {"vision_model", "vision_model_output."}};
+  for (const auto& [name, prefix] : stacks) {
     if (place.starts_with(name) && place.substr(name.size()).starts_with('.')) {
-      stack = fmt::format("{}_", name);
+      stack = prefix;
       place.remove_prefix(name.size() + 1);
     }
+  }
+  constexpr std::string_view kStages = "stages.";
+  if (place.starts_with(kStages)) {  // Swin: the last layer of each stage, as in Hugging Face
+    const std::string_view stage = place.substr(kStages.size());
+    return fmt::format("attentions.{}", stage.substr(0, stage.find('.')));
   }
   constexpr std::string_view kBlocks = "blocks.";
   const size_t dot = place.rfind('.');
@@ -41,7 +51,8 @@ class Collector final : public Observer {
   Collector(const ForwardWanted& wanted, TensorMap& tensors) : wanted_(wanted), tensors_(tensors) {}
 
   bool wants(const std::string& name) override {
-    return wanted_.hidden_states && is_hidden_state(name);
+    return (wanted_.hidden_states && is_hidden_state(name)) ||
+           (wanted_.attentions && name.ends_with(".hook_whole_map"));
   }
   Tensor activation(const std::string& name, const Tensor& value) override {
     tensors_.insert_or_assign(name, value.detach());
@@ -90,6 +101,10 @@ ModelInput model_input(const TensorMap& tensors, const std::string& file) {
       {"labels", &input.labels},
   };
   for (const auto& [name, tensor] : tensors) {
+    if (name == "return_loss") {  // a flag, as Hugging Face's CLIP takes it
+      input.want_loss = tensor.numel() > 0 && tensor.to_doubles().front() != 0.0;
+      continue;
+    }
     const auto place = places.find(name);
     if (place == places.end()) {
       std::vector<std::string_view> known;
@@ -108,7 +123,9 @@ ModelInput model_input(const TensorMap& tensors, const std::string& file) {
 }
 
 TensorMap run_forward(const Model& model, const ModelInput& input, const ForwardWanted& wanted) {
-  if (wanted.grads && !input.labels.defined() && !input.start_positions.defined()) {
+  const bool without_labels = model.kind() == ModelKind::image_text;
+  if (wanted.grads && !without_labels && !input.labels.defined() &&
+      !input.start_positions.defined()) {
     fail(ErrorKind::usage, "forward",
          "gradients need labels (or start_positions and end_positions) among the inputs");
   }
@@ -120,7 +137,9 @@ TensorMap run_forward(const Model& model, const ModelInput& input, const Forward
     if (!wanted.grads) {
       no_grad.emplace();
     }
-    output = model.forward(input);
+    ModelInput given = input;
+    given.want_loss = given.want_loss || (wanted.grads && without_labels);
+    output = model.forward(given);
   }
   const std::pair<const char*, const Tensor&> results[] = {
       {"loss", output.loss},

@@ -2,6 +2,36 @@
 #include "models/registry.h"
 
 namespace heed {
+namespace {
+
+GgufSpec gptj_gguf() {
+  using Kind = GgufKey::Kind;
+  GgufSpec gguf =
+      gpt_like_gguf("gptj", "transformer.", "h.",
+                    {{"token_embd", "wte"}, {"output_norm", "ln_f"}, {"output", "lm_head"}},
+                    {{"attn_norm", "ln_1"},
+                     {"attn_q", "attn.q_proj"},
+                     {"attn_k", "attn.k_proj"},
+                     {"attn_v", "attn.v_proj"},
+                     {"attn_output", "attn.out_proj"},
+                     {"ffn_up", "mlp.fc_in"},
+                     {"ffn_down", "mlp.fc_out"}},
+                    {{"embedding_length", "n_embd"},
+                     {"block_count", "n_layer"},
+                     {"attention.head_count", "n_head"},
+                     {"context_length", "n_positions", Kind::size, 2048},
+                     {"feed_forward_length", "n_inner", Kind::size, GgufKey::kUnset},
+                     {"rope.dimension_count", "rotary_dim", Kind::size, 64},
+                     {"attention.layer_norm_epsilon", "layer_norm_epsilon", Kind::number, 1e-5}});
+  gguf.write_config = [](GgufOutput& file, const Json& config, const Model& model) {
+    if (!config.has("n_inner")) {
+      file.size("feed_forward_length", 4 * model.hidden_size());
+    }
+  };
+  return gguf;
+}
+
+}  // namespace
 
 /// GPT-J: parallel parts behind one LayerNorm, rotation of adjacent pairs in the first rotary_dim
 /// columns, no biases in attention, a bias on the LM head.
@@ -14,6 +44,7 @@ ModelSpec gptj_spec() {
                .embedding = "wte.weight",
                .lm_head = "lm_head.weight",
                .tied_by_default = false};
+  spec.gguf = gptj_gguf();
   spec.make = [](const Json& config, const Scope& scope) {
     DecoderConfig decoder;
     decoder.hidden_size = size_of(config, "n_embd");

@@ -105,6 +105,29 @@ ModelOutput sequence_results(const Tensor& pooled, const Linear& classifier,
   return output;
 }
 
+ModelOutput answer_results(const Tensor& logits, const TokenRows& tokens, const ModelInput& input) {
+  const Tensor both = tokens.to_batch(logits);
+  ModelOutput output;
+  output.start_logits = contiguous(select(both, 2, 0));
+  output.end_logits = contiguous(select(both, 2, 1));
+  const auto loss = [&](const Tensor& scores, const Tensor& positions, const char* name) {
+    check(positions.numel() == tokens.batch, "loss", "{} {} do not fit a batch of {}", name,
+          positions.shape(), tokens.batch);
+    // An answer that the text was cut before is left out.
+    std::vector<int64_t> wanted = positions.to(DType::i64).to_vector<int64_t>();
+    for (int64_t& position : wanted) {
+      position = position >= tokens.length ? -100 : std::max<int64_t>(position, 0);
+    }
+    return cross_entropy(scores, Tensor::from(wanted, {tokens.batch}), {});
+  };
+  if (input.start_positions.defined() && input.end_positions.defined()) {
+    output.loss = mul(add(loss(output.start_logits, input.start_positions, "start_positions"),
+                          loss(output.end_logits, input.end_positions, "end_positions")),
+                      0.5);
+  }
+  return output;
+}
+
 Linear lm_head(const Json& config, const Scope& scope, const Embedding& words, const Tensor& bias,
                const Init& init) {
   if (config.boolean_or("tie_word_embeddings", true)) {

@@ -31,6 +31,10 @@ ModelOutput sequence_results(const Tensor& pooled, const Linear& classifier,
                              const ModelInput& input,
                              ProblemType problem = ProblemType::unspecified);
 
+/// Where an answer begins and ends, from two logits per row [N, 2], and the mean of both losses
+/// where start_positions and end_positions are given.
+ModelOutput answer_results(const Tensor& logits, const TokenRows& tokens, const ModelInput& input);
+
 /// The layer over words: the embeddings' own weights, marked as used where the file stores them
 /// twice, or weights of its own.
 Linear lm_head(const Json& config, const Scope& scope, const Embedding& words, const Tensor& bias,

@@ -16,7 +16,8 @@ namespace {
 class Reader final : public SimpleEncoderModel {
  public:
   Reader(const Json& config, const Scope& root)
-      : SimpleEncoderModel(config, root, "heed-reader", {.token_types = true}, false) {
+      : SimpleEncoderModel(config, root, "heed-reader", {.token_types = true}, false,
+                           simple_sizes(config)) {
     const std::string readout = config.string_or("readout", "attention");
     check_data(readout == "attention" || readout == "classifier", config.file(),
                "readout '{}' is not known; use attention or classifier", readout);

@@ -39,24 +39,22 @@ Linear dense(const Scope& scope, const StackSizes& sizes, int64_t in, int64_t ou
   return Linear(scope, in, out, {.init = sizes.init.value_or(glorot(in, out))});
 }
 
-Linear dense_without_bias(const Scope& scope, const StackSizes& sizes, int64_t in, int64_t out) {
-  return Linear(scope, in, out, {.bias = false, .init = sizes.init.value_or(glorot(in, out))});
-}
-
 MultiHeadAttention make_attention(const Scope& scope, const StackSizes& sizes, bool causal) {
   MultiHeadAttention::Options options;
   options.num_heads = sizes.heads;
   options.head_dim = sizes.head_dim();
   options.causal = causal;
   options.dropout = sizes.attention_dropout;
-  auto project = [&](const char* name) {
-    return dense(scope / name, sizes, sizes.width, sizes.width);
+  auto project = [&](const char* name, bool bias) {
+    return Linear(scope / name, sizes.width, sizes.width,
+                  {.bias = bias && sizes.attention_bias,
+                   .init = sizes.init.value_or(glorot(sizes.width, sizes.width))});
   };
-  const Linear key = sizes.key_bias
-                         ? project("k_proj")
-                         : dense_without_bias(scope / "k_proj", sizes, sizes.width, sizes.width);
-  return MultiHeadAttention(project("q_proj"), key, project("v_proj"), project("out_proj"),
-                            options);
+  Linear query = project("q_proj", true);
+  Linear key = project("k_proj", sizes.key_bias);
+  Linear value = project("v_proj", true);
+  return MultiHeadAttention(std::move(query), std::move(key), std::move(value),
+                            project("out_proj", true), options);
 }
 
 }  // namespace
@@ -69,7 +67,11 @@ std::vector<Block> stack_blocks(const Scope& scope, const StackSizes& sizes, boo
     Block::Parts parts;
     parts.pre_norm = sizes.pre_norm;
     parts.dropout = sizes.dropout;
-    parts.attention = make_attention(layer / "self_attn", sizes, causal);
+    if (sizes.make_mixer) {
+      parts.mixer = sizes.make_mixer(layer / "self_attn", i);
+    } else {
+      parts.attention = make_attention(layer / "self_attn", sizes, causal);
+    }
     parts.attention_norm = Norm(layer / "self_attn_layer_norm", sizes.width, sizes.eps);
     parts.has_cross = cross;
     if (cross) {
@@ -194,9 +196,18 @@ Tensor TokenStack::run_embedded(const Tensor& embedded, const Tensor& position_r
   return run_stack(blocks_, norm_, rows, pass, recompute, tokens, options_.hidden_name);
 }
 
-TokenStack simple_encoder(const Json& config, const Scope& scope, bool causal) {
+StackSizes simple_sizes(const Json& config) {
+  StackSizes sizes = stack_sizes(config, "encoder");
+  sizes.attention_bias = config.boolean_or("attention_bias", true);
+  sizes.pre_norm = config.boolean_or("pre_norm", false);
+  return sizes;
+}
+
+TokenStack simple_encoder(const Json& config, const Scope& scope, const StackSizes& sizes,
+                          bool causal) {
   TokenStack::Options options;
-  options.sizes = stack_sizes(config, "encoder");
+  options.sizes = sizes;
+  options.final_norm = config.boolean_or("final_norm", false);
   options.context = size_of(config, "max_position_embeddings");
   options.learned_positions = true;
   options.causal = causal;
@@ -220,11 +231,8 @@ Linear tutorial_head(const Scope& scope, const Embedding& words, bool tied) {
 }
 
 SimpleEncoderModel::SimpleEncoderModel(const Json& config, const Scope& scope, const char* name,
-                                       const InputUse& use, bool causal)
-    : sizes_(stack_sizes(config, "encoder")),
-      stack_(simple_encoder(config, scope, causal)),
-      name_(name),
-      use_(use) {
+                                       const InputUse& use, bool causal, const StackSizes& sizes)
+    : sizes_(sizes), stack_(simple_encoder(config, scope, sizes, causal)), name_(name), use_(use) {
   vocab_size_ = size_of(config, "vocab_size");
   context_length_ = size_of(config, "max_position_embeddings");
   hidden_size_ = sizes_.width;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "models/heads.h"
 
 namespace heed {
@@ -18,6 +20,10 @@ struct StackSizes {
   std::optional<Init> init = {};  ///< of the matrices; default Glorot's
   bool pre_norm = false;          ///< norms before the parts, or after their residuals
   bool key_bias = true;           ///< false: keys are projected without a bias (Whisper)
+  bool attention_bias = true;     ///< false: no projection of attention has a bias
+  /// Makes what stands in place of a layer's self-attention, from the scope self_attn; may be
+  /// empty.
+  std::function<Block::Mixer(const Scope& scope, int64_t layer)> make_mixer = nullptr;
 
   int64_t head_dim() const { return width / heads; }
 };
@@ -85,8 +91,13 @@ Init glorot(int64_t in, int64_t out);
 /// The tutorials' layer over words, with a bias: the embeddings' own weights, or some of its own.
 Linear tutorial_head(const Scope& scope, const Embedding& words, bool tied);
 
-/// The simple encoder of the tutorials: embed_tokens, learned embed_positions, layers.N.
-TokenStack simple_encoder(const Json& config, const Scope& scope, bool causal);
+/// The sizes of the simple encoder; `attention_bias` and `pre_norm` where the configuration says
+/// so.
+StackSizes simple_sizes(const Json& config);
+/// The simple encoder of the tutorials: embed_tokens, learned embed_positions, layers.N, and with
+/// `final_norm` a layer_norm behind them.
+TokenStack simple_encoder(const Json& config, const Scope& scope, const StackSizes& sizes,
+                          bool causal);
 
 /// A model of the simple encoder with something behind it.
 class SimpleEncoderModel : public SizedModel {
@@ -97,7 +108,7 @@ class SimpleEncoderModel : public SizedModel {
  protected:
   /// `name`: in messages.
   SimpleEncoderModel(const Json& config, const Scope& scope, const char* name, const InputUse& use,
-                     bool causal);
+                     bool causal, const StackSizes& sizes);
   TokenRows read(const ModelInput& input, bool skip_padding) const;
   /// Hidden rows after the last block.
   Tensor run(const TokenRows& tokens, const ModelInput& input) const;

@@ -1,28 +1,9 @@
-#include "base/check.h"
 #include "models/fresh_config.h"
 #include "models/registry.h"
 #include "models/sparse_mixers.h"
 
 namespace heed {
 namespace {
-
-/// attention_window: one for all layers or one for each, even numbers.
-std::vector<int64_t> windows_of(const Json& config, int64_t layers) {
-  constexpr int64_t kMost = int64_t{1} << 24;
-  const auto found = config.find("attention_window");
-  std::vector<int64_t> windows(static_cast<size_t>(layers), 512);
-  if (found && found->is_array()) {
-    windows = found->integers(2, kMost);
-  } else if (found) {
-    windows.assign(static_cast<size_t>(layers), found->integer(2, kMost));
-  }
-  check_data(static_cast<int64_t>(windows.size()) == layers, config.file(),
-             "attention_window has {} windows; there are {} layers", windows.size(), layers);
-  for (const int64_t window : windows) {
-    check_data(window % 2 == 0, config.file(), "attention_window is {}; it must be even", window);
-  }
-  return windows;
-}
 
 /// Longformer: RoBERTa whose tokens see a window around them, and global tokens everything.
 EncoderConfig longformer_config(const Json& config) {
@@ -33,7 +14,7 @@ EncoderConfig longformer_config(const Json& config) {
   c.reads_global_mask = true;
   c.separator = config.integer_or("sep_token_id", 2, 0, c.vocab_size - 1);
   const EncoderConfig plain = c;
-  c.make_mixer = [plain, windows = windows_of(config, c.num_layers)](
+  c.make_mixer = [plain, windows = attention_windows(config, c.num_layers)](
                      const Scope&, const Scope& scope, int64_t layer, Block::Parts& parts) {
     parts.mixer = longformer_mixer(scope, plain, windows[static_cast<size_t>(layer)]);
   };

@@ -3,6 +3,7 @@
 #include "heed/model_spec.h"
 #include "heed/ops.h"
 #include "heed/precision.h"
+#include "models/adapter.h"
 #include "models/common.h"
 #include "models/files.h"
 #include "models/registry.h"
@@ -69,6 +70,23 @@ int64_t Model::parameter_count() const {
   return count;
 }
 
+std::vector<Parameter> Model::trainable_parameters() const {
+  if (adapted_.empty()) {
+    return parameters_;
+  }
+  std::vector<Parameter> all;
+  for (const AdaptedLayer& layer : adapted_) {
+    all.push_back({kAdapterPrefix + layer.name + ".lora_A.weight", layer.update.a});
+    all.push_back({kAdapterPrefix + layer.name + ".lora_B.weight", layer.update.b});
+  }
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.tensor.requires_grad()) {
+      all.push_back({kAdapterPrefix + parameter.name, parameter.tensor});
+    }
+  }
+  return all;
+}
+
 struct ModelAccess {
   static std::unique_ptr<Model> finish(std::unique_ptr<Model> model, const Json& config,
                                        const Scope& scope) {
@@ -83,6 +101,7 @@ struct ModelAccess {
     }
     model->parameters_ = scope.parameters();
     model->unused_ = scope.unused();
+    model->adapted_ = scope.adapted_layers();
     return model;
   }
 };
@@ -106,7 +125,9 @@ std::unique_ptr<Model> build(std::string_view config_text, const std::string& co
                              TensorMap tensors, const std::string& file,
                              const LoadOptions& options) {
   const Json config = resolve_tied_weights(Json::parse(config_text, config_name), tensors);
-  if (options.trainable) {
+  const std::shared_ptr<Adapter> adapter = make_adapter(options);
+  const bool trainable = options.trainable && adapter == nullptr;
+  if (trainable) {
     double bytes = 0.0;
     for (const auto& [name, tensor] : tensors) {
       bytes += 4.0 * static_cast<double>(tensor.numel());
@@ -114,8 +135,16 @@ std::unique_ptr<Model> build(std::string_view config_text, const std::string& co
     check_data(bytes <= memory_limit(), file, "is {:.3g} GB in f32; {:.3g} GB of memory are there",
                bytes * 1e-9, memory_limit() * 1e-9);
   }
-  const Scope scope = Scope::loaded(std::move(tensors), file, options.trainable);
-  return ModelAccess::finish(make_model(config, scope), config, scope);
+  const Scope scope = Scope::loaded(std::move(tensors), file, trainable);
+  scope.adapt(adapter);
+  if (options.lora && options.lora->new_head) {
+    scope.ignore({"*"}, "another head's");
+  }
+  auto model = ModelAccess::finish(make_model(config, scope), config, scope);
+  if (adapter != nullptr) {
+    adapter->finish(*model, file);
+  }
+  return model;
 }
 
 bool fit_easily(const TensorMap& tensors) {
@@ -168,8 +197,10 @@ std::unique_ptr<Model> create_model(const Json& config, uint64_t seed) {
   return ModelAccess::finish(make_model(config, scope), config, scope);
 }
 
-std::unique_ptr<Model> load_model(const std::filesystem::path& path, const LoadOptions& options) {
-  const ModelFiles files = find_model_files(path);
+std::unique_ptr<Model> load_model(const std::filesystem::path& path, const LoadOptions& given) {
+  const ModelFiles files = find_model_files(path, given.adapter);
+  LoadOptions options = given;
+  options.adapter = files.adapter;
   TensorMap tensors = files.tensors();
   if (activation_type() == DType::bf16 && !options.trainable) {
     round_matrices(tensors);

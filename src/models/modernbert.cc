@@ -11,8 +11,7 @@ EncoderNames modernbert_names() {
   EncoderNames names;
   names.base = "model";
   names.words = "embeddings.tok_embeddings";
-  names.positions.clear();
-  names.token_types.clear();
+  names.positions = names.token_types = names.lm_bias = "";
   names.embedding_norm = "embeddings.norm";
   names.layers = "layers";
   names.final_norm = "final_norm";
@@ -25,7 +24,6 @@ EncoderNames modernbert_names() {
   names.lm_dense = "head.dense";
   names.lm_norm = "head.norm";
   names.lm_decoder = "decoder";
-  names.lm_bias.clear();
   names.sequence_dense = "head.dense";
   names.sequence_norm = "head.norm";
   names.question_out = "classifier";
@@ -107,6 +105,7 @@ EncoderConfig modernbert_config(const Json& config) {
 ModelSpec modernbert_spec() {
   ModelSpec spec =
       bert_like_spec("modernbert", "ModernBert", modernbert_names(), modernbert_config);
+  spec.gguf = modernbert_gguf();
   spec.fresh_tokenizer = "bpe:8192";
   spec.fresh_config = [](const FreshSizes& sizes) {
     return bert_like_fresh_config("modernbert", "ModernBert", sizes)

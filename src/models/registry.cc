@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "base/check.h"
+#include "models/common.h"
 
 namespace heed {
 namespace {
@@ -88,26 +89,95 @@ std::vector<std::string> known_model_types() {
   return types;
 }
 
+namespace {
+
+/// Edits (one letter put in, left out or changed) that make one name of the other.
+size_t edits_between(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) {
+    row[j] = j;
+  }
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
+    }
+  }
+  return row.back();
+}
+
+/// 1 for equal names, 0 for names without anything in common; one that begins with the other is
+/// near to it ("qwen3_moe" to "qwen3").
+double likeness(std::string_view a, std::string_view b) {
+  constexpr double kBeginning = 0.75;
+  const auto longer = static_cast<double>(std::max(a.size(), b.size()));
+  const double alike = 1.0 - static_cast<double>(edits_between(a, b)) / longer;
+  const bool begins = a.starts_with(b) || b.starts_with(a);
+  return begins ? std::max(alike, kBeginning + 0.25 * alike) : alike;
+}
+
+}  // namespace
+
+std::string nearest_model_type(const Json& config) {
+  constexpr double kNear = 0.6;
+  constexpr size_t kLongest = 64;
+  const std::string type = config.string_or("model_type", "").substr(0, kLongest);
+  std::string nearest;
+  double best = kNear;
+  for (const std::string& known : known_model_types()) {
+    const double alike = known.starts_with("heed-") || type.empty() ? 0.0 : likeness(type, known);
+    if (alike > best) {
+      best = alike;
+      nearest = known;
+    }
+  }
+  if (!nearest.empty()) {
+    return nearest;
+  }
+  const std::string architecture = heed::architecture(config);
+  const std::pair<std::string_view, const char*> kinds[] = {{"ForImageClassification", "vit"},
+                                                            {"VisionModel", "vit"},
+                                                            {"ForCausalLM", "llama"},
+                                                            {"LMHeadModel", "gpt2"},
+                                                            {"ForConditionalGeneration", "bart"},
+                                                            {"MTModel", "marian"}};
+  for (const auto& [part, known] : kinds) {
+    if (architecture.find(part) != std::string::npos) {
+      return known;
+    }
+  }
+  return config.boolean_or("is_encoder_decoder", false) ? "bart" : "bert";
+}
+
 std::unique_ptr<Model> make_model(const Json& config, const Scope& scope) {
   const std::string type = config.string("model_type");
   const ModelSpec* spec = find_model_spec(type);
   if (spec == nullptr) {
-    fail(ErrorKind::data, config.file(), "model_type '{}' is not supported; heed knows {}", type,
-         fmt::join(known_model_types(), ", "));
+    fail(ErrorKind::data, config.file(),
+         "model_type '{}' is not supported; the nearest that is: {} (`heed info` lists all)", type,
+         nearest_model_type(config));
   }
   return spec->make(config, scope);
 }
 
-std::string hugging_face_architecture(const Model& model) {
+const ModelHead* head_of(const Model& model) {
   const ModelSpec* spec = find_model_spec(model.model_type());
   if (spec != nullptr) {
     for (const ModelHead& head : spec->heads) {
       if (has_parameter(model, head.parameter) && has_parameter(model, head.second_parameter)) {
-        return head.architecture;
+        return &head;
       }
     }
   }
-  return {};
+  return nullptr;
+}
+
+std::string hugging_face_architecture(const Model& model) {
+  const ModelHead* head = head_of(model);
+  return head == nullptr ? std::string() : head->architecture;
 }
 
 }  // namespace heed

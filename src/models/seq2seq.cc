@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "models/fresh_config.h"
+#include "models/sparse_mixers.h"
 
 namespace heed {
 namespace {
@@ -14,6 +15,21 @@ StackSizes sizes_of(const Json& config, const std::string& side, const Seq2SeqCo
   sizes.eps = 1e-5;  // these families keep PyTorch's, whatever the configuration says
   sizes.init = Init::normal(positive_or(config, "init_std", 0.02));
   sizes.pre_norm = family.pre_norm;
+  if (family.longformer_encoder && side == "encoder") {
+    EncoderConfig layer;
+    layer.hidden_size = sizes.width;
+    layer.num_heads = sizes.heads;
+    layer.attention_dropout = sizes.attention_dropout;
+    layer.init = *sizes.init;
+    layer.names.query = "longformer_self_attn.query";
+    layer.names.key = "longformer_self_attn.key";
+    layer.names.value = "longformer_self_attn.value";
+    layer.names.output = "output";
+    sizes.make_mixer = [layer, windows = attention_windows(config, sizes.layers)](
+                           const Scope& scope, int64_t index) {
+      return longformer_mixer(scope, layer, windows[static_cast<size_t>(index)]);
+    };
+  }
   return sizes;
 }
 
@@ -30,24 +46,33 @@ class Seq2SeqModel final : public TokenTranslator {
                    stack_parameters(encoder_sizes_, false) +
                    stack_parameters(decoder_sizes_, true));
     read_tokens_of(config);
-    root.allow_prefix("model.");
+    if (family_.longformer_encoder) {
+      reads_global_mask_ = true;
+      context_length_ = size_or(config, "max_encoder_position_embeddings", 16384);
+      decoder_context_ = size_or(config, "max_decoder_position_embeddings", 1024);
+    }
+    reads_answers_ = head_kind_ == Head::question;
+    root.allow_prefix(family_.base + ".");
     root.ignore({"*encoder.version", "*decoder.version"}, "a version number of old checkpoints");
-    const Scope base = head_kind_ == Head::none ? root : root / "model";
+    const Scope base = head_kind_ == Head::none ? root : root / family_.base;
     const Embedding words = make_stacks(config, base);
     if (head_kind_ == Head::sequence) {
       make_classification_head(config, root);
+    } else if (head_kind_ == Head::question) {
+      classifier_ = Linear(root / "qa_outputs", hidden_size_, 2, {.init = init_});
+      root.ignore({"final_logits_bias", "lm_head.weight"}, "the LM head, which a classifier lacks");
     } else {
       make_lm_head(config, root, words);
     }
   }
 
   ModelKind kind() const override {
-    return head_kind_ == Head::sequence ? ModelKind::encoder : ModelKind::encoder_decoder;
+    return classifies() ? ModelKind::encoder : ModelKind::encoder_decoder;
   }
 
   ModelOutput do_forward(const ModelInput& given) const override {
     ModelInput input = given;
-    const bool labelled = head_kind_ != Head::sequence && given.labels.defined();
+    const bool labelled = !classifies() && given.labels.defined();
     if (family_.decoder_reads_source && !labelled && !given.decoder_input_ids.defined()) {
       input.decoder_input_ids = shifted(given.input_ids);
     }
@@ -58,6 +83,8 @@ class Seq2SeqModel final : public TokenTranslator {
     ModelOutput output;
     if (head_kind_ == Head::sequence) {
       output = classify(both, input);
+    } else if (head_kind_ == Head::question) {
+      output = answer_results(classifier_(both.rows), both.target, input);
     } else {
       output.last_hidden_state = both.target.to_batch(both.rows);
     }
@@ -72,19 +99,24 @@ class Seq2SeqModel final : public TokenTranslator {
   }
 
  private:
-  enum class Head { generation, sequence, none };
+  enum class Head { generation, sequence, question, none };
+
+  bool classifies() const { return head_kind_ == Head::sequence || head_kind_ == Head::question; }
 
   Head head_of(const Json& config, const Scope& root) const {
     const auto named =
         named_head<Head>(config, {{family_.family + family_.generation_class, Head::generation},
                                   {family_.family + "ForSequenceClassification", Head::sequence},
+                                  {family_.family + "ForQuestionAnswering", Head::question},
                                   {family_.family + "Model", Head::none}});
-    check_data(!named || *named != Head::sequence || family_.decoder_reads_source, config.file(),
-               "architecture '{}' is not supported; BART and mBART have that head",
+    const bool reads = named && (*named == Head::sequence || *named == Head::question);
+    check_data(!reads || family_.decoder_reads_source, config.file(),
+               "architecture '{}' is not supported; BART, mBART and LED have that head",
                architecture(config));
-    const bool classifies =
-        family_.decoder_reads_source && root.has("classification_head.dense.weight");
-    return named.value_or(classifies ? Head::sequence : Head::generation);
+    const bool reading = family_.decoder_reads_source;
+    return named.value_or(reading && root.has("classification_head.dense.weight") ? Head::sequence
+                          : reading && root.has("qa_outputs.weight")              ? Head::question
+                                                                     : Head::generation);
   }
 
   void read_tokens_of(const Json& config) {
@@ -134,7 +166,8 @@ class Seq2SeqModel final : public TokenTranslator {
     }
     options.embedding_norm = family_.embedding_norm;
     options.final_norm = family_.final_norm;
-    options.scale = config.boolean_or("scale_embedding", family_.scale_embedding)
+    const bool may_scale = !family_.longformer_encoder;  // LED has no such option
+    options.scale = may_scale && config.boolean_or("scale_embedding", family_.scale_embedding)
                         ? std::sqrt(static_cast<double>(hidden_size_))
                         : 1.0;
     make_encoder(base, source, options);
@@ -219,10 +252,12 @@ ModelSpec seq2seq_spec(const std::string& model_type, const Seq2SeqConfig& famil
   if (family.decoder_reads_source) {
     spec.heads.push_back({family.family + "ForSequenceClassification", "text-classification",
                           "classification_head."});
+    spec.heads.push_back(
+        {family.family + "ForQuestionAnswering", "question-answering", "qa_outputs."});
   }
-  spec.heads.push_back({family.family + family.generation_class, "translation", "model."});
+  spec.heads.push_back({family.family + family.generation_class, "translation", family.base + "."});
   spec.heads.push_back({family.family + "Model", "", ""});
-  spec.ties = {.prefix = "model.",
+  spec.ties = {.prefix = family.base + ".",
                .embedding = "shared.weight",
                .lm_head = "lm_head.weight",
                .copies = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight"},

@@ -13,6 +13,8 @@ namespace heed {
 struct Seq2SeqConfig {
   std::string family;  ///< "Bart": in front of the names of its classes, and in messages
   std::string generation_class = "ForConditionalGeneration";  ///< behind `family`
+  std::string base = "model";                                 ///< prefix of both stacks: "led"
+  bool longformer_encoder = false;  ///< attention in windows, and two limits of the length (LED)
   bool pre_norm = false;
   bool final_norm = false;      ///< layer_norm after each stack
   bool embedding_norm = false;  ///< layernorm_embedding before each stack

@@ -34,7 +34,7 @@ struct Projections {
     query = dense(c.names.query, bias);
     key = dense(c.names.key, bias);
     value = dense(c.names.value, bias);
-    output = dense(c.names.output, true);
+    output = dense(c.names.output, c.output_bias.value_or(true));
   }
 
   Tensor q(const Tensor& x) const { return observe("hook_q", split_heads(query(x), heads)); }
@@ -146,6 +146,23 @@ Tensor nystrom_attention(const Tensor& q, const Tensor& k, const Tensor& v,
 
 }  // namespace
 
+std::vector<int64_t> attention_windows(const Json& config, int64_t layers) {
+  constexpr int64_t kMost = int64_t{1} << 24;
+  const auto found = config.find("attention_window");
+  std::vector<int64_t> windows(static_cast<size_t>(layers), 512);
+  if (found && found->is_array()) {
+    windows = found->integers(2, kMost);
+  } else if (found) {
+    windows.assign(static_cast<size_t>(layers), found->integer(2, kMost));
+  }
+  check_data(static_cast<int64_t>(windows.size()) == layers, config.file(),
+             "attention_window has {} windows; there are {} layers", windows.size(), layers);
+  for (const int64_t window : windows) {
+    check_data(window % 2 == 0, config.file(), "attention_window is {}; it must be even", window);
+  }
+  return windows;
+}
+
 Block::Mixer longformer_mixer(const Scope& scope, const EncoderConfig& c, int64_t window) {
   const Projections local(scope, c);
   const auto dense = [&](const std::string& name) {
@@ -200,6 +217,66 @@ Block::Mixer bigbird_mixer(const Scope& scope, const EncoderConfig& c, int64_t b
     in.training = pass.training;
     return p.out(slice(bigbird_attention(in), 2, 0, length));
   });
+}
+
+namespace {
+
+/// Tensors of a layer's state in SequenceCache::state.
+constexpr int64_t kStateSize = 5;
+
+PerformerState layer_state(const SequenceCache& cache, int64_t layer) {
+  const auto at = static_cast<size_t>(layer * kStateSize);
+  return {cache.state[at], cache.state[at + 1], cache.state[at + 2], cache.state[at + 3],
+          cache.state[at + 4]};
+}
+
+void set_layer_state(SequenceCache& cache, int64_t layer, const PerformerState& state) {
+  const auto at = static_cast<size_t>(layer * kStateSize);
+  cache.state[at] = state.max;
+  cache.state[at + 1] = state.context;
+  cache.state[at + 2] = state.total;
+  cache.state[at + 3] = state.values;
+  cache.state[at + 4] = state.count;
+}
+
+}  // namespace
+
+SequenceCache performer_cache(int64_t layers) {
+  SequenceCache cache;
+  cache.state.resize(static_cast<size_t>(layers * kStateSize));
+  return cache;
+}
+
+Block::Mixer performer_mixer(const Scope& scope, const EncoderConfig& c, int64_t features,
+                             bool causal, int64_t layer) {
+  const Projections p(scope, c, c.attention_bias);
+  const int64_t depth = c.hidden_size / c.num_heads;
+  const Tensor projection = scope.buffer("projection", {features, depth}, Init::zeros());
+  if (scope.is_fresh()) {
+    const Tensor drawn = performer_projection(features, depth, {0, static_cast<uint64_t>(layer)});
+    std::copy_n(drawn.data<float>(), drawn.numel(), projection.data<float>());
+  }
+  const Block::Mixer whole =
+      by_sequence([=](const Tensor& x, const Tensor& key_padding, const Pass&) {
+        return p.out(performer_attention(p.q(x), p.k(x), p.v(x), projection, causal, key_padding));
+      });
+  return [=](const Tensor& rows, const Pass& pass, int64_t at) {
+    if (pass.caches.empty()) {
+      return whole(rows, pass, at);
+    }
+    const HookScope hook_scope("attn");
+    std::vector<Tensor> parts;
+    for (int64_t i = 0; i < pass.layout.batch; ++i) {
+      const int64_t begin = pass.layout.start(i);
+      const Tensor x = unsqueeze(slice(rows, 0, begin, pass.layout.start(i + 1)), 0);
+      SequenceCache& cache = *pass.caches[static_cast<size_t>(i)];
+      PerformerState state = layer_state(cache, at);
+      parts.push_back(
+          squeeze(p.out(performer_continue(p.q(x), p.k(x), p.v(x), projection, state)), 0));
+      set_layer_state(cache, at, state);
+    }
+    return concat(parts, 0);
+  };
 }
 
 Block::Mixer nystrom_mixer(const Scope& scope, const EncoderConfig& c, int64_t landmarks,

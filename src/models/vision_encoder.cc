@@ -30,7 +30,8 @@ Tensor relative_rows(Grid grid) {
 
 class VisionEncoder final : public SizedModel {
  public:
-  VisionEncoder(const Json& config, const Scope& root, const VisionConfig& vision) : c_(vision) {
+  VisionEncoder(const Json& config, const Scope& root, const VisionEncoderConfig& vision)
+      : c_(vision) {
     const EncoderConfig& layers = c_.layers;
     hidden_size_ = layers.hidden_size;
     num_layers_ = layers.num_layers;
@@ -268,7 +269,7 @@ class VisionEncoder final : public SizedModel {
     return rows;
   }
 
-  VisionConfig c_;
+  VisionEncoderConfig c_;
   Grid grid_;
   bool classifies_ = false;
   ProblemType problem_ = ProblemType::unspecified;
@@ -281,9 +282,9 @@ class VisionEncoder final : public SizedModel {
 
 }  // namespace
 
-VisionConfig vit_like_config(const Json& config, const std::string& family,
-                             const std::string& base) {
-  VisionConfig c;
+VisionEncoderConfig vit_like_config(const Json& config, const std::string& family,
+                                    const std::string& base) {
+  VisionEncoderConfig c;
   EncoderConfig& l = c.layers;
   l.family = family;
   l.hidden_size = size_of(config, "hidden_size");
@@ -313,13 +314,13 @@ VisionConfig vit_like_config(const Json& config, const std::string& family,
 }
 
 std::unique_ptr<Model> make_vision_encoder(const Json& config, const Scope& scope,
-                                           const VisionConfig& vision) {
+                                           const VisionEncoderConfig& vision) {
   return std::make_unique<VisionEncoder>(config, scope, vision);
 }
 
 ModelSpec vit_like_spec(const std::string& model_type, const std::string& family,
                         const std::string& base,
-                        const std::function<VisionConfig(const Json& config)>& read) {
+                        const std::function<VisionEncoderConfig(const Json& config)>& read) {
   ModelSpec spec;
   spec.model_type = model_type;
   spec.kind = ModelKind::vision;

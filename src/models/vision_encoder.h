@@ -6,7 +6,7 @@
 namespace heed {
 
 /// What a ViT-like model is made of: a family's config.json, read once.
-struct VisionConfig {
+struct VisionEncoderConfig {
   EncoderConfig layers;  ///< family, sizes and names of the blocks; pre-norm
   Grid image, patch;
   int64_t channels = 3;
@@ -27,12 +27,12 @@ struct VisionConfig {
 };
 
 /// Reads what ViT-like configurations have in common.
-VisionConfig vit_like_config(const Json& config, const std::string& family,
-                             const std::string& base);
+VisionEncoderConfig vit_like_config(const Json& config, const std::string& family,
+                                    const std::string& base);
 std::unique_ptr<Model> make_vision_encoder(const Json& config, const Scope& scope,
-                                           const VisionConfig& vision);
+                                           const VisionEncoderConfig& vision);
 ModelSpec vit_like_spec(const std::string& model_type, const std::string& family,
                         const std::string& base,
-                        const std::function<VisionConfig(const Json& config)>& read);
+                        const std::function<VisionEncoderConfig(const Json& config)>& read);
 
 }  // namespace heed

@@ -2,6 +2,14 @@
 #include "heed/nn.h"
 
 namespace heed {
+namespace {
+thread_local const LinearInputScope::Watch* g_watch = nullptr;
+}  // namespace
+
+LinearInputScope::LinearInputScope(Watch watch) : watch_(std::move(watch)), before_(g_watch) {
+  g_watch = &watch_;
+}
+LinearInputScope::~LinearInputScope() { g_watch = before_; }
 
 Linear::Linear(const Scope& scope, int64_t in, int64_t out, const Options& options)
     : layout_(options.layout) {
@@ -11,13 +19,36 @@ Linear::Linear(const Scope& scope, int64_t in, int64_t out, const Options& optio
     const Init fallback = options.init ? Init::zeros() : Init::fan_in(in);
     bias_ = scope.parameter("bias", {out}, options.bias_init.value_or(fallback));
   }
+  low_rank_ = scope.low_rank(in, out, layout_);
 }
 
 Linear::Linear(Tensor weight, Tensor bias, WeightLayout layout)
     : weight_(std::move(weight)), bias_(std::move(bias)), layout_(layout) {}
 
 Tensor Linear::operator()(const Tensor& x, Activation activation, const Tensor& residual) const {
-  return linear(x, weight_, bias_, {layout_, activation, residual});
+  if (g_watch != nullptr) {
+    (*g_watch)(weight_, x);
+  }
+  if (!low_rank_.defined()) {
+    return linear(x, weight_, bias_, {layout_, activation, residual});
+  }
+  const Tensor update = linear(mul(linear(x, low_rank_.a, {}), low_rank_.scale), low_rank_.b, {});
+  if (activation == Activation::none) {
+    return linear(x, weight_, bias_,
+                  {layout_, activation, residual.defined() ? add(update, residual) : update});
+  }
+  const Tensor y =
+      activate(linear(x, weight_, bias_, {layout_, Activation::none, update}), activation);
+  return residual.defined() ? add(y, residual) : y;
+}
+
+Linear Linear::outputs(int64_t begin, int64_t end) const {
+  check(layout_ == WeightLayout::out_in, "linear", "only a matrix [out, in] can be divided");
+  Linear part(slice(weight_, 0, begin, end), bias_.defined() ? slice(bias_, 0, begin, end) : bias_);
+  if (low_rank_.defined()) {
+    part.low_rank_ = {low_rank_.a, slice(low_rank_.b, 0, begin, end), low_rank_.scale};
+  }
+  return part;
 }
 
 Norm::Norm(const Scope& scope, int64_t size, const Options& options) : options_(options) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "heed/attention_layers.h"
@@ -101,10 +102,68 @@ Tensor put_rows(const Tensor& out, const Tensor& rows, const GlobalTokens& token
   return take_rows(concat({out, rows}, 2), source);
 }
 
+/// Whether an observer asks for weights over all keys, as one matrix, and it is not too large.
+bool shows_whole_map(const LongformerInputs& in) {
+  constexpr int64_t kLongest = 2048;
+  Observer* observer = Observer::current();
+  return observer != nullptr && in.q.size(2) <= kLongest &&
+         observer->wants(HookScope::path("hook_whole_map"));
+}
+
+/// A mask of positions as bytes, `otherwise` everywhere where there is none.
+std::vector<uint8_t> flags_of(const Tensor& mask, int64_t count, uint8_t otherwise) {
+  return mask.defined() ? mask.to(DType::u8).to_vector<uint8_t>()
+                        : std::vector<uint8_t>(static_cast<size_t>(count), otherwise);
+}
+
+/// Which keys each query sees, u8 [B, 1, T, T].
+Tensor visible_keys(const LongformerInputs& in) {
+  const int64_t batch = in.q.size(0), length = in.q.size(2);
+  const std::vector<uint8_t> global = flags_of(in.global_mask, batch * length, 0);
+  const std::vector<uint8_t> real = flags_of(in.key_padding, batch * length, 1);
+  Tensor visible = Tensor::zeros({batch, 1, length, length}, DType::u8);
+  uint8_t* out = visible.data<uint8_t>();
+  for (int64_t b = 0; b < batch; ++b) {
+    const auto first = static_cast<size_t>(b * length);
+    for (int64_t i = 0; i < length; ++i) {
+      for (int64_t j = 0; j < length; ++j) {
+        const auto query = first + static_cast<size_t>(i), key = first + static_cast<size_t>(j);
+        const bool near = std::abs(i - j) <= in.window / 2;
+        *out++ =
+            real[query] != 0 && real[key] != 0 && (global[query] != 0 || global[key] != 0 || near);
+      }
+    }
+  }
+  return visible;
+}
+
+/// The same attention over all pairs of positions, for observers: quadratic.
+Tensor whole_map_attention(const LongformerInputs& in) {
+  const double scale = 1.0 / std::sqrt(static_cast<double>(in.q.size(3)));
+  Tensor scores = matmul(in.q, transpose(in.k)) * scale;
+  AttentionOptions options;
+  options.mask = visible_keys(in);
+  if (!in.q_global.defined()) {
+    return attend_scores(scores, in.v, options);
+  }
+  const Tensor global = matmul(in.q_global, transpose(in.k_global)) * scale;
+  const Tensor rows =
+      reshape(in.global_mask.to(scores.dtype()), {in.q.size(0), 1, in.q.size(2), 1});
+  const Tensor others = add(rows * -1.0, 1.0);
+  const Tensor out = attend_scores(scores * others + global * rows, in.v, options);
+  const Tensor hidden =
+      contiguous(expand(logical_not(options.mask.to(DType::boolean)), global.shape()));
+  const Tensor seen = masked_fill(global, hidden, -1e30);
+  return out * others + matmul(softmax(seen), in.v_global) * rows;
+}
+
 }  // namespace
 
 Tensor longformer_attention(const LongformerInputs& in) {
   check_inputs(in);
+  if (shows_whole_map(in)) {
+    return whole_map_attention(in);
+  }
   const GlobalTokens tokens = find_global_tokens(in.global_mask, in.q.size(0), in.q.size(2));
   AttentionOptions options;
   options.dropout = in.dropout;

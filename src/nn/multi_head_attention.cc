@@ -119,8 +119,7 @@ Linear MultiHeadAttention::projection(Part part) const {
   const int64_t kv = options_.num_kv_heads * options_.head_dim;
   const int64_t begin = part == Part::query ? 0 : part == Part::key ? q : q + kv;
   const int64_t end = begin + (part == Part::query ? q : kv);
-  return Linear(slice(qkv_.weight(), 0, begin, end),
-                qkv_.bias().defined() ? slice(qkv_.bias(), 0, begin, end) : Tensor());
+  return qkv_.outputs(begin, end);
 }
 
 AttentionOutput MultiHeadAttention::operator()(const Tensor& query, const Tensor& key,

@@ -50,18 +50,9 @@ Tensor full(const Tensor& queries, Tensor keys, const Tensor& v, const Tensor& r
   return matmul(queries, context) / (matmul(queries, total) + kNothing);
 }
 
-/// What the keys before a chunk leave behind.
-struct State {
-  Tensor max;      // [B, H, 1, 1]: of all exponents so far
-  Tensor context;  // [B, H, m, Dv]: Σ exp(e - max) vᵀ
-  Tensor total;    // [B, H, m, 1]: Σ exp(e - max)
-  Tensor values;   // [B, H, 1, Dv]: Σ v
-  Tensor count;    // [B, H, 1, 1]
-};
-
 /// One chunk of rows. Every row has the maximum over the keys it sees, so no later key touches it.
 Tensor causal_chunk(const Tensor& queries, const Tensor& keys, const Tensor& v, const Tensor& real,
-                    State* state) {
+                    PerformerState* state) {
   const int64_t rows = queries.size(2);
   const DType type = v.dtype();
   const Tensor later = Tensor::zeros({rows, rows}, DType::boolean);
@@ -106,8 +97,8 @@ Tensor causal_chunk(const Tensor& queries, const Tensor& keys, const Tensor& v, 
     values = v * real;
     ones = ones * real;
   }
-  State next{new_max, matmul(transpose(features), v), transpose(sum(features, -2, true)),
-             sum(values, -2, true), sum(ones, -2, true)};
+  PerformerState next{new_max, matmul(transpose(features), v), transpose(sum(features, -2, true)),
+                      sum(values, -2, true), sum(ones, -2, true)};
   if (state->max.defined()) {
     const Tensor fade = exp(state->max - new_max);
     next.context = next.context + state->context * fade;
@@ -117,6 +108,21 @@ Tensor causal_chunk(const Tensor& queries, const Tensor& keys, const Tensor& v, 
   }
   *state = next;
   return numerator / (denominator + kNothing);
+}
+
+Tensor causal_rows(const Tensor& queries, const Tensor& keys, const Tensor& values,
+                   const Tensor& real, PerformerState* state) {
+  std::vector<Tensor> rows;
+  const std::vector<Tensor> query_chunks = chunks(queries, kChunk, 2);
+  const std::vector<Tensor> key_chunks = chunks(keys, kChunk, 2);
+  const std::vector<Tensor> value_chunks = chunks(values, kChunk, 2);
+  for (size_t i = 0; i < query_chunks.size(); ++i) {
+    const int64_t begin = static_cast<int64_t>(i) * kChunk;
+    const int64_t end = begin + query_chunks[i].size(2);
+    rows.push_back(causal_chunk(query_chunks[i], key_chunks[i], value_chunks[i],
+                                real.defined() ? slice(real, 2, begin, end) : real, state));
+  }
+  return concat(rows, 2);
 }
 
 }  // namespace
@@ -143,18 +149,16 @@ Tensor performer_attention(const Tensor& q, const Tensor& k, const Tensor& v,
   }
   check(q.size(2) == k.size(2), kPerformer,
         "the causal form wants as many queries as keys, not {} and {}", q.size(2), k.size(2));
-  State state;
-  std::vector<Tensor> rows;
-  const std::vector<Tensor> query_chunks = chunks(queries, kChunk, 2);
-  const std::vector<Tensor> key_chunks = chunks(keys, kChunk, 2);
-  const std::vector<Tensor> value_chunks = chunks(values, kChunk, 2);
-  for (size_t i = 0; i < query_chunks.size(); ++i) {
-    const int64_t begin = static_cast<int64_t>(i) * kChunk;
-    const int64_t end = begin + query_chunks[i].size(2);
-    rows.push_back(causal_chunk(query_chunks[i], key_chunks[i], value_chunks[i],
-                                real.defined() ? slice(real, 2, begin, end) : real, &state));
-  }
-  return concat(rows, 2);
+  PerformerState state;
+  return causal_rows(queries, keys, values, real, &state);
+}
+
+Tensor performer_continue(const Tensor& q, const Tensor& k, const Tensor& v,
+                          const Tensor& projection, PerformerState& state) {
+  check(q.rank() == 4 && q.shape() == k.shape() && v.rank() == 4 && v.size(2) == q.size(2),
+        kPerformer, "q {}, k {} and v {} must be [batch, heads, length, depth] that agree",
+        q.shape(), k.shape(), v.shape());
+  return causal_rows(query_features(q, projection), exponents(k, projection), v, {}, &state);
 }
 
 Tensor performer_projection(int64_t features, int64_t depth, RandomKey key) {

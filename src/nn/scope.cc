@@ -18,11 +18,13 @@ struct Scope::State {
   std::string file;
   std::string prefix;                                        // optional in front of names
   std::vector<std::pair<std::string, std::string>> endings;  // ending, other ending
-  std::vector<UnusedTensor> ignored;  // patterns
+  std::vector<UnusedTensor> ignored;                         // patterns
   std::set<std::string, std::less<>> used;
   std::vector<std::string> missing;
   std::vector<std::string> misshapen;
   std::vector<Parameter> parameters;
+  std::shared_ptr<ScopeAdapter> adapter;
+  std::vector<AdaptedLayer> adapted;
 
   const TensorMap::value_type* find(const std::string& name) const {
     const auto* found = find_prefixed(name);
@@ -41,9 +43,13 @@ struct Scope::State {
     if (prefix.empty()) {
       return nullptr;
     }
-    const std::string other = name.starts_with(prefix) ? name.substr(prefix.size()) : prefix + name;
-    auto found = tensors.find(other);
+    auto found = tensors.find(other_name(name));
     return found == tensors.end() ? nullptr : &*found;
+  }
+
+  /// With the optional prefix where `name` lacks it, without it where it is there.
+  std::string other_name(const std::string& name) const {
+    return name.starts_with(prefix) ? name.substr(prefix.size()) : prefix + name;
   }
 
   /// The pattern that allows a tensor to be there without being read; null where there is none.
@@ -187,10 +193,34 @@ Tensor Scope::buffer(std::string_view name, const Shape& shape, const Init& init
   return take(name, shape, init, Use::buffer);
 }
 
+/// The parameter that an adapter holds whole; undefined where the checkpoint's own is used.
+Tensor Scope::adapted_parameter(const std::string& full, const Shape& shape,
+                                const Init& init) const {
+  State& state = *state_;
+  const auto* found = state.find(full);
+  const bool stored = found != nullptr && found->second.shape() == shape;
+  const Tensor tensor = state.adapter->parameter(full, shape, stored, [&] {
+    return stored ? dequantize(found->second).clone() : initial(shape, init, state.seed, full);
+  });
+  if (tensor.defined()) {
+    if (found != nullptr) {
+      state.used.insert(found->first);
+    }
+    state.parameters.push_back({full, tensor});
+  }
+  return tensor;
+}
+
 Tensor Scope::take(std::string_view name, const Shape& shape, const Init& init, Use use) const {
   State& state = *state_;
   const std::string full = path(name);
   Tensor tensor;
+  if (state.adapter != nullptr && use != Use::buffer) {
+    tensor = adapted_parameter(full, shape, init);
+    if (tensor.defined()) {
+      return tensor;
+    }
+  }
   if (state.fresh) {
     tensor = initial(shape, init, state.seed, full);
   } else {
@@ -252,6 +282,29 @@ TensorMap Scope::tensors() const {
   }
   return tensors;
 }
+
+ScopeAdapter::~ScopeAdapter() = default;
+
+void Scope::adapt(std::shared_ptr<ScopeAdapter> adapter) const {
+  state_->adapter = std::move(adapter);
+}
+
+LowRank Scope::low_rank(int64_t in, int64_t out, WeightLayout layout) const {
+  State& state = *state_;
+  if (state.adapter == nullptr) {
+    return {};
+  }
+  LowRank update = state.adapter->low_rank(prefix_, in, out);
+  if (!update.defined() && !state.prefix.empty()) {
+    update = state.adapter->low_rank(state.other_name(prefix_), in, out);
+  }
+  if (update.defined()) {
+    state.adapted.push_back({prefix_, update, layout});
+  }
+  return update;
+}
+
+const std::vector<AdaptedLayer>& Scope::adapted_layers() const { return state_->adapted; }
 
 const std::vector<Parameter>& Scope::parameters() const { return state_->parameters; }
 

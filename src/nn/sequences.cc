@@ -130,6 +130,13 @@ void KvCache::append(const Tensor& k, const Tensor& v) {
 Tensor KvCache::keys() const { return rows_of(k_, 0, length_ - first_); }
 Tensor KvCache::values() const { return rows_of(v_, 0, length_ - first_); }
 
+void KvCache::truncate(int64_t length) {
+  check(length >= 0 && length <= length_ && (first_ == 0 || length >= first_ + window_ - 1),
+        "cache", "cannot go back to {} of {} positions: only those from {} on are stored", length,
+        length_, first_);
+  length_ = length;
+}
+
 KvCache KvCache::copy() const {
   if (!defined()) {
     return {};
@@ -149,6 +156,15 @@ SequenceCache SequenceCache::copy() const {
   other.state = state;  // replaced, never written: shared
   other.length = length;
   return other;
+}
+
+void SequenceCache::truncate(int64_t to) {
+  check(state.empty(), "cache", "a recurrent state cannot go back to {} of {} positions", to,
+        length);
+  for (KvCache& layer : self) {
+    layer.truncate(to);
+  }
+  length = to;
 }
 
 Tensor Pass::dropout(const Tensor& x, double p) const {

@@ -94,6 +94,51 @@ Tensor table_bias(const Tensor& table, const Grid& grid) {
   return unsqueeze(permute(embedding(table, index), {2, 0, 1}), 0);
 }
 
+/// Whether an observer asks for weights over the whole grid, and it is not too large.
+bool shows_whole_grid(const Grid& grid) {
+  constexpr int64_t kMost = 4096;
+  Observer* observer = Observer::current();
+  return observer != nullptr && grid.height * grid.width <= kMost &&
+         observer->wants(HookScope::path("hook_grid_map"));
+}
+
+/// The same attention over all pairs of places, for observers: a mask hides other windows.
+Tensor whole_grid_attention(const SwinInputs& in, const Grid& grid, AttentionOptions options) {
+  const int64_t count = grid.height * grid.width;
+  const int64_t span = 2 * grid.window - 1;
+  struct Place {
+    int64_t window, region, row, column;
+  };
+  std::vector<Place> places;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t row = (i / grid.width + grid.height - grid.shift) % grid.height;
+    const int64_t column = (i % grid.width + grid.width - grid.shift) % grid.width;
+    const int64_t region = grid.shift == 0
+                               ? 0
+                               : 3 * stripe(row, grid.height, grid.window, grid.shift) +
+                                     stripe(column, grid.width, grid.window, grid.shift);
+    places.push_back({row / grid.window * (grid.width / grid.window) + column / grid.window, region,
+                      row % grid.window, column % grid.window});
+  }
+  Tensor mask = Tensor::empty({1, 1, count, count}, DType::u8);
+  const Tensor index = Tensor::zeros({count, count}, DType::i64);
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t j = 0; j < count; ++j) {
+      const Place &query = places[static_cast<size_t>(i)], &key = places[static_cast<size_t>(j)];
+      const bool near = query.window == key.window && query.region == key.region;
+      mask.data<uint8_t>()[i * count + j] = near;
+      index.data<int64_t>()[i * count + j] = near ? (query.row - key.row + grid.window - 1) * span +
+                                                        query.column - key.column + grid.window - 1
+                                                  : 0;
+    }
+  }
+  options.mask = mask;
+  options.bias = in.bias_table.defined()
+                     ? unsqueeze(permute(embedding(in.bias_table, index), {2, 0, 1}), 0)
+                     : Tensor();
+  return attention(in.q, in.k, in.v, options);
+}
+
 }  // namespace
 
 Tensor swin_attention(const SwinInputs& in) {
@@ -111,11 +156,15 @@ Tensor swin_attention(const SwinInputs& in) {
   AttentionOptions options;
   options.dropout = in.dropout;
   options.training = in.training;
+  options.first_example = in.first_example * grid.windows();
   if (in.bias_table.defined()) {
     const Shape wanted{(2 * in.window - 1) * (2 * in.window - 1), grid.heads};
     check(in.bias_table.shape() == wanted, kSwin, "bias table has shape {}, wanted {}",
           in.bias_table.shape(), wanted);
     options.bias = table_bias(in.bias_table, grid);
+  }
+  if (shows_whole_grid(grid)) {
+    return whole_grid_attention(in, grid, options);
   }
   if (in.shift > 0) {
     options.mask = neighbours(grid);

@@ -48,6 +48,8 @@ kernels::Unary kernel_of(Activation kind) {
       return Unary::tanh;
     case Activation::sigmoid:
       return Unary::sigmoid;
+    case Activation::quick_gelu:
+      return Unary::quick_gelu;
   }
   fail(ErrorKind::runtime, "activate", "unknown activation {}", static_cast<int>(kind));
 }
@@ -61,6 +63,7 @@ Tensor relu(const Tensor& x) { return unary_op("relu", Unary::relu, x); }
 Tensor gelu(const Tensor& x) { return unary_op("gelu", Unary::gelu, x); }
 Tensor gelu_tanh(const Tensor& x) { return unary_op("gelu_tanh", Unary::gelu_tanh, x); }
 Tensor silu(const Tensor& x) { return unary_op("silu", Unary::silu, x); }
+Tensor quick_gelu(const Tensor& x) { return unary_op("quick_gelu", Unary::quick_gelu, x); }
 
 Tensor activate(const Tensor& x, Activation kind) {
   check_floating(x, "activate");

@@ -58,9 +58,16 @@ kernels::Matrix rows_of(const Tensor& x, int64_t width) {
 }
 
 /// dx [rows, in] = dz · Wᵀ
-Tensor input_gradient(const Tensor& dz, const Tensor& stored, const Shape& shape, const Sizes& e,
+Tensor input_gradient(const Tensor& dz, const Tensor& weight, const Shape& shape, const Sizes& e,
                       WeightLayout layout) {
-  const Tensor weight = is_quantized(stored.dtype()) ? dequantize(stored) : stored;
+  if (is_quantized(weight.dtype())) {
+    const NoGrad no_grad;
+    const Tensor dx = Tensor::empty(shape);
+    multiply_by_quantized(e.rows, rows_of(dz, e.out),
+                          layout == WeightLayout::out_in ? weight : transpose(weight),
+                          dx.data<float>());
+    return dx.to(dz.dtype());
+  }
   Tensor dx = Tensor::empty(shape, dz.dtype());
   kernels::gemm(e.rows, e.in, e.out, rows_of(dz, e.out), transposed(weight_matrix(weight, layout)),
                 dx.raw(), element_of(dx.dtype(), kLinear), e.in);

@@ -8,6 +8,7 @@
 #include "ops/common.h"
 #include "ops/loss.h"
 #include "ops/matrix.h"
+#include "ops/quantized.h"
 
 namespace heed {
 namespace {
@@ -176,7 +177,11 @@ Result run(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tens
     }
     const kernels::Matrix dlogits =
         logits.to_gradient(lse.data<T>(), ids, settings, 1.0 / static_cast<double>(rows));
-    if (wanted.x) {
+    if (wanted.x && is_quantized(weight.dtype())) {
+      if constexpr (std::is_same_v<T, float>) {
+        multiply_by_quantized(count, dlogits, weight, result.dx.data<float>() + begin * width);
+      }
+    } else if (wanted.x) {
       kernels::gemm(count, width, classes, dlogits, matrix_of(weight, kLinearLoss),
                     result.dx.data<T>() + begin * width, type, width);
     }

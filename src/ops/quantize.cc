@@ -1,5 +1,6 @@
 #include "kernels/quantize.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/check.h"
@@ -73,6 +74,24 @@ Tensor dequantize(const Tensor& x) {
     kernels::dequantize(quantized_element(x.dtype()), at(flat, begin), out + begin, end - begin);
   });
   return result;
+}
+
+void multiply_by_quantized(int64_t rows, const kernels::Matrix& x, const Tensor& weight, float* y) {
+  constexpr int64_t kTileElements = int64_t{1} << 20;
+  constexpr int64_t kFewestRows = 64;
+  const NoGrad no_grad;
+  const int64_t out = weight.size(0);
+  const int64_t in = weight.size(1);
+  const int64_t tile = std::max(kFewestRows, kTileElements / std::max<int64_t>(in, 1));
+  for (int64_t begin = 0; begin < out; begin += tile) {
+    const int64_t end = std::min(out, begin + tile);
+    const Tensor part = dequantize(slice(weight, 0, begin, end));
+    kernels::Matrix columns = x;
+    columns.data =
+        static_cast<const char*>(x.data) + begin * x.column_stride * kernels::element_size(x.type);
+    kernels::gemm(rows, in, end - begin, columns, {part.raw(), kernels::Element::f32, in, 1}, y,
+                  kernels::Element::f32, in, begin > 0);
+  }
 }
 
 }  // namespace heed

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "heed/tensor.h"
+#include "kernels/gemm.h"
 #include "kernels/types.h"
 
 namespace heed {
@@ -21,5 +22,9 @@ void interleave_when_used(const Tensor& weight);
 /// The interleaved copy of a weight, made now where it is wanted and not there yet; null
 /// where it is not wanted.
 const void* interleaved(const Tensor& weight);
+
+/// y [rows, in] = x [rows, out] · weight, where `weight` is quantised [out, in]. Dequantises a tile
+/// of the weight at a time, never the whole of it.
+void multiply_by_quantized(int64_t rows, const kernels::Matrix& x, const Tensor& weight, float* y);
 
 }  // namespace heed

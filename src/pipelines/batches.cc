@@ -25,6 +25,8 @@ std::string_view kind_name(ModelKind kind) {
       return "an image-to-text model";
     case ModelKind::speech_decoder:
       return "a speech recognition model";
+    case ModelKind::image_text:
+      return "a model of images and texts";
     case ModelKind::regressor:
       return "a model of numbers";
   }

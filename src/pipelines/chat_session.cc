@@ -88,6 +88,7 @@ GeneratedText ChatSession::Impl::answer(const std::vector<TokenId>& prompt,
     }
     return !stream.stopped() && !options.run.stop.stop_requested();
   };
+  scheduler->speculate(options.speculation);
   const int64_t shared = scheduler->shared_tokens();
   scheduler->add(std::move(request), [&](FinishReason reason) {
     result.finish = reason;
@@ -116,6 +117,12 @@ void ChatSession::reset() { impl_->messages.clear(); }
 const std::vector<ChatMessage>& ChatSession::messages() const { return impl_->messages; }
 std::string ChatSession::to_json() const {
   return heed::to_json(with_system(impl_->system, impl_->messages));
+}
+void ChatSession::load_cache(const std::filesystem::path& file) {
+  impl_->scheduler->load_prefixes(file);
+}
+void ChatSession::save_cache(const std::filesystem::path& file) const {
+  impl_->scheduler->save_prefixes(file);
 }
 int64_t ChatSession::prompt_tokens() const { return impl_->prompt_tokens; }
 int64_t ChatSession::reused_tokens() const { return impl_->reused_tokens; }

@@ -30,22 +30,89 @@ ImageSize image_size_of(const Json& config, const char* key, int64_t otherwise) 
   return {side, side};
 }
 
+/// How an image is scaled and cropped.
+struct Framing {
+  int64_t shortest_edge = 0;  ///< > 0: the shorter side, with the same proportions
+  ImageSize size;             ///< otherwise both sides
+  ImageSize crop;             ///< the middle part of that; 0 x 0: all of it
+  Resample filter = Resample::bilinear;
+};
+
+/// From preprocessor_config.json by the names of Hugging Face's image processors; `size` is what
+/// the model wants where it does not say.
+Framing framing_of(const Json& config, const ImageSize& size) {
+  constexpr int64_t kMost = 1 << 12;
+  constexpr int64_t kBicubic = 3;
+  const std::string type =
+      config.string_or("image_processor_type", config.string_or("feature_extractor_type", ""));
+  const bool clip = type.find("CLIP") != std::string::npos;
+  const bool bicubic =
+      clip || type.find("Siglip") != std::string::npos || type.find("DeiT") != std::string::npos;
+  Framing framing;
+  framing.size = size;
+  framing.filter = config.integer_or("resample", bicubic ? kBicubic : 2, 0, 5) == kBicubic
+                       ? Resample::bicubic
+                       : Resample::bilinear;
+  const auto sides_of = [&](const Json& given) {
+    return ImageSize{given.integer("height", 1, kMost), given.integer("width", 1, kMost)};
+  };
+  if (const auto given = config.find("size")) {
+    if (given->is_object() && given->has("shortest_edge")) {
+      framing.shortest_edge = given->integer("shortest_edge", 1, kMost);
+    } else if (given->is_object() && given->has("height")) {
+      framing.size = sides_of(*given);
+    } else if (given->is_integer()) {
+      const int64_t side = given->integer(1, kMost);
+      framing.size = {side, side};
+      framing.shortest_edge = clip ? side : 0;
+    }
+  }
+  if (config.boolean_or("do_center_crop", false)) {
+    framing.crop = size;
+    if (const auto given = config.find("crop_size")) {
+      const int64_t side = given->is_integer() ? given->integer(1, kMost) : 0;
+      framing.crop = given->is_object() && given->has("height") ? sides_of(*given)
+                     : side > 0                                 ? ImageSize{side, side}
+                                                                : size;
+    }
+  }
+  return framing;
+}
+
+Tensor framed(const Tensor& image, const Framing& framing) {
+  ImageSize size = framing.size;
+  if (framing.shortest_edge > 0) {
+    const int64_t height = image.size(1), width = image.size(2);
+    const int64_t edge = framing.shortest_edge;
+    size = height <= width ? ImageSize{edge, edge * width / height}
+                           : ImageSize{edge * height / width, edge};
+  }
+  const Tensor resized = resize_image(image, size.height, size.width, framing.filter);
+  const bool crops = framing.crop.height > 0 && framing.crop.height <= size.height &&
+                     framing.crop.width <= size.width;
+  return crops ? center_crop(resized, framing.crop.height, framing.crop.width) : resized;
+}
+
 /// pixel_values f32 [1, C, H, W], as preprocessor_config.json wants them where it is there.
 Tensor pixels_of(const Tensor& image, const ImageSize& size, const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "preprocessor_config.json";
   const Json config =
       std::filesystem::exists(file) ? Json::read(file) : Json::parse("{}", file.string());
-  const Tensor pixels = normalize_image(resize_image(image, size.height, size.width),
+  const Tensor pixels = normalize_image(framed(image, framing_of(config, size)),
                                         three(config, "image_mean"), three(config, "image_std"),
                                         config.number_or("rescale_factor", 1.0 / 255, 0, 1e3));
-  return reshape(pixels, {1, pixels.size(0), size.height, size.width});
+  return reshape(pixels, {1, pixels.size(0), pixels.size(1), pixels.size(2)});
 }
 
 }  // namespace
 
 VisionConfig vision_config(const Json& config) {
-  const Json vision = config.find("encoder").value_or(config);
-  return {image_size_of(vision, "image_size", 224), image_size_of(vision, "patch_size", 16),
+  const auto tower = config.find("vision_config");
+  const Json vision = tower ? *tower : config.find("encoder").value_or(config);
+  constexpr int64_t kClipPatch = 32;
+  const bool clip = config.string_or("model_type", "").starts_with("clip");
+  return {image_size_of(vision, "image_size", 224),
+          image_size_of(vision, "patch_size", clip ? kClipPatch : 16),
           vision.integer_or("num_channels", 3, 1, 3)};
 }
 

@@ -140,6 +140,23 @@ ClassificationOptions classification_options(const Json& json, const RunOptions&
   return options;
 }
 
+ZeroShotOptions zero_shot_options(const Json& json, const RunOptions& run) {
+  json.only({"candidate_labels", "hypothesis_template", "top_k", "batch_size"});
+  ZeroShotOptions options;
+  if (const auto labels = json.find("candidate_labels")) {
+    if (!labels->is_array()) {
+      labels->refuse("must be a list of texts");
+    }
+    for (size_t i = 0; i < labels->size(); ++i) {
+      options.labels.push_back((*labels)[i].string());
+    }
+  }
+  options.hypothesis_template = json.string_or("hypothesis_template", options.hypothesis_template);
+  options.top_k = json.integer_or("top_k", options.top_k, 0, kMany);
+  options.run = run_options(json, run);
+  return options;
+}
+
 TokenClassificationOptions token_classification_options(const Json& json, const RunOptions& run) {
   json.only({"aggregation_strategy", "truncation", "batch_size"});
   TokenClassificationOptions options;

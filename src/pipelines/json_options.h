@@ -13,6 +13,7 @@ ClassificationOptions classification_options(const Json& json, const RunOptions&
 TokenClassificationOptions token_classification_options(const Json& json, const RunOptions& run);
 FillMaskOptions fill_mask_options(const Json& json, const RunOptions& run);
 FeatureOptions feature_options(const Json& json, const RunOptions& run);
+ZeroShotOptions zero_shot_options(const Json& json, const RunOptions& run);
 CaptionOptions caption_options(const Json& json, const RunOptions& run);
 SpeechOptions speech_options(const Json& json);
 

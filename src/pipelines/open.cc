@@ -17,12 +17,14 @@ fs::path find_model(const fs::path& name) {
 
 LoadedModel open_model(const fs::path& name, const OpenOptions& options) {
   LoadedModel loaded;
-  loaded.path = find_model(name);
+  const fs::path found = find_model(name);
+  // An adapter has no tokenizer, template or preprocessor of its own.
+  loaded.path = find_model(base_model_path(found));
   const fs::path source = options.tokenizer.empty() ? loaded.path : options.tokenizer;
   // Side by side: each takes tens of milliseconds with a file of the usual size.
   std::future<Tokenizer> reading =
       std::async(std::launch::async, [&source] { return Tokenizer::load(source); });
-  loaded.model = load_model(loaded.path, options.load);
+  loaded.model = load_model(found, options.load);
   if (loaded.model->kind() == ModelKind::vision && options.tokenizer.empty()) {
     reading.wait();  // a folder with a tokenizer or without
     return loaded;

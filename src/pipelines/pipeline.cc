@@ -29,6 +29,7 @@ constexpr std::array kTasks{
     Task{FillMask::kTask, "", opened<FillMask>},
     Task{FeatureExtraction::kTask, "", opened<FeatureExtraction>},
     Task{ImageClassification::kTask, "", opened<ImageClassification>},
+    Task{ZeroShotImageClassification::kTask, "", opened<ZeroShotImageClassification>},
     Task{ImageToText::kTask, "image-captioning", opened<ImageToText>},
     Task{SpeechRecognition::kTask, "", opened<SpeechRecognition>},
 };
@@ -119,6 +120,14 @@ void run(const ImageClassification& classify, const std::vector<std::string>& in
          const Json& options, const RunOptions& run, JsonWriter& out) {
   const std::vector<std::filesystem::path> images(inputs.begin(), inputs.end());
   for (const auto& each : classify(images, classification_options(options, run))) {
+    write(out, each);
+  }
+}
+
+void run(const ZeroShotImageClassification& classify, const std::vector<std::string>& inputs,
+         const Json& options, const RunOptions& run, JsonWriter& out) {
+  const std::vector<std::filesystem::path> images(inputs.begin(), inputs.end());
+  for (const auto& each : classify(images, zero_shot_options(options, run))) {
     write(out, each);
   }
 }

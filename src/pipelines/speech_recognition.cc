@@ -24,13 +24,11 @@ class Transcriber {
                 model_config(*loaded.model).integer_or("max_source_positions", 1500, 1, 1 << 20)) {
     LogMelOptions mel;
     mel.mels = model_config(*loaded.model).integer_or("num_mel_bins", 80, 1, 1 << 12);
-    const int64_t shortest = window_ * mel.hop_length;
     content_ = samples.numel() / mel.hop_length;
-    Tensor padded = samples;
-    if (samples.numel() < shortest) {  // up to a window, silence is part of the recording
-      padded = Tensor::zeros({shortest});
-      std::copy_n(samples.data<float>(), samples.numel(), padded.data<float>());
-    }
+    // One frame of silence behind the recording; what is missing to a window are zeros of the
+    // spectrogram, as in faster-whisper.
+    Tensor padded = Tensor::zeros({samples.numel() + mel.hop_length});
+    std::copy_n(samples.data<float>(), samples.numel(), padded.data<float>());
     features_ = log_mel_spectrogram(padded, mel);
     result_.duration = static_cast<double>(samples.numel()) / kSampleRate;
   }

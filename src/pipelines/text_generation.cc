@@ -10,6 +10,8 @@
 namespace heed {
 namespace {
 
+/// Keys and values that a cache's file may hold.
+constexpr int64_t kCacheBytes = int64_t{4} << 30;
 constexpr std::string_view kNeeds = "a decoder (gpt2, llama, …) or an encoder-decoder";
 
 /// One sequence on its way: tokens come in, text goes out.
@@ -154,6 +156,13 @@ class Generation {
     }
     check(options_.num_return_sequences >= 1, TextGeneration::kTask, "{} samples per prompt",
           options_.num_return_sequences);
+    scheduler_.speculate(options_.speculation);
+    if (!options_.cache_file.empty()) {
+      scheduler_.share_prefixes(kCacheBytes);
+      if (std::filesystem::exists(options_.cache_file)) {
+        scheduler_.load_prefixes(options_.cache_file);
+      }
+    }
     prompts_ = usable_prompts(loaded_, given, options_);
     const auto samples = static_cast<size_t>(options_.num_return_sequences);
     all_.reserve(prompts_.size() * samples);
@@ -170,6 +179,9 @@ class Generation {
   const GeneratedText& first() const { return all_.front().result; }
 
   std::vector<GeneratedText> take() {
+    if (!options_.cache_file.empty()) {
+      scheduler_.save_prefixes(options_.cache_file);
+    }
     std::vector<GeneratedText> results;
     results.reserve(all_.size());
     for (Running& running : all_) {

@@ -21,8 +21,9 @@ constexpr int64_t kLongest = 8192;      // tokens, where the model has no limit 
 
 /// The folder that holds config.json: of a run folder its model/.
 std::filesystem::path model_folder(const std::string& path) {
-  const std::filesystem::path inner = std::filesystem::path(path) / "model";
-  return std::filesystem::exists(inner / "config.json") ? inner : std::filesystem::path(path);
+  const std::filesystem::path base = base_model_path(path);
+  const std::filesystem::path inner = base / "model";
+  return std::filesystem::exists(inner / "config.json") ? inner : base;
 }
 
 /// What sentence-transformers keeps beside a model: how rows become one vector.

@@ -9,7 +9,7 @@
 namespace heed {
 
 Reranker::Reranker(const std::string& model)
-    : path_(model), model_(load_model(model)), tokenizer_(Tokenizer::load(model)) {
+    : path_(model), model_(load_model(model)), tokenizer_(Tokenizer::load(base_model_path(model))) {
   if (model_->kind() != ModelKind::encoder) {
     fail(ErrorKind::usage, model,
          "reranking needs a cross-encoder (a sequence classifier); this folder holds a {}",

@@ -121,14 +121,15 @@ std::vector<std::string> Abilities::tasks() const {
 }
 
 LoadedModelPtr open_served_model(const std::string& name, const fs::path& path,
-                                 const fs::path& tokenizer, DType kv_type, int64_t context_limit) {
+                                 const fs::path& tokenizer, DType kv_type, const fs::path& adapter,
+                                 int64_t context_limit) {
   check_data(fs::exists(path), path.native(), "does not exist");
   auto loaded = std::make_shared<LoadedModel>();
   loaded->name = name;
   loaded->path = path;
   loaded->loaded_at = std::time(nullptr);
   loaded->context_limit = context_limit;
-  fs::path folder = path;
+  fs::path folder = base_model_path(path);
   if (fs::exists(folder / "model" / "config.json")) {
     folder /= "model";  // a run folder
   }
@@ -137,8 +138,7 @@ LoadedModelPtr open_served_model(const std::string& name, const fs::path& path,
   // Side by side: each takes tens of milliseconds with a file of the usual size.
   std::future<Tokenizer> reading =
       std::async(std::launch::async, [&source] { return Tokenizer::load(source); });
-  std::unique_ptr<Model> model =
-      load_model(path, LoadOptions{.trainable = false, .in_memory = true});
+  std::unique_ptr<Model> model = load_model(path, {.in_memory = true, .adapter = adapter});
   const ModelKind kind = model->kind();
   if (kind == ModelKind::decoder || kind == ModelKind::encoder_decoder ||
       kind == ModelKind::vision_decoder) {

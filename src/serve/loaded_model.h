@@ -65,6 +65,7 @@ using LoadedModelPtr = std::shared_ptr<const LoadedModel>;
 /// that this process may use.
 LoadedModelPtr open_served_model(const std::string& name, const std::filesystem::path& path,
                                  const std::filesystem::path& tokenizer, DType kv_type = DType::f32,
+                                 const std::filesystem::path& adapter = {},
                                  int64_t context_limit = 0);
 
 /// The name that a path is served under: the folder's or file's own, without an extension; for a

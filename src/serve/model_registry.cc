@@ -91,7 +91,7 @@ void ModelRegistry::scan_folder() {
 void ModelRegistry::load_all() {
   for (const Source& source : options_.models) {
     LoadedModelPtr model = open_served_model(source.name, source.path, source.tokenizer,
-                                             options_.kv_type, options_.context);
+                                             options_.kv_type, source.adapter, options_.context);
     const std::lock_guard lock(mutex_);
     Slot& slot = slots_.at(source.name);
     slot.model = std::move(model);
@@ -207,7 +207,7 @@ void ModelRegistry::load(const std::string& name, bool replace) {
   Result result;
   try {
     result.model = open_served_model(source.name, source.path, source.tokenizer, options_.kv_type,
-                                     options_.context);
+                                     source.adapter, options_.context);
   } catch (const std::exception& error) {
     result.error = error.what();
   }

@@ -23,6 +23,7 @@ class ModelRegistry {
     std::string name;
     std::filesystem::path path;
     std::filesystem::path tokenizer = {};
+    std::filesystem::path adapter = {};
   };
   struct Options {
     std::vector<Source> models;         ///< loaded by load_all()

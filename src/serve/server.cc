@@ -30,8 +30,13 @@ ModelRegistry::Source parse_source(const std::string& text, const std::string& t
 
 ModelRegistry::Options registry_options(const ServeOptions& options) {
   ModelRegistry::Options registry;
+  if (!options.adapter.empty() && options.models.size() != 1) {
+    fail(ErrorKind::usage, "adapter",
+         "needs exactly one model; of several, give adapters' folders as models");
+  }
   for (const std::string& model : options.models) {
     registry.models.push_back(parse_source(model, options.tokenizer));
+    registry.models.back().adapter = options.adapter;
   }
   registry.folder = options.models_dir;
   for (const std::string& alias : options.aliases) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "text/unicode_additions.h"
 
 namespace heed::text {
 namespace {
@@ -18,12 +19,16 @@ constexpr std::string_view kSpace = R"(\t-\r\x{85}\p{Z})";
 constexpr std::string_view kNoSpace =
     R"(\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff})"
     R"(\x{200b}-\x{2027}\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff})";
-constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+const std::string& word_members() {
+  static const std::string members =
+      R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})" + added_characters({"L", "M", "Nd", "Nl", "Pc"});
+  return members;
+}
 /// A \w outside of a class also counts Latin-1's numbers in.
 constexpr std::string_view kLatinNumbers = R"(\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 constexpr std::string_view kHex = "0-9A-Fa-f";
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kNamed = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kNamed = {{
     {"alnum", R"(\p{Alphabetic}\p{Nd})"},
     {"alpha", R"(\p{Alphabetic})"},
     {"blank", R"(\t\p{Zs})"},
@@ -32,7 +37,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kNamed = 
     {"punct", R"(\p{P}\p{S})"},
     {"space", kSpace},
     {"upper", R"(\p{Uppercase})"},
-    {"word", kWord},
 }};
 
 /// Scripts by their long names: PCRE2 takes them for script extensions, which hold more.
@@ -89,7 +93,7 @@ class Translator {
 
   std::string outside_escape() {
     const char next = pattern_[at_ + 1];
-    const std::string word = "[" + std::string(kWord) + std::string(kLatinNumbers) + "]";
+    const std::string word = "[" + word_members() + std::string(kLatinNumbers) + "]";
     switch (next) {
       case 'b':
         return skip(2), "(?:(?<=" + word + ")(?!" + word + ")|(?<!" + word + ")(?=" + word + "))";
@@ -103,7 +107,7 @@ class Translator {
         break;
     }
     Set set;
-    if (shared_escape(set)) {
+    if (shared_escape(set) || property_escape(set)) {
       return set.one();
     }
     return plain_escape();
@@ -131,23 +135,34 @@ class Translator {
     return true;
   }
 
-  /// An escape that PCRE2 reads as it stands, but for scripts and \uHHHH.
-  std::string plain_escape() {
+  /// \p{…} and \P{…}: scripts by the name that PCRE2 has for them, categories with the
+  /// characters that it does not know.
+  bool property_escape(Set& set) {
     const char next = pattern_[at_ + 1];
     const size_t end = pattern_.find('}', at_);
-    if ((next == 'p' || next == 'P') && end != std::string_view::npos && next_is_brace()) {
-      std::string_view name = pattern_.substr(at_ + 3, end - at_ - 3);
-      const bool negated = name.starts_with('^') != (next == 'P');
-      std::string whole(pattern_.substr(at_, end + 1 - at_));
-      name.remove_prefix(name.starts_with('^') ? 1 : 0);
-      skip(end + 1 - at_);
-      for (const std::string_view script : kScripts) {
-        if (name == script) {
-          return (negated ? "\\P{sc:" : "\\p{sc:") + std::string(name) + "}";
-        }
-      }
-      return whole;
+    if ((next != 'p' && next != 'P') || end == std::string_view::npos || !next_is_brace()) {
+      return false;
     }
+    std::string_view name = pattern_.substr(at_ + 3, end - at_ - 3);
+    const bool negated = name.starts_with('^') != (next == 'P');
+    name.remove_prefix(name.starts_with('^') ? 1 : 0);
+    std::string property(name);
+    for (const std::string_view script : kScripts) {
+      property = name == script ? "sc:" + property : property;
+    }
+    const std::string added = added_characters(name);
+    if (negated && !added.empty()) {
+      set.others.push_back("[^\\p{" + property + "}" + added + "]");
+    } else {
+      set.members += (negated ? "\\P{" : "\\p{") + property + "}" + added;
+    }
+    skip(end + 1 - at_);
+    return true;
+  }
+
+  /// An escape that PCRE2 reads as it stands, but for \uHHHH.
+  std::string plain_escape() {
+    const char next = pattern_[at_ + 1];
     constexpr size_t kDigits = 4;
     if (next == 'u' && at_ + 2 + kDigits <= pattern_.size()) {
       const std::string_view digits = pattern_.substr(at_ + 2, kDigits);
@@ -226,12 +241,12 @@ class Translator {
     const char next = pattern_[at_ + 1];
     if (next == 'w' || next == 'W') {
       if (next == 'w') {
-        set.members += kWord;
+        set.members += word_members();
       } else {
-        set.others.push_back("[^" + std::string(kWord) + "]");
+        set.others.push_back("[^" + word_members() + "]");
       }
       skip(2);
-    } else if (!shared_escape(set)) {
+    } else if (!shared_escape(set) && !property_escape(set)) {
       set.members += plain_escape();
     }
   }
@@ -239,6 +254,16 @@ class Translator {
   bool named(Set& set) {
     const bool negated = next_is("[:^");
     const std::string_view rest = pattern_.substr(at_ + (negated ? 3 : 2));
+    constexpr std::string_view kWordEnd = "word:]";
+    if (rest.starts_with(kWordEnd)) {
+      if (negated) {
+        set.others.push_back("[^" + word_members() + "]");
+      } else {
+        set.members += word_members();
+      }
+      skip((negated ? 3 : 2) + kWordEnd.size());
+      return true;
+    }
     for (const auto& [name, members] : kNamed) {
       if (rest.starts_with(name) && rest.substr(name.size()).starts_with(":]")) {
         if (negated) {

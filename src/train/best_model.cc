@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/language.h"
+#include "train/lora.h"
 #include "train/ranks.h"
 #include "train/snapshot.h"
 
@@ -47,7 +48,7 @@ void BestModel::save() const {
     return;
   }
   const std::filesystem::path folder = folder_.path() / "model";
-  save_model(*task_.model, folder);
+  save_trained(*task_.model, folder, options_);
   if (task_.tokenizer) {
     task_.tokenizer.save(folder);
   }
@@ -57,14 +58,14 @@ void BestModel::save() const {
 }
 
 void BestModel::evaluate_kept(TrainResult& result) {
-  const bool generates =
-      task_.metric == TaskMetric::translation || task_.metric == TaskMetric::captions;
+  const bool generates = task_.metric == TaskMetric::translation ||
+                         task_.metric == TaskMetric::captions || task_.metric == TaskMetric::speech;
   const bool whole =
       !generates || options_.eval_texts == 0 || options_.eval_texts >= task_.validation->examples();
   if (!whole || best_.loss != state_.best) {  // looked at in part, or before the run went on
     const std::unique_ptr<Model> kept =
         ranks_.size() == 1 ? load_model(folder_.path() / "model") : kept_everywhere();
-    best_ = evaluate(*kept, task_, options_, 0, sample_seed());
+    best_ = evaluate(kept ? *kept : *task_.model, task_, options_, 0, sample_seed());
   }
   result.metrics = best_.metrics;
   result.classes = best_.classes;
@@ -72,13 +73,18 @@ void BestModel::evaluate_kept(TrainResult& result) {
   log_.evaluation(state_.step, best_, true, true);
 }
 
-/// The model folder's model on all ranks, which evaluate it together.
+/// The model folder's model on all ranks, which evaluate it together; null where its adapter has
+/// gone into the run's own model.
 std::unique_ptr<Model> BestModel::kept_everywhere() const {
   TensorMap tensors;
   if (folder_.writes()) {
-    tensors = load_weights(folder_.path() / "model");
+    tensors = load_trained(*task_.model, folder_.path() / "model");
   }
   broadcast_tensors(ranks_, tensors);
+  if (!task_.model->adapted_layers().empty()) {
+    set_trained(*task_.model, tensors);
+    return nullptr;
+  }
   return build_model(task_.model->config(), std::move(tensors), "model");
 }
 

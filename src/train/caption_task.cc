@@ -104,7 +104,8 @@ ImageOptions image_options(const TrainOptions& o, const ImageData& data) {
   }
   const ModelFiles files = find_model_files(o.from);
   const Json config = Json::parse(files.config, files.config_name);
-  const Json vision = config.find("encoder").value_or(config);
+  const auto tower = config.find("vision_config");  // of CLIP and SigLIP
+  const Json vision = tower ? *tower : config.find("encoder").value_or(config);
   constexpr int64_t kMost = 4096;
   images.size = vision.integer_or("image_size", images.size, 1, kMost);
   images.channels = vision.integer_or("num_channels", images.channels, 1, 3);

@@ -59,6 +59,7 @@ std::vector<std::string> generate_rows(const Model& model, const Task& task,
     request.encoder.labels = request.encoder.decoder_input_ids = {};
     request.encoder.decoder_attention_mask = {};
     request.end = end;
+    request.prompt = task.prompt;
     // A model that has learned nothing yet would otherwise write to the end of its context.
     const int64_t longest = 2 * one.labels.size(1) + 8;
     request.max_tokens = std::max<int64_t>(
@@ -265,7 +266,7 @@ std::vector<TrainSample> number_samples(const Model& model, const Task& task) {
 double score_of(const Evaluation& found, const std::string& best_by) {
   for (const auto& [name, value] : found.metrics) {
     if (name == "val_" + best_by) {
-      return best_by == "perplexity" ? -value : value;
+      return best_by == "perplexity" || best_by == "wer" ? -value : value;
     }
   }
   return -found.loss;
@@ -348,6 +349,8 @@ std::vector<TrainSample> make_samples(const Model& model, const Task& task,
       return class_samples(model, task, options);
     case TaskMetric::numbers:
       return number_samples(model, task);
+    case TaskMetric::preference:
+      return {continuation(model, task, seed)};
     case TaskMetric::retrieval:
       return {};
     case TaskMetric::perplexity:
@@ -355,6 +358,7 @@ std::vector<TrainSample> make_samples(const Model& model, const Task& task,
                                     : continuation(model, task, seed)};
     case TaskMetric::translation:
     case TaskMetric::captions:
+    case TaskMetric::speech:
       break;
   }
   const Batch first = shown_set(task).batch(0);
@@ -390,6 +394,7 @@ Evaluation evaluate(const Model& model, const Task& task, const TrainOptions& op
       result.metrics.emplace_back("val_perplexity", std::exp(result.loss));
       break;
     case TaskMetric::numbers:
+    case TaskMetric::preference:
       break;
     case TaskMetric::retrieval:
       result.metrics = retrieval_metrics(model, task, options);
@@ -405,11 +410,15 @@ Evaluation evaluate(const Model& model, const Task& task, const TrainOptions& op
       break;
     }
     case TaskMetric::translation:
-    case TaskMetric::captions: {
+    case TaskMetric::captions:
+    case TaskMetric::speech: {
       const Generated all = generate_set(model, task, options, most_texts);
       if (task.metric == TaskMetric::translation) {
         result.metrics.emplace_back("val_bleu", corpus_bleu(all.texts, all.references).score);
         result.metrics.emplace_back("val_chrf", corpus_chrf(all.texts, all.references));
+      }
+      if (task.metric == TaskMetric::speech) {
+        result.metrics.emplace_back("val_wer", word_error_rate(all.texts, all.references));
       }
       result.metrics.emplace_back("val_exact_match", exact_match(all.texts, all.references));
       for (size_t i = 0; i < std::min(kSamples, all.texts.size()); ++i) {

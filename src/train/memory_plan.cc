@@ -117,6 +117,8 @@ MemoryPlan plan_memory(const Task& task, const TrainOptions& options) {
   int64_t trainable = 0;
   for (const Parameter& parameter : task.model->parameters()) {
     plan.weights += parameter.tensor.bytes();
+  }
+  for (const Parameter& parameter : task.model->trainable_parameters()) {
     trainable += parameter.tensor.requires_grad() ? parameter.tensor.numel() : 0;
   }
   plan.gradients = trainable * kFloat;

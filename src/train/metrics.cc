@@ -246,6 +246,67 @@ double corpus_chrf(const std::vector<std::string>& results,
   return 100.0 * (1.0 + kFactor) * precision * recall / (kFactor * precision + recall);
 }
 
+namespace {
+
+/// Words in lower case (ASCII), without punctuation at their ends.
+std::vector<std::string> spoken_words(const std::string& text) {
+  const auto is_mark = [](char c) {
+    return std::string_view(".,;:!?\"'()[]").find(c) != std::string_view::npos;
+  };
+  std::vector<std::string> words;
+  std::string word;
+  const auto finish = [&] {
+    while (!word.empty() && is_mark(word.back())) {
+      word.pop_back();
+    }
+    if (!word.empty()) {
+      words.push_back(std::move(word));
+    }
+    word.clear();
+  };
+  for (const char c : text) {
+    if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
+      finish();
+    } else if (!word.empty() || !is_mark(c)) {
+      word += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+  }
+  finish();
+  return words;
+}
+
+int64_t word_edits(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  std::vector<int64_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) {
+    row[j] = static_cast<int64_t>(j);
+  }
+  for (size_t i = 1; i <= a.size(); ++i) {
+    int64_t diagonal = row[0];
+    row[0] = static_cast<int64_t>(i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const int64_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+double word_error_rate(const std::vector<std::string>& results,
+                       const std::vector<std::string>& references) {
+  check(results.size() == references.size(), "word_error_rate", "{} results for {} references",
+        results.size(), references.size());
+  int64_t edits = 0, words = 0;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const std::vector<std::string> reference = spoken_words(references[i]);
+    edits += word_edits(spoken_words(results[i]), reference);
+    words += static_cast<int64_t>(reference.size());
+  }
+  return words == 0 ? 0.0 : static_cast<double>(edits) / static_cast<double>(words);
+}
+
 double exact_match(const std::vector<std::string>& results,
                    const std::vector<std::string>& references) {
   check_pairs(results, references, "exact match");

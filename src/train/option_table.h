@@ -41,8 +41,8 @@ void each_train_option(Options& o, Visit&& visit) {
   const auto row = [&](auto& value, const TrainOption& option) { visit(value, option); };
   row(o.task, {.name = "task",
                .help = say("What to learn (required, here or in a file with options)"),
-               .choices = {"lm", "mlm", "translate", "classify", "image-classify", "caption",
-                           "embed", "fid", "regress"}});
+               .choices = {"lm", "mlm", "preference", "translate", "classify", "image-classify",
+                           "caption", "embed", "fid", "transcribe", "regress"}});
   row(o.data,
       {.name = "data",
        .help = say("Files or folders, separated by commas; caption also takes shapes (required)"),
@@ -59,6 +59,11 @@ void each_train_option(Options& o, Visit&& visit) {
   row(o.from, {.name = "from", .help = say("Fine-tune this model folder"), .is_path = true});
   row(o.freeze,
       {.name = "freeze", .help = say("Freeze the parameters whose names begin with this")});
+  row(o.lora,
+      {.name = "lora",
+       .help = say("Train a low-rank adapter of the model that is fine-tuned, whose weights "
+                   "stay as they are stored (also quantized): "
+                   "rank=16,alpha=32,targets=attention or all")});
   row(o.resume,
       {.name = "resume",
        .help = say("Resume exactly from the last checkpoint; the run folder is enough beside it"),
@@ -83,6 +88,8 @@ void each_train_option(Options& o, Visit&& visit) {
       {.name = "vocab",
        .help = say("Vocabulary size of a tokenizer to be trained (default: the tokenizer's N)")});
   row(o.dropout, {.name = "dropout", .help = say("Dropout rate"), .high = 1.0, .resume = of_model});
+  row(o.language,
+      {.name = "language", .help = say("Language of the recordings, for --task transcribe")});
   row(o.unordered_features,
       {.name = "unordered_features",
        .help = say("caption: regions of features have no order and get no positions")});
@@ -107,6 +114,9 @@ void each_train_option(Options& o, Visit&& visit) {
       {.name = "weight_decay", .help = say("Weight decay, applied to matrices only")});
   row(o.clip, {.name = "clip", .help = say("Clip the gradient norm to this; 0: off")});
   row(o.label_smoothing, {.name = "label_smoothing", .help = say("Label smoothing"), .high = 1.0});
+  row(o.dpo_beta, {.name = "dpo_beta",
+                   .help = say("preference: larger values keep the model closer to where it began"),
+                   .low = 1e-6});
   row(o.temperature, {.name = "temperature",
                       .help = say("embed: cosines are divided by this"),
                       .low = 1e-4,
@@ -128,7 +138,8 @@ void each_train_option(Options& o, Visit&& visit) {
       {.name = "best_by",
        .help =
            say("Metric that chooses the model to keep: loss, perplexity, f1_macro, accuracy, f1, "
-               "chrf, bleu, exact_match, ndcg_10, recall_1 or recall_10 (default: by the task)")});
+               "chrf, bleu, wer, exact_match, ndcg_10, recall_1 or recall_10 (default: by the "
+               "task)")});
   row(o.patience, {.name = "patience",
                    .help = say("Stop after this many evaluations without improvement; 0: never")});
   row(o.force, {.name = "force",

@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "io/toml.h"
+#include "train/lora.h"
 #include "train/option_table.h"
 #include "train/train_defaults.h"
 
@@ -66,6 +67,7 @@ void check_train_options(const TrainOptions& o) {
          o.context);
   }
   check_best_by(o);
+  check_lora(o);
   if (o.from.empty() && o.arch != "heed-rnn-seq2seq" && o.width % o.heads != 0) {
     fail(ErrorKind::usage, "width", "{} is not a multiple of heads, {}", o.width, o.heads);
   }

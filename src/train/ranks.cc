@@ -62,7 +62,7 @@ void check_same_data(Communicator& ranks, const Task& task, const TrainOptions& 
   text += fmt::format("model configuration {:016x}\n", fingerprint_of(task.model->config()));
   check_same(ranks, "data set in " + options.data, text);
   uint64_t weights = 0;
-  for (const Parameter& parameter : task.model->parameters()) {
+  for (const Parameter& parameter : task.model->trainable_parameters()) {
     weights = fingerprint_of(parameter.tensor.raw(), static_cast<size_t>(parameter.tensor.bytes()),
                              weights);
   }
@@ -71,7 +71,7 @@ void check_same_data(Communicator& ranks, const Task& task, const TrainOptions& 
 
 void broadcast_run(Communicator& ranks, const Model& model, RunState& state) {
   state = state_from_text(ranks.broadcast(state_to_text(state)));
-  for (const Parameter& parameter : model.parameters()) {
+  for (const Parameter& parameter : model.trainable_parameters()) {
     Tensor tensor = parameter.tensor;
     ranks.broadcast(tensor.raw(), static_cast<size_t>(tensor.bytes()));
     tensor.bump_version();

@@ -312,7 +312,7 @@ void RunFolder::save(const Model& model, const TensorMap& moments, const Ema& em
   const Unfinished unfinished(temporary);
   make_folder(temporary);
   TensorMap weights;
-  for (const Parameter& parameter : model.parameters()) {
+  for (const Parameter& parameter : model.trainable_parameters()) {
     check_finite(parameter, state.step);
     weights.emplace(parameter.name, parameter.tensor.detach());
   }
@@ -356,7 +356,7 @@ std::optional<RunState> RunFolder::restore(const Model& model,
     accept(state);
     try {
       const TensorMap weights = load_safetensors(folder / "model.safetensors");
-      for (const Parameter& parameter : model.parameters()) {
+      for (const Parameter& parameter : model.trainable_parameters()) {
         const auto found = weights.find(parameter.name);
         check_data(found != weights.end(), folder.native(), "lacks '{}'", parameter.name);
         Tensor tensor = parameter.tensor;

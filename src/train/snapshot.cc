@@ -33,6 +33,9 @@ Tensor beginning(const Tensor& row, int64_t length) {
 ModelInput probe_input(const Batch& one, const TrainOptions& options) {
   ModelInput input = to_input(one, options, false);
   input.labels = {};
+  if (options.task == "preference") {
+    input.decoder_input_ids = {};  // the rejected answer
+  }
   if (input.passages > 1) {  // the first of them
     input.input_ids = slice(input.input_ids, 0, 0, 1);
     input.attention_mask = slice(input.attention_mask, 0, 0, 1);

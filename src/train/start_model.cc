@@ -5,6 +5,7 @@
 #include "heed/model_spec.h"
 #include "io/json.h"
 #include "models/files.h"
+#include "train/lora.h"
 #include "train/memory_plan.h"
 #include "train/task_config.h"
 
@@ -40,6 +41,34 @@ std::string head_for_task(const std::string& model_type, const std::string& task
   return {};
 }
 
+void say_fresh(const TrainOptions& o, const std::vector<std::string>& fresh) {
+  if (!fresh.empty() && !o.quiet) {
+    std::fprintf(stderr, "%s\n",
+                 tell("{} has no {}: they begin fresh", o.from, fmt::join(fresh, ", ")).c_str());
+  }
+}
+
+/// A low-rank adapter on the model in `from`, whose own weights stay as they are stored; with a
+/// head of its own where `config` asks for one.
+std::unique_ptr<Model> with_adapter(const TrainOptions& o, const ModelFiles& files,
+                                    const std::string& config, bool new_head) {
+  LoraOptions lora = parse_lora(o.lora);
+  lora.seed = o.seed;
+  lora.new_head = new_head;
+  const TensorMap weights = files.tensors();
+  std::unique_ptr<Model> model = build_model(config, weights, files.weights_name, {.lora = lora});
+  std::vector<std::string> fresh;
+  for (const Parameter& parameter : model->parameters()) {
+    const Tensor* weight = find_weight(weights, parameter.name);
+    if (parameter.tensor.requires_grad() &&
+        (weight == nullptr || weight->shape() != parameter.tensor.shape())) {
+      fresh.push_back(parameter.name);
+    }
+  }
+  say_fresh(o, fresh);
+  return model;
+}
+
 /// The body of the model in `from` under the head that `config` asks for.
 std::unique_ptr<Model> with_new_head(const TrainOptions& o, const Json& config) {
   const ModelFiles files = find_model_files(o.from);
@@ -53,6 +82,11 @@ std::unique_ptr<Model> with_new_head(const TrainOptions& o, const Json& config) 
   const std::string head = head_for_task(found.string_or("model_type", ""), o.task);
   if (!head.empty()) {
     own.set("architectures", std::vector<std::string>{head});
+  }
+  check_data(files.adapter.empty(), o.from,
+             "is an adapter; merge it with `heed convert --merge` to train another head");
+  if (!o.lora.empty()) {
+    return with_adapter(o, files, own.build().dump(), true);
   }
   std::unique_ptr<Model> model = create_model(own.build(), o.seed);
   const TensorMap weights = files.tensors();
@@ -68,11 +102,19 @@ std::unique_ptr<Model> with_new_head(const TrainOptions& o, const Json& config) 
   }
   check_data(fresh.size() < model->parameters().size(), o.from,
              "has none of the {} weights that task {} needs", fresh.size(), o.task);
-  if (!fresh.empty() && !o.quiet) {
-    std::fprintf(stderr, "%s\n",
-                 tell("{} has no {}: they begin fresh", o.from, fmt::join(fresh, ", ")).c_str());
-  }
+  say_fresh(o, fresh);
   return model;
+}
+
+/// The model in `from`, to be trained whole or with an adapter.
+std::unique_ptr<Model> from_model(const TrainOptions& o) {
+  if (o.lora.empty()) {
+    return load_model(o.from, {.trainable = true});
+  }
+  const ModelFiles files = find_model_files(o.from);
+  check_data(files.adapter.empty(), o.from,
+             "is an adapter already: train it further without another one");
+  return with_adapter(o, files, files.config, false);
 }
 
 }  // namespace
@@ -84,7 +126,7 @@ std::unique_ptr<Model> start_model(const TrainOptions& o, const Config& config, 
   }
   std::unique_ptr<Model> model = o.from.empty() ? create_model(wanted, o.seed)
                                  : new_head     ? with_new_head(o, wanted)
-                                                : load_model(o.from, {.trainable = true});
+                                                : from_model(o);
   model->set_gradient_checkpointing(o.recompute);
   return model;
 }

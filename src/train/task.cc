@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/language.h"
 #include "dist/communicator.h"
+#include "train/conversations.h"
 #include "train/task_config.h"
 
 namespace heed {
@@ -178,9 +179,8 @@ Task regress_task(TrainOptions o) {
 Tokenizer choose_tokenizer(const TrainOptions& o, const std::string& otherwise,
                            const std::vector<std::string>& texts) {
   if (o.tokenizer.empty() && !o.from.empty()) {
-    const std::filesystem::path inner = std::filesystem::path(o.from) / "model";
-    return Tokenizer::load(std::filesystem::is_directory(inner) ? inner
-                                                                : std::filesystem::path(o.from));
+    const std::filesystem::path base = base_model_path(o.from);
+    return Tokenizer::load(std::filesystem::is_directory(base / "model") ? base / "model" : base);
   }
   const std::string kind = o.tokenizer.empty() ? otherwise : o.tokenizer;
   if (std::filesystem::exists(kind)) {
@@ -216,6 +216,12 @@ LoaderOptions loader_options(const TrainOptions& o, const Model& model, bool val
 }
 
 Task make_task(const TrainOptions& o) {
+  if (o.task == "lm" && has_conversations(o.data)) {
+    return make_chat_task(o);
+  }
+  if (o.task == "preference") {
+    return make_preference_task(o);
+  }
   if (o.task == "lm" || o.task == "mlm") {
     return language_task(o, o.task == "mlm");
   }
@@ -231,6 +237,9 @@ Task make_task(const TrainOptions& o) {
   if (o.task == "caption") {
     return make_caption_task(o);
   }
+  if (o.task == "transcribe") {
+    return make_speech_task(o);
+  }
   if (o.task == "embed") {
     return make_embed_task(o);
   }
@@ -241,14 +250,15 @@ Task make_task(const TrainOptions& o) {
     return regress_task(o);
   }
   fail(ErrorKind::usage, "task",
-       "'{}' is not known; use lm, mlm, translate, classify, image-classify, caption, embed, fid "
+       "'{}' is not known; use lm, mlm, preference, translate, classify, image-classify, caption, "
+       "embed, fid, transcribe "
        "or regress",
        o.task);
 }
 
 std::string describe(const Task& task, int64_t steps) {
   int64_t trained = 0;
-  for (const Parameter& parameter : task.model->parameters()) {
+  for (const Parameter& parameter : task.model->trainable_parameters()) {
     trained += parameter.tensor.requires_grad() ? parameter.tensor.numel() : 0;
   }
   const int64_t all = task.model->parameter_count();

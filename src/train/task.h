@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,7 +20,9 @@ enum class TaskMetric {
   classes,      ///< accuracy and F1
   translation,  ///< generated texts: BLEU and chrF
   captions,     ///< generated texts: exact match
+  speech,       ///< generated texts: word error rate
   numbers,      ///< the loss alone
+  preference,   ///< the loss alone
   retrieval,    ///< nDCG@10 and recall of embeddings
 };
 
@@ -33,6 +36,7 @@ struct Task {
   std::vector<std::string> labels;  ///< names of the classes
   /// The validation set's texts by example, where generated ones are compared with them.
   std::vector<TextPair> texts;
+  std::vector<int64_t> prompt;  ///< what generated texts go on from, behind the start token
   /// The loss of a batch; empty: the model's own.
   LossFunction loss;
   std::string preprocessor;  ///< text of preprocessor_config.json, where there are images
@@ -44,6 +48,11 @@ std::string describe(const Task& task, int64_t steps);
 /// Reads the data, trains the tokenizer where one is to be trained, and makes or loads the model.
 Task make_task(const TrainOptions& options);
 Task make_caption_task(const TrainOptions& options);
+Task make_speech_task(const TrainOptions& options);
+/// Conversations (JSON lines with `messages`), of which the assistant's turns are learned.
+Task make_chat_task(const TrainOptions& options);
+/// Pairs of answers (JSON lines with `prompt`, `chosen` and `rejected`).
+Task make_preference_task(const TrainOptions& options);
 Task make_fid_task(const TrainOptions& options);
 Task make_embed_task(const TrainOptions& options);
 

@@ -32,6 +32,8 @@ std::string type_of(const std::string& from) {
 bool can_be_tuned(const std::string& type, const std::string& task) {
   const std::string wanted = task == "classify"         ? "text-classification"
                              : task == "mlm"            ? "fill-mask"
+                             : task == "lm"             ? "text-generation"
+                             : task == "translate"      ? "translation"
                              : task == "image-classify" ? "image-classification"
                                                         : "";
   const ModelSpec* spec = find_model_spec(type);

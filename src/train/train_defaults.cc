@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kFreshRate = 1e-3;
 constexpr double kFineTuneRate = 5e-5;
+constexpr double kLoraRate = 2e-4;
 constexpr double kSmallFineTuneRate = 3e-4;
 constexpr int64_t kSmallHiddenSize = 256;
 
@@ -24,6 +25,9 @@ std::vector<std::string> metrics_of(const std::string& task) {
   }
   if (task == "classify" || task == "image-classify") {
     return {"f1_macro", "accuracy", "f1", "loss"};
+  }
+  if (task == "transcribe") {
+    return {"wer", "exact_match", "loss"};
   }
   if (task == "embed") {
     return {"ndcg_10", "recall_1", "recall_10", "loss"};
@@ -70,6 +74,9 @@ int64_t hidden_size_of(const Json& config, int64_t otherwise) {
 double default_learning_rate(const TrainOptions& o) {
   if (o.from.empty()) {
     return kFreshRate;
+  }
+  if (!o.lora.empty()) {
+    return kLoraRate;
   }
   return hidden_size_of(config_of(o.from), kSmallHiddenSize) < kSmallHiddenSize ? kSmallFineTuneRate
                                                                                 : kFineTuneRate;

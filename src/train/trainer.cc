@@ -21,15 +21,15 @@ constexpr double kFloor = 0.1;         // fraction of the peak rate that schedul
 /// The parameters to train; the others no longer require a gradient.
 std::vector<NamedTensor> trainable(const Model& model, const std::vector<std::string>& freeze) {
   std::vector<NamedTensor> result;
+  const std::vector<Parameter> all = model.trainable_parameters();
   for (const std::string& beginning : freeze) {
-    const auto& all = model.parameters();
     if (std::none_of(all.begin(), all.end(),
                      [&](const Parameter& each) { return each.name.starts_with(beginning); })) {
       fail(ErrorKind::usage, "freeze", "no parameter's name begins with '{}'; the first is '{}'",
            beginning, all.front().name);
     }
   }
-  for (const Parameter& parameter : model.parameters()) {
+  for (const Parameter& parameter : all) {
     bool frozen = false;
     for (const std::string& beginning : freeze) {
       frozen = frozen || parameter.name.starts_with(beginning);

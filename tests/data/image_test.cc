@@ -6,6 +6,7 @@
 
 #include "data/support.h"
 #include "heed/io.h"
+#include "heed/synthetic.h"
 #include "support/check.h"
 
 namespace heed {

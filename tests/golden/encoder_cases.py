@@ -200,5 +200,18 @@ CASES = {
                            lambda: without(long_inputs(24, 24), "attention_mask")),
 }
 
+def question_tokens(inputs):
+    """What stands in front of the first separator, which Longformer's answers attend to."""
+    ends = (inputs["input_ids"] == 2).int().argmax(1, keepdim=True)
+    return (torch.arange(inputs["input_ids"].shape[1]) < ends).long()
+
+
+# Which tokens attend to all, where the weights come in windows.
+WHOLE = {
+    "longformer_mlm": lambda inputs: None,
+    "longformer_classify": lambda inputs: (torch.arange(inputs["input_ids"].shape[1]) == 0).long().expand(BATCH, -1),
+    "longformer_qa": question_tokens,
+    "longformer_base": lambda inputs: inputs["global_attention_mask"],
+}
 # Their attentions are not [B, H, T, T]: windows, blocks, landmarks, or none at all.
 WITHOUT_ATTENTIONS = {name for name in CASES if name.startswith(("longformer", "big_bird", "fnet", "nystromformer"))}

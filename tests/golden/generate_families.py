@@ -97,4 +97,5 @@ if __name__ == "__main__":
     hf.utils.logging.disable_progress_bar()
     for name in sys.argv[1:] or CASES:
         seed(zlib.crc32(name.encode()))
-        write(name, *CASES[name], attentions=name not in encoder_cases.WITHOUT_ATTENTIONS)
+        write(name, *CASES[name], attentions=name not in encoder_cases.WITHOUT_ATTENTIONS,
+              whole=encoder_cases.WHOLE.get(name))

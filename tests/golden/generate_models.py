@@ -204,9 +204,38 @@ def outputs_of(result):
     for name, value in result.items():
         if torch.is_tensor(value):
             tensors[name] = value
-        elif isinstance(value, tuple):
+        elif isinstance(value, tuple) and not name.startswith("reshaped_"):  # Swin's hidden states a second time
             tensors |= {f"{name}.{number}": part for number, part in enumerate(value)}
+        elif isinstance(value, hf.utils.ModelOutput):  # CLIP's two towers
+            inner = outputs_of(value)
+            tensors |= {f"{name}.{key}": part for key, part in inner.items() if key.startswith(("hidden", "attentions"))}
     return tensors
+
+
+def whole_maps(outputs, inputs, stack, windows, global_mask):
+    """Longformer's weights in windows as matrices over all positions; `stack` stands before "attentions"."""
+    length = inputs["input_ids"].shape[1]
+    real = inputs.get("attention_mask", torch.ones_like(inputs["input_ids"])).bool()
+    marked = (global_mask.bool() if global_mask is not None else torch.zeros_like(real)) & real
+    most = int(marked.sum(1).max())
+    maps = {key: value for key, value in outputs.items() if "attentions." not in key or not key.startswith(stack + "attentions")
+            and not key.startswith(stack + "global_attentions")}
+    for layer, window in enumerate(windows):
+        local = outputs[f"{stack}attentions.{layer}"]
+        whole = torch.zeros(*local.shape[:2], length, length)
+        for row in range(len(local)):
+            places = marked[row].nonzero()[:, 0].tolist()
+            for number, place in enumerate(places):
+                whole[row, :, :, place] += local[row, :, :length, number]
+            for query in range(length):
+                for offset in range(window + 1):
+                    key = query - window // 2 + offset
+                    if 0 <= key < length:
+                        whole[row, :, query, key] += local[row, :, query, most + offset]
+            for number, place in enumerate(places):
+                whole[row, :, place] = outputs[f"{stack}global_attentions.{layer}"][row, :, :length, number]
+        maps[f"{stack}attentions.{layer}"] = whole
+    return maps
 
 
 def save_model(model, folder):
@@ -222,7 +251,7 @@ def write_old_rope(folder):
     assert hf.AutoConfig.from_pretrained(folder).rope_parameters["rope_theta"] == config["rope_theta"]
 
 
-def write(name, build, config_of, inputs_of, attentions=True):
+def write(name, build, config_of, inputs_of, attentions=True, whole=None):
     config = config_of()
     kernel = "sdpa" if name in FUSED else "eager"
     config._attn_implementation = kernel
@@ -231,7 +260,7 @@ def write(name, build, config_of, inputs_of, attentions=True):
         model.set_attn_implementation(kernel)
     randomize(model)
     inputs = inputs_of()
-    wanted = {"output_attentions": True} if attentions and kernel == "eager" else {}
+    wanted = {"output_attentions": True} if whole or (attentions and kernel == "eager") else {}
     result = model(**inputs, output_hidden_states=True, **wanted)
 
     folder = HERE / "models" / name
@@ -239,9 +268,13 @@ def write(name, build, config_of, inputs_of, attentions=True):
     (folder / "generation_config.json").unlink(missing_ok=True)
     if name in OLD_ROPE:
         write_old_rope(folder)
-    save(folder / "inputs.safetensors", {key: value for key, value in inputs.items() if torch.is_tensor(value)})
+    save(folder / "inputs.safetensors", {key: value if torch.is_tensor(value) else torch.tensor([value], dtype=torch.uint8)
+                                         for key, value in inputs.items()})
     outputs = {key: value for key, value in outputs_of(result).items()
                if key not in ("cls_logits", "distillation_logits")}  # DeiT's two halves of the logits
+    if whole:
+        outputs = whole_maps(outputs, inputs, "encoder_" if name.startswith("led") else "", model.config.attention_window,
+                             whole(inputs))
     if "input_ids" in inputs and "decoder_input_ids" not in inputs:  # BigBird leaves its padding to whole blocks in
         length = inputs["input_ids"].shape[1]
         outputs = {key: value[:, :length] if key.startswith("hidden_states") else value for key, value in outputs.items()}

@@ -36,6 +36,23 @@ def pegasus(**changes):
     return sized(hf.PegasusConfig, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0, **changes)
 
 
+def led(**changes):
+    sizes = {key: value for key, value in SIZES.items() if key != "max_position_embeddings"}
+    return hf.LEDConfig(**{**sizes, **dict(pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=2,
+                                           attention_window=[4, 6], max_encoder_position_embeddings=30,
+                                           max_decoder_position_embeddings=18), **changes})
+
+
+def long_source(inputs, length=21, real=17, every=0):
+    """With a source that is longer than the windows; every Nth token attends to all."""
+    extra = {"global_attention_mask": (torch.arange(length) % every == 2).long().expand(BATCH, length).clone()} if every else {}
+    return {**inputs, **tokens(length, real), **extra}
+
+
+def answered(length=LENGTH, real=LENGTH - 3):
+    return {**tokens(length, real), "start_positions": torch.tensor([2, 1]), "end_positions": torch.tensor([5, 4])}
+
+
 def labelled():
     """The decoder's input is the model's own work."""
     inputs = paired(2, False)
@@ -116,6 +133,12 @@ CASES = {
                     lambda: bart(scale_embedding=True, activation_function="relu", d_model=12), labelled),
     "bart_base": (hf.BartModel, bart, tokens),
     "bart_classify": (hf.BartForSequenceClassification, lambda: bart(num_labels=4), lambda: classified(4)),
+    "bart_qa": (hf.BartForQuestionAnswering, bart, answered),
+    "led": (hf.LEDForConditionalGeneration, led, lambda: long_source(paired(2, True))),
+    "led_global": (hf.LEDForConditionalGeneration, lambda: led(attention_window=4, activation_function="relu", d_model=12),
+                   lambda: long_source(labelled(), 24, 19, 5)),
+    "led_base": (hf.LEDModel, led, lambda: long_source({}, 12, 9, 7)),
+    "led_qa": (hf.LEDForQuestionAnswering, lambda: led(encoder_layers=1, attention_window=[8]), lambda: answered(13, 11)),
     "mbart": (hf.MBartForConditionalGeneration, lambda: mbart(scale_embedding=True), labelled),
     "mbart_classify": (hf.MBartForSequenceClassification, lambda: mbart(num_labels=3), lambda: classified(3)),
     "m2m_100": (hf.M2M100ForConditionalGeneration, m2m, lambda: paired(2, True)),
@@ -158,7 +181,8 @@ if __name__ == "__main__":
     hf.utils.logging.disable_progress_bar()
     for name in [each for each in sys.argv[1:] or CASES if each in CASES]:
         seed(zlib.crc32(name.encode()))
-        write(name, *CASES[name])
+        whole = (lambda inputs: inputs.get("global_attention_mask")) if name.startswith("led") else None
+        write(name, *CASES[name], whole=whole)
         if name == "marian_positions":
             add_positions(name)
     if not sys.argv[1:] or "log_mel" in sys.argv[1:]:

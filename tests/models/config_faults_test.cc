@@ -171,5 +171,29 @@ TEST(ConfigFaults, Fault31TensorsThatDoNotFitAreAllNamed) {
   }
 }
 
+/// A model_type that heed does not know is refused with the nearest one that it does.
+TEST(UnknownModelType, NamesTheNearestFamily) {
+  const std::pair<const char*, const char*> types[] = {
+      {R"("model_type": "qwen3_moe")", "the nearest that is: qwen3 "},
+      {R"("model_type": "mixtral")", "the nearest that is: mistral "},
+      {R"("model_type": "gemma3")", "the nearest that is: gemma3_text "},
+      {R"("model_type": "swinv2")", "the nearest that is: swin "},
+      {R"("model_type": "zamba", "architectures": ["ZambaForCausalLM"])",
+       "the nearest that is: llama "},
+      {R"("model_type": "luke", "architectures": ["LukeForMaskedLM"])",
+       "the nearest that is: bert "},
+      {R"("model_type": "prophetnet", "is_encoder_decoder": true)", "the nearest that is: bart "}};
+  for (const auto& [config, wanted] : types) {
+    std::string message = "no error";
+    try {
+      create_model("{" + std::string(config) + "}", 1);
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    EXPECT_NE(message.find("is not supported"), std::string::npos) << message;
+    EXPECT_NE(message.find(wanted), std::string::npos) << message;
+  }
+}
+
 }  // namespace
 }  // namespace heed::test

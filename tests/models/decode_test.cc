@@ -87,7 +87,7 @@ TEST_P(Decode, StepByStepEqualsTheFullPass) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Decode,
                          testing::Values("models/t5_relu", "models/t5_gated", "models/marian",
-                                         "models/marian_unscaled", "training/seq2seq",
+                                         "models/led", "models/marian_unscaled", "training/seq2seq",
                                          "training/rnn_seq2seq"),
                          case_name);
 
@@ -101,6 +101,14 @@ TEST(DecodeOne, Gpt2AndTheSimpleLanguageModel) {
           "max_position_embeddings": 16})",
       3);
   expect_steps_equal_forward(*simple, given.input, given.input.input_ids);
+}
+
+/// A Performer keeps a state of constant size instead of keys and values; steps of any length.
+TEST(DecodeOne, Performer) {
+  Case given = load_case("models/heed_performer_lm");
+  given.input.attention_mask = {};
+  expect_steps_equal_forward(*given.model, given.input, given.input.input_ids);
+  EXPECT_TRUE(given.model->new_cache(1000).self.empty());
 }
 
 TEST(DecodeOne, Llama) {

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
+#include "heed/model_spec.h"
 #include "heed/random.h"
 #include "models/cases.h"
 
@@ -327,6 +329,36 @@ TEST(OwnModels, RefuseInputsTheyDoNotRead) {
   input.input_ids = ids(3, 10, 17, 1);
   input.attention_mask = {};
   EXPECT_THROW(model->forward(input), Error);  // longer than max_position_embeddings
+}
+
+/// The tutorial's SimpleTransformer at its sizes: no biases in attention, a norm at the end.
+TEST(SimpleTransformer, HasTheTutorialsParameters) {
+  const std::string sizes = R"("model_type": "heed-encoder", "vocab_size": 10000, "d_model": 512,
+      "encoder_layers": 6, "encoder_attention_heads": 8, "encoder_ffn_dim": 2048,
+      "max_position_embeddings": 5000)";
+  EXPECT_EQ(create_model("{" + sizes + R"(, "attention_bias": false, "final_norm": true})", 1)
+                ->parameter_count(),
+            26'583'040);
+  EXPECT_EQ(create_model("{" + sizes + "}", 1)->parameter_count(), 26'594'304);
+}
+
+/// What `heed train` makes afresh: the tutorial's encoder, and its sentiment head of 128, ReLU,
+/// dropout and three classes.
+TEST(SimpleTransformer, IsMadeAfreshAsInTheTutorial) {
+  FreshSizes sizes;
+  sizes.vocab_size = 50;
+  sizes.task = "classify";
+  const ModelSpec* spec = find_model_spec("heed-sentiment");
+  ASSERT_NE(spec, nullptr);
+  const auto model = create_model(spec->fresh_config(sizes).set("num_labels", 3).dump(), 1);
+  std::map<std::string, Shape> shapes;
+  for (const Parameter& each : model->parameters()) {
+    shapes.emplace(each.name, each.tensor.shape());
+  }
+  EXPECT_EQ(shapes.at("classifier.dense.weight"), Shape({128, 128}));
+  EXPECT_EQ(shapes.at("classifier.out_proj.weight"), Shape({3, 128}));
+  EXPECT_TRUE(shapes.contains("layer_norm.weight"));
+  EXPECT_FALSE(shapes.contains("layers.0.self_attn.q_proj.bias"));
 }
 
 }  // namespace

@@ -139,5 +139,58 @@ TEST(SwinLayer, IsHuggingFaces) {
   }
 }
 
+/// Asks for the weights of sparse attention as one matrix.
+class WholeMaps final : public Observer {
+ public:
+  bool wants(const std::string& name) override { return name.ends_with("_map"); }
+  void attention(const std::string&, const AttentionRecord& record) override {
+    maps.push_back(record.all_weights());
+  }
+  std::vector<Tensor> maps;
+};
+
+void expect_rows_sum_to_one(const Tensor& map) {
+  for (const double row : sum(map, -1).to_doubles()) {
+    EXPECT_NEAR(row, 1.0, 1e-5);
+  }
+}
+
+TEST(WholeMaps, OfSwinGiveTheSameRows) {
+  const NoGrad no_grad;
+  const TensorMap golden = golden_tensors("swin_layer_shift2_8x12");
+  SwinLayer::Options options;
+  options.num_heads = 3;
+  options.window = 4;
+  options.shift = 2;
+  options.mlp_ratio = 2.0;
+  const SwinLayer layer(golden_scope(golden), 12, options);
+  WholeMaps observer;
+  const Tensor out = layer(golden.at("hidden_states"), 8, 12);
+  expect_close(out, golden.at("output"), {1e-5, 2e-5}, "output");
+  ASSERT_EQ(observer.maps.size(), 1u);
+  EXPECT_EQ(observer.maps[0].shape(), Shape({out.size(0), 3, 96, 96}));
+  expect_rows_sum_to_one(observer.maps[0]);
+}
+
+TEST(WholeMaps, OfLongformerGiveTheSameRows) {
+  const NoGrad no_grad;
+  LongformerInputs in;
+  in.q = random_normal({2, 2, 12, 4}, DType::f32, 1);
+  in.k = random_normal({2, 2, 12, 4}, DType::f32, 2);
+  in.v = random_normal({2, 2, 12, 4}, DType::f32, 3);
+  in.q_global = random_normal({2, 2, 12, 4}, DType::f32, 4);
+  in.k_global = random_normal({2, 2, 12, 4}, DType::f32, 5);
+  in.v_global = random_normal({2, 2, 12, 4}, DType::f32, 6);
+  in.global_mask = Tensor::zeros({2, 12}, DType::u8);
+  in.global_mask.data<uint8_t>()[3] = in.global_mask.data<uint8_t>()[12] = 1;
+  in.window = 4;
+  const Tensor expected = longformer_attention(in);
+  WholeMaps observer;
+  expect_close(longformer_attention(in), expected, {1e-5, 1e-5}, "output");
+  ASSERT_EQ(observer.maps.size(), 1u);
+  EXPECT_EQ(observer.maps[0].shape(), Shape({2, 2, 12, 12}));
+  expect_rows_sum_to_one(observer.maps[0]);
+}
+
 }  // namespace
 }  // namespace heed

@@ -38,6 +38,7 @@ double gelu_tanh_of(double x) {
 }
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 double silu_of(double x) { return x * sigmoid_of(x); }
+double quick_gelu_of(double x) { return x * sigmoid_of(1.702 * x); }
 double relu_of(double x) { return x > 0 ? x : 0; }
 
 TEST(Unary, AllOfThem) {
@@ -58,6 +59,7 @@ TEST(Unary, AllOfThem) {
       {"gelu", gelu, gelu_of, -6, 6},
       {"gelu_tanh", gelu_tanh, gelu_tanh_of, -6, 6},
       {"silu", silu, silu_of, -9, 9},
+      {"quick_gelu", quick_gelu, quick_gelu_of, -6, 6},
   };
   for (const Entry& entry : entries) {
     check_op({.name = entry.name,
@@ -82,6 +84,7 @@ TEST(Unary, GatedIsTheProduct) {
       {Activation::silu, [](double g, double u) { return silu_of(g) * u; }},
       {Activation::tanh, [](double g, double u) { return std::tanh(g) * u; }},
       {Activation::sigmoid, [](double g, double u) { return sigmoid_of(g) * u; }},
+      {Activation::quick_gelu, [](double g, double u) { return quick_gelu_of(g) * u; }},
   };
   for (const Entry& entry : entries) {
     check_op({.name = "gated " + std::to_string(static_cast<int>(entry.kind)),

@@ -87,7 +87,7 @@ TEST(Linear, EpilogueIsBiasActivationResidual) {
   const Tensor b = random_normal({50}, DType::f32, 3);
   const Tensor r = random_normal({40, 50}, DType::f32, 4);
   for (const Activation kind : {Activation::relu, Activation::gelu, Activation::gelu_tanh,
-                                Activation::silu, Activation::tanh}) {
+                                Activation::silu, Activation::tanh, Activation::quick_gelu}) {
     expect_same_bits(linear(x, w, b, {.activation = kind, .residual = r}),
                      add(activate(linear(x, w, b), kind), r), "epilogue");
   }

@@ -83,6 +83,42 @@ TEST_P(QuantizedLinear, EmbeddingGivesRowsInF32) {
   EXPECT_THROW(embedding(table, Tensor::from({int64_t{11}}, {1})), Error);
 }
 
+/// The gradient of the input is that of the dequantised weight, tile by tile.
+class QuantizedGradient : public testing::TestWithParam<DType> {};
+
+TEST_P(QuantizedGradient, OfTheInputIsTheDequantisedWeights) {
+  const int64_t in = 256 * 17;  // tiles of 240 rows: several, the last one shorter
+  const int64_t out = 531;
+  const Tensor weight = quantize(random_normal({out, in}, DType::f32, 3), GetParam());
+  for (const DType type : {DType::f32, DType::bf16}) {
+    Tensor x = random_normal({5, in}, DType::f32, 1).to(type);
+    x.set_requires_grad(true);
+    const Tensor dy = random_normal({5, out}, DType::f32, 2).to(type);
+    const Tensor expected = matmul(dy.to(DType::f32), dequantize(weight));
+    const Tolerance near{elementwise(type).relative, 1e-4};
+    backward(linear(x, weight, {}), dy);
+    expect_close(x.grad(), expected, near, name_of(type));
+    x.set_grad({});
+    backward(linear(x, transpose(weight), {}, {.layout = WeightLayout::in_out}), dy);
+    expect_close(x.grad(), expected, near, "transposed");
+  }
+}
+
+TEST_P(QuantizedGradient, OfTheLossIsTheDequantisedWeights) {
+  const Tensor weight = quantize(random_normal({77, 512}, DType::f32, 3), GetParam());
+  const Tensor targets = random_indices({9}, 77);
+  Tensor x = random_normal({9, 512}, DType::f32, 1);
+  x.set_requires_grad(true);
+  backward(linear_cross_entropy(x, weight, {}, targets));
+  const Tensor fused = x.grad();
+  x.set_grad({});
+  backward(cross_entropy(linear(x, weight, {}), targets));
+  expect_close(fused, x.grad(), {1e-4, 1e-6});
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, QuantizedGradient,
+                         testing::Values(DType::q8_0, DType::q4_k, DType::q6_k),
+                         [](const auto& each) { return std::string(name_of(each.param)); });
 INSTANTIATE_TEST_SUITE_P(Types, QuantizedLinear, testing::Values(DType::q8_0, DType::q4_0),
                          [](const auto& each) { return std::string(name_of(each.param)); });
 

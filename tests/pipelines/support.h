@@ -69,6 +69,23 @@ inline std::filesystem::path make_encoder_decoder(const std::filesystem::path& f
   return folder;
 }
 
+/// A small CLIP, or SigLIP where `family` says so.
+inline std::filesystem::path make_image_text(const std::filesystem::path& folder,
+                                             const std::string& family = "clip") {
+  const Tokenizer tokenizer = sample_tokenizer(TokenizerKind::wordpiece);
+  const std::string tower = R"("hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+      "intermediate_size": 24, "initializer_range": 0.4)";
+  const std::string config =
+      R"({"model_type": ")" + family + R"(", "projection_dim": 8, "text_config": {)" + tower +
+      R"(, "max_position_embeddings": 16, "eos_token_id": )" +
+      std::to_string(tokenizer.special().sep.value_or(0)) + R"(, "vocab_size": )" +
+      std::to_string(tokenizer.vocab_size()) + R"(}, "vision_config": {)" + tower +
+      R"(, "image_size": 8, "patch_size": 4}})";
+  save_model(*create_model(config, 11), folder);
+  tokenizer.save(folder);
+  return folder;
+}
+
 inline std::string message_of(const std::function<void()>& fn) {
   try {
     fn();

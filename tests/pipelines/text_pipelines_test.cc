@@ -3,7 +3,9 @@
 #include <cmath>
 #include <fstream>
 #include <numeric>
+#include <set>
 
+#include "heed/image.h"
 #include "heed/io.h"
 #include "pipelines/support.h"
 #include "support/check.h"
@@ -242,6 +244,70 @@ TEST(ByName, ResultsAreHuggingFacesJson) {
       message_of([&] { fill({"the [MASK]"}, Json::parse(R"({"top_q": 2})", "options")); });
   EXPECT_NE(wrong.find("top_q"), std::string::npos) << wrong;
   EXPECT_NE(message_of([&] { fill.as<Translation>(); }).find("`fill-mask` pipeline"),
+            std::string::npos);
+}
+
+/// Scores are those of the model's own logits: a softmax over the labels, or a sigmoid each.
+TEST(ZeroShotImageClassification, ScoresLabelsByTheModelsLogits) {
+  for (const std::string family : {"clip", "siglip"}) {
+    const TemporaryFolder folder;
+    const std::filesystem::path model = make_image_text(folder / family, family);
+    Tensor pixels = Tensor::empty({10, 8, 3}, DType::u8);
+    for (int64_t i = 0; i < pixels.numel(); ++i) {
+      pixels.data<uint8_t>()[i] = static_cast<uint8_t>(i * 37 % 251);
+    }
+    save_png(folder / "image.png", pixels);
+    const ZeroShotImageClassification classify(model);
+    ZeroShotOptions options;
+    options.labels = {"cat", "dog", "bad film"};
+    options.hypothesis_template = "the {}";
+    const std::vector<LabelScore> scores = classify(folder / "image.png", options);
+    ASSERT_EQ(scores.size(), 3u);
+    double sum = 0.0;
+    std::set<std::string> labels;
+    for (const LabelScore& each : scores) {
+      sum += each.score;
+      labels.insert(each.label);
+      EXPECT_GE(scores.front().score, each.score);
+    }
+    EXPECT_EQ(labels, (std::set<std::string>{"cat", "dog", "bad film"}));
+    if (family == "clip") {
+      EXPECT_NEAR(sum, 1.0, 1e-6);
+    } else {
+      EXPECT_LT(scores.front().score, 0.5);  // a fresh bias of -10 says no to every pair
+    }
+    // A label's score against another one does not depend on the others.
+    options.labels = {"dog", "cat"};
+    const std::vector<LabelScore> two = classify(folder / "image.png", options);
+    const auto of = [](const std::vector<LabelScore>& all, const std::string& label) {
+      return std::find_if(all.begin(), all.end(),
+                          [&](const LabelScore& each) { return each.label == label; })
+          ->score;
+    };
+    EXPECT_NEAR(of(two, "cat") / of(two, "dog"), of(scores, "cat") / of(scores, "dog"), 1e-4);
+    const Json json = pipeline("zero-shot-image-classification", model)(
+        {(folder / "image.png").string()},
+        Json::parse(R"({"candidate_labels": ["cat", "dog"], "hypothesis_template": "the {}"})",
+                    "options"));
+    EXPECT_NEAR(json[0][0].at("score").number(), two.front().score, 1e-9);
+    options.labels.clear();
+    EXPECT_NE(message_of([&] {
+                classify(folder / "image.png", options);
+              }).find("there are no labels to choose from"),
+              std::string::npos);
+    options.labels = {"cat"};
+    options.hypothesis_template = "no place";
+    EXPECT_NE(message_of([&] { classify(folder / "image.png", options); }).find("has no {}"),
+              std::string::npos);
+  }
+}
+
+TEST(ZeroShotImageClassification, NeedsAModelOfImagesAndTexts) {
+  const TemporaryFolder folder;
+  const std::filesystem::path model = make_encoder(folder / "bert", "BertModel");
+  EXPECT_NE(message_of([&] {
+              ZeroShotImageClassification{model};
+            }).find("needs a model that compares images with texts; this folder holds an encoder"),
             std::string::npos);
 }
 

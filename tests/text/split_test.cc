@@ -87,6 +87,28 @@ TEST(Gpt2Split, EqualsTheRegexOnRandomText) {
   }
 }
 
+/// Characters of Unicode 15 and 16 (new emoji, letters, digits), whatever version PCRE2 knows; the
+/// pieces are those of Hugging Face's tokenizers 0.23.
+TEST(Regex, KnowsNewCharacters) {
+  const auto pieces = [](const char* pattern, const std::string& text) {
+    std::vector<Piece> found;
+    Regex(pattern, "test").find_all(text, found);
+    std::vector<std::string> words;
+    for (const Piece& piece : found) {
+      words.push_back(text.substr(piece.begin, piece.end - piece.begin));
+    }
+    return words;
+  };
+  using Words = std::vector<std::string>;
+  const char* deepseek = R"([^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s+)";
+  EXPECT_EQ(pieces(deepseek, "a\U0001FAE8b !\U0001FAE8!"),
+            (Words{"a", "\U0001FAE8", "b", " !\U0001FAE8!"}));
+  EXPECT_EQ(pieces(deepseek, "a\U0002EBF0b"), (Words{"a\U0002EBF0b"}));
+  EXPECT_EQ(pieces(R"(\w+|[^\w\s]+)", "x\uA7DCy 1"), (Words{"x\uA7DCy", "1"}));
+  EXPECT_EQ(pieces(R"(\P{L}+)", "\u1C89!\u1C8A?"), (Words{"!", "?"}));
+  EXPECT_EQ(pieces(R"([[:word:]]+)", "\U00011F04b!"), (Words{"\U00011F04b"}));
+}
+
 TEST(Gpt2Split, KeepsEveryByte) {
   std::mt19937 random(3);
   for (int round = 0; round < 200; ++round) {

@@ -90,6 +90,11 @@ TEST(Metrics, ClassesByHand) {
 TEST(Metrics, ExactMatchLooksPastSpacesAtTheEnds) {
   EXPECT_DOUBLE_EQ(exact_match({" a b ", "a  b", "고양이\n"}, {"a b", "a b", "고양이"}), 2.0 / 3.0);
   EXPECT_DOUBLE_EQ(exact_match({}, {}), 0.0);
+  // One word changed, one left out, one put in, of nine; case and marks at the ends do not count.
+  EXPECT_DOUBLE_EQ(word_error_rate({"And so, my fellow", "ask not what country can do do"},
+                                   {"and so my FELLOW.", "Ask not that your country can do"}),
+                   3.0 / 11.0);
+  EXPECT_DOUBLE_EQ(word_error_rate({"a"}, {""}), 0.0);
   EXPECT_THROW(corpus_bleu({"a"}, {}), Error);
 }
 

@@ -25,6 +25,7 @@ class Metadata final : public GgufMetadata {
   int64_t size(std::string_view name, int64_t otherwise) const override {
     return file_.integer_or(key(name), otherwise, 0, kMaxSize);
   }
+  bool flag(std::string_view name) const { return file_.boolean(key(name)); }
   double number(std::string_view name, double otherwise) const override {
     return file_.number_or(key(name), otherwise, 0.0, 1e12);
   }
@@ -75,7 +76,7 @@ void read_keys(const GgufSpec& spec, const Metadata& from, JsonBuilder& config) 
         config.set(key.config, from.number(key.gguf, key.otherwise));
         break;
       case GgufKey::Kind::flag:
-        config.set(key.config, from.size(key.gguf, 0) != 0);
+        config.set(key.config, from.flag(key.gguf));
         break;
     }
   }
@@ -155,14 +156,35 @@ Json config_of(const GgufFile& file, const ModelSpec& spec, const Json& own) {
   return config.build(file.file());
 }
 
-Tensor as_in_checkpoint(const Tensor& tensor, GgufLayout layout, int64_t heads, int64_t key_heads) {
+struct Heads {
+  int64_t queries, keys, hidden_size;
+};
+
+/// Under the names of any family.
+Heads heads_of(const Json& config) {
+  const auto first = [&](std::initializer_list<const char*> names, int64_t otherwise) {
+    for (const char* name : names) {
+      if (config.has(name)) {
+        return config.integer(name, 1, kMaxSize);
+      }
+    }
+    return otherwise;
+  };
+  const int64_t queries = first({"num_attention_heads", "n_head"}, 1);
+  return {queries, first({"num_key_value_heads"}, queries),
+          first({"hidden_size", "n_embd", "n_embed"}, 0)};
+}
+
+Tensor as_in_checkpoint(const Tensor& tensor, GgufLayout layout, const Heads& heads) {
   switch (layout) {
+    case GgufLayout::qkv_groups:
+      return qkv_in_groups(tensor, heads.queries, heads.hidden_size / heads.queries);
     case GgufLayout::transposed:
       return tensor.rank() == 2 ? transpose(tensor) : tensor;
     case GgufLayout::query_pairs:
-      return rows_in_halves(tensor, heads);
+      return rows_in_halves(tensor, heads.queries);
     case GgufLayout::key_pairs:
-      return rows_in_halves(tensor, key_heads);
+      return rows_in_halves(tensor, heads.keys);
     case GgufLayout::plus_one:
       return add(dequantize(tensor), -1.0);
     case GgufLayout::same:
@@ -173,8 +195,7 @@ Tensor as_in_checkpoint(const Tensor& tensor, GgufLayout layout, int64_t heads, 
 
 /// By the checkpoint's names; names that mean nothing stay, so that the model's error lists them.
 TensorMap tensors_of(const GgufFile& file, const GgufSpec& spec, const Json& config) {
-  const int64_t heads = config.integer_or("num_attention_heads", 1, 1, kMaxSize);
-  const int64_t key_heads = config.integer_or("num_key_value_heads", heads, 1, kMaxSize);
+  const Heads heads = heads_of(config);
   TensorMap tensors;
   for (const auto& [name, tensor] : file.tensors()) {
     if (name == "rope_freqs.weight") {
@@ -183,11 +204,12 @@ TensorMap tensors_of(const GgufFile& file, const GgufSpec& spec, const Json& con
     const auto known = checkpoint_name(spec, name);
     const bool paired = known && (known->layout == GgufLayout::query_pairs ||
                                   known->layout == GgufLayout::key_pairs);
-    const int64_t groups = !known || known->layout == GgufLayout::query_pairs ? heads : key_heads;
+    const int64_t groups =
+        !known || known->layout == GgufLayout::query_pairs ? heads.queries : heads.keys;
     check_data(!paired || (tensor.rank() > 0 && tensor.size(0) % (2 * groups) == 0), file.file(),
                "tensor {} {} is not {} heads of an even size", quote(name), tensor.shape(), groups);
     tensors.emplace(known ? known->text : name,
-                    known ? as_in_checkpoint(tensor, known->layout, heads, key_heads) : tensor);
+                    known ? as_in_checkpoint(tensor, known->layout, heads) : tensor);
   }
   return tensors;
 }

@@ -22,4 +22,9 @@ void add_model(GgufWriter& writer, const Model& model, const StoredTypes& types,
 Tensor rows_in_pairs(const Tensor& x, int64_t heads);
 Tensor rows_in_halves(const Tensor& x, int64_t heads);
 
+/// Rows of one projection from groups (the queries of a key-value head, its key, its value) to
+/// blocks (all queries, all keys, all values), or back. Any dtype. `heads` are the query heads.
+Tensor qkv_in_blocks(const Tensor& x, int64_t heads, int64_t head_dim);
+Tensor qkv_in_groups(const Tensor& x, int64_t heads, int64_t head_dim);
+
 }  // namespace heed::gguf

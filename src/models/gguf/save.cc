@@ -61,8 +61,11 @@ void write_keys(const GgufSpec& spec, const Json& config, Output& out) {
   }
 }
 
-Tensor as_in_gguf(const Tensor& tensor, GgufLayout layout, int64_t heads, int64_t key_heads) {
+Tensor as_in_gguf(const Tensor& tensor, GgufLayout layout, const Model& model, int64_t key_heads) {
+  const int64_t heads = model.num_heads();
   switch (layout) {
+    case GgufLayout::qkv_groups:
+      return qkv_in_blocks(tensor, heads, model.hidden_size() / std::max<int64_t>(heads, 1));
     case GgufLayout::transposed:
       return transpose(tensor);
     case GgufLayout::query_pairs:
@@ -114,8 +117,8 @@ void add_model(GgufWriter& writer, const Model& model, const StoredTypes& types,
   for (const Parameter& parameter : model.parameters()) {
     const auto name = gguf_name(gguf, parameter.name);
     check(name.has_value(), "gguf", "has no name for parameter '{}'", parameter.name);
-    tensors.emplace_back(name->text, as_in_gguf(parameter.tensor.detach(), name->layout,
-                                                model.num_heads(), key_heads));
+    tensors.emplace_back(name->text,
+                         as_in_gguf(parameter.tensor.detach(), name->layout, model, key_heads));
     tied = tied && name->text != "output.weight";
   }
   int64_t done = 0;

@@ -17,6 +17,26 @@ using Importance = std::map<std::string, Tensor, std::less<>>;
 /// An importance matrix in llama.cpp's GGUF layout: `<tensor>.in_sum2` and `<tensor>.counts`.
 Importance read_importance(const std::filesystem::path& path);
 
+/// Collects an importance matrix while a model runs in this thread.
+class ImportanceCollector {
+ public:
+  explicit ImportanceCollector(const Model& model);
+  /// Writes what read_importance() and llama.cpp read. `data` names the text, which was read in
+  /// windows of `context` tokens.
+  void write(const std::filesystem::path& path, const std::string& data, int64_t context) const;
+
+ private:
+  struct Sums {
+    std::string name;  // GGUF's
+    std::vector<float> squares;
+    int64_t rows = 0;
+  };
+  void add(const Tensor& weight, const Tensor& input);
+
+  std::map<const void*, Sums> sums_;  // by the weight's memory
+  LinearInputScope scope_;
+};
+
 /// Which type each tensor of a GGUF file is written in: one type for all matrices, or one of
 /// llama.cpp's mixtures, which give more bits to the tensors that need them. Norms, biases and
 /// small tables are f32.

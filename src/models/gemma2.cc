@@ -1,0 +1,56 @@
+#include <cmath>
+
+#include "models/gemma.h"
+#include "models/registry.h"
+
+namespace heed {
+
+void add_gemma2_parts(const Json& config, DecoderConfig& decoder) {
+  decoder.names.attention_post_norm = "post_attention_layernorm";
+  decoder.names.mlp_norm = "pre_feedforward_layernorm";
+  decoder.names.mlp_post_norm = "post_feedforward_layernorm";
+  decoder.attention_scale = 1.0 / std::sqrt(positive_or(config, "query_pre_attn_scalar", 256.0));
+}
+
+double softcap_of(const Json& config, const char* key, double otherwise) {
+  return config.mentions(key) && !config.has(key) ? 0.0
+                                                  : config.number_or(key, otherwise, 0.0, 1e6);
+}
+
+void add_gemma2_gguf(GgufSpec& gguf) {
+  for (GgufTensor& tensor : gguf.layer_tensors) {
+    if (tensor.gguf == "ffn_norm") {
+      tensor.checkpoint = "pre_feedforward_layernorm";
+    }
+  }
+  gguf.layer_tensors.push_back(
+      {"post_attention_norm", "post_attention_layernorm", GgufLayout::plus_one});
+  gguf.layer_tensors.push_back(
+      {"post_ffw_norm", "post_feedforward_layernorm", GgufLayout::plus_one});
+  gguf.keys.push_back(
+      {"attention.sliding_window", "sliding_window", GgufKey::Kind::size, GgufKey::kUnset});
+}
+
+/// Gemma 2: four norms per layer, soft-caps on scores and logits, every other layer with a window.
+ModelSpec gemma2_spec() {
+  ModelSpec spec = gemma_like_spec("gemma2", "Gemma2");
+  spec.gguf = gemma_gguf("gemma2");
+  add_gemma2_gguf(spec.gguf);
+  spec.gguf.keys.push_back(
+      {"attn_logit_softcapping", "attn_logit_softcapping", GgufKey::Kind::number, 50.0});
+  spec.gguf.keys.push_back(
+      {"final_logit_softcapping", "final_logit_softcapping", GgufKey::Kind::number, 30.0});
+  spec.make = [](const Json& config, const Scope& scope) {
+    DecoderConfig decoder = gemma_config(config);
+    add_gemma2_parts(config, decoder);
+    decoder.attention_softcap = softcap_of(config, "attn_logit_softcapping", 50.0);
+    decoder.logits_softcap = softcap_of(config, "final_logit_softcapping", 30.0);
+    decoder.windows =
+        windows_by_layer(config, decoder.num_layers, size_or(config, "sliding_window", 4096),
+                         [](int64_t layer) { return layer % 2 == 0; });
+    return make_decoder(config, scope, decoder);
+  };
+  return spec;
+}
+
+}  // namespace heed

@@ -1,0 +1,504 @@
+"""Random configurations of every family against transformers: compare_families.py HEED [--seeds N] [--only NAME…].
+
+Each one gets random sizes, options and weights; `heed forward --attentions --hidden-states --grads` must give what
+transformers gives, or refuse the configuration by name. Not part of the test suite: it needs transformers.
+"""
+
+import argparse
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import torch
+import transformers as hf
+from safetensors.torch import load_file, save_file
+
+from generate_models import checkpoint_names, outputs_of, randomize, whole_maps
+
+LIMIT = 1e-4  # of the norm
+ACTIVATIONS = ["gelu", "gelu_new", "relu", "silu", "gelu_pytorch_tanh", "quick_gelu", "tanh"]
+pick = random.choice
+
+
+def sizes(**changes):
+    heads = pick([1, 2, 3, 4])
+    return {**dict(vocab_size=random.randint(20, 60), hidden_size=heads * pick([6, 8, 10]), num_hidden_layers=pick([1, 2, 3]),
+                   num_attention_heads=heads, intermediate_size=random.randint(5, 40), hidden_act=pick(ACTIVATIONS)),
+            **changes}
+
+
+def batch(length, vocab, low=5, padding=0, side=None, masked=True):
+    """Ids with padding behind (or in front) of some rows."""
+    rows = random.randint(1, 3)
+    ids, mask = torch.randint(low, vocab, (rows, length)), torch.ones(rows, length, dtype=torch.int64)
+    for row in range(1, rows):
+        real = random.randint(max(1, length // 2), length)
+        if side == "left":
+            mask[row, :length - real] = 0
+        else:
+            mask[row, real:] = 0
+    inputs = {"input_ids": ids.masked_fill(mask == 0, padding)}
+    return {**inputs, "attention_mask": mask} if masked else {"input_ids": ids}
+
+
+def real_of(inputs):
+    return inputs.get("attention_mask", torch.ones_like(inputs["input_ids"]))
+
+
+def token_labels(inputs, count, low=0):
+    ids = inputs["input_ids"]
+    hidden = (torch.rand(ids.shape) < 0.4) | (real_of(inputs) == 0)
+    hidden[0, 1:3] = False
+    return {**inputs, "labels": torch.randint(low, count, ids.shape).masked_fill(hidden, -100)}
+
+
+def class_labels(inputs, config):
+    rows = len(next(iter(inputs.values())))
+    if config.problem_type == "multi_label_classification":
+        return {**inputs, "labels": torch.randint(0, 2, (rows, config.num_labels)).float()}
+    if config.num_labels == 1 or config.problem_type == "regression":
+        shape = (rows,) if config.num_labels == 1 else (rows, config.num_labels)
+        return {**inputs, "labels": torch.randn(shape)}
+    return {**inputs, "labels": torch.randint(0, config.num_labels, (rows,))}
+
+
+def answers(inputs):
+    rows, length = inputs["input_ids"].shape
+    start = torch.randint(0, length, (rows,))
+    end = torch.randint(0, length + 2, (rows,))
+    end[0] = min(int(end[0]), length - 1)  # a batch without any answer has no loss
+    return {**inputs, "start_positions": start, "end_positions": end}
+
+
+def problem():
+    return pick([dict(num_labels=random.randint(2, 5)), dict(num_labels=1),
+                 dict(num_labels=3, problem_type="multi_label_classification"),
+                 dict(num_labels=2, problem_type="regression")])
+
+
+def encoder(family, config_class, padding, length=(3, 14), padded=True, extra=lambda: {}, types=True, without=()):
+    """A BERT-like family with one of its heads."""
+    heads = [each for each in ("Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification",
+                               "ForQuestionAnswering") if hasattr(hf, family + each)]
+
+    def case():
+        head = pick(heads)
+        base = sizes(max_position_embeddings=random.randint(length[1] + 2, length[1] + 20), pad_token_id=padding,
+                     layer_norm_eps=pick([1e-12, 1e-5, 1e-3]))
+        base = {key: value for key, value in base.items() if key not in without}
+        base |= problem() if "Sequence" in head else {}
+        base |= dict(num_labels=random.randint(2, 5)) if "Token" in head else {}
+        given = extra()
+        config = config_class(**{**base, **given})
+        inputs = batch(random.randint(*length), config.vocab_size, padding=padding, masked=padded)
+        if types and config.type_vocab_size > 1 and pick([True, False]):
+            inputs["token_type_ids"] = torch.randint(0, config.type_vocab_size, inputs["input_ids"].shape)
+        if head == "ForMaskedLM":
+            inputs = token_labels(inputs, config.vocab_size)
+        elif head == "ForSequenceClassification":
+            inputs = class_labels(inputs, config)
+        elif head == "ForTokenClassification":
+            inputs = token_labels(inputs, config.num_labels)
+        elif head == "ForQuestionAnswering":
+            inputs = answers(inputs)
+        if family == "Longformer" and head == "ForQuestionAnswering":  # three separators, as its reference counts on
+            inputs["input_ids"][:, 2] = inputs["input_ids"][:, 3] = inputs["input_ids"][:, 5] = 2
+            inputs["attention_mask"][:, :6] = 1
+        if family == "Longformer" and head != "ForQuestionAnswering" and pick([True, False]):
+            inputs["global_attention_mask"] = (torch.rand(inputs["input_ids"].shape) < 0.2).long()
+        return getattr(hf, family + head), config, inputs
+    return case
+
+
+def decoder(family, config_class, extra=lambda: {}, rename={}, without=(), heads=None):
+    heads = heads or [each for each in ("ForCausalLM", "Model", "ForSequenceClassification", "ForTokenClassification")
+             if hasattr(hf, family + each)]
+
+    def case():
+        head = pick(heads)
+        base = sizes(max_position_embeddings=random.randint(16, 40), pad_token_id=0, bos_token_id=1, eos_token_id=2)
+        heads_count = base["num_attention_heads"]
+        base["num_key_value_heads"] = pick([each for each in range(1, heads_count + 1) if heads_count % each == 0])
+        base["tie_word_embeddings"] = pick([True, False])
+        base["hidden_size"] = heads_count * pick([4, 8, 12])
+        base |= problem() if "Sequence" in head else {}
+        base |= dict(num_labels=random.randint(2, 5)) if "Token" in head else {}
+        base |= extra() if extra.__code__.co_argcount == 0 else extra(base)
+        base = {rename.get(key, key): value for key, value in base.items() if key not in without}
+        config = config_class(**base)
+        inputs = batch(random.randint(2, 15), config.vocab_size, side=None)
+        if head == "ForCausalLM":
+            inputs["labels"] = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
+        elif head == "ForSequenceClassification":
+            inputs = class_labels(inputs, config)
+        elif head == "ForTokenClassification":
+            inputs = token_labels(inputs, config.num_labels)
+        return getattr(hf, family + head), config, inputs
+    return case
+
+
+def seq2seq(family, config_class, extra=lambda: {}, positions=True, heads=None, source=(4, 14)):
+    heads = heads or [each for each in ("ForConditionalGeneration", "MTModel", "Model", "ForSequenceClassification",
+                                        "ForQuestionAnswering") if hasattr(hf, family + each)]
+
+    def case():
+        head = pick(heads)
+        count = pick([1, 2, 4])
+        base = dict(vocab_size=random.randint(20, 60), d_model=count * pick([6, 8, 10]), encoder_layers=pick([1, 2]),
+                    decoder_layers=pick([1, 2, 3]), encoder_attention_heads=count, decoder_attention_heads=pick([1, count]),
+                    encoder_ffn_dim=random.randint(5, 30), decoder_ffn_dim=random.randint(5, 30),
+                    activation_function=pick(ACTIVATIONS), scale_embedding=pick([True, False]), pad_token_id=0,
+                    bos_token_id=1, eos_token_id=2, decoder_start_token_id=2, dropout=0.1)
+        base |= dict(max_position_embeddings=random.randint(20, 40)) if positions else {}
+        base |= problem() if "Sequence" in head else {}
+        config = config_class(**{**base, **extra()})
+        inputs = batch(random.randint(*source), config.vocab_size)
+        if "Sequence" in head:
+            for row, real in zip(inputs["input_ids"], inputs["attention_mask"].sum(1)):
+                row[random.randint(0, real - 1)] = 2
+            # transformers wants as many end tokens in every row
+            return getattr(hf, family + head), config, class_labels(inputs, config)
+        if "Question" in head:
+            return getattr(hf, family + head), config, answers(inputs)
+        if family == "LED" and pick([True, False]):
+            inputs["global_attention_mask"] = (torch.rand(inputs["input_ids"].shape) < 0.2).long()
+        rows, length = len(inputs["input_ids"]), random.randint(2, 9)
+        target = torch.randint(5, config.vocab_size, (rows, length))
+        if head == "Model":
+            inputs["decoder_input_ids"] = target
+        else:
+            inputs["labels"] = target
+            if pick([True, False]):
+                inputs["decoder_input_ids"] = torch.randint(5, config.vocab_size, (rows, length))
+        return getattr(hf, family + head), config, inputs
+    return case
+
+
+def vision(family, config_class, extra=lambda: {}, heads=("Model", "ForImageClassification"), any_size=False):
+    def case():
+        head = pick(heads)
+        patch = pick([2, 3, 4])
+        side = patch * random.randint(2, 4)
+        base = {key: value for key, value in sizes().items() if key != "vocab_size"}
+        base |= dict(image_size=side, patch_size=patch, num_channels=pick([1, 3]), layer_norm_eps=pick([1e-12, 1e-5, 1e-3]))
+        base |= problem() if "Class" in head else {}
+        config = config_class(**{**base, **extra()})
+        side = config.image_size
+        pixels = {"pixel_values": torch.randn(random.randint(1, 3), config.num_channels, side, side)}
+        return getattr(hf, family + head), config, class_labels(pixels, config) if "Class" in head else pixels
+    return case
+
+
+def towers(family, text_class, image_class, config_class):
+    def case():
+        text = {**sizes(), "max_position_embeddings": random.randint(12, 20), "bos_token_id": 1, "pad_token_id": 0,
+                "eos_token_id": pick([2, 4])}
+        patch = pick([2, 3, 4])
+        image = {key: value for key, value in sizes().items() if key != "vocab_size"}
+        image |= dict(image_size=patch * pick([1, 2, 3]) + pick([0, 1]), patch_size=patch, num_channels=pick([1, 3]))
+        if family == "Siglip":
+            text["projection_size"] = image["hidden_size"]
+            extra = {}
+        else:
+            extra = dict(projection_dim=random.randint(3, 9))
+            text |= extra
+            image |= extra
+        pixels = torch.randn(3, image["num_channels"], image["image_size"], image["image_size"])
+        texts = batch(random.randint(3, 11), text["vocab_size"])
+        kind = pick(["Model", "TextModel", "VisionModel", "ForImageClassification"]
+                    + ([] if family == "Siglip" else ["TextModelWithProjection", "VisionModelWithProjection"]))
+        if kind.startswith("Text"):
+            return getattr(hf, family + kind), text_class(**text), texts
+        if kind.startswith("Vision"):
+            return getattr(hf, family + kind), image_class(**image), {"pixel_values": pixels}
+        config = config_class(text_config=text, vision_config=image, **extra, **(problem() if "Class" in kind else {}))
+        if "Class" in kind:
+            return getattr(hf, family + kind), config, class_labels({"pixel_values": pixels}, config)
+        rows = len(texts["input_ids"])
+        return getattr(hf, family + kind), config, {**texts, "pixel_values": pixels[:rows], "return_loss": True}
+    return case
+
+
+def rope(base, kinds=("default", "linear", "dynamic", "llama3", "yarn", None)):
+    """A rotary scaling of one of the kinds."""
+    kind = pick(kinds)
+    theta = pick([10000.0, 500000.0, 100.0])
+    if kind is None:
+        return {}
+    known = {"rope_type": kind, "rope_theta": theta}
+    if kind in ("linear", "dynamic", "yarn", "llama3"):
+        known["factor"] = pick([1.5, 2.0, 8.0])
+    if kind == "llama3":
+        known |= dict(low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16)
+    if kind == "yarn":
+        known |= dict(original_max_position_embeddings=8)
+    return {"rope_parameters": known}
+
+
+def swin_extra():
+    stages = pick([1, 2, 3])
+    side, patch = pick([8, 12, 16, 24]), pick([1, 2])
+    heads = [pick([1, 2]) for _ in range(stages)]
+    window = random.randint(1, max(1, side // patch // 2 ** (stages - 1)))
+    return dict(image_size=side, patch_size=patch, embed_dim=pick([4, 8]), depths=[pick([1, 2, 3]) for _ in range(stages)],
+                num_heads=heads, window_size=window, mlp_ratio=pick([1.0, 2.5, 4.0]), qkv_bias=pick([True, False]),
+                use_absolute_embeddings=pick([True, False]))
+
+
+def falcon_extra(base):
+    new = pick([True, False])
+    given = dict(new_decoder_architecture=new, bias=pick([True, False]), parallel_attn=pick([True, False]) or new,
+                 multi_query=pick([True, False]), alibi=False, num_kv_heads=base["num_key_value_heads"],
+                 ffn_hidden_size=base["intermediate_size"], activation=base["hidden_act"])
+    return given
+
+
+def window_extra(*names):
+    return {name: random.randint(2, 6) for name in names}
+
+
+FAMILIES = {
+    "bert": encoder("Bert", hf.BertConfig, 0, extra=lambda: dict(type_vocab_size=pick([1, 2, 4]))),
+    "distilbert": encoder("DistilBert", hf.DistilBertConfig, 0, types=False,
+                          without=("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+                                   "hidden_act", "layer_norm_eps"),
+                          extra=lambda: dict(dim=12, n_heads=pick([1, 2, 3]), n_layers=pick([1, 2]),
+                                             hidden_dim=random.randint(5, 30), activation=pick(["gelu", "relu"]),
+                                             sinusoidal_pos_embds=pick([True, False]))),
+    "roberta": encoder("Roberta", hf.RobertaConfig, 1, extra=lambda: dict(type_vocab_size=pick([1, 2]))),
+    "xlm-roberta": encoder("XLMRoberta", hf.XLMRobertaConfig, 1, extra=lambda: dict(type_vocab_size=pick([1, 2]))),
+    "camembert": encoder("Camembert", hf.CamembertConfig, 1, extra=lambda: dict(type_vocab_size=1)),
+    "electra": encoder("Electra", hf.ElectraConfig, 0, extra=lambda: dict(embedding_size=pick([6, 8, 12]))),
+    "mpnet": encoder("MPNet", hf.MPNetConfig, 1, types=False,
+                     extra=lambda: dict(relative_attention_num_buckets=pick([32, 8]))),
+    "albert": encoder("Albert", hf.AlbertConfig, 0,
+                      extra=lambda: dict(embedding_size=pick([6, 10]), num_hidden_groups=1, inner_group_num=pick([1, 2]))),
+    "modernbert": encoder("ModernBert", hf.ModernBertConfig, 0, types=False, without=("hidden_act", "layer_norm_eps"),
+                          extra=lambda: dict(hidden_size=24, num_attention_heads=pick([1, 2, 3]), local_attention=pick([8, 16]),
+                                             global_attn_every_n_layers=pick([1, 2, 3]), norm_bias=pick([True, False]),
+                                             mlp_bias=pick([True, False]), attention_bias=pick([True, False]),
+                                             classifier_pooling=pick(["cls", "mean"]), bos_token_id=1, eos_token_id=2,
+                                             cls_token_id=1, sep_token_id=2)),
+    "deberta-v2": encoder("DebertaV2", hf.DebertaV2Config, 0, types=False,
+                          extra=lambda: dict(type_vocab_size=0, relative_attention=pick([True, False]),
+                                             position_buckets=pick([-1, 4, 8]), max_relative_positions=pick([-1, 6]),
+                                             pos_att_type=pick(["p2c|c2p", "c2p", "p2c"]),
+                                             share_att_key=pick([True, False]), norm_rel_ebd=pick(["layer_norm", "none"]),
+                                             position_biased_input=pick([True, False]),
+                                             conv_kernel_size=pick([0, 3]), conv_act="gelu")),
+    "longformer": encoder("Longformer", hf.LongformerConfig, 1, length=(8, 24), types=False,
+                          extra=lambda: dict(attention_window=pick([2, 4, 8]), type_vocab_size=1, sep_token_id=2)),
+    "big_bird": encoder("BigBird", hf.BigBirdConfig, 0, length=(8, 30),
+                        extra=lambda: dict(block_size=2, num_random_blocks=1, use_bias=pick([True, False]),
+                                           rescale_embeddings=pick([True, False]), bos_token_id=1, eos_token_id=2,
+                                           sep_token_id=3)),
+    "fnet": encoder("FNet", hf.FNetConfig, 0, padded=False, without=("num_attention_heads",)),
+    "nystromformer": encoder("Nystromformer", hf.NystromformerConfig, 0, length=(8, 8), padded=False,
+                             extra=lambda: dict(num_landmarks=pick([2, 4, 8]), segment_means_seq_len=8,
+                                                conv_kernel_size=pick([3, 5]))),
+    "gpt2": decoder("GPT2", hf.GPT2Config,
+                    rename=dict(hidden_size="n_embd", num_hidden_layers="n_layer", num_attention_heads="n_head",
+                                intermediate_size="n_inner", max_position_embeddings="n_positions",
+                                hidden_act="activation_function"), without=("num_key_value_heads",),
+                    extra=lambda: dict(scale_attn_by_inverse_layer_idx=pick([True, False]),
+                                       scale_attn_weights=pick([True, False]))),
+    "llama": decoder("Llama", hf.LlamaConfig, extra=lambda base: dict(attention_bias=pick([True, False]),
+                                                                      mlp_bias=pick([True, False]), **rope(base))),
+    "mistral": decoder("Mistral", hf.MistralConfig, extra=lambda: dict(sliding_window=pick([None, 3, 8]))),
+    "qwen2": decoder("Qwen2", hf.Qwen2Config, extra=lambda base: dict(use_sliding_window=pick([True, False]), sliding_window=3,
+                                                                      max_window_layers=1, **rope(base))),
+    "qwen3": decoder("Qwen3", hf.Qwen3Config, extra=lambda: dict(head_dim=pick([4, 6]), attention_bias=pick([True, False]))),
+    "gemma": decoder("Gemma", hf.GemmaConfig, extra=lambda: dict(head_dim=pick([4, 6]))),
+    "gemma2": decoder("Gemma2", hf.Gemma2Config, without=("hidden_act",),
+                      extra=lambda: dict(head_dim=pick([4, 6]), sliding_window=pick([3, 8]), query_pre_attn_scalar=7,
+                                         attn_logit_softcapping=pick([None, 4.0]),
+                                         final_logit_softcapping=pick([None, 3.0]))),
+    "gemma3_text": decoder("Gemma3", hf.Gemma3TextConfig, heads=["ForCausalLM", "TextModel"], without=("hidden_act",),
+                           extra=lambda: dict(head_dim=pick([4, 6]), sliding_window=pick([3, 8]), query_pre_attn_scalar=7)),
+    "phi": decoder("Phi", hf.PhiConfig, extra=lambda base: dict(partial_rotary_factor=0.5, qk_layernorm=pick([True, False]),
+                                                                hidden_size=8 * base["num_attention_heads"])),
+    "phi3": decoder("Phi3", hf.Phi3Config, extra=lambda: dict(sliding_window=pick([None, 4]), original_max_position_embeddings=16)),
+    "smollm3": decoder("SmolLM3", hf.SmolLM3Config, extra=lambda: dict(no_rope_layer_interval=pick([2, 4]))),
+    "olmo2": decoder("Olmo2", hf.Olmo2Config, extra=lambda: dict(attention_bias=pick([True, False]))),
+    "granite": decoder("Granite", hf.GraniteConfig,
+                       extra=lambda: dict(embedding_multiplier=2.0, residual_multiplier=0.5, attention_multiplier=0.3,
+                                          logits_scaling=3.0, attention_bias=pick([True, False]), mlp_bias=pick([True, False]))),
+    "exaone4": decoder("Exaone4", hf.Exaone4Config, extra=lambda: dict(sliding_window=pick([3, 5]), sliding_window_pattern=2)),
+    "gpt_neox": decoder("GPTNeoX", hf.GPTNeoXConfig, without=("num_key_value_heads",),
+                        extra=lambda base: dict(rotary_pct=pick([0.5, 1.0]), use_parallel_residual=pick([True, False]),
+                                                attention_bias=pick([True, False]), hidden_size=8 * base["num_attention_heads"])),
+    "gptj": decoder("GPTJ", hf.GPTJConfig, without=("num_key_value_heads",),
+                    rename=dict(hidden_size="n_embd", num_hidden_layers="n_layer", num_attention_heads="n_head",
+                                intermediate_size="n_inner", max_position_embeddings="n_positions",
+                                hidden_act="activation_function"),
+                    extra=lambda base: dict(rotary_dim=pick([2, 4]), hidden_size=8 * base["num_attention_heads"],
+                                            tie_word_embeddings=False)),
+    "bloom": decoder("Bloom", hf.BloomConfig, without=("num_key_value_heads", "intermediate_size", "hidden_act",
+                                                       "max_position_embeddings"),
+                     rename=dict(num_hidden_layers="n_layer", num_attention_heads="n_head"),
+                     extra=lambda: dict(apply_residual_connection_post_layernorm=pick([True, False]))),
+    "falcon": decoder("Falcon", hf.FalconConfig, extra=falcon_extra, without=("num_key_value_heads", "intermediate_size",
+                                                                            "hidden_act")),
+    "opt": decoder("OPT", hf.OPTConfig, without=("num_key_value_heads",),
+                   rename=dict(intermediate_size="ffn_dim", hidden_act="activation_function"),
+                   extra=lambda base: dict(word_embed_proj_dim=pick([base["hidden_size"], 6]),
+                                           do_layer_norm_before=pick([True, False]), enable_bias=pick([True, False]),
+                                           layer_norm_elementwise_affine=pick([True, False]))),
+    "starcoder2": decoder("Starcoder2", hf.Starcoder2Config, extra=lambda: dict(sliding_window=pick([None, 3]),
+                                                                                use_bias=pick([True, False]))),
+    "bart": seq2seq("Bart", hf.BartConfig),
+    "mbart": seq2seq("MBart", hf.MBartConfig),
+    "m2m_100": seq2seq("M2M100", hf.M2M100Config),
+    "pegasus": seq2seq("Pegasus", hf.PegasusConfig),
+    "marian": seq2seq("Marian", hf.MarianConfig),
+    "led": seq2seq("LED", hf.LEDConfig, positions=False, source=(8, 20),
+                   extra=lambda: dict(max_encoder_position_embeddings=32, max_decoder_position_embeddings=24,
+                                      attention_window=pick([2, 4, 6]))),
+    "vit": vision("ViT", hf.ViTConfig, extra=lambda: dict(qkv_bias=pick([True, False]))),
+    "deit": vision("DeiT", hf.DeiTConfig, extra=lambda: dict(qkv_bias=pick([True, False]))),
+    "dinov2": vision("Dinov2", hf.Dinov2Config, extra=lambda: dict(mlp_ratio=pick([1, 2, 3]), layerscale_value=0.7,
+                                                                   use_swiglu_ffn=pick([True, False]),
+                                                                   qkv_bias=pick([True, False]))),
+    "beit": vision("Beit", hf.BeitConfig, extra=lambda: dict(use_relative_position_bias=pick([True, False]),
+                                                             use_absolute_position_embeddings=pick([True, False]),
+                                                             use_mean_pooling=pick([True, False]),
+                                                             use_shared_relative_position_bias=pick([True, False]),
+                                                             layer_scale_init_value=pick([0.0, 0.1]))),
+    "swin": vision("Swin", hf.SwinConfig, extra=swin_extra),
+    "clip": towers("CLIP", hf.CLIPTextConfig, hf.CLIPVisionConfig, hf.CLIPConfig),
+    "siglip": towers("Siglip", hf.SiglipTextConfig, hf.SiglipVisionConfig, hf.SiglipConfig),
+}
+WINDOWED = {"big_bird", "fnet", "nystromformer"}  # whose attentions are not [B, H, T, T]
+
+
+def global_tokens(build, inputs):
+    """Which tokens of a Longformer attend to all."""
+    ids = inputs["input_ids"]
+    if "global_attention_mask" in inputs:
+        return inputs["global_attention_mask"]
+    if build is hf.LongformerForSequenceClassification:
+        return (torch.arange(ids.shape[1]) == 0).long().expand(len(ids), -1)
+    if build is hf.LongformerForQuestionAnswering:
+        return (torch.arange(ids.shape[1]) < (ids == 2).int().argmax(1, keepdim=True)).long()
+    return None
+
+
+def norm_error(actual, expected):
+    scale = expected.double().norm()
+    return ((actual.double() - expected.double()).norm() / (scale if scale > 0 else 1.0)).item()
+
+
+def at_real(value, mask):
+    """Without what belongs to padded positions."""
+    if mask is None or value.dim() < 3 or value.shape[0] != mask.shape[0]:
+        return value
+    axis = value.dim() - 2
+    if value.shape[axis] != mask.shape[1]:
+        return value
+    shape = [1] * value.dim()
+    shape[0], shape[axis] = mask.shape
+    return value * mask.reshape(shape)
+
+
+def compare(name, seed, heed, folder):
+    random.seed(f"{name} {seed}")
+    torch.manual_seed(seed)
+    build, config, inputs = FAMILIES[name]()
+    config._attn_implementation = "eager"
+    model = build(config).eval()
+    attentions = name not in WINDOWED
+    if attentions and name not in ("longformer", "led"):
+        model.set_attn_implementation("eager")
+    randomize(model)
+    wanted = {"output_attentions": True} if attentions else {}
+    result = model(**inputs, output_hidden_states=True, **wanted)
+    expected = outputs_of(result)
+    if name in ("longformer", "led"):
+        expected = whole_maps(expected, inputs, "encoder_" if name == "led" else "", model.config.attention_window,
+                              global_tokens(build, inputs))
+    gradients = None
+    if result.get("loss") is not None:
+        result.loss.backward()
+        zero = {key: torch.zeros_like(value) if value.grad is None else value.grad for key, value in model.named_parameters()}
+        gradients = checkpoint_names(model, zero)
+    shutil.rmtree(folder, ignore_errors=True)
+    model.save_pretrained(folder)
+    given = {key: value if torch.is_tensor(value) else torch.tensor([value], dtype=torch.uint8)
+             for key, value in inputs.items()}
+    save_file({key: value.contiguous() for key, value in given.items()}, folder / "in.safetensors")
+    command = [heed, "forward", folder, "--input", folder / "in.safetensors", "--output", folder / "out.safetensors",
+               "--hidden-states", "--quiet"]
+    command += ["--attentions"] if attentions else []
+    command += ["--grads"] if gradients else []
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        return [f"refused: {done.stderr.strip()[:300]}"]
+    actual = load_file(folder / "out.safetensors")
+    problems = []
+    mask = inputs.get("attention_mask")
+    for key, value in expected.items():
+        if key in ("cls_logits", "distillation_logits"):
+            continue
+        if key not in actual:
+            problems.append(f"{key} is missing")
+            continue
+        got = actual[key]
+        if name == "big_bird" and key.startswith("hidden_states"):
+            value = value[:, :got.shape[1]]
+        if got.shape != value.shape:
+            problems.append(f"{key} has {tuple(got.shape)}, not {tuple(value.shape)}")
+            continue
+        own = None if key.startswith(("decoder", "cross")) else mask
+        error = norm_error(at_real(got, own), at_real(value.detach(), own))
+        if not error < LIMIT:
+            problems.append(f"{key} differs by {error:.2e}")
+    if gradients:
+        whole = sum(value.double().norm() ** 2 for value in gradients.values()) ** 0.5
+        for key, value in gradients.items():
+            got = actual.get(f"grad.{key}")
+            if got is None:
+                if value.norm() > 0:
+                    problems.append(f"no gradient of {key}")
+            elif value.double().norm() < 1e-6 * whole:
+                if got.double().norm() > 1e-5 * whole:
+                    problems.append(f"gradient of {key} should vanish")
+            elif not norm_error(got, value) < LIMIT:
+                problems.append(f"gradient of {key} differs by {norm_error(got, value):.2e}")
+    return problems
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("heed")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--only", nargs="*", default=list(FAMILIES))
+    parser.add_argument("--keep", help="folder for the last model, to look at")
+    options = parser.parse_args()
+    hf.utils.logging.set_verbosity_error()
+    hf.utils.logging.disable_progress_bar()
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    folder = Path(options.keep or tempfile.mkdtemp()) / "model"
+    bad = 0
+    for name in options.only:
+        for seed in range(options.first, options.first + options.seeds):
+            try:
+                problems = compare(name, seed, options.heed, folder)
+            except Exception as error:  # transformers itself refuses some combinations
+                print(f"{name} {seed}: transformers: {type(error).__name__}: {str(error)[:150]}")
+                continue
+            if problems:
+                bad += 1
+                print(f"{name} {seed}: " + "; ".join(problems[:4]))
+                sys.stdout.flush()
+    print(f"{bad} of {len(options.only) * options.seeds} differ")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

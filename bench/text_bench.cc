@@ -18,7 +18,7 @@ double seconds_of(const heed::Tokenizer& tokenizer, const std::string& text, int
   double best = 1e9;
   for (int i = 0; i < rounds; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    std::vector<TokenId> ids;
+    std::vector<heed::TokenId> ids;
     tokenizer.append_ids(text, ids);
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
     best = std::min(best, time.count());

@@ -6,6 +6,7 @@
 #include "heed/models.h"
 #include "heed/optim.h"
 #include "heed/picture.h"
+#include "heed/synthetic.h"
 #include "lesson.h"
 
 using namespace heed;

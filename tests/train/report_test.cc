@@ -112,9 +112,9 @@ TEST(Captions, RegionsWithAnOrderHavePositions) {
   options.context = 8;
   const auto logits = [&](bool ordered, const Tensor& features) {
     Config config = fresh_config(options, "heed-captioner", 12);
-    config["feature_size"] = 4;
-    config["region_positions"] = ordered;
-    const auto model = create_model(config.dump(), 1);
+    config.set("feature_size", 4);
+    config.set("region_positions", ordered);
+    const auto model = create_model(config.build(), 1);
     const NoGrad no_grad;
     ModelInput input;
     input.features = features;

@@ -8,6 +8,7 @@
 #include "heed/io.h"
 #include "heed/memory.h"
 #include "heed/ops.h"
+#include "heed/synthetic.h"
 #include "heed/train.h"
 #include "io/json.h"
 #include "support/check.h"

@@ -206,7 +206,11 @@ TEST(Api, SamplersOfOtherServersAreTaken) {
   json ids =
       all_models()
           .post("/completion",
-                {{"model", "lm"}, {"prompt", "the fox"}, {"n_predict", 5}, {"temperature", 0}})
+                {{"model", "lm"},
+                 {"prompt", "the fox"},
+                 {"n_predict", 5},
+                 {"temperature", 0},
+                 {"return_tokens", true}})
           .json()["tokens"];
   body["stop_token_ids"] = {ids[0]};
   const json stopped = text_of();

@@ -203,15 +203,13 @@ TEST(Api, SamplersOfOtherServersAreTaken) {
   EXPECT_EQ(all_models().post("/v1/completions", body).param(), "mirostat");
   body["mirostat"] = 0;
   body["temperature"] = 0;
-  json ids =
-      all_models()
-          .post("/completion",
-                {{"model", "lm"},
-                 {"prompt", "the fox"},
-                 {"n_predict", 5},
-                 {"temperature", 0},
-                 {"return_tokens", true}})
-          .json()["tokens"];
+  json ids = all_models()
+                 .post("/completion", {{"model", "lm"},
+                                       {"prompt", "the fox"},
+                                       {"n_predict", 5},
+                                       {"temperature", 0},
+                                       {"return_tokens", true}})
+                 .json()["tokens"];
   body["stop_token_ids"] = {ids[0]};
   const json stopped = text_of();
   EXPECT_EQ(stopped["text"], "");

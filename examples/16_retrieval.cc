@@ -8,8 +8,10 @@
 #include "heed/picture.h"
 #include "heed/retrieval.h"
 #include "heed/text.h"
+#include "lesson.h"
 
 using namespace heed;
+using lesson::say;
 
 namespace {
 
@@ -49,24 +51,28 @@ int main(int argc, char** argv) {
   std::ofstream(folder / "notes.txt") << "Cats sleep in the sun.\n\n우리는 역사를 배운다.";
   IndexOptions options;
   options.model = make_encoder(folder).string();
-  options.chunk_tokens = 16;
+  options.chunk_tokens = 8;
   options.overlap_tokens = 0;
   const std::string notes = (folder / "notes.txt").string();
   build_index({notes}, folder / "notes.heed-index", options);
   SearchIndex index = SearchIndex::open(folder / "notes.heed-index");
   for (const char* query : {"역사", "sleep"}) {
     const auto results = index.search(query, {.mode = SearchMode::lexical, .top_k = 1});
-    std::printf("%s finds: %s\n", query, results.at(0).text.c_str());
+    std::printf(say("%s finds: %s\n", "%s 검색 결과: %s\n"), query, results.at(0).text.c_str());
   }
 
   const auto reader = create_model(R"({"model_type": "t5", "d_model": 64, "d_kv": 16, "d_ff": 128,
       "num_layers": 2, "num_heads": 4, "vocab_size": 100})",
                                    1);
-  LinePlot plot{.title = "Encoding passages of 64 tokens", .x_title = "Passages", .y_title = "ms"};
-  plot.series = {{"joined to one input", {}, {}}, {"one by one (FiD)", {}, {}}};
+  LinePlot plot{.title = say("Encoding passages of 64 tokens", "토큰 64개짜리 문단 인코딩"),
+                .x_title = say("Passages", "문단"),
+                .y_title = "ms"};
+  plot.series = {{say("joined to one input", "하나로 이은 입력"), {}, {}},
+                 {say("one by one (FiD)", "하나씩 (FiD)"), {}, {}}};
   for (const int64_t passages : {5, 10, 20, 40}) {
-    std::printf("%2ld passages: %7ld scores per head one by one, %7ld joined\n", passages,
-                passages * 64 * 64, passages * 64 * passages * 64);
+    std::printf(say("%2ld passages: %7ld scores per head one by one, %7ld joined\n",
+                    "문단 %2ld개: 헤드마다 스코어 %7ld개 (하나씩), %7ld개 (이어서)\n"),
+                passages, passages * 64 * 64, passages * 64 * passages * 64);
     for (size_t i = 0; i < 2 && argc > 1; ++i) {
       encode_time(*reader, passages, i == 0);  // the first touches new memory
       plot.series[i].x.push_back(static_cast<double>(passages));

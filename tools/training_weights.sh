@@ -36,6 +36,6 @@ train sentiment --task classify --data classes.tsv --tokenizer bpe:300 --label-s
 for arch in heed-seq2seq heed-rnn-seq2seq marian t5; do
   train "$arch" --task translate --arch $arch --data dates.tsv --tokenizer char
 done
-train vit --task image-classify --data squares --precision bf16
+train vit --task image-classify --data squares
 train captioner --task caption --data pictures --tokenizer char --recompute
 train regressor --task regress --data numbers.jsonl --schedule linear

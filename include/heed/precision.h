@@ -27,7 +27,8 @@ HEED_API DType activation_type();
 
 /// Makes models run with activations of this type (f32 or bf16) on every thread that has no
 /// ActivationScope. With bf16, load_model() rounds matrices of f32 to bf16. Passes with a cache
-/// (generation) keep activations in f32: they are bound by reading the weights.
+/// (generation) keep activations in f32, because they are bound by reading the weights, and so do
+/// passes that an Observer watches.
 HEED_API void set_activation_type(DType type);
 
 /// f32 rows as a product outside the blocks (an LM head) is to read them: in bf16 inside an

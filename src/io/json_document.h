@@ -7,7 +7,31 @@
 
 namespace heed {
 
+/// Empties a value from the inside out. nlohmann's destructor allocates a list of what is inside,
+/// and ends the process where there is no memory for it; of emptied containers there is nothing to
+/// list. As deep as documents are (JsonLimits::depth).
+inline void release_json(nlohmann::json& value) {
+  if (value.is_array()) {
+    auto& elements = value.get_ref<nlohmann::json::array_t&>();
+    for (nlohmann::json& element : elements) {
+      release_json(element);
+    }
+    elements.clear();
+  } else if (value.is_object()) {
+    auto& members = value.get_ref<nlohmann::json::object_t&>();
+    for (auto& [key, member] : members) {
+      release_json(member);
+    }
+    members.clear();
+  }
+}
+
 struct Json::Document {
+  Document() = default;
+  ~Document() { release_json(root); }
+  Document(const Document&) = delete;
+  Document& operator=(const Document&) = delete;
+
   std::string file;
   nlohmann::json root;
 };

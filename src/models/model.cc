@@ -137,8 +137,10 @@ std::unique_ptr<Model> build(std::string_view config_text, const std::string& co
   }
   const Scope scope = Scope::loaded(std::move(tensors), file, trainable);
   scope.adapt(adapter);
-  if (options.lora && options.lora->new_head) {
-    scope.ignore({"*"}, "another head's");
+  const bool own_head = options.lora ? options.lora->new_head
+                                     : std::filesystem::exists(options.adapter / "config.json");
+  if (adapter != nullptr && own_head) {  // the file's head gives way, without a warning
+    scope.ignore({"*"}, "another head's", true);
   }
   auto model = ModelAccess::finish(make_model(config, scope), config, scope);
   if (adapter != nullptr) {

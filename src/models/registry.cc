@@ -109,14 +109,17 @@ size_t edits_between(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// 1 for equal names, 0 for names without anything in common; one that begins with the other is
-/// near to it ("qwen3_moe" to "qwen3").
+/// 1 for equal names, 0 for names without anything in common. A known name `b` that begins with `a`
+/// comes first ("gemma3" is near to "gemma3_text"), then one that `a` begins with ("qwen3_moe" is
+/// near to "qwen3").
 double likeness(std::string_view a, std::string_view b) {
   constexpr double kBeginning = 0.75;
   const auto longer = static_cast<double>(std::max(a.size(), b.size()));
   const double alike = 1.0 - static_cast<double>(edits_between(a, b)) / longer;
-  const bool begins = a.starts_with(b) || b.starts_with(a);
-  return begins ? std::max(alike, kBeginning + 0.25 * alike) : alike;
+  if (b.starts_with(a)) {
+    return 0.97 + 0.03 * alike;
+  }
+  return a.starts_with(b) ? kBeginning + 0.25 * alike : alike;
 }
 
 }  // namespace
@@ -157,8 +160,8 @@ std::unique_ptr<Model> make_model(const Json& config, const Scope& scope) {
   const ModelSpec* spec = find_model_spec(type);
   if (spec == nullptr) {
     fail(ErrorKind::data, config.file(),
-         "model_type '{}' is not supported; the nearest that is: {} (`heed info` lists all)", type,
-         nearest_model_type(config));
+         "model_type '{}' is not supported; the nearest that is: {} (heed knows {})", type,
+         nearest_model_type(config), fmt::join(known_model_types(), ", "));
   }
   return spec->make(config, scope);
 }

@@ -15,6 +15,12 @@ struct Part {
   const char* out_hook;
 };
 
+/// 16-bit rows widened; others as they are.
+Tensor in_f32(const Tensor& x) {
+  const bool narrow = x.dtype() == DType::f16 || x.dtype() == DType::bf16;
+  return narrow ? cast(x, DType::f32) : x;
+}
+
 Tensor normed(const Norm& norm, const char* hook, const Tensor& x) {
   return norm.defined() ? observe(hook, norm(x)) : x;
 }
@@ -33,7 +39,7 @@ Tensor with_residual(const Tensor& residual, const Part& part, double scale, con
     y = part.post_norm(y);
   }
   if (part.scale.defined()) {
-    y = mul(y, part.scale);
+    y = mul(y, cast(part.scale, y.dtype()));
   }
   y = pass.dropout(observe(part.out_hook, y), part.dropout);
   return add(residual, scale == 1.0 ? y : mul(y, scale));
@@ -67,8 +73,8 @@ Tensor Block::operator()(const Tensor& rows, const Pass& pass, int64_t layer) co
                         : feed_forward.norm.defined() ? read(feed_forward)
                                                       : first;
   step(attention, first, [&](const Tensor& input, const Tensor& residual) {
-    if (p.mixer) {
-      const Tensor mixed = p.mixer(input, pass, layer);
+    if (p.mixer) {  // its own arithmetic (an inverse, a table of distances) is made for f32
+      const Tensor mixed = cast(p.mixer(in_f32(input), pass, layer), input.dtype());
       return residual.defined() ? add(residual, mixed) : mixed;
     }
     return p.attention(input, pass, layer, residual);
@@ -84,7 +90,7 @@ Tensor Block::operator()(const Tensor& rows, const Pass& pass, int64_t layer) co
          return p.feed_forward(input, pass, residual);
        });
   if (p.finish) {
-    x = p.finish(rows, x, pass);
+    x = cast(p.finish(in_f32(rows), in_f32(x), pass), rows.dtype());
   }
   return observe("hook_resid_post", x);
 }
@@ -123,8 +129,9 @@ Tensor run_checkpointed(const Block& block, const Tensor& rows, const Pass& pass
 Tensor run_blocks(const std::vector<Block>& blocks, Tensor rows, const Pass& given, bool recompute,
                   const std::function<void(int64_t, const Tensor&)>& after) {
   const DType outside = rows.dtype();
-  const bool reduced =
-      activation_type() != DType::f32 && outside == DType::f32 && given.caches.empty();
+  // Generation is bound by reading weights, and observers expect f32.
+  const bool reduced = activation_type() != DType::f32 && outside == DType::f32 &&
+                       given.caches.empty() && Observer::current() == nullptr;
   Pass pass = given;
   Tensor memory_inside;
   if (reduced) {

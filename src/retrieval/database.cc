@@ -9,10 +9,12 @@ namespace {
 
 constexpr int kPatience = 10'000;  // milliseconds to wait for another process's lock
 
-/// Whether SQLite's code says that the file is bad, and not that the call is.
+/// Whether SQLite's code says that the file is bad, and not the machine. All statements are heed's
+/// own, so that a general error comes of tables that are not what heed made (FTS5's own, too).
 bool is_data_error(int code) {
   const int primary = code & 0xff;
-  return primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || primary == SQLITE_FORMAT;
+  return primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || primary == SQLITE_FORMAT ||
+         primary == SQLITE_ERROR;
 }
 
 }  // namespace

@@ -27,9 +27,9 @@ int random_level(uint64_t seed, int64_t node, int64_t neighbors) {
   return std::min(static_cast<int>(level), HnswGraph::kTopLevel);
 }
 
-/// Of candidates, best first: those that are closer to the node than to any that was taken before,
-/// so that links lead in different directions; then the best of the others, so that vectors that
-/// are nearly the same stay within reach.
+/// Of candidates, best first: those that are closer to the node than to any that was taken before
+/// and no copies of one, so that links lead in different directions; then the best of the others,
+/// so that vectors that are nearly the same stay within reach.
 std::vector<int64_t> select_neighbors(const VectorTable& table,
                                       const std::vector<VectorHit>& candidates, int64_t most) {
   std::vector<int64_t> taken, others;
@@ -38,8 +38,10 @@ std::vector<int64_t> select_neighbors(const VectorTable& table,
       break;
     }
     const VectorQuery query = table.row_query(candidate.chunk);
+    const float itself = table.score(candidate.chunk, query);
     const bool apart = std::none_of(taken.begin(), taken.end(), [&](int64_t other) {
-      return table.score(other, query) > candidate.score;
+      const float between = table.score(other, query);
+      return between > candidate.score || between >= itself;
     });
     (apart ? taken : others).push_back(candidate.chunk);
   }

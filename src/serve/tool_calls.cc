@@ -165,7 +165,8 @@ size_t shown_before_call(std::string_view text) {
 
 std::string tool_call_schema(const std::string& body, const std::string& forced) {
   Json choices = Json::array();
-  for (const Json& tool : Json::parse(body).at("tools")) {
+  const Json request = Json::parse(body);
+  for (const Json& tool : request.at("tools")) {
     const Json function = tool.value("function", Json::object());
     const Json name = function.value("name", Json());
     if (!forced.empty() && name != forced) {

@@ -55,6 +55,28 @@ Batch largest_batch(const Task& task, const TrainOptions& options) {
              : largest;
 }
 
+/// The first `length` tokens of every row; the whole batch where it holds other things.
+Batch first_tokens(const Batch& batch, int64_t length) {
+  const bool plain = batch.input_ids.defined() && !batch.decoder_input_ids.defined() &&
+                     !batch.pixel_values.defined() && !batch.features.defined();
+  if (!plain || batch.input_ids.size(1) <= length) {
+    return batch;
+  }
+  Batch part = batch;
+  const int64_t before = batch.input_ids.size(1);
+  for (Tensor ModelInput::*member : kInputTensors) {
+    if ((part.*member).defined() && (part.*member).rank() == 2 &&
+        (part.*member).size(1) == before) {
+      part.*member = slice(part.*member, 1, 0, length).contiguous();
+    }
+  }
+  if (part.labels.defined() && part.labels.rank() == 2) {
+    part.labels = part.input_ids;  // all of them count: what is learned may come later
+  }
+  part.tokens = part.rows * length;
+  return part;
+}
+
 /// Bytes that a forward pass over the batch keeps for the gradient.
 int64_t measured(const Task& task, const Batch& batch, const TrainOptions& options) {
   const RandomScope random;
@@ -128,9 +150,15 @@ MemoryPlan plan_memory(const Task& task, const TrainOptions& options) {
   double kept = kept_by(task, largest, options);
   if (options.recompute) {
     // One block at a time is computed again, and its gradients take about as much once more.
+    // Of a few tokens: a whole pass may be the very thing that does not fit.
+    constexpr int64_t kShort = 64;
+    const Batch part = first_tokens(largest, kShort);
     task.model->set_gradient_checkpointing(false);
-    const double whole = kept_by(task, largest, options);
+    double whole = kept_by(task, part, options);
     task.model->set_gradient_checkpointing(true);
+    if (part.tokens < largest.tokens) {
+      whole *= static_cast<double>(largest.tokens) / static_cast<double>(part.tokens);
+    }
     kept += 2.0 * whole / static_cast<double>(std::max<int64_t>(task.model->num_layers(), 1));
   }
   plan.activations = static_cast<int64_t>(kept * (1.0 + kWorking));

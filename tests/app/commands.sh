@@ -41,7 +41,7 @@ expect 2 "--window: longformer looks as far to the left as to the right" "$heed"
   echo "FAILED: BigBird of 6 blocks sees everything"
   failed=1
 }
-expect 2 "info needs MODEL" "$heed" info
+expect 2 "forward needs MODEL" "$heed" forward
 expect 2 "--prompt needs a value" "$heed" generate "$model" --prompt
 if (ulimit -v 1000000 && "$heed" --version) >/dev/null 2>&1; then  # not with a sanitizer, which maps terabytes
   (ulimit -v 1000000 && expect 1 "are free. Try" "$heed" train --task lm --data "$source/README.md" --tokenizer char \

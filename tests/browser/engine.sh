@@ -35,6 +35,6 @@ for _ in $(seq 600); do
   sleep 0.05
 done
 run() { node "$here/run.mjs" --url "$url" --heed "$heed" --folder "$work" --browser "$1" --filter "$2"; }
-run chromium 'first screen|all eleven steps|why,|within three clicks|temperature|ablated|patching|two heads|streams|SVG, PNG|NumPy|a run is followed|offline|heed inspect|tree|captioner|32,768'
+run chromium 'first screen|all eleven steps|why,|within three clicks|temperature|ablated|patching|two heads|streams|SVG, PNG|NumPy|heed inspect|tree|captioner|32,768'
 [ ! -x /usr/bin/firefox-esr ] || run firefox 'first screen|all eleven steps, decoder|why, seq2seq|heed inspect writes'
 kill -0 "$server" || { echo "the server died"; exit 1; }

@@ -17,11 +17,13 @@ right=0
 wrong() { echo "wrong: $*" >&2; }
 
 cp -r "$source_folder/tests/golden/models/gpt2_lm" "$folder/model"
-printf '{"pre_tokenizer":{"type":"ByteLevel"},"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}}' \
-  >"$folder/model/tokenizer.json"
+# As many tokens as the model has rows: bytes that stand for themselves.
+vocabulary=$(for i in $(seq 0 36); do printf '%s"%b":%d' "$([ "$i" -eq 0 ] || echo ,)" "\\x$(printf %x $((i + 65 + i / 26 * 6)))" "$i"; done)
+printf '{"pre_tokenizer":{"type":"ByteLevel"},"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{%s},"merges":[]}}' \
+  "$vocabulary" >"$folder/model/tokenizer.json"
 cp "$source_folder/fuzz/seeds/gguf/small" "$folder/small.gguf"
 cp "$source_folder/fuzz/seeds/image/rgb.png" "$folder/image.png"
-printf 'ab ab\n' >"$folder/text"
+printf 'AB AB\n' >"$folder/text"
 
 # limited N COMMAND…: with the N-th allocation failing; its exit code.
 limited() {
@@ -56,7 +58,7 @@ try "$heed" info "$folder/model"
 try "$heed" info "$folder/small.gguf"
 try "$heed" tokenize "$folder/model/tokenizer.json"
 try "$heed" forward "$folder/model" --input "$folder/model/inputs.safetensors" --output "$folder/result"
-try "$heed" generate "$folder/model" --prompt ab --max-tokens 4
+try "$heed" generate "$folder/model" --prompt AB --max-tokens 4
 
 # The server: a request during which an allocation fails may be refused; the next ones are answered.
 start() {
@@ -78,7 +80,7 @@ ask() { # BODY: the status
   timeout 10 cat <&7 | head -1 | cut -d' ' -f2
   exec 7>&-
 }
-request='{"model":"lm","prompt":"ab","max_tokens":4}'
+request='{"model":"lm","prompt":"AB","max_tokens":4}'
 start 0 || { cat "$folder/err"; exit 1; }
 kill -TERM "$server"; wait "$server"; ready=$(cat "$folder/count")
 start 0 || { cat "$folder/err"; exit 1; }

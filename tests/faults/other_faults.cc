@@ -112,7 +112,7 @@ void templates(Bench& bench) {
 
 /// Four times the text takes at most about four times as long.
 void long_runs(Bench& bench) {
-  std::string pieces = std::string("\x05\0\0\0", 4);
+  std::string pieces = little_endian(6, 4);  // the longest of them
   const auto add = [&](const std::string& piece, float score) {
     pieces.append(reinterpret_cast<const char*>(&score), sizeof(score));
     pieces += little_endian(piece.size(), 4) + piece;

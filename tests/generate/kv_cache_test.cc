@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "generate/prefill.h"
+#include "generate/prefixes.h"
 #include "heed/attention.h"
 #include "heed/error.h"
 #include "heed/inspect.h"
@@ -161,6 +162,23 @@ TEST_P(KvType, AWindowKeepsTheLastPositions) {
   const Tensor q = random_normal({1, 2, 1, 32}, DType::f32, 3);
   const Tensor wide = unsqueeze(rounded(kept, GetParam()), 0);
   expect_same_bits(attention(q, cache.keys(), cache.values()), attention(q, wide, wide));
+}
+
+/// What the server keeps of a sequence for those that begin like it.
+TEST_P(KvType, APrefixIsCopiedAsItIs) {
+  const Tensor k = random_normal({2, 100, 32}, DType::f32, 1);
+  const Tensor v = random_normal({2, 100, 32}, DType::f32, 2);
+  SequenceCache from, to;
+  from.self.push_back(filled(k, v, GetParam()));
+  to.self.emplace_back(2, 70, 32, 32, 0, GetParam());
+  copy_prefix(from, 70, to);
+  EXPECT_EQ(to.length, 70);
+  const Tensor q = random_normal({1, 2, 1, 32}, DType::f32, 3);
+  const auto wide = [&](const Tensor& x) {
+    return unsqueeze(rounded(slice(x, 1, 0, 70).contiguous(), GetParam()), 0);
+  };
+  expect_same_bits(attention(q, to.self[0].keys(), to.self[0].values()),
+                   attention(q, wide(k), wide(v)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, KvType,

@@ -51,11 +51,11 @@ void expect_same(const Generated& a, const Generated& b, const std::string& what
   EXPECT_EQ(a.finish, b.finish) << what;
 }
 
-std::string config(const char* extra = "") {
-  return std::string(
-             R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 23,
+std::string config(const char* type = "llama", const char* extra = "") {
+  return std::string(R"({"model_type": ")") + type +
+         R"(", "architectures": ["LlamaForCausalLM"], "vocab_size": 23,
         "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
-        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 300)") +
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 300)" +
          extra + "}";
 }
 
@@ -80,8 +80,7 @@ TEST(Speculation, LooksUpWhatFollowedTheLastTokens) {
 /// Greedy and sampled, of dense and windowed models, with a draft model that is often right (the
 /// model itself, and one that shares its weights in part) and one that never is.
 TEST(Speculation, ChangesNoBit) {
-  for (const std::string& text :
-       {config(), config(R"(, "sliding_window": 40)").replace(17, 5, "mistral")}) {
+  for (const std::string& text : {config(), config("mistral", R"(, "sliding_window": 40)")}) {
     SCOPED_TRACE(text);
     const std::shared_ptr<const Model> model = create_model(text, 5);
     const std::shared_ptr<const Model> other = create_model(text, 6);
@@ -93,9 +92,9 @@ TEST(Speculation, ChangesNoBit) {
       Scheduler fast(*model, 4);
       fast.speculate(speculation);
       for (const double temperature : {0.0, 0.3, 1.5}) {
-        for (const int64_t length : {3, 70, 250}) {
+        for (const int64_t length : {3, 130}) {
           const auto prompt = repeating(length);
-          expect_same(run(fast, prompt, 60, temperature), run(plain, prompt, 60, temperature),
+          expect_same(run(fast, prompt, 40, temperature), run(plain, prompt, 40, temperature),
                       fmt::format("{} tokens at {}", length, temperature));
         }
       }
@@ -106,7 +105,7 @@ TEST(Speculation, ChangesNoBit) {
       }
       accepted += fast.accepted_tokens();
     }
-    EXPECT_GT(accepted, 500);
+    EXPECT_GT(accepted, 300);
   }
 }
 

@@ -186,7 +186,10 @@ def vision(family, config_class, extra=lambda: {}, heads=("Model", "ForImageClas
         base = {key: value for key, value in sizes().items() if key != "vocab_size"}
         base |= dict(image_size=side, patch_size=patch, num_channels=pick([1, 3]), layer_norm_eps=pick([1e-12, 1e-5, 1e-3]))
         base |= problem() if "Class" in head else {}
-        config = config_class(**{**base, **extra()})
+        given = extra()
+        if "num_heads" in given:  # Swin has sizes of its own for every stage
+            base = {key: value for key, value in base.items() if not key.startswith("num_") or key in ("num_channels", "num_labels")}
+        config = config_class(**{**base, **given})
         side = config.image_size
         pixels = {"pixel_values": torch.randn(random.randint(1, 3), config.num_channels, side, side)}
         return getattr(hf, family + head), config, class_labels(pixels, config) if "Class" in head else pixels

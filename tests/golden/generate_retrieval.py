@@ -116,7 +116,12 @@ def rag(name, build, generator, question=None, bos=None, **changes):
     special = dict(decoder_start_token_id=generator.decoder_start_token_id, eos_token_id=generator.eos_token_id,
                    pad_token_id=generator.pad_token_id,
                    forced_eos_token_id=getattr(generator, "forced_eos_token_id", None))
-    generated = {}
+    if build is hf.RagSequenceForGeneration:
+        # transformers 5 lets this class's generator attend to padding; without padding there is nothing to differ in.
+        arguments["context_input_ids"] = torch.randint(3, VOCAB, arguments["context_input_ids"].shape)
+        arguments["context_attention_mask"] = torch.ones_like(arguments["context_input_ids"])
+    generated = {"generated_from": arguments["context_input_ids"],
+                 "generated_from_mask": arguments["context_attention_mask"]}
     model.config.reduce_loss = False  # the reference's generate() needs a loss per answer
     for beams in (1, 3):
         if build is hf.RagTokenForGeneration:

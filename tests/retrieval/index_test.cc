@@ -323,7 +323,7 @@ TEST_F(Index, OtherModelsAndSettingsAreRefused) {
     build(options);
     ADD_FAILURE();
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("--chunk-tokens 200, not 50"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("chunk_tokens 200, not 50"), std::string::npos)
         << error.what();
   }
   SearchIndex index = SearchIndex::open(out_, {.model = (folder_ / "other").native()});

@@ -95,8 +95,8 @@ refuse() {
   [ "$code" = "$wanted" ] || fail "heed serve $*: exit code $code, not $wanted"
   grep -q -- "$text" "$work/err" || fail "heed serve $*: no '$text' in the message"
 }
-refuse 2 "--api-key" "$work/run" --host 0.0.0.0
-refuse 2 "--models-dir" --port 0
+refuse 2 "API key" "$work/run" --host 0.0.0.0
+refuse 2 "a folder of models" --port 0
 refuse 2 "port" "$work/run" --port 70000
 refuse 2 "threads" "$work/run" --threads 1000000  # 88
 refuse 2 "threads" "$work/run" --threads -1

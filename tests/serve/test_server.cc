@@ -97,11 +97,14 @@ void make_sensing_models(const std::filesystem::path& folder, const Tokenizer& b
                        {"max_target_positions", 32},
                        {"vocab_size", 460},
                        {"eos_token_id", 337},
-                       {"decoder_start_token_id", 338},
-                       {"no_timestamps_token_id", 340},
-                       {"suppress_tokens", unused}};
+                       {"decoder_start_token_id", 338}};
   std::filesystem::create_directories(folder / "speech");
   save_model(*create_model(speech.dump(), 10), folder / "speech");
+  std::ofstream(folder / "speech" / "generation_config.json")
+      << json({{"eos_token_id", 337},
+               {"decoder_start_token_id", 338},
+               {"no_timestamps_token_id", 340},
+               {"suppress_tokens", unused}});
   bpe.save(folder / "speech");
 }
 

@@ -118,9 +118,10 @@ TEST(FidTask, LearnsToReadTheRightPassage) {
   TrainOptions options = small_options("fid", folder / "questions.jsonl", folder / "run");
   options.tokenizer = "char";
   options.context = 48;
+  options.batch = 8;
   options.validation = folder / "questions.jsonl";
-  options.steps = 120;
-  options.eval_every = 120;
+  options.steps = 600;
+  options.eval_every = 600;
   const TrainResult result = train(options);
   EXPECT_GT(metrics_of(result).at("val_exact_match"), 0.9);
   // The reader looks at the passage that has the answer.

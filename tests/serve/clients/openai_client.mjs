@@ -12,7 +12,7 @@ const whole = await client.completions.create(options);
 // The model may end its text earlier, and the reason says so.
 const { completion_tokens: tokens } = whole.usage;
 assert.ok(tokens > 0 && tokens <= 8);
-assert.equal(whole.choices[0].finish_reason, tokens === 8 ? "length" : "stop");
+assert.ok((tokens === 8 ? ["length", "stop"] : ["stop"]).includes(whole.choices[0].finish_reason)); // the last token may be the end token
 let text = "";
 for await (const piece of await client.completions.create({ ...options, stream: true })) {
   text += piece.choices[0].text;

@@ -23,9 +23,12 @@ GenerationTokens generation_tokens(const Model& model) {
   auto in_vocabulary = [&](int64_t id) { return id <= limit ? id : -1; };
   // A vision-encoder-decoder keeps its decoder's ids one level down, a RAG its generator's.
   Json decoder = config;
+  bool nested = false;
   for (const char* part : {"decoder", "generator"}) {
-    const auto found = config.find(part);
-    decoder = found && found->is_object() ? *found : decoder;
+    if (const auto found = config.find(part); found && found->is_object()) {
+      decoder = *found;
+      nested = true;
+    }
   }
   const auto own = config.find("generation_config");  // of the file of that name
   auto find = [&](std::string_view key) {
@@ -57,7 +60,10 @@ GenerationTokens generation_tokens(const Model& model) {
     }
   }
   auto forced = [&](std::string_view key) {
-    const auto found = rules.find(key) ? rules.find(key) : decoder.find(key);
+    auto found = rules.find(key);
+    if (!found && nested) {
+      found = decoder.find(key);
+    }
     return found && found->is_integer() ? in_vocabulary(found->integer(-1, kMaxToken)) : -1;
   };
   ids.forced_eos_token_id = forced("forced_eos_token_id");
@@ -111,7 +117,8 @@ Tensor start_sequence(const Model& model, const Request& request, int64_t capaci
   const std::vector<int64_t> tokens = start_tokens(model, request);
   const auto count = static_cast<int64_t>(tokens.size());
   check(model.decoder_context_length() == 0 || count <= model.decoder_context_length(), "generate",
-        "the prompt has {} tokens; the model's context is {}", count, model.decoder_context_length());
+        "the prompt has {} tokens; the model's context is {}", count,
+        model.decoder_context_length());
   cache = model.new_cache(capacity);
   const EncoderOutput memory = encode_request(model, request);
   Tensor rows;

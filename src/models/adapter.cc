@@ -261,6 +261,11 @@ fs::path base_model_path(const fs::path& path) {
              "does not name its model (base_model_name_or_path); open the model with this adapter");
   const fs::path beside = folder / base;
   const fs::path found = !fs::exists(base) && fs::exists(beside) ? beside : find_in_hub_cache(base);
+  check_data(fs::exists(found), config.file(),
+             "this adapter belongs to the model {}, which is not here; give its folder as the "
+             "model and this one "
+             "as the adapter",
+             quote(base));
   check_data(!is_adapter(adapter_folder(found)), config.file(), "its model {} is an adapter, too",
              found.native());
   return found;

@@ -158,8 +158,14 @@ void read_normalizer(std::string_view bytes, SpmVocabulary& v) {
 class SentencePiece final : public ForeignTokenizer {
  public:
   SentencePiece(std::string_view bytes, std::string file) : file_(std::move(file)) {
-    const auto status = processor_.LoadFromSerializedProto({bytes.data(), bytes.size()});
-    check_data(status.ok(), file_, "is refused by SentencePiece: {}", status.ToString());
+    try {
+      const auto status = processor_.LoadFromSerializedProto({bytes.data(), bytes.size()});
+      check_data(status.ok(), file_, "is refused by SentencePiece: {}", status.ToString());
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception&) {  // of its trie, for pieces that are no keys
+      fail(ErrorKind::data, file_, "is refused by SentencePiece: its pieces make no dictionary");
+    }
   }
 
   void tokenize(std::string_view text, int64_t base, const TokenList& out) const override {

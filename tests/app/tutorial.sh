@@ -35,7 +35,7 @@ for page in en/*.md ko/*.md; do
   done < <(awk '/^```text$/ { on = 1; next } /^```/ { on = 0 } on' "$page")
 done
 for number in $(ls en | cut -c1-2 | grep '[0-9]'); do
-  [ "$(grep -oE '\.\./pictures/[^)]+' en/"$number"*.md | sort)" = "$(grep -oE '\.\./pictures/ko/[^)]+' ko/"$number"*.md | sed 's,/ko/,/,' | sort)" ] ||
+  [ "$(grep -oE '\.\./pictures/[^)]+' en/"$number"*.md | sort)" = "$(grep -oE '\.\./pictures/(ko/)?[^)]+' ko/"$number"*.md | sed 's,/ko/,/,; s,\.ko\.png,.png,' | sort)" ] ||
     complain "lesson $number has other pictures in English and Korean"
   [ "$(grep -c '^```' en/"$number"*.md)" = "$(grep -c '^```' ko/"$number"*.md)" ] || complain "lesson $number has other blocks in Korean"
 done

@@ -37,7 +37,7 @@ while IFS= read -r file; do
   while IFS= read -r name; do
     case $name in */NAME.* | *NNNN*) continue ;; esac # a placeholder
     [ -e "$name" ] || [ -e "$folder/$name" ] || complain "$file names $name, which is not in the repository"
-  done < <(prose "$file" | grep -oE '\b(docs|src|include|apps|tests|tools|bench|fuzz|examples|cmake|web/src)/[A-Za-z0-9_./-]+\.(md|cc|h|sh|py|bash|txt|cmake|ts|svg|yml|yaml|mjs|conf)\b' | sort -u)
+  done < <(prose "$file" | grep -oE '\b(python/tests|docs|src|include|apps|tests|tools|bench|fuzz|examples|cmake|web/src)/[A-Za-z0-9_./-]+\.(md|cc|h|sh|py|bash|txt|cmake|ts|svg|yml|yaml|mjs|conf)\b' | sort -u)
 done < <(git ls-files '*.md' 2>/dev/null || find . -name '*.md' -not -path './build*')
 
 # Documents that only the authors have.

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/utf8.h"
 #include "heed/io.h"
 #include "heed/random.h"
 #include "io/hub_cache.h"
@@ -260,12 +261,17 @@ fs::path base_model_path(const fs::path& path) {
   check_data(!base.empty(), config.file(),
              "does not name its model (base_model_name_or_path); open the model with this adapter");
   const fs::path beside = folder / base;
-  const fs::path found = !fs::exists(base) && fs::exists(beside) ? beside : find_in_hub_cache(base);
-  check_data(fs::exists(found), config.file(),
-             "this adapter belongs to the model {}, which is not here; give its folder as the "
-             "model and this one "
-             "as the adapter",
-             quote(base));
+  const fs::path found = [&] {
+    try {
+      return !fs::exists(base) && fs::exists(beside) ? beside : find_in_hub_cache(base);
+    } catch (const Error&) {
+      fail(ErrorKind::data, config.file(),
+           "this adapter belongs to the model {}, which is not here; give its folder as the model "
+           "and "
+           "this one as the adapter",
+           quote(base));
+    }
+  }();
   check_data(!is_adapter(adapter_folder(found)), config.file(), "its model {} is an adapter, too",
              found.native());
   return found;

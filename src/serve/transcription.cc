@@ -8,6 +8,7 @@
 #include "heed/error.h"
 #include "heed/speech.h"
 #include "serve/handlers.h"
+#include "text/unicode.h"
 
 namespace heed::serve {
 namespace {
@@ -69,8 +70,8 @@ HttpResponse answer_in(const std::string& format, const Transcript& transcript, 
   if (format == "text" || format == "srt" || format == "vtt") {
     response.content_type =
         format == "vtt" ? "text/vtt; charset=utf-8" : "text/plain; charset=utf-8";
-    response.body =
-        format == "text" ? transcript.text + "\n" : subtitles(transcript, format == "vtt");
+    response.body = text::replace_invalid(
+        format == "text" ? transcript.text + "\n" : subtitles(transcript, format == "vtt"));
     return response;
   }
   JsonWriter json;

@@ -59,11 +59,11 @@ HEED_FUZZ_TARGET(attention) {
   const Tensor k = filled(bytes, {batch, kv_heads, keys, head_dim});
   const Tensor v = filled(bytes, {batch, kv_heads, keys, value_dim});
   options.kernel = AttentionKernel::reference;
-  const Tensor wanted = attention(q, k, v, options);
+  const Tensor wanted = attention(q, k, v, options).contiguous();
   for (const AttentionKernel kernel : {AttentionKernel::flash, AttentionKernel::chunked}) {
     options.kernel = kernel;
     options.chunk = bytes.between(1, 40);
-    const Tensor got = attention(q, k, v, options);
+    const Tensor got = attention(q, k, v, options).contiguous();  // heads may lie inside of rows
     // Weights sum to at most 1, so the largest value bounds the result; scores of up to 1e10 leave
     // a relative error in the exponent.
     float largest = 1.0f;

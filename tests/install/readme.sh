@@ -18,7 +18,7 @@ parts() { # what both languages must have the same number of, in the same order
        /^#+ / { print substr($0, 1, index($0, " ") - 1); next }
        /^\|/ { print "row"; next }
        /^- / { print "item"; next }
-       /^!\[/ { sub(/.*\(/, ""); print }' "$1"
+       /^!\[/ { sub(/.*\(/, ""); sub(/\.ko\./, "."); print }' "$1"
 }
 
 exec 9>"$build/install.lock" # tests run side by side; installing writes to the build folder

@@ -1,6 +1,6 @@
-// How cost grows: attention with the length, a GPT's training step with its width, batch and
-// threads. Prints the figures and draws them: bench_growth [FOLDER [length|width|threads]] writes
-// growth-*.svg there.
+// How cost grows: attention and models for long sequences with the length, a GPT's training step
+// with its width, batch and threads. Prints the figures and draws them: bench_growth [FOLDER
+// [length|models|width|threads]] writes growth-*.svg there.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -134,6 +134,46 @@ LinePlot by_width_and_batch() {
   return plot;
 }
 
+/// Milliseconds of reading one sequence by models of two layers whose cost grows with its length,
+/// and BERT's beside them.
+LinePlot by_model_length() {
+  constexpr int64_t kLongest = 16384;
+  const std::string sizes = fmt::format(
+      R"({{"vocab_size":1000,"hidden_size":128,"num_hidden_layers":2,"num_attention_heads":2,
+          "intermediate_size":512,"max_position_embeddings":{0},"pad_token_id":1,"d_model":128,
+          "encoder_layers":2,"decoder_layers":2,"encoder_attention_heads":2,
+          "decoder_attention_heads":2,"encoder_ffn_dim":512,"decoder_ffn_dim":512,
+          "max_encoder_position_embeddings":{0},"max_decoder_position_embeddings":64,)",
+      kLongest + 2);
+  const std::pair<const char*, const char*> families[] = {
+      {"BERT", R"("model_type":"bert"})"},
+      {"Longformer, window 128", R"("model_type":"longformer","attention_window":128})"},
+      {"LED, window 128", R"("model_type":"led","attention_window":128})"},
+      {"BigBird, blocks of 32", R"("model_type":"big_bird","block_size":32})"},
+      {"FNet", R"("model_type":"fnet"})"},
+      {"Nystromformer", R"("model_type":"nystromformer","segment_means_seq_len":16384})"},
+      {"Performer", R"("model_type":"heed-performer","head":"none"})"},
+  };
+  LinePlot plot{"Reading one sequence, 2 layers of 128", "tokens", "milliseconds", {}};
+  plot.log_x = plot.log_y = plot.markers = true;
+  const heed::NoGrad no_grad;
+  for (const auto& [name, config] : families) {
+    const auto model = heed::create_model(sizes + config, 1);
+    Series series{name, {}, {}};
+    for (int64_t length = 1024; length <= kLongest; length *= 2) {
+      heed::ModelInput input;
+      input.input_ids = Tensor::empty({1, length}, heed::DType::i64);
+      for (int64_t i = 0; i < length; ++i) {
+        input.input_ids.data<int64_t>()[i] = 5 + i * 7919 % 990;
+      }
+      add_point(series, static_cast<double>(length),
+                milliseconds([&] { model->encode(input); }, 3));
+    }
+    plot.series.push_back(series);
+  }
+  return plot;
+}
+
 LinePlot by_threads() {
   LinePlot plot = speed_plot("Training a GPT of 4 layers, batch 8, by threads", "threads");
   plot.log_x = plot.log_y = false;
@@ -166,6 +206,7 @@ int main(int argc, char** argv) {
     }
   };
   draw("length", by_length);
+  draw("models", by_model_length);
   draw("width", by_width_and_batch);
   draw("threads", by_threads);
   std::printf("pictures are in %s\n", folder.c_str());

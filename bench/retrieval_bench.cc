@@ -178,6 +178,7 @@ void fid_growth() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // a run that is cut short shows what it has
   const heed::NoGrad no_grad;
   exact_search();
   if (argc > 1) {

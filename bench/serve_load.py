@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """A streaming load generator for OpenAI-compatible servers; needs only Python's own library.
 
-    bench/serve_load.py http://127.0.0.1:8080 --model lm --clients 1 4 16 64 --requests 64
+    bench/serve_load.py http://127.0.0.1:8080 --model lm --clients 1 4 16 64 --requests 64 [--chat]
 
-Every client streams one /v1/completions after another. Prints one JSON object per number of
-clients: tokens per second of all clients together, time to first token and time per token (median
-and 99th percentile, in seconds), and how many requests were not answered with 200.
+Every client streams one /v1/completions (with --chat: /v1/chat/completions) after another. Prints
+one JSON object per number of clients: tokens per second of all clients together, time to the first
+text and time between pieces (median and 99th percentile, in seconds), and how many requests were
+not answered with 200. Tokens are counted by the server's usage, or by pieces where it sends none.
 """
 import argparse
 import asyncio
@@ -19,13 +20,17 @@ def percentile(values, fraction):
     return values[min(len(values) - 1, int(fraction * len(values)))] if values else None
 
 
-async def stream(url, body, key):
-    """One request: (status, time to first token, times between tokens, tokens)."""
+def text_of(choice):
+    return choice["delta"].get("content") if "delta" in choice else choice.get("text")
+
+
+async def stream(url, path, body, key):
+    """One request: (status, time to the first text, times between pieces, tokens)."""
     start = time.perf_counter()
     reader, writer = await asyncio.open_connection(url.hostname, url.port or 80)
     data = json.dumps(body).encode()
     head = (
-        f"POST {url.path.rstrip('/')}/v1/completions HTTP/1.1\r\nHost: {url.netloc}\r\nConnection: close\r\n"
+        f"POST {url.path.rstrip('/')}{path} HTTP/1.1\r\nHost: {url.netloc}\r\nConnection: close\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n"
     )
     if key:
@@ -33,7 +38,7 @@ async def stream(url, body, key):
     writer.write(head.encode() + b"\r\n" + data)
     await writer.drain()
     status = int((await reader.readline()).split()[1])
-    first, last, gaps, tokens = None, start, [], 0
+    first, last, gaps, tokens, pieces = None, start, [], 0, 0
     while line := await reader.readline():
         if not line.startswith(b"data: "):
             continue
@@ -42,7 +47,8 @@ async def stream(url, body, key):
         event = json.loads(line[6:])
         if event.get("usage"):
             tokens = event["usage"]["completion_tokens"]
-        if event.get("choices"):
+        if event.get("choices") and text_of(event["choices"][0]):
+            pieces += 1
             now = time.perf_counter()
             if first is None:
                 first = now - start
@@ -50,12 +56,14 @@ async def stream(url, body, key):
                 gaps.append(now - last)
             last = now
     writer.close()
-    return status, first, gaps, tokens
+    return status, first, gaps, tokens or pieces
 
 
 async def measure(options, url, clients):
     left = options.requests
     results = []
+    path = "/v1/chat/completions" if options.chat else "/v1/completions"
+    prompt = lambda text: {"messages": [{"role": "user", "content": text}]} if options.chat else {"prompt": text}
 
     async def client(number):
         nonlocal left
@@ -63,13 +71,13 @@ async def measure(options, url, clients):
             left -= 1
             body = {
                 "model": options.model,
-                "prompt": f"{number} {options.prompt}",
+                **prompt(f"{number} {options.prompt}"),
                 "max_tokens": options.max_tokens,
                 "temperature": 0,
                 "stream": True,
                 "stream_options": {"include_usage": True},
             }
-            results.append(await stream(url, body, options.api_key))
+            results.append(await stream(url, path, body, options.api_key))
 
     start = time.perf_counter()
     await asyncio.gather(*(client(number) for number in range(clients)))
@@ -96,6 +104,7 @@ def main():
     parser.add_argument("--requests", type=int, default=64)
     parser.add_argument("--max-tokens", type=int, default=64)
     parser.add_argument("--prompt", default="Once upon a time there was a little fox who")
+    parser.add_argument("--chat", action="store_true")
     parser.add_argument("--api-key")
     options = parser.parse_args()
     url = urllib.parse.urlparse(options.url)

@@ -3,7 +3,7 @@
 
     bench/serve_peers.py --heed build/heed [--gguf MODEL.gguf] [--encoder FOLDER] [--rounds 3] [--json FILE]
 
-Chat: streamed completions of the same GGUF with 1, 4, 16 and 64 clients against llama-cpp-python's
+Chat: streamed answers of the same GGUF with 1, 4, 16 and 64 clients against llama-cpp-python's
 server, and a llama-server where one is on the PATH. Embeddings of mixed lengths with 64 clients
 against FastAPI around ONNX Runtime. Prints the medians of the rounds and heed's ratio. Needs the
 peers' Python packages: llama-cpp-python[server], fastapi, uvicorn, onnxruntime, onnx, tokenizers.
@@ -63,7 +63,8 @@ def chat_servers(options):
     threads = str(os.cpu_count())
     yield "heed", [options.heed, "serve", f"m={options.gguf}", "--port", "PORT", "--slots", "64", "--quiet"], "/health"
     yield "llama-cpp-python", [sys.executable, "-m", "llama_cpp.server", "--model", options.gguf, "--port", "PORT", "--n_threads", threads,
-                               "--n_ctx", "2048", "--model_alias", "m"], "/v1/models"
+                               "--n_threads_batch", threads, "--n_ctx", "2048", "--model_alias", "m",
+                               "--interrupt_requests", "false"], "/v1/models"  # its default cuts a stream when another request comes
     if shutil.which("llama-server"):
         yield "llama-server", ["llama-server", "-m", options.gguf, "--port", "PORT", "-t", threads, "-np", "16", "-c", "16384"], "/health"
 
@@ -74,9 +75,11 @@ def measure_chat(options):
         for name, command, path in chat_servers(options):
             server = Running(name, command, path)
             try:
+                warm = argparse.Namespace(model="m", prompt="warm", max_tokens=4, api_key=None, chat=True, requests=2)
+                asyncio.run(serve_load.measure(warm, urllib.parse.urlparse(server.url), 1))
                 for clients in options.clients:
-                    load = argparse.Namespace(model="m", prompt=options.prompt, max_tokens=options.max_tokens, api_key=None,
-                                              requests=max(clients, options.requests))
+                    load = argparse.Namespace(model="m", prompt=options.prompt, max_tokens=options.max_tokens, api_key=None, chat=True,
+                                              requests=max(2 * clients, options.requests))
                     result = asyncio.run(serve_load.measure(load, urllib.parse.urlparse(server.url), clients))
                     rows.setdefault((clients, name), []).append(result)
             finally:
@@ -143,7 +146,7 @@ def main():
     parser.add_argument("--texts", type=int, default=512)
     parser.add_argument("--max-tokens", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--prompt", default="Once upon a time there was a little fox who")
+    parser.add_argument("--prompt", default="Tell me a long story about a little fox who wants to see the sea.")
     parser.add_argument("--json")
     options = parser.parse_args()
     for name in ("heed", "gguf", "encoder"):

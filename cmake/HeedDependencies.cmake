@@ -43,6 +43,16 @@ macro(heed_headers module)
 endmacro()
 
 heed_module(HWY libhwy)
+# On ARM the kernels are compiled once, for NEON. Highway 1.1 and newer have further NEON targets, which
+# would be the same code again. SVE's vectors have no size at compile time and cannot stand in the arrays
+# that hold a block of sums (docs/adr/0016-machines.md).
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
+  set(HEED_LEFT_OUT "HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128")
+  if(HWY_VERSION VERSION_GREATER_EQUAL 1.1)
+    string(APPEND HEED_LEFT_OUT "|HWY_NEON|HWY_NEON_BF16")
+  endif()
+  target_compile_definitions(heed_options INTERFACE "HWY_DISABLED_TARGETS=(${HEED_LEFT_OUT})")
+endif()
 heed_package(fmt fmt::fmt fmt)
 heed_package(nlohmann_json nlohmann_json::nlohmann_json)
 heed_module(PCRE2 libpcre2-8)
@@ -54,7 +64,6 @@ heed_library(PANGOCAIRO pangocairo draw/scene_png.cc)
 heed_package(ZLIB ZLIB::ZLIB zlib)
 heed_package(SQLite3 SQLite::SQLite3 sqlite3)
 heed_module(SNDFILE sndfile)
-heed_module(SAMPLERATE samplerate)
 heed_package(tomlplusplus tomlplusplus::tomlplusplus)
 heed_headers(libxxhash)
 find_package(Boost 1.74 REQUIRED) # headers of src/serve/http_*.cc; nothing to link

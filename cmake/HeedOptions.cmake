@@ -33,13 +33,6 @@ endif()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_options(heed_options INTERFACE -march=x86-64-v2)
 endif()
-# On ARM the kernels are compiled for NEON (with bf16 and dot products where Highway knows them). SVE's
-# vectors have no size at compile time and cannot stand in the arrays that hold a block of sums; the
-# machines that have SVE have NEON units of the same width, 256-bit SVE of Graviton 3 apart (docs/adr).
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
-  target_compile_definitions(heed_options INTERFACE
-    "HWY_DISABLED_TARGETS=(HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128)")
-endif()
 target_compile_definitions(heed_options INTERFACE HWY_DISABLE_PCLMUL_AES)
 
 # heed_harden(TARGET): what an attacker may not change in a program that others run.
@@ -60,5 +53,7 @@ if(HEED_HARDENED)
     -D_FORTIFY_SOURCE=2)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     target_compile_options(heed_options INTERFACE -fcf-protection=full)
+  elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
+    target_compile_options(heed_options INTERFACE -mbranch-protection=standard)
   endif()
 endif()

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <functional>
 
+#include "heed/error.h"
 #include "heed/inspect.h"
 #include "heed/ops.h"
 #include "heed/picture.h"
@@ -32,13 +33,14 @@ void report(const char* what, const Tensor& weights, bool causal) {
   std::printf("%s: %s\n", what,
               found.ok() ? say("all is well", "이상 없음") : say("not right", "잘못됨"));
   for (const std::string& problem : found.problems) {
-    std::printf("  %s\n", problem.c_str());
+    std::printf("  %s\n", translated(problem).c_str());
   }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  set_language(lesson::korean() ? "ko" : "en");
   // Five heads, each with a habit that trained models show too.
   const std::pair<const char*, Tensor> heads[] = {
       {say("looks at itself", "자기 자신을 봄"),
@@ -61,8 +63,9 @@ int main(int argc, char** argv) {
   Heatmap map = lesson::heatmap(say("Five habits", "다섯 가지 습관"));
   for (const auto& [name, weights] : heads) {
     const AttentionPatterns found = attention_patterns(weights);
-    std::printf("%s %-15s %8.2f %9.2f %9.2f\n", lesson::pad(name, 20).c_str(),
-                name_of_pattern(found).c_str(), found.diagonal, found.entropy, found.mean_distance);
+    std::printf("%s %s %8.2f %9.2f %9.2f\n", lesson::pad(name, 20).c_str(),
+                lesson::pad(translated(name_of_pattern(found)), 15).c_str(), found.diagonal,
+                found.entropy, found.mean_distance);
     map.panels.push_back({name, weights});
   }
   if (argc > 1) {  // a folder for the lesson's picture

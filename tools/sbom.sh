@@ -9,22 +9,19 @@ seconds=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 created=$(date -u -d "@$seconds" +%Y-%m-%dT%H:%M:%SZ)
 checksum=$(sha256sum "$program" | cut -d' ' -f1)
 
-# The Debian package that a file belongs to; with and without the /usr of a merged root.
-package_of() {
-  local file name
-  file=$(readlink -f "$1")
-  for name in "$file" "${file#/usr}"; do
-    dpkg-query -S "$name" 2>/dev/null | head -1 | cut -d: -f1 && return
-  done
+# The linked files with their Debian packages, in one query: dpkg reads its lists of files each time it is
+# asked. A root with a merged /usr may know a file with and without it.
+linked_packages() {
+  local files
+  mapfile -t files < <(ldd "$program" | sed -nE 's/.*=> (\/[^ ]+).*/\1/p' | xargs -r -n1 readlink -f)
+  [ ${#files[@]} -eq 0 ] || { dpkg-query -S "${files[@]}" "${files[@]#/usr}" 2>/dev/null || true; } |
+    sed -nE 's/^([^:,]+)[^ ]*: (\/.*)/\1\tDYNAMIC_LINK\t\2/p'
 }
 
 {
-  ldd "$program" | sed -nE 's/.*=> (\/[^ ]+).*/\1/p' | while read -r file; do
-    package=$(package_of "$file" || true)
-    [ -z "$package" ] || printf '%s\tDYNAMIC_LINK\t%s\n' "$package" "$file"
-  done
+  linked_packages
   # Compiled in: headers only.
-  for package in libhwy-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libxxhash-dev libfmt-dev; do
+  for package in libhwy-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libxxhash-dev libfmt-dev libboost-dev; do
     printf '%s\tSTATIC_LINK\t\n' "$package"
   done
 } | sort -u -k1,1 | {

@@ -8,14 +8,17 @@
 
 #include "base/check.h"
 #include "base/language.h"
+#include "base/printable.h"
 #include "heed/command.h"
 #include "heed/io.h"
 #include "heed/language.h"
 #include "heed/open.h"
+#include "heed/open_model.h"
+#include "heed/print_generated.h"
 #include "heed/retrieval.h"
 #include "io/json_writer.h"
 
-namespace heed::app {
+namespace heed::app::ask_command {
 namespace {
 
 struct Options {
@@ -30,7 +33,7 @@ struct Options {
 std::string place_of(const SearchResult& result) {
   std::string place = result.source;
   place += result.location.empty() ? "" : ", " + result.location;
-  return place + (result.title.empty() ? "" : " · " + result.title);
+  return printable(place + (result.title.empty() ? "" : " · " + result.title));
 }
 
 /// A bar of eighths of a character: `fraction` of `width` characters.
@@ -86,7 +89,7 @@ void print_json(const Answer& answer, const Options& options) {
   print(json.end_object().take() + "\n");
 }
 
-Answer answer_of(SearchIndex& index, const Options& options, const AskOptions& ask_options) {
+Answer answer_of(SearchIndex& index, const Options& options, AskOptions ask_options) {
   if (options.reader == "rag") {  // two tokenizers, in folders of their own
     const std::filesystem::path folder = options.model;
     const Opened opened = open_model(options.model, options.tokenizer.empty()
@@ -97,10 +100,15 @@ Answer answer_of(SearchIndex& index, const Options& options, const AskOptions& a
                    options.beams);
   }
   const Opened opened = open_model(options.model, options.tokenizer, {.adapter = options.adapter});
-  return options.reader == "fid"
-             ? ask_fid(index, *opened.model, opened.tokenizer, options.question, ask_options,
-                       options.passage_tokens)
-             : ask(index, *opened.model, opened.tokenizer, options.question, ask_options);
+  if (options.reader == "fid") {
+    return ask_fid(index, *opened.model, opened.tokenizer, options.question, ask_options,
+                   options.passage_tokens);
+  }
+  if (const auto chat =
+          ChatTemplate::find(find_model(base_model_path(find_model(options.model))))) {
+    ask_options.render = chat_renderer(*chat);
+  }
+  return ask(index, *opened.model, opened.tokenizer, options.question, ask_options);
 }
 
 int run(const Options& options, const Common& common) {
@@ -117,7 +125,7 @@ int run(const Options& options, const Common& common) {
   ask_options.stops = options.stops;
   ask_options.attention = options.show_attention;
   if (!common.json) {
-    ask_options.on_text = [](std::string_view text) { print_now(text); };
+    ask_options.on_text = [](std::string_view text) { print_generated(text); };
   }
   const Answer answer = answer_of(index, options, ask_options);
   if (common.json) {
@@ -181,4 +189,4 @@ const Registration kRegistration{{"ask",
                                   setup}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::ask_command

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/language.h"
+#include "base/printable.h"
 #include "heed/attention_call.h"
 #include "heed/autograd.h"
 #include "heed/command.h"
@@ -90,7 +91,7 @@ WeightsReport validate(const AttentionCall& call, const TensorMap& results) {
 
 void print_text(const TensorMap& results, const WeightsReport* report) {
   for (const auto& [name, tensor] : results) {
-    fmt::print("{:<28} {}\n", name, tensor.shape().to_string());
+    fmt::print("{:<28} {}\n", printable(name), tensor.shape().to_string());
   }
   if (report == nullptr) {
     return;

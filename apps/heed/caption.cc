@@ -4,13 +4,14 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/printable.h"
 #include "heed/command.h"
 #include "heed/generation_options.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
 #include "io/json_writer.h"
 
-namespace heed::app {
+namespace heed::app::caption_command {
 namespace {
 
 struct Options {
@@ -29,9 +30,10 @@ void print_result(const Options& options, const std::string& file,
     if (json) {
       line.begin_object().field("text", each.text).field("score", each.score).end_object();
     } else if (options.beam.n_best > 1) {
-      print(fmt::format("{}\t{:.4f}\t{}\n", file, each.score, each.text));
+      print(fmt::format("{}\t{:.4f}\t{}\n", printable(file), each.score, printable(each.text)));
     } else {
-      print(alone ? each.text + "\n" : fmt::format("{}\t{}\n", file, each.text));
+      const std::string text = printable(each.text);
+      print(alone ? text + "\n" : fmt::format("{}\t{}\n", printable(file), text));
     }
   }
   if (json) {
@@ -102,4 +104,4 @@ const Registration kRegistration{
      setup}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::caption_command

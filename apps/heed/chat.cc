@@ -14,9 +14,10 @@
 #include "heed/interrupt.h"
 #include "heed/language.h"
 #include "heed/open.h"
+#include "heed/print_generated.h"
 #include "io/json_writer.h"
 
-namespace heed::app {
+namespace heed::app::chat_command {
 namespace {
 
 struct Options {
@@ -96,7 +97,6 @@ class Conversation {
   void show_history() const;
   void answer(const std::string& message);
   void tell(const std::string& text) const { std::fputs(printable_lines(text).c_str(), stderr); }
-  static std::string printable_lines(const std::string& text);
 
   const Options& options_;
   const Common& common_;
@@ -107,18 +107,6 @@ class Conversation {
   Interrupt* interrupt_ = nullptr;
   int exit_code_ = 0;
 };
-
-/// Without control codes: what a model writes must not steer the terminal.
-std::string Conversation::printable_lines(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 ? byte != 0x7f : c == '\n' || c == '\t') {
-      out += c;
-    }
-  }
-  return out;
-}
 
 bool Conversation::read_message(std::string& message) {
   message.clear();
@@ -195,10 +183,9 @@ void Conversation::answer(const std::string& message) {
     interrupt_->watch(&stop);
   }
   const auto begin = std::chrono::steady_clock::now();
-  const bool terminal = isatty(STDOUT_FILENO) != 0;
   const auto show = [&](std::string_view piece) {
     if (!common_.json) {
-      print_now(terminal ? printable_lines(std::string(piece)) : std::string(piece));
+      print_generated(piece);
     }
   };
   GeneratedText result;
@@ -329,4 +316,4 @@ const Registration kRegistration{
      setup}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::chat_command

@@ -4,13 +4,14 @@
 #include <memory>
 
 #include "base/check.h"
+#include "base/printable.h"
 #include "heed/command.h"
 #include "heed/lines.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
 #include "io/json_writer.h"
 
-namespace heed::app {
+namespace heed::app::classify_command {
 namespace {
 
 struct Options {
@@ -27,8 +28,9 @@ constexpr int64_t kReadAhead = 16;  // batches read at once, so that like length
 void print_result(const char* kind, const std::string& text, std::vector<LabelScore> scores,
                   const std::string& error, bool json) {
   if (!json) {
-    print(scores.empty() ? "\n"
-                         : fmt::format("{}\t{:.4f}\n", scores.front().label, scores.front().score));
+    print(scores.empty()
+              ? "\n"
+              : fmt::format("{}\t{:.4f}\n", printable(scores.front().label), scores.front().score));
     return;
   }
   JsonWriter line;
@@ -128,4 +130,4 @@ const Registration kRegistration{
      setup}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::classify_command

@@ -10,7 +10,7 @@
 // Scripts that complete `heed` in a shell, written from the tables of options. They stand alone:
 // pressing Tab never starts the program.
 
-namespace heed::app {
+namespace heed::app::completion_command {
 namespace {
 
 std::string replaced(std::string text, const std::string& what, const std::string& with) {
@@ -237,4 +237,4 @@ const Registration kRegistration{
      setup}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::completion_command

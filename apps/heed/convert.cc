@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/language.h"
+#include "base/print_message.h"
 #include "heed/chat.h"
 #include "heed/command.h"
 #include "heed/models.h"
@@ -108,8 +109,7 @@ std::string write_gguf(const Options& options, const Model& model, const Common&
     }
   } else if (!vocabulary.empty()) {
     text::add_vocabulary(writer, Tokenizer::load(vocabulary), model.vocab_size());
-    const auto chat =
-        fs::is_directory(vocabulary) ? ChatTemplate::find(vocabulary) : std::nullopt;
+    const auto chat = fs::is_directory(vocabulary) ? ChatTemplate::find(vocabulary) : std::nullopt;
     if (chat) {
       writer.string("tokenizer.chat_template", chat->source());
     }
@@ -118,8 +118,12 @@ std::string write_gguf(const Options& options, const Model& model, const Common&
   return types.name(model);
 }
 
-void write_folder(const Options& options, const Model& model, DType type) {
-  save_model(model, options.destination, type);
+void write_folder(const Options& options, const Model& model, DType type, const Common& common) {
+  {
+    ProgressBar bar(tell("converting"), common, say("parameters"));
+    save_model(model, options.destination, type,
+               [&bar](int64_t done, int64_t total) { bar(done, total); });
+  }
   const fs::path vocabulary = tokenizer_source(options);
   if (fs::is_directory(options.source)) {
     copy_companions(model_folder(options.source), options.destination);
@@ -159,18 +163,16 @@ int run(const Options& given, const Common& common) {
     }
     const DType folder_type = type.empty() ? type_of(*model) : dtype_from_name(type);
     type = name_of(folder_type);
-    write_folder(options, *model, folder_type);
+    write_folder(options, *model, folder_type, common);
   }
   check_files_intact();
   if (common.json) {
     std::printf("{\"parameters\":%lld,\"dtype\":\"%s\"}\n",
                 static_cast<long long>(model->parameter_count()), type.c_str());
   } else if (!common.quiet) {
-    std::fprintf(stderr, "%s\n",
-                 (tell("{}: {}, {} parameters in {}", options.destination, model->model_type(),
+    print_message(tell("{}: {}, {} parameters in {}", options.destination, model->model_type(),
                        model->parameter_count(), type) +
-                  (tokenizer_source(options).empty() ? tell(", no tokenizer") : ""))
-                     .c_str());
+                  (tokenizer_source(options).empty() ? tell(", no tokenizer") : ""));
   }
   return 0;
 }

@@ -10,7 +10,7 @@
 #include "heed/open.h"
 #include "io/json_writer.h"
 
-namespace heed::app {
+namespace heed::app::cost_command {
 namespace {
 
 struct Options {
@@ -109,4 +109,4 @@ const Registration kRegistration{
      setup}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::cost_command

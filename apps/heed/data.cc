@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/language.h"
+#include "base/print_message.h"
 #include "heed/command.h"
 #include "heed/error.h"
 #include "heed/open.h"
@@ -79,7 +80,7 @@ int run(const Options& options, const Common& common) {
                            .end_object()
                            .text());
   } else if (!common.quiet) {
-    fmt::print(stderr, "{}\n", tell("wrote {} examples to {}", options.count, options.output));
+    print_message(tell("wrote {} examples to {}", options.count, options.output));
   }
   return 0;
 }

@@ -13,7 +13,7 @@
 #include "heed/pipelines.h"
 #include "io/json_writer.h"
 
-namespace heed::app {
+namespace heed::app::embed_command {
 namespace {
 
 struct Options {
@@ -110,9 +110,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .file();
   table
       .add("--pooling", &o->pooling,
-           "mean or max of all tokens, or cls: the first one (default: as the model's modules.json "
-           "says, else mean)")
-      .choices({"mean", "cls", "max"});
+           "mean or max of all tokens, cls: the first one, or pooler: the model's own, not scaled "
+           "(default: "
+           "as the model's modules.json says, else mean)")
+      .choices({"mean", "cls", "max", "pooler"});
   table.add("--raw", &o->raw, "Do not scale to length 1");
   table.add("--no-truncate", &o->no_truncate,
             "Reject texts that are too long instead of truncating them");
@@ -132,4 +133,4 @@ const Registration kRegistration{{"embed",
                                   setup}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::embed_command

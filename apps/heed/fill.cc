@@ -3,13 +3,14 @@
 #include <memory>
 
 #include "base/check.h"
+#include "base/printable.h"
 #include "heed/command.h"
 #include "heed/lines.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
 #include "io/json_writer.h"
 
-namespace heed::app {
+namespace heed::app::fill_command {
 namespace {
 
 struct Options {
@@ -39,7 +40,7 @@ std::string plain_lines(const std::vector<MaskedToken>& masks) {
   std::string text;
   for (const MaskedToken& mask : masks) {
     for (const MaskCandidate& each : mask.candidates) {
-      text += fmt::format("{}\t{:.4f}\n", each.token, each.probability);
+      text += fmt::format("{}\t{:.4f}\n", printable(each.token), each.probability);
     }
     text += &mask == &masks.back() ? "" : "\n";
   }
@@ -86,4 +87,4 @@ const Registration kRegistration{{"fill",
                                   setup}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::fill_command

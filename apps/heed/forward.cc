@@ -1,8 +1,12 @@
 #include "models/forward.h"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 
+#include "base/printable.h"
 #include "heed/command.h"
+#include "heed/open.h"
 #include "io/json_writer.h"
 
 namespace heed::app {
@@ -26,7 +30,7 @@ void report(const TensorMap& tensors, const Common& common) {
     std::puts(json.text().c_str());
   } else if (!common.quiet) {
     for (const auto& [name, tensor] : tensors) {
-      std::printf("%s %s\n", name.c_str(), tensor.shape().to_string().c_str());
+      print(fmt::format("{} {}\n", printable(name), tensor.shape().to_string()));
     }
   }
 }

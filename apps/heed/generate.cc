@@ -12,9 +12,10 @@
 #include "heed/lines.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
+#include "heed/print_generated.h"
 #include "io/json_writer.h"
 
-namespace heed::app {
+namespace heed::app::generate_command {
 namespace {
 
 struct Options {
@@ -86,10 +87,10 @@ class Prompts {
 void stream_prompt(const TextGeneration& generate, const Prompts& prompts, const Options& options,
                    const GenerationOptions& wanted) {
   if (options.echo) {
-    print_now(options.prompt);
+    print_generated(options.prompt);
   }
   generate.from_tokens({prompts.tokens_of(options.prompt)}, wanted,
-                       [](size_t, int64_t, std::string_view piece) { print_now(piece); });
+                       [](size_t, int64_t, std::string_view piece) { print_generated(piece); });
   if (isatty(STDOUT_FILENO) != 0) {
     print_now("\n");
   }
@@ -148,7 +149,7 @@ int run(const Options& options, const Common& common) {
       if (common.json) {
         print_json(prompt, result, options, lines.error(result.input));
       } else {
-        print_now((options.echo ? prompt : std::string()) + result.text + "\n");
+        print_generated((options.echo ? prompt : std::string()) + result.text + "\n");
       }
     }
   });
@@ -199,4 +200,4 @@ const Registration kRegistration{
      setup}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::generate_command

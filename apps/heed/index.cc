@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/language.h"
+#include "base/print_message.h"
 #include "heed/command.h"
 #include "heed/language.h"
 #include "heed/open.h"
@@ -13,7 +14,7 @@
 #include "heed/retrieval.h"
 #include "io/json_writer.h"
 
-namespace heed::app {
+namespace heed::app::index_command {
 namespace {
 
 struct Options {
@@ -52,7 +53,7 @@ IndexOptions index_options(const Options& options, ProgressBar& bar) {
   result.max_file_bytes = options.max_file_mb << 20;
   result.progress = [&bar](const IndexProgress& at) { bar(at.bytes_done, at.bytes); };
   result.complain = [](const std::string& what) {
-    fmt::print(stderr, "{}", tell("heed: left out: {}\n", translate_message(what)));
+    print_message(tell("heed: left out: {}", translate_message(what)));
   };
   result.cancelled = [] { return g_interrupted != 0; };
   return result;
@@ -137,4 +138,4 @@ const Registration kRegistration{
      setup}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::index_command

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/language.h"
+#include "base/printable.h"
 #include "draw/text_width.h"
 #include "heed/command.h"
 #include "io/json_writer.h"
@@ -113,7 +114,7 @@ void print_unused(const Model& model) {
     fmt::print("\nunused tensors of the file\n");
   }
   for (const UnusedTensor& each : model.unused_tensors()) {
-    fmt::print("  {}: {}\n", each.name, each.reason);
+    fmt::print("  {}: {}\n", printable(each.name), printable(each.reason));
   }
 }
 

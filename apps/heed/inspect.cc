@@ -15,7 +15,7 @@
 #include "heed/ops.h"
 #include "io/json.h"
 
-namespace heed::app {
+namespace heed::app::inspect_command {
 namespace {
 
 constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "vocab.json", "vocab.txt",
@@ -331,4 +331,4 @@ const Registration kInspect{
      setup}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::inspect_command

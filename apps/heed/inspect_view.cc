@@ -112,6 +112,11 @@ void InspectView::fail_nothing_there() const {
     there.push_back(
         tell("{}: layers 0 to {}, heads 0 to {}", each.kind, each.layers - 1, each.heads - 1));
   }
+  if (there.empty()) {
+    fail(ErrorKind::usage, "inspect",
+         "{} has no attention weights to show: it mixes its tokens in another way",
+         inspection_.model_type);
+  }
   fail(ErrorKind::usage, "inspect", "the model has no {}; it has {}", wanted,
        fmt::join(there, "; "));
 }
@@ -146,8 +151,8 @@ std::string InspectView::pattern_name(const std::string& pattern) const {
 }
 
 std::string InspectView::title() const {
-  std::string text =
-      options_.text.value_or(std::filesystem::path(options_.image).filename().string());
+  const std::string& file = options_.audio.empty() ? options_.image : options_.audio;
+  std::string text = options_.text.value_or(std::filesystem::path(file).filename().string());
   constexpr int kMost = 60;
   text = shorten(text, kMost);
   if (options_.rollout) {

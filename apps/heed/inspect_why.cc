@@ -50,10 +50,17 @@ std::vector<Pair> strongest_first(const ScoreExplanation& why) {
   return pairs;
 }
 
+/// Whether products of the model round what they read, as those with quantised weights do.
+bool rounds_inputs(const ScoreExplanation& why) {
+  return std::any_of(why.query_parts.begin(), why.query_parts.end(),
+                     [](const ScorePart& part) { return part.type == "rounding"; });
+}
+
 std::string as_json(const ScoreExplanation& why, const std::vector<Pair>& pairs) {
   JsonWriter json;
   json.begin_object().field("score", why.score).field("weight", why.weight);
-  json.field("bias", why.bias).field("linearised", why.linearised).key("parts").begin_array();
+  json.field("bias", why.bias).field("linearised", why.linearised);
+  json.field("rounded_inputs", rounds_inputs(why)).key("parts").begin_array();
   for (const Pair& pair : pairs) {
     json.begin_object().field("query_part", why.query_parts[pair.query].name);
     json.field("key_part", why.key_parts[pair.key].name).field("value", pair.value).end_object();
@@ -102,6 +109,11 @@ int inspect_why(const Model& model, const Tokenizer& tokenizer, const InspectOpt
   text += fmt::format("{:>12.2e}  {}\n", why.remainder, tell("remainder (rounding)"));
   if (why.linearised) {
     text += tell("Norms come after the parts here: the split holds their scales as they were.\n");
+  }
+  if (rounds_inputs(why)) {
+    text += tell(
+        "The weights are quantised, and products with them round what they read to 8 bits: what "
+        "that changed is in the parts called rounding.\n");
   }
   print(text);
   return 0;

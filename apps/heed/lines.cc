@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/language.h"
+#include "base/print_message.h"
 #include "heed/open.h"
 #include "heed/progress.h"
 
@@ -95,7 +96,7 @@ void Lines::report(size_t input, const std::string& message, bool error) {
   }
   const int64_t number = first_line_ + static_cast<int64_t>(input);
   const std::string where = from_stdin_ ? tell("line {}", number) : tell("text {}", number);
-  fmt::print(stderr, "heed: {}: {}\n", where, translate_message(message));
+  print_message(fmt::format("heed: {}: {}", where, translate_message(message)));
 }
 
 }  // namespace heed::app

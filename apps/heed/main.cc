@@ -337,6 +337,12 @@ int run_and_report(int argc, char** argv) {
     const std::string where = error.path1().empty() ? tell("file system") : error.path1().native();
     return report((where + ": " + error.code().message()).c_str(), 1);
   } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again) {  // of std::thread
+      return report(tell("a thread cannot be started: the limit on processes or memory is reached "
+                         "(ulimit -u, ulimit -v)")
+                        .c_str(),
+                    1);
+    }
     // EPIPE: {fmt} found that the reader has gone.
     return error.code().value() == EPIPE ? 0 : report(error.code().message().c_str(), 1);
   } catch (const std::exception& error) {

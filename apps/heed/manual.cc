@@ -14,7 +14,7 @@
 
 // Manual pages in roff's man macros, written from the tables of options.
 
-namespace heed::app {
+namespace heed::app::manual_command {
 namespace {
 
 /// Text as roff: control characters escaped, everything beyond ASCII by its number, so that a page
@@ -81,59 +81,78 @@ std::string entry(const Option& option) {
   return text + roff_text(option_text(option)) + "\n";
 }
 
-constexpr const char* kExitStatus =
-    ".SH EXIT STATUS\n.TP\n0\nAll is well.\n.TP\n1\nIt failed while running.\n.TP\n2\nThe command "
-    "line makes no sense.\n.TP\n3\nA model or data file is bad.\n.TP\n130\nIt was interrupted.\n";
+std::string section(const std::string& name) { return ".SH " + roff(name) + "\n"; }
 
-std::string command_page(const Command& command, const OptionTable& options) {
-  std::string text = title("heed-" + command.name);
-  text += ".SH NAME\nheed\\-" + command.name + " \\- " + roff(command.summary) + "\n";
-  text += ".SH SYNOPSIS\n\\fB" + roff(usage_line(command, options)) + "\\fR\n";
-  std::string arguments;
-  for (const Option& option : options.all()) {
-    arguments += option.is_positional() ? entry(option) : "";
-  }
-  text += arguments.empty() ? "" : ".SH ARGUMENTS\n" + arguments;
-  text += ".SH OPTIONS\n";
-  const std::vector<std::string> groups = option_groups(options);
-  for (const std::string& group : groups) {
-    text += ".SS " + roff(group) + "\n";
+/// One line of a list: what stands on the left in bold, and what it means.
+std::string item(const std::string& left, const std::string& text) {
+  return ".TP\n\\fB" + roff(left) + "\\fR\n" + roff(text) + "\n";
+}
+
+std::string exit_status() {
+  return section(tell("EXIT STATUS")) + item("0", tell("Success.")) +
+         item("1", tell("The command failed while it ran.")) +
+         item("2", tell("The command line is wrong.")) +
+         item("3", tell("A model or data file is bad.")) +
+         item("130", tell("The command was interrupted."));
+}
+
+std::string option_entries(const OptionTable& options) {
+  std::string text;
+  for (const std::string& group : option_groups(options)) {
+    text += ".SS " + roff(std::string(translate(group))) + "\n";
     for (const Option& option : options.all()) {
       if (!option.is_positional() && option.group() == group) {
         text += entry(option);
       }
     }
   }
-  text += ".TP\n\\fB\\-h, \\-\\-help\\fR\nShow the options.\n";
-  text += ".TP\n\\fB\\-\\-version\\fR\nShow the version.\n";
+  return text + item("-h, --help", tell("Show the options.")) +
+         item("--version", tell("Show the version."));
+}
+
+std::string command_page(const Command& command, const OptionTable& options) {
+  std::string text = title("heed-" + command.name);
+  text += section(tell("NAME")) + "heed\\-" + command.name + " \\- " +
+          roff(std::string(translate(command.summary))) + "\n";
+  text += section(tell("SYNOPSIS")) + "\\fB" + roff(usage_line(command, options)) + "\\fR\n";
+  std::string arguments;
+  for (const Option& option : options.all()) {
+    arguments += option.is_positional() ? entry(option) : "";
+  }
+  text += arguments.empty() ? "" : section(tell("ARGUMENTS")) + arguments;
+  text += section(tell("OPTIONS")) + option_entries(options);
   text +=
-      ".SH ENVIRONMENT\nEvery option can be set by a variable: HEED_ and its name in capitals, "
-      "such as HEED_THREADS for \\fB\\-\\-threads\\fR. What is typed goes first.\n";
-  text += kExitStatus;
-  text += ".SH EXAMPLES\n.nf\n";
+      section(tell("ENVIRONMENT")) +
+      roff(tell("Every option can be set by a variable: HEED_ and its name in capitals, such as "
+                "HEED_THREADS for --threads. The command line takes precedence.")) +
+      "\n";
+  text += exit_status() + section(tell("EXAMPLES")) + ".nf\n";
   for (const std::string& example : command.examples) {
     text += roff(example) + "\n";
   }
-  return text + ".fi\n.SH SEE ALSO\n\\fBheed\\fR(1)\n";
+  return text + ".fi\n" + section(tell("SEE ALSO")) + "\\fBheed\\fR(1)\n";
 }
 
 std::string program_page() {
-  std::string text = title("heed");
+  std::string text = title("heed") + section(tell("NAME")) + "heed \\- " +
+                     roff(tell("build, train, run and inspect Transformers")) + "\n";
+  text += section(tell("SYNOPSIS")) + "\\fBheed\\fR \\fICOMMAND\\fR [options]\n";
   text +=
-      ".SH NAME\nheed \\- build, train, run and look inside Transformers\n"
-      ".SH SYNOPSIS\n\\fBheed\\fR \\fICOMMAND\\fR [options]\n"
-      ".SH DESCRIPTION\nheed builds, trains, runs and looks inside attention models on an ordinary "
-      "CPU machine. It reads and writes Hugging Face model folders and GGUF files. Results go to "
-      "standard output, everything else to standard error.\n.SH COMMANDS\n";
+      section(tell("DESCRIPTION")) +
+      roff(tell("heed builds, trains, runs and inspects attention models on an ordinary CPU. It "
+                "reads and writes Hugging Face model folders and GGUF files. Results go to "
+                "standard output, everything else to standard error.")) +
+      "\n" + section(tell("COMMANDS"));
   std::string also;
   for (const Command& command : commands()) {
-    text += ".TP\n\\fBheed\\-" + command.name + "\\fR(1)\n" + roff(command.summary) + "\n";
+    text += ".TP\n\\fBheed\\-" + command.name + "\\fR(1)\n" +
+            roff(std::string(translate(command.summary))) + "\n";
     also += (also.empty() ? "\\fBheed\\-" : ", \\fBheed\\-") + command.name + "\\fR(1)";
   }
-  text +=
-      ".SH ENVIRONMENT\n.TP\nHEED_\\fINAME\\fR\nSets the option of that name for every command.\n"
-      ".TP\nNO_COLOR\nNo colours where \\fB\\-\\-color\\fR is auto.\n";
-  return text + kExitStatus + ".SH SEE ALSO\n" + also + "\n";
+  text += section(tell("ENVIRONMENT")) +
+          item("HEED_NAME", tell("Sets the option of that name for every command.")) +
+          item("NO_COLOR", tell("No colours where --color is auto."));
+  return text + exit_status() + section(tell("SEE ALSO")) + also + "\n";
 }
 
 struct Options {
@@ -141,7 +160,6 @@ struct Options {
 };
 
 int run(const Options& options) {
-  set_message_language("en");  // pages are built once, for the section without a language
   if (options.out.empty() && options.command.empty()) {
     print(program_page());
     return 0;
@@ -173,10 +191,11 @@ std::function<int()> setup(OptionTable& table, const Common&) {
   return [o] { return run(*o); };
 }
 
-const Registration kRegistration{{"manual",
-                                  "Print a manual page, in the form that man reads",
-                                  {"heed manual train | man -l -", "heed manual -o man1"},
-                                  setup}};
+const Registration kRegistration{
+    {"manual",
+     "Print a manual page, in the form that man reads",
+     {"heed manual train | man -l -", "heed manual --lang ko -o man/ko/man1"},
+     setup}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::manual_command

@@ -14,7 +14,7 @@
 #include "io/json_writer.h"
 #include "train/evaluate.h"
 
-namespace heed::app {
+namespace heed::app::predict_command {
 namespace {
 
 struct Options {
@@ -115,4 +115,4 @@ const Registration kRegistration{
      setup}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::predict_command

@@ -16,7 +16,7 @@
 #include "io/json_writer.h"
 #include "train/progress_line.h"
 
-namespace heed::app {
+namespace heed::app::quickstart_command {
 namespace {
 
 struct Options {
@@ -162,4 +162,4 @@ const Registration kRegistration{{"quickstart",
                                   setup}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::quickstart_command

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/printable.h"
 #include "heed/command.h"
 #include "heed/lines.h"
 #include "heed/open.h"
@@ -12,7 +13,7 @@
 #include "io/json_writer.h"
 #include "retrieval/reranker.h"
 
-namespace heed::app {
+namespace heed::app::rerank_command {
 namespace {
 
 struct Options {
@@ -55,7 +56,7 @@ int run(const Options& options, const Common& common) {
     return 0;
   }
   for (const size_t i : order) {
-    print(fmt::format("{:.6f}\t{}\n", scores[i], texts[i]));
+    print(fmt::format("{:.6f}\t{}\n", scores[i], printable(texts[i])));
   }
   return 0;
 }
@@ -79,4 +80,4 @@ const Registration kRegistration{
      setup}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::rerank_command

@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 #include "base/language.h"
+#include "base/print_message.h"
+#include "base/printable.h"
 #include "dist/communicator.h"
 #include "heed/command.h"
 #include "heed/language.h"
@@ -13,7 +15,7 @@
 #include "heed/retrieval.h"
 #include "io/json_writer.h"
 
-namespace heed::app {
+namespace heed::app::search_command {
 namespace {
 
 struct Options {
@@ -55,15 +57,17 @@ void append_json(JsonWriter& json, const SearchResult& result) {
 std::string marked_snippet(const SearchResult& result, bool colors) {
   std::string line = result.snippet.begin > 0 ? "… " : "";
   const auto append = [&](int64_t begin, int64_t end) {
+    std::string part;
     for (int64_t i = begin; i < end; ++i) {
       const char c = result.text[static_cast<size_t>(i)];
       const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
       if (!control) {
-        line += c;
-      } else if (!line.ends_with(' ')) {
-        line += ' ';
+        part += c;
+      } else if (!part.ends_with(' ') && !(part.empty() && line.ends_with(' '))) {
+        part += ' ';
       }
     }
+    line += printable(part);
   };
   int64_t at = result.snippet.begin;
   for (const TextSpan match : result.matches) {
@@ -95,7 +99,7 @@ void show(const std::vector<SearchResult>& results, const Common& common) {
     std::string where = result.source;
     where += result.location.empty() ? "" : ", " + result.location;
     where += result.title.empty() ? "" : " · " + result.title;
-    print(fmt::format("{:2}. {:.4f}  {}\n    {}\n", result.rank, result.score, where,
+    print(fmt::format("{:2}. {:.4f}  {}\n    {}\n", result.rank, result.score, printable(where),
                       marked_snippet(result, colors)));
   }
 }
@@ -110,9 +114,8 @@ int run(const Options& options, const Common& common) {
   open.distributed = ranks.size() > 1;
   SearchIndex index = SearchIndex::open(options.index, open);
   if (!index.info().complete && !common.quiet && ranks.is_root()) {
-    fmt::print(
-        stderr, "{}",
-        tell("heed: {}: indexing was not finished; results may be incomplete\n", options.index));
+    print_message(
+        tell("heed: {}: indexing was not finished; results may be incomplete", options.index));
   }
   SearchOptions search;
   search.mode = parse_search_mode(options.mode);
@@ -125,7 +128,7 @@ int run(const Options& options, const Common& common) {
       return;
     }
     if (results.empty() && !common.json && !common.quiet) {
-      fmt::print(stderr, "{}", tell("heed: nothing found: {}\n", query));
+      print_message(tell("heed: nothing found: {}", query));
     }
     show(results, common);
   };
@@ -168,4 +171,4 @@ const Registration kRegistration{
      setup}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::search_command

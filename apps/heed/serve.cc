@@ -21,20 +21,22 @@
 #include <mutex>
 #include <thread>
 
+#include "base/background.h"
 #include "base/check.h"
 #include "base/language.h"
+#include "base/print_message.h"
 #include "heed/command.h"
 #include "heed/generation_options.h"
 #include "serve/sandbox.h"
 
-namespace heed::app {
+namespace heed::app::serve_command {
 namespace {
 
 struct Options {
   ServeOptions serve;
   std::string api_key_file, access_log, page = "on", sandbox = "on", kv_type = "f32";
   double drain = 30.0;
-  bool open = false;
+  bool open = false, no_browser = false;
 };
 
 extern "C" char** environ;
@@ -230,8 +232,8 @@ int run_until_stopped(Server& server, Signals& signals, double drain) {
     }
   }
   notify_systemd("STOPPING=1");
-  std::future<bool> stopping = std::async(std::launch::async, [&] { return server.stop(drain); });
-  while (stopping.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+  std::future<bool> stopping = run_in_background([&] { return server.stop(drain); });
+  while (stopping.wait_for(std::chrono::seconds(0)) == std::future_status::timeout) {
     const int signal = signals.wait(20);
     if (signal == SIGTERM || signal == SIGINT) {
       std::_Exit(1);
@@ -254,22 +256,20 @@ int run(Options& options, const Common& common) {
     serve.access_log = [&access](const std::string& line) { access->write(line); };
   }
   if (!common.quiet) {
-    serve.log = [](const std::string& text) {
-      fmt::print(stderr, "heed: {}\n", translate_message(text));
-    };
+    serve.log = [](const std::string& text) { print_message("heed: " + translate_message(text)); };
   }
   serve.listen_socket = activated_socket();
   Signals signals;
   Server server(serve);
-  std::future<void> starting = std::async(std::launch::async, [&] { server.start(); });
-  while (starting.wait_for(std::chrono::milliseconds(0)) != std::future_status::ready) {
+  std::future<void> starting = run_in_background([&] { server.start(); });
+  while (starting.wait_for(std::chrono::milliseconds(0)) == std::future_status::timeout) {
     const int signal = signals.wait(20);
     if (signal == SIGTERM || signal == SIGINT) {
       std::_Exit(0);  // nobody has been promised anything yet
     }
   }
   starting.get();
-  if (options.open) {
+  if (options.open && !options.no_browser) {
     open_browser(server.url());
   }
   if (options.sandbox == "on" && !heed::serve::forbid_outbound_connections() && !common.quiet) {
@@ -286,6 +286,7 @@ std::function<int()> setup(OptionTable& table, const Common& common, bool explor
   auto o = std::make_shared<Options>();
   o->open = explore;
   ServeOptions& serve = o->serve;
+  serve.port = explore ? 0 : serve.port;
   table
       .add("MODEL", &serve.models, "Model folders, run folders, .gguf or .bin; NAME=PATH names one")
       .file();
@@ -303,7 +304,9 @@ std::function<int()> setup(OptionTable& table, const Common& common, bool explor
            "times")
       .file();
   table.add("--page", &o->page, "The explorer page at /").choices({"on", "off"});
-  if (!explore) {
+  if (explore) {
+    table.add("--no-browser", &o->no_browser, "Do not show the page in the browser");
+  } else {
     table.add("--open", &o->open, "Show the page in the browser");
   }
   table.group("Network");
@@ -363,4 +366,4 @@ const Registration kExplore{
      [](OptionTable& table, const Common& common) { return setup(table, common, true); }}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::serve_command

@@ -11,13 +11,15 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/language.h"
+#include "base/longest_line.h"
 #include "base/parallel.h"
+#include "base/print_message.h"
 #include "heed/command.h"
 #include "heed/open.h"
 #include "heed/text.h"
 #include "io/json_writer.h"
 
-namespace heed::app {
+namespace heed::app::tokenize_command {
 namespace {
 
 struct Options {
@@ -35,11 +37,14 @@ constexpr int64_t kLinesATile = 64;
 /// Lines of standard input, in blocks. The last line may lack its end.
 class LineReader {
  public:
-  /// Fills `lines` with some more; false at the end of the input.
+  /// Fills `lines` with some more; false at the end of the input. Throws where a line is longer
+  /// than kLongestLine.
   bool next(std::vector<std::string>& lines) {
     lines.clear();
     while (lines.empty() && !ended_) {
       const size_t old = rest_.size();
+      check_data(old <= kLongestLine, "stdin", "line {} is longer than {} bytes", done_ + 1,
+                 kLongestLine);
       rest_.resize(old + kBlockBytes);
       size_t got = 0;
       while (got < kBlockBytes && !ended_) {
@@ -72,10 +77,12 @@ class LineReader {
       lines.push_back(std::move(rest_));
       rest_.clear();
     }
+    done_ += static_cast<int64_t>(lines.size());
   }
 
   std::string rest_;
   bool ended_ = false;
+  int64_t done_ = 0;  // lines given
 };
 
 std::string encode_line(const Tokenizer& tokenizer, const std::string& line, bool special,
@@ -145,8 +152,7 @@ int train(const Options& options, const Common& common) {
     line.begin_object().field("vocab_size", tokenizer.vocab_size()).field("file", options.output);
     std::puts(line.end_object().take().c_str());
   } else if (!common.quiet) {
-    std::fprintf(stderr, "%s\n",
-                 tell("{}: {} tokens", options.output, tokenizer.vocab_size()).c_str());
+    print_message(tell("{}: {} tokens", options.output, tokenizer.vocab_size()));
   }
   return 0;
 }
@@ -211,4 +217,4 @@ const Registration kTokenize{{
 }};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::tokenize_command

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "base/language.h"
+#include "base/printable.h"
 #include "dist/communicator.h"
 #include "heed/command.h"
 #include "heed/error.h"
@@ -18,7 +19,7 @@
 #include "train/class_report.h"
 #include "train/option_table.h"
 
-namespace heed::app {
+namespace heed::app::train_command {
 namespace {
 
 struct Flags {
@@ -136,15 +137,15 @@ void print_json(const TrainOptions& options, const TrainResult& result) {
 void print_text(const TrainOptions& options, const TrainResult& result) {
   if (options.task == "regress") {
     for (const TrainSample& sample : result.samples) {
-      print(tell("input      {}\ntarget     {}\nprediction {}\n", sample.input, sample.target,
-                 sample.output));
+      print(tell("input      {}\ntarget     {}\nprediction {}\n", printable(sample.input),
+                 printable(sample.target), printable(sample.output)));
     }
   }
   if (!result.classes.classes.empty()) {
     print(class_table(result.labels, result.classes));
   }
   print(tell("trained {} steps, loss {:.4f}; the model is in {}\n", result.steps, result.loss,
-             (options.out / "model").string()));
+             printable((options.out / "model").native())));
 }
 
 /// Ctrl-C and SIGTERM end the run after its step, and it is saved.
@@ -212,4 +213,4 @@ const Registration kRegistration{
      setup}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::train_command

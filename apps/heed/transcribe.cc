@@ -4,13 +4,15 @@
 #include <memory>
 
 #include "base/check.h"
+#include "base/printable.h"
 #include "heed/command.h"
 #include "heed/generation_options.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
+#include "heed/print_generated.h"
 #include "io/json_writer.h"
 
-namespace heed::app {
+namespace heed::app::transcribe_command {
 namespace {
 
 struct Options {
@@ -91,10 +93,11 @@ int run(const Options& options, const Common& common) {
     if (json) {
       print(json_text(file, transcript));
     } else if (options.format == "srt") {
-      print(srt_text(transcript));
+      print_generated(srt_text(transcript));
     } else {
       const std::string text = plain_text(transcript, options.timestamps);
-      print(options.files.size() == 1 ? text : fmt::format("{}\t{}", file, text));
+      print_generated(options.files.size() == 1 ? text
+                                                : fmt::format("{}\t{}", printable(file), text));
     }
   }
   return 0;
@@ -133,4 +136,4 @@ const Registration kRegistration{
      setup}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::transcribe_command

@@ -9,9 +9,10 @@
 #include "heed/lines.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
+#include "heed/print_generated.h"
 #include "io/json_writer.h"
 
-namespace heed::app {
+namespace heed::app::translate_command {
 namespace {
 
 struct Options {
@@ -80,9 +81,12 @@ int run(const Options& options, const Common& common) {
     wanted.run = lines.run(options.batch);
     const auto results = translate(texts, wanted);
     for (size_t i = 0; i < texts.size(); ++i) {
-      print(common.json ? json_text(translate.loaded().tokenizer, options, texts[i], results[i],
-                                    lines.error(i))
-                        : plain_text(options, results[i]));
+      if (common.json) {
+        print(
+            json_text(translate.loaded().tokenizer, options, texts[i], results[i], lines.error(i)));
+      } else {
+        print_generated(plain_text(options, results[i]));
+      }
     }
   });
   return lines.exit_code();
@@ -132,4 +136,4 @@ const Registration kRegistration{
      setup}};
 
 }  // namespace
-}  // namespace heed::app
+}  // namespace heed::app::translate_command

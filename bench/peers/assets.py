@@ -5,6 +5,7 @@ import numpy as np
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 FOLDER, HEED = sys.argv[1], sys.argv[2]
+SHARED = os.environ.get("HEED_SHARED", "")
 
 
 def place(*parts):
@@ -161,7 +162,42 @@ def llama(shape, kind):
     write(place(f"llama-{shape}.{kind}.gguf"), shape, kind)
 
 
+def longformer():
+    """The shape of longformer-base-4096 on one document of that length; the first token attends to all."""
+    import torch, transformers
+    torch.manual_seed(0)
+    config = transformers.LongformerConfig(vocab_size=50265, max_position_embeddings=4098, type_vocab_size=1,
+                                           pad_token_id=1, bos_token_id=0, eos_token_id=2, sep_token_id=2,
+                                           attention_window=512, layer_norm_eps=1e-5)
+    keep(transformers.LongformerModel(config, add_pooling_layer=False), "longformer")
+    ids = numbers().integers(1000, config.vocab_size, (1, 4096))
+    save("longformer", input_ids=ids, attention_mask=np.ones_like(ids),
+         global_attention_mask=(np.arange(4096)[None] == 0).astype(np.int64))
+
+
+def sentences():
+    """1,000 sentences of WikiText-2's test set, 3 to 60 words long."""
+    text = open(os.path.join(SHARED, "wikitext2/wiki.test.raw"), encoding="utf8").read()
+    found = [" ".join(each.split()) for line in text.split("\n") if not line.startswith(" =") for each in line.split(" . ")]
+    found = [each for each in found if 3 <= len(each.split()) <= 60]
+    with open(place("sentences.txt"), "w", encoding="utf8") as file:
+        file.write("".join(each + "\n" for each in found[:1000]))
+
+
+def speech():
+    """30 seconds of 16 kHz: the recording of 11 seconds twice, with four seconds of silence behind each."""
+    import wave
+    from faster_whisper import decode_audio
+    rate = 16000
+    samples = (decode_audio(os.path.join(SHARED, "speech/jfk.flac"), rate) * 32767).astype(np.int16)
+    whole = np.concatenate([samples, np.zeros(4 * rate, np.int16)] * 2)[:30 * rate]
+    with wave.open(place("speech-30s.wav"), "wb") as file:
+        file.setnchannels(1), file.setsampwidth(2), file.setframerate(rate)
+        file.writeframes(whole.tobytes())
+
+
 MAKERS = {
+    "longformer": longformer, "sentences": sentences, "speech-30s": speech,
     **{f"llama-{shape}.{kind}": (lambda shape=shape, kind=kind: llama(shape, kind))
        for shape in ("1.1b", "3b") for kind in ("q8_0", "q4_0", "q4_k_m")},
     "attention-1024": lambda: attention(1024), "attention-4096": lambda: attention(4096),

@@ -55,8 +55,9 @@ class Attention:
 
 def load(command):
     import transformers
-    model = getattr(transformers, command["class"]).from_pretrained(
-        command["model"], attn_implementation="sdpa", dtype=torch.float32)
+    build = getattr(transformers, command["class"])
+    kernel = "sdpa" if build._supports_sdpa else "eager"  # Longformer has its own
+    model = build.from_pretrained(command["model"], attn_implementation=kernel, dtype=torch.float32)
     if hasattr(model.config, "use_cache"):
         model.config.use_cache = False
     return model

@@ -11,7 +11,8 @@ from works import KEEP_PAGES, all_works
 
 PACKAGES = {"torch": "torch", "transformers": "transformers", "onnxruntime": "onnxruntime", "onnx": "onnx",
             "ctranslate2": "ctranslate2", "tokenizers": "tokenizers", "tiktoken": "tiktoken",
-            "llama_cpp": "llama-cpp-python", "openvino": "openvino", "nncf": "nncf"}
+            "llama_cpp": "llama-cpp-python", "openvino": "openvino", "nncf": "nncf",
+            "faster_whisper": "faster-whisper", "sentence_transformers": "sentence-transformers"}
 
 
 def arguments():
@@ -23,6 +24,7 @@ def arguments():
     parser.add_argument("--shared", default="")
     parser.add_argument("--json", default="")
     parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--without", action="append", default=[], help="leave out peers whose name contains this")
     parser.add_argument("--list", action="store_true", help="name the works and end")
     parser.add_argument("--prepare", action="store_true", help="make models and compile; measure nothing")
     return parser.parse_args()
@@ -68,7 +70,8 @@ def measure_limits(option, threads, has_torch, log):
 
 
 def missing_files(work):
-    return [v for k, v in work.options.items() if k in ("tokenizer", "text") and not os.path.exists(v)]
+    made = [] if work.assets else ["text"]
+    return [v for k, v in work.options.items() if k in ("tokenizer", "source", *made) and not os.path.exists(v)]
 
 
 def rows_of(work, ours, theirs, reference, limits):
@@ -111,7 +114,7 @@ def run_work(option, work, present, threads, known_limits, log):
     """Rows of one work. The limits are measured before the first work of a kind."""
     reasons = {p.package: f"{PACKAGES[p.package]} is not there" for p in work.peers
                if p.package and not present[p.package]}
-    peers = [p for p in work.peers if p.package not in reasons]
+    peers = [p for p in work.peers if p.package not in reasons and not any(w in p.name for w in option.without)]
     absent = [{"work": work.name, "title": work.title, "peer": p.name, "absent": reasons[p.package]}
               for p in work.peers if p.package in reasons]
     files = missing_files(work)
@@ -125,7 +128,7 @@ def run_work(option, work, present, threads, known_limits, log):
                     for p in work.peers]
         os.makedirs(option.folder, exist_ok=True)
         subprocess.run([sys.executable, os.path.join(HERE, "assets.py"), option.folder, option.heed, *work.assets],
-                       check=True, stdout=sys.stderr)
+                       check=True, stdout=sys.stderr, env={**os.environ, "HEED_SHARED": os.path.abspath(option.shared)})
     ours = side_of(option, None, work, threads, log)
     theirs = [(peer, side_of(option, peer, work, threads, log)) for peer in peers]
     if option.prepare:

@@ -3,8 +3,12 @@
 #include "alternate.h"
 #include "base/check.h"
 #include "generate/prefill.h"
+#include "heed/chat.h"
+#include "heed/chat_session.h"
 #include "heed/generate.h"
+#include "heed/grammar.h"
 #include "heed/models.h"
+#include "heed/text.h"
 
 namespace heed::bench {
 namespace {
@@ -82,6 +86,54 @@ class Continue final : public PeerWork {
   Tensor logits_;
 };
 
+/// The greedy answer of a chat model to one message, read and written; `lookup` guesses tokens from
+/// the prompt, `schema` makes it JSON. An answer may end early, so the time is that of its tokens,
+/// scaled to all of them. Values: the answer's ids.
+class Answer final : public PeerWork {
+ public:
+  explicit Answer(const Json& command)
+      : model_(load_model(command.string("model"), {.in_memory = true})),
+        lookup_(command.find("lookup") && command.boolean("lookup")) {
+    const Tokenizer tokenizer = Tokenizer::load(command.string("model"));
+    const std::vector<ChatMessage> messages{{"user", command.string("message")}};
+    request_.prompt = chat_tokens(tokenizer, ChatTemplate::load(command.string("model")), messages);
+    request_.max_tokens = command.integer("max_tokens", 1, 4096);
+    apply_generation_tokens(*model_, request_);
+    const std::string schema = command.string_or("schema", "");
+    if (!schema.empty()) {
+      request_.constraint = std::make_shared<TokenConstraint>(Grammar::from_json_schema(schema),
+                                                              TokenTable(tokenizer));
+    }
+  }
+
+  double run() override {
+    ids_.clear();
+    double first = 0.0;
+    Request request = request_;
+    request.on_token = [&](const SampledToken& token) {
+      if (ids_.empty()) {
+        first = seconds_now();
+      }
+      ids_.push_back(static_cast<double>(token.id));
+      return true;
+    };
+    Scheduler scheduler(*model_);
+    scheduler.speculate({.lookup = lookup_});
+    scheduler.add(std::move(request));
+    scheduler.run();
+    const double steps = std::max(1.0, static_cast<double>(ids_.size()) - 1.0);
+    return (seconds_now() - first) / steps * static_cast<double>(request_.max_tokens);
+  }
+
+  std::vector<double> values() const override { return ids_; }
+
+ private:
+  std::unique_ptr<Model> model_;
+  bool lookup_;
+  Request request_;
+  std::vector<double> ids_;
+};
+
 /// Beam search over sentences of ids, all at once. Values: the score of every best hypothesis.
 class Translate final : public PeerWork {
  public:
@@ -129,6 +181,9 @@ std::unique_ptr<PeerWork> make_running_work(const Json& command) {
   const std::string kind = command.string("kind");
   if (kind == "translate") {
     return std::make_unique<Translate>(command);
+  }
+  if (kind == "answer") {
+    return std::make_unique<Answer>(command);
   }
   check(kind == "prefill" || kind == "decode", "worker", "'{}' is no kind of work", kind);
   return std::make_unique<Continue>(command);

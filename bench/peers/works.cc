@@ -15,6 +15,7 @@
 #include "heed/text.h"
 #include "kernels/gemm.h"
 #include "machine.h"
+#include "pipeline_works.h"
 #include "running.h"
 
 namespace heed::bench {
@@ -130,6 +131,7 @@ ModelInput model_input(const std::string& file) {
   const std::pair<const char*, Tensor*> places[] = {
       {"input_ids", &input.input_ids},
       {"attention_mask", &input.attention_mask},
+      {"global_attention_mask", &input.global_attention_mask},
       {"decoder_input_ids", &input.decoder_input_ids},
       {"pixel_values", &input.pixel_values},
       {"labels", &input.labels},
@@ -281,6 +283,9 @@ std::unique_ptr<PeerWork> make_work(const Json& command) {
   }
   if (kind == "tokenize") {
     return std::make_unique<Tokenize>(command);
+  }
+  if (kind == "embed" || kind == "transcribe") {
+    return make_pipeline_work(command);
   }
   return make_running_work(command);
 }

@@ -21,7 +21,8 @@ class PeerWork {
 };
 
 /// The work that a "prepare" command describes; `kind` is one of limits, attention, train, encode,
-/// prefill, decode, translate, tokenize. Fields are those of bench/peers/works.py.
+/// prefill, decode, answer, translate, tokenize, embed, transcribe. Fields are those of
+/// bench/peers/works.py.
 std::unique_ptr<PeerWork> make_work(const Json& command);
 
 /// Adds at most 512 elements, evenly spread: the same places as protocol.py's sample().

@@ -106,7 +106,31 @@ def llama_works(at, llama):
     return works
 
 
-def file_works(llama):
+def pipeline_works(at, shared):
+    """Trained models, by the folder HEED_MODELS (docs/models.md says where they come from)."""
+    models = os.environ.get("HEED_MODELS", "")
+    whisper, mpnet = os.path.join(models, "whisper-base"), os.path.join(models, "all-mpnet-base-v2")
+    speech, texts = at("speech-30s.wav"), at("sentences.txt")
+    works = []
+    if os.path.exists(os.path.join(whisper, "model.safetensors")):
+        works.append(Work(
+            "whisper", "Whisper-base, 30 s of speech", "transcribe",
+            [Peer("CTranslate2 f32 (faster-whisper)", "peer_speech.py", "faster_whisper", 1.3, 0,
+                  {"model": os.path.join(models, "whisper-base-ctranslate2")})],
+            {"model": whisper, "audio": speech, "source": os.path.join(shared, "speech/jfk.flac")}, ["speech-30s"], 30,
+            "s of speech/s"))
+    if os.path.exists(os.path.join(mpnet, "model.safetensors")):
+        works.append(Work(
+            "mpnet", "all-mpnet-base-v2, 1,000 sentences of mixed length", "embed",
+            [Peer("ONNX Runtime f32", "peer_onnx.py", "onnxruntime", 1.3, 1e-4, {"mode": "f32"}),
+             Peer("sentence-transformers", "peer_sentences.py", "sentence_transformers", 1.3, 1e-4),
+             Peer("sentence-transformers tuned", "peer_sentences.py", "sentence_transformers", 0, 1e-4,
+                  environment=KEEP_PAGES)],
+            {"model": mpnet, "text": texts}, ["sentences"], 1000, "sentences/s"))
+    return works
+
+
+def file_works(llama, heed, here, threads):
     """Real files, by environment variable: they are not made and may not be copied here."""
     works = []
     for variable, name, label in (("HEED_QWEN_GGUF", "qwen", "Qwen2.5-Coder 1.5B Q4_K_M"),
@@ -120,7 +144,67 @@ def file_works(llama):
         add("decode", "decode", ids(16), ids(24))
         add("decode16", "decode, 16 sequences together", ids(16), ids(6), sequences=16, wanted=1.5)
         add("prefill", "prefill 512", ids(512), wanted=2.0)
+        works.append(first_token(f"{name}-start", f"start to first token, {label}", model, heed, here, threads))
+        works += answers(name, label, model)
     return works
+
+
+EDIT = """Add type hints to this code. Change nothing else and print the whole file.
+```python
+class Inventory:
+    def __init__(self, owner):
+        self.owner = owner
+        self.items = {}
+
+    def add(self, name, count, price):
+        if count <= 0:
+            raise ValueError("count must be positive")
+        if name in self.items:
+            old_count, old_price = self.items[name]
+            self.items[name] = (old_count + count, price)
+        else:
+            self.items[name] = (count, price)
+
+    def remove(self, name, count):
+        if name not in self.items:
+            raise KeyError(name)
+        old_count, price = self.items[name]
+        if count > old_count:
+            raise ValueError("not enough items")
+        if count == old_count:
+            del self.items[name]
+        else:
+            self.items[name] = (old_count - count, price)
+
+    def total(self):
+        return sum(count * price for count, price in self.items.values())
+```"""
+SCHEMA = """{"type": "array", "minItems": 12, "items": {"type": "object", "additionalProperties": false,
+ "required": ["name", "capital", "population"], "properties": {"name": {"type": "string"},
+ "capital": {"type": "string"}, "population": {"type": "integer"}}}}"""
+
+
+def answers(name, label, model):
+    """heed beside itself: an edit with prompt lookup, JSON by a schema without one. Ids are equal where guesses are
+    checked; with a schema the text is another one, and what counts is the time of a token."""
+    edit = {"model": model, "message": EDIT, "max_tokens": 256}
+    json = {"model": model, "message": "List the countries of Europe as a JSON array of objects with name, capital and "
+            "population.", "max_tokens": 160}
+    plain = Peer("heed without guesses", wanted=1.5, bound=0.0, options={"lookup": False})
+    free = Peer("heed without a schema", wanted=0.9, bound=float("inf"), options={"schema": ""})
+    return [Work(f"{name}-edit", f"{label} edits code, guessing from the prompt", "answer", [plain],
+                 {**edit, "lookup": True}, amount=256),
+            Work(f"{name}-schema", f"{label} writes JSON by a schema", "answer", [free], {**json, "schema": SCHEMA},
+                 amount=160)]
+
+
+def first_token(name, title, model, heed, here, threads, text="abcdefghijklmnopqrstuvwxyzabcdef", **more):
+    return Work(name, title, "process",
+                [Peer("llama.cpp (without Python's start)", package="llama_cpp", bound=0, wanted=1.0,
+                      command=["{python}", os.path.join(here, "peer_llama.py"), model, str(threads), text])],
+                more.pop("options", {}), more.pop("assets", []),
+                command=[heed, "generate", model, "--prompt", text, "--max-tokens", "1", "--temperature", "0",
+                         "--quiet", "--json"])
 
 
 def all_works(folder, heed, here, shared, threads):
@@ -242,7 +326,7 @@ def all_works(folder, heed, here, shared, threads):
                           ["gpt2-124m"], 256, traffic=model, together=16))
 
     works += llama_works(at, llama)
-    works += file_works(llama)
+    works += file_works(llama, heed, here, threads)
 
     sources = [[2 + (7919 * (i + 31 * s)) % 31990 for i in range(16 + s % 9)] + [0] for s in range(16)]
     for count, name, title in ((1, "translate-1", "one sentence"), (16, "translate-16", "16 sentences")):
@@ -250,6 +334,13 @@ def all_works(folder, heed, here, shared, threads):
         works.append(Work(name, f"Marian 512 6+6, beam 4, {title}", "translate", peers,
                           {"model": at("marian"), "sources": sources[:count], "beams": 4, "max_tokens": 24,
                            "one_at_a_time": False}, ["marian"], 24 * count))
+
+    works += pipeline_works(at, shared)
+    tokens = 4096
+    near = 4 * tokens * 12 * 768 * (512 + 1)  # scores and sums over a window of 512 on both sides together
+    encode("longformer", "Longformer-base T=4096", "longformer", tokens,
+           torch_peers({"installed": 3.0, "tuned": 0}, **{"class": "LongformerModel"}),
+           encoder_flops(tokens, 0, 768, 12, 3072) + near, model="longformer")
 
     text = os.path.join(shared, "wikitext2/wiki.test.raw")
     vocabulary = os.path.join(shared, "tokenizers/gpt2.vocab.json")
@@ -262,14 +353,8 @@ def all_works(folder, heed, here, shared, threads):
              Peer("tiktoken", "peer_tokenizers.py", "tiktoken", 3, 0, {"mode": "tiktoken"})],
             {"tokenizer": vocabulary, "text": text, "cold": cold}, amount=size, unit="MB/s"))
 
-    text16 = "abcdefghijklmnopqrstuvwxyzabcdef"
     for kind in ("f32", "q8_0"):
-        model = at(f"gpt2-124m.{kind}.gguf")
-        works.append(Work(
-            f"start-{kind}", f"start to first token, GPT-2 {kind}, 16-token prompt", "process",
-            [Peer("llama.cpp (without Python's start)", package="llama_cpp", bound=0,
-                  command=["{python}", os.path.join(here, "peer_llama.py"), model, str(threads), text16])],
-            {"limit": 0.150}, ["gpt2-124m"],
-            command=[heed, "generate", model, "--prompt", text16, "--max-tokens", "1", "--temperature", "0",
-                     "--quiet", "--json"]))
+        works.append(first_token(f"start-{kind}", f"start to first token, GPT-2 {kind}, 16-token prompt",
+                                 at(f"gpt2-124m.{kind}.gguf"), heed, here, threads, options={"limit": 0.150},
+                                 assets=["gpt2-124m"]))
     return works

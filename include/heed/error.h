@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "heed/export.h"
 
@@ -23,5 +24,12 @@ class HEED_API Error : public std::runtime_error {
  private:
   ErrorKind kind_;
 };
+
+/// Chooses the language in which translated() and the library's own reports are written: "en" (the
+/// default) or "ko". Call it once, before threads start.
+HEED_API void set_language(std::string_view code);
+/// A message of the library, such as `Error::what()` or a finding of validate_weights(), in that
+/// language. Messages themselves are English, so that programs can rely on them.
+HEED_API std::string translated(const std::string& message);
 
 }  // namespace heed

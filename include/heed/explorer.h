@@ -29,7 +29,9 @@ HEED_API ExplorerModel open_explorer_model(const std::filesystem::path& path,
 /// A contribution to a score: an embedding, an earlier head, an earlier feed-forward layer, a bias.
 struct ScorePart {
   std::string name;  ///< "embed", "pos_embed", "blocks.2.attn.head.5", "blocks.2.mlp", "b_Q", …
-  std::string type;  ///< "embed", "position", "head", "attention_bias", "mlp", "norm_bias", "bias"
+  /// "embed", "position", "head", "attention_bias", "mlp", "norm_bias", "bias"; "rounding": what
+  /// products with quantised weights changed by rounding their inputs to 8 bits
+  std::string type;
   std::string kind = {};  ///< of a head: "self", "encoder", "decoder" or "cross"
   int64_t layer = -1;
   int64_t head = -1;
@@ -58,6 +60,7 @@ class HEED_API Explorer {
     size_t traces = 8;                             ///< kept at a time, the newest
     std::vector<std::filesystem::path> runs = {};  ///< training runs to follow
     std::string start_text = {};                   ///< what the page shows first
+    std::string start_model = {};                  ///< and the model it does so with
   };
   Explorer(std::vector<std::string> ids, Find find);
   Explorer(std::vector<std::string> ids, Find find, Options options);

@@ -124,6 +124,8 @@ HEED_API void apply_generation_tokens(const Model& model, Request& request);
 
 enum class FinishReason { end_token, length, stopped };
 
+struct PromptPart;  // what one pass reads of a prompt
+
 /// Guesses tokens to come and checks the guesses in one pass (speculative decoding). What is
 /// generated stays bit-identical, greedy or sampled; only the speed changes.
 struct Speculation {
@@ -178,8 +180,15 @@ class HEED_API Scheduler {
   struct Drafter;
   void join();
   void start(Sequence& sequence);
+  std::vector<PromptPart> next_parts(int64_t budget);
   void read_prompts();
-  void take_prefix(Sequence& sequence);
+  void begin_texts(const std::vector<Tensor>& rows);
+  struct Prefix {
+    const SequenceCache* cache = nullptr;
+    int64_t length = 0;
+  };
+  Prefix best_prefix(const Sequence& sequence) const;
+  bool take_prefix(Sequence& sequence, const std::vector<PromptPart>& parts);
   void leave(Sequence& sequence);
   std::vector<int64_t> guesses_for(Sequence& sequence) const;
   void take_guessed(Sequence& sequence, const Tensor& logits, int64_t row,

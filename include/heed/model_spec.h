@@ -40,11 +40,12 @@ struct TiedWeights {
 /// How a tensor lies in a GGUF file compared with the checkpoint.
 enum class GgufLayout {
   same,
-  transposed,   ///< [in, out] in the checkpoint (Conv1D), [out, in] in GGUF
-  query_pairs,  ///< rows of each head in rotary pairs (2i, 2i+1) instead of halves (i, i + D/2)
-  key_pairs,    ///< likewise, with the number of key-value heads
-  plus_one,     ///< GGUF holds the weight + 1 (Gemma's norms)
-  qkv_groups,   ///< rows of all queries, keys and values in GGUF; per key-value head elsewhere
+  transposed,      ///< [in, out] in the checkpoint (Conv1D), [out, in] in GGUF
+  query_pairs,     ///< rows of each head in rotary pairs (2i, 2i+1) instead of halves (i, i + D/2)
+  key_pairs,       ///< likewise, with the number of key-value heads
+  plus_one,        ///< GGUF holds the weight + 1 (Gemma's norms)
+  qkv_groups,      ///< rows of all queries, keys and values in GGUF; per key-value head elsewhere
+  behind_padding,  ///< GGUF lacks the rows up to pad_token_id (RoBERTa's positions)
 };
 
 struct GgufTensor {
@@ -99,7 +100,9 @@ struct GgufSpec {
   std::string prefix;        ///< of the base model's parameters: "model."
   std::string layers;        ///< before a layer's number: "layers."
   std::vector<GgufKey> keys;
-  std::vector<GgufTensor> tensors;        ///< outside the layers
+  /// Outside the layers, and where a model has several stacks all of them: "#" stands for a layer's
+  /// number in both names ("enc.blk.#.attn_q", "encoder.block.#.layer.0.SelfAttention.q").
+  std::vector<GgufTensor> tensors;
   std::vector<GgufTensor> layer_tensors;  ///< inside each layer
   std::string kept;  ///< parameters that GGUF has no name for keep theirs where it starts like this
   /// Adds what `keys` cannot say; called after them.

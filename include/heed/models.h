@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -160,9 +161,10 @@ HEED_API std::unique_ptr<Model> build_model(std::string_view config, TensorMap t
                                             const std::string& file,
                                             const LoadOptions& options = {});
 /// Writes config.json, generation_config.json and model.safetensors with the names that Hugging
-/// Face expects; floating parameters in `type`.
-HEED_API void save_model(const Model& model, const std::filesystem::path& folder,
-                         DType type = DType::f32);
+/// Face expects; floating parameters in `type`. `progress` counts converted parameters.
+HEED_API void save_model(
+    const Model& model, const std::filesystem::path& folder, DType type = DType::f32,
+    const std::function<void(int64_t done, int64_t total)>& progress = nullptr);
 /// Writes a model's adapter in PEFT's format: adapter_config.json with `base` as the name or path
 /// of the model that it belongs to, and adapter_model.safetensors; also config.json where the
 /// adapter holds a head of its own. load_model() opens such a folder like a model's.

@@ -31,6 +31,22 @@ HEED_API DType activation_type();
 /// passes that an Observer watches.
 HEED_API void set_activation_type(DType type);
 
+/// Products with a quantised weight round their inputs to 8 bits, block by block. While one of
+/// these lives, Linear layers of this thread dequantise such a weight and read inputs as they are:
+/// a sum of inputs gives the sum of their outputs then.
+class HEED_API UnroundedInputScope {
+ public:
+  UnroundedInputScope();
+  ~UnroundedInputScope();
+  UnroundedInputScope(const UnroundedInputScope&) = delete;
+  UnroundedInputScope& operator=(const UnroundedInputScope&) = delete;
+
+ private:
+  bool before_;
+};
+/// Whether this thread is inside such a scope.
+HEED_API bool reads_unrounded_inputs();
+
 /// f32 rows as a product outside the blocks (an LM head) is to read them: in bf16 inside an
 /// ActivationScope of bf16, else as they are.
 HEED_API Tensor in_products(const Tensor& rows);

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "heed/chat.h"
 #include "heed/export.h"
 #include "heed/generate.h"
 #include "heed/text.h"
@@ -183,6 +184,10 @@ struct Answer {
 /// context into the prompt, and generates. `model` is a decoder or an encoder-decoder.
 HEED_API Answer ask(SearchIndex& index, const Model& model, const Tokenizer& tokenizer,
                     std::string_view question, const AskOptions& options = {});
+
+/// AskOptions::render for a chat model: the message as what the user says, in the model's template.
+HEED_API std::function<std::string(const std::string& message)> chat_renderer(
+    const ChatTemplate& chat);
 
 /// The message that ask() makes of sources and question; Korean for a question in Korean.
 HEED_API std::string rag_message(const std::vector<SearchResult>& sources,

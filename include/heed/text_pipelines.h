@@ -285,21 +285,25 @@ enum class Pooling {
   mean,  ///< of all tokens
   cls,   ///< the first token
   max,   ///< of each feature over all tokens
+  /// The model's own pooler_output, not scaled: vectors that are compared by inner product (DPR).
+  pooler,
 };
 
-/// "mean", "cls" or "max"; an error for anything else.
+/// "mean", "cls", "max" or "pooler"; an error for anything else.
 HEED_API Pooling pooling_from_name(std::string_view name);
+HEED_API std::string_view name_of(Pooling pooling);
 
 struct FeatureOptions {
   std::optional<Pooling> pooling = {};  ///< default: the model's own (see FeatureExtraction)
   std::optional<bool> normalize = {};   ///< scale to length 1; default: the model's own
   bool truncate = true;                 ///< cut texts that are too long, with a warning
+  int64_t max_length = 0;               ///< most tokens of a text; 0: the model's own limit
   RunOptions run = {};
 };
 
 /// Turns texts into vectors with any encoder, fine-tuned ones included. Where the folder has
 /// sentence-transformers' modules.json, its pooling, its normalisation and its max_seq_length are
-/// the defaults; else the mean of all tokens, scaled to length 1.
+/// the defaults; else the mean of all tokens, scaled to length 1. DPR's encoders give their pooler.
 class HEED_API FeatureExtraction {
  public:
   static constexpr std::string_view kTask = "feature-extraction";
@@ -315,6 +319,8 @@ class HEED_API FeatureExtraction {
   const LoadedModel& loaded() const { return loaded_; }
   Pooling default_pooling() const { return pooling_; }
   bool default_normalize() const { return normalize_; }
+  /// Numbers per vector. Throws `Error` where a model without pooler is asked for its pooler's.
+  int64_t dimension(Pooling pooling) const;
 
  private:
   LoadedModel loaded_;

@@ -111,6 +111,7 @@ from ._heed import sum as sum
 from .model import Model, ModelOutput, TextStream, create_model, load
 from .notebook import AttentionView
 from .pipelines import Pipeline, pipeline
+from .retrieval import SearchIndex, build_index
 from .server import Server, serve
 from .training import Run, train
 
@@ -124,6 +125,7 @@ __all__ = [
     "Pipeline",
     "Recorder",
     "Run",
+    "SearchIndex",
     "Server",
     "Tensor",
     "TextStream",
@@ -147,6 +149,7 @@ __all__ = [
     "bfloat16",
     "bmm",
     "bool",
+    "build_index",
     "cat",
     "chunk",
     "clamp",

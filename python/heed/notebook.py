@@ -140,7 +140,11 @@ def heatmap(
     column_title: str = "Key",
 ) -> Svg:
     """A heat map of [rows, columns], or one panel for each of [panels, rows, columns]; a dictionary
-    names the panels."""
+    names the panels.
+
+    >>> heatmap([[1.0, 0.0], [0.5, 0.5]], ["a", "b"]).source.startswith("<svg")
+    True
+    """
     if isinstance(values, dict):
         panels = [(name, _heed.as_tensor(each)) for name, each in values.items()]
     else:
@@ -158,7 +162,11 @@ def plot(
     log_x: bool = False,
     log_y: bool = False,
 ) -> Svg:
-    """Curves: a list of values, or a pair of lists x and y, for each name."""
+    """Curves: a list of values, or a pair of lists x and y, for each name.
+
+    >>> "loss" in plot({"loss": [3.0, 2.0, 1.5], "validation": ([1, 3], [2.5, 2.0])}).source
+    True
+    """
     made = []
     for name, values in series.items():
         x, y = values if isinstance(values, tuple) else (range(1, len(values) + 1), values)
@@ -189,7 +197,12 @@ class _Tokens:
 
 
 def show_tokens(tokenizer: _heed.Tokenizer, text: str) -> _Tokens:
-    """The tokens of a text, each with its id; position and id under the mouse."""
+    """The tokens of a text, each with its id; position and id under the mouse.
+
+    >>> import heed
+    >>> show_tokens(heed.Tokenizer.train(["ab"], "char", min_frequency=1), "abba")
+    a b b a
+    """
     return _Tokens(tokenizer.labels(text), tokenizer.encode(text))
 
 

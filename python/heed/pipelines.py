@@ -9,6 +9,7 @@ from typing import Any, Union
 
 from . import _heed
 from .model import TextStream
+from .progress import bar
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -25,12 +26,12 @@ class Pipeline:
         """Results in the shapes of Hugging Face's pipelines; ``progress=True`` shows a bar of tqdm."""
         single = isinstance(inputs, (str, os.PathLike))
         texts = [os.fspath(inputs)] if isinstance(inputs, (str, os.PathLike)) else [os.fspath(each) for each in inputs]
-        bar = _bar(len(texts)) if options.pop("progress", False) else None
+        shown = bar() if options.pop("progress", False) else None
         whole = options.pop("return_full_text", True)
         if self.task == "feature-extraction" and not options:
             vectors = self._pipeline.embed(texts).numpy()
             return vectors[0] if single else vectors
-        results = self._pipeline.run(texts, json.dumps(options), bar)
+        results = self._pipeline.run(texts, json.dumps(options), shown)
         if self.task == "text-generation" and whole:  # as Hugging Face's: with the prompt
             for text, samples in zip(texts, results):
                 for sample in samples:
@@ -50,21 +51,20 @@ class Pipeline:
         return f"heed.pipeline({self.task!r}, {self._given[1]!r})"
 
 
-def _bar(total: int) -> Any:
-    try:
-        from tqdm.auto import tqdm  # type: ignore[import-untyped, import-not-found, unused-ignore]
-    except ImportError:
-        return None
-    bar = tqdm(total=total)
-
-    def update(done: int, _: int) -> None:
-        bar.update(done - bar.n)
-
-    return update
-
-
 def pipeline(task: str, model: PathLike) -> Pipeline:
     """A pipeline by Hugging Face's name of the task: text-generation, translation,
     text-classification, token-classification, fill-mask, feature-extraction, image-classification,
-    image-to-text or automatic-speech-recognition."""
+    image-to-text or automatic-speech-recognition.
+
+    >>> import heed, tempfile
+    >>> tokenizer = heed.Tokenizer.train(["abc "], "char", min_frequency=1)
+    >>> config = {"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 1, "n_positions": 16,
+    ...           "vocab_size": tokenizer.vocab_size}
+    >>> folder = tempfile.mkdtemp()
+    >>> heed.create_model(config, seed=1, tokenizer=tokenizer).save(folder)
+    >>> generate = pipeline("text-generation", folder)
+    >>> [result] = generate("ab", max_new_tokens=3)
+    >>> result["generated_text"].startswith("ab")
+    True
+    """
     return Pipeline(task, model)

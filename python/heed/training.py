@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Union
 
 from . import _heed
+from .progress import bar
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -70,6 +71,16 @@ def train(task: str, data: PathLike, out: PathLike, progress: bool = True, **opt
     context, batch, steps, epochs, lr, seed, precision, resume, … Ctrl-C saves a checkpoint and
     raises KeyboardInterrupt; ``resume=True`` goes on from there. ``progress`` shows a bar where tqdm
     is installed.
+
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "text.txt").write_text("the quick brown fox\\n" * 50)
+    >>> run = train("lm", folder / "text.txt", folder / "run", progress=False, tokenizer="char", layers=1,
+    ...             heads=1, width=8, context=8, batch=2, steps=3)
+    >>> run["steps"], [line["step"] for line in run.metrics if "loss" in line][0]
+    (3, 1)
+    >>> run.load().num_layers
+    1
     """
     lines = [f"task = {_toml(task)}", f"data = {_toml(os.fspath(data))}"]
     lines += [f"{name} = {_toml(value)}" for name, value in options.items()]
@@ -77,20 +88,8 @@ def train(task: str, data: PathLike, out: PathLike, progress: bool = True, **opt
 
 
 def _bar() -> Any:
-    try:
-        from tqdm.auto import tqdm  # type: ignore[import-untyped, import-not-found, unused-ignore]
-    except ImportError:
-        return None
-    bar = tqdm(unit="step")
-
-    def update(step: int, steps: int, loss: float) -> None:
-        bar.total = steps
-        bar.update(step - bar.n)
-        bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
-        if step == steps:
-            bar.close()
-
-    return update
+    shown = bar("step")
+    return shown and (lambda step, steps, loss: shown(step, steps, loss=f"{loss:.3f}"))
 
 
 def _toml(value: Any) -> str:

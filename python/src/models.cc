@@ -14,10 +14,6 @@ using MaybeTensor = std::optional<Tensor>;
 
 // Models ------------------------------------------------------------------------------------------
 
-struct PyModel {
-  heed::LoadedModel loaded;
-};
-
 const std::pair<const char*, Tensor heed::ModelInput::*> kInputs[] = {
     {"input_ids", &heed::ModelInput::input_ids},
     {"attention_mask", &heed::ModelInput::attention_mask},

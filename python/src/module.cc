@@ -18,6 +18,7 @@ NB_MODULE(_heed, m) {
   bind_tokenizer(m);
   bind_models(m);
   bind_pictures(m);
+  bind_retrieval(m);
   m.def("set_num_threads", &heed::set_thread_count, "count"_a,
         "Threads that heed's loops use; results do not depend on it.");
   m.def("get_num_threads", &heed::thread_count);

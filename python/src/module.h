@@ -124,6 +124,11 @@ struct PyTokenizer {
   std::string path;
 };
 
+/// A model with its tokenizer.
+struct PyModel {
+  heed::LoadedModel loaded;
+};
+
 void bind_tensor(nb::module_& m);
 void bind_ops(nb::module_& m);
 void bind_reductions(nb::module_& m);
@@ -134,5 +139,6 @@ void bind_tokenizer(nb::module_& m);
 void bind_models(nb::module_& m);
 void bind_pipelines(nb::module_& m);
 void bind_pictures(nb::module_& m);
+void bind_retrieval(nb::module_& m);
 
 }  // namespace heed_python

@@ -238,10 +238,21 @@ def test_types(tmp_path):
 
 
 @pytest.mark.parametrize("module", ["heed", "heed.nn", "heed.nn.module", "heed.nn.functional", "heed.nn.transformer", "heed.optim",
-                                    "heed.optim.lr_scheduler", "heed.data", "heed.model"])
+                                    "heed.optim.lr_scheduler", "heed.data", "heed.model", "heed.training", "heed.pipelines",
+                                    "heed.notebook", "heed.retrieval"])
 def test_docstrings(module):
     import doctest
     import importlib
 
     failed, tried = doctest.testmod(importlib.import_module(module))
     assert failed == 0 and tried > 0
+
+
+def test_the_wheel_needs_nothing_of_the_system():
+    """Beyond the C and C++ runtimes: no X11, GLib, MPI or Pango, which a minimal system does not have."""
+    libraries = subprocess.run(["ldd", heed._heed.__file__], check=True, capture_output=True, text=True).stdout
+    if "heed.libs" not in libraries:
+        pytest.skip("not installed from a wheel of ./dev python")
+    outside = [line.split()[0] for line in libraries.splitlines() if "=>" in line and "heed.libs" not in line]
+    allowed = ("libc.so", "libm.so", "libstdc++.so", "libgcc_s.so", "libpthread.so", "libdl.so", "librt.so", "libz.so", "libexpat.so")
+    assert [name for name in outside if not name.startswith(allowed)] == []

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/message_catalogue.h"
+#include "heed/error.h"
 
 namespace heed {
 namespace {
@@ -184,5 +185,8 @@ std::string format_message(std::string_view english, fmt::format_args args) {
   const std::string_view text = translate(english);
   return fmt::vformat(fmt::string_view(text.data(), text.size()), args);
 }
+
+void set_language(std::string_view code) { set_message_language(code); }
+std::string translated(const std::string& message) { return translate_message(message); }
 
 }  // namespace heed

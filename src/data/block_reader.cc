@@ -9,13 +9,13 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/longest_line.h"
 #include "base/utf8.h"
 
 namespace heed {
 namespace {
 
 constexpr size_t kBlock = size_t{1} << 20;
-constexpr size_t kLongestLine = size_t{64} << 20;
 constexpr size_t kPiece = size_t{64} << 10;
 constexpr size_t kLargestPiece = size_t{1} << 20;
 

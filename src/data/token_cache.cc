@@ -18,6 +18,7 @@
 #include "base/file_descriptor.h"
 #include "base/language.h"
 #include "base/output_file.h"
+#include "base/print_message.h"
 #include "base/utf8.h"
 #include "data/sources.h"
 #include "io/json.h"
@@ -90,10 +91,8 @@ path make_private_folder() {
 void mark_as_used(const path& file) { utimensat(AT_FDCWD, file.c_str(), nullptr, 0); }
 
 void report_damage(const Error& error) {
-  std::fprintf(
-      stderr, "%s\n",
-      tell("heed: warning: {}; this cached file is rebuilt", translate_message(error.what()))
-          .c_str());
+  print_message(
+      tell("heed: warning: {}; this cached file is rebuilt", translate_message(error.what())));
 }
 
 std::string checksum_of(const std::vector<std::string>& labels) {

@@ -1,6 +1,6 @@
 #include "dist/communicator.h"
 
-#ifndef HEED_HAVE_MPI
+#if !defined(HEED_HAVE_MPI) || defined(HEED_WHEEL)
 
 namespace heed {
 std::unique_ptr<Communicator> make_mpi_communicator() { return nullptr; }

@@ -1,10 +1,9 @@
-#include <pango/pangocairo.h>
-
 #include <cmath>
 #include <memory>
 #include <numbers>
 
 #include "base/check.h"
+#include "draw/load_pango.h"
 #include "draw/scene.h"
 
 namespace heed {

@@ -33,8 +33,14 @@ std::string answer_parameters(const ExplorerModel& model);
 std::string answer_parameter(const ExplorerModel& model, const Json& body);
 
 // runs.cc
-std::string describe_run(const std::filesystem::path& run);
-std::string answer_run(const std::filesystem::path& run, std::string_view what,
-                       std::string_view query, const Json* body);
+/// A run's own name: that of its folder.
+std::string run_name(const std::filesystem::path& run);
+/// `models`: ids of the served models, among which the run's own may be.
+std::string describe_run(const std::filesystem::path& run, const std::vector<std::string>& models);
+/// A checkpoint of one of the runs by its id, "RUN@STEP"; nothing for any other id.
+std::optional<ExplorerModel> open_checkpoint(const std::vector<std::filesystem::path>& runs,
+                                             const std::string& id);
+std::string answer_run(const std::filesystem::path& run, const std::vector<std::string>& models,
+                       std::string_view what, std::string_view query, const Json* body);
 
 }  // namespace heed::explore

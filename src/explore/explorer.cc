@@ -30,7 +30,7 @@ std::string Explorer::State::list_models() {
   }
   json.end_array().key("runs").begin_array();
   for (const auto& run : options.runs) {
-    json.raw(explore::describe_run(run));
+    json.raw(explore::describe_run(run, ids));
   }
   json.end_array().key("start").begin_object();
   if (!options.start_text.empty()) {
@@ -39,7 +39,8 @@ std::string Explorer::State::list_models() {
   if (ids.empty() && !options.runs.empty()) {
     json.field("run", options.runs.front().filename().string());
   } else if (!ids.empty()) {
-    json.field("model", ids.front());
+    const auto wanted = std::find(ids.begin(), ids.end(), options.start_model);
+    json.field("model", wanted == ids.end() ? ids.front() : *wanted);
   }
   return json.end_object().end_object().take();
 }
@@ -124,15 +125,15 @@ std::string Explorer::State::answer_runs(std::string_view path, std::string_view
     JsonWriter json;
     json.begin_object().key("runs").begin_array();
     for (const auto& run : options.runs) {
-      json.raw(explore::describe_run(run));
+      json.raw(explore::describe_run(run, ids));
     }
     return json.end_array().end_object().take();
   }
   const std::string_view name = path.substr(0, path.find('/'));
   for (const auto& run : options.runs) {
     if (run.filename().string() == name || run.parent_path().filename().string() == name) {
-      return explore::answer_run(run, path.substr(std::min(path.size(), name.size() + 1)), query,
-                                 body);
+      return explore::answer_run(run, ids, path.substr(std::min(path.size(), name.size() + 1)),
+                                 query, body);
     }
   }
   throw Failure(404, "not_found", fmt::format("there is no run '{}'", name));

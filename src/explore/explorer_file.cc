@@ -42,6 +42,9 @@ class Collector {
   }
   /// The strongest keys of each query, best first, as `rows` with this body answers.
   std::vector<std::vector<int64_t>> strongest_keys(const std::string& body) {
+    if (budget_ <= 0) {
+      return {{}};
+    }
     const Json rows = Json::parse(
         explorer_.answer("POST", fmt::format("/heed/v1/traces/{}/rows", trace_), body).json,
         "rows");
@@ -70,7 +73,7 @@ class Collector {
 
 struct Shown {
   std::string kind;
-  int64_t layers, heads, queries, keys;
+  int64_t layers, heads, queries, keys, offset;
   bool causal;
 };
 
@@ -115,31 +118,47 @@ struct Start {
   int64_t layer, head, query;
 };
 
+/// The queries whose steps and scores the file holds: the one that is shown first, and those at the
+/// beginning of the text.
+std::vector<int64_t> stored_queries(const Shown& a, int64_t first) {
+  std::vector<int64_t> queries{first};
+  for (int64_t query = 0; query < std::min(a.queries, kMostQueries); ++query) {
+    if (query != first) {
+      queries.push_back(query);
+    }
+  }
+  return queries;
+}
+
+void ask_why(Collector& all, const Shown& a, int64_t layer, int64_t head, int64_t query,
+             int64_t key) {
+  all.ask("why", fmt::format(R"({{"head":{},"key":{},"kind":"{}","layer":{},"query":{}}})", head,
+                             key, a.kind, layer, query));
+}
+
+/// Splits the scores of a query's strongest keys.
+void add_strongest_why(Collector& all, const Shown& a, int64_t layer, int64_t head, int64_t query,
+                       int64_t count) {
+  const auto strongest = all.strongest_keys(
+      fmt::format(R"({{"head":{},"kind":"{}","layer":{},"queries":[{},{}],"top_k":{}}})", head,
+                  a.kind, layer, query, query + 1, std::min(count, a.keys)));
+  for (const int64_t key : strongest.front()) {
+    ask_why(all, a, layer, head, query, key);
+  }
+}
+
 /// Splits the scores of the head that is shown first: all of a short text, else each query's
 /// strongest keys.
 void add_why(Collector& all, const Shown& a, const Start& start) {
   constexpr int64_t kStrongest = 8;
-  const int64_t queries = std::min(a.queries, kMostQueries);
   const bool whole = std::max(a.queries, a.keys) <= kWholeWhy;
-  const auto strongest =
-      whole ? std::vector<std::vector<int64_t>>()
-            : all.strongest_keys(fmt::format(
-                  R"({{"head":{},"kind":"{}","layer":{},"queries":[0,{}],)"
-                  R"("top_k":{}}})",
-                  start.head, a.kind, start.layer, queries, std::min(kStrongest, a.keys)));
-  const auto ask = [&](int64_t query, int64_t key) {
-    all.ask("why", fmt::format(R"({{"head":{},"key":{},"kind":"{}","layer":{},"query":{}}})",
-                               start.head, key, a.kind, start.layer, query));
-  };
-  for (int64_t query = 0; query < queries; ++query) {
+  for (const int64_t query : stored_queries(a, start.query)) {
     if (!whole) {
-      for (const int64_t key : strongest[static_cast<size_t>(query)]) {
-        ask(query, key);
-      }
+      add_strongest_why(all, a, start.layer, start.head, query, kStrongest);
       continue;
     }
-    for (int64_t key = 0; key < a.keys && (!a.causal || key <= query); ++key) {
-      ask(query, key);
+    for (int64_t key = 0; key < a.keys && (!a.causal || key <= query + a.offset); ++key) {
+      ask_why(all, a, start.layer, start.head, query, key);
     }
   }
 }
@@ -237,7 +256,7 @@ void add_everything(Collector& all, const Json& trace, const std::vector<Shown>&
     add_tiles(all, each);
   }
   add_head(all, first, start.layer, start.head);
-  for (int64_t q = 0; q < std::min(first.queries, kMostQueries); ++q) {
+  for (const int64_t q : stored_queries(first, start.query)) {
     add_steps(all, first, start.layer, start.head, q);
   }
   add_why(all, first, start);
@@ -250,10 +269,19 @@ void add_everything(Collector& all, const Json& trace, const std::vector<Shown>&
       }
     }
   }
-  for (int64_t layer = 0; layer < first.layers; ++layer) {
-    for (int64_t head = 0; head < first.heads; ++head) {
-      add_steps(all, first, layer, head, start.query);
+  // What Steps and Why show where only another head or attention is chosen.
+  for (const Shown& each : shown) {
+    const int64_t query = std::min(start.query, each.queries - 1);
+    for (int64_t layer = 0; layer < each.layers; ++layer) {
+      for (int64_t head = 0; head < each.heads; ++head) {
+        add_steps(all, each, layer, head, query);
+        add_strongest_why(all, each, layer, head, query, 1);
+      }
     }
+  }
+  const Json positions = trace.at("predictions_at");
+  for (size_t i = 0; i < std::min<size_t>(positions.size(), kMostQueries); ++i) {
+    all.ask("predict", fmt::format(R"({{"position":{}}})", positions[i].integer(0, INT32_MAX)));
   }
 }
 
@@ -271,7 +299,8 @@ std::string explorer_file(const ExplorerModel& model, const ExplorerFileOptions&
   for (const Json& each : trace.at("attentions").elements()) {
     shown.push_back({each.string("kind"), each.integer("layers", 0, INT32_MAX),
                      each.integer("heads", 0, INT32_MAX), each.integer("queries", 0, INT32_MAX),
-                     each.integer("keys", 0, INT32_MAX), each.boolean("causal")});
+                     each.integer("keys", 0, INT32_MAX),
+                     each.integer("offset", INT32_MIN, INT32_MAX), each.boolean("causal")});
   }
   check_data(!shown.empty(), "inspect", "the model has no attention to show");
   const Shown& first = first_shown(shown, options);
@@ -289,7 +318,7 @@ std::string explorer_file(const ExplorerModel& model, const ExplorerFileOptions&
   json.begin_object().field("version", 1).field("language", options.language);
   json.key("start").begin_object().key("trace").raw(trace_json).field("kind", first.kind);
   json.field("layer", start.layer).field("head", start.head);
-  json.field("query", start.query).field("key", 0).end_object();
+  json.field("query", start.query).end_object();
   json.key("responses").raw(all.take());
   return explorer_page_with_data(json.end_object().take());
 }

@@ -21,8 +21,19 @@ struct Explorer::State {
   int64_t count = 0;
   std::map<std::string, std::pair<const Model*, std::string>> described;
 
+  std::optional<ExplorerModel> checkpoint;  ///< of a run, the last that was asked for
+
   ExplorerModel model(const std::string& id) {
+    if (checkpoint && checkpoint->id == id) {
+      return *checkpoint;
+    }
     try {
+      if (id.find('@') != std::string::npos) {
+        if (auto found = explore::open_checkpoint(options.runs, id)) {
+          checkpoint = std::move(found);
+          return *checkpoint;
+        }
+      }
       ExplorerModel found = find(id);
       found.id = id;
       return found;

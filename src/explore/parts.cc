@@ -14,8 +14,6 @@ double dot(const Row& a, const Row& b) {
 
 double norm_of(const Row& a) { return std::sqrt(dot(a, a)); }
 
-namespace {
-
 Row minus(const Row& a, const Row& b) {
   Row result(a.size());
   for (size_t i = 0; i < a.size(); ++i) {
@@ -24,7 +22,7 @@ Row minus(const Row& a, const Row& b) {
   return result;
 }
 
-void add_to(Row& a, const Row& b, double factor = 1.0) {
+void add_to(Row& a, const Row& b, double factor) {
   for (size_t i = 0; i < a.size(); ++i) {
     a[i] += factor * b[i];
   }
@@ -37,19 +35,6 @@ Row times(Row a, double factor) {
   return a;
 }
 
-double mean_of(const Row& x) {
-  double sum = 0;
-  for (const double v : x) {
-    sum += v;
-  }
-  return sum / static_cast<double>(x.size());
-}
-
-/// Whether two rows agree but for rounding.
-bool close(const Row& a, const Row& b) {
-  return norm_of(minus(a, b)) <= 1e-4 * (norm_of(a) + norm_of(b) + 1e-12);
-}
-
 Row sum_of(const std::vector<Part>& parts) {
   Row sum(parts.front().row.size(), 0.0);
   for (const Part& part : parts) {
@@ -58,18 +43,34 @@ Row sum_of(const std::vector<Part>& parts) {
   return sum;
 }
 
-const Row* find_row(const std::map<std::string, Row>& rows, const std::string& name) {
-  const auto found = rows.find(name);
-  return found == rows.end() ? nullptr : &found->second;
-}
-
 const Row& need_row(const std::map<std::string, Row>& rows, const std::string& name) {
-  const Row* row = find_row(rows, name);
-  if (row == nullptr) {
+  const auto found = rows.find(name);
+  if (found == rows.end()) {
     throw Failure(409, "unsupported",
                   fmt::format("this model does not report {}, which the split needs", name));
   }
-  return *row;
+  return found->second;
+}
+
+namespace {
+
+double mean_of(const Row& x) {
+  double sum = 0;
+  for (const double v : x) {
+    sum += v;
+  }
+  return sum / static_cast<double>(x.size());
+}
+
+/// Whether two rows agree but for rounding: of f32, or of inputs to 8 bits.
+bool close(const Row& a, const Row& b, bool rounded = false) {
+  const double allowed = rounded ? 0.1 : 1e-4;
+  return norm_of(minus(a, b)) <= allowed * (norm_of(a) + norm_of(b) + 1e-12);
+}
+
+const Row* find_row(const std::map<std::string, Row>& rows, const std::string& name) {
+  const auto found = rows.find(name);
+  return found == rows.end() ? nullptr : &found->second;
 }
 
 }  // namespace
@@ -118,10 +119,31 @@ StackShape stack_shape(const Trace& trace, const std::string& prefix) {
   return shape;
 }
 
+namespace {
+
+/// The norm's mean and scale for one row that it read and what it gave.
+HeldNorm at_position(HeldNorm norm, const Row& input, const Row& output) {
+  norm.mean = norm.centered ? mean_of(input) : 0.0;
+  norm.rstd = 1;
+  const Row unscaled = norm.apply(input);
+  norm.rstd = dot(minus(output, norm.bias), unscaled) / std::max(dot(unscaled, unscaled), 1e-300);
+  return norm;
+}
+
+}  // namespace
+
 HeldNorm held_norm(Trace& trace, const std::string& norm_hook, const std::string& input_hook,
                    const std::string& zero_hook, const Row& input, const Row& output) {
-  // What the norm makes of zeros is its bias, of ones its kind, of ±a its gain.
   const size_t width = input.size();
+  HeldNorm norm;
+  std::vector<Row>& known = trace.remembered("norm " + norm_hook);
+  if (!known.empty()) {
+    norm.bias = known[0];
+    norm.gain = known[1];
+    norm.centered = known[2].front() > 0;
+    return at_position(std::move(norm), input, output);
+  }
+  // What the norm makes of zeros is its bias, of ones its kind, of ±a its gain.
   constexpr double kLarge = 1024.0;  // beside which the norm's epsilon is nothing
   Row zeros(width, 0.0), ones(width, kLarge), signs(width, kLarge);
   for (size_t i = 1; i < width; i += 2) {
@@ -133,7 +155,6 @@ HeldNorm held_norm(Trace& trace, const std::string& norm_hook, const std::string
     mappings.push_back({zero_hook, norm_hook, {zeros, zeros, zeros}});
   }
   const std::vector<Row> made = trace.map_rows(mappings).front();
-  HeldNorm norm;
   norm.bias = made[0];
   norm.centered = norm_of(minus(made[1], made[0])) <= 1e-3 * norm_of(minus(made[2], made[0]));
   const double odd = width % 2 == 0 ? 0.0 : kLarge / static_cast<double>(width);  // mean of ±a
@@ -146,10 +167,8 @@ HeldNorm held_norm(Trace& trace, const std::string& norm_hook, const std::string
   for (size_t i = 0; i < width; ++i) {
     norm.gain[i] = (made[2][i] - made[0][i]) * scale / (signs[i] - (norm.centered ? odd : 0.0));
   }
-  norm.mean = norm.centered ? mean_of(input) : 0.0;
-  const Row unscaled = norm.apply(input);  // rstd is 1 so far
-  norm.rstd = dot(minus(output, norm.bias), unscaled) / std::max(dot(unscaled, unscaled), 1e-300);
-  return norm;
+  known = {norm.bias, norm.gain, {norm.centered ? 1.0 : 0.0}};
+  return at_position(std::move(norm), input, output);
 }
 
 std::vector<Row> head_outputs(Trace& trace, const StackShape& stack, int64_t layer,
@@ -157,6 +176,10 @@ std::vector<Row> head_outputs(Trace& trace, const StackShape& stack, int64_t lay
   const std::string block = stack.block(layer);
   const std::string z_hook = block + (cross ? ".cross_attn.hook_z" : ".attn.hook_z");
   const std::string out_hook = block + (cross ? ".hook_cross_attn_out" : ".hook_attn_out");
+  std::vector<Row>& known = trace.remembered(fmt::format("heads {} {}", z_hook, position));
+  if (!known.empty()) {
+    return known;
+  }
   const auto& rows = trace.rows_at(stack.prefix, position);
   const Row& z = need_row(rows, z_hook);
   const std::string kind = cross                  ? "cross"
@@ -182,7 +205,20 @@ std::vector<Row> head_outputs(Trace& trace, const StackShape& stack, int64_t lay
     made[head] = minus(made[head], bias);
     add_to(total, made[head]);
   }
-  return close(total, need_row(rows, out_hook)) ? made : std::vector<Row>{};
+  if (close(total, need_row(rows, out_hook), trace.rounds_inputs())) {
+    known = std::move(made);
+  }
+  return known;
+}
+
+void through_norm(const HeldNorm& norm, const std::string& name, int64_t layer,
+                  std::vector<Part>& parts) {
+  for (Part& part : parts) {
+    part.row = norm.apply(part.row);
+  }
+  if (norm_of(norm.bias) > 0) {
+    parts.push_back({{name, "norm_bias", "", layer, -1}, norm.bias});
+  }
 }
 
 namespace {
@@ -211,16 +247,12 @@ void add_attention(Trace& trace, const StackShape& stack, int64_t layer, int64_t
     parts.push_back(
         {{name + ".b_O", "attention_bias", kind, layer, -1}, times(made.back(), scale)});
   }
-}
-
-/// Every part through a norm whose scale is held; its bias becomes a part.
-void through_norm(const HeldNorm& norm, const std::string& name, int64_t layer,
-                  std::vector<Part>& parts) {
-  for (Part& part : parts) {
-    part.row = norm.apply(part.row);
-  }
-  if (norm_of(norm.bias) > 0) {
-    parts.push_back({{name, "norm_bias", "", layer, -1}, norm.bias});
+  if (trace.rounds_inputs()) {
+    Row rest = out;
+    for (const Row& row : made) {
+      add_to(rest, row, -1.0);
+    }
+    parts.push_back({{name + ".rounding", "rounding", kind, layer, -1}, times(rest, scale)});
   }
 }
 
@@ -306,118 +338,6 @@ std::vector<Part> attention_input_parts(Trace& trace, const StackShape& stack, i
       held_norm(trace, output, input, "", need_row(rows, input), need_row(rows, output));
   through_norm(norm, cross ? "ln_cross.b" : "ln1.b", layer, parts);
   return parts;
-}
-
-namespace {
-
-/// Nodes and weights of Gauss-Legendre quadrature on [0, 1], by Newton's method on the polynomial.
-std::vector<std::pair<double, double>> quadrature(int count) {
-  constexpr double kPi = 3.14159265358979323846;
-  std::vector<std::pair<double, double>> points;
-  for (int i = 0; i < count; ++i) {
-    double x = std::cos(kPi * (i + 0.75) / (count + 0.5));
-    double slope = 0;
-    for (int round = 0; round < 100; ++round) {
-      double before = 1, value = x;
-      for (int n = 2; n <= count; ++n) {
-        before = std::exchange(value, ((2 * n - 1) * x * value - (n - 1) * before) / n);
-      }
-      slope = count * (x * value - before) / (x * x - 1);
-      const double step = value / slope;
-      x -= step;
-      if (std::abs(step) < 1e-15) {
-        break;
-      }
-    }
-    points.emplace_back(0.5 * (1 - x), 1 / ((1 - x * x) * slope * slope));
-  }
-  return points;
-}
-
-/// Integrated gradients: each part times the head's gradient, averaged on the way from nothing to
-/// the whole row. The parts add up to the logit for any smooth head.
-void integrate_parts(Trace& trace, const std::string& read, const std::vector<Part>& parts,
-                     int64_t token, std::optional<int64_t> against, double at_zero,
-                     Attribution& result) {
-  constexpr int kPoints = 48;
-  const Row whole = sum_of(parts);
-  const auto points = quadrature(kPoints);
-  std::vector<Row> rows;
-  for (const auto& point : points) {
-    rows.push_back(times(whole, point.first));
-  }
-  std::vector<std::pair<int64_t, double>> weights{{token, 1.0}};
-  if (against) {
-    weights.emplace_back(*against, -1.0);
-  }
-  const std::vector<Row> gradients = trace.logit_gradients(read, rows, weights);
-  Row mean(whole.size(), 0.0);
-  for (size_t i = 0; i < points.size(); ++i) {
-    add_to(mean, gradients[i], points[i].second);
-  }
-  double total = at_zero;
-  if (at_zero != 0.0) {
-    result.parts.push_back({{"b_U", "bias"}, at_zero});
-  }
-  for (const Part& part : parts) {
-    result.parts.push_back({part.about, dot(part.row, mean)});
-    total += result.parts.back().second;
-  }
-  result.remainder = result.logit - total;
-  result.integrated = true;
-  constexpr double kRough = 0.05;
-  if (std::abs(result.remainder) > kRough * (std::abs(result.logit) + 1.0)) {
-    throw Failure(
-        409, "unsupported",
-        "this model's head reads more than one row: the logit cannot be split into parts");
-  }
-}
-
-}  // namespace
-
-Attribution attribute(Trace& trace, int64_t position, int64_t token,
-                      std::optional<int64_t> against) {
-  const StackShape stack = stack_shape(trace, trace.has_target() ? "decoder." : "");
-  const std::string last = stack.block(stack.layers - 1) + ".hook_resid_post";
-  const std::string final_norm = stack.prefix + "ln_final.hook_normalized";
-  const int64_t row = std::max<int64_t>(position, 0);
-  std::vector<Part> parts = residual_parts(trace, stack, stack.layers, row);
-  const std::map<std::string, Row> rows = trace.rows_at(stack.prefix, row);
-  std::string read = last;
-  if (rows.contains(final_norm)) {
-    const HeldNorm norm =
-        held_norm(trace, final_norm, last, "", need_row(rows, last), rows.at(final_norm));
-    through_norm(norm, "ln_final.b", -1, parts);
-    read = final_norm;
-  }
-  std::vector<Row> probes{Row(parts.front().row.size(), 0.0), sum_of(parts)};
-  for (const Part& part : parts) {
-    probes.push_back(part.row);
-  }
-  const std::vector<Row> made = trace.map_to_logits(read, probes);
-  const auto value = [&](const Row& logits) {
-    return logits.at(static_cast<size_t>(token)) -
-           (against ? logits.at(static_cast<size_t>(*against)) : 0.0);
-  };
-  Attribution result;
-  result.logit = value(trace.logits(position));
-  double total = value(made[0]);
-  if (total != 0.0) {
-    result.parts.push_back({{"b_U", "bias"}, total});
-  }
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const double each = value(made[i + 2]) - value(made[0]);
-    result.parts.push_back({parts[i].about, each});
-    total += each;
-  }
-  result.remainder = result.logit - total;
-  constexpr double kRounding = 1e-2;  // of a linear head, with room for f16
-  if (std::abs(result.remainder) > kRounding * (std::abs(result.logit) + 1.0)) {
-    // A head with an activation (a masked model's transform, a classifier's pooler).
-    result.parts.clear();
-    integrate_parts(trace, read, parts, token, against, value(made[0]), result);
-  }
-  return result;
 }
 
 }  // namespace heed::explore

@@ -43,6 +43,9 @@ std::vector<Part> residual_parts(Trace& trace, const StackShape& stack, int64_t 
 /// its parts, the residual stream itself.
 std::vector<Part> attention_input_parts(Trace& trace, const StackShape& stack, int64_t layer,
                                         int64_t position, bool cross);
+/// Every part through a norm whose scale is held; its bias becomes a part called `name`.
+void through_norm(const HeldNorm& norm, const std::string& name, int64_t layer,
+                  std::vector<Part>& parts);
 
 /// Each head's contribution to an attention's output at a position, and the output's bias last.
 /// Empty where they do not add up to it (a norm follows).
@@ -63,5 +66,11 @@ Attribution attribute(Trace& trace, int64_t position, int64_t token,
 
 double dot(const Row& a, const Row& b);
 double norm_of(const Row& a);
+Row minus(const Row& a, const Row& b);
+Row times(Row a, double factor);
+void add_to(Row& a, const Row& b, double factor = 1.0);
+Row sum_of(const std::vector<Part>& parts);
+/// A row by its hook; Failure 409 where the model does not report it.
+const Row& need_row(const std::map<std::string, Row>& rows, const std::string& name);
 
 }  // namespace heed::explore

@@ -91,6 +91,27 @@ std::vector<Snapshot> snapshots_of(const fs::path& run) {
   return found;
 }
 
+/// The weights of the checkpoints that are there, in the order of their steps.
+std::vector<Snapshot> checkpoints_of(const fs::path& run) {
+  std::vector<Snapshot> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(run / "checkpoints", ignored)) {
+    const std::string name = entry.path().filename().string();
+    const fs::path weights = entry.path() / "model.safetensors";
+    if (name.starts_with("step-") && fs::exists(weights, ignored) &&
+        fs::exists(run / "model" / "config.json", ignored)) {
+      found.push_back({std::strtoll(name.c_str() + 5, nullptr, 10), weights});
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const Snapshot& a, const Snapshot& b) { return a.step < b.step; });
+  return found;
+}
+
+std::string checkpoint_id(const fs::path& run, int64_t step) {
+  return fmt::format("{}@{}", run_name(run), step);
+}
+
 /// "probe.0.encoder_attentions.3" as its kind and layer.
 bool parse_probe(const std::string& name, int64_t example, std::string& kind, int64_t& layer) {
   const std::string prefix = fmt::format("probe.{}.", example);
@@ -195,9 +216,12 @@ std::string tracked_maps(const fs::path& run, const Json& body) {
 
 }  // namespace
 
-std::string describe_run(const fs::path& run) {
-  const std::string name =
-      run.filename().empty() ? run.parent_path().filename().string() : run.filename().string();
+std::string run_name(const fs::path& run) {
+  return (run.filename().empty() ? run.parent_path() : run).filename().string();
+}
+
+std::string describe_run(const fs::path& run, const std::vector<std::string>& models) {
+  const std::string name = run_name(run);
   std::string task;
   std::optional<int64_t> total;
   try {
@@ -219,11 +243,42 @@ std::string describe_run(const fs::path& run) {
   } else {
     json.null();
   }
-  return json.key("model").null().end_object().take();
+  json.key("model");
+  if (std::find(models.begin(), models.end(), name) != models.end()) {
+    json.value(name);
+  } else {
+    json.null();
+  }
+  return json.end_object().take();
 }
 
-std::string answer_run(const fs::path& run, std::string_view what, std::string_view query,
-                       const Json* body) {
+std::optional<ExplorerModel> open_checkpoint(const std::vector<fs::path>& runs,
+                                             const std::string& id) {
+  for (const fs::path& run : runs) {
+    for (const Snapshot& each : checkpoints_of(run)) {
+      if (id != checkpoint_id(run, each.step)) {
+        continue;
+      }
+      // Configuration and tokenizer are those of the run's model; the weights are its own.
+      ExplorerModel made = open_explorer_model(run / "model", id);
+      std::unique_ptr<Model> model = load_model(run / "model", {.trainable = true});
+      const TensorMap weights = load_safetensors(each.file);
+      for (const Parameter& parameter : model->trainable_parameters()) {
+        const auto found = weights.find(parameter.name);
+        check_data(found != weights.end(), each.file.native(), "lacks '{}'", parameter.name);
+        Tensor tensor = parameter.tensor;
+        tensor.set_requires_grad(false);
+        tensor.copy_from(found->second);
+      }
+      made.model = std::move(model);
+      return made;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string answer_run(const fs::path& run, const std::vector<std::string>& models,
+                       std::string_view what, std::string_view query, const Json* body) {
   JsonWriter json;
   json.begin_object();
   if (what == "metrics") {
@@ -235,14 +290,19 @@ std::string answer_run(const fs::path& run, std::string_view what, std::string_v
             : std::strtoll(std::string(query.substr(at + kAfter.size())).c_str(), nullptr, 10);
     std::vector<std::string> lines = lines_of(run / "metrics.jsonl");
     std::erase_if(lines, [after](const std::string& line) { return step_of(line) <= after; });
-    json.key("run").raw(describe_run(run));
+    json.key("run").raw(describe_run(run, models));
     write_lines(json, "rows", thinned(std::move(lines)));
   } else if (what == "samples") {
     write_lines(json, "samples", lines_of(run / "samples.jsonl"));
   } else if (what == "tracked") {
     return body == nullptr ? tracked_list(run) : tracked_maps(run, *body);
   } else if (what == "checkpoints") {
-    json.key("checkpoints").begin_array().end_array();
+    json.key("checkpoints").begin_array();
+    for (const Snapshot& each : checkpoints_of(run)) {
+      json.begin_object().field("step", each.step);
+      json.field("model", checkpoint_id(run, each.step)).end_object();
+    }
+    json.end_array();
   } else {
     throw Failure(404, "not_found", fmt::format("a run has no {}", what));
   }

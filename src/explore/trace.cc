@@ -10,8 +10,8 @@ namespace {
 
 constexpr int64_t kKeptBytes = int64_t{1} << 30;   // of all attentions of a trace
 constexpr int64_t kManyLogits = int64_t{1} << 26;  // elements: 256 MB
-constexpr const char* kFinalRows = "ln_final.hook_normalized";
-constexpr size_t kMostRowSets = 128;
+constexpr int64_t kMostRowBytes = int64_t{256} << 20;
+constexpr size_t kMostRemembered = 2048;
 
 bool is_hook(const std::string& name) { return name.find("hook_") != std::string::npos; }
 
@@ -36,6 +36,10 @@ Trace::Trace(ExplorerModel model, TraceRequest request, std::vector<Intervention
       request_(std::move(request)),
       interventions_(std::move(interventions)) {
   read_input();
+  const std::vector<Parameter>& parameters = model_.model->parameters();
+  rounds_inputs_ = std::any_of(parameters.begin(), parameters.end(), [](const Parameter& each) {
+    return is_quantized(each.tensor.dtype());
+  });
   few_logits_ = model_.model->kind() == ModelKind::decoder &&
                 static_cast<int64_t>(source_.size()) * model_.model->vocab_size() > kManyLogits;
   const bool cuts =
@@ -178,14 +182,25 @@ const std::map<std::string, Row>& Trace::rows_at(const std::string& stack, int64
   if (found != rows_.end()) {
     return found->second;
   }
-  if (rows_.size() >= kMostRowSets) {
+  if (row_bytes_ > kMostRowBytes) {
     rows_.clear();
+    row_bytes_ = 0;
   }
   Watcher watcher;
   watcher.all_rows = true;
   watcher.positions[stack] = position;
   run(watcher);
+  for (const auto& [name, row] : watcher.rows) {
+    row_bytes_ += static_cast<int64_t>(row.size() * sizeof(double));
+  }
   return rows_.emplace(key, std::move(watcher.rows)).first->second;
+}
+
+std::vector<Row>& Trace::remembered(const std::string& name) {
+  if (remembered_.size() > kMostRemembered && !remembered_.contains(name)) {
+    remembered_.clear();
+  }
+  return remembered_[name];
 }
 
 Tensor Trace::activation(const std::string& hook) {
@@ -263,130 +278,8 @@ std::string Trace::name_of(int64_t id) const {
   return name && name->is_string() ? name->string() : fmt::format("LABEL_{}", id);
 }
 
-namespace {
-
-std::vector<Row> rows_of_matrix(const Tensor& matrix) {
-  std::vector<Row> rows;
-  for (int64_t i = 0; i < matrix.size(0); ++i) {
-    rows.push_back(slice(matrix, 0, i, i + 1).to_doubles());
-  }
-  return rows;
-}
-
-/// `rows` in place of the first rows of a hook's value; the rest is left.
-Tensor with_rows(const Tensor& value, const std::vector<Row>& rows) {
-  const Tensor changed = value.detach().to(DType::f32).contiguous().clone();
-  size_t at = 0;
-  for (const Row& row : rows) {
-    for (const double x : row) {
-      changed.data<float>()[at++] = static_cast<float>(x);
-    }
-  }
-  return changed.to(value.dtype());
-}
-
-}  // namespace
-
-std::vector<std::vector<Row>> Trace::map_rows(const std::vector<Mapping>& mappings) {
-  int64_t copies = 1;
-  Watcher watcher;
-  size_t last = 0;
-  for (const Mapping& each : mappings) {
-    const int64_t count = rows_of(each.from);
-    copies = std::max(copies, (static_cast<int64_t>(each.rows.size()) + count - 1) / count);
-    watcher.whole.insert(each.to);
-    watcher.changes.emplace(each.from,
-                            [&each](const Tensor& value) { return with_rows(value, each.rows); });
-    for (size_t i = 0; i < hooks_.size(); ++i) {
-      last = hooks_[i].name == each.to ? std::max(last, i) : last;
-    }
-  }
-  watcher.stop_after = hooks_[last].name;
-  run(watcher, copies, false);
-  std::vector<std::vector<Row>> results;
-  for (const Mapping& each : mappings) {
-    const Tensor kept = as_rows(watcher.kept.at(each.to), copies * rows_of(each.to));
-    std::vector<Row>& rows = results.emplace_back();
-    for (size_t i = 0; i < each.rows.size(); ++i) {
-      const auto row = static_cast<int64_t>(i);
-      rows.push_back(slice(kept, 0, row, row + 1).to_doubles());
-    }
-  }
-  return results;
-}
-
-int64_t Trace::copies_for(const std::string& hook, int64_t wanted) const {
-  // A classifier reads the first row of each sequence (or all of them): one sequence for each row.
-  const bool pooled = !few_logits_ && logits_.rank() == 2;
-  const int64_t count = rows_of(hook);
-  return pooled ? wanted : (wanted + count - 1) / count;
-}
-
-Tensor Trace::replaced(const Tensor& value, const std::string& hook,
-                       const std::vector<Row>& rows) const {
-  if (few_logits_ || logits_.rank() != 2) {
-    return with_rows(value, rows);
-  }
-  const Tensor changed = value.detach().to(DType::f32).contiguous().clone();
-  const int64_t count = rows_of(hook);
-  const int64_t width = changed.numel() / (static_cast<int64_t>(rows.size()) * count);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    float* row = changed.data<float>() + static_cast<int64_t>(i) * count * width;
-    std::copy_n(rows[i].begin(), width, row);
-  }
-  return changed.to(value.dtype());
-}
-
-std::vector<Row> Trace::map_to_logits(const std::string& hook, const std::vector<Row>& rows) {
-  const auto wanted = static_cast<int64_t>(rows.size());
-  const int64_t copies = copies_for(hook, wanted);
-  Watcher watcher;
-  watcher.changes.emplace(hook, [&](const Tensor& value) { return replaced(value, hook, rows); });
-  if (few_logits_) {
-    const NoGrad no_grad;
-    watcher.whole.insert(kFinalRows);
-    run(watcher, 1, false);
-    const Tensor read = as_rows(watcher.kept.at(kFinalRows), rows_of(hook));
-    return rows_of_matrix(model_.model->logits(slice(read, 0, 0, wanted)));
-  }
-  const Tensor logits = run(watcher, copies, false).logits.detach().to(DType::f32).contiguous();
-  const Tensor flat = reshape(logits, {logits.numel() / logits.size(-1), logits.size(-1)});
-  return rows_of_matrix(slice(flat, 0, 0, wanted));
-}
-
-std::vector<Row> Trace::logit_gradients(const std::string& hook, const std::vector<Row>& rows,
-                                        const std::vector<std::pair<int64_t, double>>& weights) {
-  const auto wanted = static_cast<int64_t>(rows.size());
-  const bool pooled = !few_logits_ && logits_.rank() == 2;
-  const int64_t copies = copies_for(hook, wanted);
-  Tensor leaf;
-  Watcher watcher;
-  watcher.changes.emplace(hook, [&](const Tensor& value) {
-    leaf = replaced(value, hook, rows).to(DType::f32);
-    leaf.set_requires_grad(true);
-    return leaf.to(value.dtype());
-  });
-  ModelInput input = repeated(copies);
-  const Tensor logits = model_.model->forward(input).logits;
-  const Tensor flat = reshape(logits, {logits.numel() / logits.size(-1), logits.size(-1)});
-  const Tensor direction = Tensor::zeros(flat.shape());
-  for (int64_t i = 0; i < wanted; ++i) {
-    for (const auto& [token, weight] : weights) {
-      direction.data<float>()[i * flat.size(1) + token] = static_cast<float>(weight);
-    }
-  }
-  backward(flat, direction.to(flat.dtype()));
-  const Tensor gradient = as_rows(leaf.grad(), copies * rows_of(hook));
-  std::vector<Row> results;
-  for (int64_t i = 0; i < wanted; ++i) {
-    const int64_t at = pooled ? i * rows_of(hook) : i;
-    results.push_back(slice(gradient, 0, at, at + 1).to_doubles());
-  }
-  return results;
-}
-
 int64_t Trace::bytes() const {
-  int64_t bytes = logits_.defined() ? logits_.numel() * 4 : 0;
+  int64_t bytes = row_bytes_ + (logits_.defined() ? logits_.numel() * 4 : 0);
   bytes += final_rows_.defined() ? final_rows_.numel() * 4 : 0;
   for (const RecordedAttention& each : recorded_) {
     bytes += record_bytes(each.record);

@@ -45,6 +45,9 @@ std::string seen_picture(const ExplorerModel& model, const Tensor& pixels);
 /// there is none.
 Tensor speech_input(const ExplorerModel& model, const std::optional<std::string>& audio);
 
+/// What the LM head of a decoder reads.
+inline constexpr const char* kFinalRows = "ln_final.hook_normalized";
+
 class Trace;
 
 /// One change of a pass; see docs/formats/explorer-protocol.md.
@@ -113,12 +116,19 @@ class Trace {
     std::vector<Row> rows;
   };
   std::vector<std::vector<Row>> map_rows(const std::vector<Mapping>& mappings);
+  /// Whether products of the model round their inputs, as those with quantised weights do. What
+  /// map_rows() and map_to_logits() give is not rounded, and so is linear.
+  bool rounds_inputs() const { return rounds_inputs_; }
   /// The logits that result where rows of one hook are replaced, row by row.
   std::vector<Row> map_to_logits(const std::string& hook, const std::vector<Row>& rows);
   /// The gradient of Σ weights[token] · logit(token) with respect to each row of a hook, at the
   /// values given: row i of the result belongs to rows[i].
   std::vector<Row> logit_gradients(const std::string& hook, const std::vector<Row>& rows,
                                    const std::vector<std::pair<int64_t, double>>& weights);
+
+  /// Rows that answers found and may want again, by a name of their own; empty where there are
+  /// none.
+  std::vector<Row>& remembered(const std::string& name);
 
   /// Approximate bytes that the trace keeps.
   int64_t bytes() const;
@@ -139,6 +149,14 @@ class Trace {
   void note_attentions(const Watcher& watcher);
   void find_predictions(const ModelOutput& output);
   ModelInput repeated(int64_t copies) const;
+  /// As many sequences as hold `wanted` rows that are replaced: the first tokens of a longer text.
+  struct Probe {
+    ModelInput input;
+    int64_t copies = 1, rows = 0;  ///< rows of each copy
+  };
+  Probe probe_input(int64_t wanted, int64_t count) const;
+  /// One pass, which the Watcher in scope sees.
+  void run_probes(const Probe& probe) const;
 
   ExplorerModel model_;
   TraceRequest request_;
@@ -156,7 +174,10 @@ class Trace {
   int64_t first_position_ = -1;
   std::vector<RecordedAttention> recorded_;
   bool all_recorded_ = false;
+  bool rounds_inputs_ = false;
   std::map<std::pair<std::string, int64_t>, std::map<std::string, Row>> rows_;
+  int64_t row_bytes_ = 0;
+  std::map<std::string, std::vector<Row>> remembered_;
 };
 
 }  // namespace heed::explore

@@ -120,6 +120,14 @@ Side project_side(Trace& trace, const std::vector<Part>& parts, const SideQuesti
     side.rows.push_back(bias);
   }
   const auto& at = trace.rows_at(ask.stack, ask.position);
+  if (trace.rounds_inputs()) {  // what the product made of its rounded input, less what it should
+    Row rest = head_part(need_row(at, made_hook), ask.heads, ask.head);
+    for (const Row& row : side.rows) {
+      add_to(rest, row, -1.0);
+    }
+    side.parts.push_back({ask.letter == 'q' ? "q.rounding" : "k.rounding", "rounding"});
+    side.rows.push_back(std::move(rest));
+  }
   if (made_hook == normed) {  // a norm of queries or keys: its scale is held, too
     const Row before = head_part(at.at(normed), ask.heads, ask.head);
     const Row after =

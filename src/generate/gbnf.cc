@@ -268,7 +268,7 @@ class GbnfParser {
     int64_t number = 0;
     const auto [end, error] =
         std::from_chars(text_.data() + at_, text_.data() + text_.size(), number);
-    if (error != std::errc()) {
+    if (error != std::errc() || number < 0) {
       return std::nullopt;
     }
     at_ = static_cast<size_t>(end - text_.data());

@@ -197,7 +197,7 @@ class PatternParser {
     int64_t value = 0;
     const auto [end, error] =
         std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (error != std::errc()) {
+    if (error != std::errc() || value < 0) {
       return std::nullopt;
     }
     at_ = static_cast<size_t>(end - text_.data());

@@ -97,18 +97,24 @@ EncoderOutput encode_request(const Model& model, const Request& request) {
   return has_encoder(model) ? model.encode(request.encoder) : EncoderOutput();
 }
 
-Tensor read_tokens(const Model& model, const std::vector<int64_t>& tokens, int64_t begin,
-                   int64_t end, const EncoderOutput& memory, SequenceCache& cache) {
+Tensor read_parts(const Model& model, const std::vector<PromptPart>& parts) {
   const NoGrad no_grad;
-  const std::vector<int64_t> chunk(tokens.begin() + begin, tokens.begin() + end);
+  std::vector<int64_t> tokens;
+  std::vector<int64_t> lengths;
   Pass pass;
-  pass.layout = Layout::ragged({end - begin});
-  pass.caches = {&cache};
-  if (memory.rows.defined()) {
+  for (const PromptPart& part : parts) {
+    tokens.insert(tokens.end(), part.tokens->begin() + part.begin, part.tokens->begin() + part.end);
+    lengths.push_back(part.end - part.begin);
+    pass.caches.push_back(part.cache);
+  }
+  pass.layout = Layout::ragged(lengths);
+  if (const EncoderOutput& memory = *parts[0].memory; memory.rows.defined()) {
+    check(parts.size() == 1, "generate", "{} prompts of an encoder-decoder in one pass",
+          parts.size());
     pass.encoder_hidden_states = &memory.rows;
     pass.encoder_layout = &memory.layout;
   }
-  return model.decode(Tensor::from(chunk, {end - begin}), pass);
+  return model.decode(Tensor::from(tokens, {pass.layout.rows()}), pass);
 }
 
 Tensor start_sequence(const Model& model, const Request& request, int64_t capacity,

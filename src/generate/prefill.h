@@ -9,10 +9,23 @@ namespace heed {
 /// Tokens of a prompt that are read at a time: bounds the memory of a pass.
 inline constexpr int64_t kPrefillChunk = 512;
 
-/// Reads tokens [begin, end) of `tokens`, at most a chunk, into the cache, which holds those before
-/// them. `memory` (may be undefined) is the encoder's result. Gives the hidden rows.
-Tensor read_tokens(const Model& model, const std::vector<int64_t>& tokens, int64_t begin,
-                   int64_t end, const EncoderOutput& memory, SequenceCache& cache);
+/// Tokens [begin, end) of a prompt, which go into the cache behind those before them. `memory` (its
+/// rows may be undefined) is the encoder's result.
+struct PromptPart {
+  const std::vector<int64_t>* tokens;
+  int64_t begin, end;
+  const EncoderOutput* memory;
+  SequenceCache* cache;
+};
+
+/// Reads the parts in one pass, at most a chunk together; a model with an encoder reads one part at
+/// a time. Gives the hidden rows of all parts, one behind the other.
+Tensor read_parts(const Model& model, const std::vector<PromptPart>& parts);
+/// The same for one part.
+inline Tensor read_tokens(const Model& model, const std::vector<int64_t>& tokens, int64_t begin,
+                          int64_t end, const EncoderOutput& memory, SequenceCache& cache) {
+  return read_parts(model, {{&tokens, begin, end, &memory, &cache}});
+}
 
 /// The encoder's result for a request; undefined rows where the model has no encoder.
 EncoderOutput encode_request(const Model& model, const Request& request);

@@ -8,48 +8,13 @@
 #include "generate/prefill.h"
 #include "generate/prefixes.h"
 #include "generate/sampling.h"
+#include "generate/scheduler_sequence.h"
 #include "generate/speculation.h"
 #include "heed/generate.h"
 #include "heed/grammar.h"
 #include "kernels/softmax.h"
 
 namespace heed {
-
-struct Scheduler::Sequence {
-  Sequence(Request request_in, std::function<void(FinishReason)> on_finish_in)
-      : request(std::move(request_in)),
-        on_finish(std::move(on_finish_in)),
-        mirostat(request.sampling) {
-    if (request.constraint) {
-      matcher.emplace(request.constraint->matcher());
-    }
-  }
-
-  Request request;
-  std::function<void(FinishReason)> on_finish;
-  SequenceCache cache;
-  EncoderOutput memory;         // the encoder's result, while the prompt is read
-  std::vector<int64_t> tokens;  // fed and chosen, the start token included
-  MirostatState mirostat;
-  std::optional<TokenMatcher> matcher;  // where the text must follow a grammar
-  Drafter::State draft;
-  int64_t generated = 0;
-  int64_t shared = 0;  // tokens of the prompt that came from another sequence
-  bool finished = false;
-
-  void tell_progress() const {
-    if (request.on_prompt) {
-      request.on_prompt(cache.length, shared, static_cast<int64_t>(tokens.size()));
-    }
-  }
-
-  void finish(FinishReason reason) {
-    finished = true;
-    if (on_finish) {
-      on_finish(reason);
-    }
-  }
-};
 
 Scheduler::Scheduler(const Model& model, int64_t max_batch) : model_(model), max_batch_(max_batch) {
   check(max_batch >= 1, "scheduler", "a batch of {} sequences", max_batch);
@@ -216,42 +181,6 @@ void Scheduler::share_prefixes(int64_t bytes) {
   prefixes_ = bytes > 0 && prefixes_last(model_) ? std::make_unique<Prefixes>(bytes) : nullptr;
 }
 
-/// Begins with the keys and values of another sequence where one begins with the same tokens.
-void Scheduler::take_prefix(Sequence& sequence) {
-  if (!prefixes_ || !can_share(sequence.cache)) {
-    return;
-  }
-  const SequenceCache* best = nullptr;
-  int64_t most = 0;
-  const auto look = [&](const std::vector<int64_t>& tokens, const SequenceCache& cache) {
-    // The last token of the prompt is always read: its logits are wanted.
-    const auto limit = std::min(cache.length, static_cast<int64_t>(sequence.tokens.size()) - 1);
-    const int64_t common = common_prefix(tokens, sequence.tokens, limit);
-    if (common > most) {
-      most = common;
-      best = &cache;
-    }
-  };
-  for (const auto& other : active_) {
-    look(other->tokens, other->cache);
-  }
-  prefixes_->for_each(look);
-  if (most >= kLeastPrefix) {
-    copy_prefix(*best, most, sequence.cache);
-    shared_tokens_ += most;
-  }
-}
-
-/// Prepares a sequence whose prompt is to be read.
-void Scheduler::start(Sequence& sequence) {
-  sequence.tokens = start_tokens(model_, sequence.request);
-  const auto count = static_cast<int64_t>(sequence.tokens.size());
-  check(model_.decoder_context_length() == 0 || count <= model_.decoder_context_length(), "generate",
-        "the prompt has {} tokens; the model's context is {}", count, model_.decoder_context_length());
-  sequence.cache = model_.new_cache(count + sequence.request.max_tokens);
-  sequence.memory = encode_request(model_, sequence.request);
-}
-
 /// A sequence that has ended gives its slot up; what it has read may serve others.
 void Scheduler::leave(Sequence& sequence) {
   if (prefixes_ && can_share(sequence.cache)) {
@@ -267,47 +196,6 @@ void Scheduler::join() {
          static_cast<int64_t>(active_.size() + starting_.size()) < max_batch_) {
     starting_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
-  }
-}
-
-/// Reads prompts in the order of their arrival: short ones at once, long ones in chunks, so that
-/// active sequences wait for one chunk at most.
-void Scheduler::read_prompts() {
-  int64_t budget = kPrefillChunk;
-  while (!starting_.empty() && budget > 0) {
-    Sequence& sequence = *starting_.front();
-    if (sequence.request.cancelled && sequence.request.cancelled()) {
-      sequence.finish(FinishReason::stopped);
-      starting_.pop_front();
-      continue;
-    }
-    if (sequence.tokens.empty()) {
-      start(sequence);
-      const int64_t before = shared_tokens_;
-      take_prefix(sequence);
-      sequence.shared = shared_tokens_ - before;
-      sequence.tell_progress();
-    }
-    const auto count = static_cast<int64_t>(sequence.tokens.size());
-    const int64_t begin = sequence.cache.length;
-    const int64_t end = std::min(count, begin + kPrefillChunk);
-    const Tensor rows =
-        read_tokens(model_, sequence.tokens, begin, end, sequence.memory, sequence.cache);
-    budget -= end - begin;
-    sequence.tell_progress();
-    if (end < count) {
-      continue;
-    }
-    sequence.memory = {};
-    const NoGrad no_grad;
-    const Tensor logits = model_.logits(slice(rows, 0, rows.size(0) - 1, rows.size(0)));
-    emit(sequence, choose(sequence, logits, 0));
-    if (sequence.finished) {
-      leave(sequence);
-    } else {
-      active_.push_back(std::move(starting_.front()));
-    }
-    starting_.pop_front();
   }
 }
 

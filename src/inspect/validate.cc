@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "heed/inspect.h"
 
 namespace heed {
@@ -43,19 +44,21 @@ WeightsReport validate_weights(const Tensor& weights, bool causal, int64_t offse
     }
   }
   if (report.not_finite > 0) {
-    report.problems.push_back(fmt::format("{} weights are NaN or infinite", report.not_finite));
+    report.problems.push_back(
+        fmt::format(fmt::runtime(say("{} weights are NaN or infinite")), report.not_finite));
   }
   if (report.worst_sum_error > kSumTolerance) {
-    report.problems.push_back(
-        fmt::format("a row's weights sum to 1 ± {:.3g}", report.worst_sum_error));
+    report.problems.push_back(fmt::format(fmt::runtime(say("a row's weights sum to 1 ± {:.3g}")),
+                                          report.worst_sum_error));
   }
   if (report.smallest < -kRangeTolerance || report.largest > 1 + kRangeTolerance) {
-    report.problems.push_back(fmt::format("weights lie in {:.3g} … {:.3g}, not in 0 … 1",
-                                          report.smallest, report.largest));
+    report.problems.push_back(
+        fmt::format(fmt::runtime(say("weights lie in {:.3g} … {:.3g}, not in 0 … 1")),
+                    report.smallest, report.largest));
   }
   if (report.future > 0) {
-    report.problems.push_back(
-        fmt::format("later keys have a weight of {:.3g} together", report.future));
+    report.problems.push_back(fmt::format(
+        fmt::runtime(say("later keys have a weight of {:.3g} together")), report.future));
   }
   return report;
 }

@@ -1,6 +1,5 @@
 #include "heed/audio.h"
 
-#include <samplerate.h>
 #include <sndfile.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "io/resample_audio.h"
 
 namespace heed {
 namespace {
@@ -49,52 +49,6 @@ struct Bytes {
   static sf_count_t tell(void* self) { return static_cast<Bytes*>(self)->position; }
 };
 
-/// Brings blocks of samples to another rate.
-class Resampler {
- public:
-  Resampler(double ratio, const std::string& name) : ratio_(ratio), name_(name) {
-    if (ratio == 1.0) {
-      return;
-    }
-    int error = 0;
-    state_.reset(src_new(SRC_SINC_MEDIUM_QUALITY, 1, &error));
-    check_data(state_ != nullptr, name, "cannot be resampled: {}", src_strerror(error));
-  }
-
-  void add(const std::vector<float>& block, bool last, std::vector<float>& out) {
-    if (state_ == nullptr) {
-      out.insert(out.end(), block.begin(), block.end());
-      return;
-    }
-    std::vector<float> room(static_cast<size_t>(static_cast<double>(kBlock) * ratio_) + 4096);
-    size_t used = 0;
-    for (;;) {
-      SRC_DATA data{};
-      data.data_in = block.data() + used;
-      data.input_frames = static_cast<long>(block.size() - used);
-      data.data_out = room.data();
-      data.output_frames = static_cast<long>(room.size());
-      data.end_of_input = last ? 1 : 0;
-      data.src_ratio = ratio_;
-      const int error = src_process(state_.get(), &data);
-      check_data(error == 0, name_, "cannot be resampled: {}", src_strerror(error));
-      out.insert(out.end(), room.begin(), room.begin() + data.output_frames_gen);
-      used += static_cast<size_t>(data.input_frames_used);
-      if (data.output_frames_gen == 0 || (used == block.size() && !last)) {
-        return;
-      }
-    }
-  }
-
- private:
-  struct Delete {
-    void operator()(SRC_STATE* state) const { src_delete(state); }
-  };
-  double ratio_;
-  std::string name_;
-  std::unique_ptr<SRC_STATE, Delete> state_;
-};
-
 }  // namespace
 
 Tensor decode_audio(std::string_view bytes, const std::string& name, int64_t sample_rate) {
@@ -112,7 +66,7 @@ Tensor decode_audio(std::string_view bytes, const std::string& name, int64_t sam
                  info.samplerate <= 400000,
              name, "has {} channels at {} Hz; 1 to 64 channels at 1 to 400 kHz are read",
              info.channels, info.samplerate);
-  Resampler resampler(static_cast<double>(sample_rate) / info.samplerate, name);
+  AudioResampler resampler(info.samplerate, sample_rate);
   std::vector<float> samples;
   std::vector<float> frames(static_cast<size_t>(kBlock * info.channels));
   std::vector<float> block;

@@ -19,6 +19,7 @@
 #include "kernels/gemm_lanes-inl.h"
 #include "kernels/gemm_rows-inl.h"
 #include "kernels/gemm_tiles-inl.h"
+#include "kernels/packed_weights.h"
 
 // How it works. A and B are copied into panels, in the compute type and cut into equal blocks of at
 // most kPanelDepth along k: [block][depth][kRows] of A, [block][depth][columns()] of B. The
@@ -30,7 +31,8 @@
 //
 // With few rows (decoding) the time goes into reading B: see kernels/gemm_rows-inl.h. 16-bit
 // weights that lie along k have an order of their own: kernels/gemm_lanes-inl.h. Where A is bf16,
-// panels hold pairs of bf16 if the machine multiplies those: kernels/gemm_bf16-inl.h.
+// panels hold pairs of bf16 if the machine multiplies those: kernels/gemm_bf16-inl.h. Panels of a
+// weight may have been made beforehand (kernels/packed_weights.h); then they are read as they lie.
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
@@ -38,6 +40,10 @@ namespace heed::kernels::HWY_NAMESPACE {
 template <class T>
 void run(const Job<T>& job) {
   if constexpr (std::is_same_v<T, float>) {
+    if (job.b.interleaved != nullptr) {
+      many_rows<Plain<T>>(job);
+      return;
+    }
     if (takes_lanes(job)) {
       lane_product(job);
       return;
@@ -147,6 +153,12 @@ void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, voi
   std::optional<SingleThreadedScope> alone;
   if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= kSmall) {
     alone.emplace();
+  }
+  if (b.interleaved != nullptr && !is_quantized(b.type) && !reads_packed(a.type, b.type)) {
+    Matrix other = b;
+    other.interleaved = nullptr;
+    gemm(m, n, k, a, other, c, c_type, c_stride, accumulate, epilogue);
+    return;
   }
   constexpr int64_t kDecoding = 32;  // rows
   if (m <= kDecoding && !inside_parallel()) {

@@ -175,7 +175,10 @@ inline void bf16_product(const Job<float>& job, [[maybe_unused]] bool instructio
     return;
   }
 #endif
-  many_rows<RoundedToBf16>(job);
+  Matrix b = job.b;
+  b.interleaved = nullptr;  // pairs
+  many_rows<RoundedToBf16>({job.m, job.n, job.k, job.a, b, job.c, job.c_type, job.c_stride,
+                            job.accumulate, job.epilogue});
 }
 
 }  // namespace heed::kernels::HWY_NAMESPACE

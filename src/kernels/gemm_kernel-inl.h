@@ -38,7 +38,7 @@ constexpr int64_t columns() {
   return kVectors * static_cast<int64_t>(hn::MaxLanes(hn::ScalableTag<T>()));
 }
 
-int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+inline int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
 /// How a panel of A lies. As rows, [rows][kDepth]: cheap to make, for few rows.
 struct AsRows {
@@ -49,6 +49,21 @@ struct AsRows {
 struct Transposed {
   static constexpr int64_t kRow = 1, kStep = kRows;
 };
+/// The same where B's panels were packed long ago and come from memory: what follows them is
+/// fetched.
+struct TransposedStream : Transposed {};
+
+/// What a micro-kernel fetches while it multiplies: the next panel of A, and for TransposedStream
+/// `far`, `far_step` bytes further with every step of k.
+template <class P>
+struct Fetched {
+  const P* next = nullptr;
+  const char* far = nullptr;
+  int64_t far_step = 0;
+};
+
+template <class Panel>
+constexpr bool kIsTransposed = std::is_base_of_v<Transposed, Panel>;
 
 HWY_INLINE void fetch_to_write(const void* p) {
 #if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
@@ -59,11 +74,11 @@ HWY_INLINE void fetch_to_write(const void* p) {
 }
 
 /// C[rows, vectors] (+)= panel of A · columns of B over `depth` steps. B: [depth] rows, `b_stride`
-/// apart; in the compute type, or converted on the way. `next`: the panel of A that comes after a
-/// transposed one.
+/// apart; in the compute type, or converted on the way.
 template <class Panel, int rows, int vectors, class P, class T, class B>
 HWY_NOINLINE void micro_kernel(const P* HWY_RESTRICT a, const B* HWY_RESTRICT b, int64_t b_stride,
-                               int64_t depth, T* c, int64_t c_stride, bool first, const P* next) {
+                               int64_t depth, T* c, int64_t c_stride, bool first,
+                               Fetched<P> fetch) {
   using S = Step<T, B>;
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
@@ -79,8 +94,11 @@ HWY_NOINLINE void micro_kernel(const P* HWY_RESTRICT a, const B* HWY_RESTRICT b,
     for (int v = 0; v < vectors; ++v) {
       value[v] = S::row(b + v * lanes);
     }
-    if constexpr (std::is_same_v<Panel, Transposed>) {
-      hwy::Prefetch(next + i * kRows);
+    if constexpr (kIsTransposed<Panel>) {
+      hwy::Prefetch(fetch.next + i * kRows);
+    }
+    if constexpr (std::is_same_v<Panel, TransposedStream>) {
+      fetch_later(fetch.far + i * fetch.far_step);
     }
     HWY_UNROLL(16)
     for (int r = 0; r < rows; ++r) {
@@ -92,7 +110,7 @@ HWY_NOINLINE void micro_kernel(const P* HWY_RESTRICT a, const B* HWY_RESTRICT b,
     b += b_stride;
   };
   int64_t i = 0;
-  if constexpr (std::is_same_v<Panel, Transposed>) {
+  if constexpr (kIsTransposed<Panel>) {
     // C's lines are asked for a few at a time: stores to lines that are not there would wait.
     constexpr int64_t kApart = 16;
     for (int r = 0; r < rows && i + kApart <= depth; ++r) {
@@ -117,24 +135,24 @@ HWY_NOINLINE void micro_kernel(const P* HWY_RESTRICT a, const B* HWY_RESTRICT b,
 
 template <class Panel, int vectors, int rows = kRows, class P, class T, class B>
 void run_micro_kernel(int64_t wanted, const P* a, const B* b, int64_t b_stride, int64_t depth, T* c,
-                      int64_t c_stride, bool first, const P* next = nullptr) {
+                      int64_t c_stride, bool first, Fetched<P> fetch = {}) {
   if constexpr (rows > 1) {
     if (wanted < rows) {
       run_micro_kernel<Panel, vectors, rows - 1>(wanted, a, b, b_stride, depth, c, c_stride, first,
-                                                 next);
+                                                 fetch);
       return;
     }
   }
-  micro_kernel<Panel, rows, vectors>(a, b, b_stride, depth, c, c_stride, first, next);
+  micro_kernel<Panel, rows, vectors>(a, b, b_stride, depth, c, c_stride, first, fetch);
 }
 
 /// The same with packed panels of both, where the piece of C may be narrower: through a buffer.
-template <class T, class P>
-void multiply_piece(int64_t rows, int64_t width, const P* a, const P* b, int64_t depth, T* c,
-                    int64_t c_stride, bool first, const P* next) {
+template <class Panel, class T, class P>
+void multiply_piece(int64_t rows, int64_t width, const P* a, const P* b, int64_t b_stride,
+                    int64_t depth, T* c, int64_t c_stride, bool first, Fetched<P> fetch) {
   constexpr int64_t kWidth = columns<T>();
   if (width == kWidth) {
-    run_micro_kernel<Transposed, kVectors>(rows, a, b, kWidth, depth, c, c_stride, first, next);
+    run_micro_kernel<Panel, kVectors>(rows, a, b, b_stride, depth, c, c_stride, first, fetch);
     return;
   }
   HWY_ALIGN T buffer[kRows * kWidth];
@@ -142,7 +160,7 @@ void multiply_piece(int64_t rows, int64_t width, const P* a, const P* b, int64_t
     std::copy_n(c + r * c_stride, width, buffer + r * kWidth);
     std::fill_n(buffer + r * kWidth + width, kWidth - width, T{0});
   }
-  run_micro_kernel<Transposed, kVectors>(rows, a, b, kWidth, depth, buffer, kWidth, first, next);
+  run_micro_kernel<Panel, kVectors>(rows, a, b, b_stride, depth, buffer, kWidth, first, fetch);
   for (int64_t r = 0; r < rows; ++r) {
     std::copy_n(buffer + r * kWidth, width, c + r * c_stride);
   }

@@ -14,6 +14,7 @@
 #include "base/parallel.h"
 #include "base/scratch.h"
 #include "kernels/gemm_kernel-inl.h"
+#include "kernels/packed_weights.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
@@ -97,6 +98,18 @@ void pack_columns(const Job<typename F::Sum>& job, const Span& span, int64_t col
   }
 }
 
+/// Panels of B: those of one strip, or all of a weight's (kernels/packed_weights.h). A panel is
+/// [steps][width] and holds as many columns as it is wide.
+template <class P>
+struct ColumnPanels {
+  const P* data;
+  int64_t panel;  ///< elements from one panel to the next
+  int64_t width;
+
+  const P* at(int64_t column) const { return data + column / width * panel + column % width; }
+  ColumnPanels from(int64_t elements) const { return {data + elements, panel, width}; }
+};
+
 /// A tile of C and where its sums gather: in C itself, or in a buffer where C is of another type.
 template <class T>
 struct Tile {
@@ -111,18 +124,23 @@ struct Tile {
         sums(sums_of(of, row, column, buffer.data())),
         stride(of.direct() ? of.c_stride : kTileColumns) {}
 
-  /// One block of k; panels of A and B lie a_panel and b_panel apart.
-  template <class P>
-  void multiply(int64_t block, int64_t depth, const P* a_panels, int64_t a_panel, const P* b_panels,
-                int64_t b_panel) const {
+  /// One block of k; panels of A lie a_panel apart.
+  template <class Panel, class P>
+  void multiply(int64_t block, int64_t depth, const P* a_panels, int64_t a_panel,
+                const ColumnPanels<P>& b_panels) const {
     constexpr int64_t kWidth = columns<T>();
+    const int64_t passes = (rows + kRows - 1) / kRows;  // over the same panel of B
     for (int64_t j = 0; j < width; j += kWidth) {
-      const P* b = b_panels + j / kWidth * b_panel;
-      for (int64_t i = 0; i < rows; i += kRows) {
+      const P* b = b_panels.at(j);
+      // Each pass fetches its part of what lies behind the panel.
+      const auto bytes = b_panels.width * static_cast<int64_t>(sizeof(P)) / passes;
+      const char* far = reinterpret_cast<const char*>(b + depth * b_panels.width);
+      for (int64_t i = 0; i < rows; i += kRows, far += bytes * depth) {
         const P* a = a_panels + i / kRows * a_panel;
-        multiply_piece(std::min<int64_t>(kRows, rows - i), std::min(kWidth, width - j), a, b, depth,
-                       sums + i * stride + j, stride, block == 0 && !job.accumulate,
-                       i + kRows < rows ? a + a_panel : a_panels);
+        const Fetched<P> fetch{i + kRows < rows ? a + a_panel : a_panels, far, bytes};
+        multiply_piece<Panel>(std::min<int64_t>(kRows, rows - i), std::min(kWidth, width - j), a, b,
+                              b_panels.width, depth, sums + i * stride + j, stride,
+                              block == 0 && !job.accumulate, fetch);
       }
     }
   }
@@ -136,15 +154,14 @@ struct Tile {
 };
 
 /// One tile of C from the panels of its rows and columns.
-template <class T, class P>
+template <class Panel = Transposed, class T, class P>
 void multiply_tile(const Job<T>& job, const Span& span, int64_t row, int64_t column, int64_t rows,
-                   int64_t width, const P* a_panels, const P* b_panels) {
-  constexpr int64_t kWidth = columns<T>();
+                   int64_t width, const P* a_panels, const ColumnPanels<P>& b_panels) {
   const Tile<T> tile(job, row, column, rows, width);
   for (int64_t block = span.first; block < span.end; ++block) {
-    tile.multiply(block, span.cut.depth_of(block), a_panels + span.place(block) * kRows,
-                  span.cut.padded() * kRows, b_panels + span.place(block) * kWidth,
-                  span.cut.padded() * kWidth);
+    tile.template multiply<Panel>(block, span.cut.depth_of(block),
+                                  a_panels + span.place(block) * kRows, span.cut.padded() * kRows,
+                                  b_panels.from(span.place(block) * b_panels.width));
   }
   if (span.is_last()) {
     tile.finish();
@@ -194,9 +211,10 @@ void strips_of_columns(const Job<typename F::Sum>& job, const Span& span) {
       const int64_t width = strips.begin(strip + 1) - column;
       Scratch<Panel> b(strips.largest() * depth);
       pack_columns<F>(job, span, column, width, b.data());
+      const ColumnPanels<Panel> panels{b.data(), span.cut.padded() * kWidth, kWidth};
       for (int64_t row = first; row < end; row += kTileRows) {
         multiply_tile(job, span, row, column, std::min(kTileRows, end - row), width,
-                      a.data() + (row - first) * depth, b.data());
+                      a.data() + (row - first) * depth, panels);
       }
     });
   });
@@ -221,7 +239,35 @@ void strips_of_rows(const Job<typename F::Sum>& job, const Span& span) {
       pack_rows<F>(job, span, row, rows, a.data());
       for (int64_t column = first; column < end; column += kTileColumns) {
         multiply_tile(job, span, row, column, rows, std::min(kTileColumns, end - column), a.data(),
-                      b.data() + (column - first) * depth);
+                      ColumnPanels<Panel>{b.data() + (column - first) * depth,
+                                          span.cut.padded() * kWidth, kWidth});
+      }
+    });
+  });
+}
+
+/// Strips of columns whose panels were packed beforehand, for any number of rows.
+template <class F>
+void packed_strips(const Job<typename F::Sum>& job, const Span& span) {
+  using Panel = typename F::Panel;
+  const int64_t depth = std::max<int64_t>(1, span.cut.padded());
+  const ColumnPanels<Panel> all{static_cast<const Panel*>(job.b.interleaved),
+                                span.cut.whole * kPackedColumns, kPackedColumns};
+  const ColumnPanels<Panel> here = all.from(span.first * span.cut.depth * kPackedColumns);
+  const Strips strips(job.n, kPackedColumns, kStripColumns / kPackedColumns);
+  each_shared_part(job.m, depth, kRows, [&](int64_t first, int64_t end) {
+    Scratch<Panel> a(round_up(end - first, kRows) * depth);
+    parallel_ranges(end - first, kStripRows, [&](int64_t from, int64_t to) {
+      pack_rows<F>(job, span, first + from, to - from, a.data() + from * depth);
+    });
+    parallel_for(strips.count, [&](int64_t strip) {
+      const int64_t column = strips.begin(strip);
+      const int64_t width = strips.begin(strip + 1) - column;
+      for (int64_t row = first; row < end; row += kTileRows) {
+        multiply_tile<TransposedStream>(
+            job, span, row, column, std::min(kTileRows, end - row), width,
+            a.data() + (row - first) * depth,
+            ColumnPanels<Panel>{here.at(column), here.panel, here.width});
       }
     });
   });
@@ -233,7 +279,9 @@ void many_rows(const Job<typename F::Sum>& job) {
   const int64_t steps = F::steps(job.k);
   const Cut cut(steps, job.direct() ? 1 : steps + 1);
   for (int64_t index = 0; index < cut.spans; ++index) {
-    if (job.m <= job.n) {
+    if (job.b.interleaved != nullptr) {
+      packed_strips<F>(job, Span(cut, index));
+    } else if (job.m <= job.n) {
       strips_of_columns<F>(job, Span(cut, index));
     } else {
       strips_of_rows<F>(job, Span(cut, index));

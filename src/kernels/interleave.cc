@@ -74,17 +74,24 @@ requires(std::is_same_v<Block, BlockQ5_0> ||
 template <class Block>
 requires(std::is_same_v<Block, BlockQ4K> ||
          std::is_same_v<Block, BlockQ5K>) void put(const Block& block, const Lane& lane) {
-  lane.put_words(block.pairs, 0, 32);
   if constexpr (std::is_same_v<Block, BlockQ5K>) {
-    lane.put_words(block.high, 32, 8);
+    lane.put_words(block.high, 0, 8);
+    lane.put_words(block.pairs, 8, 32);
+  } else {
+    lane.put_words(block.pairs, 0, 32);
   }
   lane.put_side_words(block.scales, 3);
   lane.put_half(block.scale, 3 * 64);
   lane.put_half(block.min, 3 * 64 + 32);
 }
 void put(const BlockQ6K& block, const Lane& lane) {
-  lane.put_words(block.pairs, 0, 32);
-  lane.put_words(block.high, 32, 16);
+  for (int64_t round = 0; round < 4; ++round) {  // see Words32<BlockQ6K>
+    const int64_t half = round / 2;
+    const int64_t part = round % 2;
+    lane.put_words(block.pairs + 64 * half + 16 * part, 12 * round, 4);
+    lane.put_words(block.pairs + 64 * half + 32 + 16 * part, 12 * round + 4, 4);
+    lane.put_words(block.high + 32 * half + 16 * part, 12 * round + 8, 4);
+  }
   lane.put_side_words(block.scales, 4);
   lane.put_half(block.scale, 4 * 64);
 }
@@ -94,8 +101,7 @@ void put(const BlockQ6K& block, const Lane& lane) {
 template <class Block>
 void interleave_group(const Block* first, int64_t blocks, int64_t count, uint8_t* out) {
   using I = Interleaved<Block>;
-  uint8_t* side = out + group_words_bytes<Block>(blocks);
-  if (count < kGroupColumns) {
+  if (count < kGroupColumns || blocks % kUnitBlocks<Block> != 0) {
     std::memset(out, 0, static_cast<size_t>(group_bytes<Block>(blocks)));
   }
   constexpr int64_t kAtOnce = std::max<int64_t>(1, 64 / I::kWords);
@@ -104,7 +110,7 @@ void interleave_group(const Block* first, int64_t blocks, int64_t count, uint8_t
     for (int64_t column = 0; column < count; ++column) {
       for (int64_t b = begin; b < end; ++b) {
         put(first[column * blocks + b],
-            Lane{out + b * I::kWords * 64 + 4 * column, side + b * I::kSide, column});
+            Lane{out + words_offset<Block>(b) + 4 * column, out + side_offset<Block>(b), column});
       }
     }
   }

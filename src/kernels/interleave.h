@@ -10,11 +10,13 @@ namespace heed::kernels {
 // Quantised weights in the order in which a product reads them. 16 columns of B (rows of a weight
 // [out, in]) form a group, and 32-bit words of their blocks lie side by side, one column per lane:
 //
-//   group: [blocks][kWords][16 columns] words, then [blocks][kSide] bytes of scales
+//   block: kSide bytes of scales, then [kWords][16 columns] words
 //
-// so that a product needs no transposition and reads one long stream. A group has as many bytes as
-// its 16 columns have in the file, rounded up to whole cache lines; the last group is padded with
-// zeros.
+// so that a product needs no transposition and reads one stream from its beginning to its end:
+// memory answers several streams of a thread more slowly than one. Words lie on whole cache lines;
+// where kSide is half a line, two blocks share their sides: side, side, words, words. A group has
+// as many bytes as its 16 columns have in the file, rounded up to whole lines and pairs; the last
+// group is padded with zeros.
 
 inline constexpr int64_t kGroupColumns = 16;
 
@@ -61,26 +63,39 @@ struct Interleaved<BlockQ4K> {  // words of pairs; 3 words of packed scales, sca
   static constexpr int64_t kSide = 3 * 64 + 64;
 };
 template <>
-struct Interleaved<BlockQ5K> {  // words of pairs, words of fifth bits
-  static constexpr int64_t kWords = 32 + 8;
+struct Interleaved<BlockQ5K> {  // words of fifth bits, words of pairs
+  static constexpr int64_t kWords = 8 + 32;
   static constexpr int64_t kSide = 3 * 64 + 64;
 };
 template <>
-struct Interleaved<BlockQ6K> {  // words of pairs, words of high bits; 4 words of scales, scales
-  static constexpr int64_t kWords = 32 + 16;
-  static constexpr int64_t kSide = 4 * 64 + 32;
+struct Interleaved<BlockQ6K> {  // per round 8 words of pairs, 4 of high bits; 4 of scales, scales
+  static constexpr int64_t kWords = 4 * (8 + 4);
+  static constexpr int64_t kSide = 4 * 64 + 64;  // half of the last line is not used
 };
+
+/// Blocks whose sides come before their words.
+template <class Block>
+inline constexpr int64_t kUnitBlocks = Interleaved<Block>::kSide % 64 == 0 ? 1 : 2;
+template <class Block>
+inline constexpr int64_t kUnitBytes =
+    kUnitBlocks<Block>*(Interleaved<Block>::kWords * 4 * kGroupColumns + Interleaved<Block>::kSide);
 
 /// Bytes of `blocks` blocks of a group.
 template <class Block>
-constexpr int64_t group_words_bytes(int64_t blocks) {
-  return blocks * Interleaved<Block>::kWords * 4 * kGroupColumns;
+constexpr int64_t group_bytes(int64_t blocks) {
+  return (blocks + kUnitBlocks<Block> - 1) / kUnitBlocks<Block> * kUnitBytes<Block>;
+}
+/// Where the side and the words of a block lie in its group.
+template <class Block>
+constexpr int64_t side_offset(int64_t block) {
+  return block / kUnitBlocks<Block> * kUnitBytes<Block> +
+         block % kUnitBlocks<Block> * Interleaved<Block>::kSide;
 }
 template <class Block>
-constexpr int64_t group_bytes(int64_t blocks) {
-  constexpr int64_t kLine = 64;
-  return group_words_bytes<Block>(blocks) +
-         (blocks * Interleaved<Block>::kSide + kLine - 1) / kLine * kLine;
+constexpr int64_t words_offset(int64_t block) {
+  using I = Interleaved<Block>;
+  return block / kUnitBlocks<Block> * kUnitBytes<Block> + kUnitBlocks<Block> * I::kSide +
+         block % kUnitBlocks<Block> * I::kWords * 4 * kGroupColumns;
 }
 
 /// Bytes of n columns of k weights in this order; 0 for a type that has none.

@@ -188,9 +188,8 @@ struct Words32<BlockQ5K> : SixBitFactors {
   template <int part, int w>
   static HWY_INLINE WordVec value(const uint8_t* words, int64_t round, int64_t v) {
     const Words d;
-    const auto low = nibbles_of<4 * part>(word_at(words, 8 * round + w, v));
-    const auto high =
-        hn::ShiftRightSame(word_at(words, 32 + w, v), static_cast<int>(2 * round + part));
+    const auto low = nibbles_of<4 * part>(word_at(words, 8 + 8 * round + w, v));
+    const auto high = hn::ShiftRightSame(word_at(words, w, v), static_cast<int>(2 * round + part));
     const auto bit = hn::And(high, hn::Set(d, 0x01010101));
     return hn::Or(low, hn::ShiftLeft<4>(bit));
   }
@@ -230,9 +229,8 @@ struct Words32<BlockQ6K> {
   template <int part, int w>
   static HWY_INLINE WordVec value(const uint8_t* words, int64_t round, int64_t v) {
     const Words d;
-    const int64_t low_word = round / 2 * 16 + part % 2 * 8 + round % 2 * 4 + w;
-    const auto low = nibbles_of<part / 2 * 4>(word_at(words, low_word, v));
-    const auto high = word_at(words, 32 + round / 2 * 8 + round % 2 * 4 + w, v);
+    const auto low = nibbles_of<part / 2 * 4>(word_at(words, 12 * round + part % 2 * 4 + w, v));
+    const auto high = word_at(words, 12 * round + 8 + w, v);
     const auto moved = [&]() HWY_ATTR {
       if constexpr (part == 0) {
         return hn::ShiftLeft<4>(high);

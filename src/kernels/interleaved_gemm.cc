@@ -12,12 +12,13 @@
 #include <hwy/highway.h>
 
 #include "kernels/gemm_epilogue-inl.h"
-#include "kernels/interleaved_kernel-inl.h"
+#include "kernels/interleaved_stream-inl.h"
 #include "kernels/pack-inl.h"
 
 // How it works. The rows of A are rounded to 8-bit numbers once. Threads claim tiles of C; a tile
 // multiplies some rows of A by groups of 16 columns of B, which are read as they lie, with few rows
-// (decoding) in one long stream. Nothing is packed.
+// (decoding) in one long stream. Nothing is packed. One row has a kernel of its own for superblocks
+// (kernels/interleaved_stream-inl.h).
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
@@ -156,10 +157,8 @@ class InterleavedProduct {
     }
   }
 
-  GroupPointers pointers(int64_t group, int64_t block) const {
-    const auto* first = static_cast<const uint8_t*>(job_.b.interleaved) + group * stride();
-    return {first + block * I::kWords * 64,
-            first + group_words_bytes<Block>(blocks_) + block * I::kSide, stride()};
+  GroupPointers pointers(int64_t group) const {
+    return {static_cast<const uint8_t*>(job_.b.interleaved) + group * stride(), stride()};
   }
   int64_t stride() const { return group_bytes<Block>(blocks_); }
 
@@ -183,10 +182,18 @@ class InterleavedProduct {
   template <int groups>
   void multiply_groups(int64_t row, int64_t rows, int64_t block, int64_t blocks, int64_t group,
                        float* c, int64_t c_stride) {
-    const GroupPointers at = pointers(group, block);
+    const GroupPointers at = pointers(group);
     for (int64_t r = 0; r < rows; r += kLaneRows) {
       multiply_rows<groups>(row + r, std::min<int64_t>(kLaneRows, rows - r), block, blocks, at,
                             c + r * c_stride, c_stride);
+    }
+  }
+
+  void stream_group(int64_t row, int64_t block, int64_t blocks, int64_t group, float* c) {
+    if constexpr (W::kFactors) {
+      stream_super<Block>(x_, row, block, blocks, pointers(group), c);
+    } else {
+      multiply_plain<Block, 1, 1>(x_, row, block, blocks, pointers(group), c, 0);
     }
   }
 
@@ -201,9 +208,13 @@ class InterleavedProduct {
         std::fill_n(sums + r * stride, width, 0.0f);
       }
     }
-    for (int64_t block = 0; block < blocks_; block += kSpanBlocks) {
-      const int64_t blocks = std::min(kSpanBlocks, blocks_ - block);
+    const int64_t span = rows <= kLaneRows ? blocks_ : kSpanBlocks;
+    for (int64_t block = 0; block < blocks_; block += span) {
+      const int64_t blocks = std::min(span, blocks_ - block);
       int64_t g = 0;
+      for (; rows == 1 && g < groups; ++g) {  // one stream
+        stream_group(row, block, blocks, column / kGroupColumns + g, sums + g * kGroupColumns);
+      }
       for (; g + kLaneGroups <= groups; g += kLaneGroups) {
         multiply_groups<kLaneGroups>(row, rows, block, blocks, column / kGroupColumns + g,
                                      sums + g * kGroupColumns, stride);

@@ -82,10 +82,9 @@ struct RoundedLanes {
   }
 };
 
-/// Where a kernel reads weights: `words` and `side` of the first block, groups `stride` apart.
+/// Where a kernel reads weights: groups `stride` apart.
 struct GroupPointers {
-  const uint8_t* words;
-  const uint8_t* side;
+  const uint8_t* first;
   int64_t stride;
 };
 
@@ -148,16 +147,14 @@ HWY_INLINE void add_part_words(const GroupPointers& at, const uint8_t* words, co
 }
 
 /// Asks for the weights that come `kAhead` bytes later.
-template <int groups>
-HWY_INLINE void fetch_block(const GroupPointers& at, const uint8_t* words, const uint8_t* side,
-                            int64_t word_bytes, int64_t side_bytes) {
+template <class Block, int groups>
+HWY_INLINE void fetch_block(const GroupPointers& at, const uint8_t* words) {
   constexpr int64_t kAhead = 2048;
+  using I = Interleaved<Block>;
   for (int g = 0; g < groups; ++g) {
-    for (int64_t line = 0; line < word_bytes; line += 64) {
+    HWY_UNROLL(8)
+    for (int64_t line = 0; line < I::kWords * 64 + I::kSide; line += 64) {
       fetch_later(words + g * at.stride + kAhead + line);
-    }
-    for (int64_t line = 0; line < side_bytes; line += 64) {
-      fetch_later(side + g * at.stride + kAhead / 4 + line);
     }
   }
 }
@@ -167,7 +164,6 @@ template <class Block, int rows, int groups>
 HWY_NOINLINE void multiply_plain(const RoundedLanes& x, int64_t row, int64_t block, int64_t blocks,
                                  const GroupPointers& at, float* c, int64_t c_stride) {
   using W = Words32<Block>;
-  using I = Interleaved<Block>;
   constexpr int vectors = groups * static_cast<int>(kGroupVectors);
   const hn::ScalableTag<float> d;
   const Words di;
@@ -178,11 +174,11 @@ HWY_NOINLINE void multiply_plain(const RoundedLanes& x, int64_t row, int64_t blo
       sum[r][v] = block == 0 ? hn::Zero(d) : hn::LoadU(d, c + r * c_stride + v * kLaneCount);
     }
   }
-  const uint8_t* words = at.words;
-  const uint8_t* side = at.side;
   for (int64_t b = block; b < block + blocks; ++b) {
-    if constexpr (rows <= 4) {
-      fetch_block<groups>(at, words, side, I::kWords * 64, I::kSide);
+    const uint8_t* words = at.first + words_offset<Block>(b);
+    const uint8_t* side = at.first + side_offset<Block>(b);
+    if constexpr (rows > 1 && rows <= 4) {
+      fetch_block<Block, groups>(at, words);
     }
     WordVec whole[rows][vectors];
     HWY_UNROLL(8)
@@ -209,8 +205,6 @@ HWY_NOINLINE void multiply_plain(const RoundedLanes& x, int64_t row, int64_t blo
         }
       }
     }
-    words += I::kWords * 64;
-    side += I::kSide;
   }
   HWY_UNROLL(8)
   for (int r = 0; r < rows; ++r) {
@@ -329,14 +323,13 @@ template <class Block, int rows, int groups>
 HWY_NOINLINE void multiply_super(const RoundedLanes& x, int64_t row, int64_t block, int64_t blocks,
                                  const GroupPointers& at, float* c, int64_t c_stride) {
   using W = Words32<Block>;
-  using I = Interleaved<Block>;
   constexpr int vectors = groups * static_cast<int>(kGroupVectors);
-  const uint8_t* words = at.words;
-  const uint8_t* side = at.side;
   LaneFactors<Block, vectors> factors;
   for (int64_t b = block; b < block + blocks; ++b) {
-    if constexpr (rows <= 4) {
-      fetch_block<groups>(at, words, side, I::kWords * 64, I::kSide);
+    const uint8_t* words = at.first + words_offset<Block>(b);
+    const uint8_t* side = at.first + side_offset<Block>(b);
+    if constexpr (rows > 1 && rows <= 4) {
+      fetch_block<Block, groups>(at, words);
     }
     factors.expand(at, side);
     WordVec super[rows][vectors];
@@ -351,8 +344,6 @@ HWY_NOINLINE void multiply_super(const RoundedLanes& x, int64_t row, int64_t blo
                                       std::make_integer_sequence<int, W::kParts>());
     }
     add_chain<Block, rows, vectors>(at, side, x, row, b, factors, super, c, c_stride);
-    words += I::kWords * 64;
-    side += I::kSide;
   }
 }
 

@@ -146,6 +146,9 @@ Block::Mixer by_sequence(SequenceMixer mix);
 
 /// How GGUF keeps BERT and ModernBERT.
 GgufSpec bert_gguf();
+/// RoBERTa-like models are kept as BERTs, without the rows of positions in front of the first one:
+/// others' files are read as BERTs, heed's own as what they were.
+GgufSpec roberta_gguf(const std::string& model_type);
 GgufSpec modernbert_gguf();
 
 /// A BERT-like model of any family: embeddings, blocks, and the head that config.json names.

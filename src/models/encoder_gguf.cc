@@ -24,8 +24,6 @@ GgufSpec encoder_gguf(const std::string& architecture, const std::string& prefix
 
 }  // namespace
 
-/// RoBERTa-like models are kept under the same name, without the rows of positions in front of the
-/// first one, so that they are BERTs as they are read.
 GgufSpec bert_gguf() {
   GgufSpec gguf = encoder_gguf("bert", "bert.", "encoder.layer.");
   gguf.kept = "cls.predictions.";
@@ -54,6 +52,44 @@ GgufSpec bert_gguf() {
     plain(file, config, model);
     // The number of segments: a size of the model that GGUF keeps among the tokenizer's keys.
     file.size("tokenizer.ggml.token_type_count", size_or(config, "type_vocab_size", 2));
+  };
+  return gguf;
+}
+
+GgufSpec roberta_gguf(const std::string& model_type) {
+  GgufSpec gguf = bert_gguf();
+  gguf.prefix = "roberta.";
+  gguf.kept = "lm_head.";
+  std::erase_if(gguf.keys, [](const GgufKey& key) { return key.gguf == "context_length"; });
+  for (GgufTensor& tensor : gguf.tensors) {
+    if (tensor.gguf == "position_embd") {
+      tensor.layout = GgufLayout::behind_padding;
+    } else if (tensor.gguf == "cls") {
+      tensor.checkpoint = "classifier.dense";
+    } else if (tensor.gguf == "cls.output") {
+      tensor.checkpoint = "classifier.out_proj";
+    }
+  }
+  // Names that GGUF has none for: the pooler, and the classifier of tokens and answers.
+  for (const char* name : {"pooler.dense", "classifier", "qa_outputs"}) {
+    gguf.tensors.push_back({name, name});
+  }
+  gguf.matches = [model_type](const GgufMetadata&, const Json& own) {
+    return own.string_or("model_type", "") == model_type;
+  };
+  const auto positions = [](const Json& config) {
+    return padding_token(config, 1, size_of(config, "vocab_size")).value_or(0) + 1;
+  };
+  gguf.read_config = [plain = gguf.read_config, positions](const GgufMetadata& file,
+                                                           JsonBuilder& config) {
+    plain(file, config);
+    const int64_t rows = positions(config.build(file.file()));
+    config.set("max_position_embeddings", file.size("context_length", 0) + rows);
+  };
+  gguf.write_config = [plain = gguf.write_config, positions](GgufOutput& file, const Json& config,
+                                                             const Model& model) {
+    plain(file, config, model);
+    file.size("context_length", size_of(config, "max_position_embeddings") - positions(config));
   };
   return gguf;
 }

@@ -26,7 +26,7 @@ ModelSpec gemma3_text_spec() {
     add_gemma2_parts(config, decoder);
     decoder.names.query_norm = "q_norm";
     decoder.names.key_norm = "k_norm";
-    decoder.attention_softcap = softcap_of(config, "attn_logit_softcapping", 0.0);
+    // attn_logit_softcapping stands in its configuration, but its scores have no cap.
     decoder.logits_softcap = softcap_of(config, "final_logit_softcapping", 0.0);
     const int64_t period = config.integer_or("sliding_window_pattern", 6, 1, 1 << 20);
     decoder.windows =

@@ -1,5 +1,6 @@
 #include "base/check.h"
 #include "base/file.h"
+#include "base/print_message.h"
 #include "heed/model_spec.h"
 #include "heed/ops.h"
 #include "heed/precision.h"
@@ -117,7 +118,7 @@ void warn_of_unused(const Model& model, const std::string& file) {
     }
   }
   if (!text.empty()) {
-    fmt::print(stderr, "heed: warning: {}: not used: {}\n", file, text);
+    print_message(fmt::format("heed: warning: {}: not used: {}", file, text));
   }
 }
 
@@ -213,8 +214,13 @@ std::unique_ptr<Model> load_model(const std::filesystem::path& path, const LoadO
   }
   auto model =
       build(files.config, files.config_name, std::move(tensors), files.weights_name, options);
+  // Generation is bound by reading weights, which panels do not make faster.
+  const ModelKind kind = model->kind();
+  const bool reads_once =
+      kind == ModelKind::encoder || kind == ModelKind::vision || kind == ModelKind::image_text;
   for (const Parameter& parameter : model->parameters()) {
-    if (copies && can_interleave(parameter.tensor)) {
+    const bool packs = reads_once && can_pack(parameter.tensor);
+    if (copies && (packs || can_interleave(parameter.tensor))) {
       interleave_when_used(parameter.tensor);
     }
   }

@@ -24,6 +24,7 @@ ModelSpec roberta_like_spec(const std::string& model_type, const std::string& fa
         .set("type_vocab_size", int64_t{1})
         .set("max_position_embeddings", sizes.context_length + sizes.pad_token_id + 1);
   };
+  spec.gguf = roberta_gguf(model_type);
   return spec;
 }
 

@@ -54,15 +54,22 @@ json generation_config(const Model& model) {
 
 }  // namespace
 
-void save_model(const Model& model, const std::filesystem::path& folder, DType type) {
+void save_model(const Model& model, const std::filesystem::path& folder, DType type,
+                const std::function<void(int64_t, int64_t)>& progress) {
   check(is_floating(type) && type != DType::f64, "save_model",
         "a folder holds f32, f16 or bf16, not {}; write a .gguf file for quantised weights",
         name_of(type));
   make_folder(folder);
   TensorMap tensors;
+  const int64_t total = model.parameter_count();
+  int64_t done = 0;
   for (const Parameter& parameter : model.parameters()) {
     const Tensor tensor = parameter.tensor.detach();
     tensors.emplace(parameter.name, tensor.dtype() == type ? tensor : dequantize(tensor).to(type));
+    done += tensor.numel();
+    if (progress) {
+      progress(done, total);
+    }
   }
   const json config = config_for(model, type);
   const json generation = generation_config(model);

@@ -188,7 +188,9 @@ class Seq2SeqModel final : public TokenTranslator {
   }
 
   void make_classification_head(const Json& config, const Scope& root) {
-    const int64_t labels = label_count(config, 3);
+    // transformers leaves two labels out of config.json, although BART's own default is three.
+    const auto stored = root.shape_of("classification_head.out_proj.weight");
+    const int64_t labels = label_count(config, stored && stored->rank() == 2 ? (*stored)[0] : 3);
     const Scope scope = root / "classification_head";
     dense_ = Linear(scope / "dense", hidden_size_, hidden_size_, {.init = init_});
     check_size(config, root, static_cast<double>(hidden_size_) * static_cast<double>(labels));

@@ -47,6 +47,9 @@ class T5 final : public EncoderDecoder {
     dropout_ = rate_or(config, "dropout_rate", 0.1);
     factor_ = positive_or(config, "initializer_factor", 1.0);
     read_feed_forward(config);
+    if (!gated_) {
+      root.allow_ending(".DenseReluDense.wi.weight", ".DenseReluDense.wi_1.weight");  // GGUF
+    }
     tokens_ = Embedding(root / "shared", vocab_size_, hidden_size_, Init::normal(factor_));
     root.alias("encoder.embed_tokens.weight");
     root.alias("decoder.embed_tokens.weight");
@@ -217,6 +220,80 @@ class T5 final : public EncoderDecoder {
   Stack encoder_, decoder_;
 };
 
+/// What GGUF's readers take for granted of a T5.
+constexpr int64_t kGgufMaxDistance = 128;
+
+/// What both stacks have: names in GGUF and, behind a block's number, in the checkpoint; `last`
+/// numbers the feed-forward part.
+void add_gguf_stack(GgufSpec& gguf, const std::string& side, const std::string& stack,
+                    const std::string& last) {
+  const std::string attention = "layer.0.SelfAttention.";
+  const std::pair<const char*, std::string> parts[] = {
+      {"attn_norm", "layer.0.layer_norm"},
+      {"attn_q", attention + "q"},
+      {"attn_k", attention + "k"},
+      {"attn_v", attention + "v"},
+      {"attn_o", attention + "o"},
+      {"attn_rel_b", attention + "relative_attention_bias"},
+      {"ffn_norm", last + ".layer_norm"},
+      {"ffn_gate", last + ".DenseReluDense.wi_0"},
+      {"ffn_up", last + ".DenseReluDense.wi_1"},
+      {"ffn_up", last + ".DenseReluDense.wi"},
+      {"ffn_down", last + ".DenseReluDense.wo"},
+      {"cross_attn_norm", "layer.1.layer_norm"},
+      {"cross_attn_q", "layer.1.EncDecAttention.q"},
+      {"cross_attn_k", "layer.1.EncDecAttention.k"},
+      {"cross_attn_v", "layer.1.EncDecAttention.v"},
+      {"cross_attn_o", "layer.1.EncDecAttention.o"},
+  };
+  for (const auto& [name, checkpoint] : parts) {
+    if (side == "dec" || !std::string_view(name).starts_with("cross_")) {
+      gguf.tensors.push_back({side + ".blk.#." + name, stack + ".block.#." + checkpoint});
+    }
+  }
+  gguf.tensors.push_back({side + ".output_norm", stack + ".final_layer_norm"});
+}
+
+GgufSpec t5_gguf() {
+  using Kind = GgufKey::Kind;
+  GgufSpec gguf;
+  gguf.architecture = "t5";
+  gguf.keys = {
+      {"embedding_length", "d_model"},
+      {"feed_forward_length", "d_ff"},
+      {"block_count", "num_layers"},
+      {"decoder_block_count", "num_decoder_layers", Kind::size, GgufKey::kUnset},
+      {"attention.head_count", "num_heads"},
+      {"attention.key_length", "d_kv"},
+      {"attention.relative_buckets_count", "relative_attention_num_buckets", Kind::size, 32},
+      {"attention.layer_norm_rms_epsilon", "layer_norm_epsilon", Kind::number, 1e-6}};
+  gguf.tensors = {{"token_embd", "shared"}, {"output", "lm_head"}};
+  add_gguf_stack(gguf, "enc", "encoder", "layer.1");
+  add_gguf_stack(gguf, "dec", "decoder", "layer.2");
+  gguf.read_config = [](const GgufMetadata& file, JsonBuilder& config) {
+    const bool gated = file.has_tensor("enc.blk.0.ffn_gate.weight");
+    config.set("feed_forward_proj", gated ? "gated-gelu" : "relu");
+    config.set("tie_word_embeddings", !file.has_tensor("output.weight"));
+    config.set_default("decoder_start_token_id", file.size("decoder_start_token_id", 0));
+  };
+  gguf.write_config = [](GgufOutput& file, const Json& config, const Model&) {
+    file.size("context_length", size_or(config, "n_positions", 512));
+    file.size("attention.value_length", size_of(config, "d_kv"));
+    file.number("attention.layer_norm_epsilon", positive_or(config, "layer_norm_epsilon", 1e-6));
+    file.size("decoder_start_token_id", config.integer_or("decoder_start_token_id", 0, 0, 1 << 24));
+  };
+  gguf.check_writable = [](const Json& config) {
+    const std::string kind = config.string_or("feed_forward_proj", "relu");
+    check(kind == "relu" || kind == "gated-gelu", "gguf",
+          "has no place for T5's feed_forward_proj '{}', only for relu and gated-gelu", kind);
+    const int64_t distance = size_or(config, "relative_attention_max_distance", kGgufMaxDistance);
+    check(distance == kGgufMaxDistance, "gguf",
+          "has no place for T5's relative_attention_max_distance {}, only for {}", distance,
+          kGgufMaxDistance);
+  };
+  return gguf;
+}
+
 }  // namespace
 
 ModelSpec t5_spec() {
@@ -228,6 +305,7 @@ ModelSpec t5_spec() {
                .lm_head = "lm_head.weight",
                .copies = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight"},
                .set_when_untied = {"scale_decoder_outputs"}};
+  spec.gguf = t5_gguf();
   spec.train_tasks = {"translate", "fid"};
   spec.fresh_config = [](const FreshSizes& sizes) {
     return stack_fresh_config("t5", sizes)

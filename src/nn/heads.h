@@ -1,5 +1,6 @@
 #pragma once
 
+#include "heed/attention.h"
 #include "heed/ops.h"
 
 namespace heed {
@@ -12,6 +13,14 @@ inline Tensor split_heads(const Tensor& x, int64_t heads) {
 /// [B, heads, T, D] -> [B, T, heads·D]
 inline Tensor join_heads(const Tensor& x) {
   return reshape(transpose(x, 1, 2), {x.size(0), x.size(2), x.size(1) * x.size(3)});
+}
+
+/// Whether an observer asks for weights over all keys, as one matrix, and it is not too large.
+inline bool shows_whole_map(int64_t length) {
+  constexpr int64_t kLongest = 2048;
+  Observer* observer = Observer::current();
+  return observer != nullptr && length <= kLongest &&
+         observer->wants(HookScope::path("hook_whole_map"));
 }
 
 }  // namespace heed

@@ -1,5 +1,6 @@
 #include "base/check.h"
 #include "heed/nn.h"
+#include "heed/precision.h"
 
 namespace heed {
 namespace {
@@ -28,6 +29,14 @@ Linear::Linear(Tensor weight, Tensor bias, WeightLayout layout)
 Tensor Linear::operator()(const Tensor& x, Activation activation, const Tensor& residual) const {
   if (g_watch != nullptr) {
     (*g_watch)(weight_, x);
+  }
+  if (is_quantized(weight_.dtype()) && reads_unrounded_inputs()) {
+    // Blocks lie along the inputs: as [in, out] the weight is a transposed view of them.
+    const bool view = layout_ == WeightLayout::in_out;
+    const Tensor rows = dequantize(view ? transpose(weight_) : weight_);
+    Linear plain(view ? transpose(rows) : rows, bias_, layout_);
+    plain.low_rank_ = low_rank_;
+    return plain(x, activation, residual);
   }
   if (!low_rank_.defined()) {
     return linear(x, weight_, bias_, {layout_, activation, residual});

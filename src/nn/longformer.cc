@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "heed/attention_layers.h"
 #include "heed/ops.h"
+#include "nn/heads.h"
 
 namespace heed {
 namespace {
@@ -102,14 +103,6 @@ Tensor put_rows(const Tensor& out, const Tensor& rows, const GlobalTokens& token
   return take_rows(concat({out, rows}, 2), source);
 }
 
-/// Whether an observer asks for weights over all keys, as one matrix, and it is not too large.
-bool shows_whole_map(const LongformerInputs& in) {
-  constexpr int64_t kLongest = 2048;
-  Observer* observer = Observer::current();
-  return observer != nullptr && in.q.size(2) <= kLongest &&
-         observer->wants(HookScope::path("hook_whole_map"));
-}
-
 /// A mask of positions as bytes, `otherwise` everywhere where there is none.
 std::vector<uint8_t> flags_of(const Tensor& mask, int64_t count, uint8_t otherwise) {
   return mask.defined() ? mask.to(DType::u8).to_vector<uint8_t>()
@@ -161,7 +154,7 @@ Tensor whole_map_attention(const LongformerInputs& in) {
 
 Tensor longformer_attention(const LongformerInputs& in) {
   check_inputs(in);
-  if (shows_whole_map(in)) {
+  if (shows_whole_map(in.q.size(2))) {
     return whole_map_attention(in);
   }
   const GlobalTokens tokens = find_global_tokens(in.global_mask, in.q.size(0), in.q.size(2));

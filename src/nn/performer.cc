@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "heed/attention_layers.h"
 #include "heed/ops.h"
+#include "nn/heads.h"
 
 namespace heed {
 namespace {
@@ -125,6 +126,29 @@ Tensor causal_rows(const Tensor& queries, const Tensor& keys, const Tensor& valu
   return concat(rows, 2);
 }
 
+/// The weights that the features stand for, as one matrix, for observers: what the same sums give
+/// where every key has a value of its own. Quadratic.
+Tensor whole_map_attention(const Tensor& queries, const Tensor& keys, const Tensor& v,
+                           const Tensor& real, bool causal, const Tensor& key_padding) {
+  constexpr double kLeast = 1e-37;  // of a weight, so that its logarithm is finite
+  const int64_t length = v.size(2);
+  Tensor each = Tensor::zeros({length, length}, v.dtype());
+  for (int64_t i = 0; i < length; ++i) {
+    each.data<float>()[i * length + i] = 1.0F;
+  }
+  const Shape shape{v.size(0), v.size(1), length, length};
+  const Tensor one_hot = contiguous(expand(reshape(each, {1, 1, length, length}), shape));
+  PerformerState state;
+  const Tensor weights = causal ? causal_rows(queries, keys, one_hot, real, &state)
+                                : full(queries, keys, one_hot, real);
+  AttentionOptions options;
+  options.key_padding = key_padding;
+  if (causal) {
+    options.position = Causal{};
+  }
+  return attend_scores(log(add(weights, kLeast)), v, options);
+}
+
 }  // namespace
 
 Tensor performer_attention(const Tensor& q, const Tensor& k, const Tensor& v,
@@ -144,6 +168,9 @@ Tensor performer_attention(const Tensor& q, const Tensor& k, const Tensor& v,
   };
   const Tensor keys = exponents(without_padding(k), projection);
   const Tensor values = without_padding(v);
+  if (q.size(2) == k.size(2) && v.dtype() == DType::f32 && shows_whole_map(q.size(2))) {
+    return whole_map_attention(queries, keys, values, real, causal, key_padding);
+  }
   if (!causal) {
     return full(queries, keys, values, real);
   }

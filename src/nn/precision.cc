@@ -11,6 +11,7 @@ namespace {
 
 std::atomic<DType> g_activations{DType::f32};
 thread_local std::optional<DType> t_activations;
+thread_local bool t_unrounded = false;
 
 }  // namespace
 
@@ -27,6 +28,10 @@ void set_activation_type(DType type) {
         name_of(type));
   g_activations = type;
 }
+
+UnroundedInputScope::UnroundedInputScope() : before_(t_unrounded) { t_unrounded = true; }
+UnroundedInputScope::~UnroundedInputScope() { t_unrounded = before_; }
+bool reads_unrounded_inputs() { return t_unrounded; }
 
 Tensor in_products(const Tensor& rows) {
   const bool rounds = activation_type() == DType::bf16 && rows.dtype() == DType::f32;

@@ -28,6 +28,7 @@ namespace {
 constexpr int64_t kBlock = 32;   // numbers of a q8_0 block
 constexpr int64_t kTile = 64;    // keys of a tile of the attention kernels
 constexpr int64_t kChunk = 512;  // positions that come at once before a window's room must grow
+constexpr int64_t kFirst = 256;  // positions that a cache begins with
 
 /// Positions that a cache has room for.
 int64_t room(int64_t capacity, int64_t window) {
@@ -87,8 +88,10 @@ KvCache::KvCache(int64_t heads, int64_t capacity, int64_t key_width, int64_t val
                  int64_t window, DType type)
     : capacity_(capacity), window_(window) {
   check_cache_type(type, key_width, value_width);
-  k_ = Tensor::empty({heads, room(capacity, window), key_width}, type);
-  v_ = Tensor::empty({heads, room(capacity, window), value_width}, type);
+  // Most sequences end long before their capacity, which may be a context of 100,000 positions.
+  const int64_t first = std::min(room(capacity, window), window > 0 ? capacity : kFirst);
+  k_ = Tensor::empty({heads, first, key_width}, type);
+  v_ = Tensor::empty({heads, first, value_width}, type);
 }
 
 int64_t KvCache::bytes_for(int64_t length) const {
@@ -98,10 +101,16 @@ int64_t KvCache::bytes_for(int64_t length) const {
   return bytes_of(dtype(), room(length, window_) * k_.size(0) * (k_.size(2) + v_.size(2)));
 }
 
-/// Where `count` more do not fit, gives up what no later position looks at.
+/// Where `count` more do not fit, grows; with a window, gives up what no later position looks at.
 void KvCache::make_room(int64_t count) {
   const int64_t held = length_ - first_;
   if (held + count <= k_.size(1)) {
+    return;
+  }
+  if (window_ == 0) {
+    const int64_t size = std::max(held + count, std::min(capacity_, 2 * k_.size(1)));
+    keep_last(k_, held, held, size);
+    keep_last(v_, held, held, size);
     return;
   }
   const int64_t first = std::max(first_, (length_ - window_ + 1) / kTile * kTile);

@@ -158,8 +158,12 @@ Tensor linear(const Tensor& x_in, const Tensor& weight, const Tensor& bias_in,
     epilogue.residual = residual.raw();
     epilogue.residual_stride = e.out;
   }
-  kernels::gemm(e.rows, e.out, e.in, rows_of(x, e.in), weight_matrix(weight, options.layout),
-                y.raw(), element_of(y.dtype(), kLinear), e.out, false, epilogue);
+  kernels::Matrix matrix = weight_matrix(weight, options.layout);
+  if (options.layout == WeightLayout::out_in && !recording && matrix.interleaved == nullptr) {
+    matrix.interleaved = packed(weight, x.dtype());
+  }
+  kernels::gemm(e.rows, e.out, e.in, rows_of(x, e.in), matrix, y.raw(),
+                element_of(y.dtype(), kLinear), e.out, false, epilogue);
   if (!recording) {  // a step of decoding calls this often: no closure for nothing
     return y;
   }

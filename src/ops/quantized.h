@@ -23,6 +23,15 @@ void interleave_when_used(const Tensor& weight);
 /// where it is not wanted.
 const void* interleaved(const Tensor& weight);
 
+/// Whether products may read a weight of f32 or bf16 from panels (kernels/packed_weights.h): a
+/// matrix [out, in] that is all of its storage. interleave_when_used() asks for them.
+bool can_pack(const Tensor& weight);
+
+/// The panels of a weight for a product with rows of type `rows`; null where they are not wanted or
+/// not there yet. They are made in the third such product: who runs a model once does not wait for
+/// them.
+const void* packed(const Tensor& weight, DType rows);
+
 /// y [rows, in] = x [rows, out] · weight, where `weight` is quantised [out, in]. Dequantises a tile
 /// of the weight at a time, never the whole of it.
 void multiply_by_quantized(int64_t rows, const kernels::Matrix& x, const Tensor& weight, float* y);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/parallel.h"
 #include "base/utf8.h"
 #include "heed/io.h"
 #include "heed/stop.h"
@@ -86,8 +87,12 @@ TokenBatch encode_inputs(const LoadedModel& loaded, const std::vector<std::strin
   constexpr size_t kQuoted = 40;  // bytes: enough of a text to find it by
   TokenBatch batch;
   batch.ids.resize(texts.size());
+  parallel_for(static_cast<int64_t>(texts.size()), [&](int64_t i) {
+    batch.ids[static_cast<size_t>(i)] =
+        loaded.tokenizer.encode_ids(texts[static_cast<size_t>(i)], true);
+  });
   for (size_t i = 0; i < texts.size(); ++i) {
-    std::vector<TokenId> ids = loaded.tokenizer.encode_ids(texts[i], true);
+    std::vector<TokenId>& ids = batch.ids[i];
     const auto length = static_cast<int64_t>(ids.size());
     if (length == 0) {
       report_error(run, task, i, fmt::format("{} has no tokens", quote(texts[i], kQuoted)));
@@ -98,6 +103,7 @@ TokenBatch encode_inputs(const LoadedModel& loaded, const std::vector<std::strin
         report_error(run, task, i,
                      fmt::format("{} has {} tokens; the model takes {}", quote(texts[i], kQuoted),
                                  length, max_length));
+        ids.clear();
         continue;
       }
       ids = truncated(loaded.tokenizer, texts[i], max_length);
@@ -106,7 +112,6 @@ TokenBatch encode_inputs(const LoadedModel& loaded, const std::vector<std::strin
                                       quote(texts[i], kQuoted), length, ids.size()));
       }
     }
-    batch.ids[i] = std::move(ids);
   }
   return batch;
 }

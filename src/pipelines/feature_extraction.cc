@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "heed/autograd.h"
+#include "heed/model_spec.h"
 #include "pipelines/batches.h"
 
 namespace heed {
@@ -104,16 +105,26 @@ void pool(const float* rows, int64_t count, int64_t hidden, Pooling pooling, boo
 }  // namespace
 
 Pooling pooling_from_name(std::string_view name) {
-  if (name == "mean") {
-    return Pooling::mean;
+  for (const Pooling pooling : {Pooling::mean, Pooling::cls, Pooling::max, Pooling::pooler}) {
+    if (name == name_of(pooling)) {
+      return pooling;
+    }
   }
-  if (name == "cls") {
-    return Pooling::cls;
+  fail(ErrorKind::usage, "pooling", "there is no '{}'; use mean, cls, max or pooler", name);
+}
+
+std::string_view name_of(Pooling pooling) {
+  switch (pooling) {
+    case Pooling::cls:
+      return "cls";
+    case Pooling::max:
+      return "max";
+    case Pooling::pooler:
+      return "pooler";
+    case Pooling::mean:
+      break;
   }
-  if (name == "max") {
-    return Pooling::max;
-  }
-  fail(ErrorKind::usage, "pooling", "there is no '{}'; use mean, cls or max", name);
+  return "mean";
 }
 
 FeatureExtraction::FeatureExtraction(const std::filesystem::path& model, const OpenOptions& options)
@@ -124,6 +135,12 @@ FeatureExtraction::FeatureExtraction(LoadedModel model) : loaded_(std::move(mode
   check_suits(kind == ModelKind::encoder || kind == ModelKind::encoder_decoder, kTask, kNeeds,
               loaded_);
   max_length_ = max_input_length(loaded_);
+  const ModelSpec* spec = find_model_spec(loaded_.model->model_type());
+  if (spec != nullptr && spec->pooler_is_embedding) {
+    pooling_ = Pooling::pooler;
+    normalize_ = false;
+    return;
+  }
   if (std::filesystem::is_directory(loaded_.path)) {
     const SentenceModules modules = read_modules(loaded_.path);
     pooling_ = modules.pooling;
@@ -145,12 +162,25 @@ Tensor FeatureExtraction::operator()(const std::vector<std::string>& texts,
   const NoGrad no_grad;
   const Pooling pooling = options.pooling.value_or(pooling_);
   const bool normalize = options.normalize.value_or(normalize_);
-  const TokenBatch tokens =
-      encode_inputs(loaded_, texts, kTask, max_length_, options.truncate, options.run);
+  const TokenBatch tokens = encode_inputs(loaded_, texts, kTask,
+                                          options.max_length > 0 ? options.max_length : max_length_,
+                                          options.truncate, options.run);
   const auto count = static_cast<int64_t>(texts.size());
-  Tensor features = Tensor::zeros({count, loaded_.model->hidden_size()});
+  Tensor features = Tensor::zeros({count, dimension(pooling)});
   for_each_batch(lengths_of(tokens), kTask, options.run, [&](const std::vector<size_t>& together) {
-    const EncoderOutput encoded = loaded_.model->encode(padded_input(tokens, together));
+    const ModelInput input = padded_input(tokens, together);
+    const auto out = [&](size_t i) {
+      return features.data<float>() + static_cast<int64_t>(together[i]) * features.size(1);
+    };
+    if (pooling == Pooling::pooler) {
+      const Tensor pooled = loaded_.model->forward(input).pooler_output.to(DType::f32).contiguous();
+      for (size_t i = 0; i < together.size(); ++i) {
+        pool(pooled.data<float>() + static_cast<int64_t>(i) * pooled.size(1), 1, pooled.size(1),
+             Pooling::cls, normalize, out(i));
+      }
+      return;
+    }
+    const EncoderOutput encoded = loaded_.model->encode(input);
     const Tensor rows = encoded.rows.to(DType::f32).contiguous();
     const int64_t hidden = rows.size(1);
     check(hidden == features.size(1), kTask, "rows {} of a model of hidden size {}", rows.shape(),
@@ -158,11 +188,24 @@ Tensor FeatureExtraction::operator()(const std::vector<std::string>& texts,
     for (size_t i = 0; i < together.size(); ++i) {
       const auto sequence = static_cast<int64_t>(i);
       pool(rows.data<float>() + encoded.layout.start(sequence) * hidden,
-           encoded.layout.length_of(sequence), hidden, pooling, normalize,
-           features.data<float>() + static_cast<int64_t>(together[i]) * hidden);
+           encoded.layout.length_of(sequence), hidden, pooling, normalize, out(i));
     }
   });
   return features;
+}
+
+int64_t FeatureExtraction::dimension(Pooling pooling) const {
+  if (pooling != Pooling::pooler) {
+    return loaded_.model->hidden_size();
+  }
+  const NoGrad no_grad;  // a projection may change the size
+  ModelInput input;
+  input.input_ids = Tensor::zeros({1, 1}, DType::i64);
+  const Tensor pooled = loaded_.model->forward(input).pooler_output;
+  if (!pooled.defined()) {
+    fail(ErrorKind::usage, loaded_.path.native(), "has no pooler; choose another pooling");
+  }
+  return pooled.size(1);
 }
 
 }  // namespace heed

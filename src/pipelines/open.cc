@@ -1,5 +1,6 @@
 #include <future>
 
+#include "base/background.h"
 #include "base/check.h"
 #include "heed/pipelines.h"
 #include "io/hub_cache.h"
@@ -22,8 +23,7 @@ LoadedModel open_model(const fs::path& name, const OpenOptions& options) {
   loaded.path = find_model(base_model_path(found));
   const fs::path source = options.tokenizer.empty() ? loaded.path : options.tokenizer;
   // Side by side: each takes tens of milliseconds with a file of the usual size.
-  std::future<Tokenizer> reading =
-      std::async(std::launch::async, [&source] { return Tokenizer::load(source); });
+  std::future<Tokenizer> reading = run_in_background([&source] { return Tokenizer::load(source); });
   loaded.model = load_model(found, options.load);
   if (loaded.model->kind() == ModelKind::vision && options.tokenizer.empty()) {
     reading.wait();  // a folder with a tokenizer or without

@@ -49,6 +49,12 @@ void Statement::bind_one(int at, std::span<const std::byte> value) {
   }
 }
 
+void Statement::bind_one(int at, const SqlPointer& value) {
+  if (sqlite3_bind_pointer(statement_, at + 1, value.value, value.type, nullptr) != SQLITE_OK) {
+    database_.refuse();
+  }
+}
+
 bool Statement::next() {
   const int code = sqlite3_step(statement_);
   if (code != SQLITE_ROW && code != SQLITE_DONE) {

@@ -14,6 +14,12 @@ namespace heed {
 
 class Database;
 
+/// A pointer that a statement hands to one of SQLite's functions; `type` names what it points to.
+struct SqlPointer {
+  void* value = nullptr;
+  const char* type = nullptr;
+};
+
 /// A prepared SQL statement. Parameters and columns count from 0. Errors name the file.
 class Statement {
  public:
@@ -47,6 +53,7 @@ class Statement {
   void bind_one(int at, int64_t value);
   void bind_one(int at, std::string_view value);
   void bind_one(int at, std::span<const std::byte> value);
+  void bind_one(int at, const SqlPointer& value);
 
   const Database& database_;
   sqlite3_stmt* statement_ = nullptr;

@@ -5,7 +5,7 @@
 #include "heed/data.h"
 #include "heed/inspect.h"
 #include "heed/retrieval.h"
-#include "retrieval/token_batch.h"
+#include "retrieval/padded_texts.h"
 #include "retrieval/write_answer.h"
 
 namespace heed {
@@ -31,7 +31,7 @@ ModelInput fid_input(const Tokenizer& tokenizer, std::string_view question,
   for (const FidPassage& passage : passages) {
     texts.push_back(fid_text(question, passage.title, passage.text));
   }
-  const TokenBatch batch = encode_texts(tokenizer, texts, passage_tokens);
+  const PaddedTexts batch = encode_texts(tokenizer, texts, passage_tokens);
   ModelInput input;
   input.input_ids = batch.input_ids;
   input.attention_mask = batch.attention_mask;

@@ -173,6 +173,13 @@ void record_attention(const Model& model, const Prompt& prompt, const std::vecto
 
 }  // namespace
 
+std::function<std::string(const std::string& message)> chat_renderer(const ChatTemplate& chat) {
+  return [chat](const std::string& message) {
+    const ChatMessage user{.role = "user", .content = message};
+    return chat.render(std::span(&user, 1), {.add_generation_prompt = true});
+  };
+}
+
 std::string rag_message(const std::vector<SearchResult>& sources, std::string_view question) {
   const bool korean = has_hangul(question);
   std::string message =

@@ -5,7 +5,7 @@
 #include "heed/json.h"
 #include "heed/ops.h"
 #include "heed/retrieval.h"
-#include "retrieval/token_batch.h"
+#include "retrieval/padded_texts.h"
 
 namespace heed {
 namespace {
@@ -44,7 +44,7 @@ struct RagText {
 std::vector<float> question_vector(const Model& model, const Tokenizer& tokenizer,
                                    std::string_view question) {
   const std::string text(question);
-  const TokenBatch batch = encode_texts(tokenizer, std::span(&text, 1), model.context_length());
+  const PaddedTexts batch = encode_texts(tokenizer, std::span(&text, 1), model.context_length());
   ModelInput input;
   input.input_ids = batch.input_ids;
   input.attention_mask = batch.attention_mask;
@@ -73,7 +73,7 @@ Answer ask_rag(SearchIndex& index, const Model& model, const Tokenizer& question
     scores.data<float>()[i] = static_cast<float>(found[i].score);
   }
   const int64_t context = model.context_length();
-  const TokenBatch batch =
+  const PaddedTexts batch =
       encode_texts(generator_tokenizer, texts,
                    context > 0 ? std::min(context, join.max_tokens) : join.max_tokens);
   Request request;

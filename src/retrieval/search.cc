@@ -107,6 +107,13 @@ struct SearchIndex::Impl {
     return *embedder;
   }
 
+  LexicalSearch& opened_lexical() {
+    if (!lexical) {
+      lexical.emplace(store.database());
+    }
+    return *lexical;
+  }
+
   /// The encoder of questions: the index's own, unless passages have another (DPR).
   const Embedder& query_embedder() {
     const IndexSettings& settings = store.settings();
@@ -239,6 +246,7 @@ struct SearchIndex::Impl {
   IndexInfo info;
   std::optional<Embedder> embedder;
   std::optional<VectorTable> vectors;
+  std::optional<LexicalSearch> lexical;
   std::optional<HnswGraph> graph;
   std::optional<Reranker> reranker;
 };
@@ -270,7 +278,7 @@ std::vector<SearchResult> SearchIndex::search(std::string_view text, const Searc
     dense = impl_->search_dense([&] { return impl_->embed_query(query); }, count, options.hnsw);
   }
   if (options.mode != SearchMode::dense) {
-    lexical = search_lexical(impl_->store.database(), terms, count);
+    lexical = impl_->opened_lexical().search(terms, count);
   }
   std::vector<Candidate> candidates = fuse(options.mode, dense, lexical);
   if (rerank) {

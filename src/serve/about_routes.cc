@@ -93,7 +93,11 @@ void answer_props(const CallPtr& call) {
   json.begin_object().key("default_generation_settings").begin_object();
   json.field("n_ctx", model ? model->context_length() : 0).key("params").begin_object();
   json.field("n_predict", call->service.max_tokens() > 0 ? call->service.max_tokens() : -1);
-  json.field("temperature", 0.8).field("top_k", 40).field("top_p", 0.95).field("min_p", 0.05);
+  json.field("temperature", 0.8)
+      .field("top_k", 40)
+      .field("top_p", 0.95)
+      .field("min_p", 0.05)
+      .field("seed", -1);
   json.end_object().end_object().field("total_slots", call->service.slots());
   if (model) {
     json.field("model_alias", model->name).field("model_path", model->path.filename().string());

@@ -1,13 +1,10 @@
-#include <fmt/format.h>
-
 #include <ctime>
 
 #include "serve/chat_prompt.h"
-#include "serve/constraint.h"
 #include "serve/handlers.h"
 #include "serve/log_probabilities.h"
 #include "serve/text_run.h"
-#include "serve/tool_calls.h"
+#include "serve/tool_use.h"
 
 namespace heed::serve {
 namespace {
@@ -16,10 +13,9 @@ namespace {
 struct ChatView {
   bool log_probabilities = false;
   bool include_usage = false;
-  bool timings = false;                 ///< with every chunk
-  bool one_call = false;                ///< at most one tool is called
-  std::vector<std::string> tool_names;  ///< empty: no calls are looked for
-  std::string shown_prompt;             ///< for `__verbose`; empty: not asked for
+  bool timings = false;  ///< with every chunk
+  ToolUse tools;
+  std::string shown_prompt;  ///< for `__verbose`; empty: not asked for
 };
 
 /// OpenAI's /v1/chat/completions.
@@ -38,7 +34,7 @@ class ChatFormat : public AnswerFormat {
     JsonWriter json;
     head(json, "chat.completion").key("choices").begin_array();
     for (const TextChoice& choice : choices) {
-      const ToolAnswer answer = taken_apart(choice);
+      const ToolAnswer answer = view_.tools.take_apart(choice.text);
       json.begin_object().field("index", choice.index).key("message").begin_object();
       json.field("role", "assistant").key("content");
       answer.content.empty() && !answer.calls.empty() ? json.null() : json.value(answer.content);
@@ -72,18 +68,18 @@ class ChatFormat : public AnswerFormat {
     return events;
   }
   std::string piece(const TextChoice& choice, const std::string& text, size_t token) override {
-    const std::string shown = view_.tool_names.empty() ? text : newly_shown(choice);
+    const std::string shown = view_.tools.names.empty() ? text : newly_shown(choice);
     if (shown.empty() && !view_.log_probabilities) {
       return {};
     }
     return chunk(choice, shown.empty() ? "" : content(shown), "", token, token + 1);
   }
   std::string finish(const TextChoice& choice, const std::string& text) override {
-    if (view_.tool_names.empty()) {
+    if (view_.tools.names.empty()) {
       return (text.empty() ? "" : chunk(choice, content(text), "", 0, 0)) +
              chunk(choice, "", choice.finish_reason, 0, 0);
     }
-    const ToolAnswer answer = taken_apart(choice);
+    const ToolAnswer answer = view_.tools.take_apart(choice.text);
     const size_t shown = shown_[static_cast<size_t>(choice.index)];
     const std::string rest = answer.content.size() > shown ? answer.content.substr(shown) : "";
     std::string events = rest.empty() ? "" : chunk(choice, content(rest), "", 0, 0);
@@ -132,16 +128,6 @@ class ChatFormat : public AnswerFormat {
     json.field("id", new_id("call_")).field("type", "function").key("function").begin_object();
     return json.field("name", call.name).field("arguments", call.arguments).end_object();
   }
-  ToolAnswer taken_apart(const TextChoice& choice) const {
-    if (view_.tool_names.empty()) {
-      return {choice.text, {}};
-    }
-    ToolAnswer answer = parse_tool_calls(choice.text, view_.tool_names);
-    if (view_.one_call && answer.calls.size() > 1) {
-      answer.calls.resize(1);
-    }
-    return answer;
-  }
   static std::string reason(const TextChoice& choice, const ToolAnswer& answer) {
     return !answer.calls.empty() && choice.finish_reason == "stop" ? "tool_calls"
                                                                    : choice.finish_reason;
@@ -185,51 +171,6 @@ class ChatFormat : public AnswerFormat {
   std::vector<size_t> shown_;  // bytes of each choice's text that have been sent
 };
 
-/// Reads `tools` and `tool_choice`: the functions' names, and what a required call must look like.
-void read_tools(const Call& call, ChatView& view, GenerationPlan& plan) {
-  if (!call.has("tools")) {
-    return;
-  }
-  for (const Json& tool : call.body->at("tools").elements()) {
-    const auto function = tool.find("function");
-    const auto name = function && function->is_object() ? function->find("name") : std::nullopt;
-    if (!name || !name->is_string() || name->string().empty()) {
-      throw BadRequest("'tools' has a function without a name", "tools");
-    }
-    view.tool_names.push_back(name->string());
-  }
-  std::string forced;
-  bool required = false;
-  if (call.has("tool_choice")) {
-    const Json choice = call.body->at("tool_choice");
-    const auto function = choice.is_object() ? choice.find("function") : std::nullopt;
-    const auto name = function && function->is_object() ? function->find("name") : std::nullopt;
-    const std::string word = choice.is_string() ? choice.string() : "";
-    if (name && name->is_string()) {
-      forced = name->string();
-    } else if (word != "none" && word != "auto" && word != "required") {
-      throw BadRequest("'tool_choice' must be auto, none, required or a function", "tool_choice");
-    }
-    if (!forced.empty() && std::find(view.tool_names.begin(), view.tool_names.end(), forced) ==
-                               view.tool_names.end()) {
-      throw BadRequest(fmt::format("'tool_choice' names {}, which is not among the tools", forced),
-                       "tool_choice");
-    }
-    required = !forced.empty() || word == "required";
-    if (word == "none") {
-      view.tool_names.clear();
-    }
-  }
-  if (required && !view.tool_names.empty()) {
-    if (plan.constraint) {
-      throw BadRequest("a required tool call and a form of the answer exclude each other",
-                       "tool_choice");
-    }
-    plan.constraint =
-        schema_constraint(call, tool_call_schema(call.exchange->request().body, forced), "tools");
-  }
-}
-
 }  // namespace
 
 void answer_chat_completions(const CallPtr& call) {
@@ -249,9 +190,8 @@ void answer_chat_completions(const CallPtr& call) {
     view.include_usage = call->body->at("stream_options").boolean_or("include_usage", false);
   }
   view.timings = call->flag("timings_per_token");
-  view.one_call = !call->flag("parallel_tool_calls");
-  read_tools(*call, view, plan);
-  const RenderedPrompt prompt = rendered_prompt(*call, !view.tool_names.empty());
+  view.tools = read_tool_use(*call, plan);
+  const RenderedPrompt prompt = rendered_prompt(*call, !view.tools.names.empty());
   plan.is_answer = !prompt.continues;
   plan.prompts.push_back(chat_tokens(*call->model, prompt.text));
   if (call->flag("verbose")) {

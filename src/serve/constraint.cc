@@ -15,8 +15,10 @@ std::string as_written(const Call& call, const std::string& pointer) {
   return body.at(nlohmann::ordered_json::json_pointer(pointer)).dump();
 }
 
-std::optional<Grammar> response_format_grammar(const Call& call) {
-  const Json format = call.body->at("response_format");
+/// The grammar of a form of the answer, which stands at `pointer` in the body: OpenAI's
+/// {"json_schema": {"schema": …}}; /v1/responses and llama.cpp's server have {"schema": …}.
+std::optional<Grammar> format_grammar(const Call& call, const Json& format,
+                                      const std::string& pointer) {
   const std::string type = format.string("type");
   if (type == "text") {
     return std::nullopt;
@@ -24,22 +26,21 @@ std::optional<Grammar> response_format_grammar(const Call& call) {
   if (type == "json_object" && !format.has("schema")) {
     return Grammar::json_object();
   }
-  // OpenAI's {"json_schema": {"schema": …}}; llama.cpp's server also takes {"schema": …}.
-  const auto holder = type == "json_schema" ? format.find("json_schema") : std::optional(format);
-  const auto schema = holder && holder->is_object() ? holder->find("schema") : std::nullopt;
-  if (!schema) {
-    throw BadRequest("'response_format.json_schema.schema' is missing: the JSON schema",
-                     "response_format.json_schema.schema", "missing_required_parameter");
+  const bool nested = type == "json_schema" && !format.has("schema");
+  const auto holder = nested ? format.find("json_schema") : std::optional(format);
+  if (!holder || !holder->is_object() || !holder->has("schema")) {
+    const std::string field =
+        pointer == "/text/format" ? "text.format.schema" : "response_format.json_schema.schema";
+    throw BadRequest("'" + field + "' is missing: the JSON schema", field,
+                     "missing_required_parameter");
   }
   return Grammar::from_json_schema(
-      as_written(call, type == "json_schema" ? "/response_format/json_schema/schema"
-                                             : "/response_format/schema"),
-      "response_format");
+      as_written(call, pointer + (nested ? "/json_schema/schema" : "/schema")), "response_format");
 }
 
 std::optional<Grammar> requested_grammar(const Call& call) {
   if (call.has("response_format")) {
-    return response_format_grammar(call);
+    return format_grammar(call, call.body->at("response_format"), "/response_format");
   }
   if (call.has("json_schema")) {
     return Grammar::from_json_schema(as_written(call, "/json_schema"), "json_schema");
@@ -68,6 +69,17 @@ std::shared_ptr<const TokenConstraint> read_constraint(const Call& call) {
                    : nullptr;
   } catch (const Error& error) {
     throw BadRequest(error.what(), param);
+  }
+}
+
+std::shared_ptr<const TokenConstraint> format_constraint(const Call& call, const Json& format,
+                                                         const std::string& pointer) {
+  try {
+    const std::optional<Grammar> grammar = format_grammar(call, format, pointer);
+    return grammar ? std::make_shared<TokenConstraint>(*grammar, call.model->token_table())
+                   : nullptr;
+  } catch (const Error& error) {
+    throw BadRequest(error.what(), "text.format");
   }
 }
 

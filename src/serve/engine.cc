@@ -20,7 +20,7 @@ double seconds(Clock::duration time) { return std::chrono::duration<double>(time
 /// A sequence that decodes. The scheduler calls back into it; it outlives the scheduler's copy.
 struct Engine::Sequence {
   GenerationTask task;
-  Clock::time_point submitted, last;
+  Clock::time_point last;  // when it got its slot, then when the last token came
   int64_t tokens = 0;
   bool finished = false;
 };
@@ -60,8 +60,8 @@ void Engine::submit(GenerationTask task) {
   const LoadedModel* model = task.model.get();
   const std::string client = task.client;
   const std::lock_guard lock(mutex_);
-  metrics_.waiting += 1;
   generation_[model].push(client, std::move(task));
+  metrics_.waiting += 1;
   changed_.notify_all();
 }
 
@@ -69,16 +69,16 @@ void Engine::submit(EncoderTask task) {
   const LoadedModel* model = task.model.get();
   const std::string client = task.client;
   const std::lock_guard lock(mutex_);
-  metrics_.waiting += 1;
   texts_[model].push(client, std::move(task));
+  metrics_.waiting += 1;
   changed_.notify_all();
 }
 
 void Engine::submit(SingleTask task) {
   const std::string client = task.client;
   const std::lock_guard lock(mutex_);
-  metrics_.waiting += 1;
   single_.push(client, std::move(task));
+  metrics_.waiting += 1;
   changed_.notify_all();
 }
 
@@ -137,7 +137,8 @@ void Engine::admit() {
           options_.slots -
           (runner == runners_.end() ? 0 : static_cast<int64_t>(runner->second->active.size()));
       for (; room > 0 && !at->second.empty(); --room) {
-        tasks.push_back(*at->second.pop());
+        tasks.emplace_back();  // where there is no memory for it, the task stays in its queue
+        tasks.back() = std::move(*at->second.pop());
       }
       at = at->second.empty() ? generation_.erase(at) : std::next(at);
     }
@@ -146,31 +147,43 @@ void Engine::admit() {
     if (dropped(task)) {
       continue;
     }
-    auto& runner = runners_[task.model.get()];
-    if (!runner) {
-      runner = std::make_unique<Runner>(task.model, options_);
+    try {
+      auto at = runners_.find(task.model.get());
+      if (at == runners_.end()) {
+        auto made = std::make_unique<Runner>(task.model, options_);  // before there is an entry
+        at = runners_.emplace(task.model.get(), std::move(made)).first;
+      }
+      start(*at->second, std::move(task));
+    } catch (const std::exception&) {
+      // Out of memory: the task is dropped, which answers its request; the others are started.
     }
-    start(*runner, std::move(task));
   }
 }
 
 void Engine::start(Runner& runner, GenerationTask task) {
   const auto sequence = std::make_shared<Sequence>();
-  sequence->submitted = sequence->last = Clock::now();
+  sequence->last = Clock::now();
   sequence->task = std::move(task);
   Request request = sequence->task.request;
   request.cancelled = sequence->task.cancelled;
   request.on_token = [this, sequence](const SampledToken& choice) {
     const auto now = Clock::now();
-    auto& histogram =
-        sequence->tokens == 0 ? metrics_.time_to_first_token : metrics_.time_per_token;
-    histogram.observe(seconds(now - sequence->last));
+    const bool first = sequence->tokens == 0;
+    (first ? metrics_.prompt_seconds : metrics_.time_per_token)
+        .observe(seconds(now - sequence->last));
+    if (first) {
+      metrics_.time_to_first_token.observe(seconds(now - sequence->task.arrived));
+    }
     sequence->last = now;
     ++sequence->tokens;
     metrics_.generated_tokens += 1;
+    const auto length =
+        static_cast<int64_t>(sequence->task.request.prompt.size()) + sequence->tokens;
+    metrics_.longest_sequence = std::max(metrics_.longest_sequence.load(), length);
     return !sequence->task.request.on_token || sequence->task.request.on_token(choice);
   };
   metrics_.prompt_tokens += static_cast<int64_t>(request.prompt.size());
+  runner.active.reserve(runner.active.size() + 1);
   runner.scheduler.add(std::move(request), [this, sequence](FinishReason reason) {
     sequence->finished = true;
     metrics_.active -= 1;
@@ -199,24 +212,23 @@ void Engine::drop_idle() {
 
 void Engine::step(Runner& runner) {
   metrics_.batch_sequences.observe(static_cast<double>(runner.active.size()));
-  std::string error;
   const int64_t shared = runner.scheduler.shared_tokens();
   try {
     runner.scheduler.step();
     metrics_.cached_prompt_tokens += runner.scheduler.shared_tokens() - shared;
   } catch (const std::exception& problem) {
-    error = problem.what();
-  }
-  if (!error.empty()) {
     // The scheduler's state is not known any more: none of its sequences can go on.
-    for (const auto& sequence : runner.active) {
+    runner.broken = true;
+    const auto active = std::move(runner.active);
+    runner.active.clear();
+    for (const auto& sequence : active) {
+      metrics_.active -= sequence->finished ? 0 : 1;
+    }
+    for (const auto& sequence : active) {
       if (!sequence->finished) {
-        metrics_.active -= 1;
-        sequence->task.on_error(error);
+        sequence->task.on_error(problem.what());
       }
     }
-    runner.active.clear();
-    runner.broken = true;
     return;
   }
   std::erase_if(runner.active, [](const auto& sequence) { return sequence->finished; });
@@ -236,7 +248,8 @@ bool Engine::run_encoder_batch() {
     int64_t tokens = 0;
     while (!queue->second.empty() && static_cast<int64_t>(tasks.size()) < options_.batch_texts &&
            tokens < options_.batch_tokens) {
-      tasks.push_back(*queue->second.pop());
+      tasks.emplace_back();
+      tasks.back() = std::move(*queue->second.pop());
       tokens += static_cast<int64_t>(tasks.back().ids.size());
     }
     if (queue->second.empty()) {

@@ -20,7 +20,8 @@ namespace heed::serve {
 /// thread and must return quickly.
 struct Task {
   LoadedModelPtr model;
-  std::string client;                                ///< clients take turns
+  std::string client;  ///< clients take turns
+  std::chrono::steady_clock::time_point arrived = std::chrono::steady_clock::now();
   std::function<bool()> cancelled;                   ///< asked before the task starts
   std::function<void(const std::string&)> on_error;  ///< the task failed or was dropped
 };

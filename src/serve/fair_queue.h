@@ -13,30 +13,36 @@ namespace heed::serve {
 template <class T>
 class FairQueue {
  public:
+  /// Throws std::bad_alloc with the queue as it was.
   void push(const std::string& client, T item) {
     auto& items = clients_[client];
-    if (items.empty()) {
-      turns_.push_back(client);
-    }
     items.push_back(std::move(item));
+    if (items.size() == 1) {
+      try {
+        turns_.push_back(client);
+      } catch (...) {
+        clients_.erase(client);
+        throw;
+      }
+    }
     ++size_;
   }
 
-  /// The next item of the client whose turn it is.
+  /// The next item of the client whose turn it is. Throws std::bad_alloc with the queue as it was.
   std::optional<T> pop() {
     if (turns_.empty()) {
       return std::nullopt;
     }
-    const std::string client = std::move(turns_.front());
+    const auto found = clients_.find(turns_.front());
+    if (found->second.size() > 1) {
+      turns_.push_back(turns_.front());
+    }
     turns_.pop_front();
-    const auto found = clients_.find(client);
     T item = std::move(found->second.front());
     found->second.pop_front();
     --size_;
     if (found->second.empty()) {
       clients_.erase(found);
-    } else {
-      turns_.push_back(client);
     }
     return item;
   }

@@ -256,7 +256,40 @@ void write_strings_schema(JsonWriter& json, const Field& field) {
   json.begin_object().field("type", "array");
   json.field("maxItems", static_cast<int64_t>(field.high));
   json.key("items").begin_object().field("type", "string").end_object();
-  json.end_object().end_array();
+  json.end_object();
+  if (!field.required) {
+    json.begin_object().field("type", "null").end_object();
+  }
+  json.end_array();
+}
+
+/// The values of a choice; null counts as absent.
+void write_choices(JsonWriter& json, const Field& field) {
+  json.key("enum").begin_array();
+  for (const std::string& choice : field.choices) {
+    json.value(choice);
+  }
+  if (!field.required) {
+    json.null();
+  }
+  json.end_array();
+}
+
+/// The members of an object, without its braces.
+void write_members(JsonWriter& json, const std::vector<Field>& fields) {
+  std::vector<std::string> required;
+  json.key("properties").begin_object();
+  for (const Field& field : fields) {
+    json.key(field.name);
+    write_schema(json, field);
+    if (field.required) {
+      required.push_back(field.name);
+    }
+  }
+  json.end_object();
+  if (!required.empty()) {
+    json.field("required", required);
+  }
 }
 
 }  // namespace
@@ -277,7 +310,7 @@ void write_schema(JsonWriter& json, const Field& field) {
       break;
     case FieldType::string:
       if (!field.choices.empty()) {
-        json.field("enum", field.choices);
+        write_choices(json, field);
       } else {
         json.key("maxLength").raw(number_text(field.high));
       }
@@ -287,12 +320,7 @@ void write_schema(JsonWriter& json, const Field& field) {
       break;
     case FieldType::object:
       if (!field.members.empty()) {
-        json.key("properties").begin_object();
-        for (const Field& member : field.members) {
-          json.key(member.name);
-          write_schema(json, member);
-        }
-        json.end_object();
+        write_members(json, field.members);
       }
       break;
     case FieldType::objects:
@@ -308,6 +336,11 @@ void write_schema(JsonWriter& json, const Field& field) {
       json.key("minimum").raw(number_text(field.low));
       json.key("maximum").raw(number_text(field.high)).end_object();
       break;
+    case FieldType::any:
+      if (field.required) {
+        json.key("not").begin_object().field("type", "null").end_object();
+      }
+      break;
     default:
       break;
   }
@@ -318,19 +351,8 @@ void write_schema(JsonWriter& json, const Field& field) {
 }
 
 void write_object_schema(JsonWriter& json, const std::vector<Field>& fields) {
-  std::vector<std::string> required;
-  json.begin_object().field("type", "object").key("properties").begin_object();
-  for (const Field& field : fields) {
-    json.key(field.name);
-    write_schema(json, field);
-    if (field.required) {
-      required.push_back(field.name);
-    }
-  }
-  json.end_object();
-  if (!required.empty()) {
-    json.field("required", required);
-  }
+  json.begin_object().field("type", "object");
+  write_members(json, fields);
   json.end_object();
 }
 

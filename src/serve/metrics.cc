@@ -39,6 +39,11 @@ int64_t Histogram::count() const {
   return std::accumulate(counts_.begin(), counts_.end(), int64_t{0});
 }
 
+double Histogram::sum() const {
+  const std::lock_guard lock(mutex_);
+  return sum_;
+}
+
 void Histogram::write(std::string& out, const std::string& name, const std::string& help) const {
   write_head(out, name, help, "histogram");
   const std::lock_guard lock(mutex_);
@@ -55,6 +60,7 @@ void Histogram::write(std::string& out, const std::string& name, const std::stri
 Metrics::Metrics()
     : request_seconds(seconds_from(0.0001, 20)),
       time_to_first_token(seconds_from(0.001, 15)),
+      prompt_seconds(seconds_from(0.001, 15)),
       time_per_token(seconds_from(0.0001, 15)),
       batch_sequences({1, 2, 4, 8, 12, 16, 24, 32, 64, 128}),
       batch_texts({1, 2, 4, 8, 16, 32, 64, 128, 256}) {}
@@ -74,15 +80,14 @@ void Metrics::write_requests(std::string& out) const {
 }
 
 void write_counter(std::string& out, const std::string& name, const std::string& help,
-                   int64_t value) {
+                   double value) {
   write_head(out, name, help, "counter");
-  out += fmt::format("{} {}\n", name, value);
+  out += fmt::format("{} {:.12g}\n", name, value);
 }
 
-void write_gauge(std::string& out, const std::string& name, const std::string& help,
-                 int64_t value) {
+void write_gauge(std::string& out, const std::string& name, const std::string& help, double value) {
   write_head(out, name, help, "gauge");
-  out += fmt::format("{} {}\n", name, value);
+  out += fmt::format("{} {:.12g}\n", name, value);
 }
 
 }  // namespace heed::serve

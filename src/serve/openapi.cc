@@ -58,9 +58,7 @@ void write_operation(JsonWriter& json, const Route& route) {
     write_error_response(json, "429", "Too many requests are waiting");
     write_error_response(json, "503", "The models are being loaded");
   }
-  if (route.suits != nullptr || route.path.back() == '*') {
-    write_error_response(json, "404", "There is no model of this name");
-  }
+  write_error_response(json, "404", "There is no model of this name, or no page is served");
   json.end_object().end_object();
 }
 

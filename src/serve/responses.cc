@@ -1,56 +1,112 @@
 #include <ctime>
 
 #include "serve/chat_prompt.h"
+#include "serve/constraint.h"
 #include "serve/handlers.h"
-#include "serve/text_run.h"
+#include "serve/responses_input.h"
+#include "serve/tool_use.h"
 
 namespace heed::serve {
 namespace {
 
-/// OpenAI's /v1/responses: one message of text, as a whole or as named events.
+/// OpenAI's /v1/responses: a message and calls of functions, as a whole or as named events.
 class ResponsesFormat : public AnswerFormat {
  public:
-  explicit ResponsesFormat(const Call& call)
+  ResponsesFormat(const Call& call, ToolUse tools)
       : model_name_(call.model_name),
         id_(new_id("resp_")),
         message_id_(new_id("msg_")),
         created_(std::time(nullptr)),
-        temperature_(call.number("temperature")),
-        top_p_(call.number("top_p")) {}
+        tools_(std::move(tools)),
+        settings_(settings_of(call)),
+        timings_(call.flag("timings_per_token")) {}
 
   const std::string& id() const override { return id_; }
+
   std::string whole(const std::vector<TextChoice>& choices, const Usage& usage) override {
-    return response(status_of(choices.front()), message(choices.front().text, "completed"), &usage);
+    const ToolAnswer answer = tools_.take_apart(choices.front().text);
+    content_ = answer.content;
+    has_message_ = !content_.empty() || answer.calls.empty();
+    name_calls(answer.calls);
+    return response(status_of(choices.front()), output_items(), &usage);
   }
 
   std::string begin(const std::vector<TextChoice>&) override {
     const std::string empty = response("in_progress", "", nullptr);
-    std::string events = send("response.created", ",\"response\":" + empty);
-    events += send("response.in_progress", ",\"response\":" + empty);
-    events += send("response.output_item.added",
-                   ",\"output_index\":0,\"item\":" + message("", "in_progress", false));
-    return events + send("response.content_part.added", place() + ",\"part\":" + part(""));
+    const std::string events = send("response.created", ",\"response\":" + empty);
+    return events + send("response.in_progress", ",\"response\":" + empty);
   }
-  std::string piece(const TextChoice&, const std::string& text, size_t) override {
-    return delta(text);
+  std::string progress(const TextChoice& choice) override {
+    JsonWriter json;
+    write_progress(json.begin_object(), choice);
+    const std::string members = json.end_object().take();  // {…}: its members follow the response
+    return send("response.in_progress", ",\"response\":" + response("in_progress", "", nullptr) +
+                                            "," + members.substr(1, members.size() - 2));
   }
-  std::string finish(const TextChoice& choice, const std::string& text) override {
-    std::string events = text.empty() ? "" : delta(text);
-    std::string quoted;
-    append_json_string(quoted, choice.text);
-    events += send("response.output_text.done", place() + ",\"text\":" + quoted);
-    events += send("response.content_part.done", place() + ",\"part\":" + part(choice.text));
-    return events + send("response.output_item.done",
-                         ",\"output_index\":0,\"item\":" + message(choice.text, "completed"));
+  std::string piece(const TextChoice& choice, const std::string& text, size_t) override {
+    if (tools_.names.empty()) {
+      return text.empty() ? "" : delta(choice, text);
+    }
+    const size_t shown = content_.size();
+    const size_t end = std::max(shown_before_call(choice.text), shown);
+    return end > shown ? delta(choice, choice.text.substr(shown, end - shown)) : "";
+  }
+  std::string finish(const TextChoice& choice, const std::string&) override {
+    const ToolAnswer answer = tools_.take_apart(choice.text);
+    const size_t shown = content_.size();
+    std::string events =
+        answer.content.size() > shown ? delta(choice, answer.content.substr(shown)) : "";
+    if (!has_message_ && answer.calls.empty()) {
+      events += open_message();
+    }
+    if (has_message_) {
+      std::string quoted;
+      append_json_string(quoted, content_);
+      events +=
+          send("response.output_text.done", place() + ",\"text\":" + quoted + ",\"logprobs\":[]");
+      events += send("response.content_part.done", place() + ",\"part\":" + part(content_));
+      events += send("response.output_item.done",
+                     ",\"output_index\":0,\"item\":" + message(content_, "completed"));
+    }
+    name_calls(answer.calls);
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      events += call_events(calls_[i], i + (has_message_ ? 1 : 0));
+    }
+    return events;
   }
   std::string end(const std::vector<TextChoice>& choices, const Usage& usage) override {
     const TextChoice& choice = choices.front();
     const std::string status = status_of(choice);
     return send("response." + status,
-                ",\"response\":" + response(status, message(choice.text, "completed"), &usage));
+                ",\"response\":" + response(status, output_items(), &usage) + timings(choice));
   }
 
  private:
+  struct NamedCall {
+    std::string item_id, call_id;
+    ToolCall call;
+  };
+
+  /// What the answer repeats of the request.
+  static std::string settings_of(const Call& call) {
+    const auto given = [&](const char* name, const char* otherwise) {
+      return call.has(name) ? call.body->at(name).dump() : std::string(otherwise);
+    };
+    JsonWriter json;
+    json.begin_object().field("parallel_tool_calls", call.flag("parallel_tool_calls"));
+    json.key("tools")
+        .raw(given("tools", "[]"))
+        .key("tool_choice")
+        .raw(given("tool_choice", "\"auto\""));
+    json.field("temperature", call.number("temperature")).field("top_p", call.number("top_p"));
+    json.key("max_output_tokens").raw(given("max_output_tokens", "null"));
+    json.key("metadata").raw(given("metadata", "{}"));
+    json.key("instructions").raw(given("instructions", "null"));
+    json.key("text").raw(given("text", "{\"format\":{\"type\":\"text\"}}"));
+    json.key("previous_response_id").null().field("store", false);
+    const std::string object = json.end_object().take();
+    return object.substr(1, object.size() - 2);
+  }
   static std::string status_of(const TextChoice& choice) {
     return choice.finish_reason == "length" ? "incomplete" : "completed";
   }
@@ -62,15 +118,55 @@ class ResponsesFormat : public AnswerFormat {
   std::string place() const {
     return ",\"item_id\":\"" + message_id_ + "\",\"output_index\":0,\"content_index\":0";
   }
-  std::string delta(const std::string& text) {
+  std::string open_message() {
+    has_message_ = true;
+    const std::string added =
+        send("response.output_item.added",
+             ",\"output_index\":0,\"item\":" + message("", "in_progress", false));
+    return added + send("response.content_part.added", place() + ",\"part\":" + part(""));
+  }
+  std::string delta(const TextChoice& choice, const std::string& text) {
+    std::string events = has_message_ ? "" : open_message();
+    content_ += text;
     std::string quoted;
     append_json_string(quoted, text);
-    return send("response.output_text.delta", place() + ",\"delta\":" + quoted);
+    return events + send("response.output_text.delta",
+                         place() + ",\"delta\":" + quoted + ",\"logprobs\":[]" + timings(choice));
+  }
+  std::string call_events(const NamedCall& call, size_t index) {
+    const std::string at = ",\"output_index\":" + std::to_string(index);
+    const std::string place = ",\"item_id\":\"" + call.item_id + "\"" + at;
+    std::string arguments, name;
+    append_json_string(arguments, call.call.arguments);
+    append_json_string(name, call.call.name);
+    std::string events =  // one after the other: each has a number
+        send("response.output_item.added", at + ",\"item\":" + call_item(call, false));
+    events += send("response.function_call_arguments.delta", place + ",\"delta\":" + arguments);
+    events += send("response.function_call_arguments.done",
+                   place + ",\"name\":" + name + ",\"arguments\":" + arguments);
+    events += send("response.output_item.done", at + ",\"item\":" + call_item(call, true));
+    return events;
+  }
+  /// ,"timings":{…} where the client wants them.
+  std::string timings(const TextChoice& choice) const {
+    if (!timings_) {
+      return {};
+    }
+    JsonWriter json;
+    write_timings(json.begin_object(), choice);
+    const std::string object = json.end_object().take();
+    return "," + object.substr(1, object.size() - 2);
+  }
+  void name_calls(const std::vector<ToolCall>& calls) {
+    for (const ToolCall& call : calls) {
+      calls_.push_back({new_id("fc_"), new_id("call_"), call});
+    }
   }
   static std::string part(const std::string& text) {
     JsonWriter json;
     json.begin_object().field("type", "output_text").field("text", text);
-    return json.key("annotations").begin_array().end_array().end_object().take();
+    json.key("annotations").begin_array().end_array().key("logprobs").begin_array().end_array();
+    return json.end_object().take();
   }
   std::string message(const std::string& text, const char* status, bool with_part = true) const {
     JsonWriter json;
@@ -80,6 +176,20 @@ class ResponsesFormat : public AnswerFormat {
       json.raw(part(text));
     }
     return json.end_array().end_object().take();
+  }
+  static std::string call_item(const NamedCall& call, bool complete) {
+    JsonWriter json;
+    json.begin_object().field("type", "function_call").field("id", call.item_id);
+    json.field("call_id", call.call_id).field("name", call.call.name);
+    json.field("arguments", complete ? call.call.arguments : "");
+    return json.field("status", complete ? "completed" : "in_progress").end_object().take();
+  }
+  std::string output_items() const {
+    std::string items = has_message_ ? message(content_, "completed") : "";
+    for (const NamedCall& call : calls_) {
+      items += (items.empty() ? "" : ",") + call_item(call, true);
+    }
+    return items;
   }
   std::string response(const std::string& status, const std::string& output,
                        const Usage* usage) const {
@@ -92,91 +202,52 @@ class ResponsesFormat : public AnswerFormat {
     } else {
       json.null();
     }
-    json.field("model", model_name_).key("output").begin_array();
-    if (!output.empty()) {
-      json.raw(output);
-    }
-    json.end_array().field("parallel_tool_calls", true).key("tools").begin_array().end_array();
-    json.field("tool_choice", "auto").field("temperature", temperature_).field("top_p", top_p_);
-    json.key("metadata").begin_object().end_object().key("instructions").null();
+    json.field("model", model_name_).key("output").raw("[" + output + "]");
     json.key("usage");
     if (usage == nullptr) {
       json.null();
     } else {
       json.begin_object().field("input_tokens", usage->prompt_tokens);
-      json.key("input_tokens_details").raw("{\"cached_tokens\":0}");
+      json.key("input_tokens_details").begin_object();
+      json.field("cached_tokens", usage->cached_tokens).end_object();
       json.field("output_tokens", usage->completion_tokens);
       json.key("output_tokens_details").raw("{\"reasoning_tokens\":0}");
       json.field("total_tokens", usage->prompt_tokens + usage->completion_tokens).end_object();
     }
-    return json.end_object().take();
+    std::string object = json.end_object().take();
+    object.pop_back();
+    return object + "," + settings_ + "}";
   }
 
   std::string model_name_, id_, message_id_;
   std::time_t created_;
-  double temperature_, top_p_;
+  ToolUse tools_;
+  std::string settings_;
+  bool timings_;
   int64_t sequence_ = 0;
+  bool has_message_ = false;      // begun, or in the answer
+  std::string content_;           // of the message, as far as it has been sent
+  std::vector<NamedCall> calls_;  // known at the end
 };
-
-/// The text of an item's content: a string, or parts of input_text.
-std::string content_text(const Json& content) {
-  if (content.is_string()) {
-    return content.string();
-  }
-  if (!content.is_array()) {
-    throw BadRequest("the content of an item of 'input' must be a string or a list of parts",
-                     "input");
-  }
-  std::string text;
-  for (const Json& part : content.elements()) {
-    const bool is_text = part.is_object() && part.has("text") && part.at("text").is_string();
-    if (!is_text) {
-      throw BadRequest(
-          "an item of 'input' has a part that is not text; this server takes text "
-          "only",
-          "input");
-    }
-    text += part.string("text");
-  }
-  return text;
-}
-
-/// `instructions` and `input` as the messages that a chat template takes.
-std::string as_messages(const Call& call) {
-  JsonWriter json;
-  json.begin_array();
-  const auto add = [&](const std::string& role, const std::string& content) {
-    json.begin_object().field("role", role).field("content", content).end_object();
-  };
-  if (call.has("instructions")) {
-    add("system", call.text("instructions"));
-  }
-  const Json input = call.body->at("input");
-  if (input.is_string()) {
-    add("user", input.string());
-  } else if (input.is_array() && input.size() > 0) {
-    for (const Json& item : input.elements()) {
-      if (!item.is_object() || !item.has("role") || !item.at("role").is_string() ||
-          !item.has("content")) {
-        throw BadRequest("an item of 'input' must be a message with role and content", "input");
-      }
-      const std::string role = item.string("role");
-      add(role == "developer" ? "system" : role, content_text(item.at("content")));
-    }
-  } else {
-    throw BadRequest("'input' must be a string or a list of messages", "input");
-  }
-  return json.end_array().take();
-}
 
 }  // namespace
 
 void answer_responses(const CallPtr& call) {
   GenerationPlan plan = common_plan(*call, "max_output_tokens");
   plan.is_answer = true;
-  const std::string prompt = render_chat(*call->model, as_messages(*call), "", "");
+  plan.progress = call->flag("return_progress");
+  if (call->has("text") && call->body->at("text").has("format")) {
+    if (plan.constraint) {
+      throw BadRequest("'text.format' and another form of the answer exclude each other", "text");
+    }
+    plan.constraint = format_constraint(*call, call->body->at("text").at("format"), "/text/format");
+  }
+  ToolUse use = read_tool_use(*call, plan);
+  const std::string tools =
+      use.names.empty() ? "" : tools_as_written(call->exchange->request().body);
+  const std::string prompt = render_chat(*call->model, input_messages(*call), tools, "");
   plan.prompts.push_back(chat_tokens(*call->model, prompt));
-  auto format = std::make_shared<ResponsesFormat>(*call);
+  auto format = std::make_shared<ResponsesFormat>(*call, std::move(use));
   run_generation(call, std::move(plan), std::move(format));
 }
 

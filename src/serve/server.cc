@@ -73,6 +73,9 @@ Service::Options service_options(const ServeOptions& options) {
   for (const std::string& run : options.runs) {
     service.runs.emplace_back(run);
   }
+  if (!options.models.empty()) {
+    service.start_model = parse_source(options.models.front(), {}).name;
+  }
   if (options.idle_unload > 0.0) {
     service.engine.keep_idle =
         std::min(service.engine.keep_idle, milliseconds(options.idle_unload));

@@ -54,7 +54,7 @@ Service::Service(Options options, ModelRegistry::Options models)
       models_(std::move(models)),
       engine_(options_.engine, metrics_),
       explorer_({}, [this](const std::string& name) { return explorer_model(models_, name); },
-                {.runs = options_.runs}) {}
+                {.runs = options_.runs, .start_text = {}, .start_model = options_.start_model}) {}
 
 Service::~Service() {
   // What is queued is answered while everything it uses is still there.
@@ -245,49 +245,76 @@ void Service::dispatch(const CallPtr& call) {
 
 /// The names that dashboards of llama.cpp's server read.
 void Service::write_llama_metrics(std::string& out) const {
-  const int64_t prompt = metrics_.prompt_tokens - metrics_.cached_prompt_tokens;
-  write_counter(out, "llamacpp:prompt_tokens_total", "Tokens of prompts that were read", prompt);
-  write_counter(out, "llamacpp:prompt_tokens_cached_total", "Tokens taken from a shared prefix",
-                metrics_.cached_prompt_tokens);
-  write_counter(out, "llamacpp:tokens_predicted_total", "Tokens generated",
-                metrics_.generated_tokens);
-  write_counter(out, "llamacpp:n_decode_total", "Passes through a model",
-                metrics_.batch_sequences.count() + metrics_.batch_texts.count());
-  write_gauge(out, "llamacpp:requests_processing", "Sequences that decode", metrics_.active);
-  write_gauge(out, "llamacpp:requests_deferred", "Tasks that wait for a slot", metrics_.waiting);
+  const auto counter = [&](const std::string& name, const std::string& help, auto value) {
+    write_counter(out, "llamacpp:" + name, help, static_cast<double>(value));
+  };
+  const auto gauge = [&](const std::string& name, const std::string& help, auto value) {
+    write_gauge(out, "llamacpp:" + name, help, static_cast<double>(value));
+  };
+  const auto rate = [](auto count, double per) {
+    return per > 0.0 ? static_cast<double>(count) / per : 0.0;
+  };
+  const Metrics& m = metrics_;
+  const int64_t prompt = m.prompt_tokens - m.cached_prompt_tokens;
+  const double prompt_seconds = m.prompt_seconds.sum(), seconds = m.time_per_token.sum();
+  counter("prompt_tokens_total", "Tokens of prompts that were read", prompt);
+  counter("prompt_tokens_cached_total", "Tokens taken from a shared prefix",
+          m.cached_prompt_tokens.load());
+  counter("prompt_seconds_total", "Time from a slot to the first token", prompt_seconds);
+  counter("tokens_predicted_total", "Tokens generated", m.generated_tokens.load());
+  counter("tokens_predicted_seconds_total", "Time of the tokens behind the first ones", seconds);
+  counter("n_decode_total", "Passes through a model",
+          m.batch_sequences.count() + m.batch_texts.count());
+  counter("n_tokens_max", "Tokens of the longest sequence", m.longest_sequence.load());
+  for (const char* name : {"draft_tokens", "accepted_tokens", "drafts"}) {
+    counter(std::string("spec_decode_num_") + name + "_total",
+            "Speculation, which this server does not use", 0);
+  }
+  gauge("prompt_tokens_seconds", "Tokens of prompts per second", rate(prompt, prompt_seconds));
+  gauge("predicted_tokens_seconds", "Tokens per second of one sequence",
+        rate(m.time_per_token.count(), seconds));
+  gauge("requests_processing", "Sequences that decode", m.active.load());
+  gauge("requests_deferred", "Tasks that wait for a slot", m.waiting.load());
+  gauge("n_busy_slots_per_decode", "Sequences of a decoding step, on average",
+        rate(m.batch_sequences.sum(), static_cast<double>(m.batch_sequences.count())));
 }
 
 std::string Service::metrics_text() const {
   std::string out;
+  const auto counter = [&](const char* name, const char* help, int64_t value) {
+    write_counter(out, name, help, static_cast<double>(value));
+  };
+  const auto gauge = [&](const char* name, const char* help, int64_t value) {
+    write_gauge(out, name, help, static_cast<double>(value));
+  };
   metrics_.write_requests(out);
   metrics_.request_seconds.write(out, "heed_request_seconds", "Time from request to last byte");
   metrics_.time_to_first_token.write(out, "heed_time_to_first_token_seconds",
-                                     "Time from a slot to the first token");
+                                     "Time from a request to its first token");
+  metrics_.prompt_seconds.write(out, "heed_prompt_seconds", "Time from a slot to the first token");
   metrics_.time_per_token.write(out, "heed_time_per_token_seconds", "Time between two tokens");
   metrics_.batch_sequences.write(out, "heed_batch_sequences", "Sequences of a decoding step");
   metrics_.batch_texts.write(out, "heed_batch_texts", "Texts of an encoder's batch");
-  write_counter(out, "heed_prompt_tokens_total", "Tokens read", metrics_.prompt_tokens);
-  write_counter(out, "heed_cached_prompt_tokens_total", "Tokens taken from a shared prefix",
-                metrics_.cached_prompt_tokens);
-  write_counter(out, "heed_generated_tokens_total", "Tokens generated", metrics_.generated_tokens);
-  write_counter(out, "heed_rejected_total", "Requests refused because the queue was full",
-                metrics_.rejected);
-  write_gauge(out, "heed_tasks_waiting", "Tasks that wait for a slot", metrics_.waiting);
-  write_gauge(out, "heed_sequences_active", "Sequences that decode", metrics_.active);
-  write_gauge(out, "heed_requests_in_flight", "Requests under way", metrics_.in_flight);
-  write_gauge(out, "heed_models_loaded", "Models in memory", models_.loaded_count());
+  counter("heed_prompt_tokens_total", "Tokens read", metrics_.prompt_tokens);
+  counter("heed_cached_prompt_tokens_total", "Tokens taken from a shared prefix",
+          metrics_.cached_prompt_tokens);
+  counter("heed_generated_tokens_total", "Tokens generated", metrics_.generated_tokens);
+  counter("heed_rejected_total", "Requests refused because the queue was full", metrics_.rejected);
+  gauge("heed_tasks_waiting", "Tasks that wait for a slot", metrics_.waiting);
+  gauge("heed_sequences_active", "Sequences that decode", metrics_.active);
+  gauge("heed_requests_in_flight", "Requests under way", metrics_.in_flight);
+  gauge("heed_models_loaded", "Models in memory", models_.loaded_count());
   write_llama_metrics(out);
   if (http_ != nullptr) {
-    write_gauge(out, "heed_connections_open", "Open connections", http_->open_connections);
-    write_counter(out, "heed_connections_total", "Connections accepted", http_->accepted);
-    write_counter(out, "heed_connections_evicted_total", "Idle connections closed to make room",
-                  http_->evicted);
-    write_counter(out, "heed_accept_failures_total", "Connections that could not be accepted",
-                  http_->accept_failures);
-    write_counter(out, "heed_protocol_errors_total", "Requests that were no valid HTTP",
-                  http_->protocol_errors);
-    write_counter(out, "heed_requests_cancelled_total", "Requests whose client went away",
-                  http_->cancelled);
+    gauge("heed_connections_open", "Open connections", http_->open_connections);
+    counter("heed_connections_total", "Connections accepted", http_->accepted);
+    counter("heed_connections_evicted_total", "Idle connections closed to make room",
+            http_->evicted);
+    counter("heed_accept_failures_total", "Connections that could not be accepted",
+            http_->accept_failures);
+    counter("heed_protocol_errors_total", "Requests that were no valid HTTP",
+            http_->protocol_errors);
+    counter("heed_requests_cancelled_total", "Requests whose client went away", http_->cancelled);
   }
   return out;
 }

@@ -31,6 +31,7 @@ class Service {
     Engine::Options engine;
     std::vector<SearchIndexes::Source> indexes;
     std::vector<std::filesystem::path> runs;  ///< training runs that the page may follow
+    std::string start_model;                  ///< that the page shows first
     bool page = true;                         ///< the explorer page and what it asks
   };
   Service(Options options, ModelRegistry::Options models);

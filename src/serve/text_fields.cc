@@ -40,7 +40,7 @@ std::vector<Field> sampling_fields() {
       string_field("grammar", 1 << 20, "GBNF grammar that the answer must follow"),
       object_field("json_schema", {}, "JSON schema of the answer, which is JSON then"),
       list_field("stop_token_ids", 64, "Token ids that end the answer"),
-      integer_field("seed", -1, kMostSeed, "-1",
+      integer_field("seed", -kMostSeed, kMostSeed, "-1",
                     "The same seed gives the same answer; -1: a new one each time"),
       boolean_field("stream", "false", "Send the answer piece by piece, as server-sent events"),
       user_field(),
@@ -183,11 +183,37 @@ std::vector<Field> llama_fields() {
 std::vector<Field> responses_fields() {
   return std::vector<Field>{
              model_field(),
-             any_field("input", "A text or a list of messages").must(),
+             any_field("input",
+                       "A text, or a list of items: messages, and the function_call and "
+                       "function_call_output of functions that were called")
+                 .must(),
              string_field("instructions", kMostText,
                           "What the model is told before the conversation"),
              integer_field("max_output_tokens", 0, kMostTokens, "-1", "Most tokens to generate"),
+             objects_field("tools", 128,
+                           {string_field("type", 64, "function").must(),
+                            string_field("name", 256, "Name of the function"),
+                            string_field("description", kMostText, "What it does"),
+                            object_field("parameters", {}, "JSON schema of its arguments")},
+                           "Functions that the model may call; its template shows them to it"),
+             any_field("tool_choice",
+                       "auto; none leaves the tools out; required, or {\"type\": \"function\", "
+                       "\"name\"}, makes the answer a call"),
+             boolean_field("parallel_tool_calls", "true", "false: at most one call"),
+             object_field(
+                 "text",
+                 {object_field("format",
+                               {choice_field("type", {"text", "json_object", "json_schema"}, "",
+                                             "What the answer must be")
+                                    .must(),
+                                object_field("schema", {}, "The JSON schema")},
+                               "Form of the answer")},
+                 "How the text of the answer looks"),
+             string_field("previous_response_id", 256, "Not supported: nothing is stored"),
+             object_field("metadata", {}, "Comes back with the answer"),
              boolean_field("store", "false", "Taken and not used: nothing is stored"),
+             boolean_field("timings_per_token", "false", "Times with every piece of a stream"),
+             boolean_field("return_progress", "false", "Events while the prompt is read"),
          } +
          sampling_fields();
 }

@@ -123,7 +123,7 @@ Sampling read_sampling(const Call& call) {
   }
   const int64_t seed = call.has("seed") ? call.integer("seed") : -1;
   sampling.seed =
-      seed >= 0 ? static_cast<uint64_t>(seed) : (uint64_t{std::random_device()()} << 16);
+      seed != -1 ? static_cast<uint64_t>(seed) : (uint64_t{std::random_device()()} << 16);
   return sampling;
 }
 

@@ -7,7 +7,7 @@
 namespace heed::serve {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::string_view kCall = "<tool_call>", kCallEnd = "</tool_call>";
 constexpr std::string_view kCalls = "[TOOL_CALLS]";
@@ -23,8 +23,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
-std::optional<Json> parse(std::string_view text) {
-  Json value = Json::parse(text, nullptr, false);
+std::optional<OrderedJson> parse(std::string_view text) {
+  OrderedJson value = OrderedJson::parse(text, nullptr, false);
   return value.is_discarded() ? std::nullopt : std::optional(std::move(value));
 }
 
@@ -33,7 +33,7 @@ bool known(const std::vector<std::string>& names, const std::string& name) {
 }
 
 /// {"name", "arguments"} or {"name", "parameters"}, possibly inside {"function": …}.
-bool add_call(const Json& value, const std::vector<std::string>& names,
+bool add_call(const OrderedJson& value, const std::vector<std::string>& names,
               std::vector<ToolCall>& calls) {
   if (!value.is_object()) {
     return false;
@@ -46,7 +46,7 @@ bool add_call(const Json& value, const std::vector<std::string>& names,
     return false;
   }
   const char* key = value.contains("arguments") ? "arguments" : "parameters";
-  Json arguments = value.contains(key) ? value[key] : Json::object();
+  OrderedJson arguments = value.contains(key) ? value[key] : OrderedJson::object();
   // Some models write the arguments as a string of JSON.
   const bool text = arguments.is_string();
   calls.push_back({value["name"], text ? arguments.get<std::string>() : arguments.dump()});
@@ -56,14 +56,14 @@ bool add_call(const Json& value, const std::vector<std::string>& names,
 /// A call, or a list of them; nothing where any part of it is something else.
 std::optional<std::vector<ToolCall>> calls_of(std::string_view text,
                                               const std::vector<std::string>& names) {
-  const std::optional<Json> value = parse(trimmed(text));
+  const std::optional<OrderedJson> value = parse(trimmed(text));
   if (!value) {
     return std::nullopt;
   }
   std::vector<ToolCall> calls;
   bool good = true;
   if (value->is_array()) {
-    for (const Json& item : *value) {
+    for (const OrderedJson& item : *value) {
       good = good && add_call(item, names, calls);
     }
   } else {
@@ -163,16 +163,30 @@ size_t shown_before_call(std::string_view text) {
   return std::min(shown, text.size());
 }
 
-std::string tool_call_schema(const std::string& body, const std::string& forced) {
-  Json choices = Json::array();
-  const Json request = Json::parse(body);
-  for (const Json& tool : request.at("tools")) {
-    const Json function = tool.value("function", Json::object());
-    const Json name = function.value("name", Json());
+std::string tools_as_written(const std::string& body) {
+  const OrderedJson request = OrderedJson::parse(body);
+  OrderedJson tools = OrderedJson::array();
+  for (const OrderedJson& tool : request.at("tools")) {
+    if (tool.contains("function") || !tool.contains("name")) {
+      tools.push_back(tool);
+      continue;
+    }
+    OrderedJson function = tool;
+    function.erase("type");
+    tools.push_back({{"type", "function"}, {"function", std::move(function)}});
+  }
+  return tools.dump();
+}
+
+std::string tool_call_schema(const std::string& tools, const std::string& forced) {
+  OrderedJson choices = OrderedJson::array();
+  for (const OrderedJson& tool : OrderedJson::parse(tools)) {
+    const OrderedJson function = tool.value("function", OrderedJson::object());
+    const OrderedJson name = function.value("name", OrderedJson());
     if (!forced.empty() && name != forced) {
       continue;
     }
-    Json parameters = function.value("parameters", Json::object());
+    OrderedJson parameters = function.value("parameters", OrderedJson::object());
     if (!parameters.is_object() || parameters.empty()) {
       parameters = {{"type", "object"}};
     }
@@ -181,7 +195,7 @@ std::string tool_call_schema(const std::string& body, const std::string& forced)
                        {"required", {"name", "arguments"}},
                        {"additionalProperties", false}});
   }
-  return choices.size() == 1 ? choices[0].dump() : Json{{"anyOf", choices}}.dump();
+  return choices.size() == 1 ? choices[0].dump() : OrderedJson{{"anyOf", choices}}.dump();
 }
 
 }  // namespace heed::serve

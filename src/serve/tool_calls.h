@@ -27,8 +27,12 @@ ToolAnswer parse_tool_calls(std::string_view text, const std::vector<std::string
 /// held back.
 size_t shown_before_call(std::string_view text);
 
+/// The `tools` of a request's JSON in the order of its members, each as /v1/chat/completions has
+/// them: {"type": "function", "function": {"name", …}}. /v1/responses has the name one level up.
+std::string tools_as_written(const std::string& body);
+
 /// The JSON schema of an answer that must be a call: of `forced` where it is not empty, else of any
-/// function. `body` is the request's JSON with its `tools`.
-std::string tool_call_schema(const std::string& body, const std::string& forced);
+/// function of `tools`, a list as tools_as_written() gives it.
+std::string tool_call_schema(const std::string& tools, const std::string& forced);
 
 }  // namespace heed::serve

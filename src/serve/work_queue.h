@@ -16,12 +16,20 @@ namespace heed::serve {
 /// Threads that run what is posted, in order.
 class WorkQueue {
  public:
+  /// Starts as many threads as the system gives, at least one. Throws where there is none.
   WorkQueue(const std::string& name, int threads) {
-    for (int i = 0; i < threads; ++i) {
-      threads_.emplace_back([this, name] {
-        pthread_setname_np(pthread_self(), name.c_str());
-        run();
-      });
+    try {
+      threads_.reserve(static_cast<size_t>(threads));
+      for (int i = 0; i < threads; ++i) {
+        threads_.emplace_back([this, name] {
+          pthread_setname_np(pthread_self(), name.c_str());
+          run();
+        });
+      }
+    } catch (const std::exception&) {
+      if (threads_.empty()) {
+        throw;
+      }
     }
   }
   ~WorkQueue() { stop(); }

@@ -31,8 +31,9 @@ class Storage {
   std::atomic<uint32_t> version{0};
 
   /// A second form of constant contents, which an op makes where it is wanted and keeps here:
-  /// quantised weights in the order in which products read them (ops/quantized.h).
+  /// weights in the order in which products read them (ops/quantized.h).
   struct SecondForm {
+    std::atomic<int> uses{0};  // before it was made
     std::once_flag made;
     std::unique_ptr<Storage> storage;
     uint32_t version = 0;  // of the contents that it was made from

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <utility>
 
+#include "base/check.h"
 #include "base/utf8.h"
 #include "text/byte_level.h"
 #include "text/pattern.h"
@@ -17,9 +18,33 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   if (from.empty()) {
     return;
   }
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
+  std::string out;
+  size_t done = 0;
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, done)) {
+    out.append(text, done, at - done).append(to);
+    done = at + from.size();
   }
+  if (done > 0) {
+    out.append(text, done);
+    text = std::move(out);
+  }
+}
+
+size_t bytes_of(const std::vector<std::string>& tokens) {
+  size_t bytes = 0;
+  for (const std::string& token : tokens) {
+    bytes += token.size();
+  }
+  return bytes;
+}
+
+/// Decoders come with a model and are not trusted: one after the other could multiply a text
+/// without end. Throws where the text of `before` bytes has become much longer.
+void check_growth(size_t before, size_t now, std::string_view file) {
+  constexpr size_t kMaxGrowth = 8;
+  constexpr size_t kMaxAddition = 4096;
+  check_data(now <= kMaxGrowth * before + kMaxAddition, file,
+             "the tokenizer's decoders make a text more than {} times as long", kMaxGrowth);
 }
 
 void fuse(std::vector<std::string>& tokens) {
@@ -177,12 +202,17 @@ class Strip final : public Decoder {
 
 class Replace final : public Decoder {
  public:
-  explicit Replace(const Json& json) : pattern_(json), content_(json.string("content")) {}
+  explicit Replace(const Json& json)
+      : pattern_(json), content_(json.string("content")), file_(json.file()) {}
   void apply(std::vector<std::string>& tokens) const override {
+    const size_t before = bytes_of(tokens);
+    size_t now = before;
     std::vector<Piece> matches;
     for (std::string& token : tokens) {
       matches.clear();
       pattern_.find_all(token, matches);
+      now += matches.size() * content_.size();
+      check_growth(before, now, file_);
       std::string out;
       size_t done = 0;
       for (const Piece& match : matches) {
@@ -198,22 +228,26 @@ class Replace final : public Decoder {
  private:
   Pattern pattern_;
   std::string content_;
+  std::string file_;
 };
 
 class DecoderSequence final : public Decoder {
  public:
-  explicit DecoderSequence(const Json& json) {
+  explicit DecoderSequence(const Json& json) : file_(json.file()) {
     for (size_t i = 0; i < json.at("decoders").size(); ++i) {
       parts_.push_back(make_decoder(json.at("decoders")[i]));
     }
   }
   void apply(std::vector<std::string>& tokens) const override {
+    const size_t before = bytes_of(tokens);
     for (const auto& part : parts_) {
       part->apply(tokens);
+      check_growth(before, bytes_of(tokens), file_);
     }
   }
 
  private:
+  std::string file_;
   std::vector<std::unique_ptr<Decoder>> parts_;
 };
 

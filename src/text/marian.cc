@@ -13,12 +13,12 @@ using nlohmann::json;
 constexpr uint64_t kLargestMarian = uint64_t{256} << 20;
 
 /// One side of a translation model: SentencePiece's ids against those of vocab.json.
-struct Side {
+struct LanguageSide {
   std::unique_ptr<ForeignTokenizer> pieces;
   std::vector<int32_t> to_vocabulary;    ///< by SentencePiece's id
   std::vector<int32_t> from_vocabulary;  ///< by vocab.json's id
 
-  Side(const std::filesystem::path& path, const Vocabulary& vocabulary, int32_t unk) {
+  LanguageSide(const std::filesystem::path& path, const Vocabulary& vocabulary, int32_t unk) {
     const std::string bytes = read_file(path, kLargestMarian);
     const SpmVocabulary spm = read_sentencepiece(bytes, path.native());
     pieces = make_sentencepiece(bytes, path.native());
@@ -36,7 +36,8 @@ struct Side {
 /// Texts are read as the source side; ids are written out as the target side.
 class Marian final : public ForeignTokenizer {
  public:
-  Marian(Side source, Side target) : source_(std::move(source)), target_(std::move(target)) {}
+  Marian(LanguageSide source, LanguageSide target)
+      : source_(std::move(source)), target_(std::move(target)) {}
 
   void tokenize(std::string_view text, int64_t base, const TokenList& out) const override {
     const size_t first = out.ids.size();
@@ -55,7 +56,7 @@ class Marian final : public ForeignTokenizer {
   }
 
  private:
-  Side source_, target_;
+  LanguageSide source_, target_;
 };
 
 json added_token(const std::string& content, int64_t id, bool special) {
@@ -99,8 +100,8 @@ std::shared_ptr<TokenizerImpl> load_marian(const std::filesystem::path& folder) 
                     {.special_in_text = true, .model = nullptr});
   const Vocabulary& words = impl->model->vocabulary();
   const int32_t unk = *words.find("<unk>");
-  impl->foreign = std::make_unique<Marian>(Side(folder / "source.spm", words, unk),
-                                           Side(folder / "target.spm", words, unk));
+  impl->foreign = std::make_unique<Marian>(LanguageSide(folder / "source.spm", words, unk),
+                                           LanguageSide(folder / "target.spm", words, unk));
   for (const char* name : {"source.spm", "target.spm", "vocab.json"}) {
     impl->files.push_back({name, read_file(folder / name, kLargestMarian)});
   }

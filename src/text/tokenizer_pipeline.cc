@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <new>
 
 #include "base/check.h"
+#include "base/longest_line.h"
 #include "base/utf8.h"
 #include "text/gpt2_split.h"
 #include "text/tokenizer_impl.h"
@@ -17,9 +19,6 @@ using text::WordCache;
 
 namespace {
 
-/// Encoding takes up to 9 bytes of memory per byte of text, so one text must not take all of it.
-constexpr size_t kLongestText = size_t{256} << 20;
-
 /// Gives scratch memory back to its pool, also when an error flies by.
 class Borrowed {
  public:
@@ -28,7 +27,12 @@ class Borrowed {
       scratch_->model = impl.model->make_scratch();
     }
   }
-  ~Borrowed() { impl_.pool.give(std::move(scratch_)); }
+  ~Borrowed() {
+    try {
+      impl_.pool.give(std::move(scratch_));
+    } catch (const std::bad_alloc&) {  // without memory to keep it, it is freed
+    }
+  }
   Borrowed(const Borrowed&) = delete;
   Borrowed& operator=(const Borrowed&) = delete;
   Scratch& operator*() { return *scratch_; }
@@ -82,9 +86,12 @@ void cut_at_borders(std::string_view text, std::string_view border, std::vector<
 /// Whether a byte-level token's character stands for a space (Ġ), or is one itself.
 bool stands_for_space(char32_t code) { return code == 0x120 || text::is_space(code); }
 
-/// Leaves the spaces at both ends of a token out of its span, one byte per space. A space that was
-/// put before the text (`prefixed`) has no byte of its own.
-void trim_spaces(std::string_view token, bool prefixed, bool first, TextSpan& span) {
+bool continues_character(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
+
+/// Leaves the spaces at both ends of a token out of its span, one character of the text per space.
+/// A space that was put before the text (`prefixed`) has no character of its own.
+void trim_spaces(std::string_view text, std::string_view token, bool prefixed, bool first,
+                 TextSpan& span) {
   int64_t leading = 0;
   int64_t trailing = 0;
   bool only_spaces = true;
@@ -99,18 +106,27 @@ void trim_spaces(std::string_view token, bool prefixed, bool first, TextSpan& sp
   if (leading > 0 && prefixed && (first || span.begin == 0)) {
     --leading;
   }
-  span.begin = std::min(span.begin + leading, span.end);
-  if (span.end >= trailing) {
-    span.end = std::max(span.end - trailing, span.begin);
+  const auto inside = [&](int64_t at) {
+    return continues_character(text[static_cast<size_t>(at)]);
+  };
+  for (; leading > 0 && span.begin < span.end; --leading) {
+    do {
+      ++span.begin;
+    } while (span.begin < span.end && inside(span.begin));
+  }
+  for (; trailing > 0 && span.end > span.begin; --trailing) {
+    do {
+      --span.end;
+    } while (span.end > span.begin && inside(span.end));
   }
 }
 
 }  // namespace
 
 void TokenizerImpl::tokenize(std::string_view text, const TokenList& out) const {
-  check(text.size() <= kLongestText, "tokenize",
+  check(text.size() <= kLongestLine, "tokenize",
         "a text of {} bytes is too long (at most {} in one piece); cut it in parts, such as lines",
-        text.size(), kLongestText);
+        text.size(), kLongestLine);
   Borrowed scratch(*this);
   around_tokens(
       text, in_original,
@@ -239,7 +255,7 @@ Encoding TokenizerImpl::encode_bare(std::string_view text, int64_t type_id) cons
   result.special_tokens_mask.assign(count, 0);
   if (post.trim_offsets) {
     for (size_t i = 0; i < count; ++i) {
-      trim_spaces(result.tokens[i], post.add_prefix_space, i == 0, result.offsets[i]);
+      trim_spaces(text, result.tokens[i], post.add_prefix_space, i == 0, result.offsets[i]);
     }
   }
   return result;

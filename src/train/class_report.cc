@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/language.h"
+#include "base/printable.h"
 #include "draw/text_width.h"
 
 namespace heed {
@@ -48,7 +49,7 @@ std::string class_table(const std::vector<std::string>& labels, const ClassScore
   const std::vector<size_t> order = by_support(scores);
   int width = display_width(tell("class"));
   for (const size_t i : order) {
-    width = std::max(width, display_width(labels[i]));
+    width = std::max(width, display_width(printable(labels[i])));
   }
   width = std::min(width, kMostLabel);
   std::string text = fit(tell("class"), width, Align::left);
@@ -59,7 +60,7 @@ std::string class_table(const std::vector<std::string>& labels, const ClassScore
   text += "\n";
   for (const size_t i : order) {
     const ClassScore& score = scores.classes[i];
-    text += fit(labels[i], width, Align::left);
+    text += fit(printable(labels[i]), width, Align::left);
     text += fmt::format(" {:>10.4f} {:>10.4f} {:>10.4f} {:>10}\n", score.precision, score.recall,
                         score.f1, score.support);
   }
@@ -70,7 +71,7 @@ std::string class_table(const std::vector<std::string>& labels, const ClassScore
     text += tell(
                 "The model always answers '{}': it has learned which class is frequent, not how to "
                 "tell them apart.",
-                labels[static_cast<size_t>(only)]) +
+                printable(labels[static_cast<size_t>(only)])) +
             "\n";
   }
   return text;

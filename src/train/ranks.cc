@@ -9,6 +9,7 @@
 #include "base/checksum.h"
 #include "base/file.h"
 #include "base/language.h"
+#include "base/print_message.h"
 #include "data/tokenize_ranks.h"
 #include "dist/placement.h"
 #include "io/json.h"
@@ -36,7 +37,7 @@ void meet(Communicator& ranks, const TrainOptions& options) {
   }
   const std::string warning = place_threads(ranks, static_cast<int>(options.threads));
   if (!warning.empty() && !options.quiet) {
-    std::fprintf(stderr, "%s\n", tell("heed: warning: {}", translate_message(warning)).c_str());
+    print_message(tell("heed: warning: {}", translate_message(warning)));
   }
 }
 
@@ -117,10 +118,8 @@ void abort_all(Communicator& ranks, const std::exception& error, int exit_code) 
   if (!ranks.is_root()) {
     std::this_thread::sleep_for(kLeadSpeaksFirst);
   }
-  std::fprintf(
-      stderr, "%s\n",
-      tell("heed: {} (rank {}; all ranks end)", translate_message(error.what()), ranks.rank())
-          .c_str());
+  print_message(
+      tell("heed: {} (rank {}; all ranks end)", translate_message(error.what()), ranks.rank()));
   ranks.abort(exit_code);
   std::abort();  // GCC does not see that a virtual call never returns
 }

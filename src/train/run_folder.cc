@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/language.h"
 #include "base/output_file.h"
+#include "base/print_message.h"
 #include "base/utf8.h"
 #include "heed/io.h"
 #include "io/json.h"
@@ -217,10 +218,8 @@ class Unfinished {
 
 void warn_of_broken(const Error& error, bool last) {
   const std::string what = translate_message(error.what());
-  std::fprintf(stderr, "%s\n",
-               (last ? tell("heed: warning: {}", what)
-                     : tell("heed: warning: {}; the checkpoint before it is used", what))
-                   .c_str());
+  print_message(last ? tell("heed: warning: {}", what)
+                     : tell("heed: warning: {}; the checkpoint before it is used", what));
 }
 
 }  // namespace

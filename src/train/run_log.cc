@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/language.h"
+#include "base/printable.h"
 #include "heed/memory.h"
 #include "io/json_writer.h"
 
@@ -52,14 +53,14 @@ void RunLog::open(int64_t step) {
 void RunLog::say(const std::string& text) {
   if (!quiet_) {
     line_.finish();
-    std::fprintf(stderr, "%s\n", text.c_str());
+    std::fprintf(stderr, "%s\n", printable_lines(text).c_str());
   }
 }
 
 void RunLog::report(const std::string& text) {
   if (!quiet_ && !text.empty()) {
     line_.finish();
-    std::fprintf(stderr, "\n%s", text.c_str());
+    std::fprintf(stderr, "\n%s", printable_lines(text).c_str());
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/language.h"
+#include "base/print_message.h"
 #include "heed/model_spec.h"
 #include "io/json.h"
 #include "models/files.h"
@@ -32,9 +33,10 @@ std::string head_for_task(const std::string& model_type, const std::string& task
     return spec->heads.empty() ? std::string() : spec->heads.back().architecture;
   }
   if (spec != nullptr && !wanted.empty()) {
-    for (const ModelHead& head : spec->heads) {
-      if (head.task == wanted) {
-        return head.architecture;
+    // The last of several: a distilled DeiT's head comes before the one that has a loss.
+    for (auto head = spec->heads.rbegin(); head != spec->heads.rend(); ++head) {
+      if (head->task == wanted) {
+        return head->architecture;
       }
     }
   }
@@ -43,8 +45,7 @@ std::string head_for_task(const std::string& model_type, const std::string& task
 
 void say_fresh(const TrainOptions& o, const std::vector<std::string>& fresh) {
   if (!fresh.empty() && !o.quiet) {
-    std::fprintf(stderr, "%s\n",
-                 tell("{} has no {}: they begin fresh", o.from, fmt::join(fresh, ", ")).c_str());
+    print_message(tell("{} has no {}: they begin fresh", o.from, fmt::join(fresh, ", ")));
   }
 }
 

@@ -1,9 +1,13 @@
 // node tests/browser/run.mjs [--url URL] [--filter TEXT] [--browser NAME] [--heed PROGRAM --folder MODELS]
-// --heed and --folder: the program and the folder of the served models, to compare the page with `heed inspect`.
+// --heed and --folder: the program and the folder of the served models, to compare the page with `heed inspect`; --server: the
+// server's process, to look at its memory. HEED_MEASURE=1: what was measured must keep the bars, on a machine without other work.
 // Without --url the tests run against the mock server of web/mock. Last line: N passed, N failed, N skipped.
 import { available, launch, runAll } from './support.mjs';
 import { loadMock, pageFile } from '../../web/scripts/mock.mjs';
 import './explorer.mjs';
+import './runs.mjs';
+import './saved_files.mjs';
+import './long_text.mjs';
 
 const option = (name) => (process.argv.includes(`--${name}`) ? process.argv[process.argv.indexOf(`--${name}`) + 1] : '');
 const total = { passed: 0, failed: 0, skipped: 0 };
@@ -16,8 +20,11 @@ if (!url) {
 }
 const { models, runs } = await (await fetch(`${url}/heed/v1/models`)).json();
 const first = (...families) => models.find((m) => families.includes(m.family))?.id;
-const byFamily = { decoder: first('decoder'), encoder: first('encoder'), seq2seq: first('encoder-decoder'), vision: first('vision'), captioner: first('vision-encoder-decoder') };
-const long = models.find((m) => m.family === 'decoder' && m.max_positions >= 32768)?.id;
+const byFamily = {
+  decoder: first('decoder'), encoder: models.find((m) => m.answers === 'fill-mask')?.id, seq2seq: first('encoder-decoder'), vision: first('vision'),
+  captioner: first('vision-encoder-decoder'), reader: models.find((m) => m.answers === 'span')?.id, quantised: models.find((m) => m.id.endsWith('q8'))?.id,
+};
+const long = models.find((m) => m.id === 'long')?.id;
 const present = Object.fromEntries(Object.entries(byFamily).filter(([, id]) => id));
 for (const name of available) {
   if (option('browser') && option('browser') !== name) continue;
@@ -29,7 +36,7 @@ for (const name of available) {
     ++total.skipped;
     continue;
   }
-  const count = await runAll({ name, browser, url, mock: server !== null, heed: option('heed'), folder: option('folder'), models: present, long, run: runs[0]?.id }, option('filter'));
+  const count = await runAll({ name, browser, url, mock: server !== null, heed: option('heed'), folder: option('folder'), models: present, long, runs: runs.map((r) => r.id), server: Number(option('server')) || 0 }, option('filter'));
   for (const key of Object.keys(total)) total[key] += count[key];
   await browser.close();
 }

@@ -22,31 +22,38 @@ export function launch(name) {
 export const scratch = mkdtempSync(join(tmpdir(), 'heed-browser-'));
 
 const cases = [];
-export function test(name, run) {
-  cases.push({ name, run });
+export function test(name, run, options = {}) {
+  cases.push({ name, run, ...options });
 }
 export function check(condition, message) {
   if (!condition) throw new Error(message);
 }
-/// Runs the registered tests whose name matches the regular expression `filter`; returns how many passed, failed and were skipped.
-export async function runAll(context, filter = '') {
+/// Runs the registered tests whose name matches the regular expression `filter`, several pages at a time, those that measure
+/// alone at the end; returns how many passed, failed and were skipped.
+export async function runAll(context, filter = '', workers = 3) {
   const count = { passed: 0, failed: 0, skipped: 0 };
-  for (const { name, run } of cases) {
-    if (!new RegExp(filter).test(name)) continue;
-    const began = Date.now();
-    try {
-      const outcome = await run(context);
-      if (outcome === 'skip') {
-        ++count.skipped;
-        console.log(`[ SKIPPED ] ${context.name}: ${name}`);
-        continue;
-      }
-      ++count.passed;
-      console.log(`[      OK ] ${context.name}: ${name} (${Date.now() - began} ms)`);
-    } catch (error) {
-      ++count.failed;
-      console.log(`[  FAILED ] ${context.name}: ${name}\n${error.stack}`);
-    }
-  }
+  const wanted = cases.filter(({ name }) => new RegExp(filter).test(name));
+  const shared = wanted.filter((c) => !c.alone);
+  const work = async () => {
+    for (let next = shared.shift(); next; next = shared.shift()) await runOne(context, next, count);
+  };
+  await Promise.all(Array.from({ length: workers }, work));
+  for (const each of wanted.filter((c) => c.alone)) await runOne(context, each, count);
   return count;
+}
+async function runOne(context, { name, run }, count) {
+  const began = Date.now();
+  try {
+    const outcome = await run(context);
+    if (outcome === 'skip') {
+      ++count.skipped;
+      console.log(`[ SKIPPED ] ${context.name}: ${name}`);
+      return;
+    }
+    ++count.passed;
+    console.log(`[      OK ] ${context.name}: ${name} (${Date.now() - began} ms)`);
+  } catch (error) {
+    ++count.failed;
+    console.log(`[  FAILED ] ${context.name}: ${name}\n${error.stack}`);
+  }
 }

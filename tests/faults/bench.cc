@@ -38,13 +38,15 @@ constexpr int64_t kAllowedBytes = int64_t{64} << 20;
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGXFSZ, SIGPIPE}) {
     signal(number, SIG_DFL);
   }
-  const std::string name = program().native();
-  std::vector<char*> arguments = {const_cast<char*>(name.c_str())};
-  for (const std::string& argument : run.arguments) {
-    arguments.push_back(const_cast<char*>(argument.c_str()));
+  std::vector<std::string> words = run.launcher;
+  words.push_back(program().native());
+  words.insert(words.end(), run.arguments.begin(), run.arguments.end());
+  std::vector<char*> arguments;
+  for (std::string& word : words) {
+    arguments.push_back(word.data());
   }
   arguments.push_back(nullptr);
-  execv(name.c_str(), arguments.data());
+  execvp(arguments[0], arguments.data());
   _exit(121);
 }
 
@@ -70,6 +72,9 @@ Outcome run_program(const Run& run) {
   const pid_t child = fork();
   if (child == 0) {
     become_program(run, folder.path().native());
+  }
+  if (run.meanwhile) {
+    run.meanwhile(child);
   }
   if (run.kill_signal != 0) {
     usleep(static_cast<useconds_t>(run.kill_after * 1e6));
@@ -169,6 +174,49 @@ Outcome Bench::accepted(const Run& run) {
 }
 
 void Bench::expect(bool right, const std::string& what) { count(right ? "" : "not so", what); }
+
+Run small_training(Bench& bench, const std::string& out, const std::vector<std::string>& more) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) {
+    text += "the " + std::to_string(i) + " cats sat on the mat\n";
+  }
+  Run run;
+  run.arguments = {"train",
+                   "--task",
+                   "lm",
+                   "--data",
+                   bench.file("text.txt", text),
+                   "--tokenizer",
+                   "char",
+                   "--layers",
+                   "1",
+                   "--heads",
+                   "1",
+                   "--width",
+                   "8",
+                   "--context",
+                   "16",
+                   "--batch",
+                   "2",
+                   "--steps",
+                   "6",
+                   "--checkpoint-every",
+                   "2",
+                   "--keep",
+                   "2",
+                   "--warmup",
+                   "1",
+                   "--quiet",
+                   "--out",
+                   bench.path(out)};
+  run.arguments.insert(run.arguments.end(), more.begin(), more.end());
+  run.environment = {{"XDG_CACHE_HOME", bench.path("cache")}};
+  return run;
+}
+
+std::string trained_weights(Bench& bench, const std::string& out) {
+  return read_file(bench.path(out) / "model" / "model.safetensors");
+}
 
 std::string little_endian(uint64_t value, int bytes) {
   std::string text;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -16,9 +18,11 @@ struct Run {
   std::vector<std::string> arguments = {};
   std::string input = {};                                             ///< stdin
   std::vector<std::pair<std::string, std::string>> environment = {};  ///< added to the test's own
-  std::vector<std::pair<int, uint64_t>> limits = {};                  ///< setrlimit: RLIMIT_FSIZE, …
-  double kill_after = 0;  ///< seconds; then `kill_signal` is sent
+  std::vector<std::pair<int, uint64_t>> limits = {};  ///< setrlimit: RLIMIT_FSIZE, …
+  double kill_after = 0;                              ///< seconds; then `kill_signal` is sent
   int kill_signal = 0;
+  std::vector<std::string> launcher = {};          ///< what starts the program, such as mpirun
+  std::function<void(pid_t)> meanwhile = nullptr;  ///< called once it was started
 };
 struct Outcome {
   int code = -1;   ///< of exit(); -1 if a signal ended it
@@ -29,7 +33,8 @@ struct Outcome {
 };
 Outcome run_program(const Run& run);
 
-/// What a line of the fault table is checked with: makes files, runs the program, counts what was right.
+/// What a line of the fault table is checked with: makes files, runs the program, counts what was
+/// right.
 class Bench {
  public:
   explicit Bench(int line) : line_(line) {}
@@ -41,9 +46,9 @@ class Bench {
   std::string model(const std::string& name,
                     const std::vector<std::pair<std::string, std::string>>& replace = {});
 
-  /// R of the fault table: one line on stderr that starts with "heed: " and has all `words`, the exit
-  /// code wanted, no signal, under a second of processor time, and no more memory than `bytes` + 64
-  /// MB.
+  /// R of the fault table: one line on stderr that starts with "heed: " and has all `words`, the
+  /// exit code wanted, no signal, under a second of processor time, and no more memory than `bytes`
+  /// + 64 MB.
   void refused(const std::vector<std::string>& arguments, const std::vector<std::string>& words,
                int code = 3, int64_t bytes = 0);
   void refused(const Run& run, const std::vector<std::string>& words, int code, int64_t bytes = 0);
@@ -51,6 +56,9 @@ class Bench {
   Outcome accepted(const Run& run);
   /// Any other expectation.
   void expect(bool right, const std::string& what);
+  /// This machine or build lacks what the line is about.
+  void skip(const std::string& why) { skipped_ = why; }
+  const std::string& skipped() const { return skipped_; }
 
   int tried() const { return tried_; }
   int right() const { return right_; }
@@ -64,15 +72,15 @@ class Bench {
   int tried_ = 0;
   int right_ = 0;
   int models_ = 0;
+  std::string skipped_;
   std::vector<std::string> problems_;
 };
 
-/// One line of the fault table. `elsewhere` names the tests of lines that this program does not try.
+/// One line of the fault table.
 struct Fault {
   int line;
   const char* title;
   std::function<void(Bench&)> provoke;
-  const char* elsewhere = "";
 };
 
 std::vector<Fault> safetensors_faults();
@@ -80,10 +88,16 @@ std::vector<Fault> gguf_faults();
 std::vector<Fault> model_faults();  ///< tokenizer and config.json
 std::vector<Fault> command_faults();
 std::vector<Fault> training_faults();
+std::vector<Fault> number_faults();
+std::vector<Fault> rank_faults();
 std::vector<Fault> server_faults();
 std::vector<Fault> other_faults();
 
-// Small builders of files.
+// Small builders of files and runs.
+/// A language model of one block that trains on a few lines; `more` comes last.
+Run small_training(Bench& bench, const std::string& out, const std::vector<std::string>& more = {});
+/// The weights that a run of it ended with.
+std::string trained_weights(Bench& bench, const std::string& out);
 std::string safetensors(const std::string& header, size_t data_bytes = 0);
 std::string little_endian(uint64_t value, int bytes);
 

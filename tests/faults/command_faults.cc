@@ -2,13 +2,14 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <csignal>
 #include <fstream>
 
 #include "base/file.h"
-#include "faults/bench.h"
+#include "faults/server_process.h"
 #include "support/gzip.h"
 
 namespace heed::test {
@@ -86,6 +87,26 @@ void few_threads(Bench& bench) {
   bench.expect(outcome.signal == 0 && (outcome.code == 0 || outcome.err.starts_with("heed: ")),
                fmt::format("64 threads in 400 MB of address space: code {}, signal {}: {}",
                            outcome.code, outcome.signal, outcome.err.substr(0, 200)));
+  // Without a single further thread: what can work alone does, the others say what they lack. The
+  // limit on processes binds everyone but root, so that this needs root to become somebody else.
+  if (geteuid() == 0 && std::system("command -v setpriv >/dev/null") == 0) {
+    const std::string lm = small_models() / "lm";
+    const std::filesystem::path copy = bench.path("readable");
+    std::filesystem::copy(lm, copy, std::filesystem::copy_options::recursive);
+    for (const std::filesystem::path& folder : {bench.path(""), copy}) {
+      std::filesystem::permissions(folder, std::filesystem::perms(0755));
+    }
+    std::filesystem::create_directory(bench.path("open"));
+    std::filesystem::permissions(bench.path("open"), std::filesystem::perms(0777));
+    const auto by_nobody = [](Run start) {
+      start.limits = {{RLIMIT_NPROC, 1}};
+      start.launcher = {"setpriv", "--reuid", "65534", "--clear-groups"};
+      return start;
+    };
+    bench.accepted(by_nobody({.arguments = {"generate", copy, "--prompt", "the", "--max-tokens",
+                                            "2", "--threads", "8"}}));
+    bench.refused(by_nobody(small_training(bench, "open/run")), {"thread cannot be started"}, 1);
+  }
   for (const char* threads : {"0", "1000000", "-3", "x"}) {
     bench.refused({"info", model, "--threads", threads}, {"threads"}, 2);
   }
@@ -180,6 +201,26 @@ void escapes(Bench& bench) {
                                                   4)),
                            "--output", bench.path("o")}}),
         "an error about a tensor's name");
+  // Labels, tokens, sources of search results: cells of a table.
+  const std::string label = R"({"0":"a\u001b[31m\n\u0007","1":"a\u001b[31m\n\u0007",)"
+                            R"("2":"a\u001b[31m\n\u0007"})";
+  const std::string classifier = bench.model("bert_classify", {{"id2label", label}});
+  std::filesystem::copy(small_models() / "encoder" / "tokenizer.json", classifier);
+  const Outcome classified =
+      run_program({.arguments = {"classify", classifier, "--text", "the lazy dog"}});
+  clean(classified, "a label");
+  bench.expect(std::count(classified.out.begin(), classified.out.end(), '\n') <= 1,
+               "a label with a newline stays in its line: " + classified.out);
+  const std::string document = bench.file("odd\x1b[31m\n.txt", "the lazy\x1b[31m dog \xc2\x9b");
+  const std::string index = bench.path("odd.heed-index");
+  clean(run_program({.arguments = {"index", document, "--model", small_models() / "encoder",
+                                   "--out", index, "--quiet"}}),
+        "indexing a file with an odd name");
+  const Outcome found =
+      run_program({.arguments = {"search", index, "lazy dog", "--mode", "lexical"}});
+  clean(found, "a search result");
+  bench.expect(std::count(found.out.begin(), found.out.end(), '\n') == 2,
+               "a result has two lines: " + found.out);
   clean(run_program({.arguments = {"info", bench.model("gpt2_lm",
                                                        {{"model_type", "\"g\\u001b[2J\\n\""}})}}),
         "an error about a configuration");

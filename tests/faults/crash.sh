@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A fault at every write, fsync and rename of a training run, of converting it and of indexing: no error may be lost,
 # no finished file damaged, and a run that goes on must end with the same weights to the bit. Then SIGKILL
-# at random moments. HEED_CRASH_STRIDE=1 tries every operation, the default every fifth; HEED_KILLS says
+# at random moments of training, indexing, converting and serving. HEED_CRASH_STRIDE=1 tries every operation, the default every fifth; HEED_KILLS says
 # how many kills. Ends with "tried N, right N".
 set -u
 heed=$1
@@ -115,27 +115,58 @@ for kind in enospc eio eintr short kill power; do
   done
 done
 
-# SIGKILL at random moments, the run going on after each.
+# SIGKILL at random moments of training, indexing, converting and serving in turn, each going on after it.
 fresh
+mkdir "$folder/work/converted"
 RANDOM=7
-for ((n = 1; n <= kills; ++n)); do
-  tried=$((tried + 1))
-  resume=()
-  [ -n "$(ls "$folder/work/run/checkpoints" 2>/dev/null | grep '^step-')" ] && resume=(--resume)
-  [ -e "$folder/work/run/metrics.jsonl" ] && resume=(--resume)
-  "${train[@]}" "${resume[@]}" --out "$folder/work/run" >/dev/null 2>&1 &
-  pid=$!
+# killed COMMAND…: starts it and kills it at a random moment of its first 0.4 s; $status is 0 if it was done before.
+killed() {
+  "$@" >"$folder/out" 2>"$folder/err" &
+  local pid=$!
   sleep "0.$(printf %03d $((RANDOM % 400)))"
   kill -9 $pid 2>/dev/null
   wait $pid 2>/dev/null
-  if [ -e "$folder/work/run/model/model.safetensors" ]; then
-    # It was done before the kill: start over.
-    [ "$(sha256sum <"$folder/work/run/model/model.safetensors")" = "$wanted" ] || finish_training ||
-      { wrong "kill $n: other weights"; continue; }
-    fresh
-  fi
-  right=$((right + 1))
+  status=$?
+}
+kill_training() {
+  local resume=()
+  [ -n "$(ls "$folder/work/run/checkpoints" 2>/dev/null | grep '^step-')" ] && resume=(--resume)
+  [ -e "$folder/work/run/metrics.jsonl" ] && resume=(--resume)
+  killed "${train[@]}" "${resume[@]}" --out "$folder/work/run"
+  [ -e "$folder/work/run/model/model.safetensors" ] || return 0
+  # It was done before the kill: start over.
+  [ "$(sha256sum <"$folder/work/run/model/model.safetensors")" = "$wanted" ] || finish_training || return 1
+  rm -rf "$folder/work/run"
+}
+finish_index() {
+  "${index[@]}" >/dev/null 2>"$folder/err" && [ "$(found | sed 's/"chunk":[0-9]*,//g' | sha256sum)" = "$whole" ] &&
+    rm -rf "$folder/work/x.heed-index"*
+}
+kill_index() {
+  killed "${index[@]}"
+  [ $status -ne 0 ] || finish_index
+}
+kill_convert() {
+  echo old >"$folder/work/converted/model.gguf"
+  killed "$heed" convert "$folder/reference" "$folder/work/converted/model.gguf" --quiet
+  [ "$(cat "$folder/work/converted/model.gguf" 2>/dev/null | head -c 4)" = "old" ] ||
+    [ "$(sha256sum <"$folder/work/converted/model.gguf")" = "$converted" ]
+}
+kill_serve() { # what it serves stays as it is, and the next one starts
+  killed "$heed" serve lm="$folder/reference" --port 0 --page off --threads 1 --quiet
+  [ "$(cd "$folder/reference" && find . -type f -exec sha256sum {} + | sort)" = "$served" ] || return 1
+  ! grep -q '^heed: ' "$folder/err"
+}
+"$heed" convert "$folder/reference" "$folder/reference.gguf" --quiet || exit 1
+converted=$(sha256sum <"$folder/reference.gguf")
+served=$(cd "$folder/reference" && find . -type f -exec sha256sum {} + | sort)
+works=(kill_training kill_index kill_convert kill_serve)
+for ((n = 1; n <= kills; ++n)); do
+  tried=$((tried + 1))
+  work=${works[$((n % 4))]}
+  if $work && { [ $status -eq 0 ] || [ $status -eq 137 ]; }; then right=$((right + 1)); else wrong "kill $n, $work: $(tail -3 "$folder/err")"; fi
 done
-finish_training || { wrong "after the kills: $(cat "$folder/err")"; right=$((right - 1)); }
+finish_training || { wrong "training after the kills: $(cat "$folder/err")"; right=$((right - 1)); }
+finish_index || { wrong "indexing after the kills: $(cat "$folder/err")"; right=$((right - 1)); }
 echo "tried $tried, right $right"
 [ "$tried" -eq "$right" ]

@@ -80,6 +80,11 @@ void multiplied_text(Bench& bench) {
                                        R"(]},"model":{"type":"BPE","vocab":{"a":0},"merges":[]}})");
   Run tokenize{.arguments = {"tokenize", file}, .input = std::string(1000, 'a') + "\n"};
   bench.refused(tokenize, {"tokenizer.json", "normalizers"}, 3);
+  const std::string decoders = bench.file(
+      "decoders/tokenizer.json", R"({"decoder":{"type":"Sequence","decoders":[)" + steps +
+                                     R"(]},"model":{"type":"BPE","vocab":{"a":0},"merges":[]}})");
+  Run decode{.arguments = {"tokenize", decoders, "--decode"}, .input = "0 0 0 0\n"};
+  bench.refused(decode, {"tokenizer.json", "decoders"}, 3);
   std::string schema = R"({"$ref":"#/$defs/d0","$defs":{)";
   for (int i = 0; i < 30; ++i) {
     schema += fmt::format(R"("d{0}":{{"type":"array","prefixItems":[{{"$ref":"#/$defs/d{1}"}},)"
@@ -112,6 +117,10 @@ void templates(Bench& bench) {
 
 /// Four times the text takes at most about four times as long.
 void long_runs(Bench& bench) {
+  const std::string words =
+      bench.file("tokenizer.json", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[]}})");
+  bench.refused({.arguments = {"tokenize", words}, .input = std::string(size_t{70} << 20, 'a')},
+                {"stdin", "line 1"}, 3, int64_t{140} << 20);
   std::string pieces = little_endian(6, 4);  // the longest of them
   const auto add = [&](const std::string& piece, float score) {
     pieces.append(reinterpret_cast<const char*>(&score), sizeof(score));

@@ -41,15 +41,15 @@ take_over_apt() {
   [ ! -s /etc/ssl/certs/ca-certificates.crt ] || install -D -m644 /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
 }
 
-# bare_root RELEASE: prints the folder of a minimal root that nothing may change; made once per run, or
-# kept in $HEED_FRESH_CACHE.
+# bare_root RELEASE [ARCHITECTURE]: prints the folder of a minimal root that nothing may change; made
+# once per run, or kept in $HEED_FRESH_CACHE. A foreign architecture needs registered() (cross.bash).
 bare_root() {
-  local suite=${codename[$1]} folder=${HEED_FRESH_CACHE:-$work}/bare-$1 proxy=
+  local suite=${codename[$1]} folder=${HEED_FRESH_CACHE:-$work}/bare-$1${2:+-$2} proxy=
   if [ ! -e "$folder/complete" ]; then
     eval "$(apt-config shell proxy Acquire::http::Proxy)"
     rm -rf --one-file-system "$folder"
     mkdir -p "$folder"
-    http_proxy=${http_proxy:-$proxy} debootstrap --variant=minbase --include=ca-certificates "$suite" "$folder" \
+    http_proxy=${http_proxy:-$proxy} debootstrap ${2:+"--arch=$2"} --variant=minbase --include=ca-certificates "$suite" "$folder" \
       "$(mirror_of "")" >"$work/debootstrap.log" 2>&1 || { tail -3 "$work/debootstrap.log" >&2; return 1; }
     take_over_apt "$folder" "$suite"
     touch "$folder/complete"
@@ -57,11 +57,11 @@ bare_root() {
   echo "$folder"
 }
 
-# new_root RELEASE NAME: prints the folder of a copy of the bare root with a user of each kind: minsu,
-# and root. The source is cloned by clone_into.
+# new_root RELEASE NAME [ARCHITECTURE]: prints the folder of a copy of the bare root with a user of each
+# kind: minsu, and root. The source is cloned by clone_into.
 new_root() {
   local bare root=$work/$1-$2
-  bare=$(bare_root "$1") || return 1
+  bare=$(bare_root "$1" ${3:+"$3"}) || return 1
   cp -a --reflink=auto "$bare" "$root"
   cp -L /etc/resolv.conf "$root/etc/resolv.conf"
   echo "127.0.0.1 localhost $(uname -n)" >"$root/etc/hosts"

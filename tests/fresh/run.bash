@@ -14,6 +14,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 source=$(cd ../.. && pwd)
 source root.bash
+source cross.bash
 
 say() { printf '%s\n' "$*" >&2; }
 fail() { say "FAILED: $*"; exit 1; }
@@ -31,6 +32,29 @@ taught() {
   local accuracy
   accuracy=$(sed -nE 's/.*"accuracy":([0-9.]+),"pointing.*/\1/p' "$1" | tail -1)
   awk -v a="${accuracy:-0}" 'BEGIN { exit !(a >= 0.98) }' || fail "accuracy '$accuracy': $(tail -3 "$1")"
+}
+
+# each_package PATTERN COMMAND…: calls COMMAND ARCHITECTURE FILE for the files of dist/ that match PATTERN,
+# in which ARCH stands for the processor: amd64 or arm64, or as uname says it. Those of another processor
+# run by qemu. Without any file the step is skipped.
+each_package() {
+  local pattern=$1 architecture file count=0 code
+  shift
+  for architecture in amd64 arm64; do
+    for file in "$source"/dist/*; do
+      case $file in
+        */${pattern/ARCH/$architecture} | */${pattern/ARCH/$([ $architecture = amd64 ] && echo x86_64 || echo aarch64)}) ;;
+        *) continue ;;
+      esac
+      count=$((count + 1))
+      if [ -z "$(foreign $architecture)" ]; then
+        "$@" $architecture "$file"
+        continue
+      fi
+      registered "$@" $architecture "$file"
+    done
+  done
+  [ $count -gt 0 ] || skip "dist/ has no $pattern for this release"
 }
 
 steps=steps
@@ -89,7 +113,8 @@ for release in "${releases[@]}"; do
     # Its own bash, where `set -e` holds although the caller looks at the code.
     release=$release root=$root work=$work source=$source bash -euo pipefail -c '
       source root.bash
-      '"$(declare -f say fail skip seconds_of taught)"'
+      source cross.bash
+      '"$(declare -f say fail skip seconds_of taught each_package)"'
       source "$1"' _ "$step" >"$log" 2>&1 || code=$?
     note=$(sed -n 's/^note: //p' "$log" | tr '\n' ';' | sed 's/;$//; s/;/; /g')
     case $code in

@@ -76,6 +76,12 @@ TEST(Gbnf, ErrorsSayWhereAndWhat) {
   EXPECT_NE(why("root ::= [z-a]").find("ends before"), std::string::npos);
   EXPECT_NE(why("root ::= (\"a\"").find("not closed"), std::string::npos);
   EXPECT_NE(why("root ::= \"a\"{3,1}").find("{n}"), std::string::npos);
+  EXPECT_NE(why("root ::= \"a\"{-5}").find("{n}"), std::string::npos);
+  EXPECT_NE(why("root ::= \"a\"{1,-1}").find("{n}"), std::string::npos);
+  EXPECT_NE(message_of([] {
+              Grammar::from_json_schema(R"({"type":"string","pattern":"^a{-5}$"})");
+            }).find("{n}"),
+            std::string::npos);
   EXPECT_NE(why("root ::= \"a\"{99999999}").find("times"), std::string::npos);
   EXPECT_NE(why("root ::= \"\\q\"").find("escape"), std::string::npos);
   EXPECT_NE(why("root = \"a\"").find("::="), std::string::npos);

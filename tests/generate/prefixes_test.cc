@@ -123,6 +123,80 @@ TEST(Scheduler, LongPromptsDoNotStopOthers) {
   EXPECT_GE(first_when_second_began, 4);  // it went on while the prompt was read
 }
 
+/// Tokens of prompts that come at the same time, and how many had been read at the first token.
+struct Together {
+  std::vector<std::vector<SampledToken>> tokens;
+  int read_at_first_token = -1;
+};
+
+Together run_together(Scheduler& scheduler, const std::vector<std::vector<int64_t>>& prompts) {
+  Together result;
+  result.tokens.resize(prompts.size());
+  int read = 0;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    Request request;
+    request.prompt = prompts[i];
+    request.max_tokens = 6;
+    request.sampling.temperature = i == 0 ? 0.0 : 1.0;
+    request.sampling.seed = i;
+    request.top_log_probabilities = 3;
+    request.on_prompt = [&](int64_t done, int64_t, int64_t all) { read += done == all ? 1 : 0; };
+    request.on_token = [&, i](const SampledToken& token) {
+      int& at = result.read_at_first_token;
+      at = at < 0 ? read : at;
+      result.tokens[i].push_back(token);
+      return true;
+    };
+    scheduler.add(std::move(request));
+  }
+  scheduler.run();
+  return result;
+}
+
+std::vector<std::vector<int64_t>> prompts_of(const std::vector<int64_t>& lengths) {
+  std::vector<std::vector<int64_t>> prompts;
+  for (const int64_t length : lengths) {
+    prompts.push_back(prompt_of(length, 97));
+    prompts.back()[0] = static_cast<int64_t>(prompts.size());  // none begins like another
+  }
+  return prompts;
+}
+
+/// Prompts of these lengths get the same bits together as alone.
+void expect_same_together(const std::string& config, const std::vector<int64_t>& lengths,
+                          int read_at_first_token) {
+  const auto model = create_model(config, 5);
+  const auto prompts = prompts_of(lengths);
+  for (const bool shares : {false, true}) {
+    Scheduler scheduler(*model);
+    scheduler.share_prefixes(shares ? 64 << 20 : 0);
+    const Together together = run_together(scheduler, prompts);
+    EXPECT_EQ(together.read_at_first_token, read_at_first_token) << config;
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      Scheduler alone(*model);
+      expect_same(together.tokens[i], run(alone, prompts[i], 6, i));
+    }
+  }
+}
+
+TEST(Scheduler, ShortPromptsAreReadTogetherAndKeepTheirBits) {
+  expect_same_together(kConfig, {5, 18, 31, 44, 57, 70, 83, 96}, 8);  // 404 tokens: one chunk
+}
+
+TEST(Scheduler, PromptsThatEndInTheMiddleOfAChunkKeepTheirBits) {
+  const std::vector<int64_t> lengths = {5, 700, 31, 600, 44, 1100, 57, 513};
+  expect_same_together(kConfig, lengths, 1);
+  const auto with = [](const std::string& name, const std::string& members) {
+    std::string config = kConfig;
+    config.replace(config.find("llama"), 5, name);
+    return config.replace(config.rfind('}'), 1, members + "}");
+  };
+  expect_same_together(with("mistral", R"(, "sliding_window": 40)"), lengths, 1);
+  // Positions that depend on the length: every prompt is read alone, in its own chunks.
+  const std::string dynamic = R"(, "rope_scaling": {"rope_type": "dynamic", "factor": 4.0})";
+  expect_same_together(with("llama", dynamic), lengths, 1);
+}
+
 TEST(Scheduler, ACancelledPromptIsNotReadToItsEnd) {
   const auto model = create_model(kConfig, 5);
   Scheduler scheduler(*model);

@@ -130,9 +130,12 @@ def decoder(family, config_class, extra=lambda: {}, rename={}, without=(), heads
         base |= extra() if extra.__code__.co_argcount == 0 else extra(base)
         base = {rename.get(key, key): value for key, value in base.items() if key not in without}
         config = config_class(**base)
-        inputs = batch(random.randint(2, 15), config.vocab_size, side=None)
+        inputs = batch(random.randint(2, 15), config.vocab_size, side=pick([None, None, "left"]))
         if head == "ForCausalLM":
-            inputs["labels"] = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
+            real = inputs["attention_mask"]
+            # A padded position predicts nothing: what attends to no key at all is left open.
+            behind_padding = real * (1 - torch.nn.functional.pad(real, (1, 0), value=1)[:, :-1])
+            inputs["labels"] = inputs["input_ids"].masked_fill((real == 0) | (behind_padding == 1), -100)
         elif head == "ForSequenceClassification":
             inputs = class_labels(inputs, config)
         elif head == "ForTokenClassification":
@@ -264,6 +267,50 @@ def window_extra(*names):
     return {name: random.randint(2, 6) for name in names}
 
 
+def t5_case():
+    head = pick(["ForConditionalGeneration", "EncoderModel", "ForSequenceClassification", "ForTokenClassification",
+                 "ForQuestionAnswering", "Model"])
+    config = hf.T5Config(vocab_size=random.randint(20, 60), d_model=pick([8, 12, 16]), d_kv=pick([3, 4, 6]),
+                         d_ff=random.randint(5, 30), num_layers=pick([1, 2]), num_decoder_layers=pick([1, 3]),
+                         num_heads=pick([1, 2, 3]), relative_attention_num_buckets=pick([4, 8, 32]),
+                         relative_attention_max_distance=pick([8, 20, 128]), feed_forward_proj=pick(["relu", "gated-gelu", "gated-silu"]),
+                         pad_token_id=0, eos_token_id=1, decoder_start_token_id=0, tie_word_embeddings=pick([True, False]),
+                         **(problem() if "Sequence" in head else {}))
+    inputs = batch(random.randint(3, 12), config.vocab_size)
+    build = getattr(hf, "T5" + head)
+    if "Sequence" in head:
+        for row, real in zip(inputs["input_ids"], inputs["attention_mask"].sum(1)):
+            row[real - 1] = 1
+        return build, config, class_labels(inputs, config)
+    if "Token" in head:
+        return build, config, token_labels(inputs, config.num_labels)
+    if "Question" in head:
+        return build, config, answers(inputs)
+    rows, length = len(inputs["input_ids"]), random.randint(2, 9)
+    if head == "Model":
+        inputs["decoder_input_ids"] = torch.randint(5, config.vocab_size, (rows, length))
+    elif head == "ForConditionalGeneration":
+        inputs["labels"] = torch.randint(5, config.vocab_size, (rows, length))
+    return build, config, inputs
+
+
+def whisper_case():
+    count = pick([1, 2, 3])
+    config = hf.WhisperConfig(vocab_size=random.randint(20, 60), num_mel_bins=pick([4, 7, 10]), d_model=count * pick([4, 8]),
+                              encoder_layers=pick([1, 2]), decoder_layers=pick([1, 2]), encoder_attention_heads=count,
+                              decoder_attention_heads=pick([1, count]), encoder_ffn_dim=random.randint(5, 30),
+                              decoder_ffn_dim=random.randint(5, 30), activation_function=pick(ACTIVATIONS),
+                              scale_embedding=pick([True, False]), max_source_positions=random.randint(4, 12),
+                              max_target_positions=random.randint(12, 20), pad_token_id=3, bos_token_id=1, eos_token_id=2,
+                              decoder_start_token_id=1, tie_word_embeddings=pick([True, False]))
+    rows = random.randint(1, 3)
+    inputs = {"input_features": torch.randn(rows, config.num_mel_bins, 2 * config.max_source_positions)}
+    build = pick([hf.WhisperForConditionalGeneration, hf.WhisperForConditionalGeneration, hf.WhisperModel])
+    if build is hf.WhisperModel:
+        return build, config, {**inputs, "decoder_input_ids": torch.randint(4, config.vocab_size, (rows, 7))}
+    return build, config, {**inputs, "labels": torch.randint(4, config.vocab_size, (rows, random.randint(2, 9)))}
+
+
 FAMILIES = {
     "bert": encoder("Bert", hf.BertConfig, 0, extra=lambda: dict(type_vocab_size=pick([1, 2, 4]))),
     "distilbert": encoder("DistilBert", hf.DistilBertConfig, 0, types=False,
@@ -361,6 +408,7 @@ FAMILIES = {
     "led": seq2seq("LED", hf.LEDConfig, positions=False, source=(8, 20),
                    extra=lambda: dict(max_encoder_position_embeddings=32, max_decoder_position_embeddings=24,
                                       attention_window=pick([2, 4, 6]))),
+    "t5": t5_case, "whisper": whisper_case,
     "vit": vision("ViT", hf.ViTConfig, extra=lambda: dict(qkv_bias=pick([True, False]))),
     "deit": vision("DeiT", hf.DeiTConfig, extra=lambda: dict(qkv_bias=pick([True, False]))),
     "dinov2": vision("Dinov2", hf.Dinov2Config, extra=lambda: dict(mlp_ratio=pick([1, 2, 3]), layerscale_value=0.7,
@@ -375,6 +423,76 @@ FAMILIES = {
     "clip": towers("CLIP", hf.CLIPTextConfig, hf.CLIPVisionConfig, hf.CLIPConfig),
     "siglip": towers("Siglip", hf.SiglipTextConfig, hf.SiglipVisionConfig, hf.SiglipConfig),
 }
+
+ACTS = sorted(hf.activations.ACT2FN.keys())
+UNTOUCHED = {"transformers_version", "architectures", "model_type", "dtype", "torch_dtype", "_name_or_path", "problem_type",
+             "id2label", "label2id", "output_hidden_states", "output_attentions", "return_dict", "chunk_size_feed_forward",
+             "use_cache", "vocab_size", "num_labels", "stage_names", "out_features", "out_indices", "is_encoder_decoder",
+             "_attn_implementation", "attn_implementation", "_sliding_window_pattern"}
+CHOICES = {"attention_type": ["original_full"], "classifier_pooling": ["cls", "mean", "max"], "norm_rel_ebd": ["none", "layer_norm"],
+           "pos_att_type": ["c2p", "p2c", "c2p|p2c", ["c2p"], []], "summary_type": ["first", "last", "mean", "cls_index"],
+           "sliding_window": [None, 1, 2, 100], "head_dim": [2, 4, 10, 16], "num_ln_in_parallel_attn": [None, 1, 2],
+           "attn_logit_softcapping": [None, 2.0], "final_logit_softcapping": [None, 2.0], "num_key_value_heads": [1, None],
+           "feed_forward_proj": ["relu", "gated-gelu", "gated-silu", "gelu"], "classifier_dropout": [None, 0.3],
+           "use_bidirectional_attention": [None, True], "summary_activation": [None, "tanh"], "n_inner": [None, 11],
+           "ffn_hidden_size": [None], "num_kv_heads": [None, 1], "intermediate_size": [None, 7], "image_size": [[8, 12]],
+           "rope_parameters": [{"rope_type": kind, "rope_theta": 1000.0, **extra} for kind, extra in (
+               ("default", {}), ("linear", {"factor": 3.0}), ("dynamic", {"factor": 3.0}),
+               ("yarn", {"factor": 4.0, "original_max_position_embeddings": 4}),
+               ("yarn", {"factor": 4.0, "original_max_position_embeddings": 4, "attention_factor": 0.7}),
+               ("yarn", {"factor": 4.0, "original_max_position_embeddings": 4, "beta_fast": 8.0, "beta_slow": 2.0}),
+               ("yarn", {"factor": 4.0, "original_max_position_embeddings": 4, "mscale": 0.7, "mscale_all_dim": 0.4}),
+               ("yarn", {"factor": 4.0, "original_max_position_embeddings": 4, "truncate": False}),
+               ("llama3", {"factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                           "original_max_position_embeddings": 8}),
+               ("proportional", {"partial_rotary_factor": 0.5}), ("default", {"partial_rotary_factor": 0.5}))]}
+
+
+def alternatives(key, value):
+    """Other values for an option."""
+    if key in UNTOUCHED:
+        return []
+    if key in CHOICES:
+        return [each for each in CHOICES[key] if each != value]
+    if key.endswith(("_act", "activation", "activation_function")):
+        return random.sample(ACTS, 2)
+    if key.endswith("_token_id"):
+        return [None, 4]
+    if key == "layer_types":
+        return [[pick(["full_attention", "sliding_attention"]) for _ in value or []] for _ in range(2)]
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1]
+    if isinstance(value, float):
+        return [value + 0.25]
+    return [] if value is not None else [True, 1]
+
+
+def changes(config, prefix=()):
+    """Every option of a configuration with another value: [(path, value)]."""
+    found = []
+    for key, value in config.to_dict().items() if hasattr(config, "to_dict") else config.items():
+        if key in ("text_config", "vision_config", "encoder", "decoder") and isinstance(value, dict):
+            found += changes(value, (key,))
+        else:
+            found += [((*prefix, key), each) for each in alternatives(key, value)]
+    return found
+
+
+def changed(config, path, value):
+    """The configuration with another value, or None where transformers refuses it or keeps the old one."""
+    options = config.to_dict()
+    inner = options
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    for key in ("transformers_version", "architectures", "model_type", "_name_or_path"):
+        options.pop(key, None)
+    if path[-1] in ("num_hidden_layers", "sliding_window_pattern", "no_rope_layer_interval"):
+        options.pop("layer_types", None), options.pop("no_rope_layers", None)
+    return type(config)(**options)
+
 WINDOWED = {"big_bird", "fnet", "nystromformer"}  # whose attentions are not [B, H, T, T]
 
 
@@ -388,6 +506,23 @@ def global_tokens(build, inputs):
     if build is hf.LongformerForQuestionAnswering:
         return (torch.arange(ids.shape[1]) < (ids == 2).int().argmax(1, keepdim=True)).long()
     return None
+
+
+def saved_again(heed, folder, build, inputs, expected):
+    """What differs where transformers opens the folder that heed wrote of its own reading."""
+    copy = folder.with_name("copy")
+    shutil.rmtree(copy, ignore_errors=True)
+    done = subprocess.run([heed, "convert", folder, copy, "--quiet"], capture_output=True, text=True)
+    if done.returncode != 0:
+        return [f"convert refused: {done.stderr.strip()[:300]}"]
+    model, report = build.from_pretrained(copy, attn_implementation="eager", output_loading_info=True)
+    missing = [key for key in report["missing_keys"] if not key.endswith((".bias", "position_ids"))]
+    result = outputs_of(model.eval()(**inputs))
+    problems = [f"saved: {missing} missing"] if missing else []
+    for key in ("logits", "last_hidden_state", "start_logits", "logits_per_image"):
+        if key in expected and not norm_error(result[key].detach(), expected[key].detach()) < LIMIT:
+            problems.append(f"saved: {key} differs by {norm_error(result[key].detach(), expected[key].detach()):.2e}")
+    return problems
 
 
 def norm_error(actual, expected):
@@ -407,10 +542,15 @@ def at_real(value, mask):
     return value * mask.reshape(shape)
 
 
-def compare(name, seed, heed, folder):
+def compare(name, seed, heed, folder, change=None):
+    """What differs for the configuration of this seed; `change` sets one option of it to another value."""
     random.seed(f"{name} {seed}")
     torch.manual_seed(seed)
     build, config, inputs = FAMILIES[name]()
+    if change:
+        config = changed(config, *change)
+        if config is None:
+            return None
     config._attn_implementation = "eager"
     model = build(config).eval()
     attentions = name not in WINDOWED
@@ -471,7 +611,7 @@ def compare(name, seed, heed, folder):
                     problems.append(f"gradient of {key} should vanish")
             elif not norm_error(got, value) < LIMIT:
                 problems.append(f"gradient of {key} differs by {norm_error(got, value):.2e}")
-    return problems
+    return problems if change else problems + saved_again(heed, folder, build, inputs, expected)
 
 
 def main():
@@ -480,6 +620,8 @@ def main():
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=list(FAMILIES))
+    parser.add_argument("--options", action="store_true", help="change one option at a time as well")
+    parser.add_argument("--keys", nargs="*", help="only these options")
     parser.add_argument("--keep", help="folder for the last model, to look at")
     options = parser.parse_args()
     hf.utils.logging.set_verbosity_error()
@@ -488,18 +630,27 @@ def main():
     torch.set_num_threads(1)
     folder = Path(options.keep or tempfile.mkdtemp()) / "model"
     bad = 0
+    count = 0
     for name in options.only:
         for seed in range(options.first, options.first + options.seeds):
-            try:
-                problems = compare(name, seed, options.heed, folder)
-            except Exception as error:  # transformers itself refuses some combinations
-                print(f"{name} {seed}: transformers: {type(error).__name__}: {str(error)[:150]}")
-                continue
-            if problems:
-                bad += 1
-                print(f"{name} {seed}: " + "; ".join(problems[:4]))
-                sys.stdout.flush()
-    print(f"{bad} of {len(options.only) * options.seeds} differ")
+            tries = [None]
+            if options.options:
+                random.seed(f"{name} {seed}")
+                tries += [each for each in changes(FAMILIES[name]()[1]) if not options.keys or each[0][-1] in options.keys]
+            for change in tries:
+                said = f"{name} {seed}" + (f" {'.'.join(change[0])}={change[1]}" if change else "")
+                try:
+                    problems = compare(name, seed, options.heed, folder, change)
+                except Exception as error:  # transformers itself refuses some combinations
+                    if not change:
+                        print(f"{said}: transformers: {type(error).__name__}: {str(error)[:150]}")
+                    continue
+                count += 1
+                if problems:
+                    bad += 1
+                    print(f"{said}: " + "; ".join(problems[:4]))
+                    sys.stdout.flush()
+    print(f"{bad} of {count} differ")
     return 1 if bad else 0
 
 

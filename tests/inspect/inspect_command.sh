@@ -28,7 +28,7 @@ grep -q 'POST /heed/v1/traces/t/why {\\"head\\":0,\\"key\\":0,\\"kind\\":\\"self
 run --format html --ablate 1.2 --no-causal --layer 1 --head 2 --lang ko > "$work/b.html"
 grep -q '"language":"ko"' "$work/b.html" || fail "a Korean page"
 grep -Eq '"interventions":\[\{[^}]*"layer":1[^}]*\},\{[^}]*"causal"[^}]*\}\]' "$work/b.html" || fail "the changed pass in the page"
-grep -q '"kind":"self","layer":1,"head":2,"query":7,"key":0},"responses"' "$work/b.html" || fail "the page opens on the head asked for"
+grep -q '"kind":"self","layer":1,"head":2,"query":7},"responses"' "$work/b.html" || fail "the page opens on the head asked for"
 run --format npy -o "$work/a.npy"
 head -c 200 "$work/a.npy" | grep -aq '(2, 3, 8, 8)' || fail ".npy of [layers, heads, queries, keys]"
 run --format npy --layer 0 --head 1 -o "$work/b.npy"

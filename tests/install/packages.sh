@@ -46,7 +46,7 @@ sed -E '/^ *#/d' "${scripts[@]}" |
   grep -oP '(^|[|;&({!]|\$\(|\b(then|do|else|exec|env|xargs|sudo)\b) *\K[a-z][a-z0-9_.+-]*(?=$| (?!=|in\b|\+))' |
   sort -u >"$work/words"
 dpkg-query -W -f='${Package} ${Essential} ${Priority}\n' | awk '$2 == "yes" || $3 == "required" { print $1 }' | sort >"$work/base"
-table_of 4 build test bench lint fuzz docs web coverage fresh package >"$work/commands"
+table_of 4 build test bench lint fuzz docs web coverage fresh package optional >"$work/commands"
 while read -r word; do
   [ "$(type -t "$word")" = file ] || continue
   grep -qxF -- "$word" "$work/commands" && continue

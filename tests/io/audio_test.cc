@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numbers>
+#include <span>
 
 #include "heed/error.h"
+#include "io/resample_audio.h"
 #include "support/data.h"
 
 namespace heed::test {
@@ -73,6 +76,54 @@ TEST(Audio, OtherRatesAreResampledToTheSameSound) {
       largest = std::max(largest, std::abs(samples.data<float>()[i] - wanted));
     }
     EXPECT_LT(largest, 2e-3) << rate;
+  }
+}
+
+/// A sine of `frequency` Hz at `rate` samples per second, brought to 16 kHz in blocks.
+std::vector<float> resampled(int rate, double frequency, int64_t samples, int64_t block) {
+  std::vector<float> input;
+  for (int64_t i = 0; i < samples; ++i) {
+    input.push_back(static_cast<float>(
+        std::sin(2.0 * std::numbers::pi * frequency * static_cast<double>(i) / rate)));
+  }
+  AudioResampler resampler(rate, 16000);
+  std::vector<float> out;
+  for (int64_t begin = 0; begin <= samples; begin += block) {
+    const int64_t end = std::min(samples, begin + block);
+    resampler.add(
+        std::span(input).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
+        begin + block > samples, out);
+  }
+  return out;
+}
+
+TEST(Audio, ResamplingDoesNotDependOnTheBlocks) {
+  for (const int rate : {8000, 11025, 22050, 44100, 44101, 96000}) {
+    const std::vector<float> whole = resampled(rate, 440.0, rate / 4, rate);
+    EXPECT_NEAR(static_cast<double>(whole.size()), 4000.0, 1.0) << rate;
+    for (const int64_t block : {1, 100, 4096}) {
+      EXPECT_EQ(resampled(rate, 440.0, rate / 4, block), whole)
+          << rate << " in blocks of " << block;
+    }
+  }
+}
+
+TEST(Audio, ResamplingKeepsWhatFitsAndRemovesWhatDoesNot) {
+  // 44,101 Hz has no simple ratio to 16 kHz: its weights lie between two rows of the table.
+  for (const int rate : {44100, 44101, 48000}) {
+    for (const double frequency : {100.0, 1000.0, 6000.0}) {
+      const std::vector<float> kept = resampled(rate, frequency, rate / 2, 10000);
+      for (size_t i = 500; i + 500 < kept.size(); ++i) {
+        const double wanted =
+            std::sin(2.0 * std::numbers::pi * frequency * static_cast<double>(i) / 16000.0);
+        ASSERT_NEAR(kept[i], wanted, 1e-4) << rate << " Hz, " << frequency << " at " << i;
+      }
+    }
+    // Would come back as a tone of 7 kHz.
+    const std::vector<float> removed = resampled(rate, 9000.0, rate / 2, 10000);
+    for (size_t i = 500; i + 500 < removed.size(); ++i) {
+      ASSERT_NEAR(removed[i], 0.0F, 1e-4) << rate << " at " << i;
+    }
   }
 }
 

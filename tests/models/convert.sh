@@ -37,7 +37,8 @@ expect 2 '--dtype' "$heed" convert "$models/gpt2_lm" "$work/x.gguf" --dtype q3
 expect 0 'q4_k_m' "$heed" convert "$models/llama_gqa" "$work/mixed.gguf" --dtype q4_k_m
 expect 0 '"dtype":"f32"' "$heed" convert "$models/llama_gqa" "$work/plain.gguf" --json
 expect 3 'imatrix' "$heed" convert "$models/llama_gqa" "$work/x.gguf" --dtype q4_k_m --imatrix "$work/mixed.gguf"
-expect 2 't5' "$heed" convert "$models/t5_relu" "$work/t5.gguf"
+expect 2 'bart' "$heed" convert "$models/bart" "$work/bart.gguf"
+expect 0 't5' "$heed" convert "$models/t5_relu" "$work/t5.gguf"
 expect 3 'no such' "$heed" info "$work/nothing"
 expect 3 'config.json' "$heed" info "$work"
 expect 3 'regular file' "$heed" forward "$models/gpt2_lm" --input /dev/zero --output "$work/o"

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -5,6 +6,7 @@
 
 #include "base/file.h"
 #include "heed/error.h"
+#include "io/json.h"
 #include "models/gguf/model.h"
 #include "models/gguf/names.h"
 #include "support/check.h"
@@ -22,6 +24,9 @@ void write_gguf(const Model& model, const std::filesystem::path& path, DType typ
 Tensor results(const Model& model, const Tensor& ids) {
   ModelInput input;
   input.input_ids = ids;
+  if (model.kind() == ModelKind::encoder_decoder) {
+    input.decoder_input_ids = slice(ids, 1, 1, 4).contiguous();
+  }
   const ModelOutput output = model.forward(input);
   return output.logits.defined() ? output.logits : output.last_hidden_state;
 }
@@ -67,8 +72,70 @@ INSTANTIATE_TEST_SUITE_P(Models, GgufModel,
                                          "qwen2", "qwen3", "phi", "phi3", "smollm3", "olmo2",
                                          "granite", "exaone4", "gpt_neox", "gpt_neox_sequential",
                                          "gptj", "bloom", "falcon_grouped", "falcon_multi_query",
-                                         "starcoder2"),
+                                         "starcoder2", "t5_relu"),
                          [](const auto& each) { return each.param; });
+
+/// RoBERTa's rows of positions up to the padding token are not kept: they embed padding only.
+class RobertaGguf : public testing::TestWithParam<const char*> {};
+
+TEST_P(RobertaGguf, GivesTheSameResultsAndIsABertForOthers) {
+  const auto folder = golden(std::string("models/") + GetParam());
+  const auto model = load_model(folder);
+  const TemporaryFolder out;
+  write_gguf(*model, out / "model.gguf", DType::f32);
+  const auto read = load_model(out / "model.gguf");
+  EXPECT_EQ(read->model_type(), model->model_type());
+  EXPECT_EQ(read->context_length(), model->context_length());
+  const int64_t padding = Json::parse(model->config(), "").integer_or("pad_token_id", 1, 0, 36);
+  Tensor ids = random_indices({2, 7}, model->vocab_size(), 5);
+  for (int64_t i = 0; i < ids.numel(); ++i) {
+    ids.data<int64_t>()[i] += ids.data<int64_t>()[i] == padding ? 1 : 0;
+  }
+  expect_same_bits(results(*read, ids), results(*model, ids), "results");
+  const GgufFile file(out / "model.gguf");
+  EXPECT_EQ(file.string("general.architecture"), "bert");
+  EXPECT_EQ(file.tensors().at("position_embd.weight").size(0), model->context_length());
+  save_model(*read, out / "folder");
+  const TensorMap before = load_safetensors(folder / "model.safetensors");
+  const TensorMap after = load_safetensors(out / "folder/model.safetensors");
+  EXPECT_EQ(before.size(), after.size());
+  for (const auto& [name, tensor] : before) {
+    ASSERT_TRUE(after.contains(name)) << name;
+    EXPECT_EQ(after.at(name).shape(), tensor.shape()) << name;
+    if (!name.ends_with("position_embeddings.weight")) {
+      expect_same_bits(after.at(name), tensor, name);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Models, RobertaGguf,
+                         testing::Values("roberta_base", "roberta_mlm", "roberta_classify",
+                                         "roberta_tag", "xlm_roberta_mlm", "camembert_mlm"),
+                         [](const auto& each) { return each.param; });
+
+/// A T5 with a gate and a head of its own, as T5 1.1 is; and what GGUF has no place for.
+TEST(T5Gguf, KeepsBothStacks) {
+  const auto make = [](const char* kind, int64_t distance) {
+    return create_model(
+        fmt::format(R"({{"model_type":"t5","vocab_size":37,"d_model":16,"d_kv":4,"d_ff":20,
+            "num_layers":2,"num_decoder_layers":3,"num_heads":3,"feed_forward_proj":"{}",
+            "relative_attention_max_distance":{},"tie_word_embeddings":false}})",
+                    kind, distance),
+        3);
+  };
+  const auto model = make("gated-gelu", 128);
+  const TemporaryFolder out;
+  write_gguf(*model, out / "model.gguf", DType::f32);
+  const GgufFile file(out / "model.gguf");
+  for (const char* name :
+       {"enc.blk.1.ffn_gate.weight", "dec.blk.2.cross_attn_q.weight", "enc.blk.0.attn_rel_b.weight",
+        "dec.output_norm.weight", "output.weight"}) {
+    EXPECT_TRUE(file.tensors().contains(name)) << name;
+  }
+  const Tensor ids = random_indices({2, 7}, 37, 5);
+  expect_same_bits(results(*load_model(out / "model.gguf"), ids), results(*model, ids), "results");
+  EXPECT_THROW(write_gguf(*make("gated-silu", 128), out / "other.gguf", DType::f32), Error);
+  EXPECT_THROW(write_gguf(*make("relu", 64), out / "other.gguf", DType::f32), Error);
+}
 
 /// The metadata alone describe the model, as in files that others have written.
 class ForeignGguf : public testing::TestWithParam<const char*> {};
@@ -97,7 +164,7 @@ TEST_P(ForeignGguf, NeedsNoConfigurationOfOurs) {
 
 INSTANTIATE_TEST_SUITE_P(Models, ForeignGguf,
                          testing::Values("llama_gqa", "qwen3", "gpt_neox", "gptj", "bloom",
-                                         "falcon_grouped", "falcon_multi_query", "phi"),
+                                         "falcon_grouped", "falcon_multi_query", "phi", "t5_relu"),
                          [](const auto& each) { return each.param; });
 
 constexpr const char* kGpt2 = R"({"model_type":"gpt2","n_embd":64,"n_layer":2,"n_head":4,

@@ -231,7 +231,7 @@ TEST_F(Index, Bm25IsSqlitesDefinition) {
   for (const std::string text : {"number 3 row 17", "역사는", "rich dogs"}) {
     const std::vector<std::string> query = query_terms(text);
     std::map<int64_t, double> found;
-    for (const VectorHit& hit : search_lexical(store.database(), query, 1000)) {
+    for (const VectorHit& hit : LexicalSearch(store.database()).search(query, 1000)) {
       found[hit.chunk] = hit.score;
     }
     for (size_t i = 0; i < ids.size(); ++i) {

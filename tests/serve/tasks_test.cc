@@ -7,46 +7,19 @@
 #include <fstream>
 #include <thread>
 
+#include "base/base64.h"
 #include "heed/image.h"
 #include "heed/pipelines.h"
 #include "heed/retrieval.h"
 #include "serve/tool_calls.h"
 #include "support/data.h"
+#include "test_media.h"
 #include "test_server.h"
-#include "base/base64.h"
 
 namespace heed::test {
 namespace {
 
 using nlohmann::json;
-
-/// A picture of 20 x 10 pixels in which every pixel differs.
-std::string picture() {
-  std::string bytes = "P6 20 10 255\n";
-  for (int i = 0; i < 600; ++i) {
-    bytes += static_cast<char>(i * 7 % 251);
-  }
-  return bytes;
-}
-
-/// One second of a tone as WAV, 16 kHz and 16 bits.
-std::string tone() {
-  constexpr uint32_t kSamples = 16000;
-  std::string bytes = "RIFF";
-  const auto number = [&](uint32_t value, size_t size) {
-    bytes.append(reinterpret_cast<const char*>(&value), size);
-  };
-  number(36 + 2 * kSamples, 4);
-  bytes += "WAVEfmt ";
-  number(16, 4), number(1, 2), number(1, 2), number(16000, 4), number(32000, 4), number(2, 2);
-  number(16, 2);
-  bytes += "data";
-  number(2 * kSamples, 4);
-  for (uint32_t i = 0; i < kSamples; ++i) {
-    number(static_cast<uint16_t>(static_cast<int16_t>(8000 * std::sin(i * 0.17))), 2);
-  }
-  return bytes;
-}
 
 TestServer& server() {
   static TestServer made({"chat", "vision", "captioner", "speech", "encoder", "translator"});
@@ -134,10 +107,9 @@ TEST(Tasks, TranscribesForms) {
       post_form("/v1/audio/transcriptions", {{"file", tone()}, {"response_format", "text"}}).body,
       text + "\n");
   // The same as JSON with base64.
-  EXPECT_EQ(server()
-                .post("/v1/audio/transcriptions", {{"file", encode_base64(tone())}})
-                .json()["text"],
-            text);
+  EXPECT_EQ(
+      server().post("/v1/audio/transcriptions", {{"file", encode_base64(tone())}}).json()["text"],
+      text);
 }
 
 TEST(Tasks, BadFormsAndBadSoundAre400) {

@@ -134,6 +134,13 @@ TEST(Tokens, TrimmedOffsetsLeaveOutSpacesOnly) {
   EXPECT_EQ(tokenizer.encode("a b").offsets, (std::vector<TextSpan>{{0, 1}, {2, 3}}));
   const Encoding syllable = tokenizer.encode("\xEC\x99\xA0");  // 왠
   EXPECT_EQ(syllable.offsets.back().end, 3);
+  // A space in front that the text does not have is trimmed by a whole character.
+  json prefixed = document;
+  prefixed["pre_tokenizer"]["add_prefix_space"] = true;
+  prefixed["post_processor"]["add_prefix_space"] = true;
+  const Encoding in_front = Tokenizer::from_json(prefixed.dump()).encode("\xEC\x99\xA0");
+  EXPECT_EQ(in_front.offsets.front(), (TextSpan{0, 0}));
+  EXPECT_EQ(in_front.offsets.back().end, 3);
 }
 
 TEST(Tokens, ARunOfBytesThatIsNotTextBecomesOneReplacementPerByte) {

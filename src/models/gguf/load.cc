@@ -158,6 +158,7 @@ Json config_of(const GgufFile& file, const ModelSpec& spec, const Json& own) {
 
 struct Heads {
   int64_t queries, keys, hidden_size;
+  int64_t front;  // rows of positions that GGUF lacks
 };
 
 /// Under the names of any family.
@@ -172,7 +173,7 @@ Heads heads_of(const Json& config) {
   };
   const int64_t queries = first({"num_attention_heads", "n_head"}, 1);
   return {queries, first({"num_key_value_heads"}, queries),
-          first({"hidden_size", "n_embd", "n_embed"}, 0)};
+          first({"hidden_size", "n_embd", "n_embed"}, 0), rows_before_positions(config)};
 }
 
 Tensor as_in_checkpoint(const Tensor& tensor, GgufLayout layout, const Heads& heads) {
@@ -187,6 +188,8 @@ Tensor as_in_checkpoint(const Tensor& tensor, GgufLayout layout, const Heads& he
       return rows_in_halves(tensor, heads.keys);
     case GgufLayout::plus_one:
       return add(dequantize(tensor), -1.0);
+    case GgufLayout::behind_padding:
+      return concat({Tensor::zeros({heads.front, tensor.size(-1)}), dequantize(tensor)}, 0);
     case GgufLayout::same:
       break;
   }

@@ -18,6 +18,9 @@ ModelFiles model_files(const std::filesystem::path& path);
 void add_model(GgufWriter& writer, const Model& model, const StoredTypes& types,
                const std::function<void(int64_t done, int64_t total)>& progress = nullptr);
 
+/// Rows of a table of positions in front of the first position: those up to pad_token_id.
+int64_t rows_before_positions(const Json& config);
+
 /// Rows of each head from halves (i, i + width/2) to pairs (2i, 2i + 1), or back. Any dtype.
 Tensor rows_in_pairs(const Tensor& x, int64_t heads);
 Tensor rows_in_halves(const Tensor& x, int64_t heads);

@@ -20,7 +20,7 @@ std::optional<Parts> parts_of(std::string_view text, std::string_view layers) {
   }
   parts.ending = text.substr(dot);
   text = text.substr(0, dot);
-  if (text.starts_with(layers)) {
+  if (!layers.empty() && text.starts_with(layers)) {
     text.remove_prefix(layers.size());
     const size_t digits = text.find_first_not_of("0123456789");
     if (digits == 0 || digits == std::string_view::npos || text[digits] != '.') {
@@ -33,6 +33,28 @@ std::optional<Parts> parts_of(std::string_view text, std::string_view layers) {
   return parts;
 }
 
+/// A name with a number in place of "#"; `text` itself where there is none.
+std::string numbered(const std::string& text, std::string_view number) {
+  const size_t at = text.find('#');
+  return at == std::string::npos ? text : std::string(text).replace(at, 1, number);
+}
+
+/// The number that `text` has where `pattern` has "#": empty where both are equal without one.
+std::optional<std::string_view> number_in(std::string_view text, std::string_view pattern) {
+  const size_t at = pattern.find('#');
+  if (at == std::string_view::npos) {
+    return text == pattern ? std::optional(std::string_view()) : std::nullopt;
+  }
+  const std::string_view behind = pattern.substr(at + 1);
+  if (text.size() <= at + behind.size() || !text.starts_with(pattern.substr(0, at)) ||
+      !text.ends_with(behind)) {
+    return std::nullopt;
+  }
+  const std::string_view number = text.substr(at, text.size() - at - behind.size());
+  const bool digits = number.find_first_not_of("0123456789") == std::string_view::npos;
+  return digits ? std::optional(number) : std::nullopt;
+}
+
 /// Translates by the table; `from` and `to` are the entry's members.
 std::optional<Name> translate(const GgufSpec& spec, std::string_view text,
                               std::string GgufTensor::*from, std::string GgufTensor::*to,
@@ -43,11 +65,11 @@ std::optional<Name> translate(const GgufSpec& spec, std::string_view text,
   }
   const bool inside = !parts->layer.empty();
   for (const GgufTensor& entry : inside ? spec.layer_tensors : spec.tensors) {
-    if (parts->name == entry.*from) {
+    if (const auto number = number_in(parts->name, entry.*from)) {
       const bool plain = parts->ending == ".bias" && entry.layout == GgufLayout::transposed;
-      return Name{inside
-                      ? fmt::format("{}{}.{}{}", to_layers, parts->layer, entry.*to, parts->ending)
-                      : fmt::format("{}{}", entry.*to, parts->ending),
+      const std::string name = numbered(entry.*to, *number);
+      return Name{inside ? fmt::format("{}{}.{}{}", to_layers, parts->layer, name, parts->ending)
+                         : fmt::format("{}{}", name, parts->ending),
                   plain ? GgufLayout::same : entry.layout};
     }
   }

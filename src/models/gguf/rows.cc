@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "io/json.h"
 #include "models/gguf/model.h"
 
 namespace heed::gguf {
@@ -60,6 +61,10 @@ struct QkvRows {
 };
 
 }  // namespace
+
+int64_t rows_before_positions(const Json& config) {
+  return config.integer_or("pad_token_id", 1, 0, int64_t{1} << 24) + 1;
+}
 
 Tensor qkv_in_groups(const Tensor& x, int64_t heads, int64_t head_dim) {
   const QkvRows rows(x.size(0), heads, head_dim);

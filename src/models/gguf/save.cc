@@ -61,7 +61,7 @@ void write_keys(const GgufSpec& spec, const Json& config, Output& out) {
   }
 }
 
-Tensor as_in_gguf(const Tensor& tensor, GgufLayout layout, const Model& model, int64_t key_heads) {
+Tensor as_in_gguf(const Tensor& tensor, GgufLayout layout, const Model& model, const Json& config) {
   const int64_t heads = model.num_heads();
   switch (layout) {
     case GgufLayout::qkv_groups:
@@ -71,9 +71,11 @@ Tensor as_in_gguf(const Tensor& tensor, GgufLayout layout, const Model& model, i
     case GgufLayout::query_pairs:
       return rows_in_pairs(tensor, heads);
     case GgufLayout::key_pairs:
-      return rows_in_pairs(tensor, key_heads);
+      return rows_in_pairs(tensor, config.integer_or("num_key_value_heads", heads, 1, heads));
     case GgufLayout::plus_one:
       return add(dequantize(tensor), 1.0);
+    case GgufLayout::behind_padding:
+      return slice(dequantize(tensor), 0, rows_before_positions(config), tensor.size(0));
     case GgufLayout::same:
       break;
   }
@@ -110,15 +112,13 @@ void add_model(GgufWriter& writer, const Model& model, const StoredTypes& types,
   if (gguf.write_config) {
     gguf.write_config(out, config, model);
   }
-  const int64_t key_heads =
-      config.integer_or("num_key_value_heads", model.num_heads(), 1, model.num_heads());
   std::vector<std::pair<std::string, Tensor>> tensors;
   bool tied = true;
   for (const Parameter& parameter : model.parameters()) {
     const auto name = gguf_name(gguf, parameter.name);
     check(name.has_value(), "gguf", "has no name for parameter '{}'", parameter.name);
     tensors.emplace_back(name->text,
-                         as_in_gguf(parameter.tensor.detach(), name->layout, model, key_heads));
+                         as_in_gguf(parameter.tensor.detach(), name->layout, model, config));
     tied = tied && name->text != "output.weight";
   }
   int64_t done = 0;

@@ -39,15 +39,17 @@ constexpr Fallback kFallbacks[] = {
 
 /// Tables that are small and read by everybody else as f32.
 bool stays_f32(std::string_view name, const Tensor& tensor) {
-  return tensor.rank() < 2 || name == "position_embd.weight" || name == "token_types.weight";
+  return tensor.rank() < 2 || name == "position_embd.weight" || name == "token_types.weight" ||
+         name.ends_with(".attn_rel_b.weight");
 }
 
-/// N of "blk.N.attn_v.weight"; −1 where the tensor belongs to no layer.
+/// N of "blk.N.attn_v.weight" and of "dec.blk.N.attn_v.weight"; −1 where the tensor belongs to no
+/// layer.
 int64_t layer_of(std::string_view name) {
   constexpr std::string_view kPrefix = "blk.";
   int64_t layer = -1;
-  if (name.starts_with(kPrefix)) {
-    std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), layer);
+  if (const size_t at = name.find(kPrefix); at != std::string_view::npos) {
+    std::from_chars(name.data() + at + kPrefix.size(), name.data() + name.size(), layer);
   }
   return layer;
 }

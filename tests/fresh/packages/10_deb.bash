@@ -1,16 +1,23 @@
-# Debian's packages in a root without compiler: heed quickstart from the installed program, without a
-# source tree, and lintian without errors.
-[ "$release" = "$(. "$source/tools/packages.bash" && debian_release)" ] || skip "the packages are for the release that built them"
+# Debian's packages in minimal roots without compiler: heed quickstart from the installed program,
+# without a source tree, manual pages in both languages, the server's unit; lintian without errors.
 (cd "$source/dist" && sha256sum -c SHA256SUMS)
-lintian --fail-on error --no-tag-display-limit "$source"/dist/*.deb
-cp "$source"/dist/heed_*.deb "$root/tmp"
-inside "$root" root /tmp bash -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends ./heed_*.deb >/dev/null'
-! inside "$root" root / bash -c 'command -v gcc g++ cc cmake' || fail "the package brought a compiler"
-seconds_of inside --offline "$root" minsu /home/minsu heed quickstart --json >"$work/answer"
-taught "$work/answer"
-echo "note: heed quickstart took $seconds s"
-for file in /usr/share/man/man1/heed.1.gz /usr/share/bash-completion/completions/heed; do
-  [ -s "$root$file" ] || fail "$file is not there"
-done
-inside "$root" root / apt-get purge -y -qq heed >/dev/null
-[ ! -e "$root/usr/bin/heed" ] || fail "the program stays after it was removed"
+try_package() {
+  local other
+  lintian --fail-on error --no-tag-display-limit "$2"
+  other=$(new_root "$release" "deb-$1" "$1")
+  cp "$2" "$other/tmp"
+  inside "$other" root /tmp bash -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends ./heed_*.deb man-db >/dev/null'
+  ! inside "$other" root / bash -c 'command -v gcc g++ cc cmake' || fail "the package brought a compiler"
+  seconds_of inside --offline "$other" minsu /home/minsu heed quickstart --json >"$work/answer"
+  taught "$work/answer"
+  echo "note: $1: $(du -h --apparent-size "$2" | cut -f1), heed quickstart took $seconds s"
+  for file in man/man1/heed.1.gz man/man1/heed-train.1.gz man/ko/man1/heed.1.gz bash-completion/completions/heed \
+    zsh/site-functions/_heed fish/vendor_completions.d/heed.fish doc/heed/copyright; do
+    [ -s "$other/usr/share/$file" ] || fail "/usr/share/$file is not there"
+  done
+  zcat "$other/usr/share/man/ko/man1/heed-train.1.gz" | grep -q '\\\[uC635]\\\[uC158]' || fail "the Korean page of heed-train has no 옵션"
+  grep -q '^ExecStart=/usr/bin/heed serve ' "$other/usr/lib/systemd/system/heed.service" || fail "the server's unit"
+  inside "$other" root / apt-get purge -y -qq heed >/dev/null
+  [ ! -e "$other/usr/bin/heed" ] || fail "the program stays after it was removed"
+}
+each_package "heed_*+deb${release}_ARCH.deb" try_package

@@ -1,6 +1,9 @@
-# The library's packages: a program of someone else by CMake and by pkg-config.
-[ "$release" = "$(. "$source/tools/packages.bash" && debian_release)" ] || skip "the packages are for the release that built them"
-cp "$source"/dist/libheed*.deb "$root/tmp"
+# The library's packages: lintian without errors, and a program of someone else by CMake and by
+# pkg-config, on this machine's processor.
+try_lintian() { lintian --fail-on error --no-tag-display-limit "$2"; }
+each_package "libheed*+deb${release}_ARCH.deb" try_lintian
+ls "$source"/dist/libheed*+deb"${release}_$(dpkg --print-architecture)".deb >/dev/null 2>&1 || skip "no packages for this processor"
+cp "$source"/dist/libheed*+deb"${release}_$(dpkg --print-architecture)".deb "$root/tmp"
 cp -r "$source/tests/install/consumer" "$root/tmp/consumer"
 inside "$root" root /tmp bash -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends ./libheed*.deb g++ make cmake pkg-config >/dev/null'
 inside --offline "$root" minsu /home/minsu bash -c '

@@ -40,6 +40,7 @@ const kMostCached = 48 * 1024 * 1024; // characters of responses that are kept
 export class Client {
   private cache = new Map<string, { value: Promise<unknown>; size: number }>();
   private cached = 0;
+  private awaited = 0;
 
   constructor(readonly embedded: Embedded | null = null, readonly base = '', readonly language: () => string = () => 'en') {}
 
@@ -96,7 +97,20 @@ export class Client {
     }
   }
 
+  /// How many answers are awaited, for whoever waits for the page to be done: tests, a script that takes pictures.
+  private waiting(by: number) {
+    this.awaited += by;
+    if (typeof document !== 'undefined') document.documentElement.dataset.waiting = String(this.awaited);
+  }
   private async send(method: string, path: string, body: unknown): Promise<{ value: unknown; size: number }> {
+    this.waiting(1);
+    try {
+      return await this.fetched(method, path, body);
+    } finally {
+      this.waiting(-1);
+    }
+  }
+  private async fetched(method: string, path: string, body: unknown): Promise<{ value: unknown; size: number }> {
     const response = await fetch(this.base + path, {
       method,
       headers: {

@@ -99,7 +99,7 @@ export interface Steps {
 }
 export interface Part {
   name: string;
-  type: 'embed' | 'position' | 'segment' | 'head' | 'attention_bias' | 'mlp' | 'norm_bias' | 'bias' | 'encoder';
+  type: 'embed' | 'position' | 'segment' | 'head' | 'attention_bias' | 'mlp' | 'norm_bias' | 'bias' | 'encoder' | 'rounding';
   kind?: Kind; layer?: number; head?: number;
 }
 export interface Why {

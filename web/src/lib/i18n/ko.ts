@@ -20,9 +20,10 @@ export const ko: Record<keyof typeof en, string> = {
   'read.run': '실행', 'read.running': '실행하는 중 …', 'read.tokens': '토큰 {count}개', 'read.enter': 'Enter로 실행, Shift+Enter로 줄바꿈', 'read.time': '한 번 계산: {ms} ms',
   'read.noModel': '불러온 모델이 없습니다. heed explore MODEL로 시작하십시오.',
   'read.chooseImage': '이미지 고르기', 'read.dropImage': '또는 여기에 놓으십시오(PNG, JPEG)', 'read.audio': '음성(WAV) 고르기', 'read.image': '이미지', 'read.patches': '이미지 패치', 'read.patch': '{row}행 {column}열 패치',
-  'read.looked': '모델이 본 곳', 'read.click': '테두리가 있는 단어가 많이 본 단어일수록 진합니다. 다른 단어를 고르면 그 단어에서 본 모습이 나옵니다.', 'read.clickPatch': '많이 본 패치일수록 또렷합니다. 패치나 [CLS]를 고르면 그 자리에서 본 모습이 나옵니다.', 'read.clickTarget': '쓰인 단어를 고르십시오. 그다음 단어를 쓸 때 원문의 어디를 보았는지 아래에 나옵니다.',
+  'read.looked': '모델이 본 곳', 'read.click': '테두리가 있는 단어에서 어텐션을 많이 받은 단어일수록 색이 뚜렷합니다. 다른 단어를 고르면 그 단어에서 본 모습이 나옵니다.', 'read.clickPatch': '많이 본 패치일수록 또렷합니다. 패치나 [CLS]를 고르면 그 자리에서 본 모습이 나옵니다.', 'read.clickTarget': '쓰인 단어를 고르십시오. 그다음 단어를 쓸 때 원문의 어디를 보았는지 아래에 나옵니다.',
   'read.targetTokens': '지금까지 쓴 글', 'read.sourceTokens': '원문', 'read.generated': '모델이 직접 썼습니다', 'read.tokensLabel': '토큰',
   'read.sentence': '“{query}”에서 가장 많이 본 곳:', 'read.which': '어떤 어텐션', 'read.mean': '층 평균', 'read.oneHead': '헤드 하나', 'read.all': '전체 층', 'read.allTitle': '각 단어가 실제로 넘겨준 몫: 가중치 × 밸류 벡터의 크기를 모든 헤드에서 더해 층마다 평균한 것입니다',
+  'flow.title': '글에서 예측까지', 'flow.from': '“{token}” 토큰이 보는 곳', 'flow.layers': '층 {layers}개 × 헤드 {heads}개', 'flow.answer': '예측', 'flow.caption': '띠가 넓을수록 어텐션이나 확률이 큽니다. 네모 하나가 헤드 하나이며, 색이 뚜렷할수록 많이 더합니다. 누르면 맵에서 크게 볼 수 있습니다.', 'flow.label': '“{query}” 토큰이 가져온 곳: {words}. 예측: {answers}.',
   'read.predicts': '모델의 예측', 'read.next': '“{token}” 다음에 올 토큰', 'read.fill': '“{token}” 자리에 들어갈 토큰', 'read.class': '분류 결과', 'read.span': '가리키는 단어', 'read.number': '예측값',
 
   'generate.title': '이어 쓰기', 'generate.translate': '답 쓰기', 'generate.hint': '토큰을 하나씩 쓰고, 쓸 때마다 어디를 보았는지 보여 줍니다.', 'generate.length': '토큰 수', 'generate.temperature': '온도', 'generate.beams': '빔 수', 'generate.start': '시작', 'generate.stop': '멈춤',
@@ -66,9 +67,9 @@ export const ko: Record<keyof typeof en, string> = {
   'tensors.title': '모든 텐서 찾아보기({count}개)', 'tensors.filter': '거르기', 'tensors.name': '이름',
 
   'why.lead': '한 칸의 점수를 모델의 앞부분이 보탠 몫으로 정확히 나눕니다.', 'why.pick': '칸을 고르십시오', 'why.hint': '어느 칸이든 설명할 수 있습니다. 지금은 테두리가 있는 칸입니다.', 'why.title': '왜 “{query}”에서 “{key}” 쪽을 볼까요?', 'why.score': '점수', 'why.sum': '모든 몫의 합', 'why.remainder': '나머지', 'why.bias': '위치 바이어스', 'why.weight': '소프트맥스 뒤의 가중치',
-  'why.linearised': '이 모델은 더한 뒤에 정규화합니다. 앞선 정규화의 배율은 실제 값으로 고정해 계산했습니다.', 'why.group': '나누는 기준', 'why.pairs': '쌍', 'why.query': '쿼리 쪽', 'why.key': '키 쪽', 'why.matrix': '모든 쌍', 'why.rest': '그 밖의 {count}개',
+  'why.linearised': '이 모델은 더한 뒤에 정규화합니다. 앞선 정규화의 배율은 실제 값으로 고정해 계산했습니다.', 'why.rounding': '가중치가 양자화되어 있어 곱셈이 입력을 8비트로 반올림합니다. 반올림으로 달라진 만큼은 따로 한 몫으로 보여 줍니다.', 'why.group': '나누는 기준', 'why.pairs': '쌍', 'why.query': '쿼리 쪽', 'why.key': '키 쪽', 'why.matrix': '모든 쌍', 'why.rest': '그 밖의 {count}개',
   'why.caption': '각 단어의 벡터는 임베딩, 위치, 앞선 모든 헤드와 피드포워드의 합입니다. 그래서 쿼리와 키의 곱도 부분끼리 짝지은 값의 합이 됩니다. 주황색은 점수를 높이고 파란색은 낮춥니다.', 'why.unsupported': '이 모델의 점수는 이런 부분으로 나눌 수 없습니다.',
-  'part.embed': '임베딩', 'part.position': '위치', 'part.segment': '세그먼트', 'part.head': '헤드 {layer}.{head}', 'part.attention_bias': '층 {layer} W_O 바이어스', 'part.mlp': '피드포워드 {layer}', 'part.norm_bias': '정규화 바이어스', 'part.bias': '바이어스', 'part.encoder': '인코더',
+  'part.embed': '임베딩', 'part.position': '위치', 'part.segment': '세그먼트', 'part.head': '헤드 {layer}.{head}', 'part.attention_bias': '층 {layer} W_O 바이어스', 'part.mlp': '피드포워드 {layer}', 'part.norm_bias': '정규화 바이어스', 'part.rounding': '8비트 반올림', 'part.rounding_layer': '8비트 반올림, 층 {layer}', 'part.bias': '바이어스', 'part.encoder': '인코더',
   'attribution.title': '토큰을 뒷받침하는 것', 'attribution.lead': '직접 로짓 기여도: 모델의 각 부분이 토큰의 로짓에 얼마를 더하는지 보여 줍니다.', 'attribution.integrated': '이 뒤의 헤드는 선형이 아닙니다. 아무것도 없는 상태에서 전체까지 적분한 기울기(integrated gradients)입니다.', 'attribution.token': '토큰', 'attribution.logit': '로짓',
   'lens.title': '중간에 답했다면', 'lens.lead': '로짓 렌즈: 층을 지날 때마다 읽은 예측입니다.', 'lens.embed': '임베딩', 'lens.attn': '어텐션 {layer}', 'lens.mlp': '피드포워드 {layer}',
 
@@ -83,7 +84,7 @@ export const ko: Record<keyof typeof en, string> = {
   'compare.lead': '헤드, 글, 체크포인트, 모델을 둘씩 나란히 놓고 봅니다.', 'compare.text': 'B의 글', 'compare.apply': '적용', 'compare.prediction': '{side}의 예측', 'compare.checkpoint': '체크포인트, {step}스텝', 'compare.difference': '차이', 'compare.cosine': '코사인 유사도', 'compare.moved': '행마다 옮겨 간 가중치', 'compare.most': '가장 큰 차이', 'compare.shapes': '두 맵의 크기가 다릅니다. 위에서 눈으로 비교하거나 토큰 수가 같은 글을 쓰십시오.',
 
   'train.lead': '학습을 따라갑니다. 손실과 샘플, 그리고 헤드가 만들어지는 과정을 봅니다.', 'train.none': '열린 학습 폴더가 없습니다. 학습한 뒤 폴더를 여십시오:', 'train.run': '학습', 'train.live': '진행 중', 'train.done': '끝남', 'train.step': '{total}스텝 중 {step}', 'train.last': '손실 {loss} · 초당 {rate}토큰', 'train.loss': '손실', 'train.trainLoss': '학습', 'train.valLoss': '검증', 'train.metrics': '지표', 'train.rate': '학습률', 'train.axis': '스텝',
-  'train.heads': '시간에 따른 헤드', 'train.headsLead': '평가할 때마다 추적 예문의 어텐션을 저장한 것입니다. 끌면 지난 시점으로 돌아갑니다.', 'train.example': '예문', 'train.play': '재생', 'train.pause': '멈춤', 'train.scrubber': '학습 스텝', 'train.at': '{step}스텝', 'train.entropy': '헤드별 엔트로피', 'train.noTracked': '이 학습에는 추적 예문이 없습니다.', 'train.samples': '샘플', 'train.input': '주어진 글', 'train.output': '모델이 쓴 글', 'train.target': '정답',
+  'train.heads': '시간에 따른 헤드', 'train.headsLead': '평가할 때마다 추적 예문의 어텐션을 저장한 것입니다. 끌면 지난 시점으로 돌아갑니다.', 'train.example': '예문', 'train.play': '재생', 'train.pause': '멈춤', 'train.scrubber': '학습 스텝', 'train.at': '{step}스텝', 'train.entropy': '헤드별 엔트로피', 'train.oneSnapshot': '아직 스냅숏이 하나뿐입니다', 'train.noTracked': '이 학습에는 추적 예문이 없습니다.', 'train.samples': '샘플', 'train.input': '주어진 글', 'train.output': '모델이 쓴 글', 'train.target': '정답',
 
   'lessons.list': '강의 목록', 'lessons.back': '이전', 'lessons.next': '다음', 'lessons.aside': '질문과 실제 모델', 'lessons.question': '먼저 생각해 보십시오', 'lessons.right': '맞습니다.', 'lessons.wrong': '아쉽지만 아닙니다.', 'lessons.try': '직접 보기: {screen}', 'lessons.live': '내 모델에서', 'lessons.liveAsk': '“{query}”에서 헤드 {layer}.{head}의 가중치가 가장 큰 곳은 어디일까요?', 'lessons.oneKey': '이 단어는 자기 자신만 볼 수 있습니다. 뒤쪽 단어를 고르십시오.',
 };

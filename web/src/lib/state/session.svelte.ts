@@ -24,7 +24,8 @@ class Session {
   theme: Theme = $derived(this.themeChoice || this.system);
   scale: ScaleMode = $state('absolute');
   hideSpecial = $state(false);
-  private request: TraceRequest | null = null;
+  private requests = new WeakMap<Trace, TraceRequest>(); // what each trace was made from
+  private again = new Map<string, Promise<Trace>>(); // traces that the server had dropped, by their first id
   private running = 0;
 
   model: Model | null = $derived.by(() => this.models?.models.find((m) => m.id === sel.model) ?? this.models?.models[0] ?? null);
@@ -109,7 +110,6 @@ class Session {
     try {
       const trace = await this.create(request);
       if (turn !== this.running) return;
-      this.request = request;
       this.trace = trace;
     } catch (error) {
       if (turn === this.running) this.error = error;
@@ -117,19 +117,23 @@ class Session {
       if (turn === this.running) this.busy = false;
     }
   }
-  create(request: TraceRequest): Promise<Trace> {
-    return api.post<Trace>('/heed/v1/traces', request, true);
+  async create(request: TraceRequest): Promise<Trace> {
+    const trace = await api.post<Trace>('/heed/v1/traces', request, true);
+    this.requests.set(trace, request);
+    return trace;
   }
   /// A route of the shown trace. Where the server has dropped the trace, it is made again once.
   async ask<T>(route: string, body: object, trace = this.trace): Promise<T> {
     if (!trace) throw new Error('no trace');
+    const known = this.again.get(trace.id);
     try {
-      return await api.trace<T>(trace.id, route, body);
+      return await api.trace<T>((await known)?.id ?? trace.id, route, body);
     } catch (error) {
-      if (!(error instanceof ApiError) || error.code !== 'trace_gone' || trace !== this.trace || !this.request) throw error;
-      const again = await this.create(this.request);
-      if (this.trace === trace) this.trace = again;
-      return api.trace<T>(again.id, route, body);
+      const request = this.requests.get(trace);
+      if (!(error instanceof ApiError) || error.code !== 'trace_gone' || !request) throw error;
+      // Several questions may find it gone at once: it is made again once.
+      if (this.again.get(trace.id) === known) this.again.set(trace.id, this.create(request));
+      return api.trace<T>((await this.again.get(trace.id)!).id, route, body);
     }
   }
 }

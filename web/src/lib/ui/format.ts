@@ -10,6 +10,10 @@ export function percent(x: number): string {
   const p = 100 * x;
   return `${p >= 99.95 || p === 0 ? p.toFixed(0) : p >= 9.95 ? p.toFixed(1) : p >= 0.095 ? p.toFixed(1) : p < 0.01 ? '< 0.01' : p.toFixed(2)} %`;
 }
+/// A difference that should be nothing.
+export function tiny(x: number): string {
+  return x === 0 ? '0' : x.toExponential(1).replace('-', '−');
+}
 /// A token for running text: its spaces made visible.
 export function shown(label: string): string {
   return label === '' ? '∅' : label.replaceAll('\n', '⏎').replaceAll('\t', '⇥');

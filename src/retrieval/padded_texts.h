@@ -11,7 +11,7 @@
 namespace heed {
 
 /// Texts as a padded batch.
-struct TokenBatch {
+struct PaddedTexts {
   Tensor input_ids;       ///< i64 [texts, longest]
   Tensor attention_mask;  ///< i64, 1 = real
   std::vector<int64_t> lengths;
@@ -19,7 +19,7 @@ struct TokenBatch {
 
 /// Encodes texts, each cut to `max_tokens` (0: whole), with the tokens that the tokenizer puts
 /// around them.
-TokenBatch encode_texts(const Tokenizer& tokenizer, std::span<const std::string> texts,
-                        int64_t max_tokens);
+PaddedTexts encode_texts(const Tokenizer& tokenizer, std::span<const std::string> texts,
+                         int64_t max_tokens);
 
 }  // namespace heed

@@ -1,11 +1,11 @@
-#include "retrieval/token_batch.h"
+#include "retrieval/padded_texts.h"
 
 #include <algorithm>
 
 namespace heed {
 
-TokenBatch encode_texts(const Tokenizer& tokenizer, std::span<const std::string> texts,
-                        int64_t max_tokens) {
+PaddedTexts encode_texts(const Tokenizer& tokenizer, std::span<const std::string> texts,
+                         int64_t max_tokens) {
   Tokenizer::BatchOptions options;
   if (max_tokens > 0) {
     options.truncation = Truncation{.max_length = max_tokens};
@@ -17,7 +17,7 @@ TokenBatch encode_texts(const Tokenizer& tokenizer, std::span<const std::string>
   }
   const auto count = static_cast<int64_t>(texts.size());
   const auto length = static_cast<int64_t>(longest);
-  TokenBatch batch;
+  PaddedTexts batch;
   const TokenId padding = tokenizer.special().pad.value_or(0);
   batch.input_ids = Tensor::full({count, length}, padding, DType::i64);
   batch.attention_mask = Tensor::zeros({count, length}, DType::i64);

@@ -1,0 +1,45 @@
+# heed_unite(VARIABLE NAME [OPTIONS…]): replaces the source files listed in VARIABLE by units of several files each, compiled
+# with OPTIONS (HEED_UNITY). Most of a file's compile time goes to headers and templates that its neighbours need,
+# too. Files with compile definitions or include folders of their own stay as they are. tools/unity_groups.awk
+# says which files may share a unit.
+find_program(HEED_AWK awk)
+
+function(heed_unite variable name)
+  if(NOT HEED_UNITY OR NOT HEED_AWK)
+    return()
+  endif()
+  set(single)
+  set(shared)
+  foreach(file IN LISTS ${variable})
+    get_source_file_property(definitions ${file} COMPILE_DEFINITIONS)
+    get_source_file_property(includes ${file} INCLUDE_DIRECTORIES)
+    if(definitions OR includes)
+      list(APPEND single ${file})
+    else()
+      list(APPEND shared ${file})
+    endif()
+  endforeach()
+  execute_process(COMMAND ${HEED_AWK} -v lines=1500 -f ${PROJECT_SOURCE_DIR}/tools/unity_groups.awk ${shared}
+    OUTPUT_VARIABLE units OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE "\n" ";" units "${units}")
+  set(number 0)
+  foreach(unit IN LISTS units)
+    string(REPLACE "|" ";" files "${unit}")
+    list(LENGTH files count)
+    if(count EQUAL 1)
+      list(APPEND single ${files})
+      continue()
+    endif()
+    math(EXPR number "${number} + 1")
+    list(TRANSFORM files REPLACE "(.+)" "#include \"\\1\"")
+    list(JOIN files "\n" text)
+    set(path ${PROJECT_BINARY_DIR}/unity/${name}_${number}.cc)
+    file(CONFIGURE OUTPUT ${path} CONTENT "${text}\n" @ONLY)
+    # A local name may be a neighbour's global one; `./dev lint` looks at shadowing file by file.
+    set_source_files_properties(${path} PROPERTIES COMPILE_OPTIONS "${ARGN};-Wno-shadow")
+    list(APPEND single ${path})
+  endforeach()
+  # A new definition may change who can share a unit.
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/unity_groups.awk)
+  set(${variable} ${single} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,122 @@
+#include <cmath>
+
+#include "explore/parts.h"
+
+namespace heed::explore {
+namespace {
+
+/// Nodes and weights of Gauss-Legendre quadrature on [0, 1], by Newton's method on the polynomial.
+std::vector<std::pair<double, double>> quadrature(int count) {
+  constexpr double kPi = 3.14159265358979323846;
+  std::vector<std::pair<double, double>> points;
+  for (int i = 0; i < count; ++i) {
+    double x = std::cos(kPi * (i + 0.75) / (count + 0.5));
+    double slope = 0;
+    for (int round = 0; round < 100; ++round) {
+      double before = 1, value = x;
+      for (int n = 2; n <= count; ++n) {
+        before = std::exchange(value, ((2 * n - 1) * x * value - (n - 1) * before) / n);
+      }
+      slope = count * (x * value - before) / (x * x - 1);
+      const double step = value / slope;
+      x -= step;
+      if (std::abs(step) < 1e-15) {
+        break;
+      }
+    }
+    points.emplace_back(0.5 * (1 - x), 1 / ((1 - x * x) * slope * slope));
+  }
+  return points;
+}
+
+/// Integrated gradients: each part times the head's gradient, averaged on the way from nothing to
+/// the whole row. The parts add up to the logit for any smooth head.
+void integrate_parts(Trace& trace, const std::string& read, const std::vector<Part>& parts,
+                     int64_t token, std::optional<int64_t> against, double at_zero,
+                     Attribution& result) {
+  constexpr int kPoints = 48;
+  const Row whole = sum_of(parts);
+  const auto points = quadrature(kPoints);
+  std::vector<Row> rows;
+  for (const auto& point : points) {
+    rows.push_back(times(whole, point.first));
+  }
+  std::vector<std::pair<int64_t, double>> weights{{token, 1.0}};
+  if (against) {
+    weights.emplace_back(*against, -1.0);
+  }
+  const std::vector<Row> gradients = trace.logit_gradients(read, rows, weights);
+  Row mean(whole.size(), 0.0);
+  for (size_t i = 0; i < points.size(); ++i) {
+    add_to(mean, gradients[i], points[i].second);
+  }
+  double total = at_zero;
+  if (at_zero != 0.0) {
+    result.parts.push_back({{"b_U", "bias"}, at_zero});
+  }
+  for (const Part& part : parts) {
+    result.parts.push_back({part.about, dot(part.row, mean)});
+    total += result.parts.back().second;
+  }
+  result.remainder = result.logit - total;
+  result.integrated = true;
+  constexpr double kRough = 0.05;
+  if (std::abs(result.remainder) > kRough * (std::abs(result.logit) + 1.0)) {
+    throw Failure(
+        409, "unsupported",
+        "this model's head reads more than one row: the logit cannot be split into parts");
+  }
+}
+
+}  // namespace
+
+Attribution attribute(Trace& trace, int64_t position, int64_t token,
+                      std::optional<int64_t> against) {
+  const StackShape stack = stack_shape(trace, trace.has_target() ? "decoder." : "");
+  const std::string last = stack.block(stack.layers - 1) + ".hook_resid_post";
+  const std::string final_norm = stack.prefix + "ln_final.hook_normalized";
+  const int64_t row = std::max<int64_t>(position, 0);
+  std::vector<Part> parts = residual_parts(trace, stack, stack.layers, row);
+  const std::map<std::string, Row> rows = trace.rows_at(stack.prefix, row);
+  std::string read = last;
+  if (rows.contains(final_norm)) {
+    const HeldNorm norm =
+        held_norm(trace, final_norm, last, "", need_row(rows, last), rows.at(final_norm));
+    through_norm(norm, "ln_final.b", -1, parts);
+    read = final_norm;
+  }
+  std::vector<Row> probes{Row(parts.front().row.size(), 0.0), sum_of(parts)};
+  for (const Part& part : parts) {
+    probes.push_back(part.row);
+  }
+  const std::vector<Row> made = trace.map_to_logits(read, probes);
+  const auto value = [&](const Row& logits) {
+    return logits.at(static_cast<size_t>(token)) -
+           (against ? logits.at(static_cast<size_t>(*against)) : 0.0);
+  };
+  Attribution result;
+  result.logit = value(trace.logits(position));
+  double total = value(made[0]);
+  if (total != 0.0) {
+    result.parts.push_back({{"b_U", "bias"}, total});
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const double each = value(made[i + 2]) - value(made[0]);
+    result.parts.push_back({parts[i].about, each});
+    total += each;
+  }
+  result.remainder = result.logit - total;
+  if (trace.rounds_inputs() && std::abs(result.remainder) <= 0.1 * (std::abs(result.logit) + 1.0)) {
+    result.parts.push_back({{"unembed.rounding", "rounding"}, result.remainder});
+    result.remainder = 0;
+  }
+  constexpr double kRounding = 1e-2;  // of a linear head, with room for f16
+  if (std::abs(result.remainder) > kRounding * (std::abs(result.logit) + 1.0)) {
+    // A head with an activation (a masked model's transform, a classifier's pooler).
+    result.parts.clear();
+    integrate_parts(trace, read, parts, token, against, value(made[0]), result);
+  }
+  return result;
+}
+
+}  // namespace heed::explore

@@ -1,0 +1,65 @@
+// A text of 32,768 tokens: tiles, memory and speed.
+import { readFileSync } from 'node:fs';
+import { finish, open } from './page.mjs';
+import { check, test } from './support.mjs';
+
+/// Bytes that a process holds for itself: at most so far ('VmHWM'), or now ('RssAnon').
+function memoryOf(pid, what) {
+  return 1024 * Number(readFileSync(`/proc/${pid}/status`, 'utf8').match(new RegExp(`${what}:\\s+(\\d+)`))[1]);
+}
+
+test('32,768 tokens: tiles, no matrix, little memory', async (context) => {
+  if (context.name !== 'chromium' || !context.long) return 'skip';
+  const text = 'the film was good '.repeat(2000).slice(0, 32768);
+  const page = await open(context, `/map?m=${context.long}`, { beforeLoad: (p) => p.addInitScript((t) => sessionStorage.setItem('heed.text', t), text) });
+  const map = page.locator('canvas[data-level]');
+  await map.waitFor();
+  await page.waitForFunction(() => document.querySelector('canvas[data-level]').dataset.pending === '0');
+  check((await map.getAttribute('aria-label')).includes('32768 rows'), 'all the tokens');
+  check(Number(await map.getAttribute('data-level')) >= 5, 'the overview is coarse');
+  const picture = await page.evaluate(() => {
+    const entries = performance.getEntriesByType('resource');
+    return entries.find((e) => e.name.endsWith('/tile')).responseEnd - entries.find((e) => e.name.endsWith('/traces')).responseEnd;
+  });
+  const pending = () => page.waitForFunction(() => document.querySelector('canvas[data-level]').dataset.pending === '0');
+  for (let i = 0; i < 16; ++i) {
+    await page.getByRole('button', { name: 'Zoom in' }).click();
+    await pending();
+  }
+  check((await map.getAttribute('data-level')) === '0', 'zoomed in to single weights');
+  // Each tile alone, as the server answers it: every level on the way down to single weights.
+  const trace = page.requests.filter((url) => url.endsWith('/tile')).at(-1);
+  const tiles = [];
+  for (let level = 7; level >= 0; --level) {
+    for (const [row, column] of [[2 ** (7 - level) - 1, 0], [2 ** (7 - level) - 1, 2 ** (7 - level) - 1]]) {
+      const began = performance.now();
+      const answer = await fetch(trace, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ kind: 'self', layer: 1, head: 1, what: 'weights', level, row, column }) });
+      const tile = await answer.json();
+      tiles.push(performance.now() - began);
+      check(tile.values.shape.join() === '256,256', `level ${level}: ${JSON.stringify(tile).slice(0, 200)}`);
+    }
+  }
+  await map.focus();
+  const frames = await page.evaluate(async () => {
+    const canvas = document.querySelector('canvas[data-level]');
+    let count = 0;
+    const began = performance.now();
+    while (performance.now() - began < 2000) {
+      canvas.dispatchEvent(new KeyboardEvent('keydown', { key: count % 80 < 40 ? 'ArrowLeft' : 'ArrowUp', bubbles: true, cancelable: true }));
+      await new Promise(requestAnimationFrame);
+      ++count;
+    }
+    return count / 2;
+  });
+  await pending();
+  const processes = await (await context.browser.newBrowserCDPSession()).send('SystemInfo.getProcessInfo');
+  const tab = Math.max(...processes.processInfo.filter((p) => p.type === 'renderer').map((p) => memoryOf(p.id, 'RssAnon')));
+  const server = context.server ? memoryOf(context.server, 'VmHWM') : 0;
+  const paint = await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0);
+  const slowest = Math.max(...tiles), mega = (x) => Math.round(x / 1e6);
+  console.log(`            first paint ${Math.round(paint)} ms, first picture ${Math.round(picture)} ms after the pass, ${tiles.length} tiles: median ${Math.round(tiles.sort((x, y) => x - y)[tiles.length >> 1])} ms, slowest ${Math.round(slowest)} ms; ${Math.round(frames)} frames per second while moving; tab ${mega(tab)} MB, server at most ${mega(server)} MB`);
+  check(tab < 300e6, `the tab holds ${mega(tab)} MB`);
+  check(server < 2e9, `the server held ${mega(server)} MB; the matrix of one head would be 4295`);
+  if (process.env.HEED_MEASURE) check(paint < 1000 && picture < 1000 && slowest < 100 && frames >= 30, 'a bar was missed');
+  await finish(context, page);
+}, { alone: true });

@@ -43,7 +43,6 @@ struct Cut {
 struct Span {
   Span(const Cut& of, int64_t index)
       : cut(of), first(index * of.span_blocks), end(std::min(first + of.span_blocks, of.blocks)) {}
-  bool is_last() const { return end == cut.blocks; }
   /// Where a block's piece of a panel starts, in steps of k.
   int64_t place(int64_t block) const { return (block - first) * cut.depth; }
 
@@ -110,23 +109,28 @@ struct ColumnPanels {
   ColumnPanels from(int64_t elements) const { return {data + elements, panel, width}; }
 };
 
-/// A tile of C and where its sums gather: in C itself, or in a buffer where C is of another type.
+/// A tile of C and where its sums gather: in C itself, or where C is of another type in a buffer of
+/// the tile, or of one piece where no sum waits for another block of k.
 template <class T>
 struct Tile {
   Tile(const Job<T>& of, int64_t first_row, int64_t first_column, int64_t row_count,
-       int64_t column_count)
+       int64_t column_count, bool one_block)
       : job(of),
         row(first_row),
         column(first_column),
         rows(row_count),
         width(column_count),
-        buffer(of.direct() ? 1 : row_count * kTileColumns),
-        sums(sums_of(of, row, column, buffer.data())),
-        stride(of.direct() ? of.c_stride : kTileColumns) {}
+        by_piece(!of.direct() && one_block),
+        stride(of.direct() ? of.c_stride
+               : by_piece  ? columns<T>()
+                           : kTileColumns),
+        buffer(of.direct() ? 1 : (by_piece ? int64_t{kRows} : row_count) * stride),
+        sums(sums_of(of, row, column, buffer.data())) {}
 
-  /// One block of k; panels of A lie a_panel apart.
+  /// One block of k; panels of A lie a_panel apart. The `last` block finishes each piece of C while
+  /// it is in L1.
   template <class Panel, class P>
-  void multiply(int64_t block, int64_t depth, const P* a_panels, int64_t a_panel,
+  void multiply(int64_t block, int64_t depth, bool last, const P* a_panels, int64_t a_panel,
                 const ColumnPanels<P>& b_panels) const {
     constexpr int64_t kWidth = columns<T>();
     const int64_t passes = (rows + kRows - 1) / kRows;  // over the same panel of B
@@ -137,34 +141,55 @@ struct Tile {
       const char* far = reinterpret_cast<const char*>(b + depth * b_panels.width);
       for (int64_t i = 0; i < rows; i += kRows, far += bytes * depth) {
         const P* a = a_panels + i / kRows * a_panel;
-        const Fetched<P> fetch{i + kRows < rows ? a + a_panel : a_panels, far, bytes};
-        multiply_piece<Panel>(std::min<int64_t>(kRows, rows - i), std::min(kWidth, width - j), a, b,
-                              b_panels.width, depth, sums + i * stride + j, stride,
+        const int64_t height = std::min<int64_t>(kRows, rows - i);
+        const int64_t piece = std::min(kWidth, width - j);
+        T* to = by_piece ? sums : sums + i * stride + j;
+        Fetched<P> fetch{i + kRows < rows ? a + a_panel : a_panels, far, bytes, {}, {}};
+        if (last) {
+          fetch_ends(row + i, column + j, fetch);
+        }
+        multiply_piece<Panel>(height, piece, a, b, b_panels.width, depth, to, stride,
                               block == 0 && !job.accumulate, fetch);
+        if (last) {
+          finish(job, row + i, column + j, height, piece, to, stride);
+        }
       }
     }
   }
-  void finish() const { HWY_NAMESPACE::finish(job, row, column, rows, width, sums, stride); }
 
   const Job<T>& job;
   int64_t row, column, rows, width;
+  bool by_piece;
+  int64_t stride;
   Scratch<T> buffer;
   T* sums;
-  int64_t stride;
+
+ private:
+  template <class P>
+  void fetch_ends(int64_t at_row, int64_t at_column, Fetched<P>& fetch) const {
+    const int64_t size = element_size(job.c_type);
+    const Epilogue& e = job.epilogue;
+    if (!job.direct()) {
+      fetch.result = {static_cast<const char*>(job.c) + (at_row * job.c_stride + at_column) * size,
+                      job.c_stride * size};
+    }
+    if (e.residual != nullptr) {
+      fetch.residual = {
+          static_cast<const char*>(e.residual) + (at_row * e.residual_stride + at_column) * size,
+          e.residual_stride * size};
+    }
+  }
 };
 
 /// One tile of C from the panels of its rows and columns.
 template <class Panel = Transposed, class T, class P>
 void multiply_tile(const Job<T>& job, const Span& span, int64_t row, int64_t column, int64_t rows,
                    int64_t width, const P* a_panels, const ColumnPanels<P>& b_panels) {
-  const Tile<T> tile(job, row, column, rows, width);
+  const Tile<T> tile(job, row, column, rows, width, span.cut.blocks == 1);
   for (int64_t block = span.first; block < span.end; ++block) {
-    tile.template multiply<Panel>(block, span.cut.depth_of(block),
+    tile.template multiply<Panel>(block, span.cut.depth_of(block), block + 1 == span.cut.blocks,
                                   a_panels + span.place(block) * kRows, span.cut.padded() * kRows,
                                   b_panels.from(span.place(block) * b_panels.width));
-  }
-  if (span.is_last()) {
-    tile.finish();
   }
 }
 

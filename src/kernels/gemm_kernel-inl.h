@@ -32,6 +32,7 @@ constexpr int64_t kTileColumns = 128;
 constexpr int64_t kStripRows = 48;                     // what one thread packs at a time, and
 constexpr int64_t kStripColumns = 64;                  // multiplies by all columns or rows
 constexpr int64_t kSharedElements = int64_t{1} << 20;  // in panels that all strips read
+constexpr int64_t kNearRows = int64_t{1} << 17;        // elements of A that stay in L2
 
 template <class T>
 constexpr int64_t columns() {

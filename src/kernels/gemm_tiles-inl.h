@@ -299,6 +299,7 @@ void packed_strips(const Job<typename F::Sum>& job, const Span& span) {
   const ColumnPanels<Panel> here = all.from(span.first * span.cut.depth * kPackedColumns);
   const Strips strips(job.n, kPackedColumns, kStripColumns / kPackedColumns);
   const PackedRows cut(job.m);
+  constexpr int64_t kEnoughParts = 48;
   each_shared_part(job.m, depth, kRows, [&](int64_t first, int64_t end) {
     Scratch<Panel> a(cut.panels(end - first) * kRows * depth);
     parallel_ranges(end - first, cut.grain(), [&](int64_t from, int64_t to) {
@@ -307,11 +308,18 @@ void packed_strips(const Job<typename F::Sum>& job, const Span& span) {
                      a.data() + row / cut.height * kRows * depth);
       }
     });
-    parallel_for(strips.count, [&](int64_t strip) {
+    // With few strips rows are divided too, so that no thread waits long for another's last part.
+    const int64_t tiles = (end - first + kTileRows - 1) / kTileRows;
+    const int64_t together = std::max<int64_t>(1, tiles * strips.count / kEnoughParts);
+    const int64_t parts = (tiles + together - 1) / together;
+    parallel_for(strips.count * parts, [&](int64_t task) {
+      const int64_t strip = task / parts;
+      const int64_t top = first + task % parts * together * kTileRows;
+      const int64_t bottom = std::min(end, top + together * kTileRows);
       const int64_t stop = strips.begin(strip + 1);
       const int64_t step = cut.few ? kPackedColumns : stop - strips.begin(strip);
       for (int64_t column = strips.begin(strip); column < stop; column += step) {
-        for (int64_t row = first; row < end; row += kTileRows) {
+        for (int64_t row = top; row < bottom; row += kTileRows) {
           multiply_tile<TransposedStream>(
               job, span, row, column, std::min(kTileRows, end - row), std::min(step, stop - column),
               a.data() + (row - first) / cut.height * kRows * depth,

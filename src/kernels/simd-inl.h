@@ -70,7 +70,7 @@ HWY_INLINE void store(hn::Vec<D> v, D d, double* p) {
 }
 /// The bits of bf16 in the upper halves of f32's, the lower ones undefined.
 template <class D>
-HWY_INLINE hn::Vec<hn::Rebind<uint32_t, D>> nearest_bf16(D d, hn::Vec<D> v) {
+HWY_INLINE hn::Vec<hn::Rebind<uint32_t, D>> nearest_bf16(D /*d*/, hn::Vec<D> v) {
   const hn::Rebind<uint32_t, D> d32;
   const auto bits = hn::BitCast(d32, v);
   const auto even = hn::And(hn::ShiftRight<16>(bits), hn::Set(d32, 1u));

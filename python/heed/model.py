@@ -90,7 +90,8 @@ class Model(Module):
 
     def forward(self, input_ids: Any = None, **inputs: Any) -> ModelOutput:
         """A pass with inputs by Hugging Face's names: lists, arrays or tensors. ``labels`` adds the loss;
-        with ``want_logits=False`` only the loss is computed."""
+        with ``want_logits=False`` only the loss is computed. ``passages=n``: every n rows of ``input_ids``
+        are encoded by themselves and read together by the decoder (Fusion-in-Decoder)."""
         want_logits = inputs.pop("want_logits", True)
         if input_ids is not None:
             inputs["input_ids"] = input_ids

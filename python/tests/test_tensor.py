@@ -92,6 +92,7 @@ def test_values():
     t = heed.tensor([[1, 2], [3, 4]])
     assert (t.tolist(), len(t), t.numel(), t.ndim) == ([[1, 2], [3, 4]], 2, 4, 2)
     assert [row.tolist() for row in t] == [[1, 2], [3, 4]]
+    assert (t.element_size(), heed.zeros(1, dtype=heed.bfloat16).element_size()) == (8, 2)
     assert heed.tensor(2.5).item() == float(heed.tensor(2.5)) == 2.5
     assert isinstance(heed.tensor(3).item(), int) and isinstance(heed.tensor(True).item(), bool)
     assert f"{heed.tensor(1.23456):.2f}" == "1.23"

@@ -149,7 +149,7 @@ def load(path: PathLike, trainable: bool = False, tokenizer: PathLike | None = N
     """Open a model folder, a run folder, a .gguf file or a name of the local Hugging Face cache.
 
     Weights are mapped, not read: opening takes milliseconds. ``trainable`` copies them to f32 with
-    gradients.
+    gradients. A folder without a tokenizer is opened without one.
     """
     return Model(_heed.open_model(path, trainable, tokenizer), os.fspath(path), trainable)
 

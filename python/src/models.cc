@@ -172,6 +172,7 @@ void bind_model(nb::module_& m) {
         const nb::gil_scoped_release release;
         heed::OpenOptions options;
         options.load.trainable = trainable;
+        options.may_lack_tokenizer = true;
         options.tokenizer = tokenizer.value_or("");
         return PyModel{heed::open_model(path, options)};
       },

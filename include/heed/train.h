@@ -91,7 +91,7 @@ struct TrainResult {
 
 /// What a program wants to hear of a run, and may say to it. Everything is optional.
 struct TrainCallbacks {
-  std::stop_token stop = {};                 ///< requested: the run saves after its step and ends
+  std::stop_token stop = {};                 ///< requested: the run saves and ends
   std::function<void()> on_start = nullptr;  ///< everything is read; the steps begin
   std::function<void(const TrainProgress&)> on_step = nullptr;
   std::function<void()> on_stopping = nullptr;  ///< all ranks have heard of `stop` and will save

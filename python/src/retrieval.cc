@@ -110,10 +110,9 @@ heed::Answer answer(PyIndex& self, const heed::LoadedModel& model, const std::st
                     const std::string& reader, heed::AskOptions& options) {
   const std::lock_guard lock(self.mutex);
   if (reader == "rag") {  // two tokenizers, in folders of their own
-    return heed::ask_rag(self.index, *model.model,
-                         heed::Tokenizer::load(model.path / "question_encoder_tokenizer"),
-                         heed::Tokenizer::load(model.path / "generator_tokenizer"), question,
-                         options);
+    return heed::ask_rag(
+        self.index, *model.model, heed::Tokenizer::load(model.path / "question_encoder_tokenizer"),
+        heed::Tokenizer::load(model.path / "generator_tokenizer"), question, options);
   }
   if (reader == "fid") {
     return heed::ask_fid(self.index, *model.model, model.tokenizer, question, options);

@@ -301,16 +301,17 @@ TEST(Tasks, SearchesAndAsksAnIndex) {
   EXPECT_NE(found["results"][0]["source"].get<std::string>().find("b.txt"), std::string::npos);
   const json answer =
       served
-          .post("/v1/ask", {{"model", "chat"},
-                            {"question", "seven"},
-                            {"max_tokens", 3},
-                            {"attention", true}})
+          .post("/v1/ask",
+                {{"model", "chat"}, {"question", "seven"}, {"max_tokens", 3}, {"attention", true}})
           .json();
   EXPECT_EQ(answer["sources"].size(), 2) << answer;
   EXPECT_GT(answer["sources"][0]["attention"], 0.0);
   EXPECT_EQ(answer["usage"]["completion_tokens"], 3);
-  json question = {{"model", "translator"}, {"question", "seven"}, {"max_tokens", 3},
-                   {"attention", true},     {"reader", "fid"}};
+  json question = {{"model", "translator"},
+                   {"question", "seven"},
+                   {"max_tokens", 3},
+                   {"attention", true},
+                   {"reader", "fid"}};
   const json fused = served.post("/v1/ask", question).json();
   ASSERT_EQ(fused["sources"].size(), 2) << fused;
   EXPECT_GT(fused["sources"][0]["attention"], 0.0);

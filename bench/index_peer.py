@@ -16,16 +16,16 @@ from pathlib import Path
 
 def main():
     heed, model, passages = sys.argv[1:4]
-    count, rounds = (int(value) for value in (sys.argv[4:6] + ["1000", "3"][len(sys.argv) - 4:])[:2])
+    count, rounds = (int(value) for value in (sys.argv[4:6] + ["500", "3"][len(sys.argv) - 4:])[:2])
     texts = [json.loads(line)["text"] for line in open(passages, encoding="utf-8")][:count]
 
     import torch
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import Normalize, Pooling, Transformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 
     def peer(dtype):
         body = Transformer(model, max_seq_length=256)
-        made = SentenceTransformer(modules=[body, Pooling(body.get_word_embedding_dimension(), "mean"), Normalize()],
+        made = SentenceTransformer(modules=[body, Pooling(body.get_embedding_dimension(), "mean"), Normalize()],
                                    device="cpu").to(dtype)
         made.encode(texts[:32])
         return made
@@ -45,6 +45,7 @@ def main():
                 start = time.perf_counter()
                 made.encode(texts, batch_size=32)
                 rates[f"sentence-transformers {dtype}"].append(len(texts) / (time.perf_counter() - start))
+            print({name: round(values[-1], 1) for name, values in rates.items()}, file=sys.stderr, flush=True)
     medians = {name: statistics.median(values) for name, values in rates.items()}
     for name, value in medians.items():
         print(f"{name:26} {value:8.1f} sentences/s")

@@ -140,13 +140,13 @@ nb::dict ask(PyIndex& self, const std::string& question, const PyModel& model,
   if (!on_text.is_none()) {
     options.on_text = [&on_text](std::string_view text) {
       const nb::gil_scoped_acquire acquire;
-      on_text(std::string(text));
+      on_text(python_text(text));
     };
   }
   const heed::Answer given = interruptible(
       [&](std::stop_token) { return answer(self, model.loaded, question, reader, options); });
   nb::dict made;
-  made["answer"] = given.text;
+  made["answer"] = python_text(given.text);
   nb::list sources;
   for (const heed::AnswerSource& source : given.sources) {
     nb::dict each = python_result(source.result);

@@ -84,6 +84,19 @@ def test_generation_and_streaming(lm):
         generate.stream("the quick", max_tokens=3)
 
 
+def test_bytes_that_are_no_text(tmp_path):
+    tokenizer = heed.Tokenizer.train(["the quick brown fox"] * 3, "bpe:300", min_frequency=1)
+    config = {"model_type": "gpt2", "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 128, "vocab_size": tokenizer.vocab_size}
+    heed.create_model(config, seed=1, tokenizer=tokenizer).save(tmp_path)  # its bytes are random
+    options = {"max_new_tokens": 80, "temperature": 1.0, "seed": 3}
+    stream = heed.load(tmp_path).generate("the", **options)
+    text = "".join(stream)
+    assert "\ufffd" in text and stream.result["text"] == text
+    [whole] = heed.pipeline("text-generation", tmp_path)("the", **options)
+    assert whole["generated_text"] == "the" + text
+    assert "\ufffd" in tokenizer.decode(list(range(tokenizer.vocab_size)))
+
+
 def test_closing_a_stream_stops_within_a_token(lm):
     stream = heed.load(lm).generate("the quick", max_new_tokens=1000)
     for _ in range(3):

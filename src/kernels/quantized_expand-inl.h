@@ -28,6 +28,9 @@ constexpr int64_t kPieces = 32 / kByteLanes;
 /// 16 small factors, one per 16 weights. The factors with an even index come first, then the odd
 /// ones: lane j of the first half belongs to the first half of the weights' vector j.
 struct Factors {
+  // Written out: GCC 12 generates it outside of this target, where NEON's vectors cannot be made.
+  HWY_INLINE Factors() {}
+
   ShortVec lanes[kPieces];
 };
 

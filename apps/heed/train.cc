@@ -148,7 +148,7 @@ void print_text(const TrainOptions& options, const TrainResult& result) {
              printable((options.out / "model").native())));
 }
 
-/// Ctrl-C and SIGTERM end the run after its step, and it is saved.
+/// Ctrl-C and SIGTERM end the run, and it is saved.
 TrainResult train_until_stopped(const TrainOptions& options) {
   constexpr unsigned kSecondsToAgree = 30;  // for ranks to end their step together
   std::stop_source stop;

@@ -67,7 +67,7 @@ class HEED_API ChatTemplate {
   /// From a model folder (`chat_template.jinja`, `chat_template.json` or `tokenizer_config.json`),
   /// a .gguf or a file of Jinja. An error where there is none.
   static ChatTemplate load(const std::filesystem::path& path);
-  /// The same, and nothing where a folder or .gguf has no template.
+  /// The same, and nothing where a folder, .gguf or llama2.c's .bin has no template.
   static std::optional<ChatTemplate> find(const std::filesystem::path& path);
   /// From Jinja. `special_tokens` are variables such as {"bos_token", "<s>"}; `name` stands for
   /// the template in errors.

@@ -10,7 +10,8 @@ namespace heed {
 
 struct OpenOptions {
   std::filesystem::path tokenizer =
-      {};  ///< a tokenizer file or folder, where none is with the model
+      {};                           ///< a tokenizer file or folder, where none is with the model
+  bool may_lack_tokenizer = false;  ///< a folder without a tokenizer is opened without one
   LoadOptions load = {};
 };
 

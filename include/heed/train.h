@@ -46,7 +46,7 @@ struct TrainOptions {
   double weight_decay = 0.01;
   double clip = 1.0;
   double label_smoothing = 0.0;
-  double dpo_beta = 0.1;  ///< preference: how far the model may go from where it began
+  double dpo_beta = 0.1;      ///< preference: how far the model may go from where it began
   double temperature = 0.05;  ///< task embed: cosines are divided by it
   std::string matryoshka;     ///< task embed: further sizes of vectors to train, "128,64"
   uint64_t seed = 0;
@@ -91,7 +91,7 @@ struct TrainResult {
 
 /// What a program wants to hear of a run, and may say to it. Everything is optional.
 struct TrainCallbacks {
-  std::stop_token stop = {};                 ///< requested: the run saves after its step and ends
+  std::stop_token stop = {};                 ///< requested: the run saves and ends
   std::function<void()> on_start = nullptr;  ///< everything is read; the steps begin
   std::function<void(const TrainProgress&)> on_step = nullptr;
   std::function<void()> on_stopping = nullptr;  ///< all ranks have heard of `stop` and will save

@@ -87,7 +87,7 @@ class HEED_API Trainer {
   /// whose loss or gradient is not finite.
   TrainProgress step();
   /// Makes all steps that are left. Ends after the present one if stop() was called or `stop` was
-  /// requested, on any rank.
+  /// requested, on any rank; a single process gives a step up whose passes are under way.
   void run(const std::stop_token& stop = {});
   /// Ends run() after this step; for callbacks.
   void stop();

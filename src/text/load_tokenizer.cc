@@ -1,3 +1,7 @@
+#include "text/load_tokenizer.h"
+
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +15,11 @@ namespace heed {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// The files of a folder, in the order in which they are looked for.
+constexpr std::array kNames = {"tokenizer.json",  "vocab.json",   "vocab.txt",
+                               "tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
+                               "spm.model"};
 
 /// A JSON object in a file beside the tokenizer, if there is one.
 std::optional<Json> side_file(const fs::path& folder, const char* name) {
@@ -89,8 +98,7 @@ std::shared_ptr<TokenizerImpl> load_folder(const fs::path& folder) {
   const Json config = side_file(folder, "tokenizer_config.json")
                           .value_or(Json::parse("{}", "tokenizer_config.json"));
   const bool marian = fs::exists(folder / "source.spm") && fs::exists(folder / "target.spm");
-  for (const char* name : {"tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model",
-                           "spiece.model", "sentencepiece.bpe.model", "spm.model"}) {
+  for (const char* name : kNames) {
     if (!fs::exists(folder / name)) {
       continue;
     }
@@ -112,6 +120,11 @@ std::shared_ptr<TokenizerImpl> load_folder(const fs::path& folder) {
 }
 
 }  // namespace
+
+bool text::has_tokenizer(const fs::path& folder) {
+  return std::any_of(kNames.begin(), kNames.end(),
+                     [&](const char* name) { return fs::exists(folder / name); });
+}
 
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {
   std::error_code ignored;

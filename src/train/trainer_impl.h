@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,7 +18,8 @@ struct Trainer::Impl {
 
   /// Forward and backward passes of one batch; returns this rank's part of the loss.
   double accumulate(const Batch& batch);
-  TrainProgress update();
+  /// One step; nothing where `stop` came in the middle of its passes, which are then given up.
+  std::optional<TrainProgress> update();
 
   Model& model;
   Loader& loader;

@@ -68,6 +68,9 @@ class TrainingRun {
     if (!best_.out_of_patience()) {
       trainer_.run(callbacks_.stop);
     }
+    if (trainer_.interrupted()) {
+      tell_stopping();
+    }
     if (trainer_.steps_done() != saved_) {
       save();
     }
@@ -93,6 +96,13 @@ class TrainingRun {
     log_.open(state_.step);
   }
 
+  void tell_stopping() {
+    if (callbacks_.on_stopping && !told_stopping_) {
+      callbacks_.on_stopping();
+    }
+    told_stopping_ = true;
+  }
+
   void register_callbacks() {
     trainer_.on_step([this](const TrainProgress& progress) {
       state_.step = progress.step;
@@ -100,8 +110,8 @@ class TrainingRun {
       if (callbacks_.on_step) {
         callbacks_.on_step(progress);
       }
-      if (callbacks_.on_stopping && TrainerAccess::impl(trainer_).interrupted) {
-        callbacks_.on_stopping();
+      if (TrainerAccess::impl(trainer_).interrupted) {
+        tell_stopping();
       }
     });
     const int64_t tenth = std::max<int64_t>(1, trainer_.steps() / 10);
@@ -168,6 +178,7 @@ class TrainingRun {
   RunState state_;
   BestModel best_;
   int64_t saved_ = 0;  // step of the last checkpoint
+  bool told_stopping_ = false;
 };
 
 }  // namespace

@@ -7,11 +7,9 @@ heed=$1 source=$2
 build=$(dirname "$heed")
 source "$source/tests/python/environment.bash"
 python_environment "$build"
-bash "$source/tools/wheel.sh" "$build" "$venv" "$venv/dist"
-wheel=$(ls -t "$venv"/dist/*.whl | head -1)
-"$venv/bin/pip" install -q --force-reinstall --no-deps "$wheel"
+installed_wheel "$heed" "$source"
 bytes=$(stat -c %s "$wheel")
 echo "$(basename "$wheel"): $((bytes / 1000)) kB"
 ((bytes < 10000000)) || { echo "the wheel has more than 10 MB"; exit 1; }
 cd "$venv"
-env -u PYTHONPATH bin/python -m pytest -q "$source/python/tests" -p no:cacheprovider --durations 5
+env -u PYTHONPATH HEED_PROGRAM="$heed" bin/python -m pytest -q "$source/python/tests" -p no:cacheprovider --durations 5

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "heed/parallel.h"
+#include "heed/precision.h"
 #include "heed/retrieval.h"
 #include "retrieval/embedder.h"
 #include "retrieval/index_store.h"
@@ -329,6 +330,18 @@ TEST_F(Index, OtherModelsAndSettingsAreRefused) {
   SearchIndex index = SearchIndex::open(out_, {.model = (folder_ / "other").native()});
   EXPECT_THROW(index.search("x", {.mode = SearchMode::dense}), Error);
   EXPECT_NO_THROW(index.search("x", {.mode = SearchMode::lexical}));
+}
+
+TEST_F(Index, AModelIsTheSameInAnyTypeItComputesIn) {
+  {
+    const ActivationScope precision(DType::bf16);
+    build();
+  }
+  const std::vector<SearchResult> found = search("Dogs", SearchMode::dense, 5);
+  ASSERT_EQ(found.size(), 5u);
+  EXPECT_EQ(build().chunks_added, 0);
+  const ActivationScope precision(DType::bf16);
+  EXPECT_EQ(search("Dogs", SearchMode::dense, 5).front().text, found.front().text);
 }
 
 TEST_F(Index, ForeignTruncatedAndAlteredFilesAreRefused) {

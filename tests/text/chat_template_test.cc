@@ -255,6 +255,8 @@ TEST(ChatTemplate, IsFoundInAFolder) {
   const test::TemporaryFolder folder;
   EXPECT_FALSE(ChatTemplate::find(folder.path()).has_value());
   EXPECT_THROW(ChatTemplate::load(folder.path()), Error);
+  write(folder / "llama2c.bin", "weights, and no template");
+  EXPECT_FALSE(ChatTemplate::find(folder / "llama2c.bin").has_value());
 
   write(folder / "tokenizer_config.json",
         R"({"bos_token": {"content": "<s>"}, "eos_token": "</s>",

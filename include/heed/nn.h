@@ -132,8 +132,7 @@ struct HEED_API Layout {
   int64_t length_of(int64_t sequence) const { return start(sequence + 1) - start(sequence); }
 };
 
-/// Rotary position embeddings. The tables of cos and sin [positions, width/2] grow on demand; rows
-/// beyond `positions` are computed as they are needed.
+/// Rotary position embeddings. The tables of cos and sin [positions, width/2] grow on demand.
 class HEED_API Rotary {
  public:
   Rotary() = default;
@@ -148,27 +147,22 @@ class HEED_API Rotary {
   Tensor operator()(const Tensor& x, const Tensor& positions, const Layout& layout) const;
   /// Other frequencies for sequences longer than `length` (LongRoPE).
   void set_long(const std::vector<double>& frequencies, int64_t length);
-  /// Moves rotated keys [N, heads, head_dim] on by `positions`.
-  Tensor shifted(const Tensor& keys, int64_t positions) const;
+  Tensor shifted(const Tensor& keys, int64_t positions) const;  ///< rotated keys, moved on
   bool defined() const { return tables_ != nullptr; }
-  /// Whether the angles depend on the length of the sequence (LongRoPE).
-  bool depends_on_length() const { return longer_ != nullptr; }
+  bool depends_on_length() const { return longer_ != nullptr; }  ///< LongRoPE's angles do
 
  private:
   struct Tables;
   Tensor rotate(const Tensor& x, const Tensor& positions, Tables& tables) const;
 
-  std::shared_ptr<Tables> tables_;
-  std::shared_ptr<Tables> longer_;
+  std::shared_ptr<Tables> tables_, longer_;
   int64_t short_length_ = 0;
   bool interleaved_ = false;
 };
 
-/// What a sliding cache keeps: the first `sinks` positions and the last `recent` ones.
+/// What a sliding cache keeps: the first `sinks` positions and the last `recent` ones (0: all).
 struct KvWindow {
-  int64_t recent = 0;  ///< 0: everything is kept
-  int64_t sinks = 4;
-
+  int64_t recent = 0, sinks = 4;
   bool on() const { return recent > 0; }
 };
 
@@ -181,11 +175,10 @@ class HEED_API KvCache {
   KvCache() = default;
   KvCache(int64_t heads, int64_t capacity, int64_t key_width, int64_t value_width,
           int64_t window = 0, DType type = DType::f32);
-  /// Attention sinks (StreamingLLM): from now on, keeps the first positions and the last ones, as
-  /// `window` says, and has no capacity. The first ones pretend to stand right before the others:
-  /// their keys are moved on by `rotary`, which may be undefined. One append() that
-  /// slides takes at most `window.recent` positions. For an empty cache without a window of its
-  /// own.
+  /// Attention sinks (StreamingLLM): keeps the first positions and the last ones, however many
+  /// come. The first ones pretend to stand right before the others: their keys are moved on by
+  /// `rotary`, which may be undefined. One append() that gives positions up takes at most
+  /// `window.recent`. For an empty cache without a window of its own.
   void keep_sinks(const KvWindow& window, Rotary rotary);
   /// Appends keys and values [heads, count, width]. Throws `Error` if the capacity is exceeded.
   void append(const Tensor& k, const Tensor& v);
@@ -210,10 +203,7 @@ class HEED_API KvCache {
   int64_t row(int64_t position) const { return begin_ + position - first_; }
 
   Tensor k_, v_;
-  int64_t capacity_ = 0;
-  int64_t window_ = 0;
-  int64_t first_ = 0;
-  int64_t length_ = 0;
+  int64_t capacity_ = 0, window_ = 0, first_ = 0, length_ = 0;
   int64_t begin_ = 0;  // row of the first stored position; 0 without sinks
   KvWindow kept_;
   Rotary rotary_;

@@ -39,9 +39,9 @@ void Model::set_kv_type(DType type) {
 }
 void Model::set_kv_window(const KvWindow& window) {
   if (window.on()) {
-    cannot(*this,
-           "slide its cache: its positions are learned, given by an encoder or scaled by the "
-           "length of the text");
+    fail(ErrorKind::usage, model_type(),
+         "the cache cannot slide: positions are learned, given by an encoder or scaled by the "
+         "length of the text");
   }
 }
 Tensor Model::decode(const Tensor&, Pass&) const { cannot(*this, "generate"); }

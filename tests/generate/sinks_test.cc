@@ -167,8 +167,8 @@ TEST(SinksGeneration, WhatCannotSlideSaysSo) {
           "vocab_size": 20})",
       3);
   EXPECT_EQ(message_of([&] { gpt2->set_kv_window({.recent = 8}); }),
-            "gpt2: this model cannot slide its cache: its positions are learned, given by an "
-            "encoder or scaled by the length of the text");
+            "gpt2: the cache cannot slide: positions are learned, given by an encoder or scaled by "
+            "the length of the text");
   const auto llama = create_model(config_of("llama", 1), 7);
   EXPECT_EQ(message_of([&] { llama->set_kv_window({.recent = 62, .sinks = 4}); }),
             "cache: 4 attention sinks and a window of 62 positions do not fit into the model's "

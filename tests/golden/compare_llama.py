@@ -161,24 +161,31 @@ def perplexity(option):
                              ("llama.cpp", llama.feed(list(ids), every=True))):
             losses[name] += list(-normalised(logits[rows])[np.arange(len(rows)), ids[rows + 1]])
     ours, theirs = (float(np.exp(np.mean(losses[name]))) for name in ("heed", "llama.cpp"))
-    print(f"perplexity of {len(losses['heed'])} tokens: heed {ours:.4f}, llama.cpp {theirs:.4f}; ratio {ours / theirs:.5f}")
+    print(f"perplexity of {len(losses['heed'])} tokens: heed {ours:.4f}, llama.cpp {theirs:.4f}; ratio "
+          f"{ours / theirs:.5f}")
 
 
 def exact(option):
     llama = Llama(option.model, option.context, option.kv, not option.no_flash)
-    figures = {"heed": [], "llama.cpp": []}
+    twin = Llama(option.model, option.context, option.kv, option.no_flash, 1) if option.twin else None
+    figures = {}
     for ids in chunks_of(option, llama, option.text):
         llama.clear()
-        wanted = normalised(heed_forward(option, option.exact, ids))
-        for name, logits in (("heed", heed_forward(option, option.model, ids)),
-                             ("llama.cpp", llama.feed(list(ids), every=True))):
-            got = normalised(logits)
-            figures[name].append((np.square(got - wanted).mean(), (np.exp(wanted) * (wanted - got)).sum(-1).mean(),
-                                  (got.argmax(-1) == wanted.argmax(-1)).mean()))
+        right = normalised(heed_forward(option, option.exact, ids))
+        ours = normalised(heed_forward(option, option.model, ids))
+        theirs = normalised(llama.feed(list(ids), every=True))
+        pairs = [("heed", ours, right), ("llama.cpp", theirs, right), ("heed to llama.cpp", ours, theirs)]
+        if twin:
+            twin.clear()
+            pairs.append(("llama.cpp's twin", normalised(twin.feed(list(ids), every=True)), theirs))
+        for name, got, wanted in pairs:
+            figures.setdefault(name, []).append((np.square(got - wanted).mean(),
+                                                 (np.exp(wanted) * (wanted - got)).sum(-1).mean(),
+                                                 (got.argmax(-1) == wanted.argmax(-1)).mean()))
     for name, rows in figures.items():
         square, divergence, same = np.mean(rows, 0)
-        print(f"{name:10} log-probabilities off by {np.sqrt(square):.5f} (root mean square), divergence {divergence:.3e}, "
-              f"the same best token for {100 * same:.2f} % of {option.context * len(rows)} tokens")
+        print(f"{name:18} log-probabilities off by {np.sqrt(square):.5f} (root mean square), divergence "
+              f"{divergence:.3e}, the same best token for {100 * same:.2f} % of {option.context * len(rows)}")
 
 
 def main():

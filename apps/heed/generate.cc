@@ -23,6 +23,7 @@ struct Options {
   bool has_prompt = false, echo = false, log_probabilities = false, truncate = false, chat = false;
   int64_t max_tokens = 128, samples = 1, batch = 1;
   std::string kv_type = "f32";
+  KvWindow kv_window;
   TextOptions text;
 };
 
@@ -108,6 +109,7 @@ int run(const Options& options, const Common& common) {
                                 {.tokenizer = options.tokenizer,
                                  .load = {.in_memory = many,
                                           .kv_type = dtype_from_name(options.kv_type),
+                                          .kv_window = options.kv_window,
                                           .adapter = options.adapter}});
   const Prompts prompts_of(generate, options);
   GenerationOptions wanted = generation_options(options.text, generate.loaded().tokenizer);
@@ -169,6 +171,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--n", &o->samples, "Samples per prompt").range(1, 1024);
   table.add("--batch", &o->batch, "Sequences to decode together").range(1, 1024);
   add_kv_type(table, o->kv_type);
+  add_kv_window(table, o->kv_window);
   table.add("--truncate", &o->truncate,
             "Read only the end of a prompt that is longer than the model's context");
   table

@@ -130,6 +130,16 @@ void add_kv_type(OptionTable& table, std::string& value) {
       .choices({"f32", "f16", "bf16", "q8_0"});
 }
 
+void add_kv_window(OptionTable& table, KvWindow& window) {
+  table
+      .add("--kv-window", &window.recent,
+           "Keep only the first --sinks and the last N positions, so that the text may become "
+           "longer than the model's context; 0 keeps all")
+      .range(0, 1 << 24);
+  table.add("--sinks", &window.sinks, "With --kv-window: positions at the beginning to keep")
+      .range(0, 1 << 16);
+}
+
 void add_early_stopping(OptionTable& table, std::string& value) {
   table
       .add("--early-stopping", &value,

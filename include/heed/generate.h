@@ -153,7 +153,9 @@ class HEED_API Scheduler {
   bool step();
   /// Keeps up to `bytes` of the keys and values of finished sequences: a prompt that begins like
   /// one of them, or like an active one's, does not read that beginning again. 0 (the default)
-  /// keeps none. What is generated does not change. Decoders without a sliding window only.
+  /// keeps none. What is generated does not change. Decoders without a sliding window only. A cache
+  /// with attention sinks that slid serves prompts that continue all of it, and their text may
+  /// differ from that of a prompt that was read whole.
   void share_prefixes(int64_t bytes);
   /// Saves the kept keys and values with their tokens, and reads them back: a prompt that begins
   /// like one of them need not be read in another process. See docs/formats/prompt-cache.md. Both
@@ -162,7 +164,7 @@ class HEED_API Scheduler {
   void save_prefixes(const std::filesystem::path& file) const;
   void load_prefixes(const std::filesystem::path& file);
   /// Decodes speculatively from now on. Models whose positions depend on the length of the sequence
-  /// (LongRoPE) and recurrent ones decode as before.
+  /// (LongRoPE), recurrent ones and those whose cache slides decode as before.
   void speculate(const Speculation& speculation);
   /// Guessed tokens so far, and how many of them were right.
   int64_t guessed_tokens() const { return guessed_tokens_; }

@@ -79,13 +79,21 @@ class HEED_API Model {
   /// multiple of 32.
   virtual void set_kv_type(DType type);
   DType kv_type() const { return kv_type_; }
+  /// Attention sinks: caches that new_cache() makes keep the first positions and the last ones, so
+  /// that texts may become longer than the model's context. Layers with a smaller window of their
+  /// own stay as they are. Throws `Error` where the window does not fit into the context,
+  /// and for models that cannot: those with learned positions, and with angles that depend on the
+  /// length (LongRoPE).
+  virtual void set_kv_window(const KvWindow& window);
+  const KvWindow& kv_window() const { return kv_window_; }
   /// Logits [N, vocabulary] of hidden rows; checks mapped files as forward() does.
   Tensor logits(const Tensor& rows) const;
 
   /// By default config.json's vocab_size for models that read tokens, else 0.
   virtual int64_t vocab_size() const { return vocab_size_; }
   virtual int64_t context_length() const { return 0; }  ///< most positions; 0: no limit
-  /// Most positions of the decoder, where they differ from the encoder's (LED); 0: no limit.
+  /// Most positions of the decoder, where they differ from the encoder's (LED) or a sliding cache
+  /// has no limit; 0: no limit.
   virtual int64_t decoder_context_length() const { return context_length(); }
   virtual int64_t hidden_size() const { return 0; }
   virtual int64_t num_layers() const { return 0; }
@@ -113,6 +121,7 @@ class HEED_API Model {
   virtual Tensor do_logits(const Tensor& rows) const;
   bool gradient_checkpointing_ = false;
   DType kv_type_ = DType::f32;
+  KvWindow kv_window_;
 
  private:
   friend struct ModelAccess;
@@ -144,6 +153,7 @@ struct LoadOptions {
   /// not shared with other processes, but large pages are read faster. For many tokens.
   bool in_memory = false;
   DType kv_type = DType::f32;  ///< of the cache's keys and values: see Model::set_kv_type()
+  KvWindow kv_window = {};     ///< attention sinks: see Model::set_kv_window()
   /// A folder in PEFT's format (adapter_config.json, adapter_model.safetensors) whose LoRA adapter
   /// is added. Throws `Error` where it belongs to another model.
   std::filesystem::path adapter = {};

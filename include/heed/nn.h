@@ -132,6 +132,40 @@ struct HEED_API Layout {
   int64_t length_of(int64_t sequence) const { return start(sequence + 1) - start(sequence); }
 };
 
+/// Rotary position embeddings. The tables of cos and sin [positions, width/2] grow on demand.
+class HEED_API Rotary {
+ public:
+  Rotary() = default;
+  Rotary(int64_t width, int64_t positions, double theta, bool interleaved = false);
+  /// The angle per position of each pair. `scale` multiplies cosines and sines (YaRN, LongRoPE).
+  Rotary(const std::vector<double>& frequencies, int64_t positions, bool interleaved = false,
+         double scale = 1.0);
+  /// Rotates x [N, heads, head_dim] by the position of each row. With fewer frequencies than
+  /// head_dim / 2 only the first columns are rotated.
+  Tensor operator()(const Tensor& x, const Tensor& positions) const;
+  /// The same for rows of sequences, which may be of different lengths.
+  Tensor operator()(const Tensor& x, const Tensor& positions, const Layout& layout) const;
+  /// Other frequencies for sequences longer than `length` (LongRoPE).
+  void set_long(const std::vector<double>& frequencies, int64_t length);
+  Tensor shifted(const Tensor& keys, int64_t positions) const;  ///< rotated keys, moved on
+  bool defined() const { return tables_ != nullptr; }
+  bool depends_on_length() const { return longer_ != nullptr; }  ///< LongRoPE's angles do
+
+ private:
+  struct Tables;
+  Tensor rotate(const Tensor& x, const Tensor& positions, Tables& tables) const;
+
+  std::shared_ptr<Tables> tables_, longer_;
+  int64_t short_length_ = 0;
+  bool interleaved_ = false;
+};
+
+/// What a sliding cache keeps: the first `sinks` positions and the last `recent` ones (0: all).
+struct KvWindow {
+  int64_t recent = 0, sinks = 4;
+  bool on() const { return recent > 0; }
+};
+
 /// Keys and values of one sequence in one layer. Memory for `capacity` positions is reserved once
 /// and touched as it fills, so growing copies nothing. With a `window` it keeps only the last
 /// `window` positions, plus one chunk. Stored as f32, f16, bf16 or q8_0; q8_0 needs widths that are
@@ -141,6 +175,11 @@ class HEED_API KvCache {
   KvCache() = default;
   KvCache(int64_t heads, int64_t capacity, int64_t key_width, int64_t value_width,
           int64_t window = 0, DType type = DType::f32);
+  /// Attention sinks (StreamingLLM): keeps the first positions and the last ones, however many
+  /// come. The first ones pretend to stand right before the others: their keys are moved on by
+  /// `rotary`, which may be undefined. One append() that gives positions up takes at most
+  /// `window.recent`. For an empty cache without a window of its own.
+  void keep_sinks(const KvWindow& window, Rotary rotary);
   /// Appends keys and values [heads, count, width]. Throws `Error` if the capacity is exceeded.
   void append(const Tensor& k, const Tensor& v);
   Tensor keys() const;  ///< [1, heads, length - first, width], a view
@@ -150,7 +189,8 @@ class HEED_API KvCache {
   /// Forgets the positions from `length` on. Throws `Error` where they are not all stored.
   void truncate(int64_t length);
   /// The first position that is still stored: a multiple of the attention kernel's tile, so that
-  /// sums are added in the same order as with a full cache.
+  /// sums are added in the same order as with a full cache. With sinks, where the first of them
+  /// pretends to stand.
   int64_t first() const { return first_; }
   KvCache copy() const;
   bool defined() const { return k_.defined(); }
@@ -159,12 +199,15 @@ class HEED_API KvCache {
 
  private:
   void make_room(int64_t count);
+  void slide(int64_t count);
+  int64_t row(int64_t position) const { return begin_ + position - first_; }
 
   Tensor k_, v_;
-  int64_t capacity_ = 0;
-  int64_t window_ = 0;
-  int64_t first_ = 0;
-  int64_t length_ = 0;
+  int64_t capacity_ = 0, window_ = 0, first_ = 0, length_ = 0;
+  int64_t begin_ = 0;  // row of the first stored position; 0 without sinks
+  KvWindow kept_;
+  Rotary rotary_;
+  Tensor sink_keys_, sink_values_;  // [sinks, heads, width] as they came; once positions are lost
 };
 
 /// Caches of one sequence in all layers: self-attention, and for a decoder the encoder's keys and
@@ -197,33 +240,6 @@ struct Pass {
   HEED_API Tensor positions() const;
   /// Dropout of rows [N, …] of this pass (or of one row per sequence), where it is training.
   HEED_API Tensor dropout(const Tensor& x, double p) const;
-};
-
-/// Rotary position embeddings. The tables of cos and sin [positions, width/2] grow on demand.
-class HEED_API Rotary {
- public:
-  Rotary() = default;
-  Rotary(int64_t width, int64_t positions, double theta, bool interleaved = false);
-  /// The angle per position of each pair. `scale` multiplies cosines and sines (YaRN, LongRoPE).
-  Rotary(const std::vector<double>& frequencies, int64_t positions, bool interleaved = false,
-         double scale = 1.0);
-  /// Rotates x [N, heads, head_dim] by the position of each row. With fewer frequencies than
-  /// head_dim / 2 only the first columns are rotated.
-  Tensor operator()(const Tensor& x, const Tensor& positions) const;
-  /// The same for rows of sequences, which may be of different lengths.
-  Tensor operator()(const Tensor& x, const Tensor& positions, const Layout& layout) const;
-  /// Other frequencies for sequences longer than `length` (LongRoPE).
-  void set_long(const std::vector<double>& frequencies, int64_t length);
-  bool defined() const { return tables_ != nullptr; }
-
- private:
-  struct Tables;
-  Tensor rotate(const Tensor& x, const Tensor& positions, Tables& tables) const;
-
-  std::shared_ptr<Tables> tables_;
-  std::shared_ptr<Tables> longer_;
-  int64_t short_length_ = 0;
-  bool interleaved_ = false;
 };
 
 /// The result of attention and, if requested, the weights.

@@ -1,5 +1,7 @@
 #include "models/decoder.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace heed {
@@ -95,11 +97,34 @@ class Decoder final : public SizedModel {
   SequenceCache new_cache(int64_t capacity) const override {
     SequenceCache cache;
     for (int64_t i = 0; i < num_layers_; ++i) {
-      cache.self.emplace_back(c_.num_kv_heads, std::min(capacity, context_length_), c_.head_dim,
-                              c_.head_dim, of_layer(c_.windows, i, int64_t{0}), kv_type_);
+      const int64_t own = of_layer(c_.windows, i, int64_t{0});
+      const bool slides =
+          kv_window_.on() && (own == 0 || own >= kv_window_.recent + kv_window_.sinks);
+      const int64_t room = kv_window_.on() ? capacity : std::min(capacity, context_length_);
+      cache.self.emplace_back(c_.num_kv_heads, room, c_.head_dim, c_.head_dim, slides ? 0 : own,
+                              kv_type_);
+      if (slides) {
+        cache.self.back().keep_sinks(kv_window_, of_layer(c_.rotary, i, Rotary()));
+      }
     }
     return cache;
   }
+
+  void set_kv_window(const KvWindow& window) override {
+    const bool rotates = std::none_of(c_.rotary.begin(), c_.rotary.end(), [](const Rotary& rotary) {
+      return rotary.defined() && rotary.depends_on_length();
+    });
+    if (positions_.defined() || !rotates) {
+      Model::set_kv_window(window);
+      return;
+    }
+    check(!window.on() || window.recent + window.sinks <= context_length_, "cache",
+          "{} attention sinks and a window of {} positions do not fit into the model's context of "
+          "{}",
+          window.sinks, window.recent, context_length_);
+    kv_window_ = window;
+  }
+  int64_t decoder_context_length() const override { return kv_window_.on() ? 0 : context_length_; }
 
   Tensor decode(const Tensor& ids, Pass& pass) const override {
     Tensor rows = run(ids, pass, nullptr);

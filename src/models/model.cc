@@ -37,6 +37,13 @@ void Model::set_kv_type(DType type) {
     throw;
   }
 }
+void Model::set_kv_window(const KvWindow& window) {
+  if (window.on()) {
+    fail(ErrorKind::usage, model_type(),
+         "the cache cannot slide: positions are learned, given by an encoder or scaled by the "
+         "length of the text");
+  }
+}
 Tensor Model::decode(const Tensor&, Pass&) const { cannot(*this, "generate"); }
 Tensor Model::do_logits(const Tensor&) const { cannot(*this, "give logits of tokens"); }
 
@@ -225,6 +232,7 @@ std::unique_ptr<Model> load_model(const std::filesystem::path& path, const LoadO
     }
   }
   model->set_kv_type(options.kv_type);
+  model->set_kv_window(options.kv_window);
   warn_of_unused(*model, files.weights_name);
   return model;
 }

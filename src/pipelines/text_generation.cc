@@ -34,7 +34,7 @@ struct Running {
 std::vector<std::vector<TokenId>> usable_prompts(const LoadedModel& loaded,
                                                  std::vector<std::vector<TokenId>> prompts,
                                                  const GenerationOptions& options) {
-  const int64_t context = loaded.model->context_length();
+  const int64_t context = loaded.model->decoder_context_length();
   const bool decoder = loaded.model->kind() == ModelKind::decoder;
   for (size_t i = 0; i < prompts.size(); ++i) {
     auto& ids = prompts[i];

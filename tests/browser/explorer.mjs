@@ -155,8 +155,11 @@ test('temperature and the missing √d_k change the distributions', async (conte
   const page = await open(context, `/steps?m=${context.models.decoder}&l=1&s=10`);
   const top = () => page.locator('ol.bars .value').first().textContent();
   const before = await top();
-  await page.getByRole('slider').fill('3');
+  await page.getByRole('slider', { name: 'Temperature' }).fill('3');
   check((await top()) !== before, 'temperature');
+  await page.getByRole('spinbutton', { name: 'top-k' }).fill('1');
+  check((await top()) === '100 %', `one token is left: ${await top()}`);
+  check((await page.locator('ol.bars .value').nth(1).textContent()) === '0 %', 'and the others cannot be drawn');
   await page.locator('nav.list a').nth(3).click();
   await settle(page);
   const text = () => page.locator('section.content p.num').textContent();
@@ -224,6 +227,19 @@ test('generation streams tokens with their attention', async (context) => {
   await page.getByRole('button', { name: 'Start' }).click();
   await page.waitForFunction(() => document.querySelectorAll('.made').length === 4);
   check((await page.locator('section', { hasText: 'Let it write' }).locator('[role=toolbar] button').count()) >= 5, 'the tokens that were looked at');
+  await finish(context, page);
+});
+
+test('a candidate is written and the model goes on from there', async (context) => {
+  const page = await open(context, `/read?m=${context.models.decoder}`);
+  const box = page.locator('#text'), before = await box.inputValue();
+  const candidate = page.locator('ol.bars button.name').first(), word = await candidate.textContent();
+  await candidate.click();
+  await page.waitForFunction((text) => document.querySelector('#text').value !== text, before);
+  await settle(page);
+  const after = await box.inputValue();
+  check(after.startsWith(before) && after.length > before.length, `“${before}” goes on as “${after}”`);
+  check(after.slice(before.length).trim() === word.trim() || !/^[\w.]+$/.test(word), `“${word}” was written: “${after}”`);
   await finish(context, page);
 });
 

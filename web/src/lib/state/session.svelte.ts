@@ -103,7 +103,11 @@ class Session {
   /// Runs the model on what is typed and makes its trace the shown one.
   async run() {
     const request = this.current();
-    if (!request || api.offline || (this.model?.inputs.audio && !this.audio)) return;
+    if (!request || api.offline) return;
+    if (this.model?.inputs.audio && !this.audio) {
+      this.trace = null; // nothing to show before there is a recording
+      return;
+    }
     const turn = ++this.running;
     this.busy = true;
     this.error = null;
@@ -115,6 +119,22 @@ class Session {
       if (turn === this.running) this.error = error;
     } finally {
       if (turn === this.running) this.busy = false;
+    }
+  }
+  /// Writes a candidate behind the position it was predicted at, and runs the model again.
+  async continueWith(position: number, id: number) {
+    const m = this.model, target = m?.answers === 'target-token';
+    const before = this.tokensOf(target ? 'target' : 'source').slice(0, position + 1), last = before.at(-1);
+    if (!m || !last) return;
+    const text = async (tokens: number[]) => (await api.post<{ content: string }>('/detokenize', { model: m.id, tokens })).content;
+    try {
+      // Behind the token before it: whether a space stands between the two is the tokenizer's matter.
+      const alone = last.special ? '' : await text([last.id]), both = await text(last.special ? [id] : [last.id, id]);
+      const written = before.map((b) => b.text).join('') + (both.startsWith(alone) ? both.slice(alone.length) : both);
+      Object.assign(sel, { query: -1, key: -1 }, target ? { target: written } : { text: written });
+      await this.run();
+    } catch (error) {
+      this.error = error;
     }
   }
   async create(request: TraceRequest): Promise<Trace> {

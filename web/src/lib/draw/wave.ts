@@ -21,3 +21,19 @@ export function waveFile(samples: Float32Array, rate: number): Uint8Array<ArrayB
   samples.forEach((x, i) => view.setInt16(44 + 2 * i, Math.max(-32768, Math.min(32767, Math.round(32768 * x))), true));
   return file;
 }
+
+/// The samples of a recording, base64 of its file, as the browser decodes it.
+export async function decodeSound(file: string): Promise<{ samples: Float32Array; seconds: number }> {
+  const bytes = Uint8Array.from(atob(file), (c) => c.charCodeAt(0));
+  const sound = await new OfflineAudioContext(1, 1, kRate).decodeAudioData(bytes.buffer);
+  return { samples: sound.getChannelData(0), seconds: sound.duration };
+}
+/// Two seconds of a tone that rises and swells, for a model of speech without a recording.
+export function exampleSound(): Uint8Array<ArrayBuffer> {
+  let phase = 0;
+  return waveFile(Float32Array.from({ length: 2 * kRate }, (_, i) => {
+    const at = i / (2 * kRate);
+    phase += (2 * Math.PI * (120 + 180 * at)) / kRate;
+    return Math.sin(Math.PI * at) * (0.3 * Math.sin(phase) + 0.15 * Math.sin(2 * phase) + 0.1 * Math.sin(5 * phase));
+  }), kRate);
+}

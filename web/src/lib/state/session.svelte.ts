@@ -1,6 +1,6 @@
 import { ApiError, Client, readEmbedded } from '../api/client';
 import type { Model, Models, Token, Trace, TraceAttention, TraceRequest } from '../api/types';
-import { locale, read, remember, t } from '../i18n/index.svelte';
+import { type Language, locale, read, remember, t } from '../i18n/index.svelte';
 import type { ScaleMode, Theme } from '../draw/color';
 import { sel } from './selection.svelte';
 
@@ -24,6 +24,7 @@ class Session {
   theme: Theme = $derived(this.themeChoice || this.system);
   scale: ScaleMode = $state('absolute');
   hideSpecial = $state(false);
+  private offered = ''; // the example that was put in for the person
   private requests = new WeakMap<Trace, TraceRequest>(); // what each trace was made from
   private again = new Map<string, Promise<Trace>>(); // traces that the server had dropped, by their first id
   private running = 0;
@@ -40,7 +41,7 @@ class Session {
   query = $derived.by(() => {
     const a = this.attention;
     if (!a) return 0;
-    const asked = this.trace!.prediction.position;
+    const asked = Math.max(this.trace!.prediction.position, this.trace!.asked ?? -1);
     const fallback = a.query_side === (this.trace!.sides.target ? 'target' : 'source') && asked >= 0 ? asked : a.queries - 1;
     return sel.query < 0 ? clamp(this.model?.family === 'vision' ? 0 : fallback, a.queries) : clamp(sel.query, a.queries);
   });
@@ -73,21 +74,41 @@ class Session {
         if (!location.hash) sel.screen = 'train';
       }
       if (this.model) {
-        if (!sel.text && this.model.inputs.text) sel.text = this.example();
+        if (!sel.text && this.model.inputs.text) sel.text = await this.readableExample();
         await this.run();
       }
     } catch (error) {
       this.error = error;
     }
   }
-  example(): string {
+  example(language: Language = locale.language): string {
     const m = this.model;
     if (!m) return '';
-    const own = m.examples[locale.language] ?? [];
+    const own = m.examples[language] ?? [];
     if (own.length) return own[0];
-    return m.answers === 'fill-mask' ? t('example.mask', { mask: m.mask_token ?? '[MASK]' }) : m.answers === 'target-token' ? t('example.translate') : m.answers === 'class' ? t('example.class') : t('example.text');
+    const key = m.answers === 'fill-mask' ? 'example.mask' : m.answers === 'target-token' ? 'example.translate' : m.answers === 'class' ? 'example.class' : 'example.text';
+    return t(key, { mask: m.mask_token ?? '[MASK]' }, language);
+  }
+  /// The example in the page's language, or in the other one where the model's vocabulary lacks most of its words.
+  async readableExample(): Promise<string> {
+    const m = this.model!, own = this.example();
+    const made = await api.post<{ tokens: Token[] }>('/heed/v1/tokenize', { model: m.id, text: own }).catch(() => null);
+    const unknown = made?.tokens.filter((token) => token.special && token.text.trim() && token.text.trim() !== m.mask_token).length ?? 0;
+    this.offered = made && 2 * unknown > made.tokens.length ? this.example(locale.language === 'ko' ? 'en' : 'ko') : own;
+    return this.offered;
   }
 
+  /// Chooses another model. What was typed stays, where the model can read it.
+  async choose(id: string) {
+    const before = this.model?.mask_token;
+    Object.assign(sel, { model: id, kind: '', layer: 0, head: 0, query: -1, key: -1, pair: '', target: '' });
+    const m = this.model;
+    if (m?.inputs.text) {
+      const masked = m.answers === 'fill-mask' ? sel.text.includes(m.mask_token ?? '[MASK]') : !before || !sel.text.includes(before);
+      if (!sel.text || sel.text === this.offered || !masked) sel.text = await this.readableExample();
+    }
+    await this.run();
+  }
   /// The request that the selection stands for.
   current(): TraceRequest | null {
     const m = this.model;

@@ -9,10 +9,11 @@ namespace {
 
 constexpr size_t kMostExamples = 3, kLongest = 300;
 
-bool knows_every_word(const Tokenizer& tokenizer, const std::string& text) {
-  const auto unknown = tokenizer.special().unk;
-  const std::vector<TokenId> ids = tokenizer.encode_ids(text);
-  return !ids.empty() && (!unknown || std::find(ids.begin(), ids.end(), *unknown) == ids.end());
+/// Whether a text has words, all known, and no special token among them.
+bool is_plain(const Tokenizer& tokenizer, const std::string& text) {
+  const std::vector<TokenId> ids = tokenizer.encode_ids(text, false);
+  return !ids.empty() &&
+         std::none_of(ids.begin(), ids.end(), [&](TokenId id) { return tokenizer.is_special(id); });
 }
 
 /// What the training run beside a model gave it as samples.
@@ -46,11 +47,11 @@ std::vector<std::string> example_texts(const ExplorerModel& model) {
              "The animal didn't cross the street because it was too wide .",
              "그 동물은 길을 건너지 않았다 . 그것은 너무 피곤했기 때문이다 .",
              "그 동물은 길을 건너지 않았다 . 그것은 너무 넓었기 때문이다 ."};
-  } else if (model.path.filename() == "model") {
+  } else if (model.path.filename() == "model" && model.model->kind() != ModelKind::decoder) {
+    // Of a text that goes on, samples are cut out of the middle: no good beginning.
     texts = sampled_inputs(model.path);
   }
-  std::erase_if(texts,
-                [&](const std::string& text) { return !knows_every_word(model.tokenizer, text); });
+  std::erase_if(texts, [&](const std::string& text) { return !is_plain(model.tokenizer, text); });
   return texts;
 }
 

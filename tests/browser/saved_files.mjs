@@ -31,7 +31,8 @@ test('the NumPy program reproduces the weights', async (context) => {
     }
   });
   if (!python) return 'skip';
-  for (const model of Object.values(context.models)) {
+  for (const [family, model] of Object.entries(context.models)) {
+    if (family === 'speech') continue; // waits for a recording
     const page = await open(context, `/map?m=${model}`);
     const output = execFileSync(python, [await menu(page, 'NumPy')], { encoding: 'utf8' });
     const errors = [...output.matchAll(/largest difference.*?: ([\d.e-]+)/g)].map((m) => Number(m[1]));

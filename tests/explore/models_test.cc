@@ -138,7 +138,7 @@ TEST(ExplorerModels, ExamplesAreTextsThatTheModelKnows) {
       << R"({"step":1,"input":"xyz","target":"","output":"x"})" << '\n'
       << R"({"step":2,"input":"abc","target":"","output":"y"})" << '\n'
       << R"({"step":2,"inp)";
-  ExplorerModel model = golden("gpt2_lm");
+  ExplorerModel model = golden("bart");
   model.path = run / "model";
   Page page(std::move(model));
   const Explorer::Answer answer = page.explorer_.answer("GET", "/heed/v1/models", "");

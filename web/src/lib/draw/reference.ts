@@ -13,7 +13,7 @@ export function readNpy(bytes: Uint8Array): { shape: number[]; values: Float64Ar
   const wide = bytes[6] > 1, begin = wide ? 12 : 10;
   const end = begin + (wide ? view.getUint32(8, true) : view.getUint16(8, true));
   const header = new TextDecoder().decode(bytes.subarray(begin, end));
-  const size = { "'<f4'": 4, "'<f8'": 8 }[header.match(/'descr': *('[^']*')/)?.[1] ?? ''];
+  const kind = header.match(/'descr': *'([^']*)'/)?.[1], size = kind === '<f4' ? 4 : kind === '<f8' ? 8 : 0;
   if (!size || !/'fortran_order': *False/.test(header)) return null;
   const shape = (header.match(/'shape': *\(([^)]*)\)/)?.[1] ?? '').split(',').map((x) => x.trim()).filter(Boolean).map(Number);
   const count = shape.reduce((x, y) => x * y, 1);

@@ -45,7 +45,7 @@ class Session {
     const fallback = a.query_side === (this.trace!.sides.target ? 'target' : 'source') && asked >= 0 ? asked : a.queries - 1;
     return sel.query < 0 ? clamp(this.model?.family === 'vision' ? 0 : fallback, a.queries) : clamp(sel.query, a.queries);
   });
-  queryTokens: Token[] = $derived(this.tokensOf(this.attention?.query_side));
+  queryTokens: Token[] = $derived(queryTokensOf(this.trace, this.attention));
   keyTokens: Token[] = $derived(this.tokensOf(this.attention?.key_side));
 
   tokensOf(side: 'source' | 'target' | undefined): Token[] {
@@ -177,6 +177,12 @@ class Session {
       return api.trace<T>((await this.again.get(trace.id)!).id, route, body);
     }
   }
+}
+/// The tokens that an attention's queries stand at. A readout has one query: the word that the reader is asked about.
+export function queryTokensOf(trace: Trace | null, a: TraceAttention | null): Token[] {
+  if (!trace || !a) return [];
+  const tokens = (a.query_side === 'target' ? trace.sides.target : trace.sides.source) ?? [];
+  return a.kind === 'readout' && (trace.asked ?? -1) >= 0 ? tokens.slice(trace.asked, trace.asked! + 1) : tokens;
 }
 function clamp(value: number, size: number): number {
   return Math.max(0, Math.min(value, size - 1));

@@ -1,6 +1,6 @@
 import { ApiError, Client, readEmbedded } from '../api/client';
 import type { Model, Models, Token, Trace, TraceAttention, TraceRequest } from '../api/types';
-import { type Language, locale, read, remember, t } from '../i18n/index.svelte';
+import { type Key, type Language, locale, read, remember, t } from '../i18n/index.svelte';
 import type { ScaleMode, Theme } from '../draw/color';
 import { sel } from './selection.svelte';
 
@@ -86,8 +86,8 @@ class Session {
     if (!m) return '';
     const own = m.examples[language] ?? [];
     if (own.length) return own[0];
-    const key = m.answers === 'fill-mask' ? 'example.mask' : m.answers === 'target-token' ? 'example.translate' : m.answers === 'class' ? 'example.class' : 'example.text';
-    return t(key, { mask: m.mask_token ?? '[MASK]' }, language);
+    const kind = m.answers === 'fill-mask' ? 'mask' : m.answers === 'target-token' ? 'translate' : m.answers === 'class' ? 'class' : 'text';
+    return t(`example.${kind}` as Key, { mask: m.mask_token ?? '[MASK]' }, language);
   }
   /// The example in the page's language, or in the other one where the model's vocabulary lacks most of its words.
   async readableExample(): Promise<string> {

@@ -182,6 +182,31 @@ TEST(ExplorerModels, BeamsComeStepByStepAndTheBestTextWithItsAttention) {
   EXPECT_EQ(tokens.front().at("attention").string("kind"), "cross");
 }
 
+TEST(ExplorerModels, PiecesOfASyllableStandTogether) {
+  const std::vector<std::string_view> texts{"abcdefgh abc"};
+  TokenizerTraining training;
+  training.kind = TokenizerKind::byte_bpe;
+  training.vocab_size = 260;
+  ExplorerModel model = golden("gpt2_lm");
+  model.tokenizer = train_tokenizer(std::span<const std::string_view>(texts), training);
+  Page page(std::move(model));
+  const std::string text = "a 뷁을 b";
+  const Json tokens =
+      page.post("tokenize", R"({"model":"m","text":")" + text + R"("})").at("tokens");
+  std::string joined;
+  int64_t last = -1;
+  for (const Json& token : tokens.elements()) {
+    const std::string piece = token.string("text");
+    EXPECT_EQ(piece.find("\uFFFD"), std::string::npos) << token.string("label");
+    const int64_t group = token.integer("group", 0, 100);
+    EXPECT_TRUE(group == last + 1 || (group == last && piece.empty())) << token.string("label");
+    last = group;
+    joined += piece;
+  }
+  EXPECT_EQ(joined, text);
+  EXPECT_GT(tokens.size(), static_cast<size_t>(last) + 1);  // there are pieces
+}
+
 TEST(ExplorerModels, TracesTakeTokenIds) {
   Page page(golden("gpt2_lm"));
   page.trace(R"("text":"abcd")");

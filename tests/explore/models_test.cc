@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "heed/explorer.h"
 #include "heed/generate.h"
+#include "heed/inspect.h"
 #include "io/json.h"
 #include "support/data.h"
 
@@ -205,6 +206,8 @@ TEST(ExplorerModels, PiecesOfASyllableStandTogether) {
   }
   EXPECT_EQ(joined, text);
   EXPECT_GT(tokens.size(), static_cast<size_t>(last) + 1);  // there are pieces
+  const std::vector<TokenId> pieces = page.model_.tokenizer.encode_ids("뷁", false);
+  EXPECT_EQ(token_labels(pieces, page.model_.tokenizer).front(), "\\xEB");
 }
 
 TEST(ExplorerModels, TracesTakeTokenIds) {

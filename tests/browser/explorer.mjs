@@ -150,6 +150,11 @@ test('any tensor within three clicks', async (context) => {
   await page.locator('details.panel summary').first().click();
   await page.locator('details.panel select').selectOption({ index: 3 });
   await page.locator('details.panel figure canvas').waitFor();
+  // And any weight, whose numbers the server reads from the checkpoint.
+  await page.locator('details.panel .segments label', { hasText: 'Weights' }).click();
+  await page.locator('details.panel figure h3', { hasText: 'weight' }).waitFor();
+  const npy = readFileSync(await menu(page, '.npy', (await page.locator('figure details.export summary').count()) - 1));
+  check(/'shape': \(\d+, \d+\)/.test(npy.toString('latin1')), 'the weight as an array');
   await finish(context, page);
 });
 

@@ -26,7 +26,8 @@ export class MockServer {
     if (path === '/heed/v1/traces') return this.create(body);
     if (path === '/detokenize') return { content: (body.tokens as number[]).map((id) => vocabulary[id]).join(' ') };
     const parameters = path.match(/^\/heed\/v1\/models\/([^/]+)\/parameters?$/);
-    if (parameters) return { parameters: [] };
+    if (parameters && body) return { name: body.name, shape: [48, 48], rows: body.rows, columns: body.columns, values: encode(Float32Array.from({ length: 48 * 48 }, (_, i) => Math.sin(i)), [48, 48]) };
+    if (parameters) return { parameters: [{ name: 'weight', shape: [48, 48], dtype: 'f32' }] };
     const match = path.match(/^\/heed\/v1\/traces\/([^/]+)(?:\/(\w+))?$/);
     if (!match) throw new MockError(404, 'not_found', `no route ${path}`);
     const stored = this.traces.get(match[1]);

@@ -24,7 +24,7 @@ export const ko: Record<keyof typeof en, string> = {
   'read.targetTokens': '지금까지 쓴 글', 'read.sourceTokens': '원문', 'read.generated': '모델이 직접 썼습니다', 'read.tokensLabel': '토큰',
   'read.sentence': '“{query}”에서 가장 많이 본 곳:', 'read.which': '어떤 어텐션', 'read.mean': '층 평균', 'read.oneHead': '헤드 하나', 'read.all': '전체 층', 'read.allTitle': '각 단어가 실제로 넘겨준 몫: 가중치 × 밸류 벡터의 크기를 모든 헤드에서 더해 층마다 평균한 것입니다',
   'flow.title': '글에서 예측까지', 'flow.titleImage': '이미지에서 예측까지', 'flow.from': '“{token}” 토큰이 보는 곳', 'flow.layers': '층 {layers}개 × 헤드 {heads}개', 'flow.share': '비율', 'flow.answer': '예측', 'flow.caption': '띠가 넓을수록 어텐션이나 확률이 큽니다. 네모 하나가 헤드 하나이며, 색이 뚜렷할수록 많이 더합니다. 누르면 맵에서 크게 볼 수 있습니다.', 'flow.label': '“{query}” 토큰이 가져온 곳: {words}. 예측: {answers}.',
-  'read.continue': '토큰을 고르면 글에 이어 쓰고 그다음을 보여 줍니다.', 'read.predicts': '모델의 예측', 'read.next': '“{token}” 다음에 올 토큰', 'read.fill': '“{token}” 자리에 들어갈 토큰', 'read.class': '분류 결과', 'read.span': '가리키는 단어', 'read.number': '예측값',
+  'read.continue': '토큰을 고르면 글에 이어 쓰고 그다음을 보여 줍니다.', 'read.piece': '이 토큰은 글자 하나의 일부라서 이것만 이어 쓸 수 없습니다.', 'read.predicts': '모델의 예측', 'read.next': '“{token}” 다음에 올 토큰', 'read.fill': '“{token}” 자리에 들어갈 토큰', 'read.class': '분류 결과', 'read.span': '가리키는 단어', 'read.number': '예측값',
 
   'generate.title': '이어 쓰기', 'generate.translate': '답 쓰기', 'generate.hint': '토큰을 하나씩 쓰고, 쓸 때마다 어디를 보았는지 보여 줍니다.', 'generate.length': '토큰 수', 'generate.temperature': '온도', 'generate.beams': '빔 수', 'generate.start': '시작', 'generate.stop': '멈춤',
   'generate.attention': '“{token}” 토큰을 쓸 때 본 곳', 'generate.candidates': '후보 토큰', 'generate.tree': '빔 서치', 'generate.treeLabel': '{steps}단계, 빔 최대 {beams}개의 나무입니다. 아래 표에 같은 내용이 있습니다.', 'generate.finished': '끝남', 'generate.step': '단계', 'generate.beam': '빔 {n}', 'generate.done': '토큰 {tokens}개, {seconds}초',
@@ -66,7 +66,7 @@ export const ko: Record<keyof typeof en, string> = {
   'steps.cutKeys': '단어 {all}개 중 가중치가 큰 {shown}개입니다.', 'steps.partial': '긴 글이라 {from}번부터 {to}번 단어까지만 보여 줍니다. 가중치는 전체를 기준으로 정규화한 값입니다.',
   'steps.check': '이 페이지에서 다시 계산했습니다. 엔진의 가중치와 가장 큰 차이: {error}', 'steps.checkMix': '가중치 × 밸류의 차이: {error}',
 
-  'tensors.title': '모든 텐서 찾아보기({count}개)', 'tensors.filter': '거르기', 'tensors.name': '이름',
+  'tensors.title': '모든 텐서 찾아보기({count}개)', 'tensors.kind': '볼 것', 'tensors.activations': '활성값', 'tensors.weights': '가중치', 'tensors.row': '{count}행 중 첫 행', 'tensors.column': '{count}열 중 첫 열', 'tensors.filter': '거르기', 'tensors.name': '이름',
 
   'why.lead': '한 칸의 점수를 모델의 앞부분이 보탠 몫으로 정확히 나눕니다.', 'why.pick': '칸을 고르십시오', 'why.hint': '어느 칸이든 설명할 수 있습니다. 지금은 테두리가 있는 칸입니다.', 'why.title': '왜 “{query}”에서 “{key}” 쪽을 볼까요?', 'why.score': '점수', 'why.sum': '모든 몫의 합', 'why.remainder': '나머지', 'why.bias': '위치 바이어스', 'why.weight': '소프트맥스 뒤의 가중치',
   'why.linearised': '이 모델은 더한 뒤에 정규화합니다. 앞선 정규화의 배율은 실제 값으로 고정해 계산했습니다.', 'why.rounding': '가중치가 양자화되어 있어 곱셈이 입력을 8비트로 반올림합니다. 반올림으로 달라진 만큼은 따로 한 몫으로 보여 줍니다.', 'why.group': '나누는 기준', 'why.pairs': '쌍', 'why.query': '쿼리 쪽', 'why.key': '키 쪽', 'why.matrix': '모든 쌍', 'why.rest': '그 밖의 {count}개',

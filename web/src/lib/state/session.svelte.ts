@@ -151,6 +151,7 @@ class Session {
     try {
       // Behind the token before it: whether a space stands between the two is the tokenizer's matter.
       const alone = last.special ? '' : await text([last.id]), both = await text(last.special ? [id] : [last.id, id]);
+      if (both.includes('\uFFFD')) throw new Error(t('read.piece'));
       const written = before.map((b) => b.text).join('') + (both.startsWith(alone) ? both.slice(alone.length) : both);
       Object.assign(sel, { query: -1, key: -1 }, target ? { target: written } : { text: written });
       await this.run();

@@ -211,6 +211,7 @@ void Trace::read_text(bool with_target) {
       throw Failure(400, "invalid", fmt::format("the text has no word '{}'", *request_.ask), "ask");
     }
     asked = std::min(asked, source_.size() - 1);
+    asked_ = static_cast<int64_t>(asked);
     input_.token_type_ids = Tensor::zeros({1, input_.input_ids.size(1)}, DType::i64);
     input_.token_type_ids.data<int64_t>()[asked] = 1;
   }

@@ -32,9 +32,6 @@ std::string render_chat(const LoadedModel& model, const std::string& messages,
 }
 
 void check_messages(const Json& messages) {
-  if (messages.size() == 0) {
-    throw BadRequest("'messages' is empty; at least one message is wanted", "messages");
-  }
   for (size_t i = 0; i < messages.size(); ++i) {
     const std::optional<Json> content = messages[i].find("content");
     const std::string path = fmt::format("messages[{}].content", i);

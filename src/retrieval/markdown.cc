@@ -46,12 +46,12 @@ void split_markdown(std::string_view markdown, const std::function<void(Section)
   std::string text;
   std::string_view fence;
   const auto finish = [&] {
-    if (!trim(text).empty()) {
+    if (!trimmed(text).empty()) {
       std::string title;
       for (const std::string& heading : headings) {
         title += heading.empty() ? "" : (title.empty() ? "" : " › ") + heading;
       }
-      visit({title, std::string(trim(text)), ""});
+      visit({title, std::string(trimmed(text)), ""});
     }
     text.clear();
   };

@@ -36,6 +36,9 @@ macro(heed_library name module file)
   list(APPEND HEED_MODULES ${name}=${module})
   string(APPEND HEED_PC_REQUIRES " ${module}")
   set(HEED_INCLUDES_OF_${file} ${${name}_INCLUDE_DIRS})
+  # Some of Debian 13's modules name /usr/include, which as a folder of its own comes before the compiler's and hides
+  # what <cstdlib> includes next.
+  list(REMOVE_ITEM HEED_INCLUDES_OF_${file} ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES})
 endmacro()
 
 macro(heed_headers module)

@@ -21,6 +21,12 @@ set(HEED_COLD_OPTIONS "$<$<CONFIG:Release>:-O1>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND HEED_COLD_OPTIONS -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
+# From GCC 13 on, -O2 sets these switches on x86-64 and -O1 does not; a precompiled header serves both only where they agree.
+include(CheckCXXCompilerFlag)
+check_cxx_compiler_flag(-munroll-only-small-loops HEED_HAS_UNROLL_ONLY_SMALL_LOOPS)
+if(HEED_HAS_UNROLL_ONLY_SMALL_LOOPS)
+  list(APPEND HEED_COLD_OPTIONS -munroll-only-small-loops -mvzeroupper)
+endif()
 # No errno from maths and no traps: both block vectorisation. Nothing that changes results
 # (no -ffast-math); contraction is off so that scalar code gives the same bits on every target.
 target_compile_options(heed_options INTERFACE -fno-math-errno -fno-trapping-math -ffp-contract=off)

@@ -41,7 +41,7 @@ struct Phrases {
   const char* to_leave;
   const char* statistics;
 };
-const Phrases& phrases(const std::string& language) {
+const Phrases& phrases(std::string_view language) {
   static const Phrases english{
       "{}: type a message. /help shows the commands, Ctrl-C stops an answer, Ctrl-D ends.\n",
       "/reset          begin a new conversation\n"

@@ -43,8 +43,8 @@ Row sum_of(const std::vector<Part>& parts) {
   return sum;
 }
 
-const Row& need_row(const std::map<std::string, Row>& rows, const std::string& name) {
-  const auto found = rows.find(name);
+const Row& need_row(const std::map<std::string, Row>& rows, std::string_view name) {
+  const auto found = rows.find(std::string(name));
   if (found == rows.end()) {
     throw Failure(409, "unsupported",
                   fmt::format("this model does not report {}, which the split needs", name));

@@ -71,6 +71,6 @@ Row times(Row a, double factor);
 void add_to(Row& a, const Row& b, double factor = 1.0);
 Row sum_of(const std::vector<Part>& parts);
 /// A row by its hook; Failure 409 where the model does not report it.
-const Row& need_row(const std::map<std::string, Row>& rows, const std::string& name);
+const Row& need_row(const std::map<std::string, Row>& rows, std::string_view name);
 
 }  // namespace heed::explore

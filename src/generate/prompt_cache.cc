@@ -153,8 +153,8 @@ void Scheduler::load_prefixes(const std::filesystem::path& path) {
       KvCache& own = cache.self[layer];
       const std::string keys = layer_name(entry, layer, "keys");
       const std::string values = layer_name(entry, layer, "values");
-      const Tensor& k = checked(find(tensors, keys, file), own.keys(), length, keys, file);
-      const Tensor& v = checked(find(tensors, values, file), own.values(), length, values, file);
+      const Tensor k = checked(find(tensors, keys, file), own.keys(), length, keys, file);
+      const Tensor v = checked(find(tensors, values, file), own.values(), length, values, file);
       own.append(k, v);
     }
     cache.length = length;

@@ -28,6 +28,9 @@ constexpr int64_t kPieces = 32 / kByteLanes;
 /// 16 small factors, one per 16 weights. The factors with an even index come first, then the odd
 /// ones: lane j of the first half belongs to the first half of the weights' vector j.
 struct Factors {
+  // Written out: GCC 12 generates it outside of this target, where NEON's vectors cannot be made.
+  HWY_INLINE Factors() {}
+
   ShortVec lanes[kPieces];
 };
 
@@ -41,7 +44,7 @@ HWY_INLINE Factors factors_of(Vec16 ordered) {
   const hn::FixedTag<T, 16> d8;
   const auto v = hn::BitCast(d8, ordered);
   Factors factors;
-  if constexpr (kPieces == 1) {
+  if constexpr (hn::MaxLanes(D16()) == 16) {
     factors.lanes[0] = hn::PromoteTo(D16(), v);
   } else {
     factors.lanes[0] = hn::PromoteTo(D16(), hn::LowerHalf(v));
@@ -99,14 +102,15 @@ HWY_INLINE ByteVec bytes_at(const void* p, int64_t piece) {
 
 /// 16 bytes of two numbers each: the low halves, then the high ones.
 template <class D = ByteTag>
-HWY_INLINE void nibbles(const uint8_t* pairs, ByteVec* values) {
+HWY_INLINE void nibbles(const uint8_t* pairs, hn::Vec<D>* values) {
   const Block16 d;
   const auto both = hn::LoadU(d, pairs);
   const auto low = hn::And(both, hn::Set(d, uint8_t{15}));
   const hn::Repartition<uint16_t, Block16> d16;
   const auto high =
       hn::And(hn::BitCast(d, hn::ShiftRight<4>(hn::BitCast(d16, both))), hn::Set(d, uint8_t{15}));
-  if constexpr (kPieces == 1) {
+  // Depends on D, so that a compiler does not look at the branch that does not fit.
+  if constexpr (hn::MaxLanes(D()) == 32) {
     values[0] = hn::Combine(D(), high, low);
   } else {
     values[0] = low;

@@ -16,3 +16,16 @@ python_environment() {
   fi
   flock -u 8
 }
+
+# installed_wheel HEED SOURCE: makes the wheel from what was built and installs it into `venv`, unless the one that is
+# there is newer than the program and the package's sources. Sets `wheel`.
+installed_wheel() {
+  local build
+  build=$(dirname "$1")
+  wheel=$(ls -t "$venv"/dist/*.whl 2>/dev/null | head -1)
+  if [ -z "$wheel" ] || [ -n "$(find "$1" "$2/python" -newer "$wheel" -type f -print -quit)" ] || ! "$venv/bin/python" -c 'import heed' 2>/dev/null; then
+    bash "$2/tools/wheel.sh" "$build" "$venv" "$venv/dist"
+    wheel=$(ls -t "$venv"/dist/*.whl | head -1)
+    "$venv/bin/pip" install -q --force-reinstall --no-deps "$wheel"
+  fi
+}

@@ -39,6 +39,24 @@ const url = await new Promise((resolve, reject) => {
   server.on('exit', () => reject(new Error(`JupyterLab ended: ${said}`)));
 });
 
+// Runs the first cell. On a busy machine the kernel may not answer yet: JupyterLab then asks which kernel is meant, or
+// drops the request, so the cell is run again until it has an output.
+async function runFirstCell(page) {
+  const output = page.locator('.jp-OutputArea-output iframe').first();
+  for (let attempt = 1; ; ++attempt) {
+    const accept = page.locator('.jp-Dialog .jp-mod-accept').first();
+    if (await accept.isVisible()) await accept.click();
+    await page.locator('.jp-Notebook .cm-content').first().click();
+    await page.keyboard.press('Shift+Enter');
+    try {
+      await output.waitFor({ state: 'attached', timeout: 30000 });
+      return;
+    } catch (error) {
+      if (attempt === 6) throw error;
+    }
+  }
+}
+
 let failed = false;
 let page;
 const browser = await launch('chromium');
@@ -50,8 +68,7 @@ try {
   });
   await page.goto(`${url}/lab/tree/attention.ipynb?token=heed`);
   await page.locator('.jp-Notebook .jp-CodeCell').first().click({ timeout: 90000 });
-  await page.locator('.jp-Notebook .cm-content').first().click();
-  await page.keyboard.press('Shift+Enter');
+  await runFirstCell(page);
   const frame = page.frameLocator('.jp-OutputArea-output iframe').first();
   // The page says what the last word looked at; choosing another word asks again.
   const said = frame.getByText('most attention went to').first();

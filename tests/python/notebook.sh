@@ -7,7 +7,7 @@ build=$(dirname "$heed")
 source "$source/tests/python/environment.bash"
 python_environment "$build"
 [ -e "$venv/bin/jupyter-lab" ] || "$venv/bin/pip" install -q jupyterlab >/dev/null 2>&1 || { echo "skipped: JupyterLab cannot be had"; exit 77; }
-"$venv/bin/python" -c 'import heed' 2>/dev/null || bash "$source/tests/python/package.sh" "$heed" "$source"
+installed_wheel "$heed" "$source"
 source "$source/tests/browser/npm.bash"
 export HEED_VENV=$venv HEED_SOURCE=$source
 node "$source/tests/python/jupyter.mjs"

@@ -7,9 +7,7 @@ heed=$1 source=$2
 build=$(dirname "$heed")
 source "$source/tests/python/environment.bash"
 python_environment "$build"
-bash "$source/tools/wheel.sh" "$build" "$venv" "$venv/dist"
-wheel=$(ls -t "$venv"/dist/*.whl | head -1)
-"$venv/bin/pip" install -q --force-reinstall --no-deps "$wheel"
+installed_wheel "$heed" "$source"
 bytes=$(stat -c %s "$wheel")
 echo "$(basename "$wheel"): $((bytes / 1000)) kB"
 ((bytes < 10000000)) || { echo "the wheel has more than 10 MB"; exit 1; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """heed serve compared with other servers, in one run, in turn.
 
-    bench/serve_peers.py --heed build/heed [--gguf MODEL.gguf] [--encoder FOLDER] [--rounds 3] [--json FILE]
+    bench/serve_peers.py --heed build/heed [--gguf MODEL.gguf] [--encoder FOLDER] [--rounds 3] [--dtype bf16] [--json FILE]
 
 Chat: streamed answers of the same GGUF with 1, 4, 16 and 64 clients against llama-cpp-python's
 server, and a llama-server where one is on the PATH. Embeddings of mixed lengths with 64 clients
@@ -61,7 +61,7 @@ class Running:
 
 def chat_servers(options):
     threads = str(os.cpu_count())
-    yield "heed", [options.heed, "serve", f"m={options.gguf}", "--port", "PORT", "--slots", "64", "--quiet"], "/health"
+    yield "heed", [options.heed, "serve", f"m={options.gguf}", "--port", "PORT", "--slots", "64", "--quiet", "--dtype", options.dtype], "/health"
     yield "llama-cpp-python", [sys.executable, "-m", "llama_cpp.server", "--model", options.gguf, "--port", "PORT", "--n_threads", threads,
                                "--n_threads_batch", threads, "--n_ctx", "2048", "--model_alias", "m",
                                "--interrupt_requests", "false"], "/v1/models"  # its default cuts a stream when another request comes
@@ -117,7 +117,7 @@ def embedding_rows(options):
     random.seed(1)
     words = "the quick brown fox jumps over a lazy dog while seven wizards box with eleven large jugs".split()
     texts = [" ".join(random.choices(words, k=random.randint(3, 120))) for _ in range(options.texts)]
-    servers = [("heed", [options.heed, "serve", f"m={options.encoder}", "--port", "PORT", "--quiet"]),
+    servers = [("heed", [options.heed, "serve", f"m={options.encoder}", "--port", "PORT", "--quiet", "--dtype", options.dtype]),
                ("FastAPI + ONNX Runtime", [sys.executable, "onnx_server.py", options.encoder, "PORT"])]
     rows = {}
     for _ in range(options.rounds):
@@ -147,6 +147,7 @@ def main():
     parser.add_argument("--max-tokens", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--prompt", default="Tell me a long story about a little fox who wants to see the sea.")
+    parser.add_argument("--dtype", default="f32", help="what heed computes in; the peers compute in f32")
     parser.add_argument("--json")
     options = parser.parse_args()
     for name in ("heed", "gguf", "encoder"):

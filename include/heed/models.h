@@ -149,8 +149,8 @@ struct LoadOptions {
   /// f32 copies that require gradients, instead of mapped weights. With an adapter only its
   /// parameters are such copies.
   bool trainable = false;
-  /// Copies instead of mapped weights, where they fit easily: opening takes longer and memory is
-  /// not shared with other processes, but large pages are read faster. For many tokens.
+  /// Copies instead of mapped weights, where they fit easily (of encoders, in f32): opening takes
+  /// longer, memory is not shared with other processes, products are faster. For many tokens.
   bool in_memory = false;
   DType kv_type = DType::f32;  ///< of the cache's keys and values: see Model::set_kv_type()
   KvWindow kv_window = {};     ///< attention sinks: see Model::set_kv_window()

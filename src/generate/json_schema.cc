@@ -89,9 +89,9 @@ void SchemaCompiler::refuse(const std::string& path, const std::string& why) con
 void SchemaCompiler::check_keywords(const Schema& schema, const std::string& path) const {
   static const std::set<std::string> kSupported{
       "type", "enum", "const", "properties", "required", "additionalProperties", "items",
-      "prefixItems", "minItems", "maxItems", "minLength", "maxLength", "pattern", "format",
-      "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "anyOf", "oneOf", "allOf",
-      "$ref", "$defs", "definitions",
+      "prefixItems", "additionalItems", "minItems", "maxItems", "minLength", "maxLength", "pattern",
+      "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "anyOf", "oneOf",
+      "allOf", "$ref", "$defs", "definitions",
       // Notes for the reader
       "title", "description", "default", "examples", "$schema", "$id", "$comment", "$anchor",
       "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "nullable"};

@@ -11,19 +11,25 @@ GrammarNodePtr SchemaCompiler::array_node(const Schema& schema, const std::strin
   if (most != -1 && most < least) {
     refuse(path + "/maxItems", "is less than minItems");
   }
+  // Until draft 2019-09 the schemas of the first items were a list in `items`, and that of the
+  // others was `additionalItems`.
+  const bool older = schema.contains("items") && schema.at("items").is_array();
+  const std::string prefix_key = older ? "items" : "prefixItems";
+  const std::string rest_key = older ? "additionalItems" : "items";
   std::vector<GrammarNodePtr> first;  // schemas of the first items
-  if (schema.contains("prefixItems")) {
-    for (size_t i = 0; i < schema.at("prefixItems").size(); ++i) {
-      first.push_back(node_for(schema.at("prefixItems")[i],
-                               path + "/prefixItems/" + std::to_string(i), depth + 1));
+  if (schema.contains(prefix_key)) {
+    const Schema& list = schema.at(prefix_key);
+    for (size_t i = 0; i < list.size(); ++i) {
+      const std::string place = path + "/" + prefix_key + "/" + std::to_string(i);
+      first.push_back(node_for(list[i], place, depth + 1));
     }
   }
-  const Schema items = schema.value("items", Schema(true));
+  const Schema items = schema.value(rest_key, Schema(true));
   const bool closed = items == false;
-  const GrammarNodePtr rest = closed ? nullptr : node_for(items, path + "/items", depth + 1);
+  const GrammarNodePtr rest = closed ? nullptr : node_for(items, path + "/" + rest_key, depth + 1);
   const auto fixed = static_cast<int64_t>(first.size());
   if (closed && least > fixed) {
-    refuse(path + "/minItems", "is more than prefixItems allow");
+    refuse(path + "/minItems", "is more than " + prefix_key + " allow");
   }
   // From the last item backwards: what follows the item with index i, a comma in front included.
   GrammarNodePtr tail = literal_node("");

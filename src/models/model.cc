@@ -191,6 +191,27 @@ void round_matrices(TensorMap& tensors) {
   }
 }
 
+/// Whether a model reads its whole input at once: its products have many rows and gain by panels of
+/// weights, which generation, bound by reading weights, does not.
+bool reads_at_once(ModelKind kind) {
+  return kind == ModelKind::encoder || kind == ModelKind::vision || kind == ModelKind::image_text;
+}
+
+bool reads_at_once(const ModelFiles& files) {
+  const Json config = Json::parse(files.config, files.config_name);
+  const ModelSpec* spec = find_model_spec(config.string_or("model_type", ""));
+  return spec != nullptr && reads_at_once(spec->kind);
+}
+
+/// Matrices of 16 bits as f32, of which panels can be made.
+void widen_matrices(TensorMap& tensors) {
+  for (auto& [name, tensor] : tensors) {
+    if (tensor.rank() == 2 && (tensor.dtype() == DType::f16 || tensor.dtype() == DType::bf16)) {
+      tensor = tensor.to(DType::f32);
+    }
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Model> build_model(std::string_view config_text, TensorMap tensors,
@@ -214,6 +235,9 @@ std::unique_ptr<Model> load_model(const std::filesystem::path& path, const LoadO
   TensorMap tensors = files.tensors();
   if (activation_type() == DType::bf16 && !options.trainable) {
     round_matrices(tensors);
+  } else if (options.in_memory && !options.trainable && reads_at_once(files) &&
+             fit_easily(tensors)) {
+    widen_matrices(tensors);
   }
   const bool copies = !options.trainable && fit_easily(tensors);
   if (copies && options.in_memory) {
@@ -221,12 +245,8 @@ std::unique_ptr<Model> load_model(const std::filesystem::path& path, const LoadO
   }
   auto model =
       build(files.config, files.config_name, std::move(tensors), files.weights_name, options);
-  // Generation is bound by reading weights, which panels do not make faster.
-  const ModelKind kind = model->kind();
-  const bool reads_once =
-      kind == ModelKind::encoder || kind == ModelKind::vision || kind == ModelKind::image_text;
   for (const Parameter& parameter : model->parameters()) {
-    const bool packs = reads_once && can_pack(parameter.tensor);
+    const bool packs = reads_at_once(model->kind()) && can_pack(parameter.tensor);
     if (copies && (packs || can_interleave(parameter.tensor))) {
       interleave_when_used(parameter.tensor);
     }

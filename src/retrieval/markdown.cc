@@ -1,17 +1,11 @@
 #include <algorithm>
 #include <array>
 
+#include "base/trimmed.h"
 #include "retrieval/documents.h"
 
 namespace heed {
 namespace {
-
-std::string_view trim(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  return begin == std::string_view::npos
-             ? std::string_view()
-             : text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
 
 /// Level 1 … 6 of an ATX heading ("## Title"), else 0.
 size_t heading_level(std::string_view line) {
@@ -52,12 +46,12 @@ void split_markdown(std::string_view markdown, const std::function<void(Section)
   std::string text;
   std::string_view fence;
   const auto finish = [&] {
-    if (!trim(text).empty()) {
+    if (!trimmed(text).empty()) {
       std::string title;
       for (const std::string& heading : headings) {
         title += heading.empty() ? "" : (title.empty() ? "" : " › ") + heading;
       }
-      visit({title, std::string(trim(text)), ""});
+      visit({title, std::string(trimmed(text)), ""});
     }
     text.clear();
   };
@@ -69,7 +63,7 @@ void split_markdown(std::string_view markdown, const std::function<void(Section)
     const size_t end = markdown.find('\n');
     const std::string_view line = markdown.substr(0, end);
     markdown.remove_prefix(end == std::string_view::npos ? markdown.size() : end + 1);
-    const std::string_view bare = trim(line);
+    const std::string_view bare = trimmed(line);
     if (bare.starts_with("```") || bare.starts_with("~~~")) {
       const std::string_view mark = bare.substr(0, 3);
       if (fence.empty() || fence == mark) {
@@ -80,8 +74,8 @@ void split_markdown(std::string_view markdown, const std::function<void(Section)
     if (const size_t level = fence.empty() ? heading_level(line) : 0; level > 0) {
       finish();
       std::fill(headings.begin() + static_cast<std::ptrdiff_t>(level) - 1, headings.end(), "");
-      std::string_view title = trim(line.substr(level));
-      title = trim(title.substr(0, title.find_last_not_of('#') + 1));
+      std::string_view title = trimmed(line.substr(level));
+      title = trimmed(title.substr(0, title.find_last_not_of('#') + 1));
       headings[level - 1] = plain_line(title);
       continue;
     }

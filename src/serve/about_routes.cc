@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <ctime>
 
 #include "serve/handlers.h"
@@ -10,7 +11,7 @@ namespace {
 void write_entry(JsonWriter& json, const ModelRegistry::Entry& entry) {
   json.begin_object().field("id", entry.name).field("object", "model");
   json.field("created", static_cast<int64_t>(entry.created)).field("owned_by", "heed");
-  json.field("loaded", entry.loaded);
+  json.field("aliases", entry.aliases).field("loaded", entry.loaded);
   if (!entry.model_type.empty()) {
     json.field("model_type", entry.model_type).field("tasks", entry.tasks);
     json.field("context_length", entry.context).field("parameters", entry.parameters);
@@ -52,7 +53,7 @@ void answer_models(const CallPtr& call) {
 void answer_model(const CallPtr& call) {
   const std::string name = call->exchange->request().path.substr(call->route.path.size() - 1);
   for (const auto& entry : call->service.models().entries()) {
-    if (entry.name == name) {
+    if (entry.name == name || std::ranges::find(entry.aliases, name) != entry.aliases.end()) {
       JsonWriter json;
       write_entry(json, entry);
       call->reply(json.take());

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/trimmed.h"
 #include "heed/error.h"
 #include "io/json_writer.h"
 #include "serve/field.h"
@@ -31,12 +32,12 @@ std::string render_chat(const LoadedModel& model, const std::string& messages,
 }
 
 void check_messages(const Json& messages) {
-  if (messages.size() == 0) {
-    throw BadRequest("'messages' is empty; at least one message is wanted", "messages");
-  }
   for (size_t i = 0; i < messages.size(); ++i) {
     const std::optional<Json> content = messages[i].find("content");
     const std::string path = fmt::format("messages[{}].content", i);
+    if (!content && !messages[i].has("tool_calls") && !messages[i].has("function_call")) {
+      throw BadRequest(fmt::format("'{}' is missing", path), path, "missing_required_parameter");
+    }
     if (!content || content->is_string()) {
       continue;  // a message that only calls a tool has none
     }
@@ -58,17 +59,61 @@ void check_messages(const Json& messages) {
 
 namespace {
 
+std::string joined_parts(const Json& parts, std::string_view separator) {
+  std::string text;
+  for (const Json& part : parts.elements()) {
+    text.append(text.empty() ? "" : separator).append(part.string("text"));
+  }
+  return text;
+}
+
 /// The content of a message as one text.
 std::string content_text(const Json& message) {
   const std::optional<Json> content = message.find("content");
   if (!content || content->is_string()) {
     return content ? content->string() : "";
   }
-  std::string text;
-  for (const Json& part : content->elements()) {
-    text += (text.empty() ? "" : "\n\n") + part.string("text");
+  return joined_parts(*content, "\n\n");
+}
+
+/// The first `count` messages as JSON. `plain`: lists of parts become one text each; `last` is set
+/// to the last of these texts.
+std::string dumped(const Json& messages, size_t count, bool plain,
+                   std::optional<std::string>& last) {
+  JsonWriter json;
+  json.begin_array();
+  for (size_t i = 0; i < count; ++i) {
+    const std::optional<Json> content = messages[i].find("content");
+    if (plain && content && content->is_array()) {
+      last = joined_parts(*content, "\n");
+      json.raw(JsonBuilder(messages[i]).set("content", *last).build().dump());
+    } else {
+      json.raw(messages[i].dump());
+    }
   }
-  return text;
+  return json.end_array().take();
+}
+
+/// Renders the first `count` messages. Most templates want a text where OpenAI's clients may send a
+/// list of parts, and a few want the list: the form that the template writes out is taken.
+std::string render_messages(const Call& call, size_t count, const std::string& tools,
+                            const std::string& variables, bool add_generation_prompt) {
+  const Json messages = call.body->at("messages");
+  std::optional<std::string> last;
+  const auto render = [&](bool plain) {
+    return render_chat(*call.model, dumped(messages, count, plain, last), tools, variables,
+                       add_generation_prompt);
+  };
+  std::string text;
+  try {
+    text = render(true);
+  } catch (const BadRequest&) {
+    if (!last) {
+      throw;
+    }
+    return render(false);
+  }
+  return !last || text.find(trimmed(*last)) != std::string::npos ? text : render(false);
 }
 
 bool is_assistant(const Json& message) { return message.string("role") == "assistant"; }
@@ -95,18 +140,12 @@ RenderedPrompt rendered_prompt(const Call& call, bool with_tools) {
                      "continue_final_message");
   }
   if (!last_assistant || (!asked && call.has("continue_final_message"))) {
-    return {render_chat(*call.model, messages.dump(), tools, variables, begins), false};
+    return {render_messages(call, count, tools, variables, begins), false};
   }
   if (count >= 2 && is_assistant(messages[count - 2])) {
     throw BadRequest("'messages' ends with two messages of the assistant", "messages");
   }
-  JsonWriter before;
-  before.begin_array();
-  for (size_t i = 0; i + 1 < count; ++i) {
-    before.raw(messages[i].dump());
-  }
-  const std::string list = before.end_array().take();
-  return {(count == 1 ? "" : render_chat(*call.model, list, tools, variables)) +
+  return {(count == 1 ? "" : render_messages(call, count - 1, tools, variables, true)) +
               content_text(messages[count - 1]),
           true};
 }

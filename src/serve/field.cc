@@ -51,8 +51,10 @@ Field objects_field(std::string name, double most, std::vector<Field> members,
   field.members = std::move(members);
   return field;
 }
-Field any_field(std::string name, std::string description) {
-  return {std::move(name), FieldType::any, std::move(description)};
+Field any_field(std::string name, std::vector<std::string> shapes, std::string description) {
+  Field field{std::move(name), FieldType::any, std::move(description)};
+  field.shapes = std::move(shapes);
+  return field;
 }
 Field number_map_field(std::string name, double low, double high, double most,
                        std::string description) {
@@ -117,6 +119,11 @@ void check_string(const Field& field, const Json& value, const std::string& path
 }
 
 void check_count(const Field& field, const Json& value, const std::string& path) {
+  if (static_cast<double>(value.size()) < field.low) {
+    throw BadRequest(fmt::format("'{}' has {} items; at least {} are wanted", path, value.size(),
+                                 number_text(field.low)),
+                     path);
+  }
   if (static_cast<double>(value.size()) > field.high) {
     throw BadRequest(fmt::format("'{}' has {} items; at most {} are allowed", path, value.size(),
                                  number_text(field.high)),
@@ -263,6 +270,25 @@ void write_strings_schema(JsonWriter& json, const Field& field) {
   json.end_array();
 }
 
+/// What a handler takes; null counts as absent.
+void write_shapes(JsonWriter& json, const Field& field) {
+  json.key("anyOf").begin_array();
+  for (const std::string& shape : field.shapes) {
+    json.raw(shape);
+  }
+  if (!field.required) {
+    json.begin_object().field("type", "null").end_object();
+  }
+  json.end_array();
+}
+
+void write_item_counts(JsonWriter& json, const Field& field) {
+  if (field.low > 0.0) {
+    json.key("minItems").raw(number_text(field.low));
+  }
+  json.key("maxItems").raw(number_text(field.high));
+}
+
 /// The values of a choice; null counts as absent.
 void write_choices(JsonWriter& json, const Field& field) {
   json.key("enum").begin_array();
@@ -324,12 +350,12 @@ void write_schema(JsonWriter& json, const Field& field) {
       }
       break;
     case FieldType::objects:
-      json.key("maxItems").raw(number_text(field.high));
+      write_item_counts(json, field);
       json.key("items");
       write_object_schema(json, field.members);
       break;
     case FieldType::list:
-      json.key("maxItems").raw(number_text(field.high));
+      write_item_counts(json, field);
       break;
     case FieldType::number_map:
       json.key("additionalProperties").begin_object().field("type", "number");
@@ -337,9 +363,7 @@ void write_schema(JsonWriter& json, const Field& field) {
       json.key("maximum").raw(number_text(field.high)).end_object();
       break;
     case FieldType::any:
-      if (field.required) {
-        json.key("not").begin_object().field("type", "null").end_object();
-      }
+      write_shapes(json, field);
       break;
     default:
       break;

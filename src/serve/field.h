@@ -65,10 +65,15 @@ struct Field {
   bool required = false;
   std::vector<std::string> choices = {};  ///< of a string
   std::vector<Field> members = {};
-  double item_high = 1 << 20;  ///< of `strings`: bytes of one string
+  double item_high = 1 << 20;            ///< of `strings`: bytes of one string
+  std::vector<std::string> shapes = {};  ///< of `any`: JSON schemas of what the handler takes
 
   Field& must() {
     required = true;
+    return *this;
+  }
+  Field& at_least(double count) {
+    low = count;
     return *this;
   }
 };
@@ -87,7 +92,7 @@ Field list_field(std::string name, double most, std::string description);
 Field object_field(std::string name, std::vector<Field> members, std::string description);
 Field objects_field(std::string name, double most, std::vector<Field> members,
                     std::string description);
-Field any_field(std::string name, std::string description);
+Field any_field(std::string name, std::vector<std::string> shapes, std::string description);
 Field number_map_field(std::string name, double low, double high, double most,
                        std::string description);
 

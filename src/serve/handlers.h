@@ -20,6 +20,7 @@ void answer_completions(const CallPtr& call);
 void answer_chat_completions(const CallPtr& call);
 void answer_llama_completion(const CallPtr& call);
 void answer_responses(const CallPtr& call);
+void answer_response_tokens(const CallPtr& call);
 
 // embeddings.cc, classify.cc, translate.cc
 void answer_embeddings(const CallPtr& call);

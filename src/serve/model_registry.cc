@@ -123,12 +123,16 @@ ModelRegistry::Slot* ModelRegistry::find(const std::string& name) {
   if (const auto found = slots_.find(name); found != slots_.end()) {
     return &found->second;
   }
+  Slot* any = nullptr;  // the model of "*", wherever it stands among the aliases
   for (const auto& [other, target] : options_.aliases) {
-    if (other == name || (other == "*" && is_plain_name(name))) {
+    if (other == name) {
       return &slots_.at(target);
     }
+    if (other == "*" && any == nullptr && is_plain_name(name)) {
+      any = &slots_.at(target);
+    }
   }
-  return nullptr;
+  return any;
 }
 
 void ModelRegistry::get(const std::string& name, std::function<void(const Result&)> done) {
@@ -176,6 +180,11 @@ std::vector<ModelRegistry::Entry> ModelRegistry::entries() const {
   for (const auto& [name, slot] : slots_) {
     all.push_back(slot.entry);
     all.back().loaded = slot.model != nullptr;
+    for (const auto& [other, target] : options_.aliases) {
+      if (target == name && other != "*") {
+        all.back().aliases.push_back(other);
+      }
+    }
   }
   return all;
 }

@@ -42,6 +42,7 @@ class ModelRegistry {
     std::vector<std::string> tasks;  ///< known once it has been loaded
     std::string model_type;
     int64_t context = 0, parameters = 0;
+    std::vector<std::string> aliases = {};  ///< without "*"
   };
   /// A model, or why it could not be had; `missing` where there is no such name.
   struct Result {

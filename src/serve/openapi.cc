@@ -10,6 +10,12 @@ void write_error_response(JsonWriter& json, const char* status, const char* desc
   json.end_object().end_object().end_object();
 }
 
+const char* answer_type(const Route& route) {
+  return route.path == "/metrics" ? "text/plain"
+         : route.path == "/"      ? "text/html"
+                                  : "application/json";
+}
+
 void write_operation(JsonWriter& json, const Route& route) {
   std::string method = route.method;
   for (char& c : method) {
@@ -41,8 +47,11 @@ void write_operation(JsonWriter& json, const Route& route) {
   json.key("responses").begin_object();
   json.key("200").begin_object().field("description", "The answer");
   json.key("content").begin_object();
-  json.key(route.path == "/metrics" ? "text/plain" : "application/json").begin_object();
-  json.end_object();
+  json.key(answer_type(route)).begin_object().end_object();
+  if (route.form) {  // a recording's text as text, SRT or WebVTT
+    json.key("text/plain").begin_object().end_object();
+    json.key("text/vtt").begin_object().end_object();
+  }
   if (route.may_stream) {
     json.key("text/event-stream").begin_object().end_object();
   }

@@ -230,7 +230,21 @@ class ResponsesFormat : public AnswerFormat {
   std::vector<NamedCall> calls_;  // known at the end
 };
 
+std::vector<int64_t> prompt_of(const Call& call, const ToolUse& use) {
+  const std::string tools =
+      use.names.empty() ? "" : tools_as_written(call.exchange->request().body);
+  return chat_tokens(*call.model, render_chat(*call.model, input_messages(call), tools, ""));
+}
+
 }  // namespace
+
+void answer_response_tokens(const CallPtr& call) {
+  GenerationPlan plan = common_plan(*call, "max_output_tokens");
+  const auto count = prompt_of(*call, read_tool_use(*call, plan)).size();
+  JsonWriter json;
+  json.begin_object().field("object", "response.input_tokens");
+  call->reply(json.field("input_tokens", count).end_object().take());
+}
 
 void answer_responses(const CallPtr& call) {
   GenerationPlan plan = common_plan(*call, "max_output_tokens");
@@ -243,10 +257,7 @@ void answer_responses(const CallPtr& call) {
     plan.constraint = format_constraint(*call, call->body->at("text").at("format"), "/text/format");
   }
   ToolUse use = read_tool_use(*call, plan);
-  const std::string tools =
-      use.names.empty() ? "" : tools_as_written(call->exchange->request().body);
-  const std::string prompt = render_chat(*call->model, input_messages(*call), tools, "");
-  plan.prompts.push_back(chat_tokens(*call->model, prompt));
+  plan.prompts.push_back(prompt_of(*call, use));
   auto format = std::make_shared<ResponsesFormat>(*call, std::move(use));
   run_generation(call, std::move(plan), std::move(format));
 }

@@ -142,6 +142,8 @@ std::vector<Route> make_routes() {
            answer_completions),
       post("/v1/responses", "text", "Answer a conversation", responses_fields(), language_model,
            answer_responses),
+      post("/v1/responses/input_tokens", "tokens", "How many tokens a conversation has",
+           responses_fields(), language_model, answer_response_tokens),
       post("/completion", "text", "Continue a text, as llama.cpp's server does", llama_fields(),
            language_model, answer_llama_completion),
       post("/v1/embeddings", "vectors", "Vectors of texts", embedding_fields(), encoder,

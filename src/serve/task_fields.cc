@@ -59,7 +59,11 @@ std::vector<Field> operator+(std::vector<Field> fields, const std::vector<Field>
 std::vector<Field> embedding_fields() {
   return {
       model_field(),
-      any_field("input", "A text or a list of texts").must(),
+      any_field("input",
+                {R"({"type":"string"})",
+                 R"({"type":"array","minItems":1,"maxItems":2048,"items":{"type":"string"}})"},
+                "A text or a list of texts")
+          .must(),
       choice_field("encoding_format", {"float", "base64"}, "\"float\"", "How vectors are sent"),
       integer_field("dimensions", 0, 1 << 16, "0",
                     "Only the first numbers of each vector; 0: all of them"),

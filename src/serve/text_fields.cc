@@ -56,8 +56,8 @@ std::vector<Field> llama_sampling_fields() {
       field.fallback = field.name == name ? fallback : field.fallback;
     }
     if (field.name == "logit_bias") {
-      field =
-          any_field("logit_bias", "{token id: number}, or a list of [token id or text, number]");
+      field = any_field("logit_bias", {R"({"type":"object"})", R"({"type":"array"})"},
+                        "{token id: number}, or a list of [token id or text, number]");
     }
   }
   return fields;
@@ -69,9 +69,16 @@ Field stream_options_field() {
                       "Options of a stream");
 }
 
+const std::vector<std::string> kToolChoices{R"({"enum":["auto","none","required"]})",
+                                            R"({"type":"object"})"};
+
 Field prompt_field() {
+  // A list holds texts, ids and lists of ids, or objects with a text.
   return any_field(
              "prompt",
+             {R"({"type":"string"})",
+              R"({"type":"array","minItems":1,"items":{"type":["string","integer","array","object"]}})",
+              R"({"type":"object","required":["prompt_string"]})"},
              "Text, texts, token ids or lists of token ids to go on from; text and ids may be "
              "mixed")
       .must();
@@ -92,11 +99,16 @@ Field messages_field() {
              {choice_field("role", {"system", "developer", "user", "assistant", "tool", "function"},
                            "", "Who speaks")
                   .must(),
-              any_field("content", "A text, or a list of parts of type text"),
+              any_field("content",
+                        {R"({"type":"string"})",
+                         R"({"type":"array","items":{"type":"object","required":["type","text"],)"
+                         R"("properties":{"type":{"const":"text"},"text":{"type":"string"}}}})"},
+                        "A text, or a list of parts of type text"),
               string_field("name", 256, "Name of the speaker"),
               list_field("tool_calls", 128, "Calls that the assistant has made"),
               string_field("tool_call_id", 256, "The call that a tool answers")},
              "The conversation so far")
+      .at_least(1)
       .must();
 }
 
@@ -144,7 +156,7 @@ std::vector<Field> chat_fields() {
                            object_field("json_schema", {}, "The schema, under `schema`")},
                           "Form of the answer"),
              tools_field(),
-             any_field("tool_choice",
+             any_field("tool_choice", kToolChoices,
                        "auto; none leaves the tools out; required, or {\"type\": \"function\", "
                        "\"function\": {\"name\"}}, makes the answer a call"),
              boolean_field("parallel_tool_calls", "true", "false: at most one call"),
@@ -184,6 +196,8 @@ std::vector<Field> responses_fields() {
   return std::vector<Field>{
              model_field(),
              any_field("input",
+                       {R"({"type":"string"})",
+                        R"({"type":"array","minItems":1,"items":{"type":"object"}})"},
                        "A text, or a list of items: messages, and the function_call and "
                        "function_call_output of functions that were called")
                  .must(),
@@ -196,7 +210,7 @@ std::vector<Field> responses_fields() {
                             string_field("description", kMostText, "What it does"),
                             object_field("parameters", {}, "JSON schema of its arguments")},
                            "Functions that the model may call; its template shows them to it"),
-             any_field("tool_choice",
+             any_field("tool_choice", kToolChoices,
                        "auto; none leaves the tools out; required, or {\"type\": \"function\", "
                        "\"name\"}, makes the answer a call"),
              boolean_field("parallel_tool_calls", "true", "false: at most one call"),

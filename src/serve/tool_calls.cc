@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/trimmed.h"
+
 namespace heed::serve {
 namespace {
 
@@ -13,15 +15,6 @@ constexpr std::string_view kCall = "<tool_call>", kCallEnd = "</tool_call>";
 constexpr std::string_view kCalls = "[TOOL_CALLS]";
 constexpr std::string_view kFunction = "<function=", kFunctionEnd = "</function>";
 constexpr std::string_view kPython = "<|python_tag|>";
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) {
-    return {};
-  }
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
 
 std::optional<OrderedJson> parse(std::string_view text) {
   OrderedJson value = OrderedJson::parse(text, nullptr, false);

@@ -140,6 +140,12 @@ TEST(JsonSchema, KeywordsAllowWhatTheySay) {
   expect_matches(Grammar::from_json_schema(R"({"type": "array", "prefixItems": [{"const": 1},
       {"const": 2}], "items": false, "minItems": 1})"),
                  {"[1]", "[1, 2]"}, {"[]", "[2]", "[1,2,3]"});
+  // The same as drafts before 2020-12 write it.
+  expect_matches(Grammar::from_json_schema(R"({"items": [{"const": 1}, {"const": 2}],
+      "additionalItems": false, "minItems": 1})"),
+                 {"[1]", "[1, 2]"}, {"[]", "[2]", "[1,2,3]"});
+  expect_matches(Grammar::from_json_schema(R"({"items": [{"type": "integer"}]})"),
+                 {"[]", "[-3000]", R"([1, "a"])"}, {R"(["a"])", "1"});
   expect_matches(Grammar::from_json_schema("true"), {"1", "[]", "null"}, {"", "x"});
 }
 

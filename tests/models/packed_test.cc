@@ -21,5 +21,24 @@ TEST(PackedModel, EveryRunHasTheSameBits) {
   }
 }
 
+/// A model in memory whose file holds f16 computes what one with the same numbers in f32 computes.
+TEST(PackedModel, HalfWeightsInMemoryRunAsF32) {
+  const NoGrad no_grad;
+  const Case given = load_case("models/bert_base", false);
+  const TemporaryFolder folder;
+  save_model(*given.model, folder / "half", DType::f16);
+  const auto memory = load_model(folder / "half", {.trainable = false, .in_memory = true});
+  save_model(*memory, folder / "single");
+  const auto single = load_model(folder / "single");
+  for (const Parameter& parameter : memory->parameters()) {
+    EXPECT_TRUE(parameter.tensor.rank() != 2 || parameter.tensor.dtype() == DType::f32)
+        << parameter.name;
+  }
+  for (int run = 1; run <= 4; ++run) {  // with and without panels
+    expect_same_bits(memory->forward(given.input).last_hidden_state,
+                     single->forward(given.input).last_hidden_state, "last_hidden_state");
+  }
+}
+
 }  // namespace
 }  // namespace heed::test

@@ -29,6 +29,7 @@ TEST(Api, ListsItsModels) {
   EXPECT_EQ(lm["id"], "lm");
   EXPECT_EQ(lm["tasks"], json::array({"text-generation"}));
   EXPECT_EQ(lm["context_length"], 2048);
+  EXPECT_EQ(lm["aliases"], json::array());
   const Answer missing = all_models().get("/v1/models/nothing");
   EXPECT_EQ(missing.status, 404);
   EXPECT_EQ(missing.json()["error"]["code"], "model_not_found");
@@ -352,13 +353,22 @@ TEST(Api, ModelsComeAndGo) {
 
 TEST(Api, AliasesAreNamesToo) {
   ServeOptions options;
-  options.aliases = {"gpt-4=lm", "*=lm"};
+  options.aliases = {"*=lm2", "gpt-4=lm"};  // a name comes before "*", whatever their order
   const TestServer server({"lm", "lm2"}, options);
+  EXPECT_EQ(server.get("/v1/models/gpt-4").json()["aliases"], json::array({"gpt-4"}));
   for (const char* name : {"gpt-4", "anything"}) {
     const json answer =
-        server.post("/v1/completions", {{"model", name}, {"prompt", "x"}, {"max_tokens", 1}})
+        server
+            .post("/v1/completions",
+                  {{"model", name}, {"prompt", "x"}, {"max_tokens", 8}, {"temperature", 0}})
             .json();
     EXPECT_EQ(answer["model"], name);
+    const std::string own = std::string(name) == "gpt-4" ? "lm" : "lm2";
+    EXPECT_EQ(answer["choices"],
+              server
+                  .post("/v1/completions",
+                        {{"model", own}, {"prompt", "x"}, {"max_tokens", 8}, {"temperature", 0}})
+                  .json()["choices"]);
   }
 }
 

@@ -53,6 +53,8 @@ TEST(Tasks, ResponsesCallTools) {
                         .json();
   EXPECT_EQ(chat["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"],
             call["arguments"]);
+  EXPECT_EQ(server().post("/v1/responses/input_tokens", body).json()["input_tokens"],
+            whole["usage"]["input_tokens"]);
   body["stream"] = true;
   std::vector<std::string> names;
   json last;

@@ -86,13 +86,19 @@ std::vector<json> bad_values(const Field& field) {
               std::vector<std::string>(static_cast<size_t>(field.high) + 1, "x")};
     case FieldType::object:
       return {5, "x", true, json::array()};
-    case FieldType::objects:
-      return {5,
-              "x",
-              true,
-              json::object(),
-              json::array({1}),
-              std::vector<json>(static_cast<size_t>(field.high) + 1, json::object())};
+    case FieldType::objects: {
+      std::vector<json> values{
+          5,
+          "x",
+          true,
+          json::object(),
+          json::array({1}),
+          std::vector<json>(static_cast<size_t>(field.high) + 1, json::object())};
+      if (field.low > 0.0) {
+        values.push_back(json::array());
+      }
+      return values;
+    }
     case FieldType::list:
       return {5, "x", true, json::object()};
     case FieldType::number_map:
@@ -220,6 +226,12 @@ TEST(RouteTable, OpenApiDescribesEveryRoute) {
       if (field.type == FieldType::integer || field.type == FieldType::number) {
         EXPECT_EQ(schema[field.name]["minimum"].get<double>(), field.low);
         EXPECT_EQ(schema[field.name]["maximum"].get<double>(), field.high);
+      }
+      if (field.type == FieldType::any) {  // never "anything": clients are made from this
+        EXPECT_GE(schema[field.name]["anyOf"].size(), 2) << path << " " << field.name;
+      }
+      if (field.type == FieldType::objects) {
+        EXPECT_EQ(schema[field.name].value("minItems", 0.0), field.low) << path << field.name;
       }
     }
   }

@@ -22,7 +22,8 @@ namespace {
 using nlohmann::json;
 
 TestServer& server() {
-  static TestServer made({"chat", "vision", "captioner", "speech", "encoder", "translator"});
+  static TestServer made(
+      {"chat", "vision", "captioner", "speech", "encoder", "translator", "typed"});
   return made;
 }
 
@@ -204,6 +205,18 @@ TEST(Tasks, ARequiredToolIsCalled) {
   EXPECT_EQ(server().post("/v1/chat/completions", body).param(), "tool_choice");
   body["tool_choice"] = "maybe";
   EXPECT_EQ(server().post("/v1/chat/completions", body).param(), "tool_choice");
+}
+
+TEST(Tasks, PartsOfTextReachEveryTemplate) {
+  const json parts = {{{"type", "text"}, {"text", " the"}}, {{"type", "text"}, {"text", "fox "}}};
+  const auto prompt = [&](const char* model) {
+    return server()
+        .post("/apply-template",
+              {{"model", model}, {"messages", {{{"role", "user"}, {"content", parts}}}}})
+        .json()["prompt"];
+  };
+  EXPECT_EQ(prompt("chat"), "<user> the\nfox <assistant>");
+  EXPECT_EQ(prompt("typed"), "<user> thefox <assistant>");
 }
 
 TEST(Tasks, TheLastMessageOfTheAssistantIsContinued) {

@@ -122,6 +122,10 @@ const std::filesystem::path& small_models() {
         << "{% for tool in tools or [] %}[{{ tool.function.name }}]{% endfor %}"
            "{% for message in messages %}<{{ message.role }}>{{ message.content }}{% endfor %}"
            "{% if add_generation_prompt %}<assistant>{% endif %}";
+    make_model(*made / "typed", decoder_config(), bpe, 7);
+    std::ofstream(*made / "typed" / "chat_template.jinja")
+        << "{% for message in messages %}<{{ message.role }}>{% for part in message.content %}"
+           "{{ part.text }}{% endfor %}{% endfor %}<assistant>";
     make_sensing_models(made->path(), bpe);
     make_model(*made / "encoder", encoder_config("BertModel"), wordpiece, 3);
     json classifier = encoder_config("BertForSequenceClassification");

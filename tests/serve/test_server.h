@@ -12,8 +12,9 @@
 namespace heed::test {
 
 /// A folder with small models of every kind, with random weights, made once per process: lm and lm2
-/// (decoders with 2048 positions), chat (one with a template), encoder, classifier, masked,
-/// translator, vision (a classifier of images), captioner, speech.
+/// (decoders with 2048 positions), chat (one with a template), typed (one whose template reads
+/// lists of parts), encoder, classifier, masked, translator, vision (a classifier of images),
+/// captioner, speech.
 const std::filesystem::path& small_models();
 
 /// A connection of bytes, for requests that no client would send.

@@ -66,6 +66,8 @@ async def slow_reader():
 async def slow_header():
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     for byte in b"GET /health HTTP/1.1\r\nX-Slow: " + b"x" * 40:
+        if writer.transport.is_closing():
+            break
         writer.write(bytes([byte]))
         await asyncio.sleep(0.05)
     writer.transport.abort()

@@ -51,7 +51,7 @@ T whole_number(const Option& option, const std::string& text) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    fail(ErrorKind::usage, option.name(), "'{}' is not a whole number that fits", text);
+    fail(ErrorKind::usage, option.name(), "'{}' is not a whole number in range", text);
   }
   return value;
 }

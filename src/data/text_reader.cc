@@ -89,7 +89,7 @@ const BytesDone& or_nothing(const BytesDone& done) {
 
 path one_table(const std::string& data, std::string_view columns) {
   check_data(std::filesystem::exists(data), data, "there is no such file");
-  check_data(is_table(data), data, "a .tsv, .csv or .jsonl file with {} is wanted", columns);
+  check_data(is_table(data), data, "expected a .tsv, .csv or .jsonl file with {}", columns);
   return data;
 }
 

@@ -47,7 +47,7 @@ class TrainingRun {
         folder_(options.out, options.resume, ranks.is_root()),
         task_(make_task_together(ranks, options)),
         trainer_(*task_.model, *task_.train, trainer_options(options, task_)),
-        log_(folder_, options.quiet || !ranks.is_root(), options.best_by),
+        log_(folder_, options.quiet || !ranks.is_root()),
         best_(options, task_, folder_, log_, state_, ranks) {
     check_same_data(ranks, task_, options);
     log_.say(describe(task_, trainer_.steps()));  // before the first passes, which may take a while

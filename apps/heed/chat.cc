@@ -291,7 +291,8 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .required()
       .file();
   table.add("--system", &o->system, "System message: what the model is told first");
-  table.add("--max-tokens", &o->max_tokens, "Maximum number of tokens in an answer").range(1, 1 << 24);
+  table.add("--max-tokens", &o->max_tokens, "Maximum number of tokens in an answer")
+      .range(1, 1 << 24);
   add_kv_type(table, o->kv_type);
   table.add("--chat-template", &o->chat_template, "Jinja file instead of the model's own template")
       .file();

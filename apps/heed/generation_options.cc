@@ -55,12 +55,15 @@ void add_text_options(OptionTable& table, TextOptions& o) {
   table.add("--top-k", &s.top_k, "Sample from the k most likely tokens; 0: all");
   table.add("--top-p", &s.top_p,
             "Sample from the smallest set of tokens with this total probability");
-  table.add("--min-p", &s.min_p, "Sample from tokens with at least this fraction of the best token's probability");
+  table.add("--min-p", &s.min_p,
+            "Sample from tokens with at least this fraction of the best token's probability");
   table.add("--typical-p", &s.typical_p,
-            "Locally typical sampling: tokens whose surprise is nearest to the entropy, up to this total probability");
+            "Locally typical sampling: tokens whose surprise is nearest to the entropy, up to this "
+            "total probability");
   table.add("--top-n-sigma", &s.top_n_sigma,
             "Sample from logits within this many standard deviations of the best one; 0: all");
-  table.add("--mirostat", &s.mirostat, "2: Mirostat 2.0, which keeps the surprise per token even; 0: off");
+  table.add("--mirostat", &s.mirostat,
+            "2: Mirostat 2.0, which keeps the surprise per token even; 0: off");
   table.add("--mirostat-tau", &s.mirostat_tau, "Mirostat: target surprise per token, in bits");
   table.add("--mirostat-eta", &s.mirostat_eta, "Mirostat: learning rate");
   table.add("--seed", &s.seed, "The same seed gives the same text");
@@ -125,7 +128,8 @@ GenerationOptions generation_options(const TextOptions& options, const Tokenizer
 void add_kv_type(OptionTable& table, std::string& value) {
   table
       .add("--kv-type", &value,
-           "Type of the cached keys and values: f16 and bf16 take half of f32's memory, q8_0 a quarter")
+           "Type of the cached keys and values: f16 and bf16 take half of f32's memory, q8_0 a "
+           "quarter")
       .choices({"f32", "f16", "bf16", "q8_0"});
 }
 

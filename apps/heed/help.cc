@@ -116,8 +116,9 @@ const std::vector<Group>& command_groups() {
 }
 
 std::string program_help() {
-  std::string text = tell("heed builds, trains, runs and inspects Transformers on an ordinary CPU.") +
-                     "\n\n" + tell("Usage: {}", "heed COMMAND [options]") + "\n";
+  std::string text =
+      tell("heed builds, trains, runs and inspects Transformers on an ordinary CPU.") + "\n\n" +
+      tell("Usage: {}", "heed COMMAND [options]") + "\n";
   for (const Group& group : command_groups()) {
     text += fmt::format("\n{}:\n", translate(group.title));
     for (const std::string_view name : group.names) {

@@ -293,7 +293,8 @@ void add_options(OptionTable& table, InspectOptions& o) {
       .choices({"blues", "greens", "reds", "greys", "dusk", "diverging"});
   table.add("--hide-special", &o.hide_special,
             "Leave out special tokens such as [CLS] and [SEP] (term, svg, png)");
-  table.add("--width", &o.width, "Width of the output in columns (default: the terminal's)").range(20, 1000);
+  table.add("--width", &o.width, "Width of the output in columns (default: the terminal's)")
+      .range(20, 1000);
 }
 
 std::function<int()> setup(OptionTable& table, const Common& common) {

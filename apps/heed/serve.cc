@@ -328,7 +328,8 @@ std::function<int()> setup(OptionTable& table, const Common& common, bool explor
       .range(1, 1'000'000);
   table
       .add("--context", &serve.context,
-           "Maximum number of tokens per sequence, prompt and answer together (default: the model's)")
+           "Maximum number of tokens per sequence, prompt and answer together (default: the "
+           "model's)")
       .range(1, 1 << 30);
   table
       .add("--max-tokens", &serve.max_tokens,

@@ -119,9 +119,8 @@ void RunLog::evaluation(int64_t step, const Evaluation& evaluation, const std::s
     json.field("best", !best_by.empty());
   }
   folder_.add_line("metrics.jsonl", json.end_object().text());
-  say(line + (best_by.empty() || final
-                  ? ""
-                  : " | " + tell("best so far by {}", shown_name(best_by))));
+  say(line +
+      (best_by.empty() || final ? "" : " | " + tell("best so far by {}", shown_name(best_by))));
   if (!final) {
     samples(step, evaluation.samples);
   }

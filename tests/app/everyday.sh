@@ -128,8 +128,9 @@ says err 'exact match 0.0000 | best so far by loss' # equal by the metric, so th
 code 0 "$heed" eval "$work/caption" --data "$work/pictures" --json
 says out '"task":"caption","exact_match":'
 
-# A regressor can be asked, and scored.
-train --task regress --data "$work/numbers.jsonl" --out "$work/numbers" --quiet
+# A regressor can be asked, and scored; the end of its training says how.
+train --task regress --data "$work/numbers.jsonl" --out "$work/numbers"
+says err "^next: heed predict $work/numbers 1 2 3 4 5\$"
 code 0 "$heed" predict "$work/numbers" 1 2 3 4 --json
 says out '^{"input":\[1,2,3,4\],"prediction":\[[-0-9.e,]*\]}$'
 printf '1,2,3\n\n-4;5;x\n1 2\n' >"$work/rows.csv"

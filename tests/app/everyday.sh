@@ -68,6 +68,10 @@ says out '^lr = 0.0003$'
 code 0 "$heed" train --task lm --data "$work/texts.txt" --out "$work/x" --dump-config
 says out '^lr = 0.001$'
 
+train --task mlm --arch roberta --tokenizer wordpiece:120 --data "$work/texts.txt" --out "$work/roberta" --quiet
+train --task mlm --from "$work/roberta" --data "$work/texts.txt" --out "$work/roberta2" --quiet
+grep -q '"model_type": *"roberta"' "$work/roberta2/model/config.json" || fail "a roberta that is fine-tuned stays one"
+
 # What is missing is named; a folder without a run cannot be resumed.
 code 2 "$heed" train --data "$work/texts.txt" --out "$work/x"
 says err '^heed: --task: is missing'
@@ -185,9 +189,16 @@ says out '"recurrent":{"operations":26214400.0\?,"sequential_steps":100'
 code 0 "$heed" cost --heads 1
 says out '    1024          4.00'
 
-# An offset of causal attention: as many past keys as a cache holds.
-code 0 "$heed" attention --help
-says out 'causal-offset'
+# Matrices of two dimensions, and an offset of causal attention: as many past keys as a cache holds. Queries of
+# zeros attend evenly to the keys that they may see.
+header='{"q":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"k":{"dtype":"F32","shape":[4,2],"data_offsets":[16,48]},"v":{"dtype":"F32","shape":[4,2],"data_offsets":[48,80]}}'
+{ printf "\\x$(printf %02x ${#header})\\0\\0\\0\\0\\0\\0\\0%s" "$header"; head -c 80 /dev/zero; } >"$work/in.safetensors"
+code 0 "$heed" attention --input "$work/in.safetensors" --output "$work/out.safetensors" --causal-offset 1
+bytes=$(($(od -An -tu8 -N8 "$work/out.safetensors")))
+begin=$(tail -c +9 "$work/out.safetensors" | head -c "$bytes" | sed -E 's/.*"weights":\{[^}]*"shape":\[2,4\],"data_offsets":\[([0-9]+),.*/\1/')
+seen=$(od -An -tf4 -v -w16 -j $((8 + bytes + begin)) -N 32 "$work/out.safetensors" | tr -s ' ')
+[ "$seen" = " 0.5 0.5 0 0
+ 0.33333334 0.33333334 0.33333334 0" ] || fail "weights with an offset: $seen"
 
 # Pictures: scales, colours, special tokens.
 picture() { code 0 "$heed" inspect "$work/mlm" --text "the film was good" --format svg -o "$work/$1.svg" "${@:2}"; }

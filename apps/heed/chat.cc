@@ -292,8 +292,9 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("MODEL", &o->model, "Model folder, run folder or .gguf with a chat template")
       .required()
       .file();
-  table.add("--system", &o->system, "What the model is told first");
-  table.add("--max-tokens", &o->max_tokens, "Most tokens of an answer").range(1, 1 << 24);
+  table.add("--system", &o->system, "System message: what the model is told first");
+  table.add("--max-tokens", &o->max_tokens, "Maximum number of tokens in an answer")
+      .range(1, 1 << 24);
   add_kv_type(table, o->kv_type);
   add_kv_window(table, o->kv_window);
   table.add("--chat-template", &o->chat_template, "Jinja file instead of the model's own template")
@@ -305,7 +306,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .file();
   table
       .add("--cache", &o->cache,
-           "File of conversations that were read: taken from there, and written at the end")
+           "Prompt cache: read from this file if it exists, and written to it at the end")
       .file();
   table.add("--lang", &o->language, "Language (default: by the locale)").choices({"en", "ko"});
   add_text_options(table, o->text);

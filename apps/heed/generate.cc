@@ -176,14 +176,14 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
             "Read only the end of a prompt that is longer than the model's context");
   table
       .add("--cache", &o->cache,
-           "File of prompts that were read: taken from there, and written at the end")
+           "Prompt cache: read from this file if it exists, and written to it at the end")
       .file();
   table.add("--echo", &o->echo, "Print the prompt in front");
   table.add("--log-probabilities", &o->log_probabilities,
             "With --json: log-probability of each token");
   table.group("Chat");
   table.add("--chat", &o->chat, "Each prompt is a user's message: answer it by the chat template");
-  table.add("--system", &o->system, "With --chat: what the model is told first");
+  table.add("--system", &o->system, "With --chat: system message");
   table
       .add("--chat-template", &o->chat_template, "With --chat: a Jinja file instead of the model's")
       .file();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/language.h"
 
 namespace heed {
 namespace {
@@ -55,7 +56,7 @@ class Decoder final : public SizedModel {
       root.allow_prefix(c_.names.base + ".");
     }
     for (const std::string& name : c_.ignored) {
-      root.ignore({name}, "a mask or rotary table, which heed computes itself", true);
+      root.ignore({name}, say("a mask or rotary table, which heed computes itself"), true);
     }
     Scope base = head_kind_ == Head::none || c_.names.base.empty() ? root : root / c_.names.base;
     if (!c_.names.stack.empty()) {

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "models/common.h"
 #include "models/cross_decoder.h"
 #include "models/heads.h"
@@ -29,7 +30,7 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
     root.allow_prefix("transformer.");
     root.ignore({"*.attn.bias", "*.attn.masked_bias", "*.crossattention.bias",
                  "*.crossattention.masked_bias"},
-                "a causal mask, which heed computes itself", true);
+                say("a causal mask, which heed computes itself"), true);
     const bool tied = config.boolean_or("tie_word_embeddings", true);
     has_head_ =
         has_lm_head(config, "GPT2Model", root.is_fresh() || tied || root.has("lm_head.weight"));

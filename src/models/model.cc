@@ -1,5 +1,6 @@
 #include "base/check.h"
 #include "base/file.h"
+#include "base/language.h"
 #include "base/print_message.h"
 #include "heed/model_spec.h"
 #include "heed/ops.h"
@@ -121,11 +122,12 @@ void warn_of_unused(const Model& model, const std::string& file) {
   std::string text;
   for (const UnusedTensor& each : model.unused_tensors()) {
     if (!each.recomputed) {
-      text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", each.name, each.reason);
+      text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", each.name,
+                          translate_message(each.reason));
     }
   }
   if (!text.empty()) {
-    print_message(fmt::format("heed: warning: {}: not used: {}", file, text));
+    print_message(tell("heed: warning: {}: not used: {}", file, text));
   }
 }
 

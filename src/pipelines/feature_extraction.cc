@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "heed/autograd.h"
 #include "heed/model_spec.h"
 #include "pipelines/batches.h"
@@ -10,7 +11,7 @@
 namespace heed {
 namespace {
 
-constexpr std::string_view kNeeds = "an encoder";
+constexpr std::string_view kNeeds = say("an encoder");
 
 /// What sentence-transformers wrote beside a model.
 struct SentenceModules {

@@ -47,7 +47,7 @@ class TrainingRun {
         folder_(options.out, options.resume, ranks.is_root()),
         task_(make_task_together(ranks, options)),
         trainer_(*task_.model, *task_.train, trainer_options(options, task_)),
-        log_(folder_, options.quiet || !ranks.is_root(), options.best_by),
+        log_(folder_, options.quiet || !ranks.is_root()),
         best_(options, task_, folder_, log_, state_, ranks) {
     check_same_data(ranks, task_, options);
     log_.say(describe(task_, trainer_.steps()));  // before the first passes, which may take a while
@@ -184,8 +184,17 @@ class TrainingRun {
 }  // namespace
 
 TrainResult train(const TrainOptions& given, const TrainCallbacks& callbacks) {
-  if (given.out.empty() || given.data.empty() || given.task.empty()) {
-    fail(ErrorKind::usage, "train", "needs a task, data and a folder to write to (out)");
+  if (given.resume && given.task.empty() && !given.out.empty()) {
+    fail(ErrorKind::usage, given.out.native(), "holds no run that could be resumed");
+  }
+  if (given.task.empty()) {
+    fail(ErrorKind::usage, "task", "is missing: what to learn, such as lm or classify");
+  }
+  if (given.data.empty()) {
+    fail(ErrorKind::usage, "data", "is missing: the files or folders to train on");
+  }
+  if (given.out.empty()) {
+    fail(ErrorKind::usage, "out", "is missing: the run folder to write");
   }
   check_train_options(given);
   const TrainOptions options = resolve_train_options(given);

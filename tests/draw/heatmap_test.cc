@@ -110,6 +110,19 @@ TEST(HeatmapSvg, DrawsAGridOfHeads) {
   EXPECT_EQ(count(svg, "class=\"column-label\""), 4 * 5);  // the lowest panels
 }
 
+TEST(HeatmapSvg, FillsItsGrid) {
+  // Column labels stand below the lowest panel of each column, so they count the columns.
+  for (const auto& [panels, columns] : {std::pair{2, 2}, {4, 2}, {8, 4}, {12, 4}, {16, 4}}) {
+    Heatmap map;
+    for (int head = 0; head < panels; ++head) {
+      map.panels.push_back({"", test::random_uniform({2, 2}, 0, 1)});
+    }
+    const std::string svg = to_svg(map);
+    EXPECT_EQ(count(svg, "class=\"column-label\""), 2 * columns) << panels;
+    EXPECT_EQ(count(svg, "class=\"row-label\""), 2 * panels / columns) << panels;
+  }
+}
+
 TEST(HeatmapSvg, DrawsLongMapsAsOneImageWithoutNumbers) {
   Heatmap map;
   map.panels.push_back({"", test::random_uniform({512, 512}, 0, 1)});

@@ -73,6 +73,8 @@ TEST(ClassReport, ShowsTheClassesAndTheMajorityAnswer) {
 TEST(ClassReport, SaysNothingOfAModelThatTellsClassesApart) {
   const ClassScores scores = class_scores({0, 1, 1}, {0, 1, 0}, 2);
   EXPECT_EQ(class_table({"no", "yes"}, scores).find("always"), std::string::npos);
+  const ClassScores one_class = class_scores({1, 1}, {1, 1}, 2);  // nothing else was asked
+  EXPECT_EQ(class_table({"no", "yes"}, one_class).find("always"), std::string::npos);
 }
 
 TEST(TrainDefaults, ARateByWhatIsTrained) {

@@ -134,8 +134,7 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
       head_ =
           Linear(root / "score", hidden_size_, label_count(config), {.bias = false, .init = init});
     } else if (head_kind_ == Gpt2Head::tokens) {
-      classifier_dropout_ =
-          rate_or(config, "classifier_dropout", rate_or(config, "hidden_dropout", 0.1));
+      classifier_dropout_ = rate_or(config, "classifier_dropout", 0.1);
       head_ = make_classifier(config, root, hidden_size_, label_count(config), init);
     } else if (head_kind_ == Gpt2Head::next_token && tied) {
       root.alias("lm_head.weight");

@@ -106,6 +106,10 @@ def encoder(family, config_class, padding, length=(3, 14), padded=True, extra=la
             inputs = token_labels(inputs, config.num_labels)
         elif head == "ForQuestionAnswering":
             inputs = answers(inputs)
+        if family == "BigBird" and head == "ForQuestionAnswering":  # a question and a text that holds the answer
+            inputs["input_ids"][:, 2] = 3
+            inputs["start_positions"] = inputs["start_positions"].clamp(min=3)
+            inputs["end_positions"] = inputs["end_positions"].clamp(min=3)
         if family == "Longformer" and head == "ForQuestionAnswering":  # three separators, as its reference counts on
             inputs["input_ids"][:, 2] = inputs["input_ids"][:, 3] = inputs["input_ids"][:, 5] = 2
             inputs["attention_mask"][:, :6] = 1

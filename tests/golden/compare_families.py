@@ -5,6 +5,7 @@ transformers gives, or refuse the configuration by name. Not part of the test su
 """
 
 import argparse
+import copy
 import json
 import random
 import shutil
@@ -547,6 +548,18 @@ def at_real(value, mask):
     return value * mask.reshape(shape)
 
 
+def gradients_of(model, inputs, exact=False):
+    """The loss's gradients by the checkpoint's names; `exact`: computed in f64."""
+    if exact:
+        model = copy.deepcopy(model).double()
+        inputs = {key: value.double() if torch.is_tensor(value) and value.is_floating_point() else value
+                  for key, value in inputs.items()}
+    model.zero_grad()
+    model(**inputs).loss.backward()
+    zero = {key: torch.zeros_like(value) if value.grad is None else value.grad for key, value in model.named_parameters()}
+    return checkpoint_names(model, zero)
+
+
 def compare(name, seed, heed, folder, change=None):
     """What differs for the configuration of this seed; `change` sets one option of it to another value."""
     random.seed(f"{name} {seed}")
@@ -572,9 +585,7 @@ def compare(name, seed, heed, folder, change=None):
                               global_tokens(build, inputs))
     gradients = None
     if result.get("loss") is not None:
-        result.loss.backward()
-        zero = {key: torch.zeros_like(value) if value.grad is None else value.grad for key, value in model.named_parameters()}
-        gradients = checkpoint_names(model, zero)
+        gradients = gradients_of(model, inputs)
     shutil.rmtree(folder, ignore_errors=True)
     model.save_pretrained(folder)
     given = {key: value if torch.is_tensor(value) else torch.tensor([value], dtype=torch.uint8)
@@ -607,6 +618,7 @@ def compare(name, seed, heed, folder, change=None):
         if not error < LIMIT:
             problems.append(f"{key} differs by {error:.2e}")
     if gradients:
+        exact = None
         whole = sum(value.double().norm() ** 2 for value in gradients.values()) ** 0.5
         for key, value in gradients.items():
             got = actual.get(f"grad.{key}")
@@ -617,7 +629,9 @@ def compare(name, seed, heed, folder, change=None):
                 if got.double().norm() > 1e-5 * whole:
                     problems.append(f"gradient of {key} should vanish")
             elif not norm_error(got, value) < LIMIT:
-                problems.append(f"gradient of {key} differs by {norm_error(got, value):.2e}")
+                exact = exact or gradients_of(model, inputs, exact=True)
+                problems.append(f"gradient of {key} differs by {norm_error(got, value):.2e} (from f64: heed "
+                                f"{norm_error(got, exact[key]):.2e}, transformers {norm_error(value, exact[key]):.2e})")
     return problems if change else problems + saved_again(heed, folder, build, inputs, expected, kernel)
 
 

@@ -73,7 +73,10 @@ class Decoder final : public SizedModel {
     make_head(config, root);
   }
 
-  ModelKind kind() const override { return ModelKind::decoder; }
+  ModelKind kind() const override {
+    const bool classifies = head_kind_ == Head::sequence || head_kind_ == Head::tokens;
+    return classifies ? ModelKind::encoder : ModelKind::decoder;  // a classifier writes no text
+  }
 
   ModelOutput do_forward(const ModelInput& input) const override {
     check_inputs(input, {}, model_type());

@@ -66,7 +66,10 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
     make_head(config, root, tied, Init::normal(stddev));
   }
 
-  ModelKind kind() const override { return ModelKind::decoder; }
+  ModelKind kind() const override {
+    const bool classifies = head_kind_ == Gpt2Head::sequence || head_kind_ == Gpt2Head::tokens;
+    return classifies ? ModelKind::encoder : ModelKind::decoder;  // a classifier writes no text
+  }
 
   ModelOutput do_forward(const ModelInput& input) const override {
     check_inputs(input, {}, "GPT-2");

@@ -148,7 +148,9 @@ Tensor first_rows(const Tensor& rows, const Layout& layout) {
 
 Tensor last_rows(const Tensor& rows, const TokenRows& tokens, const ModelInput& input,
                  std::optional<int64_t> padding) {
-  check(padding.has_value() || tokens.batch == 1 || !input.attention_mask.defined(), "forward",
+  const bool ends_known =
+      tokens.layout.is_ragged() || tokens.batch == 1 || !input.attention_mask.defined();
+  check(padding.has_value() || ends_known, "forward",
         "pad_token_id is missing from config.json; it tells where a sequence of a batch ends");
   std::vector<int64_t> ends;
   const int64_t* ids = tokens.ids.data<int64_t>();

@@ -8,22 +8,26 @@
 namespace heed {
 namespace {
 
-enum class Head { none, next_token, sequence };
+enum class Head { none, next_token, sequence, tokens };
 
 Head head_of(const Json& config, const Scope& root, const DecoderConfig& decoder) {
   const std::string name = architecture(config);
-  for (const char* other : {"TokenClassification", "QuestionAnswering", "DoubleHeads"}) {
-    check_data(name.find(other) == std::string::npos, config.file(),
-               "architecture '{}' is not supported; use a {} for text generation, sequence "
-               "classification or without a head",
-               name, config.string("model_type"));
-  }
+  check_data(name.find("QuestionAnswering") == std::string::npos, config.file(),
+             "architecture '{}' is not supported; use a {} for text generation, sequence or token "
+             "classification, or without a head",
+             name, config.string("model_type"));
   if (name.find("ForSequenceClassification") != std::string::npos) {
     return Head::sequence;
+  }
+  if (name.find("ForTokenClassification") != std::string::npos) {
+    return Head::tokens;
   }
   if (!name.empty()) {
     const bool bare = name.ends_with("Model") && !name.ends_with("LMHeadModel");
     return bare ? Head::none : Head::next_token;
+  }
+  if (root.has(decoder.names.token_head + ".bias")) {
+    return Head::tokens;
   }
   if (root.has("score.weight")) {
     return Head::sequence;
@@ -72,7 +76,10 @@ class Decoder final : public SizedModel {
     make_head(config, root);
   }
 
-  ModelKind kind() const override { return ModelKind::decoder; }
+  ModelKind kind() const override {
+    const bool classifies = head_kind_ == Head::sequence || head_kind_ == Head::tokens;
+    return classifies ? ModelKind::encoder : ModelKind::decoder;  // a classifier writes no text
+  }
 
   ModelOutput do_forward(const ModelInput& input) const override {
     check_inputs(input, {}, model_type());
@@ -81,7 +88,11 @@ class Decoder final : public SizedModel {
     check_length(tokens.length, context_length_);
     const Tensor rows = run(tokens.ids, tokens.pass(input), &tokens);
     if (head_kind_ == Head::sequence) {
-      return sequence_results(index_rows(rows, last_tokens(tokens, input)), head_, input, problem_);
+      return sequence_results(last_rows(rows, tokens, input, c_.padding), head_, input, problem_);
+    }
+    if (head_kind_ == Head::tokens) {
+      return token_results(tokens.pass(input).dropout(rows, c_.classifier_dropout), tokens, head_,
+                           input, same_position_targets);
     }
     if (head_kind_ == Head::next_token) {
       const bool plain = c_.logits_scale == 1.0 && c_.logits_softcap == 0.0;
@@ -254,10 +265,12 @@ class Decoder final : public SizedModel {
   }
 
   void make_head(const Json& config, const Scope& root) {
-    if (head_kind_ == Head::sequence) {
+    if (head_kind_ == Head::sequence || head_kind_ == Head::tokens) {
+      const bool sequence = head_kind_ == Head::sequence;
       problem_ = problem_type_of(config);
-      head_ = Linear(root / "score", c_.embedding_size > 0 ? c_.embedding_size : hidden_size_,
-                     label_count(config), {.bias = false, .init = c_.init});
+      const int64_t size = c_.embedding_size > 0 ? c_.embedding_size : hidden_size_;
+      head_ = Linear(root / (sequence ? "score" : c_.names.token_head), size, label_count(config),
+                     {.bias = !sequence, .init = c_.init});
       return;
     }
     if (head_kind_ == Head::none) {
@@ -284,24 +297,6 @@ class Decoder final : public SizedModel {
       logits = mul(tanh(mul(logits, 1.0 / c_.logits_softcap)), c_.logits_softcap);
     }
     return logits;
-  }
-
-  /// Row of the last token of each sequence that is not padding: the row that classifies the
-  /// sequence.
-  Tensor last_tokens(const TokenRows& tokens, const ModelInput& input) const {
-    std::vector<int64_t> rows;
-    const int64_t* ids = tokens.ids.data<int64_t>();
-    for (int64_t b = 0; b < tokens.batch; ++b) {
-      int64_t last = tokens.layout.length_of(b) - 1;
-      const int64_t start = tokens.layout.start(b);
-      while (last > 0 && c_.padding && ids[start + last] == *c_.padding) {
-        --last;
-      }
-      rows.push_back(start + std::max<int64_t>(last, 0));
-    }
-    check(c_.padding.has_value() || tokens.batch == 1 || !input.attention_mask.defined(), "forward",
-          "pad_token_id is missing from config.json; it tells where a sequence of a batch ends");
-    return Tensor::from(rows, {tokens.batch});
   }
 
   /// Hidden rows after the final norm.

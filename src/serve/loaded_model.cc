@@ -7,6 +7,7 @@
 #include "io/json.h"
 #include "models/common.h"
 #include "pipelines/batches.h"
+#include "pipelines/sentence_modules.h"
 
 namespace heed::serve {
 namespace fs = std::filesystem;
@@ -96,14 +97,6 @@ void find_abilities(LoadedModel& loaded) {
   }
 }
 
-/// sentence-transformers' note on how a folder's embeddings are pooled.
-bool pools_first_token(const fs::path& folder) {
-  const fs::path file = folder / "1_Pooling" / "config.json";
-  std::error_code ignored;
-  return fs::is_regular_file(file, ignored) &&
-         Json::read(file).boolean_or("pooling_mode_cls_token", false);
-}
-
 }  // namespace
 
 std::vector<std::string> Abilities::tasks() const {
@@ -165,8 +158,10 @@ LoadedModelPtr open_served_model(const std::string& name, const fs::path& path,
     loaded->ids = generation_tokens(*loaded->model);
     loaded->chat_template = ChatTemplate::find(folder);
   }
-  loaded->first_token_pooling = pools_first_token(folder);
   find_abilities(*loaded);
+  if (loaded->abilities.embed && fs::is_directory(folder)) {
+    loaded->pooling = read_sentence_modules(folder).pooling;
+  }
   return loaded;
 }
 

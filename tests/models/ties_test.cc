@@ -125,9 +125,9 @@ TEST(Heads, WithoutANameTheTensorsDecide) {
 
 TEST(Heads, ThoseForOtherWorkAreRefusedByName) {
   for (const auto& [model, name] :
-       {std::pair{"gpt2_lm", "GPT2ForSequenceClassification"},
+       {std::pair{"gpt2_lm", "GPT2ForQuestionAnswering"},
         std::pair{"gpt2_lm", "GPT2DoubleHeadsModel"},
-        std::pair{"llama_gqa", "LlamaForTokenClassification"},
+        std::pair{"llama_gqa", "LlamaForQuestionAnswering"},
         std::pair{"t5_relu", "T5EncoderModel"}, std::pair{"t5_relu", "T5Model"},
         std::pair{"t5_relu", "T5ForQuestionAnswering"}}) {
     Parts parts(model);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 #include "heed/text.h"
 
 namespace {

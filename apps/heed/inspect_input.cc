@@ -5,11 +5,10 @@
 
 #include "base/check.h"
 #include "base/utf8.h"
-#include "heed/audio.h"
 #include "heed/autograd.h"
 #include "heed/generate.h"
-#include "heed/image.h"
 #include "heed/inspect_run.h"
+#include "heed/io.h"
 #include "heed/ops.h"
 #include "io/json.h"
 #include "pipelines/image_input.h"

@@ -7,7 +7,7 @@
 #include "base/language.h"
 #include "draw/scene.h"
 #include "draw/text_width.h"
-#include "heed/image.h"
+#include "heed/io.h"
 #include "heed/picture.h"
 
 namespace heed {

@@ -8,8 +8,8 @@
 
 #include "explore/failure.h"
 #include "explore/watcher.h"
-#include "heed/explorer.h"
 #include "heed/models.h"
+#include "heed/serve.h"
 #include "io/json.h"
 
 namespace heed::explore {

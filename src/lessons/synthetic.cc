@@ -1,5 +1,3 @@
-#include "heed/synthetic.h"
-
 #include <fmt/format.h>
 
 #include <functional>
@@ -7,7 +5,8 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/utf8.h"
-#include "heed/image.h"
+#include "heed/io.h"
+#include "heed/lessons.h"
 #include "io/json_writer.h"
 
 namespace heed {

@@ -1,6 +1,6 @@
 #include "base/check.h"
-#include "heed/attention_layers.h"
 #include "heed/autograd.h"
+#include "heed/transformer.h"
 #include "models/heads.h"
 #include "models/patch_grid.h"
 #include "models/registry.h"

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "heed/attention_layers.h"
+#include "heed/transformer.h"
 #include "models/encoder_decoder.h"
 #include "models/fresh_config.h"
 #include "models/registry.h"

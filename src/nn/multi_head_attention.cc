@@ -2,8 +2,8 @@
 
 #include "base/check.h"
 #include "base/parallel.h"
-#include "heed/attention_layers.h"
 #include "heed/nn.h"
+#include "heed/transformer.h"
 
 namespace heed {
 namespace {

@@ -6,8 +6,8 @@
 #include "base/check.h"
 #include "base/parallel.h"
 #include "base/utf8.h"
+#include "heed/error.h"
 #include "heed/io.h"
-#include "heed/stop.h"
 
 namespace heed {
 namespace {

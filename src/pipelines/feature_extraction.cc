@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "heed/autograd.h"
-#include "heed/model_spec.h"
+#include "heed/models.h"
 #include "pipelines/batches.h"
 
 namespace heed {

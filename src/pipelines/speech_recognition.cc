@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "heed/audio.h"
 #include "heed/autograd.h"
+#include "heed/io.h"
 #include "pipelines/batches.h"
 #include "pipelines/speech_decoding.h"
 

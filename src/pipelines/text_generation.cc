@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "heed/error.h"
 #include "heed/io.h"
-#include "heed/stop.h"
 #include "pipelines/batches.h"
 #include "pipelines/json_options.h"
 

@@ -1,11 +1,10 @@
-#include "heed/metrics.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <unordered_map>
 
 #include "base/check.h"
+#include "heed/train.h"
 #include "text/unicode.h"
 
 namespace heed {

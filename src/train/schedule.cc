@@ -3,7 +3,7 @@
 #include <numbers>
 
 #include "base/check.h"
-#include "heed/optim.h"
+#include "heed/train.h"
 
 namespace heed {
 namespace {

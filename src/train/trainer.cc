@@ -1,5 +1,3 @@
-#include "heed/trainer.h"
-
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +5,8 @@
 #include "base/clock.h"
 #include "heed/autograd.h"
 #include "heed/ops.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
+#include "heed/train.h"
 #include "train/trainer_impl.h"
 
 namespace heed {

@@ -4,7 +4,7 @@
 
 #include "heed/error.h"
 #include "heed/ops.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "support/check.h"
 
 namespace heed::test {

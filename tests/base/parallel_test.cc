@@ -13,7 +13,6 @@
 
 #include "base/prefetch.h"
 #include "heed/error.h"
-#include "heed/stop.h"
 
 namespace heed {
 namespace {

@@ -5,7 +5,7 @@
 #include "data/tokenize_ranks.h"
 #include "dist/placement.h"
 #include "heed/error.h"
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 
 namespace heed {
 namespace {

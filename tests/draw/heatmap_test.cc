@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "heed/error.h"
-#include "heed/image.h"
+#include "heed/io.h"
 #include "heed/picture.h"
 #include "io/json.h"
 #include "support/check.h"

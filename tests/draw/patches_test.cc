@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "heed/error.h"
-#include "heed/image.h"
+#include "heed/io.h"
 #include "heed/picture.h"
 
 namespace heed {

@@ -4,7 +4,7 @@
 
 #include "draw/ticks.h"
 #include "heed/error.h"
-#include "heed/image.h"
+#include "heed/io.h"
 #include "heed/picture.h"
 #include "support/text.h"
 

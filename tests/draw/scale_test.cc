@@ -9,7 +9,7 @@
 #include "draw/heatmap.h"
 #include "draw/scene.h"
 #include "heed/error.h"
-#include "heed/image.h"
+#include "heed/io.h"
 #include "heed/picture.h"
 
 namespace heed {

@@ -3,12 +3,12 @@
 
 #include <cmath>
 
+#include "base/base64.h"
 #include "base/check.h"
-#include "heed/explorer.h"
 #include "heed/generate.h"
+#include "heed/serve.h"
 #include "io/json.h"
 #include "support/data.h"
-#include "base/base64.h"
 
 namespace heed {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "heed/error.h"
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 #include "support/check.h"
 #include "support/data.h"
 
@@ -102,8 +102,9 @@ TEST_P(Reference, BeamsOfManyRequestsTogetherAreThoseOfEachAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Reference, testing::Values("gpt2", "t5", "marian", "bart", "mbart",
-                                                            "m2m_100", "pegasus"));
+INSTANTIATE_TEST_SUITE_P(Models, Reference,
+                         testing::Values("gpt2", "t5", "marian", "bart", "mbart", "m2m_100",
+                                         "pegasus"));
 
 /// Every other request sampled, with prompts of [shortest, longest] ids.
 std::vector<Request> random_requests(const Model& model, int count, uint64_t shortest,

@@ -1,5 +1,3 @@
-#include "heed/grammar.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>

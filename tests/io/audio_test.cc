@@ -1,5 +1,3 @@
-#include "heed/audio.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <span>
 
 #include "heed/error.h"
+#include "heed/io.h"
 #include "io/resample_audio.h"
 #include "support/data.h"
 

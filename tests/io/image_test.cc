@@ -1,5 +1,3 @@
-#include "heed/image.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>

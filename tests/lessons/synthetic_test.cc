@@ -1,5 +1,3 @@
-#include "heed/synthetic.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <sstream>
 
 #include "heed/error.h"
+#include "heed/lessons.h"
 #include "lessons/hangul.h"
 #include "support/data.h"
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <map>
 
-#include "heed/model_spec.h"
-#include "heed/random.h"
+#include "heed/models.h"
+#include "heed/runtime.h"
 #include "models/cases.h"
 
 namespace heed::test {

@@ -1,10 +1,9 @@
-#include "heed/attention_layers.h"
-
 #include <gtest/gtest.h>
 
 #include "heed/error.h"
 #include "heed/io.h"
 #include "heed/ops.h"
+#include "heed/transformer.h"
 #include "support/check.h"
 #include "support/data.h"
 

@@ -3,11 +3,11 @@
 #include <cmath>
 #include <numbers>
 
-#include "heed/attention_layers.h"
 #include "heed/error.h"
 #include "heed/io.h"
-#include "heed/memory.h"
 #include "heed/ops.h"
+#include "heed/runtime.h"
+#include "heed/transformer.h"
 #include "support/check.h"
 #include "support/data.h"
 

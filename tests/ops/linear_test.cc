@@ -2,7 +2,7 @@
 
 #include "heed/error.h"
 #include "heed/ops.h"
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 #include "support/check.h"
 
 namespace heed::test {

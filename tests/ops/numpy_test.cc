@@ -5,8 +5,7 @@
 
 #include "heed/error.h"
 #include "heed/ops.h"
-#include "heed/random.h"
-#include "heed/trigonometry.h"
+#include "heed/runtime.h"
 #include "heed/version.h"
 #include "support/op_case.h"
 

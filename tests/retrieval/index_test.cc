@@ -6,8 +6,8 @@
 #include <random>
 #include <set>
 
-#include "heed/parallel.h"
 #include "heed/retrieval.h"
+#include "heed/runtime.h"
 #include "retrieval/embedder.h"
 #include "retrieval/index_store.h"
 #include "retrieval/lexical.h"

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "heed/chat.h"
 #include "heed/error.h"
+#include "heed/text.h"
 #include "support/budget.h"
 #include "support/data.h"
 

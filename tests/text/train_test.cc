@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "heed/error.h"
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 #include "heed/text.h"
 #include "support/data.h"
 #include "text/bpe_trainer.h"

@@ -1,11 +1,10 @@
-#include "heed/metrics.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <sstream>
 
 #include "heed/error.h"
+#include "heed/train.h"
 #include "io/json.h"
 #include "support/data.h"
 

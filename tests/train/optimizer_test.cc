@@ -6,7 +6,7 @@
 #include "heed/error.h"
 #include "heed/io.h"
 #include "heed/ops.h"
-#include "heed/optim.h"
+#include "heed/train.h"
 #include "support/check.h"
 #include "support/data.h"
 

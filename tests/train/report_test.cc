@@ -6,8 +6,8 @@
 
 #include "heed/autograd.h"
 #include "heed/error.h"
-#include "heed/metrics.h"
 #include "heed/models.h"
+#include "heed/train.h"
 #include "support/data.h"
 #include "train/class_report.h"
 #include "train/run_report.h"

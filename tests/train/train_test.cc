@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "heed/error.h"
 #include "heed/io.h"
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 #include "support/check.h"
 #include "support/data.h"
 #include "train/small_run.h"

@@ -1,6 +1,6 @@
 #include "base/check.h"
 #include "base/parallel.h"
-#include "heed/model_spec.h"
+#include "heed/models.h"
 #include "io/gguf.h"
 #include "models/gguf/names.h"
 #include "models/gguf/stored_types.h"

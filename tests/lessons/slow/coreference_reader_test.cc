@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "heed/autograd.h"
-#include "heed/coreference.h"
 #include "heed/error.h"
 #include "heed/inspect.h"
+#include "heed/lessons.h"
 
 namespace heed {
 namespace {

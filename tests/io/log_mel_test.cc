@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "heed/audio.h"
 #include "heed/error.h"
 #include "heed/io.h"
 #include "support/check.h"

@@ -313,7 +313,9 @@ struct ModelSpec {
   /// pooler_output is a text's vector, compared by inner product (DPR); false: the mean of the rows
   /// (or what sentence-transformers' files say), compared by cosine.
   bool pooler_is_embedding = false;
-  std::string fresh_tokenizer;  ///< the kind it usually has: "wordpiece:8192"; empty: "bpe:8192"
+  bool points_at_tokens = false;  ///< answers with a token of its text (heed-reader)
+  bool reads_features = false;    ///< reads features of image regions, not images (heed-captioner)
+  std::string fresh_tokenizer;    ///< the kind it usually has: "wordpiece:8192"; empty: "bpe:8192"
 };
 
 /// The sizes under Hugging Face's most common names: vocab_size, hidden_size, num_hidden_layers,
@@ -343,6 +345,8 @@ void register_model(const std::string& model_type, ModelSpec spec = {}) {
 
 /// The description of a model_type; null where it is not known.
 HEED_API const ModelSpec* find_model_spec(std::string_view model_type);
+/// That of a model; an empty one where its class was never registered.
+HEED_API const ModelSpec& model_spec(const Model& model);
 /// All of them, by model_type.
 HEED_API std::vector<const ModelSpec*> model_specs();
 

@@ -48,7 +48,7 @@ std::string answers_of(const Model& model, Trace* trace) {
     case ModelKind::image_text:
       break;
   }
-  if (model.model_type() == "heed-reader") {
+  if (model_spec(model).points_at_tokens) {
     return "span";
   }
   try {

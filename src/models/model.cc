@@ -39,7 +39,7 @@ void Model::set_kv_type(DType type) {
 Tensor Model::decode(const Tensor&, Pass&) const { cannot(*this, "generate"); }
 Tensor Model::do_logits(const Tensor&) const { cannot(*this, "give logits of tokens"); }
 
-ModelKind Model::kind() const { return find_model_spec(model_type_)->kind; }
+ModelKind Model::kind() const { return model_spec(*this).kind; }
 
 ModelOutput causal_lm_output(const Tensor& logits, const Tensor& labels) {
   ModelOutput output;

@@ -135,8 +135,7 @@ FeatureExtraction::FeatureExtraction(LoadedModel model) : loaded_(std::move(mode
   check_suits(kind == ModelKind::encoder || kind == ModelKind::encoder_decoder, kTask, kNeeds,
               loaded_);
   max_length_ = max_input_length(loaded_);
-  const ModelSpec* spec = find_model_spec(loaded_.model->model_type());
-  if (spec != nullptr && spec->pooler_is_embedding) {
+  if (model_spec(*loaded_.model).pooler_is_embedding) {
     pooling_ = Pooling::pooler;
     normalize_ = false;
     return;

@@ -6,6 +6,7 @@
 #include "heed/transformer.h"
 #include "support/check.h"
 #include "support/data.h"
+#include "support/error.h"
 
 namespace heed {
 namespace {
@@ -42,7 +43,7 @@ TEST(HeadLayers, AListOfHeadsEqualsTheFusedLayer) {
     backward(from_fused, reshape(gradient, {14, 24}));
     expect_close(rows.grad(), reshape(x.grad(), {14, 24}), kClose);
   }
-  EXPECT_THROW(HeadList(Scope::fresh(1), 24, 5), Error);
+  EXPECT_ERROR(HeadList(Scope::fresh(1), 24, 5), "HeadList: 5 heads do not divide width 24");
 }
 
 TEST(HeadLayers, SingleHeadFollowsTheFormula) {
@@ -85,7 +86,8 @@ TEST(HeadLayers, ScoredAttentionIsTheFunctions) {
       EXPECT_TRUE(parameter.tensor.grad().defined()) << parameter.name;
     }
   }
-  EXPECT_THROW(ScoredAttention(Scope::fresh(5), Kind::dot, 6, 7, 3), Error);
+  EXPECT_ERROR(ScoredAttention(Scope::fresh(5), Kind::dot, 6, 7, 3),
+               "ScoredAttention: dot scores want one width, not 6 and 7");
 }
 
 TEST(SparseLayers, LongformerFromHiddenStates) {

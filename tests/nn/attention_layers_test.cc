@@ -44,6 +44,8 @@ TEST(HeadLayers, AListOfHeadsEqualsTheFusedLayer) {
     expect_close(rows.grad(), reshape(x.grad(), {14, 24}), kClose);
   }
   EXPECT_ERROR(HeadList(Scope::fresh(1), 24, 5), "HeadList: 5 heads do not divide width 24");
+  EXPECT_ERROR(MultiHeadAttention(Linear(), Linear(), MultiHeadAttention::Options()),
+               "num_heads 1 and head_dim 0 must be at least 1");
 }
 
 TEST(HeadLayers, SingleHeadFollowsTheFormula) {

@@ -13,9 +13,9 @@
 #include "heed/io.h"
 #include "heed/language.h"
 #include "heed/open.h"
-#include "heed/open_model.h"
 #include "heed/print_generated.h"
 #include "heed/retrieval.h"
+#include "heed/text_pipelines.h"
 #include "io/json_writer.h"
 
 namespace heed::app::ask_command {

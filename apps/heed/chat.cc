@@ -8,12 +8,12 @@
 
 #include "base/file.h"
 #include "base/printable.h"
-#include "heed/chat_session.h"
 #include "heed/command.h"
 #include "heed/generation_options.h"
 #include "heed/interrupt.h"
 #include "heed/language.h"
 #include "heed/open.h"
+#include "heed/pipelines.h"
 #include "heed/print_generated.h"
 #include "io/json_writer.h"
 

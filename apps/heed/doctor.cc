@@ -14,7 +14,7 @@
 #include "draw/text_width.h"
 #include "heed/command.h"
 #include "heed/open.h"
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 #include "heed/version.h"
 #include "io/json_writer.h"
 #include "train/memory_plan.h"

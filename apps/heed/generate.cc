@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "base/check.h"
-#include "heed/chat_session.h"
 #include "heed/command.h"
 #include "heed/generation_options.h"
 #include "heed/lines.h"

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "heed/grammar.h"
+#include "heed/generate.h"
 
 namespace heed::app {
 namespace {

@@ -99,7 +99,7 @@ std::string class_name(const Model& model, int64_t index) {
 
 /// Whether the logits are of the places of the text: a reader that points.
 bool points(const Model& model) {
-  return model.model_type() == "heed-reader" &&
+  return model_spec(model).points_at_tokens &&
          Json::parse(model.config(), "config.json").string_or("readout", "attention") ==
              "attention";
 }

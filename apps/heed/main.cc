@@ -22,10 +22,10 @@
 #include "heed/error.h"
 #include "heed/help.h"
 #include "heed/language.h"
+#include "heed/lessons.h"
 #include "heed/open.h"
-#include "heed/parallel.h"
-#include "heed/precision.h"
-#include "heed/synthetic.h"
+#include "heed/ops.h"
+#include "heed/runtime.h"
 #include "heed/version.h"
 
 namespace heed::app {

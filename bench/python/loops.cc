@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "heed/ops.h"
-#include "heed/optim.h"
+#include "heed/train.h"
 #include "heed/transformer.h"
 
 using namespace heed;

@@ -8,7 +8,7 @@
 #include "base/language.h"
 #include "draw/text_width.h"
 #include "draw/ticks.h"
-#include "heed/image.h"
+#include "heed/io.h"
 
 namespace heed {
 namespace {

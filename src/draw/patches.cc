@@ -8,7 +8,7 @@
 #include "draw/heatmap.h"
 #include "draw/scene.h"
 #include "draw/text_width.h"
-#include "heed/image.h"
+#include "heed/io.h"
 #include "heed/picture.h"
 
 namespace heed {

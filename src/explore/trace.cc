@@ -237,12 +237,6 @@ void Trace::find_predictions(const ModelOutput& output) {
   }
 }
 
-bool points_at_words(const Model& model) {
-  return model.model_type() == "heed-reader" &&
-         Json::parse(model.config(), "config.json").string_or("readout", "attention") ==
-             "attention";
-}
-
 int64_t Trace::answer_row() const {
   const bool last = model_.model->kind() == ModelKind::decoder;
   return asked_ >= 0 ? asked_ : last ? static_cast<int64_t>(source_.size()) - 1 : 0;
@@ -274,7 +268,7 @@ Row Trace::logits(int64_t position) {
 }
 
 std::string Trace::name_of(int64_t id) const {
-  if (points_at_words(*model_.model)) {
+  if (model_spec(*model_.model).points_at_tokens) {
     return std::cmp_less(id, source_.size()) ? source_[static_cast<size_t>(id)].label : "";
   }
   const bool tokens = few_logits_ || (logits_.defined() && model_.tokenizer &&

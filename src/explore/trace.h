@@ -8,8 +8,8 @@
 
 #include "explore/failure.h"
 #include "explore/watcher.h"
-#include "heed/explorer.h"
 #include "heed/models.h"
+#include "heed/serve.h"
 #include "io/json.h"
 
 namespace heed::explore {
@@ -68,9 +68,6 @@ struct ShownAttention {
   int64_t layers = 0, heads = 0, queries = 0, keys = 0, offset = 0;
   bool causal = false;
 };
-
-/// Whether a model's answer is a word of its input: a reader that points at it.
-bool points_at_words(const Model& model);
 
 /// One input of a model and everything that can be asked about its pass. Keeps little: what is
 /// asked for later is computed by another pass, which gives the same bits.

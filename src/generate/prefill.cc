@@ -122,10 +122,9 @@ Tensor read_parts(const Model& model, const std::vector<PromptPart>& parts) {
   return model.decode(Tensor::from(tokens, {pass.layout.rows()}), pass);
 }
 
-Tensor start_sequence(const Model& model, const Request& request, int64_t capacity,
-                      SequenceCache& cache) {
+Tensor start_sequence(const Model& model, const Request& request,
+                      const std::vector<int64_t>& tokens, int64_t capacity, SequenceCache& cache) {
   const NoGrad no_grad;
-  const std::vector<int64_t> tokens = start_tokens(model, request);
   const auto count = static_cast<int64_t>(tokens.size());
   check(model.decoder_context_length() == 0 || count <= model.decoder_context_length(), "generate",
         "the prompt has {} tokens; the model's context is {}", count,

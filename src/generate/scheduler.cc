@@ -11,7 +11,6 @@
 #include "generate/scheduler_sequence.h"
 #include "generate/speculation.h"
 #include "heed/generate.h"
-#include "heed/grammar.h"
 #include "kernels/softmax.h"
 
 namespace heed {

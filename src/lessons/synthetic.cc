@@ -1,5 +1,3 @@
-#include "heed/synthetic.h"
-
 #include <fmt/format.h>
 
 #include <functional>
@@ -8,7 +6,8 @@
 #include "base/file.h"
 #include "base/language.h"
 #include "base/utf8.h"
-#include "heed/image.h"
+#include "heed/io.h"
+#include "heed/lessons.h"
 #include "io/json_writer.h"
 
 namespace heed {

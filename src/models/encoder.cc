@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "heed/attention_layers.h"
+#include "heed/transformer.h"
 #include "models/encoder_head.h"
 
 namespace heed {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "heed/model_spec.h"
+#include "heed/models.h"
 #include "models/common.h"
 #include "models/heads.h"
 

@@ -2,9 +2,8 @@
 #include "base/file.h"
 #include "base/language.h"
 #include "base/print_message.h"
-#include "heed/model_spec.h"
+#include "heed/models.h"
 #include "heed/ops.h"
-#include "heed/precision.h"
 #include "models/adapter.h"
 #include "models/common.h"
 #include "models/files.h"
@@ -48,7 +47,7 @@ void Model::set_kv_window(const KvWindow& window) {
 Tensor Model::decode(const Tensor&, Pass&) const { cannot(*this, "generate"); }
 Tensor Model::do_logits(const Tensor&) const { cannot(*this, "give logits of tokens"); }
 
-ModelKind Model::kind() const { return find_model_spec(model_type_)->kind; }
+ModelKind Model::kind() const { return model_spec(*this).kind; }
 
 ModelOutput causal_lm_output(const Tensor& logits, const Tensor& labels) {
   ModelOutput output;

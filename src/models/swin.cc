@@ -1,7 +1,7 @@
 #include "base/check.h"
 #include "base/language.h"
-#include "heed/attention_layers.h"
 #include "heed/autograd.h"
+#include "heed/transformer.h"
 #include "models/heads.h"
 #include "models/patch_grid.h"
 #include "models/registry.h"

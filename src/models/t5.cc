@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/language.h"
-#include "heed/attention_layers.h"
+#include "heed/transformer.h"
 #include "models/encoder_decoder.h"
 #include "models/fresh_config.h"
 #include "models/registry.h"

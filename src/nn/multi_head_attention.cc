@@ -2,9 +2,9 @@
 
 #include "base/check.h"
 #include "base/parallel.h"
-#include "heed/attention_layers.h"
-#include "heed/half.h"
 #include "heed/nn.h"
+#include "heed/runtime.h"
+#include "heed/transformer.h"
 
 namespace heed {
 namespace {
@@ -96,6 +96,8 @@ MultiHeadAttention::MultiHeadAttention(Linear q, Linear k, Linear v, Linear out,
       v_(std::move(v)),
       out_(std::move(out)),
       options_(options) {
+  check(options.num_heads > 0 && options.head_dim > 0, "MultiHeadAttention",
+        "num_heads {} and head_dim {} must be at least 1", options.num_heads, options.head_dim);
   if (options_.num_kv_heads == 0) {
     options_.num_kv_heads = options_.num_heads;
   }

@@ -7,8 +7,8 @@
 #include "base/language.h"
 #include "base/parallel.h"
 #include "base/utf8.h"
+#include "heed/error.h"
 #include "heed/io.h"
-#include "heed/stop.h"
 
 namespace heed {
 namespace {
@@ -58,8 +58,6 @@ void check_suits(bool suits, std::string_view task, std::string_view needs,
 }
 
 Json model_config(const Model& model) { return Json::parse(model.config(), "config.json"); }
-
-bool reads_features(const Model& model) { return model.model_type() == "heed-captioner"; }
 
 bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;

@@ -1,9 +1,8 @@
-#include "heed/chat_session.h"
-
 #include <algorithm>
 
 #include "base/check.h"
 #include "heed/io.h"
+#include "heed/pipelines.h"
 
 namespace heed {
 namespace {

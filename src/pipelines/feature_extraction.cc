@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/language.h"
 #include "heed/autograd.h"
-#include "heed/model_spec.h"
+#include "heed/models.h"
 #include "pipelines/batches.h"
 #include "pipelines/sentence_modules.h"
 
@@ -45,8 +45,7 @@ FeatureExtraction::FeatureExtraction(LoadedModel model) : loaded_(std::move(mode
   check_suits(kind == ModelKind::encoder || kind == ModelKind::encoder_decoder, kTask, kNeeds,
               loaded_);
   max_length_ = max_input_length(loaded_);
-  const ModelSpec* spec = find_model_spec(loaded_.model->model_type());
-  if (spec != nullptr && spec->pooler_is_embedding) {
+  if (model_spec(*loaded_.model).pooler_is_embedding) {
     pooling_ = Pooling::pooler;
     normalize_ = false;
     return;

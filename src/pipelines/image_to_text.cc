@@ -42,7 +42,7 @@ ImageToText::ImageToText(LoadedModel model) : loaded_(std::move(model)) {
 }
 
 std::vector<ModelInput> ImageToText::inputs_of(const std::filesystem::path& file) const {
-  const bool regions = reads_features(*loaded_.model);
+  const bool regions = model_spec(*loaded_.model).reads_features;
   if (regions != is_features(file)) {
     fail(ErrorKind::usage, file.native(), "this model reads {}",
          regions ? say("region features (.npy or .safetensors), not pictures")

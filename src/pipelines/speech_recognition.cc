@@ -2,8 +2,8 @@
 
 #include "base/check.h"
 #include "base/language.h"
-#include "heed/audio.h"
 #include "heed/autograd.h"
+#include "heed/io.h"
 #include "pipelines/batches.h"
 #include "pipelines/speech_decoding.h"
 

@@ -3,8 +3,8 @@
 
 #include "base/check.h"
 #include "base/language.h"
+#include "heed/error.h"
 #include "heed/io.h"
-#include "heed/stop.h"
 #include "pipelines/batches.h"
 #include "pipelines/json_options.h"
 

@@ -47,7 +47,7 @@ std::vector<std::string> label_names(const Json& config, int64_t count) {
 /// What comes out of a pass over two tokens tells which head a text encoder has.
 void probe_encoder(LoadedModel& loaded, const Json& config) {
   const NoGrad no_grad;
-  if (loaded.model->model_type() == "heed-reader") {
+  if (model_spec(*loaded.model).points_at_tokens) {
     return;  // it points at a word of a text about a question: only the explorer asks such
   }
   ModelInput input;
@@ -87,7 +87,7 @@ void find_abilities(LoadedModel& loaded) {
       }
       break;
     case ModelKind::vision_decoder:
-      can.caption = !reads_features(*loaded.model);
+      can.caption = !model_spec(*loaded.model).reads_features;
       break;
     case ModelKind::speech_decoder:
       can.transcribe = true;

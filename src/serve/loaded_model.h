@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "heed/generate.h"
-#include "heed/grammar.h"
 #include "heed/models.h"
 #include "heed/text.h"
 #include "heed/text_pipelines.h"

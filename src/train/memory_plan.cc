@@ -9,10 +9,8 @@
 
 #include "base/check.h"
 #include "base/language.h"
-#include "heed/memory.h"
 #include "heed/ops.h"
-#include "heed/precision.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 
 namespace heed {
 namespace {

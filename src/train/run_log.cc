@@ -4,7 +4,7 @@
 
 #include "base/language.h"
 #include "base/printable.h"
-#include "heed/memory.h"
+#include "heed/runtime.h"
 #include "io/json_writer.h"
 
 namespace heed {

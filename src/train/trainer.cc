@@ -1,14 +1,13 @@
-#include "heed/trainer.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "heed/autograd.h"
+#include "heed/error.h"
 #include "heed/ops.h"
-#include "heed/random.h"
-#include "heed/stop.h"
+#include "heed/runtime.h"
+#include "heed/train.h"
 #include "train/trainer_impl.h"
 
 namespace heed {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "dist/communicator.h"
-#include "heed/precision.h"
-#include "heed/trainer.h"
+#include "heed/ops.h"
+#include "heed/train.h"
 #include "train/data_parallel.h"
 #include "train/ema.h"
 

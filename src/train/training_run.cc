@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/language.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "heed/train.h"
 #include "train/best_model.h"
 #include "train/memory_plan.h"

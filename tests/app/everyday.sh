@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everyday use from the outside: what new users met. One part per line of the issue.
+# Everyday use from the outside: what new users met. One part per fault that they met.
 set -u
 heed=$1 source=$2
 work=$(mktemp -d)

@@ -6,10 +6,11 @@
 #include <sstream>
 
 #include "heed/error.h"
-#include "heed/image.h"
+#include "heed/io.h"
 #include "heed/picture.h"
 #include "io/json.h"
 #include "support/check.h"
+#include "support/error.h"
 #include "support/text.h"
 
 namespace heed {
@@ -234,16 +235,17 @@ TEST(Heatmap, PoolsByTheLargest) {
 TEST(Heatmap, RefusesWhatDoesNotFit) {
   Heatmap map = four_by_four();
   map.row_labels.pop_back();
-  EXPECT_THROW(to_svg(map), Error);
-  EXPECT_THROW(to_svg(Heatmap{}), Error);
+  EXPECT_ERROR(to_svg(map), "to_svg: 3 row labels for 4 rows");
+  EXPECT_ERROR(to_svg(Heatmap{}), "to_svg: the heat map has no panel");
   map = four_by_four();
   map.panels.push_back({"", Tensor::zeros({3, 4})});
-  EXPECT_THROW(to_terminal(map), Error);
+  EXPECT_ERROR(to_terminal(map), "to_terminal: panels of different shapes: [4, 4] and [3, 4]");
   map.panels = {{"", Tensor::zeros({0, 4})}};
   map.row_labels.clear();
-  EXPECT_THROW(to_png(map), Error);
+  EXPECT_ERROR(to_png(map), "to_png: the heat map is empty: [0, 4]");
   map = four_by_four();
-  EXPECT_THROW(to_png(map, {.png_scale = 1e9}), Error);
+  EXPECT_ERROR(to_png(map, {.png_scale = 1e9}),
+               "to_png: a scale of 1000000000 pixels per unit is not in (0, 16]");
 }
 
 }  // namespace

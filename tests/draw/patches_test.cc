@@ -1,8 +1,9 @@
 #include <gtest/gtest.h>
 
 #include "heed/error.h"
-#include "heed/image.h"
+#include "heed/io.h"
 #include "heed/picture.h"
+#include "support/error.h"
 
 namespace heed {
 namespace {
@@ -55,10 +56,10 @@ TEST(Patches, EvenWeightsLookPaleUnlessScaledToTheLargest) {
 TEST(Patches, RefuseWhatDoesNotFit) {
   PatchPicture picture = two_by_two();
   picture.image = Tensor::zeros({8, 8, 3});
-  EXPECT_THROW(to_svg(picture), Error);
+  EXPECT_ERROR(to_svg(picture), "PatchPicture: the image must be u8 [height, width, 3]");
   picture = two_by_two();
   picture.panels.clear();
-  EXPECT_THROW(to_png(picture), Error);
+  EXPECT_ERROR(to_png(picture), "PatchPicture: there is no panel");
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 
 #include "base/base64.h"
 #include "base/check.h"
-#include "heed/explorer.h"
 #include "heed/generate.h"
 #include "heed/inspect.h"
+#include "heed/serve.h"
 #include "io/json.h"
 #include "support/data.h"
 

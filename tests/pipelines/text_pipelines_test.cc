@@ -5,7 +5,6 @@
 #include <numeric>
 #include <set>
 
-#include "heed/image.h"
 #include "heed/io.h"
 #include "pipelines/support.h"
 #include "support/check.h"

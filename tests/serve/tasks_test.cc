@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/base64.h"
-#include "heed/image.h"
+#include "heed/io.h"
 #include "heed/pipelines.h"
 #include "heed/retrieval.h"
 #include "serve/tool_calls.h"

@@ -1,6 +1,4 @@
 // Trainer: callbacks, stopping, and the same weights as a loop of one's own.
-#include "heed/trainer.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,7 +6,7 @@
 #include "heed/autograd.h"
 #include "heed/error.h"
 #include "heed/ops.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "heed/train.h"
 #include "support/check.h"
 #include "support/data.h"

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/parallel.h"
-#include "heed/audio.h"
+#include "heed/io.h"
 #include "kernels/fourier.h"
 
 namespace heed {

@@ -97,13 +97,6 @@ std::string class_name(const Model& model, int64_t index) {
                : fmt::format("class {}", index);
 }
 
-/// Whether the logits are of the places of the text: a reader that points.
-bool points(const Model& model) {
-  return model_spec(model).points_at_tokens &&
-         Json::parse(model.config(), "config.json").string_or("readout", "attention") ==
-             "attention";
-}
-
 std::vector<Guess> guesses(const Model& model, const Tensor& logits, const Tokenizer& tokenizer,
                            const InspectInput& input) {
   std::vector<Guess> list;
@@ -126,7 +119,7 @@ std::vector<Guess> guesses(const Model& model, const Tensor& logits, const Token
                       return shares[static_cast<size_t>(a)] > shares[static_cast<size_t>(b)];
                     });
   const bool tokens = tokenizer && logits.rank() == 3 && model.vocab_size() == logits.size(-1);
-  const bool places = points(model) && words.size() == shares.size();
+  const bool places = points_at_tokens(model) && words.size() == shares.size();
   for (size_t i = 0; i < kept; ++i) {
     const int64_t id = order[i];
     const TokenId token = id;

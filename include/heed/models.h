@@ -323,7 +323,7 @@ struct ModelSpec {
   /// pooler_output is a text's vector, compared by inner product (DPR); false: the mean of the rows
   /// (or what sentence-transformers' files say), compared by cosine.
   bool pooler_is_embedding = false;
-  bool points_at_tokens = false;  ///< answers with a token of its text (heed-reader)
+  bool points_at_tokens = false;  ///< may answer with a token of its text (heed-reader)
   bool reads_features = false;    ///< reads features of image regions, not images (heed-captioner)
   std::string fresh_tokenizer;    ///< the kind it usually has: "wordpiece:8192"; empty: "bpe:8192"
 };
@@ -357,6 +357,9 @@ void register_model(const std::string& model_type, ModelSpec spec = {}) {
 HEED_API const ModelSpec* find_model_spec(std::string_view model_type);
 /// That of a model; an empty one where its class was never registered.
 HEED_API const ModelSpec& model_spec(const Model& model);
+/// Whether a model's logits are of the positions of its text: a reader whose readout is an
+/// attention.
+HEED_API bool points_at_tokens(const Model& model);
 /// All of them, by model_type.
 HEED_API std::vector<const ModelSpec*> model_specs();
 

@@ -48,7 +48,7 @@ std::string answers_of(const Model& model, Trace* trace) {
     case ModelKind::image_text:
       break;
   }
-  if (model_spec(model).points_at_tokens) {
+  if (points_at_tokens(model)) {
     return "span";
   }
   try {

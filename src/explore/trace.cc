@@ -268,7 +268,7 @@ Row Trace::logits(int64_t position) {
 }
 
 std::string Trace::name_of(int64_t id) const {
-  if (model_spec(*model_.model).points_at_tokens) {
+  if (points_at_tokens(*model_.model)) {
     return std::cmp_less(id, source_.size()) ? source_[static_cast<size_t>(id)].label : "";
   }
   const bool tokens = few_logits_ || (logits_.defined() && model_.tokenizer &&

@@ -77,6 +77,12 @@ const ModelSpec& model_spec(const Model& model) {
   return spec == nullptr ? none : *spec;
 }
 
+bool points_at_tokens(const Model& model) {
+  return model_spec(model).points_at_tokens &&
+         Json::parse(model.config(), "config.json").string_or("readout", "attention") ==
+             "attention";
+}
+
 std::vector<const ModelSpec*> model_specs() {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);

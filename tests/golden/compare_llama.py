@@ -160,9 +160,9 @@ def perplexity(option):
         for name, logits in (("heed", heed_forward(option, option.model, ids)),
                              ("llama.cpp", llama.feed(list(ids), every=True))):
             losses[name] += list(-normalised(logits[rows])[np.arange(len(rows)), ids[rows + 1]])
-    ours, theirs = (float(np.exp(np.mean(losses[name]))) for name in ("heed", "llama.cpp"))
-    print(f"perplexity of {len(losses['heed'])} tokens: heed {ours:.4f}, llama.cpp {theirs:.4f}; ratio "
-          f"{ours / theirs:.5f}")
+        ours, theirs = (float(np.exp(np.mean(losses[name]))) for name in ("heed", "llama.cpp"))
+        print(f"perplexity of {len(losses['heed'])} tokens: heed {ours:.4f}, llama.cpp {theirs:.4f}; ratio "
+              f"{ours / theirs:.5f}", flush=True)
 
 
 def exact(option):

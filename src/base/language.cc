@@ -117,13 +117,13 @@ std::optional<Fit> fit_from(std::string_view message, size_t begin) {
   return std::nullopt;
 }
 
-/// A message around `inner`, with which it ends: "input 3: …".
-std::optional<Fit> fit_around(std::string_view message, std::string_view inner) {
+/// A message around `inner`, with which it ends: "input 3: …", "cannot be opened: …".
+std::optional<Fit> fit_around(std::string_view message, size_t begin, std::string_view inner) {
   for (const Template& each : templates()) {
-    if (each.pieces.size() > 2 && each.pieces.back().empty()) {
-      auto arguments = match(each.pieces, message);
+    if (each.pieces.size() > 1 && !each.pieces.front().empty() && each.pieces.back().empty()) {
+      auto arguments = match(each.pieces, message.substr(begin));
       if (arguments && arguments->back() == inner) {
-        return Fit{&each, std::move(*arguments), 0};
+        return Fit{&each, std::move(*arguments), begin};
       }
     }
   }
@@ -158,7 +158,9 @@ std::string translate_message(const std::string& message) {
   // "where: message", "file: op: message": the part that says most by its fixed words is the
   // message. "{} examples" would fit "data.tsv: has no examples" as well.
   std::optional<Fit> best;
+  std::vector<size_t> begins;
   for (size_t begin = 0;;) {
+    begins.push_back(begin);
     if (auto found = fit_from(message, begin);
         found && (!best || found->text->fixed > best->text->fixed)) {
       best = std::move(found);
@@ -174,12 +176,14 @@ std::string translate_message(const std::string& message) {
   }
   translate_phrases(*best->text, best->arguments);
   const std::string inner = fill(best->text->korean, best->arguments);
-  if (best->begin == 0) {
-    return inner;
-  }
-  if (auto around = fit_around(message, std::string_view(message).substr(best->begin))) {
-    around->arguments.back() = inner;
-    return fill(around->text->korean, around->arguments);
+  const std::string_view rest = std::string_view(message).substr(best->begin);
+  for (const size_t begin : begins) {
+    if (begin < best->begin) {
+      if (auto around = fit_around(message, begin, rest)) {
+        around->arguments.back() = inner;
+        return message.substr(0, begin) + fill(around->text->korean, around->arguments);
+      }
+    }
   }
   return message.substr(0, best->begin) + inner;
 }

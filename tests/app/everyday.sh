@@ -168,7 +168,7 @@ find "$work/man" -name 'heed-*.1' -printf '%f\n' | sed 's/heed-//; s/\.1//' | so
 
 # Korean to the last word: phrases inside messages, particles, warnings about lines, the system's errors, lists.
 code 2 "$heed" translate "$work/lm" --text x --lang ko
-says err '인코더-디코더 모델이 필요합니다. 이 폴더에는 디코더(gpt2)가 있습니다'
+says err '인코더-디코더 모델이 필요합니다. 이 폴더의 모델은 디코더(gpt2)입니다'
 { printf 'good\n'; printf 'film %.0s' $(seq 40); echo; } >"$work/long.txt"
 code 0 "$heed" classify "$work/classify" --lang ko <"$work/long.txt"
 says err '2번째 줄: .*의 토큰이 [0-9]*개라서 16개만 읽었습니다'

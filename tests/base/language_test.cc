@@ -286,10 +286,12 @@ TEST(Language, TranslatesPhrasesInsideMessages) {
   const Korean korean;
   EXPECT_EQ(translate_message("lm: `translation` needs an encoder-decoder model; this folder holds "
                               "a decoder (gpt2)."),
-            "lm: `translation`에는 인코더-디코더 모델이 필요합니다. 이 폴더에는 디코더(gpt2)가 "
-            "있습니다.");
+            "lm: `translation`에는 인코더-디코더 모델이 필요합니다. 이 폴더의 모델은 "
+            "디코더(gpt2)입니다.");
   EXPECT_EQ(translate_message("a.txt: cannot be opened: Permission denied"),
             "a.txt: 열 수 없습니다: 권한이 없습니다");
+  EXPECT_EQ(translate_message("a.txt: cannot be opened: No such file or directory"),
+            "a.txt: 열 수 없습니다: 그런 파일이나 디렉터리가 없습니다");
   EXPECT_EQ(translate_message("config.json: n_embd is \"x\"; expected a whole number from 1 to 9"),
             "config.json: n_embd의 값이 \"x\"입니다. 1에서 9까지의 정수가 필요합니다");
 }

@@ -4,10 +4,9 @@
 #include <cstdio>
 
 #include "alternate.h"
-#include "heed/attention_layers.h"
 #include "heed/autograd.h"
-#include "heed/memory.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
+#include "heed/transformer.h"
 #include "machine.h"
 
 namespace {

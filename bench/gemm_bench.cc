@@ -11,7 +11,7 @@
 #endif
 
 #include "alternate.h"
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 #include "kernels/convert.h"
 #include "kernels/gemm.h"
 

@@ -8,13 +8,12 @@
 #include <string_view>
 
 #include "alternate.h"
-#include "heed/attention_layers.h"
 #include "heed/autograd.h"
 #include "heed/models.h"
-#include "heed/optim.h"
-#include "heed/parallel.h"
 #include "heed/picture.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
+#include "heed/train.h"
+#include "heed/transformer.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include "alternate.h"
 #include "base/parallel.h"
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 #include "heed/tensor.h"
 
 // What the machine can do at most, measured on all threads: FMA operations and reading beyond L3.

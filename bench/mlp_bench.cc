@@ -11,8 +11,8 @@
 
 #include "alternate.h"
 #include "heed/ops.h"
-#include "heed/optim.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
+#include "heed/train.h"
 #include "kernels/gemm.h"
 
 namespace {

@@ -7,7 +7,7 @@
 #include "base/parallel.h"
 #include "heed/autograd.h"
 #include "heed/ops.h"
-#include "heed/optim.h"
+#include "heed/train.h"
 
 namespace {
 

@@ -1,15 +1,16 @@
 // Tokenizers on one thread: megabytes of text a second, and how time grows on one endless word.
-// bench_text [TEXT] [TOKENIZER…]: TEXT defaults to ../shared/data/wikitext2, tokenizers to those
-// beside it.
+// bench_text [TEXT] [TOKENIZER…]: TEXT defaults to wikitext2 in the folder HEED_SHARED, tokenizers
+// to those beside it.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 #include "heed/text.h"
 
 namespace {
@@ -30,7 +31,8 @@ double seconds_of(const heed::Tokenizer& tokenizer, const std::string& text, int
 
 int main(int argc, char** argv) {
   heed::set_thread_count(1);
-  const std::string shared = "../shared/data/";
+  const char* folder = std::getenv("HEED_SHARED");
+  const std::string shared = folder == nullptr ? "" : std::string(folder) + "/";
   const std::string file = argc > 1 ? argv[1] : shared + "wikitext2/wiki.test.raw";
   std::vector<std::string> names(argv + std::min(argc, 2), argv + argc);
   if (names.empty()) {

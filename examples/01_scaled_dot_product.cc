@@ -14,7 +14,8 @@ namespace {
 
 const std::vector<std::string> kWords{"The", "cat", "sat"};
 
-Heatmap show(const std::string& title, const Tensor& values, bool by_word) {
+Heatmap show(const std::string& title, const Tensor& values, bool by_word,
+             const std::string& what = "") {
   Heatmap map = lesson::heatmap(title);
   map.panels.push_back({"", values});
   map.row_labels = kWords;
@@ -23,7 +24,9 @@ Heatmap show(const std::string& title, const Tensor& values, bool by_word) {
   } else {
     map.row_title = say("Word", "단어");
     map.column_title = say("Number", "숫자");
+    map.value_title = say("Value", "값");
   }
+  map.value_title = what.empty() ? map.value_title : what;
   map.colors = ColorMap::diverging;
   std::cout << to_terminal(map) << "\n";
   return map;
@@ -48,11 +51,12 @@ int main(int argc, char** argv) {
 
   // Step 1: every question meets every offer.
   const Tensor scores = matmul(q, transpose(k));
-  show(say("1. scores = Q Kt", "1. 점수 = Q Kt"), scores, true);
+  show(say("1. scores = Q Kt", "1. 점수 = Q Kt"), scores, true, say("Score", "점수"));
 
   // Step 2: divide by the square root of d_k, so that the scores do not grow with the width.
   const Tensor scaled = mul(scores, 1.0 / std::sqrt(3.0));
-  show(say("2. scaled = scores / sqrt(3)", "2. 스케일한 점수 = 점수 / sqrt(3)"), scaled, true);
+  show(say("2. scaled = scores / sqrt(3)", "2. 스케일한 점수 = 점수 / sqrt(3)"), scaled, true,
+       say("Score", "점수"));
 
   // Step 3: softmax makes each row positive and sum to 1.
   const Tensor weights = softmax(scaled);

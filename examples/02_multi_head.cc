@@ -6,8 +6,8 @@
 
 #include "heed/inspect.h"
 #include "heed/nn.h"
-#include "heed/optim.h"
 #include "heed/picture.h"
+#include "heed/train.h"
 #include "lesson.h"
 
 using namespace heed;

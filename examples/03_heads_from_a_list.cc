@@ -2,9 +2,9 @@
 #include <cmath>
 #include <cstdio>
 
-#include "heed/attention_layers.h"
 #include "heed/inspect.h"
 #include "heed/picture.h"
+#include "heed/transformer.h"
 #include "lesson.h"
 
 using namespace heed;

@@ -5,8 +5,8 @@
 
 #include "heed/attention.h"
 #include "heed/models.h"
-#include "heed/optim.h"
 #include "heed/picture.h"
+#include "heed/train.h"
 #include "lesson.h"
 
 using namespace heed;

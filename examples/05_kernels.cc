@@ -3,9 +3,9 @@
 #include <cstdio>
 
 #include "heed/inspect.h"
-#include "heed/memory.h"
 #include "heed/nn.h"
 #include "heed/picture.h"
+#include "heed/runtime.h"
 #include "lesson.h"
 
 using namespace heed;

@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <iostream>
 
-#include "heed/attention_layers.h"
 #include "heed/picture.h"
+#include "heed/transformer.h"
 #include "lesson.h"
 
 using namespace heed;

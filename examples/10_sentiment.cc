@@ -4,8 +4,8 @@
 #include "heed/data.h"
 #include "heed/inspect.h"
 #include "heed/models.h"
-#include "heed/optim.h"
 #include "heed/picture.h"
+#include "heed/train.h"
 #include "lesson.h"
 
 using namespace heed;

@@ -3,10 +3,10 @@
 
 #include "heed/data.h"
 #include "heed/inspect.h"
+#include "heed/lessons.h"
 #include "heed/models.h"
-#include "heed/optim.h"
 #include "heed/picture.h"
-#include "heed/synthetic.h"
+#include "heed/train.h"
 #include "lesson.h"
 
 using namespace heed;

@@ -5,8 +5,8 @@
 
 #include "heed/data.h"
 #include "heed/generate.h"
-#include "heed/optim.h"
 #include "heed/picture.h"
+#include "heed/train.h"
 #include "lesson.h"
 
 using namespace heed;

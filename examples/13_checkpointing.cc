@@ -2,10 +2,10 @@
 #include <cstdio>
 #include <cstring>
 
-#include "heed/memory.h"
 #include "heed/models.h"
+#include "heed/ops.h"
 #include "heed/picture.h"
-#include "heed/precision.h"
+#include "heed/runtime.h"
 #include "lesson.h"
 using namespace heed;
 using lesson::say;

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "heed/coreference.h"
 #include "heed/inspect.h"
+#include "heed/lessons.h"
 #include "heed/picture.h"
 #include "lesson.h"
 

@@ -1,6 +1,5 @@
-#include "heed/audio.h"
-
 #include "fuzz/target.h"
+#include "heed/io.h"
 
 /// Any bytes as WAV, FLAC or OGG.
 HEED_FUZZ_TARGET(audio) {

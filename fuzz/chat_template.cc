@@ -1,5 +1,5 @@
 #include "fuzz/target.h"
-#include "heed/chat.h"
+#include "heed/text.h"
 
 /// Any bytes as a Jinja template, rendered for a conversation with tools under small limits.
 HEED_FUZZ_TARGET(chat_template) {

@@ -1,6 +1,5 @@
-#include "heed/grammar.h"
-
 #include "fuzz/target.h"
+#include "heed/generate.h"
 
 /// The first byte chooses: a GBNF grammar or a JSON schema; what follows is the grammar, which then
 /// reads itself as a text.

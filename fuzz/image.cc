@@ -1,6 +1,5 @@
-#include "heed/image.h"
-
 #include "fuzz/target.h"
+#include "heed/io.h"
 
 /// Any bytes as a PNG, JPEG, PGM or PPM.
 HEED_FUZZ_TARGET(image) {

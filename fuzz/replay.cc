@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "fuzz/target.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 
 namespace {
 

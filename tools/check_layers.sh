@@ -7,17 +7,17 @@ cd "$(dirname "$0")/.."
 
 declare -A direct=(
   [base]="" [kernels]="base" [tensor]="base" [autograd]="tensor kernels" [ops]="autograd kernels"
-  [nn]="ops io" [io]="tensor" [text]="base io" [models]="nn io" [data]="tensor text io"
+  [nn]="ops io" [io]="tensor kernels" [text]="base io" [models]="nn io" [data]="tensor text io"
   [dist]="tensor" [train]="models data dist generate inspect draw" [generate]="models text" [inspect]="models text" [draw]="base io"
   [pipelines]="generate inspect data models text"
   [explore]="pipelines inspect generate data draw" [serve]="pipelines retrieval explore" [retrieval]="pipelines dist data"
   [lessons]="train draw"
 )
 declare -A module_of=(
-  [error.h]=base [export.h]=base [version.h]=base [half.h]=base [memory.h]=base [parallel.h]=base [random.h]=base [stop.h]=base
-  [tensor.h]=tensor [audio.h]=tensor [autograd.h]=autograd [ops.h]=ops [trigonometry.h]=ops [attention.h]=ops [io.h]=io [text.h]=text [chat.h]=text [grammar.h]=generate [chat_session.h]=pipelines
-  [nn.h]=nn [scope.h]=nn [transformer.h]=nn [precision.h]=nn [attention_layers.h]=nn [models.h]=models [model_spec.h]=models [data.h]=data [dist.h]=dist [train.h]=train
-  [image.h]=io [json.h]=io [synthetic.h]=lessons [optim.h]=train [coreference.h]=lessons [trainer.h]=train [model_input.h]=tensor [metrics.h]=train [generate.h]=generate [inspect.h]=inspect [pipelines.h]=pipelines [text_pipelines.h]=pipelines [image_pipelines.h]=pipelines [open_model.h]=pipelines [speech.h]=pipelines [serve.h]=serve [retrieval.h]=retrieval [picture.h]=draw [explorer.h]=explore
+  [runtime.h]=base [error.h]=base [version.h]=base [tensor.h]=tensor [autograd.h]=autograd [ops.h]=ops [attention.h]=ops
+  [io.h]=io [text.h]=text [nn.h]=nn [transformer.h]=nn [models.h]=models [data.h]=data [train.h]=train
+  [generate.h]=generate [inspect.h]=inspect [picture.h]=draw [text_pipelines.h]=pipelines [pipelines.h]=pipelines
+  [retrieval.h]=retrieval [serve.h]=explore [lessons.h]=lessons
 )
 
 declare -A allowed

@@ -13,9 +13,9 @@
 #include "heed/io.h"
 #include "heed/language.h"
 #include "heed/open.h"
-#include "heed/open_model.h"
 #include "heed/print_generated.h"
 #include "heed/retrieval.h"
+#include "heed/text_pipelines.h"
 #include "io/json_writer.h"
 
 namespace heed::app::ask_command {
@@ -152,7 +152,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
            "Folder of a LoRA adapter in PEFT's format, added to the model")
       .file();
   table.add("--top-k,-k", &o->top_k, "Sources to put into the prompt").range(1, 100);
-  table.add("--mode", &o->mode, "How to search: dense, lexical or hybrid")
+  table.add("--mode", &o->mode, "dense (meaning), lexical (words, BM25) or hybrid (both)")
       .choices({"dense", "lexical", "hybrid"});
   table.add("--rerank", &o->rerank, "Cross-encoder that orders the sources: a model folder").file();
   table.add("--encoder", &o->encoder, "Encoder of the index, if it has moved").file();

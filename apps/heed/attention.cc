@@ -162,7 +162,7 @@ void add_variant_options(OptionTable& table, AttentionCall& call) {
 }
 
 std::string variant_help() {
-  std::string text = tell("What is computed; tensors read beside q, k, v:");
+  std::string text = tell("Which attention to compute, and the tensors it reads besides q, k, v:");
   for (const AttentionVariant& variant : attention_variants()) {
     text += "\n  " + variant.name + (variant.tensors.empty() ? "" : ": " + variant.tensors);
   }

@@ -3,8 +3,8 @@
 
 #include "base/check.h"
 #include "heed/attention_call.h"
-#include "heed/attention_layers.h"
 #include "heed/ops.h"
+#include "heed/transformer.h"
 
 namespace heed::app {
 

@@ -15,13 +15,6 @@ struct Options {
   bool clear = false;
 };
 
-std::string size_text(uint64_t bytes) {
-  constexpr double kMiB = 1024.0 * 1024.0;
-  const auto size = static_cast<double>(bytes);
-  return size < 1024.0 * kMiB ? fmt::format("{:.1f} MiB", size / kMiB)
-                              : fmt::format("{:.1f} GiB", size / kMiB / 1024.0);
-}
-
 std::string day_of(int64_t seconds) {
   const std::time_t time = seconds;
   std::tm parts{};
@@ -66,14 +59,14 @@ int run(const Options& options, const Common& common) {
     return 0;
   }
   for (const CachedFile& file : files) {
-    print(fmt::format("{:>10}  {}  {}\n", size_text(file.bytes), day_of(file.last_used),
-                      printable(file.path.filename().native())));
+    print(fmt::format("{:>10}  {}  {}\n", size_text(static_cast<double>(file.bytes)),
+                      day_of(file.last_used), printable(file.path.filename().native())));
   }
   if (options.clear) {
-    print(tell("removed {}\n", size_text(freed)));
+    print(tell("removed {}\n", size_text(static_cast<double>(freed))));
   }
   print(tell("{}: {} files, {} of at most {}\n", printable(folder.native()), files.size(),
-             size_text(bytes), size_text(cache_limit())));
+             size_text(static_cast<double>(bytes)), size_text(static_cast<double>(cache_limit()))));
   return 0;
 }
 

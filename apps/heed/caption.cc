@@ -99,7 +99,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
 
 const Registration kRegistration{
     {"caption",
-     "Describe pictures in words",
+     "Describe images in words",
      {"heed caption run shapes/0001.png", "heed caption run *.jpg --beam-size 4 --json"},
      setup}};
 

@@ -8,12 +8,12 @@
 
 #include "base/file.h"
 #include "base/printable.h"
-#include "heed/chat_session.h"
 #include "heed/command.h"
 #include "heed/generation_options.h"
 #include "heed/interrupt.h"
 #include "heed/language.h"
 #include "heed/open.h"
+#include "heed/pipelines.h"
 #include "heed/print_generated.h"
 #include "io/json_writer.h"
 
@@ -24,6 +24,7 @@ struct Options {
   std::string model, tokenizer, adapter, cache, system, chat_template, language;
   int64_t max_tokens = 1024;
   std::string kv_type = "f32";
+  KvWindow kv_window;
   TextOptions text;
 };
 
@@ -44,8 +45,8 @@ struct Phrases {
 const Phrases& phrases(std::string_view language) {
   static const Phrases english{
       "{}: type a message. /help shows the commands, Ctrl-C stops an answer, Ctrl-D ends.\n",
-      "/reset          begin a new conversation\n"
-      "/system [TEXT]  set, or show, what the model is told first\n"
+      "/reset, /clear  begin a new conversation; what the model is told first stays\n"
+      "/system [TEXT]  set, or show, what the model is told first (/system - removes it)\n"
       "/history        show the conversation\n"
       "/save FILE      write the conversation to a file, as `heed train` reads it\n"
       "/exit           end (as Ctrl-D does)\n"
@@ -61,8 +62,8 @@ const Phrases& phrases(std::string_view language) {
       "({} tokens, {:.1f} per second; {} of {} tokens before them were read again)\n"};
   static const Phrases korean{
       "{}: 메시지를 입력하십시오. /help는 명령 목록, Ctrl-C는 답변 중단, Ctrl-D는 종료입니다.\n",
-      "/reset          새 대화를 시작합니다\n"
-      "/system [글]    시스템 메시지를 정하거나 보여 줍니다\n"
+      "/reset, /clear  새 대화를 시작합니다. 시스템 메시지는 그대로 둡니다\n"
+      "/system [글]    시스템 메시지를 정하거나 보여 줍니다 (/system - 는 지웁니다)\n"
       "/history        지금까지의 대화를 보여 줍니다\n"
       "/save 파일      대화를 `heed train`이 읽는 형식으로 저장합니다\n"
       "/exit           끝냅니다 (Ctrl-D와 같습니다)\n"
@@ -154,14 +155,14 @@ bool Conversation::command(const std::string& line) {
   }
   if (name == "/help") {
     tell(say_.help);
-  } else if (name == "/reset") {
+  } else if (name == "/reset" || name == "/clear") {
     session_->reset();
     tell(say_.reset);
   } else if (name == "/history") {
     show_history();
   } else if (name == "/system") {
     if (!rest.empty()) {
-      session_->set_system(rest);
+      session_->set_system(rest == "-" ? "" : rest);
     }
     tell(session_->system().empty()
              ? say_.system_none
@@ -233,6 +234,7 @@ int Conversation::run() {
       heed::open_model(options_.model, {.tokenizer = options_.tokenizer,
                                         .load = {.in_memory = true,
                                                  .kv_type = dtype_from_name(options_.kv_type),
+                                                 .kv_window = options_.kv_window,
                                                  .adapter = options_.adapter}}),
       options_.chat_template);
   wanted_ = generation_options(options_.text, session_->loaded().tokenizer);
@@ -290,9 +292,11 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("MODEL", &o->model, "Model folder, run folder or .gguf with a chat template")
       .required()
       .file();
-  table.add("--system", &o->system, "What the model is told first");
-  table.add("--max-tokens", &o->max_tokens, "Most tokens of an answer").range(1, 1 << 24);
+  table.add("--system", &o->system, "System message: what the model is told first");
+  table.add("--max-tokens", &o->max_tokens, "Maximum number of tokens in an answer")
+      .range(1, 1 << 24);
   add_kv_type(table, o->kv_type);
+  add_kv_window(table, o->kv_window);
   table.add("--chat-template", &o->chat_template, "Jinja file instead of the model's own template")
       .file();
   table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
@@ -302,7 +306,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .file();
   table
       .add("--cache", &o->cache,
-           "File of conversations that were read: taken from there, and written at the end")
+           "Prompt cache: read from this file if it exists, and written to it at the end")
       .file();
   table.add("--lang", &o->language, "Language (default: by the locale)").choices({"en", "ko"});
   add_text_options(table, o->text);

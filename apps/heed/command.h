@@ -17,7 +17,7 @@ struct Common {
   bool quiet = false;
   std::string color = "auto";
   std::string dtype = "f32";  ///< in which a model runs
-  std::string language;  ///< as --lang said; main() has chosen the language of messages by it
+  std::string language;       ///< as --lang said; main() has chosen the language of messages by it
 
   /// Whether colours may be used on the given file descriptor.
   bool colors(int descriptor) const;

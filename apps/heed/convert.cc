@@ -5,7 +5,6 @@
 #include "base/file.h"
 #include "base/language.h"
 #include "base/print_message.h"
-#include "heed/chat.h"
 #include "heed/command.h"
 #include "heed/models.h"
 #include "heed/progress.h"

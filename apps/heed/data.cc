@@ -4,12 +4,13 @@
 #include <memory>
 #include <string>
 
+#include "base/check.h"
 #include "base/language.h"
 #include "base/print_message.h"
 #include "heed/command.h"
 #include "heed/error.h"
+#include "heed/lessons.h"
 #include "heed/open.h"
-#include "heed/synthetic.h"
 #include "io/json_writer.h"
 
 namespace heed::app {
@@ -58,7 +59,7 @@ int run(const Options& options, const Common& common) {
     return 0;
   }
   if (options.name.empty()) {
-    throw Error(ErrorKind::usage, "data: which set? `heed data --list` shows them");
+    fail(ErrorKind::usage, "data", "name a dataset; `heed data --list` shows them");
   }
   SyntheticOptions set;
   set.language = parse_language(options.language);

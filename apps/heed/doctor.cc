@@ -14,7 +14,7 @@
 #include "draw/text_width.h"
 #include "heed/command.h"
 #include "heed/open.h"
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 #include "heed/version.h"
 #include "io/json_writer.h"
 #include "train/memory_plan.h"
@@ -56,22 +56,18 @@ std::string system_name() {
   return name;
 }
 
-/// All vector instruction sets that this machine has and heed was built for, the best (which is
-/// used) first.
+/// The vector instruction set in use: the best one that this machine has and heed was built for.
+/// Then the others.
 std::string simd_targets() {
-  std::string text;
+  std::string best, others;
   const int64_t there = hwy::SupportedTargets() & HWY_TARGETS;
   for (int64_t bit = 1; bit > 0 && bit <= there; bit <<= 1) {
     if ((there & bit) != 0) {
-      text += (text.empty() ? "" : ", ") + std::string(hwy::TargetName(bit));
+      const std::string name = bit == HWY_AVX3 ? "AVX-512" : hwy::TargetName(bit);
+      (best.empty() ? best : others) += (best.empty() || others.empty() ? "" : ", ") + name;
     }
   }
-  return text;
-}
-
-std::string size_text(double bytes) {
-  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-  return fmt::format("{:.1f} GiB", bytes / kGiB);
+  return others.empty() ? best : tell("{} in use; also there: {}", best, others);
 }
 
 std::string memory() {

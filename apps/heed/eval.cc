@@ -13,7 +13,7 @@
 #include "heed/data.h"
 #include "heed/generate.h"
 #include "heed/io.h"
-#include "heed/model_spec.h"
+#include "heed/models.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
 #include "heed/progress.h"

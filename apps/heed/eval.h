@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "heed/command.h"
-#include "heed/metrics.h"
+#include "heed/train.h"
 
 namespace heed::app {
 

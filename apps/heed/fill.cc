@@ -81,7 +81,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
 }
 
 const Registration kRegistration{{"fill",
-                                  "Fill masked words of a text",
+                                  "Fill in the masked words of a text",
                                   {"heed fill bert --text \"the film was really [MASK]\"",
                                    "heed fill bert --top-k 10 --json < texts.txt"},
                                   setup}};

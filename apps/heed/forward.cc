@@ -47,7 +47,7 @@ int run(const Options& options, const Common& common) {
 
 const Registration registration{
     {"forward",
-     "Run one pass of a model on given tensors",
+     "Run one forward pass of a model on given tensors",
      {"heed forward gpt2/ --input in.safetensors --output out.safetensors",
       "heed forward bert/ --input in.safetensors --output out.safetensors --attentions --grads"},
      [](OptionTable& table, const Common& common) -> std::function<int()> {

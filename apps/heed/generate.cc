@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "base/check.h"
-#include "heed/chat_session.h"
 #include "heed/command.h"
 #include "heed/generation_options.h"
 #include "heed/lines.h"
@@ -23,6 +22,7 @@ struct Options {
   bool has_prompt = false, echo = false, log_probabilities = false, truncate = false, chat = false;
   int64_t max_tokens = 128, samples = 1, batch = 1;
   std::string kv_type = "f32";
+  KvWindow kv_window;
   TextOptions text;
 };
 
@@ -108,6 +108,7 @@ int run(const Options& options, const Common& common) {
                                 {.tokenizer = options.tokenizer,
                                  .load = {.in_memory = many,
                                           .kv_type = dtype_from_name(options.kv_type),
+                                          .kv_window = options.kv_window,
                                           .adapter = options.adapter}});
   const Prompts prompts_of(generate, options);
   GenerationOptions wanted = generation_options(options.text, generate.loaded().tokenizer);
@@ -169,18 +170,19 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--n", &o->samples, "Samples per prompt").range(1, 1024);
   table.add("--batch", &o->batch, "Sequences to decode together").range(1, 1024);
   add_kv_type(table, o->kv_type);
+  add_kv_window(table, o->kv_window);
   table.add("--truncate", &o->truncate,
             "Read only the end of a prompt that is longer than the model's context");
   table
       .add("--cache", &o->cache,
-           "File of prompts that were read: taken from there, and written at the end")
+           "Prompt cache: read from this file if it exists, and written to it at the end")
       .file();
   table.add("--echo", &o->echo, "Print the prompt in front");
   table.add("--log-probabilities", &o->log_probabilities,
             "With --json: log-probability of each token");
   table.group("Chat");
   table.add("--chat", &o->chat, "Each prompt is a user's message: answer it by the chat template");
-  table.add("--system", &o->system, "With --chat: what the model is told first");
+  table.add("--system", &o->system, "With --chat: system message");
   table
       .add("--chat-template", &o->chat_template, "With --chat: a Jinja file instead of the model's")
       .file();

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "heed/grammar.h"
+#include "heed/generate.h"
 
 namespace heed::app {
 namespace {
@@ -55,14 +55,17 @@ void add_text_options(OptionTable& table, TextOptions& o) {
   table.add("--top-k", &s.top_k, "Sample from the k most likely tokens; 0: all");
   table.add("--top-p", &s.top_p,
             "Sample from the smallest set of tokens with this total probability");
-  table.add("--min-p", &s.min_p, "At least this fraction of the best token's probability");
+  table.add("--min-p", &s.min_p,
+            "Sample from tokens with at least this fraction of the best token's probability");
   table.add("--typical-p", &s.typical_p,
-            "The tokens nearest to the expected surprise, with this probability together");
+            "Locally typical sampling: tokens whose surprise is nearest to the entropy, up to this "
+            "total probability");
   table.add("--top-n-sigma", &s.top_n_sigma,
-            "Only logits within so many standard deviations of the best one; 0: all");
-  table.add("--mirostat", &s.mirostat, "2: keeps the surprise per token even; 0: off");
-  table.add("--mirostat-tau", &s.mirostat_tau, "Mirostat's surprise per token, in bits");
-  table.add("--mirostat-eta", &s.mirostat_eta, "How fast mirostat adapts");
+            "Sample from logits within this many standard deviations of the best one; 0: all");
+  table.add("--mirostat", &s.mirostat,
+            "2: Mirostat 2.0, which keeps the surprise per token even; 0: off");
+  table.add("--mirostat-tau", &s.mirostat_tau, "Mirostat: target surprise per token, in bits");
+  table.add("--mirostat-eta", &s.mirostat_eta, "Mirostat: learning rate");
   table.add("--seed", &s.seed, "The same seed gives the same text");
   table.group("Repetition");
   table.add("--repetition-penalty", &s.repetition_penalty, "Values above 1 reduce repetitions");
@@ -71,7 +74,7 @@ void add_text_options(OptionTable& table, TextOptions& o) {
   table.add("--presence-penalty", &s.presence_penalty,
             "Subtracted from a token's logit once it was generated");
   table.add("--no-repeat-ngram", &s.no_repeat_ngram_size,
-            "No sequence of so many tokens comes twice; 0: off");
+            "Never repeat a sequence of this many tokens; 0: off");
   table.add("--dry-multiplier", &s.dry_multiplier,
             "DRY: penalty for continuing a repetition; 0: off, 0.8 is usual");
   table.add("--dry-base", &s.dry_base, "DRY: growth with the length of the repetition");
@@ -85,11 +88,11 @@ void add_text_options(OptionTable& table, TextOptions& o) {
   table.add("--stop-token", &o.stop_tokens,
             "Token id that ends a sequence; may be given several "
             "times");
-  table.add("--ignore-eos", &o.ignore_eos, "Go on where the model would end");
+  table.add("--ignore-eos", &o.ignore_eos, "Continue past the end-of-text token");
   table.add("--logit-bias", &o.logit_bias,
             "ID=BIAS, added to a token's logit; may be given several times");
   table.add("--grammar", &o.grammar, "GBNF grammar that the text must follow").file();
-  table.add("--json-schema", &o.json_schema, "JSON schema of the JSON text to write").file();
+  table.add("--json-schema", &o.json_schema, "JSON schema that the text must follow").file();
   table.group("Speed");
   table.add("--lookup", &o.lookup,
             "Guess tokens from what came before (edits, summaries); the text stays the same");
@@ -125,9 +128,19 @@ GenerationOptions generation_options(const TextOptions& options, const Tokenizer
 void add_kv_type(OptionTable& table, std::string& value) {
   table
       .add("--kv-type", &value,
-           "How the cache of keys and values is kept: f16 and bf16 take half of f32's memory, "
-           "q8_0 a quarter")
+           "Type of the cached keys and values: f16 and bf16 take half of f32's memory, q8_0 a "
+           "quarter")
       .choices({"f32", "f16", "bf16", "q8_0"});
+}
+
+void add_kv_window(OptionTable& table, KvWindow& window) {
+  table
+      .add("--kv-window", &window.recent,
+           "Keep only the first --sinks and the last N positions, so that the text may become "
+           "longer than the model's context; 0 keeps all")
+      .range(0, 1 << 24);
+  table.add("--sinks", &window.sinks, "With --kv-window: positions at the beginning to keep")
+      .range(0, 1 << 16);
 }
 
 void add_early_stopping(OptionTable& table, std::string& value) {

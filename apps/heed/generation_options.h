@@ -28,6 +28,9 @@ GenerationOptions generation_options(const TextOptions& options, const Tokenizer
 /// --kv-type of commands that generate.
 void add_kv_type(OptionTable& table, std::string& value);
 
+/// --kv-window and --sinks of commands that generate with a decoder.
+void add_kv_window(OptionTable& table, KvWindow& window);
+
 /// --early-stopping of commands that search with beams.
 void add_early_stopping(OptionTable& table, std::string& value);
 

@@ -18,10 +18,15 @@ constexpr size_t kHelpColumn = 30;
 /// Appends `text` from `column` on, broken at spaces and after bars; a newline stays one. Widths
 /// are those of a terminal: a Korean letter takes two columns.
 void append_wrapped(std::string& out, const std::string& text, size_t column, size_t used) {
-  bool fresh = used < column;  // whether the line has nothing yet
-  out += fresh ? std::string(column - used, ' ') : "\n" + std::string(column, ' ');
-  fresh = true;
+  out += used < column ? std::string(column - used, ' ') : "\n" + std::string(column, ' ');
+  bool fresh = true;  // whether the line has nothing yet
   size_t width = column;
+  // A line of a list, which begins with spaces, goes on further in.
+  const auto hanging = [&](size_t begin) {
+    const size_t spaces = std::min(text.find_first_not_of(' ', begin), text.size()) - begin;
+    return column + (spaces == 0 ? 0 : spaces + 2);
+  };
+  size_t margin = hanging(0);
   for (size_t begin = 0; begin < text.size();) {
     size_t end = text.find_first_of(" |\n", begin);
     end = end == std::string::npos ? text.size() : end + (text[end] == '|' ? 1 : 0);
@@ -29,8 +34,8 @@ void append_wrapped(std::string& out, const std::string& text, size_t column, si
     const auto wide = static_cast<size_t>(display_width(word));
     if (!fresh && width + wide > kWidth) {
       out.erase(out.find_last_not_of(' ') + 1);
-      out += "\n" + std::string(column, ' ');
-      width = column;
+      out += "\n" + std::string(margin, ' ');
+      width = margin;
     }
     out += word;
     width += wide;
@@ -46,6 +51,7 @@ void append_wrapped(std::string& out, const std::string& text, size_t column, si
       width = column;
       fresh = true;
       ++begin;
+      margin = hanging(begin);
     }
   }
   out.erase(out.find_last_not_of(' ') + 1);
@@ -90,19 +96,43 @@ std::string command_list() {
   return text;
 }
 
+/// The commands by what people want to do.
+struct Group {
+  const char* title;
+  std::vector<std::string_view> names;
+};
+
+const std::vector<Group>& command_groups() {
+  static const std::vector<Group> groups = {
+      {say("Start here"), {"quickstart", "explore"}},
+      {say("Use a model"),
+       {"generate", "chat", "translate", "classify", "fill", "embed", "rerank", "caption",
+        "transcribe", "predict", "serve"}},
+      {say("Look inside"), {"inspect", "info", "attention", "forward", "cost"}},
+      {say("Train a model"), {"train", "eval", "data", "tokenize", "convert", "cache"}},
+      {say("Search documents"), {"index", "search", "ask"}},
+      {say("Set up"), {"doctor", "completion", "manual"}}};
+  return groups;
+}
+
 std::string program_help() {
   std::string text =
-      tell("heed builds, trains, runs and looks inside Transformers on an ordinary CPU machine.") +
-      "\n\n" + tell("Usage: {}", "heed COMMAND [options]") + "\n\n" + tell("Commands:") + "\n";
-  for (const Command& command : commands()) {
-    text += fmt::format("  {:<12} {}\n", command.name, translate(command.summary));
+      tell("heed builds, trains, runs and inspects Transformers on an ordinary CPU.") + "\n\n" +
+      tell("Usage: {}", "heed COMMAND [options]") + "\n";
+  for (const Group& group : command_groups()) {
+    text += fmt::format("\n{}:\n", translate(group.title));
+    for (const std::string_view name : group.names) {
+      const auto found = std::find_if(commands().begin(), commands().end(),
+                                      [&](const Command& each) { return each.name == name; });
+      text += fmt::format("  {:<12} {}\n", name, translate(found->summary));
+    }
   }
   return text + "\n" +
          tell(
              "`heed COMMAND --help` shows a command's options and examples. Every option can also "
-             "be "
-             "set\nby the environment: --max-tokens by HEED_MAX_TOKENS; what is typed goes first.\n"
-             "`heed --version` shows the version, `heed doctor` all that a bug report needs.") +
+             "be\nset in the environment, --max-tokens as HEED_MAX_TOKENS; the command line takes "
+             "precedence.\n`heed --version` shows the version, `heed doctor` all that a bug report "
+             "needs.") +
          "\n";
 }
 
@@ -157,7 +187,7 @@ std::string command_help(const Command& command, const OptionTable& options) {
       }
     }
   }
-  text += "  -h, --help                  " + tell("Show this") + "\n";
+  text += "  -h, --help                  " + tell("Show this help") + "\n";
   text += "  --version                   " + tell("Show the version") + "\n\n";
   text += tell("Examples:") + "\n";
   for (const std::string& example : command.examples) {

@@ -132,7 +132,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
 
 const Registration kRegistration{
     {"index",
-     "Make a search index of documents, or bring it up to date",
+     "Build or update a search index of documents",
      {"heed index docs/ notes.md --model minilm --out notes.heed-index",
       "heed index wiki.jsonl --model minilm --vectors int8 --out wiki.heed-index"},
      setup}};

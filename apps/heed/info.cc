@@ -6,27 +6,13 @@
 #include "base/printable.h"
 #include "draw/text_width.h"
 #include "heed/command.h"
+#include "heed/open.h"
 #include "io/json_writer.h"
 #include "models/memory.h"
 #include "models/registry.h"
 
 namespace heed::app {
 namespace {
-
-std::string size_text(double bytes) {
-  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  size_t unit = 0;
-  while (bytes >= 1024.0 && unit + 1 < std::size(units)) {
-    bytes /= 1024.0;
-    ++unit;
-  }
-  return fmt::format("{:.{}f} {}", bytes,
-                     unit == 0     ? 0
-                     : bytes < 10  ? 2
-                     : bytes < 100 ? 1
-                                   : 0,
-                     units[unit]);
-}
 
 void print_json(const Model& model, const MemoryEstimate& memory) {
   JsonWriter json(2);
@@ -68,6 +54,15 @@ void print_json(const Model& model, const MemoryEstimate& memory) {
   std::puts(json.text().c_str());
 }
 
+/// 22713216 as "22,713,216".
+std::string grouped(int64_t number) {
+  std::string text = std::to_string(number);
+  for (auto at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) {
+    text.insert(static_cast<size_t>(at), ",");
+  }
+  return text;
+}
+
 /// The name of a line, padded so that values stand below each other.
 std::string label(const std::string& name) { return fit(name, 14, Align::left); }
 
@@ -75,11 +70,11 @@ void print_text(const Model& model, const MemoryEstimate& memory) {
   const std::string name = hugging_face_architecture(model);
   fmt::print("{}{}{}\n", label(tell("architecture")), model.model_type(),
              name.empty() ? "" : " (" + name + ")");
-  fmt::print("{}{}\n", label(tell("parameters")), model.parameter_count());
+  fmt::print("{}{}\n", label(tell("parameters")), grouped(model.parameter_count()));
   fmt::print("{}{}, {}, {}", label(tell("shape")),
              model.num_layers() == 1 ? tell("1 layer") : tell("{} layers", model.num_layers()),
              model.num_heads() == 1 ? tell("1 head") : tell("{} heads", model.num_heads()),
-             tell("width {}", model.hidden_size()));
+             tell("hidden size {}", model.hidden_size()));
   if (model.vocab_size() > 0) {
     fmt::print(", {}", tell("vocabulary {}", model.vocab_size()));
   }
@@ -87,9 +82,13 @@ void print_text(const Model& model, const MemoryEstimate& memory) {
     fmt::print(", {}", tell("context {}", model.context_length()));
   }
   fmt::print("\n{}{}", label(tell("weights")), size_text(static_cast<double>(memory.weights)));
+  std::string types;
   for (const auto& [type, bytes] : memory.weights_by_type) {
-    fmt::print(", {} {}", size_text(static_cast<double>(bytes)), type);
+    const bool only = memory.weights_by_type.size() == 1;
+    types += (types.empty() ? "" : ", ") +
+             (only ? type : size_text(static_cast<double>(bytes)) + " " + type);
   }
+  fmt::print(" ({})", types);
   fmt::print("\n{}{}\n", label(tell("to run")),
              tell("about {} (one sequence of {} positions)",
                   size_text(static_cast<double>(memory.run)), memory.length));
@@ -111,10 +110,10 @@ void print_text(const Model& model, const MemoryEstimate& memory) {
 /// Tensors of the file that are not read, one line for each.
 void print_unused(const Model& model) {
   if (!model.unused_tensors().empty()) {
-    fmt::print("\nunused tensors of the file\n");
+    fmt::print("\n{}\n", tell("tensors of the file that the model does not use"));
   }
   for (const UnusedTensor& each : model.unused_tensors()) {
-    fmt::print("  {}: {}\n", printable(each.name), printable(each.reason));
+    fmt::print("  {}: {}\n", printable(each.name), translate_message(printable(each.reason)));
   }
 }
 

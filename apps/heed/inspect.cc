@@ -97,13 +97,6 @@ std::string class_name(const Model& model, int64_t index) {
                : fmt::format("class {}", index);
 }
 
-/// Whether the logits are of the places of the text: a reader that points.
-bool points(const Model& model) {
-  return model.model_type() == "heed-reader" &&
-         Json::parse(model.config(), "config.json").string_or("readout", "attention") ==
-             "attention";
-}
-
 std::vector<Guess> guesses(const Model& model, const Tensor& logits, const Tokenizer& tokenizer,
                            const InspectInput& input) {
   std::vector<Guess> list;
@@ -126,7 +119,7 @@ std::vector<Guess> guesses(const Model& model, const Tensor& logits, const Token
                       return shares[static_cast<size_t>(a)] > shares[static_cast<size_t>(b)];
                     });
   const bool tokens = tokenizer && logits.rank() == 3 && model.vocab_size() == logits.size(-1);
-  const bool places = points(model) && words.size() == shares.size();
+  const bool places = points_at_tokens(model) && words.size() == shares.size();
   for (size_t i = 0; i < kept; ++i) {
     const int64_t id = order[i];
     const TokenId token = id;
@@ -245,7 +238,7 @@ int terminal_width() {
 
 void add_options(OptionTable& table, InspectOptions& o) {
   table.add("MODEL", &o.model, "Model folder, run folder, .gguf or llama2.c's .bin").required();
-  table.add("--text", &o.text, "Text to read");
+  table.add("--text", &o.text, "Text for the model to read");
   table.add("--text-pair", &o.text_pair, "Second text, for models that read pairs");
   table.add("--target", &o.target, "Input of the decoder (default: what the model generates)");
   table.add("--image", &o.image, "Image to look at").file();
@@ -274,14 +267,14 @@ void add_options(OptionTable& table, InspectOptions& o) {
             "With --heads-table: rank the heads by their weight on this word, from the word asked "
             "about (or the last one)");
   table.add("--why", &o.why,
-            "LAYER,HEAD,QUERY,KEY: what this score is made of, part by part of the model");
+            "LAYER,HEAD,QUERY,KEY: split this score into what each part of the model contributed");
   table.add("--patches", &o.patches, "The weights over the image or the spectrogram (svg, png)");
   table.add("--query", &o.query, "With --patches: the query whose weights are shown")
       .range(0, 1 << 20);
   table.add("--ablate,--mute", &o.ablate,
             "Head to ablate: LAYER.HEAD, or LAYER.HEAD=SCALE; may be repeated");
   table.add("--no-causal", &o.no_causal, "Disable the causal mask");
-  table.add("--format", &o.format, "What to make")
+  table.add("--format", &o.format, "Output format")
       .choices({"term", "svg", "png", "html", "json", "npy"});
   table.add("-o,--output", &o.output, "File to write (default: stdout)").file();
   table
@@ -293,7 +286,8 @@ void add_options(OptionTable& table, InspectOptions& o) {
       .choices({"blues", "greens", "reds", "greys", "dusk", "diverging"});
   table.add("--hide-special", &o.hide_special,
             "Leave out special tokens such as [CLS] and [SEP] (term, svg, png)");
-  table.add("--width", &o.width, "Columns to use (default: the terminal's)").range(20, 1000);
+  table.add("--width", &o.width, "Width of the output in columns (default: the terminal's)")
+      .range(20, 1000);
 }
 
 std::function<int()> setup(OptionTable& table, const Common& common) {

@@ -5,13 +5,13 @@
 
 #include "base/check.h"
 #include "base/utf8.h"
-#include "heed/audio.h"
 #include "heed/autograd.h"
 #include "heed/generate.h"
-#include "heed/image.h"
 #include "heed/inspect_run.h"
+#include "heed/io.h"
 #include "heed/ops.h"
 #include "io/json.h"
+#include "models/forward.h"
 #include "pipelines/image_input.h"
 
 namespace heed::app {
@@ -76,12 +76,12 @@ void read_text(const Model& model, const Tokenizer& tokenizer, const InspectOpti
     fail(ErrorKind::usage, "inspect", "the text has no tokens");
   }
   result.input.input_ids = as_row(encoding.ids);
-  if (pair && model.model_type() == "bert") {
+  if (pair && reads_token_types(model)) {
     result.input.token_type_ids = as_row(encoding.type_ids);
   }
   result.source = token_labels(encoding, *options.text);
   result.source_special = special_positions(encoding.ids, tokenizer);
-  if (model.model_type() == "heed-reader") {
+  if (model_spec(model).points_at_tokens) {
     mark_query(options, result);
   }
 }

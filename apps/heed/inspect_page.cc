@@ -1,8 +1,8 @@
 #include "base/check.h"
 #include "base/file.h"
-#include "heed/explorer.h"
 #include "heed/inspect_run.h"
 #include "heed/open.h"
+#include "heed/serve.h"
 #include "io/json_writer.h"
 
 namespace heed::app {

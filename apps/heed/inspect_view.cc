@@ -292,6 +292,7 @@ PatchPicture InspectView::patches() const {
   picture.title = title();
   picture.language = options_.language;
   picture.image = input.image;
+  picture.scale = color_scale_from_name(options_.scale);
   if (kind_ == "cross" && chosen_.size() == 1) {
     const std::vector<std::string> words = inspection_.row_labels(first);
     for (int64_t query = 0; query < first.queries(); ++query) {

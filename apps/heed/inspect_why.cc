@@ -6,10 +6,10 @@
 #include "base/check.h"
 #include "base/language.h"
 #include "base/utf8.h"
-#include "heed/explorer.h"
 #include "heed/inspect_run.h"
 #include "heed/language.h"
 #include "heed/open.h"
+#include "heed/serve.h"
 #include "io/json_writer.h"
 
 namespace heed::app {

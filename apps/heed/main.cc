@@ -22,10 +22,10 @@
 #include "heed/error.h"
 #include "heed/help.h"
 #include "heed/language.h"
+#include "heed/lessons.h"
 #include "heed/open.h"
-#include "heed/parallel.h"
-#include "heed/precision.h"
-#include "heed/synthetic.h"
+#include "heed/ops.h"
+#include "heed/runtime.h"
 #include "heed/version.h"
 
 namespace heed::app {
@@ -84,7 +84,7 @@ void assign_environment(OptionTable& options) {
 int usage_error(const std::string& message, const std::string& command) {
   std::fprintf(
       stderr, "heed: %s\n%s\n", printable(translate_message(message)).c_str(),
-      tell("`heed {}--help` shows what there is", command.empty() ? "" : command + " ").c_str());
+      tell("`heed {}--help` shows how to use it", command.empty() ? "" : command + " ").c_str());
   return 2;
 }
 

@@ -193,7 +193,7 @@ std::function<int()> setup(OptionTable& table, const Common&) {
 
 const Registration kRegistration{
     {"manual",
-     "Print a manual page, in the form that man reads",
+     "Print a manual page for man",
      {"heed manual train | man -l -", "heed manual --lang ko -o man/ko/man1"},
      setup}};
 

@@ -57,4 +57,15 @@ void print_now(std::string_view text) {
   }
 }
 
+std::string size_text(double bytes) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  while (bytes >= 1024.0 && unit + 1 < std::size(units)) {
+    bytes /= 1024.0;
+    ++unit;
+  }
+  const int digits = unit == 0 ? 0 : bytes < 10 ? 2 : bytes < 100 ? 1 : 0;
+  return fmt::format("{:.{}f} {}", bytes, digits, units[unit]);
+}
+
 }  // namespace heed::app

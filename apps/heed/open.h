@@ -28,6 +28,9 @@ bool is_blank_line(const std::string& text);
 /// Calls fn with every line of stdin, without its end (and without a byte order mark).
 void for_each_line(const std::function<void(const std::string&)>& fn);
 
+/// "1.87 MiB": units of 1,024.
+std::string size_text(double bytes);
+
 /// Thrown where the reader of stdout has gone away: there is nobody left to work for.
 struct ReaderGone {};
 

@@ -51,7 +51,7 @@ T whole_number(const Option& option, const std::string& text) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    fail(ErrorKind::usage, option.name(), "'{}' is not a whole number that fits", text);
+    fail(ErrorKind::usage, option.name(), "'{}' is not a whole number in range", text);
   }
   return value;
 }
@@ -182,8 +182,11 @@ void Option::assign(std::vector<std::string> values) {
   };
   if (!choices_.empty() && std::find(choices_.begin(), choices_.end(), last) == choices_.end()) {
     const std::string near = nearest(last, choices_);
-    fail(ErrorKind::usage, name_, "'{}' is not one of {}{}", last, fmt::join(choices_, ", "),
-         near.empty() ? "" : fmt::format("; did you mean {}?", near));
+    const std::string all = fmt::format("{}", fmt::join(choices_, ", "));
+    if (!near.empty()) {
+      fail(ErrorKind::usage, name_, "'{}' is not one of {}; did you mean {}?", last, all, near);
+    }
+    fail(ErrorKind::usage, name_, "'{}' is not one of {}", last, all);
   }
   struct Assign {
     const Option& option;

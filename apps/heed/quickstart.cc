@@ -8,11 +8,11 @@
 #include "base/file.h"
 #include "base/language.h"
 #include "heed/command.h"
-#include "heed/coreference.h"
-#include "heed/explorer.h"
 #include "heed/language.h"
+#include "heed/lessons.h"
 #include "heed/open.h"
 #include "heed/picture.h"
+#include "heed/serve.h"
 #include "io/json_writer.h"
 #include "train/progress_line.h"
 

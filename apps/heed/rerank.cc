@@ -74,7 +74,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
 
 const Registration kRegistration{
     {"rerank",
-     "Put texts in order of relevance to a query with a cross-encoder",
+     "Order texts by their relevance to a query with a cross-encoder",
      {"heed rerank reranker --query \"capital of France\" --text \"Paris is …\" --text \"Rome …\"",
       "heed rerank reranker --query \"수도\" --top-k 3 --json < passages.txt"},
      setup}};

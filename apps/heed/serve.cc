@@ -328,11 +328,12 @@ std::function<int()> setup(OptionTable& table, const Common& common, bool explor
       .range(1, 1'000'000);
   table
       .add("--context", &serve.context,
-           "Most tokens of a sequence, prompt and answer (default: the model's)")
+           "Maximum number of tokens per sequence, prompt and answer together (default: the "
+           "model's)")
       .range(1, 1 << 30);
   table
       .add("--max-tokens", &serve.max_tokens,
-           "Most tokens of an answer, whatever a client asks for (default: no limit)")
+           "Maximum number of tokens per answer, whatever a client asks for (default: no limit)")
       .range(1, 1 << 30);
   table.add("--slots", &serve.slots, "Sequences of a model that decode together").range(1, 1024);
   add_kv_type(table, o->kv_type);
@@ -361,7 +362,7 @@ const Registration kServe{
      [](OptionTable& table, const Common& common) { return setup(table, common, false); }}};
 const Registration kExplore{
     {"explore",
-     "Look inside models on a page in the browser",
+     "Explore models on a page in the browser",
      {"heed explore gpt2/", "heed explore run/ --port 8080"},
      [](OptionTable& table, const Common& common) { return setup(table, common, true); }}};
 

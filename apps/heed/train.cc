@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <type_traits>
 
 #include "base/language.h"
+#include "base/print_message.h"
 #include "base/printable.h"
 #include "dist/communicator.h"
 #include "heed/command.h"
@@ -148,7 +150,28 @@ void print_text(const TrainOptions& options, const TrainResult& result) {
              printable((options.out / "model").native())));
 }
 
-/// Ctrl-C and SIGTERM end the run after its step, and it is saved.
+/// How the trained model is used, as a line on stderr: "next: heed predict run 1 2 3".
+void print_next(const TrainOptions& options) {
+  static const std::map<std::string, std::pair<const char*, const char*>> uses = {
+      {"lm", {"generate", "--prompt \"…\""}},
+      {"mlm", {"fill", "--text \"… [MASK] …\""}},
+      {"translate", {"translate", "--text \"…\""}},
+      {"classify", {"classify", "--text \"…\""}},
+      {"image-classify", {"classify", "--image FILE"}},
+      {"caption", {"caption", "FILE"}},
+      {"transcribe", {"transcribe", "FILE"}},
+      {"embed", {"embed", "--text \"…\""}},
+      {"regress", {"predict", "1 2 3 4 5"}}};
+  const auto use = uses.find(options.task);
+  const std::string run = options.out.string();
+  const bool plain = run.find_first_of(" \t\n'\"\\$`*?&|;<>()") == std::string::npos;
+  if (use != uses.end() && plain && options.lora.empty() && !options.quiet) {
+    print_message(tell("next: {}", fmt::format("heed {} {} {}", use->second.first, printable(run),
+                                               use->second.second)));
+  }
+}
+
+/// Ctrl-C and SIGTERM end the run, and it is saved.
 TrainResult train_until_stopped(const TrainOptions& options) {
   constexpr unsigned kSecondsToAgree = 30;  // for ranks to end their step together
   std::stop_source stop;
@@ -186,6 +209,7 @@ int run(const OptionTable& table, const Flags& flags, const Common& common) {
                result.steps, (options.out / "checkpoints").string(), options.out.string()));
   } else {
     print_text(options, result);
+    print_next(options);
   }
   return result.interrupted ? kInterrupted : 0;
 }

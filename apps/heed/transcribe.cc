@@ -117,10 +117,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   add_kv_type(table, o->kv_type);
   table.add("--language", &o->speech.language,
             "Language spoken, such as en or ko (default: detected in the first 30 seconds)");
-  table.add("--task", &o->speech.task, "Write what is said, or translate it into English")
+  table.add("--task", &o->speech.task, "Transcribe the speech, or translate it into English")
       .choices({"transcribe", "translate"});
   table.add("--condition-on-previous", &o->speech.condition_on_previous,
-            "Begin each window of 30 seconds with the text of those before it");
+            "Condition each window of 30 seconds on the text of the previous ones");
   table.group("Output");
   table.add("--format", &o->format, "Text, subtitles, or JSON with the times of words")
       .choices({"text", "srt", "json"});

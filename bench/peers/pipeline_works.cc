@@ -4,7 +4,7 @@
 #include "alternate.h"
 #include "base/check.h"
 #include "base/file.h"
-#include "heed/audio.h"
+#include "heed/io.h"
 #include "heed/pipelines.h"
 
 namespace heed::bench {

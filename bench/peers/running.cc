@@ -3,11 +3,9 @@
 #include "alternate.h"
 #include "base/check.h"
 #include "generate/prefill.h"
-#include "heed/chat.h"
-#include "heed/chat_session.h"
 #include "heed/generate.h"
-#include "heed/grammar.h"
 #include "heed/models.h"
+#include "heed/pipelines.h"
 #include "heed/text.h"
 
 namespace heed::bench {

@@ -3,8 +3,8 @@
 
     figures.py BUILD [--torch] [--load FOLDER]
 
-BUILD has include/heed beside it and lib/libheed.so. Every kind of step is measured in turn and by its
-median, so that a machine that slows down slows all of them.
+BUILD has include/heed beside it and lib/libheed.so. Every kind of step is measured in turn, step for
+step, and by its median, so that a machine that slows down slows all of them.
 """
 from __future__ import annotations
 
@@ -130,6 +130,18 @@ def theirs(compiled, dtype=None):
     return lambda s: step(ids[s % 4])
 
 
+def in_cpp(program):
+    """The C++ loop, in a process that does a step when it is told to."""
+    process = subprocess.Popen([program, "steps"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def step(_):
+        process.stdin.write("\n")
+        process.stdin.flush()
+        return float(process.stdout.readline())
+
+    return step
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=pathlib.Path)
@@ -146,7 +158,7 @@ def main():
     python = {"add": call_time(lambda: a + b), "mul_scalar": call_time(lambda: a * 2.0), "exp": call_time(a.exp),
               "matmul": call_time(lambda: m @ m), "reshape": call_time(lambda: m.view(16))}
     loop = call_time(lambda: None)  # of the lambda
-    cpp = json.loads(subprocess.run([program, "20000", "2"], check=True, capture_output=True, text=True).stdout)
+    cpp = json.loads(subprocess.run([program, "20000"], check=True, capture_output=True, text=True).stdout)
     report["calls_ns"] = {name: {"python": round(python[name]), "cpp": round(cpp[name]), "over": round(python[name] - cpp[name])} for name in python}
     report["empty_call_ns"] = round(empty)
     report["lambda_ns"] = round(loop)
@@ -158,18 +170,16 @@ def main():
         loops["torch"], loops["torch compiled"] = theirs(False), theirs(True)
         if arguments.bf16:
             loops["torch bf16"], loops["torch compiled bf16"] = theirs(False, True), theirs(True, True)
+    loops["cpp"] = in_cpp(program)
     times = {name: [] for name in loops}
-    times["cpp"] = []
     for name, step in loops.items():
         for warm in range(3):
             step(warm)
     for i in range(arguments.steps):
         for name, step in loops.items():
             start = time.perf_counter()
-            step(i)
-            times[name].append(time.perf_counter() - start)
-        if i % 4 == 0:
-            times["cpp"] += json.loads(subprocess.run([program, "1", "4"], check=True, capture_output=True, text=True).stdout)["steps"]
+            done = step(i)
+            times[name].append(done if name == "cpp" else time.perf_counter() - start)
     medians = {name: statistics.median(each) for name, each in times.items()}
     report["step_ms"] = {name: round(1000 * each, 2) for name, each in medians.items()}
     report["cpp / heed"] = round(medians["cpp"] / medians["heed"], 3)

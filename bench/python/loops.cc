@@ -1,12 +1,13 @@
-// The C++ side of figures.py: small ops and the training loop of a small GPT, as JSON. loops CALLS
-// STEPS
+// The C++ side of figures.py: loops CALLS prints the nanoseconds of small ops as JSON; loops steps
+// does a step of the training loop of a small GPT for every line of stdin and prints its seconds.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include "heed/ops.h"
-#include "heed/optim.h"
+#include "heed/train.h"
 #include "heed/transformer.h"
 
 using namespace heed;
@@ -57,25 +58,23 @@ struct Gpt {
   }
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const int calls = argc > 1 ? std::atoi(argv[1]) : 20000,
-            steps = argc > 2 ? std::atoi(argv[2]) : 10;
+void time_calls(int calls) {
   const Tensor a = randn({4}), b = randn({4}), m = randn({4, 4});
   std::printf(
-      "{\"add\": %.1f, \"mul_scalar\": %.1f, \"exp\": %.1f, \"matmul\": %.1f, \"reshape\": %.1f",
+      "{\"add\": %.1f, \"mul_scalar\": %.1f, \"exp\": %.1f, \"matmul\": %.1f, \"reshape\": %.1f}\n",
       call_time(calls, [&] { add(a, b); }), call_time(calls, [&] { mul(a, 2.0); }),
       call_time(calls, [&] { exp(a); }), call_time(calls, [&] { matmul(m, m); }),
       call_time(calls, [&] { reshape(m, {16}); }));
+}
+
+void time_steps() {
   const Scope scope = Scope::fresh(1);
   const Gpt model(scope);
   Optimizer optimizer(scope.parameters(), {.lr = 1e-3, .weight_decay = 0.01});
-  std::printf(", \"steps\": [");
-  for (int step = 0; step < steps + 2; ++step) {
-    Tensor ids = Tensor::empty({Gpt::kBatch, Gpt::kLength}, DType::i64);
+  Tensor ids = Tensor::empty({Gpt::kBatch, Gpt::kLength}, DType::i64);
+  for (int step = 0; std::getchar() != EOF; ++step) {
     for (int64_t i = 0; i < ids.numel(); ++i) {
-      ids.data<int64_t>()[i] = (i * 7 + step) % Gpt::kVocabulary;
+      ids.data<int64_t>()[i] = (i * 7 + step % 4) % Gpt::kVocabulary;
     }
     const double start = seconds();
     const Tensor loss =
@@ -84,9 +83,17 @@ int main(int argc, char** argv) {
     backward(loss);
     optimizer.step();
     loss.item();
-    if (step >= 2) {
-      std::printf("%s%.6f", step == 2 ? "" : ", ", seconds() - start);
-    }
+    std::printf("%.7f\n", seconds() - start);
+    std::fflush(stdout);
   }
-  std::printf("]}\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "steps") {
+    time_steps();
+  } else {
+    time_calls(argc > 1 ? std::atoi(argv[1]) : 20000);
+  }
 }

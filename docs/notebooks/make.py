@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the fifteen lessons as notebooks, in English and Korean, with their outputs.
+"""Writes the lessons as notebooks, in English and Korean, with their outputs.
 
 A notebook is a page of docs/tutorial whose pictures and blocks of C++ and output are replaced, in
 order, by the slots of lessons/NN.py. A cell headed "torch" holds the PyTorch lines that the next

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "heed/export.h"
 #include "heed/tensor.h"
 
 namespace heed {

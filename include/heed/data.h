@@ -9,8 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "heed/export.h"
-#include "heed/model_input.h"
+#include "heed/io.h"
 #include "heed/tensor.h"
 #include "heed/text.h"
 

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
-#include "heed/export.h"
+#include "heed/runtime.h"
 
 namespace heed {
 
@@ -31,5 +32,27 @@ HEED_API void set_language(std::string_view code);
 /// A message of the library, such as `Error::what()` or a finding of validate_weights(), in that
 /// language. Messages themselves are English, so that programs can rely on them.
 HEED_API std::string translated(const std::string& message);
+
+/// What a computation throws that was asked to stop.
+class HEED_API Stopped : public Error {
+ public:
+  Stopped() : Error(ErrorKind::runtime, "stopped") {}
+};
+
+/// While one of these lives, whatever this thread computes throws `Stopped` within milliseconds of
+/// a request to stop: the loops inside every op look at `stop` between two tiles. Results under way
+/// are lost, so it belongs around work that can be repeated or given up (a forward pass, a
+/// prefill), never around an update of parameters.
+class HEED_API StopScope {
+ public:
+  explicit StopScope(std::stop_token stop);
+  ~StopScope();
+  StopScope(const StopScope&) = delete;
+  StopScope& operator=(const StopScope&) = delete;
+
+ private:
+  std::stop_token stop_;
+  const std::stop_token* before_;
+};
 
 }  // namespace heed

@@ -13,12 +13,89 @@
 #include <vector>
 
 #include "heed/models.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "heed/text.h"
 
 namespace heed {
 
-class TokenConstraint;  // heed/grammar.h
+// Grammars ----------------------------------------------------------------------------------------
+
+struct GrammarRules;
+
+/// The texts that a model may write: a context-free grammar over bytes. A cheap handle.
+class HEED_API Grammar {
+ public:
+  /// From GBNF, the notation of llama.cpp: rules "name ::= …" with literals, character classes, any
+  /// character, groups, alternatives and repetitions; the text is what `root` derives. `name`
+  /// stands for the grammar in errors. Left recursion is an error.
+  static Grammar from_gbnf(std::string_view text, std::string_view name = "grammar");
+  /// JSON texts that a JSON Schema accepts. A keyword that is not supported is an error that names
+  /// it and where it stands; docs/formats/grammar.md lists them.
+  static Grammar from_json_schema(std::string_view schema, std::string_view name = "JSON schema");
+  /// Any JSON object.
+  static Grammar json_object();
+
+  /// Whether the grammar derives the text.
+  bool matches(std::string_view text) const;
+  /// Whether some text that begins like this is derived.
+  bool matches_prefix(std::string_view text) const;
+
+  const GrammarRules& rules() const { return *rules_; }
+  explicit Grammar(std::shared_ptr<const GrammarRules> rules) : rules_(std::move(rules)) {}
+
+ private:
+  std::shared_ptr<const GrammarRules> rules_;
+};
+
+class TokenTrie;
+
+/// The bytes of all tokens of a tokenizer, as a trie. Building one takes a few milliseconds per
+/// 10,000 tokens; it serves any number of grammars. A cheap handle.
+class HEED_API TokenTable {
+ public:
+  explicit TokenTable(const Tokenizer& tokenizer);
+  const TokenTrie& trie() const { return *trie_; }
+
+ private:
+  std::shared_ptr<const TokenTrie> trie_;
+};
+
+/// Follows one text through a grammar and says which tokens may come next.
+class HEED_API TokenMatcher {
+ public:
+  TokenMatcher(const Grammar& grammar, const TokenTable& tokens);
+  ~TokenMatcher();
+  TokenMatcher(TokenMatcher&&) noexcept;
+  TokenMatcher& operator=(TokenMatcher&&) noexcept;
+
+  /// Whether this token may come next; not asked of end tokens.
+  bool allows(TokenId id) const;
+  /// Whether the text may end here.
+  bool may_end() const;
+  /// Sets the logits of tokens that may not come next to -infinity, those of `end` unless the text
+  /// may end here. False where none is left.
+  bool mask(std::span<float> logits, std::span<const TokenId> end);
+  /// Goes on with a token that is allowed; false, and no change, for any other.
+  bool accept(TokenId id);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// A grammar for a tokenizer's tokens: what a Request takes.
+class HEED_API TokenConstraint {
+ public:
+  TokenConstraint(Grammar grammar, TokenTable tokens)
+      : grammar_(std::move(grammar)), tokens_(std::move(tokens)) {}
+  TokenMatcher matcher() const { return {grammar_, tokens_}; }
+
+ private:
+  Grammar grammar_;
+  TokenTable tokens_;
+};
+
+// Generation --------------------------------------------------------------------------------------
 
 /// How the next token is chosen. First the logits change (bias, penalties, repeated n-grams), then
 /// filters leave some of the tokens, in the order given here. What transformers has, too, gives the
@@ -153,7 +230,9 @@ class HEED_API Scheduler {
   bool step();
   /// Keeps up to `bytes` of the keys and values of finished sequences: a prompt that begins like
   /// one of them, or like an active one's, does not read that beginning again. 0 (the default)
-  /// keeps none. What is generated does not change. Decoders without a sliding window only.
+  /// keeps none. What is generated does not change. Decoders without a sliding window only. A cache
+  /// with attention sinks that slid serves prompts that continue all of it, and their text may
+  /// differ from that of a prompt that was read whole.
   void share_prefixes(int64_t bytes);
   /// Saves the kept keys and values with their tokens, and reads them back: a prompt that begins
   /// like one of them need not be read in another process. See docs/formats/prompt-cache.md. Both
@@ -162,7 +241,7 @@ class HEED_API Scheduler {
   void save_prefixes(const std::filesystem::path& file) const;
   void load_prefixes(const std::filesystem::path& file);
   /// Decodes speculatively from now on. Models whose positions depend on the length of the sequence
-  /// (LongRoPE) and recurrent ones decode as before.
+  /// (LongRoPE), recurrent ones and those whose cache slides decode as before.
   void speculate(const Speculation& speculation);
   /// Guessed tokens so far, and how many of them were right.
   int64_t guessed_tokens() const { return guessed_tokens_; }

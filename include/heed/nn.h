@@ -1,8 +1,8 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,13 +13,139 @@
 #include "heed/attention.h"
 #include "heed/io.h"
 #include "heed/ops.h"
-#include "heed/random.h"
-#include "heed/scope.h"
+#include "heed/runtime.h"
 #include "heed/tensor.h"
 
-// Layers; a Scope (heed/scope.h) gives them their parameters.
+// Layers, and the Scope that gives them their parameters.
 
 namespace heed {
+
+// Parameters --------------------------------------------------------------------------------------
+//
+// Where layers get their parameters from: an initialiser or a checkpoint, and an adapter beside it.
+
+/// How a fresh parameter starts.
+struct Init {
+  enum class Kind { constant, normal, uniform } kind = Kind::constant;
+  double value = 0.0;  ///< the constant, the standard stddev, or the bound of [-value, value]
+
+  static Init zeros() { return {Kind::constant, 0.0}; }
+  static Init ones() { return {Kind::constant, 1.0}; }
+  static Init normal(double stddev) { return {Kind::normal, stddev}; }
+  static Init uniform(double bound) { return {Kind::uniform, bound}; }
+  /// PyTorch's default for Linear: uniform in ±1/sqrt(in).
+  HEED_API static Init fan_in(int64_t in);
+};
+
+struct Parameter {
+  std::string name;  ///< as in the checkpoint
+  Tensor tensor;
+};
+
+/// A tensor of a checkpoint that the model does not read.
+struct UnusedTensor {
+  std::string name;
+  std::string reason;       ///< "the pooler's layer, which only sequence heads read"
+  bool recomputed = false;  ///< heed computes the same values itself (masks, position ids)
+};
+
+/// A low-rank update of a Linear layer (LoRA): `scale` · B · A is added to its matrix.
+struct LowRank {
+  Tensor a;            ///< [rank, in]
+  Tensor b;            ///< [out, rank]
+  double scale = 1.0;  ///< PEFT's lora_alpha / rank
+  bool defined() const { return a.defined(); }
+};
+
+/// A Linear layer that an adapter changes.
+struct AdaptedLayer {
+  std::string name;  ///< of its parameters, without ".weight"
+  LowRank update;
+  WeightLayout layout = WeightLayout::out_in;
+};
+
+/// What an adapter adds to a checkpoint that stays as it is.
+class HEED_API ScopeAdapter {
+ public:
+  virtual ~ScopeAdapter();
+  /// The update of the Linear layer whose parameters are below `name`; undefined: none.
+  virtual LowRank low_rank(const std::string& name, int64_t in, int64_t out) = 0;
+  /// A parameter that the adapter holds whole (a classifier's head); undefined: the checkpoint's.
+  /// `stored` says whether the checkpoint has it in this shape; `initial` gives that value, or a
+  /// fresh one.
+  virtual Tensor parameter(const std::string& name, const Shape& shape, bool stored,
+                           const std::function<Tensor()>& initial) = 0;
+};
+
+/// Hands out parameters by the checkpoint's own names: from an initialiser, or from a file's
+/// tensors. A fresh value depends on the seed and the name only. Copies share what they collected.
+class HEED_API Scope {
+ public:
+  /// Fresh parameters that require gradients.
+  static Scope fresh(uint64_t seed);
+  /// Parameters from a file's tensors; `file` appears in errors. Where `trainable`, they are copied
+  /// to f32 and require gradients; else matrices stay as they are stored, mapped and maybe
+  /// quantised.
+  static Scope loaded(TensorMap tensors, std::string file, bool trainable);
+
+  /// Asks `adapter` for an update of every Linear layer that is made from now on.
+  void adapt(std::shared_ptr<ScopeAdapter> adapter) const;
+  /// The adapter's update of the Linear layer of this scope; undefined: none.
+  LowRank low_rank(int64_t in, int64_t out, WeightLayout layout) const;
+  /// The Linear layers that have one, in order.
+  const std::vector<AdaptedLayer>& adapted_layers() const;
+
+  /// The scope below: names get "name." in front.
+  Scope operator/(std::string_view name) const;
+  Scope operator/(int64_t index) const;
+  std::string path(std::string_view name) const;
+
+  /// A parameter in f32 (norms, biases, positions).
+  Tensor parameter(std::string_view name, const Shape& shape, const Init& init) const;
+  /// A matrix that linear() or an embedding reads: kept in its stored type where not trainable.
+  Tensor weight(std::string_view name, const Shape& shape, const Init& init) const;
+
+  /// A tensor that is stored with the parameters and takes no gradient.
+  Tensor buffer(std::string_view name, const Shape& shape, const Init& init) const;
+
+  bool is_fresh() const;
+  /// Whether the file has this tensor (false for a fresh scope).
+  bool has(std::string_view name) const;
+  /// Shape of a tensor of the file, if it is there.
+  std::optional<Shape> shape_of(std::string_view name) const;
+  /// Names may come with or without this prefix ("transformer.").
+  void allow_prefix(std::string_view prefix) const;
+  /// Names that end in `ending` may come with another ending (old files: LayerNorm's gamma).
+  void allow_ending(std::string_view ending, std::string_view other) const;
+  /// Allows tensors that the model does not read: whole names, or endings that start with "*".
+  /// Those that are there are listed by unused() with the reason; `recomputed` says that nothing is
+  /// lost, because the model computes the same values itself.
+  void ignore(std::initializer_list<std::string_view> names,
+              std::string_view reason = "the model has no part for it",
+              bool recomputed = false) const;
+  /// The file's tensors that were ignored, by name.
+  std::vector<UnusedTensor> unused() const;
+  /// Marks a tensor as used under another name (tied weights that a file stores twice).
+  void alias(std::string_view name) const;
+  /// One error that lists every missing, extra and misshapen tensor.
+  void finish() const;
+  /// Everything handed out, in order.
+  const std::vector<Parameter>& parameters() const;
+  /// The same by name, for save_safetensors().
+  TensorMap tensors() const;
+
+ private:
+  struct State;
+  Scope(std::shared_ptr<State> state, std::string prefix);
+  enum class Use { parameter, weight, buffer };
+  Tensor take(std::string_view name, const Shape& shape, const Init& init, Use use) const;
+  Tensor adapted_parameter(const std::string& full, const Shape& shape, const Init& init) const;
+
+  std::shared_ptr<State> state_;
+  std::string prefix_;
+};
+
+// Layers ------------------------------------------------------------------------------------------
 
 class HEED_API Linear {
  public:
@@ -132,6 +258,40 @@ struct HEED_API Layout {
   int64_t length_of(int64_t sequence) const { return start(sequence + 1) - start(sequence); }
 };
 
+/// Rotary position embeddings. The tables of cos and sin [positions, width/2] grow on demand.
+class HEED_API Rotary {
+ public:
+  Rotary() = default;
+  Rotary(int64_t width, int64_t positions, double theta, bool interleaved = false);
+  /// The angle per position of each pair. `scale` multiplies cosines and sines (YaRN, LongRoPE).
+  Rotary(const std::vector<double>& frequencies, int64_t positions, bool interleaved = false,
+         double scale = 1.0);
+  /// Rotates x [N, heads, head_dim] by the position of each row. With fewer frequencies than
+  /// head_dim / 2 only the first columns are rotated.
+  Tensor operator()(const Tensor& x, const Tensor& positions) const;
+  /// The same for rows of sequences, which may be of different lengths.
+  Tensor operator()(const Tensor& x, const Tensor& positions, const Layout& layout) const;
+  /// Other frequencies for sequences longer than `length` (LongRoPE).
+  void set_long(const std::vector<double>& frequencies, int64_t length);
+  Tensor shifted(const Tensor& keys, int64_t positions) const;  ///< rotated keys, moved on
+  bool defined() const { return tables_ != nullptr; }
+  bool depends_on_length() const { return longer_ != nullptr; }  ///< LongRoPE's angles do
+
+ private:
+  struct Tables;
+  Tensor rotate(const Tensor& x, const Tensor& positions, Tables& tables) const;
+
+  std::shared_ptr<Tables> tables_, longer_;
+  int64_t short_length_ = 0;
+  bool interleaved_ = false;
+};
+
+/// What a sliding cache keeps: the first `sinks` positions and the last `recent` ones (0: all).
+struct KvWindow {
+  int64_t recent = 0, sinks = 4;
+  bool on() const { return recent > 0; }
+};
+
 /// Keys and values of one sequence in one layer. Memory for `capacity` positions is reserved once
 /// and touched as it fills, so growing copies nothing. With a `window` it keeps only the last
 /// `window` positions, plus one chunk. Stored as f32, f16, bf16 or q8_0; q8_0 needs widths that are
@@ -141,6 +301,11 @@ class HEED_API KvCache {
   KvCache() = default;
   KvCache(int64_t heads, int64_t capacity, int64_t key_width, int64_t value_width,
           int64_t window = 0, DType type = DType::f32);
+  /// Attention sinks (StreamingLLM): keeps the first positions and the last ones, however many
+  /// come. The first ones pretend to stand right before the others: their keys are moved on by
+  /// `rotary`, which may be undefined. One append() that gives positions up takes at most
+  /// `window.recent`. For an empty cache without a window of its own.
+  void keep_sinks(const KvWindow& window, Rotary rotary);
   /// Appends keys and values [heads, count, width]. Throws `Error` if the capacity is exceeded.
   void append(const Tensor& k, const Tensor& v);
   Tensor keys() const;  ///< [1, heads, length - first, width], a view
@@ -150,7 +315,8 @@ class HEED_API KvCache {
   /// Forgets the positions from `length` on. Throws `Error` where they are not all stored.
   void truncate(int64_t length);
   /// The first position that is still stored: a multiple of the attention kernel's tile, so that
-  /// sums are added in the same order as with a full cache.
+  /// sums are added in the same order as with a full cache. With sinks, where the first of them
+  /// pretends to stand.
   int64_t first() const { return first_; }
   KvCache copy() const;
   bool defined() const { return k_.defined(); }
@@ -159,12 +325,15 @@ class HEED_API KvCache {
 
  private:
   void make_room(int64_t count);
+  void slide(int64_t count);
+  int64_t row(int64_t position) const { return begin_ + position - first_; }
 
   Tensor k_, v_;
-  int64_t capacity_ = 0;
-  int64_t window_ = 0;
-  int64_t first_ = 0;
-  int64_t length_ = 0;
+  int64_t capacity_ = 0, window_ = 0, first_ = 0, length_ = 0;
+  int64_t begin_ = 0;  // row of the first stored position; 0 without sinks
+  KvWindow kept_;
+  Rotary rotary_;
+  Tensor sink_keys_, sink_values_;  // [sinks, heads, width] as they came; once positions are lost
 };
 
 /// Caches of one sequence in all layers: self-attention, and for a decoder the encoder's keys and
@@ -199,117 +368,13 @@ struct Pass {
   HEED_API Tensor dropout(const Tensor& x, double p) const;
 };
 
-/// Rotary position embeddings. The tables of cos and sin [positions, width/2] grow on demand.
-class HEED_API Rotary {
- public:
-  Rotary() = default;
-  Rotary(int64_t width, int64_t positions, double theta, bool interleaved = false);
-  /// The angle per position of each pair. `scale` multiplies cosines and sines (YaRN, LongRoPE).
-  Rotary(const std::vector<double>& frequencies, int64_t positions, bool interleaved = false,
-         double scale = 1.0);
-  /// Rotates x [N, heads, head_dim] by the position of each row. With fewer frequencies than
-  /// head_dim / 2 only the first columns are rotated.
-  Tensor operator()(const Tensor& x, const Tensor& positions) const;
-  /// The same for rows of sequences, which may be of different lengths.
-  Tensor operator()(const Tensor& x, const Tensor& positions, const Layout& layout) const;
-  /// Other frequencies for sequences longer than `length` (LongRoPE).
-  void set_long(const std::vector<double>& frequencies, int64_t length);
-  bool defined() const { return tables_ != nullptr; }
-
- private:
-  struct Tables;
-  Tensor rotate(const Tensor& x, const Tensor& positions, Tables& tables) const;
-
-  std::shared_ptr<Tables> tables_;
-  std::shared_ptr<Tables> longer_;
-  int64_t short_length_ = 0;
-  bool interleaved_ = false;
+enum class SinusoidLayout {
+  interleaved,   ///< sin, cos, sin, cos …
+  concatenated,  ///< all sines, then all cosines
+  tensor2tensor  ///< likewise, with wavelengths from 2 pi to exactly 10,000 x 2 pi
 };
-
-/// The result of attention and, if requested, the weights.
-struct AttentionOutput {
-  Tensor output;   ///< [B, Tq, E]
-  Tensor weights;  ///< [B, num_heads, Tq, Tk], without a gradient; undefined if not requested
-};
-
-/// How an attention layer is called on [B, T, E].
-struct AttentionCall {
-  Tensor mask = {};           ///< bool or u8, true = attend; broadcastable to [B, heads, Tq, Tk]
-  Tensor key_padding = {};    ///< bool or u8 [B, Tk], true = real
-  bool training = false;      ///< dropout on
-  bool need_weights = false;  ///< also compute the weights
-};
-
-/// How one projection holds queries, keys and values.
-enum class QkvLayout {
-  blocks,     ///< all queries, all keys, all values
-  per_group,  ///< for each key-value head: its queries, its key, its value (GPT-NeoX, BLOOM,
-              ///< Falcon)
-};
-
-/// Self- or cross-attention with its projections. All layers call heed::attention().
-class HEED_API MultiHeadAttention {
- public:
-  /// A layer of its own, with PyTorch's parameters: in_proj_weight, in_proj_bias, out_proj.
-  struct LayerOptions {
-    int64_t embed_dim = 0;
-    int64_t num_heads = 1;
-    bool bias = true;
-    bool causal = false;
-    double dropout = 0.0;  ///< on the weights
-  };
-  struct Options {
-    int64_t num_heads = 1;
-    int64_t num_kv_heads = 0;  ///< 0: num_heads
-    int64_t head_dim = 0;
-    bool causal = false;
-    /// > 0: only that many last positions (sliding window); without `causal`, that many positions
-    /// before and after each query besides its own.
-    int64_t window = 0;
-    std::optional<double> scale;
-    double softcap = 0.0;
-    double dropout = 0.0;
-    Rotary rotary;
-    bool alibi = false;         ///< adds ALiBi's bias to the scores
-    bool scale_alibi = false;   ///< scales that bias like the scores
-    Norm query_norm, key_norm;  ///< of queries and keys before the rotation; may be undefined
-    bool norm_per_head = true;  ///< over head_dim, or over the whole projection
-    QkvLayout qkv_layout = QkvLayout::blocks;  ///< of the one projection, where there is one
-  };
-  MultiHeadAttention() = default;
-  MultiHeadAttention(const Scope& scope, const LayerOptions& options);
-  /// Three projections.
-  MultiHeadAttention(Linear q, Linear k, Linear v, Linear out, const Options& options);
-  /// One projection to q | k | v.
-  MultiHeadAttention(Linear qkv, Linear out, const Options& options);
-  /// One projection to q and one, of the encoder output, to k | v.
-  MultiHeadAttention(Linear q, Linear kv, Linear out, const Options& options);
-
-  /// query [B, Tq, E], key and value [B, Tk, E].
-  AttentionOutput operator()(const Tensor& query, const Tensor& key, const Tensor& value,
-                             const AttentionCall& call = {}) const;
-  /// Rows in, rows out; `residual` is added to the result. Keys and values come from the rows
-  /// themselves and the caches.
-  Tensor operator()(const Tensor& rows, const Pass& pass, int64_t layer,
-                    const Tensor& residual = {}) const;
-  /// Keys and values come from pass.encoder_hidden_states.
-  Tensor cross(const Tensor& rows, const Pass& pass, int64_t layer,
-               const Tensor& residual = {}) const;
-  const Options& options() const { return options_; }
-
- private:
-  std::array<Tensor, 3> project(const Tensor& rows) const;
-  std::pair<Tensor, Tensor> memory_keys_values(const Tensor& memory) const;
-  enum class Part { query, key, value };
-  Linear projection(Part part) const;
-  Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Layout& keys,
-                const Tensor& bias, const Pass& pass) const;
-  Tensor attend_cached(const Tensor& q, const Pass& pass, int64_t layer, bool cross) const;
-  AttentionOptions attention_options(int64_t queries, int64_t keys, const Pass& pass) const;
-
-  Linear q_, k_, v_, qkv_, kv_, out_;
-  Options options_;
-};
+/// [positions, width] of sines and cosines, base 10,000.
+HEED_API Tensor sinusoidal_positions(int64_t positions, int64_t width, SinusoidLayout layout);
 
 class HEED_API FeedForward {
  public:
@@ -328,58 +393,5 @@ class HEED_API FeedForward {
   Activation activation_ = Activation::relu;
   double activation_dropout_ = 0.0;
 };
-
-/// One Transformer block: self-attention, cross-attention where there is one, feed-forward, each
-/// with its residual and norm.
-class HEED_API Block {
- public:
-  /// Mixes positions in place of self-attention (Fourier mixing, sparse attention): rows in, rows
-  /// out, without the residual.
-  using Mixer = std::function<Tensor(const Tensor& rows, const Pass& pass, int64_t layer)>;
-  struct Parts {
-    Norm attention_norm;  ///< may be undefined, like every norm here
-    MultiHeadAttention attention;
-    Mixer mixer = nullptr;     ///< used instead of `attention` where it is set
-    Norm attention_post_norm;  ///< of attention's result, before the residual is added (Gemma 2)
-    Norm cross_norm;
-    MultiHeadAttention cross;
-    bool has_cross = false;
-    Norm feed_forward_norm;
-    FeedForward feed_forward;
-    Norm feed_forward_post_norm;
-    bool pre_norm = true;   ///< norm before each part (GPT-2) or after its residual (BERT)
-    bool parallel = false;  ///< attention and feed-forward read the same rows (GPT-J); pre-norm
-    double residual_scale = 1.0;  ///< of each part's result (Granite)
-    /// LayerScale: factors [hidden_size] of attention's and feed-forward's results; may be
-    /// undefined.
-    Tensor attention_scale, feed_forward_scale;
-    double dropout = 0.0;  ///< on each part's result, before the residual is added
-    std::optional<double> attention_dropout;  ///< on self-attention's result, where it differs
-    /// Makes the block's result from the rows that went in and came out (DeBERTa's convolution);
-    /// may be empty.
-    std::function<Tensor(const Tensor& in, const Tensor& out, const Pass& pass)> finish = nullptr;
-  };
-  Block() = default;
-  explicit Block(Parts parts) : parts_(std::move(parts)) {}
-  Tensor operator()(const Tensor& rows, const Pass& pass, int64_t layer) const;
-
- private:
-  Parts parts_;
-};
-
-/// Runs the blocks in order, each inside HookScope "blocks.N", and calls `after` with each block's
-/// result. `recompute` enables activation checkpointing: only the inputs of the blocks are stored,
-/// and backward() recomputes the rest.
-HEED_API Tensor run_blocks(const std::vector<Block>& blocks, Tensor rows, const Pass& pass,
-                           bool recompute,
-                           const std::function<void(int64_t, const Tensor&)>& after = nullptr);
-
-enum class SinusoidLayout {
-  interleaved,   ///< sin, cos, sin, cos …
-  concatenated,  ///< all sines, then all cosines
-  tensor2tensor  ///< likewise, with wavelengths from 2 pi to exactly 10,000 x 2 pi
-};
-/// [positions, width] of sines and cosines, base 10,000.
-HEED_API Tensor sinusoidal_positions(int64_t positions, int64_t width, SinusoidLayout layout);
 
 }  // namespace heed

@@ -79,7 +79,7 @@ struct Heatmap {
   std::optional<double> high;
   std::optional<ColorMap> colors;  ///< default: diverging where a value is negative, else ink
   std::optional<bool> panel_bars;  ///< a colour bar per panel; default: in grids of up to 16
-  int64_t panels_across = 0;       ///< 0: 4 for eight panels, else as square as it goes
+  int64_t panels_across = 0;       ///< 0: about twice as wide as high, with few empty places
   /// How many tokens the axes stand for where the values were pooled before; 0: as many as cells.
   int64_t row_extent = 0;
   int64_t column_extent = 0;
@@ -117,11 +117,11 @@ HEED_API Tensor to_tensor(const Heatmap& map);
 struct PatchPicture {
   std::string title;
   Tensor image;  ///< u8 [H, W, 3]
-  /// Each [patch rows, patch columns] over the whole image; a panel's largest weight is the most
-  /// opaque.
+  /// Each [patch rows, patch columns] over the whole image; the larger a weight, the more opaque.
   std::vector<HeatmapPanel> panels;
-  int64_t panels_across = 0;    ///< 0: as square as it goes
+  int64_t panels_across = 0;    ///< 0: about twice as wide as high, with few empty places
   std::string language = "en";  ///< of what the picture says itself: "en" or "ko"
+  ColorScale scale = ColorScale::absolute;  ///< `row`: each panel up to its own largest weight
 };
 HEED_API std::string to_svg(const PatchPicture& picture);
 HEED_API std::string to_png(const PatchPicture& picture, double scale = 2.0);

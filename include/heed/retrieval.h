@@ -10,9 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "heed/chat.h"
-#include "heed/export.h"
 #include "heed/generate.h"
+#include "heed/runtime.h"
 #include "heed/text.h"
 
 // Retrieval: documents are cut into chunks, embedded and kept in one file; questions find the

@@ -11,9 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "heed/export.h"
-#include "heed/half.h"
-#include "heed/memory.h"
+#include "heed/runtime.h"
 
 namespace heed {
 

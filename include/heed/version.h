@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "heed/export.h"
+#include "heed/runtime.h"
 
 // The version of these headers; CMakeLists.txt reads the project's version from here. What a change
 // of each number means is in docs/versioning.md.

@@ -90,7 +90,8 @@ class Model(Module):
 
     def forward(self, input_ids: Any = None, **inputs: Any) -> ModelOutput:
         """A pass with inputs by Hugging Face's names: lists, arrays or tensors. ``labels`` adds the loss;
-        with ``want_logits=False`` only the loss is computed."""
+        with ``want_logits=False`` only the loss is computed. ``passages=n``: every n rows of ``input_ids``
+        are encoded by themselves and read together by the decoder (Fusion-in-Decoder)."""
         want_logits = inputs.pop("want_logits", True)
         if input_ids is not None:
             inputs["input_ids"] = input_ids
@@ -148,7 +149,7 @@ def load(path: PathLike, trainable: bool = False, tokenizer: PathLike | None = N
     """Open a model folder, a run folder, a .gguf file or a name of the local Hugging Face cache.
 
     Weights are mapped, not read: opening takes milliseconds. ``trainable`` copies them to f32 with
-    gradients.
+    gradients. A folder without a tokenizer is opened without one.
     """
     return Model(_heed.open_model(path, trainable, tokenizer), os.fspath(path), trainable)
 

@@ -69,9 +69,10 @@ class SearchIndex:
         """Answers a question from the passages that a search finds: ``answer`` and numbered ``sources``.
 
         ``reader`` "prompt" puts all passages into one prompt of any language model (with its chat
-        template, where it has one); "fid" reads each by itself with a FiD reader. ``attention=True``
-        says how much attention the answer paid to each source. ``on_text`` is called with the answer
-        as it is written.
+        template, where it has one); "fid" reads each by itself with a FiD reader; "rag" takes a model of
+        type rag, and an index of its DPR vectors. ``attention=True`` says how much attention the answer
+        paid to each source (with "rag", its probability). ``on_text`` is called with the answer as it is
+        written.
         """
         opened = model if isinstance(model, Model) else load(model)
         return self._index.ask(

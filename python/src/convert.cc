@@ -259,6 +259,15 @@ nb::tuple tuple_from(const Shape& shape) {
   return nb::tuple(sizes);
 }
 
+nb::str python_text(std::string_view text) {
+  PyObject* made =
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+  if (made == nullptr) {
+    throw nb::python_error();
+  }
+  return nb::steal<nb::str>(made);
+}
+
 nb::object python_from(const std::string& json) {
   return nb::module_::import_("json").attr("loads")(json);
 }

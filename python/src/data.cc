@@ -1,4 +1,4 @@
-#include <heed/synthetic.h>
+#include <heed/lessons.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>

@@ -58,10 +58,15 @@ void bind_creation(nb::module_& m) {
       "Standard normal, from the random state of manual_seed().");
   m.def(
       "full",
-      [](const std::vector<int64_t>& size, double value, DType dtype) {
-        return Tensor::full(shape_from(size), value, dtype);
+      [](const std::vector<int64_t>& size, nb::handle value, std::optional<DType> dtype) {
+        const bool whole = PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr());
+        return Tensor::full(shape_from(size), nb::cast<double>(value),
+                            dtype.value_or(whole ? DType::i64 : DType::f32));
       },
-      "size"_a, "fill_value"_a, "dtype"_a = DType::f32);
+      "size"_a, "fill_value"_a, "dtype"_a.none() = nb::none(),
+      nb::sig("def full(size: collections.abc.Sequence[int], fill_value: float, "
+              "dtype: dtype | None = None) -> Tensor"),
+      "Whole numbers make i64, as in PyTorch.");
   m.def(
       "eye",
       [](int64_t n, DType dtype) {

@@ -27,7 +27,11 @@ const std::pair<const char*, Tensor heed::ModelInput::*> kInputs[] = {
     {"global_attention_mask", &heed::ModelInput::global_attention_mask},
     {"start_positions", &heed::ModelInput::start_positions},
     {"end_positions", &heed::ModelInput::end_positions},
+    {"context_input_ids", &heed::ModelInput::context_input_ids},
+    {"context_attention_mask", &heed::ModelInput::context_attention_mask},
+    {"doc_scores", &heed::ModelInput::doc_scores},
     {"labels", &heed::ModelInput::labels}};
+static_assert(std::size(kInputs) == heed::kInputTensors.size());
 const std::pair<const char*, Tensor heed::ModelOutput::*> kOutputs[] = {
     {"loss", &heed::ModelOutput::loss},
     {"logits", &heed::ModelOutput::logits},
@@ -49,6 +53,10 @@ nb::dict run_model(const PyModel& self, const nb::dict& inputs, bool training, b
   input.want_logits = want_logits;
   for (const auto& [name, value] : inputs) {
     const auto wanted = nb::cast<std::string>(name);
+    if (wanted == "passages") {
+      input.passages = nb::cast<int64_t>(value);
+      continue;
+    }
     const auto found = std::find_if(std::begin(kInputs), std::end(kInputs),
                                     [&](const auto& each) { return wanted == each.first; });
     if (found == std::end(kInputs)) {
@@ -164,6 +172,7 @@ void bind_model(nb::module_& m) {
         const nb::gil_scoped_release release;
         heed::OpenOptions options;
         options.load.trainable = trainable;
+        options.may_lack_tokenizer = true;
         options.tokenizer = tokenizer.value_or("");
         return PyModel{heed::open_model(path, options)};
       },

@@ -111,6 +111,8 @@ Shape shape_from(const std::vector<int64_t>& sizes);
 /// f(2, 3) and f((2, 3)).
 Shape shape_from(const nb::args& sizes);
 nb::tuple tuple_from(const Shape& shape);
+/// A str; models may write bytes that are no UTF-8, for which U+FFFD stands.
+nb::str python_text(std::string_view text);
 /// Python's objects from JSON and back.
 nb::object python_from(const std::string& json);
 std::string json_from(nb::handle value);

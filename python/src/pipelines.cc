@@ -36,14 +36,16 @@ Tensor embed(const heed::Pipeline& self, const std::vector<std::string>& inputs)
 }
 
 /// None stands for the end: a piece is never empty.
-std::optional<std::string> next_piece(heed::TextGenerationStream& self) {
-  return interruptible([&](std::stop_token stop) { return self.next(stop); });
+std::optional<nb::str> next_piece(heed::TextGenerationStream& self) {
+  const std::optional<std::string> piece =
+      interruptible([&](std::stop_token stop) { return self.next(stop); });
+  return piece ? std::optional(python_text(*piece)) : std::nullopt;
 }
 
 nb::object generated(const heed::TextGenerationStream& self) {
   const heed::GeneratedText& result = self.result();
   nb::dict made;
-  made["text"] = result.text;
+  made["text"] = python_text(result.text);
   made["ids"] = result.ids;
   made["log_probabilities"] = result.log_probabilities;
   made["finish_reason"] = result.finish == heed::FinishReason::end_token ? "stop"

@@ -109,6 +109,11 @@ nb::list search_vector(PyIndex& self, const Tensor& query, int64_t top_k) {
 heed::Answer answer(PyIndex& self, const heed::LoadedModel& model, const std::string& question,
                     const std::string& reader, heed::AskOptions& options) {
   const std::lock_guard lock(self.mutex);
+  if (reader == "rag") {  // two tokenizers, in folders of their own
+    return heed::ask_rag(
+        self.index, *model.model, heed::Tokenizer::load(model.path / "question_encoder_tokenizer"),
+        heed::Tokenizer::load(model.path / "generator_tokenizer"), question, options);
+  }
   if (reader == "fid") {
     return heed::ask_fid(self.index, *model.model, model.tokenizer, question, options);
   }
@@ -122,8 +127,8 @@ heed::Answer answer(PyIndex& self, const heed::LoadedModel& model, const std::st
 nb::dict ask(PyIndex& self, const std::string& question, const PyModel& model,
              const std::string& reader, const std::string& mode, int64_t top_k, int64_t max_tokens,
              double temperature, uint64_t seed, bool attention, const nb::object& on_text) {
-  if (reader != "prompt" && reader != "fid") {
-    throw nb::value_error(("there is no reader '" + reader + "'; use prompt or fid").c_str());
+  if (reader != "prompt" && reader != "fid" && reader != "rag") {
+    throw nb::value_error(("there is no reader '" + reader + "'; use prompt, fid or rag").c_str());
   }
   heed::AskOptions options;
   options.search.mode = heed::parse_search_mode(mode);
@@ -135,13 +140,13 @@ nb::dict ask(PyIndex& self, const std::string& question, const PyModel& model,
   if (!on_text.is_none()) {
     options.on_text = [&on_text](std::string_view text) {
       const nb::gil_scoped_acquire acquire;
-      on_text(std::string(text));
+      on_text(python_text(text));
     };
   }
   const heed::Answer given = interruptible(
       [&](std::stop_token) { return answer(self, model.loaded, question, reader, options); });
   nb::dict made;
-  made["answer"] = given.text;
+  made["answer"] = python_text(given.text);
   nb::list sources;
   for (const heed::AnswerSource& source : given.sources) {
     nb::dict each = python_result(source.result);

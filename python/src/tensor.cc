@@ -183,6 +183,7 @@ void bind_properties(nb::class_<Tensor>& tensor) {
       .def_prop_ro("ndim", &Tensor::rank)
       .def("dim", &Tensor::rank)
       .def("numel", &Tensor::numel)
+      .def("element_size", [](const Tensor& x) { return heed::bytes_of(x.dtype(), 1); })
       .def_prop_ro("dtype", &Tensor::dtype)
       .def_prop_ro("device", [](const Tensor&) { return "cpu"; })
       .def(

@@ -72,7 +72,7 @@ void bind_tokenizer(nb::module_& m) {
           "decode",
           [](const PyTokenizer& self, nb::handle ids, bool skip) {
             const Tensor all = heed::cast(tensor_like(ids), DType::i64);
-            return self.tokenizer.decode(all.to_vector<int64_t>(), skip);
+            return python_text(self.tokenizer.decode(all.to_vector<int64_t>(), skip));
           },
           "ids"_a, "skip_special_tokens"_a = true,
           nb::sig("def decode(self, ids: typing.Any, skip_special_tokens: bool = True) -> str"))

@@ -37,5 +37,6 @@ def test_lesson(number):
     assert printed(again) == printed(english)
 
 
-def test_there_are_fifteen():
-    assert len(make.numbers()) == 15
+def test_every_lesson_is_a_notebook():
+    pages = sorted(page.stem[:2] for page in (FOLDER.parent / "tutorial" / "en").glob("[0-9][0-9]-*.md"))
+    assert make.numbers() == pages and len(pages) >= 15

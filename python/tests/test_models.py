@@ -1,7 +1,11 @@
 """Models, pipelines, streams, servers, notebooks' pictures."""
 import asyncio
 import json
+import os
 import pickle
+import subprocess
+import sys
+import types
 import urllib.request
 
 import numpy as np
@@ -78,6 +82,19 @@ def test_generation_and_streaming(lm):
     assert "".join(heed.load(lm).generate("the quick", max_new_tokens=12)) == whole[len("the quick"):]
     with pytest.raises(heed.Error, match="max_new_tokens"):
         generate.stream("the quick", max_tokens=3)
+
+
+def test_bytes_that_are_no_text(tmp_path):
+    tokenizer = heed.Tokenizer.train(["the quick brown fox"] * 3, "bpe:300", min_frequency=1)
+    config = {"model_type": "gpt2", "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 128, "vocab_size": tokenizer.vocab_size}
+    heed.create_model(config, seed=1, tokenizer=tokenizer).save(tmp_path)  # its bytes are random
+    options = {"max_new_tokens": 80, "temperature": 1.0, "seed": 3}
+    stream = heed.load(tmp_path).generate("the", **options)
+    text = "".join(stream)
+    assert "\ufffd" in text and stream.result["text"] == text
+    [whole] = heed.pipeline("text-generation", tmp_path)("the", **options)
+    assert whole["generated_text"] == "the" + text
+    assert "\ufffd" in tokenizer.decode(list(range(tokenizer.vocab_size)))
 
 
 def test_closing_a_stream_stops_within_a_token(lm):
@@ -164,6 +181,49 @@ def test_hugging_face_cache(lm, tmp_path, monkeypatch):
     assert heed.load("me/tiny").model_type == "gpt2"
     with pytest.raises(heed.Error, match="me/absent"):
         heed.load("me/absent")
+
+
+def test_gguf(tmp_path):
+    program = os.environ.get("HEED_PROGRAM") or pytest.skip("HEED_PROGRAM names no heed to convert with")
+    tokenizer = heed.Tokenizer.train(["the quick brown fox jumps"] * 3, "bpe:300", min_frequency=1)
+    config = {"model_type": "llama", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,
+              "max_position_embeddings": 64, "vocab_size": tokenizer.vocab_size}
+    model = heed.create_model(config, seed=1, tokenizer=tokenizer)
+    model.save(tmp_path / "folder")
+    subprocess.run([program, "convert", tmp_path / "folder", tmp_path / "m.gguf", "--quiet"], check=True)
+    opened = heed.load(tmp_path / "m.gguf")
+    ids = opened.tokenizer.encode("the quick fox")
+    assert ids == tokenizer.encode("the quick fox")
+    np.testing.assert_array_equal(opened([ids]).logits.numpy(), heed.load(tmp_path / "folder")([ids]).logits.numpy())
+    assert len("".join(opened.generate("the", max_new_tokens=3))) > 0
+
+
+def test_progress_by_tqdm(monkeypatch, tmp_path):
+    bars = []
+
+    class Bar:  # as much of tqdm as is used
+        def __init__(self, **options):
+            self.n, self.total, self.closed, self.shown = 0, None, False, {}
+            bars.append(self)
+
+        def update(self, by):
+            self.n += by
+
+        def set_postfix(self, values, refresh):
+            self.shown = values
+
+        def close(self):
+            self.closed = True
+
+    monkeypatch.setitem(sys.modules, "tqdm", types.ModuleType("tqdm"))
+    monkeypatch.setitem(sys.modules, "tqdm.auto", types.SimpleNamespace(tqdm=Bar))
+    (tmp_path / "t.txt").write_text("the quick brown fox\n" * 50)
+    options = {"tokenizer": "char", "layers": 1, "heads": 1, "width": 8, "context": 8, "batch": 2, "steps": 4}
+    heed.train("lm", tmp_path / "t.txt", tmp_path / "run", **options)
+    [bar] = bars
+    assert (bar.n, bar.total, bar.closed) == (4, 4, True) and float(bar.shown["loss"]) > 0
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)  # not installed
+    assert heed.train("lm", tmp_path / "t.txt", tmp_path / "again", **options)["steps"] == 4
 
 
 def test_server_in_a_thread(lm):

@@ -6,6 +6,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import sysconfig
 import textwrap
 import threading
 import time
@@ -28,6 +29,39 @@ def test_four_threads_generate_at_once_on_one_model(lm):
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda p: "".join(model.generate(p, max_new_tokens=30)), prompts * 4))
     assert together == alone * 4
+
+
+def train_a_little(seed):
+    """Weights after a few steps; random numbers are a thread's own."""
+    heed.manual_seed(seed)
+    model = heed.nn.Sequential(heed.nn.Linear(8, 16), heed.nn.Dropout(0.1), heed.nn.Linear(16, 2))
+    optimizer = heed.optim.AdamW(model.parameters(), lr=1e-2)
+    for _ in range(10):
+        loss = (model(heed.randn(4, 8)) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return [parameter.tolist() for parameter in model.parameters()]
+
+
+def test_threads_train_by_themselves_and_share_a_layer():
+    layer = heed.nn.TransformerBlock(32, 4)
+    x = heed.randn(2, 8, 32)
+
+    def both(seed):
+        return layer(x).tolist(), train_a_little(seed)
+
+    expected = [both(seed) for seed in range(4)]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for _ in range(5):
+            assert list(pool.map(both, range(4))) == expected
+
+
+def test_the_module_leaves_the_gil_off():
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        pytest.skip("this Python has a GIL")
+    code = "import sys, heed; heed.ones(2).numpy(); print(sys._is_gil_enabled())"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "False\n"
 
 
 def test_other_threads_run_during_a_long_call():

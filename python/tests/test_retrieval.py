@@ -1,5 +1,6 @@
 """Indexes, searching and answers from documents."""
 import json
+import pathlib
 import pickle
 import threading
 
@@ -95,10 +96,52 @@ def test_ask(index, writer):
     [source] = answer["sources"]
     assert source["number"] == 1 and 0 < source["attention"] < 1
     assert source["attention"] + answer["other_attention"] == pytest.approx(1, abs=1e-5)
-    with pytest.raises(ValueError, match="prompt or fid"):
+    with pytest.raises(ValueError, match="prompt, fid or rag"):
         index.ask("x", writer, reader="magic")
     with pytest.raises(heed.Error, match="encoder-decoder"):
         index.ask("x", writer, reader="fid")
+
+
+GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden" / "retrieval"
+
+
+@pytest.mark.parametrize("name", ["fid", "rag_token_bart", "rag_sequence_t5"])
+def test_passages_and_documents_are_read_as_in_the_references(name):
+    inputs, expected = (heed.load_tensors(GOLDEN / name / f"{part}.safetensors") for part in ("inputs", "outputs"))
+    given = {key: value for key, value in inputs.items() if not key.startswith("question")}
+    if name == "fid":
+        given["passages"] = 3
+    output = heed.load(GOLDEN / name)(**given)
+    for key in ("loss", "logits"):
+        wanted = expected[key].numpy()
+        np.testing.assert_allclose(output[key].numpy(), wanted, atol=1e-4 * abs(wanted).max(), err_msg=key)
+
+
+def test_fid_and_rag_readers(index, encoder, tmp_path):
+    words = heed.load(encoder).tokenizer
+    t5 = {"model_type": "t5", "d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 1, "num_heads": 2, "decoder_start_token_id": 0,
+          "vocab_size": words.vocab_size}
+    reader = heed.create_model(t5, seed=1, tokenizer=words)
+    answer = index.ask("where do cats live?", reader, reader="fid", top_k=3, max_new_tokens=4, attention=True)
+    assert len(answer["sources"]) == 3 and all(source["attention"] > 0 for source in answer["sources"])
+
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 64, "max_position_embeddings": 64,
+             "type_vocab_size": 2, "vocab_size": words.vocab_size}
+    dpr = {"model_type": "dpr", "projection_dim": 12, **sizes}
+    heed.create_model({**dpr, "architectures": ["DPRContextEncoder"]}, seed=2, tokenizer=words).save(tmp_path / "context")
+    bart = {"model_type": "bart", "d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
+            "decoder_attention_heads": 2, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "max_position_embeddings": 64,
+            "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2, "vocab_size": words.vocab_size}
+    rag = {"model_type": "rag", "architectures": ["RagTokenForGeneration"], "question_encoder": dpr, "generator": bart}
+    heed.create_model(rag, seed=3).save(tmp_path / "rag")
+    for name in ("question_encoder_tokenizer", "generator_tokenizer"):
+        words.save(tmp_path / "rag" / name)
+    (tmp_path / "docs.jsonl").write_text('{"text": "the city is long"}\n{"text": "cats live here"}\n{"text": "dogs and people"}\n')
+    heed.build_index(tmp_path / "docs.jsonl", tmp_path / "dpr.heed-index", tmp_path / "context")
+    answer = heed.SearchIndex(tmp_path / "dpr.heed-index").ask("where do cats live?", tmp_path / "rag", reader="rag", top_k=2,
+                                                               max_new_tokens=5, attention=True)
+    first, second = (source["attention"] for source in answer["sources"])
+    assert first >= second > 0 and first + second == pytest.approx(1, abs=1e-6)
 
 
 def test_ctrl_c_and_bad_files(tmp_path, encoder):

@@ -78,7 +78,8 @@ def test_creation():
     assert heed.arange(1, 7, 2).tolist() == [1, 3, 5]
     assert heed.arange(0, 1, 0.5).tolist() == [0, 0.5]
     assert heed.eye(2).tolist() == [[1, 0], [0, 1]]
-    assert heed.full([2], 3).tolist() == [3, 3]
+    assert heed.full([2], 3).tolist() == [3, 3] and heed.full([2], 3).dtype == heed.int64
+    assert heed.full([2], 3.0).dtype == heed.full([2], 3, dtype=heed.float32).dtype == heed.float32
     heed.manual_seed(1)
     first = heed.randn(4), heed.randint(0, 5, [10]), heed.rand(3)
     heed.manual_seed(1)
@@ -92,6 +93,7 @@ def test_values():
     t = heed.tensor([[1, 2], [3, 4]])
     assert (t.tolist(), len(t), t.numel(), t.ndim) == ([[1, 2], [3, 4]], 2, 4, 2)
     assert [row.tolist() for row in t] == [[1, 2], [3, 4]]
+    assert (t.element_size(), heed.zeros(1, dtype=heed.bfloat16).element_size()) == (8, 2)
     assert heed.tensor(2.5).item() == float(heed.tensor(2.5)) == 2.5
     assert isinstance(heed.tensor(3).item(), int) and isinstance(heed.tensor(True).item(), bool)
     assert f"{heed.tensor(1.23456):.2f}" == "1.23"

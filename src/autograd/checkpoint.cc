@@ -1,6 +1,6 @@
 #include "autograd/node.h"
 #include "base/check.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 
 namespace heed {
 

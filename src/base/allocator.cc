@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/arena.h"
-#include "heed/memory.h"
+#include "heed/runtime.h"
 
 namespace heed {
 namespace {

@@ -11,6 +11,7 @@
 #include "base/bus_guard.h"
 #include "base/check.h"
 #include "base/file_descriptor.h"
+#include "base/language.h"
 #include "base/parallel.h"
 
 namespace heed {
@@ -122,7 +123,7 @@ void make_folder(const std::filesystem::path& folder) {
   std::error_code unknown;
   if (error || !std::filesystem::is_directory(folder, unknown)) {
     fail(ErrorKind::runtime, folder.native(), "cannot be created: {}",
-         error ? error.message() : "something else has this name");
+         error ? error.message() : say("something else has this name"));
   }
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "heed/export.h"
+#include "heed/runtime.h"
 
 namespace heed {
 

@@ -1,6 +1,6 @@
-#include "heed/half.h"
-
 #include <bit>
+
+#include "heed/runtime.h"
 
 namespace heed {
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/korean_particles.h"
 #include "base/message_catalogue.h"
 #include "heed/error.h"
 
@@ -96,7 +97,7 @@ std::string fill(std::string_view korean, const std::vector<std::string>& argume
   for (size_t i = 0; i < order.size(); ++i) {
     text += (order[i] < arguments.size() ? arguments[order[i]] : std::string()) + pieces[i + 1];
   }
-  return text;
+  return with_particles(std::move(text));
 }
 
 /// A template that fits a part of a message, and the arguments that it was made with.
@@ -129,6 +130,25 @@ std::optional<Fit> fit_around(std::string_view message, std::string_view inner) 
   return std::nullopt;
 }
 
+/// Arguments that are phrases of the catalogue themselves ("an encoder", "Permission denied"), in
+/// Korean. What the message puts in quotes is somebody's text and stays as it is.
+void translate_phrases(const Template& text, std::vector<std::string>& arguments) {
+  constexpr size_t kLeast = 10;  // fixed characters that tell a phrase from somebody's text
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    std::string& argument = arguments[i];
+    const bool quoted = text.pieces[i].ends_with('\'') || text.pieces[i].ends_with('`');
+    if (quoted || argument.find(' ') == std::string::npos) {
+      continue;
+    }
+    if (const std::string_view korean = korean_partner(argument); !korean.empty()) {
+      argument = korean;
+    } else if (auto inner = fit_from(argument, 0); inner && inner->text->fixed >= kLeast) {
+      translate_phrases(*inner->text, inner->arguments);
+      argument = fill(inner->text->korean, inner->arguments);
+    }
+  }
+}
+
 }  // namespace
 
 std::string translate_message(const std::string& message) {
@@ -152,6 +172,7 @@ std::string translate_message(const std::string& message) {
   if (!best) {
     return message;
   }
+  translate_phrases(*best->text, best->arguments);
   const std::string inner = fill(best->text->korean, best->arguments);
   if (best->begin == 0) {
     return inner;
@@ -183,7 +204,8 @@ std::string_view translate(std::string_view english) {
 
 std::string format_message(std::string_view english, fmt::format_args args) {
   const std::string_view text = translate(english);
-  return fmt::vformat(fmt::string_view(text.data(), text.size()), args);
+  std::string result = fmt::vformat(fmt::string_view(text.data(), text.size()), args);
+  return g_korean ? with_particles(std::move(result)) : result;
 }
 
 void set_language(std::string_view code) { set_message_language(code); }

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/file_descriptor.h"
+#include "base/language.h"
 
 namespace heed {
 namespace {
@@ -111,7 +112,7 @@ bool cannot_be_synced(int error) { return error == EINVAL || error == ENOTSUP ||
 
 [[noreturn]] void fail_writing(const fs::path& path, bool replaces, std::string_view why) {
   fail(ErrorKind::runtime, path.native(), "writing failed: {}{}", why,
-       replaces ? "; the old file is kept" : "");
+       replaces ? say("; the old file is kept") : "");
 }
 
 }  // namespace

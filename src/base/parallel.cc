@@ -13,7 +13,7 @@
 #include "base/allocator.h"
 #include "base/check.h"
 #include "base/prefetch.h"
-#include "heed/stop.h"
+#include "heed/error.h"
 
 namespace heed {
 namespace {

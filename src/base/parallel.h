@@ -4,7 +4,7 @@
 #include <memory>
 #include <type_traits>
 
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 
 namespace heed {
 

@@ -1,7 +1,7 @@
-#include "heed/random.h"
-
 #include <cmath>
 #include <numbers>
+
+#include "heed/runtime.h"
 
 namespace heed {
 namespace {

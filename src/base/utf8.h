@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "heed/export.h"
+#include "heed/runtime.h"
 
 namespace heed {
 

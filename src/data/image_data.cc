@@ -2,6 +2,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "base/utf8.h"
 #include "data/table.h"
 #include "heed/data.h"
@@ -117,7 +118,7 @@ void add_coco(ImageData& data, const path& folder, const Json& document) {
     const Json id = annotation.at("image_id");
     const auto found = names.find(id.integer());
     if (found == names.end()) {
-      id.refuse("names no image");
+      id.refuse(say("names no image"));
     }
     add_caption(data, folder, found->second, annotation.string("caption"), document.file());
   }

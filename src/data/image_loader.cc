@@ -7,7 +7,7 @@
 #include "data/gather_rows.h"
 #include "data/targets.h"
 #include "heed/data.h"
-#include "heed/image.h"
+#include "heed/io.h"
 
 namespace heed {
 namespace {

@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "base/checksum.h"
 #include "heed/data.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 
 namespace heed {
 namespace {

@@ -63,9 +63,9 @@ struct Loader::Window {
 Loader::Loader(const LoaderOptions& options) : options_(options) {
   check(options.batch > 0, "loader", "batch {} must be positive", options.batch);
   check(options.ranks > 0 && options.rank >= 0 && options.rank < options.ranks, "loader",
-        "rank {} of {}", options.rank, options.ranks);
+        "rank {} is not below the number of ranks, {}", options.rank, options.ranks);
   check(options.validation >= 0 && options.validation < 1, "loader",
-        "validation share {} must be in [0, 1)", options.validation);
+        "validation fraction {} must be in [0, 1)", options.validation);
 }
 
 Loader::~Loader() = default;
@@ -85,8 +85,8 @@ void Loader::set_examples(int64_t count, uint64_t fingerprint, bool bucketed) {
               : options_.part == Part::train ? count - held_out
                                              : held_out;
   check_data(examples_ > 0, "data",
-             "no examples are left of {} for this part of the set; give more, or another share for "
-             "validation",
+             "no examples are left of {} for this part of the set; give more, or another fraction "
+             "for validation",
              count);
   const double cut[4] = {static_cast<double>(options_.part), options_.validation,
                          static_cast<double>(options_.max_length),

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "heed/random.h"
+#include "heed/runtime.h"
 
 namespace heed {
 

@@ -6,8 +6,8 @@
 #include "base/parallel.h"
 #include "data/table.h"
 #include "data/targets.h"
-#include "heed/audio.h"
 #include "heed/data.h"
+#include "heed/io.h"
 
 namespace heed {
 namespace {

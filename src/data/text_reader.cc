@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "data/block_reader.h"
 #include "data/sources.h"
 
@@ -88,7 +89,7 @@ const BytesDone& or_nothing(const BytesDone& done) {
 
 path one_table(const std::string& data, std::string_view columns) {
   check_data(std::filesystem::exists(data), data, "there is no such file");
-  check_data(is_table(data), data, "a .tsv, .csv or .jsonl file with {} is wanted", columns);
+  check_data(is_table(data), data, "expected a .tsv, .csv or .jsonl file with {}", columns);
   return data;
 }
 
@@ -115,7 +116,7 @@ void visit_pairs(const std::string& data, const DataOptions& options,
     visit_lines(two[0], two[1], visit, or_nothing(done));
     return;
   }
-  const auto table = open_table(one_table(data, "sources and targets"),
+  const auto table = open_table(one_table(data, say("sources and targets")),
                                 {options.source_field, options.target_field});
   std::vector<std::string> row;
   while (table->next(row)) {
@@ -129,7 +130,7 @@ void visit_pairs(const std::string& data, const DataOptions& options,
 void visit_labelled(const std::string& data, const DataOptions& options,
                     const std::function<bool(LabelledText, const TableReader&)>& visit,
                     const BytesDone& done) {
-  const path file = one_table(data, "labels and texts");
+  const path file = one_table(data, say("labels and texts"));
   const std::vector<std::string> columns = {options.label_field, options.text_field};
   const bool swapped = label_comes_second(file, columns);
   const auto table = open_table(file, columns);

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 
 namespace heed {
 namespace {

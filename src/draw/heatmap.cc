@@ -114,6 +114,26 @@ std::string label_of(const std::vector<std::string>& labels, int64_t index, int6
 
 }  // namespace
 
+int64_t panels_per_row(int64_t panels, int64_t wanted) {
+  if (wanted > 0) {
+    return std::min(wanted, panels);
+  }
+  constexpr double kEmptyPlace = 0.75;  // an empty place counts as much as this many columns
+  const double ideal = std::sqrt(2.0 * static_cast<double>(panels));
+  int64_t best = 1;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t across = 1; across <= panels; ++across) {
+    const int64_t empty = (across - panels % across) % across;
+    const double cost =
+        std::abs(static_cast<double>(across) - ideal) + kEmptyPlace * static_cast<double>(empty);
+    if (cost < least) {
+      best = across;
+      least = cost;
+    }
+  }
+  return best;
+}
+
 double ColorRange::share(double value) const {
   if (scale == ColorScale::log) {
     return value > 0 ? std::log(value / low) / std::log(high / low) : 0.0;

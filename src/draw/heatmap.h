@@ -48,6 +48,10 @@ PreparedMap prepare(const Heatmap& map, const char* op);
 /// The map with its panels pooled to at most that many cells.
 PreparedMap pooled(const PreparedMap& map, int64_t max_rows, int64_t max_columns);
 
+/// Panels side by side: as many as asked for, else (`wanted` = 0) so that the grid is about twice
+/// as wide as high and has few empty places: 2 × 2, 4 × 2, 4 × 3, 4 × 4.
+int64_t panels_per_row(int64_t panels, int64_t wanted);
+
 /// A value for a cell: "0.42", "-12.5", "1e-05", "−∞", "NaN".
 std::string short_number(float value);
 

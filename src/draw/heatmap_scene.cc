@@ -8,7 +8,7 @@
 #include "base/language.h"
 #include "draw/text_width.h"
 #include "draw/ticks.h"
-#include "heed/image.h"
+#include "heed/io.h"
 
 namespace heed {
 namespace {
@@ -128,10 +128,7 @@ Layout lay_out(const PreparedMap& map, const PictureOptions& options) {
   choose_cells(layout, map, options);
   choose_labels(layout, map);
   const auto panels = static_cast<int64_t>(map.values.size());
-  layout.across = map.source->panels_across > 0
-                      ? std::min(map.source->panels_across, panels)
-                      : static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(panels) * 2)));
-  layout.across = std::clamp<int64_t>(layout.across, 1, panels);
+  layout.across = panels_per_row(panels, map.source->panels_across);
   layout.down = (panels + layout.across - 1) / layout.across;
   layout.panel_width = layout.cell_width * static_cast<double>(map.columns);
   layout.panel_height = layout.cell_height * static_cast<double>(map.rows);

@@ -5,9 +5,10 @@
 
 #include "base/check.h"
 #include "base/language.h"
+#include "draw/heatmap.h"
 #include "draw/scene.h"
 #include "draw/text_width.h"
-#include "heed/image.h"
+#include "heed/io.h"
 #include "heed/picture.h"
 
 namespace heed {
@@ -30,17 +31,45 @@ void check_picture(const PatchPicture& picture) {
   }
 }
 
+float largest(const Tensor& weights) {
+  const Tensor values = weights.detach().to(DType::f32).contiguous();
+  float most = 0;
+  for (int64_t i = 0; i < values.numel(); ++i) {
+    const float value = values.data<float>()[i];
+    most = std::isfinite(value) ? std::max(most, value) : most;
+  }
+  return most;
+}
+
+/// How the weights of each panel become opacity: as the colours of a heat map.
+std::vector<ColorRange> ranges_of(const PatchPicture& picture) {
+  constexpr double kDecades = 1e-4;  // of the logarithmic scale
+  std::vector<ColorRange> ranges;
+  double all = 0;
+  for (const HeatmapPanel& panel : picture.panels) {
+    ranges.push_back({0, largest(panel.values), ColorScale::linear});
+    all = std::max(all, ranges.back().high);
+  }
+  for (ColorRange& range : ranges) {
+    if (picture.scale != ColorScale::row) {
+      range.high = all;
+    }
+    if (picture.scale == ColorScale::absolute && all <= 1) {
+      range = {0, 1, ColorScale::absolute};
+    } else if (picture.scale == ColorScale::log && all > 0) {
+      range = {kDecades * all, all, ColorScale::log};
+    }
+  }
+  return ranges;
+}
+
 /// The image, greyed, with the heat of every patch over it: u8 [H, W, 3].
-Tensor heated(const Tensor& image, const Tensor& weights) {
+Tensor heated(const Tensor& image, const Tensor& weights, const ColorRange& range) {
   const Tensor from = image.contiguous();
   const Tensor heat = weights.detach().to(DType::f32).contiguous();
   const int64_t height = from.size(0), width = from.size(1);
   const int64_t rows = heat.size(0), columns = heat.size(1);
   const float* w = heat.data<float>();
-  float most = 0;
-  for (int64_t i = 0; i < heat.numel(); ++i) {
-    most = std::isfinite(w[i]) ? std::max(most, w[i]) : most;
-  }
   const Tensor result = Tensor::empty({height, width, 3}, DType::u8);
   const auto* in = from.data<uint8_t>();
   auto* out = result.data<uint8_t>();
@@ -49,12 +78,13 @@ Tensor heated(const Tensor& image, const Tensor& weights) {
     for (int64_t x = 0; x < width; ++x) {
       const uint8_t* pixel = in + 3 * (y * width + x);
       const float weight = w[y * rows / height * columns + x * columns / width];
-      const double share = most > 0 && weight > 0 ? kMostOpaque * weight / most : 0.0;
+      const double opacity =
+          weight > 0 && range.high > 0 ? std::clamp(range.share(weight), 0.0, 1.0) : 0.0;
       const double grey = 0.299 * pixel[0] + 0.587 * pixel[1] + 0.114 * pixel[2];
       for (int i = 0; i < 3; ++i) {
         const double base = 0.5 * pixel[i] + 0.5 * grey;
         out[3 * (y * width + x) + i] =
-            static_cast<uint8_t>(std::lround(base + share * (paint[i] - base)));
+            static_cast<uint8_t>(std::lround(base + kMostOpaque * opacity * (paint[i] - base)));
       }
     }
   }
@@ -64,9 +94,8 @@ Tensor heated(const Tensor& image, const Tensor& weights) {
 Scene patch_scene(const PatchPicture& picture) {
   check_picture(picture);
   const auto count = static_cast<int64_t>(picture.panels.size());
-  const auto square = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(count) * 2)));
-  const int64_t across =
-      std::clamp<int64_t>(picture.panels_across > 0 ? picture.panels_across : square, 1, count);
+  const int64_t across = panels_per_row(count, picture.panels_across);
+  const std::vector<ColorRange> ranges = ranges_of(picture);
   const int64_t down = (count + across - 1) / across;
   const auto tall = static_cast<double>(picture.image.size(0));
   const auto wide = static_cast<double>(picture.image.size(1));
@@ -94,7 +123,9 @@ Scene patch_scene(const PatchPicture& picture) {
     SceneItem& label = scene.label(x + wide * unit / 2, y + kTitle / 2, shorten(panel.title, 28),
                                    12, SceneItem::Anchor::middle);
     label.attributes = " class=\"panel-title\"";
-    scene.image(x, y + kTitle, wide * unit, tall * unit, heated(picture.image, panel.values))
+    scene
+        .image(x, y + kTitle, wide * unit, tall * unit,
+               heated(picture.image, panel.values, ranges[static_cast<size_t>(i)]))
         .attributes = fmt::format(" class=\"patches\" data-rows=\"{}\" data-columns=\"{}\"",
                                   panel.values.size(0), panel.values.size(1));
   }

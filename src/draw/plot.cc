@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "draw/scene.h"
 #include "draw/ticks.h"
-#include "heed/image.h"
+#include "heed/io.h"
 
 namespace heed {
 namespace {

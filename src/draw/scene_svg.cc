@@ -5,7 +5,7 @@
 #include "base/base64.h"
 #include "draw/scene.h"
 #include "draw/text_width.h"
-#include "heed/image.h"
+#include "heed/io.h"
 
 namespace heed {
 namespace {

@@ -27,6 +27,9 @@ std::string answer_activation(Trace& trace, const Json& body);
 
 // model_info.cc: one entry of /heed/v1/models, from a pass over a short input.
 std::string describe_model(const ExplorerModel& model);
+/// Texts to begin with, for models that know only the words of their training: a reader's
+/// sentences, the samples of a training run. The page has texts of its own for the others.
+std::vector<std::string> example_texts(const ExplorerModel& model);  // examples.cc
 /// The entry of a model that has not been opened yet.
 std::string describe_unopened(const std::string& id);
 std::string answer_parameters(const ExplorerModel& model);

@@ -5,6 +5,10 @@
 namespace heed::explore {
 namespace {
 
+constexpr double kRounding = 1e-2;  // of a linear head, with room for f16
+constexpr const char* kReadsMore =
+    "this model's head reads more than one row: the logit cannot be split into parts";
+
 /// Nodes and weights of Gauss-Legendre quadrature on [0, 1], by Newton's method on the polynomial.
 std::vector<std::pair<double, double>> quadrature(int count) {
   constexpr double kPi = 3.14159265358979323846;
@@ -62,9 +66,7 @@ void integrate_parts(Trace& trace, const std::string& read, const std::vector<Pa
   result.integrated = true;
   constexpr double kRough = 0.05;
   if (std::abs(result.remainder) > kRough * (std::abs(result.logit) + 1.0)) {
-    throw Failure(
-        409, "unsupported",
-        "this model's head reads more than one row: the logit cannot be split into parts");
+    throw Failure(409, "unsupported", kReadsMore);
   }
 }
 
@@ -75,7 +77,7 @@ Attribution attribute(Trace& trace, int64_t position, int64_t token,
   const StackShape stack = stack_shape(trace, trace.has_target() ? "decoder." : "");
   const std::string last = stack.block(stack.layers - 1) + ".hook_resid_post";
   const std::string final_norm = stack.prefix + "ln_final.hook_normalized";
-  const int64_t row = std::max<int64_t>(position, 0);
+  const int64_t row = position < 0 ? trace.answer_row() : position;
   std::vector<Part> parts = residual_parts(trace, stack, stack.layers, row);
   const std::map<std::string, Row> rows = trace.rows_at(stack.prefix, row);
   std::string read = last;
@@ -94,6 +96,12 @@ Attribution attribute(Trace& trace, int64_t position, int64_t token,
     return logits.at(static_cast<size_t>(token)) -
            (against ? logits.at(static_cast<size_t>(*against)) : 0.0);
   };
+  // What is left without that row is a bias, unless other rows are read as well: a mean over them.
+  // A reader's other rows are the words it chooses among.
+  if (position < 0 && trace.asked() < 0 &&
+      std::abs(value(trace.logits_of_nothing(read)) - value(made[0])) > kRounding) {
+    throw Failure(409, "unsupported", kReadsMore);
+  }
   Attribution result;
   result.logit = value(trace.logits(position));
   double total = value(made[0]);
@@ -110,7 +118,6 @@ Attribution attribute(Trace& trace, int64_t position, int64_t token,
     result.parts.push_back({{"unembed.rounding", "rounding"}, result.remainder});
     result.remainder = 0;
   }
-  constexpr double kRounding = 1e-2;  // of a linear head, with room for f16
   if (std::abs(result.remainder) > kRounding * (std::abs(result.logit) + 1.0)) {
     // A head with an activation (a masked model's transform, a classifier's pooler).
     result.parts.clear();

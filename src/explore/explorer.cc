@@ -1,9 +1,8 @@
-#include "heed/explorer.h"
-
 #include "base/check.h"
 #include "explore/explorer_state.h"
 #include "explore/parts.h"
 #include "heed/pipelines.h"
+#include "heed/serve.h"
 #include "heed/version.h"
 
 namespace heed {

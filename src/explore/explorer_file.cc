@@ -6,7 +6,7 @@
 #include "base/language.h"
 #include "explore/explorer_page.h"
 #include "explore/explorer_state.h"
-#include "heed/explorer.h"
+#include "heed/serve.h"
 
 namespace heed {
 namespace {

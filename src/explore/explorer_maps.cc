@@ -3,8 +3,8 @@
 #include "base/check.h"
 #include "explore/answers.h"
 #include "explore/explorer_page.h"
-#include "heed/explorer.h"
 #include "heed/inspect.h"
+#include "heed/serve.h"
 #include "heed/version.h"
 
 namespace heed {

@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "explore/answers.h"
-#include "heed/explorer.h"
+#include "heed/serve.h"
 
 namespace heed {
 

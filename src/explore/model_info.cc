@@ -48,7 +48,7 @@ std::string answers_of(const Model& model, Trace* trace) {
     case ModelKind::image_text:
       break;
   }
-  if (model.model_type() == "heed-reader") {
+  if (points_at_tokens(model)) {
     return "span";
   }
   try {
@@ -226,8 +226,8 @@ std::string describe_model(const ExplorerModel& model) {
   json.field("neurons", blocks).field("generate", words && !hears);
   json.field("beams", words && two && !hears);
   json.field("patching", blocks && answers != "embedding").end_object();
-  json.key("examples").begin_object().key("en").begin_array().end_array();
-  json.key("ko").begin_array().end_array().end_object();
+  const std::vector<std::string> examples = example_texts(model);
+  json.key("examples").begin_object().field("en", examples).field("ko", examples).end_object();
   return json.end_object().take();
 }
 

@@ -72,7 +72,8 @@ std::string answer_lens(Trace& trace, const Json& body) {
   const int64_t token = fields.integer_or("token", -1, -1, most);
   const StackShape stack = stack_shape(trace, trace.has_target() ? "decoder." : "");
   const std::string last = stack.block(stack.layers - 1) + ".hook_resid_post";
-  const std::map<std::string, Row> at = trace.rows_at(stack.prefix, std::max<int64_t>(position, 0));
+  const std::map<std::string, Row> at =
+      trace.rows_at(stack.prefix, position < 0 ? trace.answer_row() : position);
   struct Level {
     std::string hook, part;
     int64_t layer;

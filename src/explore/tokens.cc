@@ -4,6 +4,12 @@
 namespace heed::explore {
 namespace {
 
+/// Whether a byte continues the UTF-8 character before it.
+bool is_inside_character(std::string_view text, int64_t at) {
+  return std::cmp_less(at, text.size()) &&
+         (static_cast<unsigned char>(text[static_cast<size_t>(at)]) & 0xC0) == 0x80;
+}
+
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 /// Numbers the whitespace-separated words that spans lie in.
@@ -42,16 +48,21 @@ std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const Encoding&
     token.id = encoding.ids[i];
     token.label = labels[i];
     token.special = encoding.special_tokens_mask[i] != 0 || tokenizer.is_special(encoding.ids[i]);
-    // Pieces of one character share its span: the first has the whole of it.
-    const bool continues = i > 0 && span.end > span.begin && span == encoding.offsets[i - 1] &&
-                           encoding.type_ids[i] == encoding.type_ids[i - 1];
+    // Pieces of one character share its span, or split it: the first has the whole of it.
+    const bool continues =
+        i > 0 && span.end > span.begin && encoding.type_ids[i] == encoding.type_ids[i - 1] &&
+        (span == encoding.offsets[i - 1] || is_inside_character(text, span.begin));
     group += continues ? 0 : 1;
     token.group = group;
-    if (!continues && span.end > span.begin && encoding.type_ids[i] == 0) {
-      // With the white space that lies before it.
-      const auto begin = static_cast<size_t>(std::min(span.begin, std::max(end, int64_t{0})));
-      token.text = std::string(text.substr(begin, static_cast<size_t>(span.end) - begin));
-      end = span.end;
+    int64_t reaches = span.end;
+    while (is_inside_character(text, reaches)) {
+      ++reaches;
+    }
+    if (span.end > span.begin && reaches > end && encoding.type_ids[i] == 0) {
+      // With the white space that lies before it; behind pieces of a character, what follows it.
+      const auto begin = static_cast<size_t>(continues ? end : std::min(span.begin, end));
+      token.text = std::string(text.substr(begin, static_cast<size_t>(reaches) - begin));
+      end = reaches;
     }
   }
   number_words(text, encoding.offsets, tokens);

@@ -237,6 +237,11 @@ void Trace::find_predictions(const ModelOutput& output) {
   }
 }
 
+int64_t Trace::answer_row() const {
+  const bool last = model_.model->kind() == ModelKind::decoder;
+  return asked_ >= 0 ? asked_ : last ? static_cast<int64_t>(source_.size()) - 1 : 0;
+}
+
 Row Trace::logits(int64_t position) {
   if (few_logits_) {
     if (position < 0 || position >= final_rows_.size(0)) {
@@ -263,7 +268,7 @@ Row Trace::logits(int64_t position) {
 }
 
 std::string Trace::name_of(int64_t id) const {
-  if (model_.model->model_type() == "heed-reader") {
+  if (points_at_tokens(*model_.model)) {
     return std::cmp_less(id, source_.size()) ? source_[static_cast<size_t>(id)].label : "";
   }
   const bool tokens = few_logits_ || (logits_.defined() && model_.tokenizer &&

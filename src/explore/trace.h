@@ -8,8 +8,8 @@
 
 #include "explore/failure.h"
 #include "explore/watcher.h"
-#include "heed/explorer.h"
 #include "heed/models.h"
+#include "heed/serve.h"
 #include "io/json.h"
 
 namespace heed::explore {
@@ -106,6 +106,11 @@ class Trace {
   /// Positions that have logits of their own; empty where there is one answer for the whole input.
   const std::vector<int64_t>& predictions_at() const { return predictions_at_; }
   int64_t first_position() const { return first_position_; }
+  /// The word that a reader is asked about; -1 for other models.
+  int64_t asked() const { return asked_; }
+  /// The row that an answer for the whole input is read from: a reader's word, the last row of a
+  /// decoder, otherwise the first.
+  int64_t answer_row() const;
   /// What a logit stands for: a token, a label, a word of the text.
   std::string name_of(int64_t id) const;
 
@@ -121,6 +126,8 @@ class Trace {
   bool rounds_inputs() const { return rounds_inputs_; }
   /// The logits that result where rows of one hook are replaced, row by row.
   std::vector<Row> map_to_logits(const std::string& hook, const std::vector<Row>& rows);
+  /// The logits of the whole input where every row of a hook is zero.
+  Row logits_of_nothing(const std::string& hook);
   /// The gradient of Σ weights[token] · logit(token) with respect to each row of a hook, at the
   /// values given: row i of the result belongs to rows[i].
   std::vector<Row> logit_gradients(const std::string& hook, const std::vector<Row>& rows,
@@ -172,6 +179,7 @@ class Trace {
   Tensor final_rows_;        ///< then: what the LM head reads, [T, hidden_size]
   std::vector<int64_t> predictions_at_;
   int64_t first_position_ = -1;
+  int64_t asked_ = -1;
   std::vector<RecordedAttention> recorded_;
   bool all_recorded_ = false;
   bool rounds_inputs_ = false;

@@ -105,7 +105,7 @@ std::string Explorer::State::write_trace(const std::string& id, Trace& trace, in
   for (const Intervention& each : trace.interventions()) {
     json.raw(each.json);
   }
-  json.end_array().field("generated", trace.generated());
+  json.end_array().field("generated", trace.generated()).field("asked", trace.asked());
   return json.field("pass_seconds", trace.seconds()).end_object().take();
 }
 

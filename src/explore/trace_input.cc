@@ -1,10 +1,10 @@
 #include "base/base64.h"
 #include "explore/trace.h"
-#include "heed/audio.h"
 #include "heed/autograd.h"
 #include "heed/generate.h"
-#include "heed/image.h"
+#include "heed/io.h"
 #include "heed/ops.h"
+#include "models/forward.h"
 #include "pipelines/image_input.h"
 #include "pipelines/speech_decoding.h"
 
@@ -193,12 +193,10 @@ void Trace::read_text(bool with_target) {
   }
   input_.input_ids = as_batch(encoding.ids);
   source_ = shown_tokens(model_.tokenizer, encoding, text);
-  const bool segments = Json::parse(model_.model->config(), "config.json")
-                            .integer_or("type_vocab_size", 0, 0, 1 << 20) > 1;
-  if (request_.pair && segments) {
+  if (request_.pair && reads_token_types(*model_.model)) {
     input_.token_type_ids = as_batch(encoding.type_ids);
   }
-  if (model_.model->model_type() == "heed-reader") {
+  if (model_spec(*model_.model).points_at_tokens) {
     // A reader is asked about the last "it" of the text, else about its last word.
     const std::vector<std::string> wanted =
         request_.ask ? std::vector{*request_.ask}
@@ -211,6 +209,7 @@ void Trace::read_text(bool with_target) {
       throw Failure(400, "invalid", fmt::format("the text has no word '{}'", *request_.ask), "ask");
     }
     asked = std::min(asked, source_.size() - 1);
+    asked_ = static_cast<int64_t>(asked);
     input_.token_type_ids = Tensor::zeros({1, input_.input_ids.size(1)}, DType::i64);
     input_.token_type_ids.data<int64_t>()[asked] = 1;
   }

@@ -1,7 +1,6 @@
 #include "explore/trace.h"
 #include "heed/autograd.h"
 #include "heed/ops.h"
-#include "heed/precision.h"
 
 // Passes in which rows of a hook are replaced, to find out what the layers behind it make of them.
 
@@ -95,7 +94,7 @@ std::vector<std::vector<Row>> Trace::map_rows(const std::vector<Mapping>& mappin
 }
 
 int64_t Trace::copies_for(const std::string& hook, int64_t wanted) const {
-  // A classifier reads the first row of each sequence (or all of them): one sequence for each row.
+  // A classifier reads one row of each sequence (or all of them): one sequence for each row.
   const bool pooled = !few_logits_ && logits_.rank() == 2;
   const int64_t count = rows_of(hook);
   return pooled ? wanted : (wanted + count - 1) / count;
@@ -110,7 +109,7 @@ Tensor Trace::replaced(const Tensor& value, const std::string& hook,
   const int64_t count = rows_of(hook);
   const int64_t width = changed.numel() / (static_cast<int64_t>(rows.size()) * count);
   for (size_t i = 0; i < rows.size(); ++i) {
-    float* row = changed.data<float>() + static_cast<int64_t>(i) * count * width;
+    float* row = changed.data<float>() + (static_cast<int64_t>(i) * count + answer_row()) * width;
     std::copy_n(rows[i].begin(), width, row);
   }
   return changed.to(value.dtype());
@@ -134,6 +133,14 @@ std::vector<Row> Trace::map_to_logits(const std::string& hook, const std::vector
   const Tensor logits = run(watcher, copies, false).logits.detach().to(DType::f32).contiguous();
   const Tensor flat = reshape(logits, {logits.numel() / logits.size(-1), logits.size(-1)});
   return rows_of_matrix(slice(flat, 0, 0, wanted));
+}
+
+Row Trace::logits_of_nothing(const std::string& hook) {
+  Watcher watcher;
+  watcher.changes.emplace(
+      hook, [](const Tensor& value) { return Tensor::zeros(value.shape(), value.dtype()); });
+  const UnroundedInputScope unrounded;
+  return run(watcher, 1, false).logits.to_doubles();
 }
 
 std::vector<Row> Trace::logit_gradients(const std::string& hook, const std::vector<Row>& rows,
@@ -161,7 +168,7 @@ std::vector<Row> Trace::logit_gradients(const std::string& hook, const std::vect
   const Tensor gradient = as_rows(leaf.grad(), copies * rows_of(hook));
   std::vector<Row> results;
   for (int64_t i = 0; i < wanted; ++i) {
-    const int64_t at = pooled ? i * rows_of(hook) : i;
+    const int64_t at = pooled ? i * rows_of(hook) + answer_row() : i;
     results.push_back(slice(gradient, 0, at, at + 1).to_doubles());
   }
   return results;

@@ -59,7 +59,7 @@ class BeamSearch {
       limit_ = std::min(limit_, model.decoder_context_length() + 1 - fed);
     }
     beams_.resize(1);
-    take(log_softmax(start_sequence(model, request, fed + limit_, beams_[0].cache)));
+    take(log_softmax(start_sequence(model, request, start_, fed + limit_, beams_[0].cache)));
   }
 
   bool running() const { return running_; }

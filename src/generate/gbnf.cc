@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "generate/grammar_rules.h"
-#include "heed/grammar.h"
+#include "heed/generate.h"
 #include "text/unicode.h"
 
 namespace heed {

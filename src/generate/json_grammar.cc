@@ -4,7 +4,7 @@
 #include <set>
 
 #include "generate/grammar_rules.h"
-#include "heed/grammar.h"
+#include "heed/generate.h"
 #include "text/unicode.h"
 
 namespace heed {

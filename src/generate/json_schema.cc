@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "heed/grammar.h"
-#include "heed/json.h"
+#include "heed/generate.h"
+#include "heed/io.h"
 
 namespace heed {
 namespace {

@@ -97,6 +97,11 @@ EncoderOutput encode_request(const Model& model, const Request& request) {
   return has_encoder(model) ? model.encode(request.encoder) : EncoderOutput();
 }
 
+int64_t prefill_chunk(const Model& model) {
+  const KvWindow& window = model.kv_window();
+  return window.on() ? std::clamp<int64_t>(window.recent / 4, 1, kPrefillChunk) : kPrefillChunk;
+}
+
 Tensor read_parts(const Model& model, const std::vector<PromptPart>& parts) {
   const NoGrad no_grad;
   std::vector<int64_t> tokens;
@@ -117,10 +122,9 @@ Tensor read_parts(const Model& model, const std::vector<PromptPart>& parts) {
   return model.decode(Tensor::from(tokens, {pass.layout.rows()}), pass);
 }
 
-Tensor start_sequence(const Model& model, const Request& request, int64_t capacity,
-                      SequenceCache& cache) {
+Tensor start_sequence(const Model& model, const Request& request,
+                      const std::vector<int64_t>& tokens, int64_t capacity, SequenceCache& cache) {
   const NoGrad no_grad;
-  const std::vector<int64_t> tokens = start_tokens(model, request);
   const auto count = static_cast<int64_t>(tokens.size());
   check(model.decoder_context_length() == 0 || count <= model.decoder_context_length(), "generate",
         "the prompt has {} tokens; the model's context is {}", count,
@@ -128,8 +132,9 @@ Tensor start_sequence(const Model& model, const Request& request, int64_t capaci
   cache = model.new_cache(capacity);
   const EncoderOutput memory = encode_request(model, request);
   Tensor rows;
-  for (int64_t begin = 0; begin < count; begin += kPrefillChunk) {
-    rows = read_tokens(model, tokens, begin, std::min(count, begin + kPrefillChunk), memory, cache);
+  const int64_t chunk = prefill_chunk(model);
+  for (int64_t begin = 0; begin < count; begin += chunk) {
+    rows = read_tokens(model, tokens, begin, std::min(count, begin + chunk), memory, cache);
   }
   return model.logits(slice(rows, 0, rows.size(0) - 1, rows.size(0)));
 }

@@ -8,6 +8,9 @@ namespace heed {
 
 /// Tokens of a prompt that are read at a time: bounds the memory of a pass.
 inline constexpr int64_t kPrefillChunk = 512;
+/// The same for a model whose cache slides: a chunk replaces older positions, so that its first
+/// token sees at least three quarters of the window.
+int64_t prefill_chunk(const Model& model);
 
 /// Tokens [begin, end) of a prompt, which go into the cache behind those before them. `memory` (its
 /// rows may be undefined) is the encoder's result.
@@ -30,15 +33,15 @@ inline Tensor read_tokens(const Model& model, const std::vector<int64_t>& tokens
 /// The encoder's result for a request; undefined rows where the model has no encoder.
 EncoderOutput encode_request(const Model& model, const Request& request);
 
-/// Runs the encoder where the model has one and the tokens to start from, in chunks, through a
-/// fresh cache with room for `capacity` positions. Gives the logits [1, vocabulary] after the last
-/// one.
-Tensor start_sequence(const Model& model, const Request& request, int64_t capacity,
-                      SequenceCache& cache);
-
-/// The tokens that start_sequence() feeds: the prompt, behind the decoder's start token for an
+/// The tokens that a sequence starts from: the prompt, behind the decoder's start token for an
 /// encoder-decoder.
 std::vector<int64_t> start_tokens(const Model& model, const Request& request);
+
+/// Runs the encoder where the model has one and `tokens`, those of start_tokens(), in chunks,
+/// through a fresh cache with room for `capacity` positions. Gives the logits [1, vocabulary] after
+/// the last one.
+Tensor start_sequence(const Model& model, const Request& request,
+                      const std::vector<int64_t>& tokens, int64_t capacity, SequenceCache& cache);
 
 /// The token that new token number `step` (from 0) of at most `limit` must be; -1: free.
 int64_t forced_token(const Request& request, int64_t step, int64_t limit);

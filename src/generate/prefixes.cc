@@ -18,11 +18,15 @@ int64_t bytes_of(const SequenceCache& cache) {
 
 }  // namespace
 
+bool is_plain(const SequenceCache& cache) {
+  return cache.state.empty() && !cache.self.empty() &&
+         std::none_of(cache.cross.begin(), cache.cross.end(),
+                      [](const KvCache& layer) { return layer.defined(); });
+}
+
 bool can_share(const SequenceCache& cache) {
-  const bool plain = cache.state.empty() && !cache.self.empty() &&
-                     std::none_of(cache.cross.begin(), cache.cross.end(),
-                                  [](const KvCache& layer) { return layer.defined(); });
-  return plain && std::all_of(cache.self.begin(), cache.self.end(), [&](const KvCache& layer) {
+  return is_plain(cache) &&
+         std::all_of(cache.self.begin(), cache.self.end(), [&](const KvCache& layer) {
            return layer.defined() && layer.first() == 0 && layer.length() == cache.length;
          });
 }
@@ -49,6 +53,12 @@ int64_t common_prefix(const std::vector<int64_t>& a, const std::vector<int64_t>&
 
 void copy_prefix(const SequenceCache& from, int64_t length, SequenceCache& to) {
   const NoGrad no_grad;
+  const bool slid = std::any_of(from.self.begin(), from.self.end(),
+                                [](const KvCache& layer) { return layer.first() > 0; });
+  if (slid) {
+    to = from.copy();
+    return;
+  }
   for (size_t layer = 0; layer < from.self.size(); ++layer) {
     to.self[layer].append(slice(from.self[layer].keys(), 2, 0, length),
                           slice(from.self[layer].values(), 2, 0, length));

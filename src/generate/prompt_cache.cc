@@ -99,6 +99,9 @@ void Scheduler::save_prefixes(const std::filesystem::path& file) const {
   TensorMap tensors;
   size_t entry = 0;
   for (const Prefixes::Kept& kept : prefixes_->kept) {
+    if (!can_share(kept.cache)) {
+      continue;  // it slid
+    }
     const auto length = static_cast<int64_t>(kept.tokens.size());
     tensors.emplace(fmt::format("{}.tokens", entry), Tensor::from(kept.tokens, {length}));
     for (size_t layer = 0; layer < kept.cache.self.size(); ++layer) {
@@ -147,6 +150,10 @@ void Scheduler::load_prefixes(const std::filesystem::path& path) {
     check_data(model_.context_length() == 0 || length <= model_.context_length(), file,
                "'{}' has {} tokens; the model's context is {}", name, length,
                model_.context_length());
+    const KvWindow& window = model_.kv_window();
+    if (window.on() && length > window.sinks + window.recent) {
+      continue;  // it would have slid
+    }
     SequenceCache cache = model_.new_cache(length);
     const NoGrad no_grad;
     for (size_t layer = 0; layer < cache.self.size(); ++layer) {

@@ -11,7 +11,6 @@
 #include "generate/scheduler_sequence.h"
 #include "generate/speculation.h"
 #include "heed/generate.h"
-#include "heed/grammar.h"
 #include "kernels/softmax.h"
 
 namespace heed {
@@ -135,7 +134,7 @@ void Scheduler::emit(Sequence& sequence, const std::optional<SampledToken>& choi
 }
 
 void Scheduler::speculate(const Speculation& speculation) {
-  drafter_ = speculation.on() && prefixes_last(model_)
+  drafter_ = speculation.on() && prefixes_last(model_) && !model_.kv_window().on()
                  ? std::make_unique<Drafter>(model_, speculation)
                  : nullptr;
 }
@@ -183,7 +182,8 @@ void Scheduler::share_prefixes(int64_t bytes) {
 
 /// A sequence that has ended gives its slot up; what it has read may serve others.
 void Scheduler::leave(Sequence& sequence) {
-  if (prefixes_ && can_share(sequence.cache)) {
+  const bool slid = model_.kv_window().on() && is_plain(sequence.cache);
+  if (prefixes_ && (slid || can_share(sequence.cache))) {
     // Without capacity for tokens that were never generated.
     SequenceCache tight = model_.new_cache(sequence.cache.length);
     copy_prefix(sequence.cache, sequence.cache.length, tight);

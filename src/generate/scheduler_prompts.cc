@@ -13,14 +13,15 @@ namespace heed {
 /// The longest beginning of a sequence's tokens that another one has read.
 Scheduler::Prefix Scheduler::best_prefix(const Sequence& sequence) const {
   Prefix best;
-  if (!prefixes_ || !can_share(sequence.cache)) {
+  if (!prefixes_ || !is_plain(sequence.cache)) {
     return best;
   }
   const auto look = [&](const std::vector<int64_t>& tokens, const SequenceCache& cache) {
     // The last token of the prompt is always read: its logits are wanted.
     const auto limit = std::min(cache.length, static_cast<int64_t>(sequence.tokens.size()) - 1);
     const int64_t common = common_prefix(tokens, sequence.tokens, limit);
-    if (common > best.length) {
+    const bool usable = can_share(cache) || (is_plain(cache) && common == cache.length);
+    if (common > best.length && usable) {
       best = {&cache, common};
     }
   };
@@ -60,13 +61,14 @@ void Scheduler::start(Sequence& sequence) {
         model_.decoder_context_length());
   sequence.cache = model_.new_cache(count + sequence.request.max_tokens);
   sequence.memory = encode_request(model_, sequence.request);
-  sequence.joins = prefixes_last(model_) && !sequence.memory.rows.defined();
+  sequence.joins =
+      prefixes_last(model_) && !sequence.memory.rows.defined() && !model_.kv_window().on();
 }
 
 /// The next parts of prompts for one pass of at most `budget` tokens, in the order of arrival. A
 /// prompt that begins like one of them waits for the next pass, where it need not read that
-/// beginning. Where the model has an encoder, a state or positions that depend on the length, a
-/// pass reads one prompt, always in the same chunks.
+/// beginning. Where the model has an encoder, a state, positions that depend on the length or a
+/// sliding cache, a pass reads one prompt, always in the same chunks.
 std::vector<PromptPart> Scheduler::next_parts(int64_t budget) {
   std::vector<PromptPart> parts;
   while (parts.size() < starting_.size()) {
@@ -88,7 +90,7 @@ std::vector<PromptPart> Scheduler::next_parts(int64_t budget) {
       break;
     }
     const int64_t begin = sequence.cache.length;
-    const int64_t most = joins ? budget : kPrefillChunk;
+    const int64_t most = joins ? budget : prefill_chunk(model_);
     const int64_t end = std::min(static_cast<int64_t>(sequence.tokens.size()), begin + most);
     parts.push_back({&sequence.tokens, begin, end, &sequence.memory, &sequence.cache});
     budget -= end - begin;

@@ -5,7 +5,6 @@
 #include "generate/sampling.h"
 #include "generate/speculation.h"
 #include "heed/generate.h"
-#include "heed/grammar.h"
 
 namespace heed {
 

@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "generate/grammar_automaton.h"
 #include "generate/token_trie.h"
-#include "heed/grammar.h"
+#include "heed/generate.h"
 #include "text/token_bytes.h"
 
 namespace heed {

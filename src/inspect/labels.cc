@@ -33,6 +33,16 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(' ') - first + 1));
 }
 
+/// A piece of a character as the bytes it stands for: "\\xEC".
+std::string escaped_bytes(std::string_view text) {
+  std::string label;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    label += byte < 0x80 ? std::string(1, c) : fmt::format("\\x{:02X}", byte);
+  }
+  return label;
+}
+
 bool has_text(const TextSpan& span, std::string_view text) {
   return span.begin >= 0 && span.begin < span.end && std::cmp_less_equal(span.end, text.size());
 }
@@ -75,9 +85,10 @@ std::vector<std::string> token_labels(const std::vector<TokenId>& ids, const Tok
   std::vector<std::string> labels;
   for (const TokenId id : ids) {
     const std::string text = tokenizer.decode(std::vector<TokenId>{id}, false);
-    const bool broken =
-        text.empty() || text.find("\xEF\xBF\xBD") != std::string::npos || !is_valid_utf8(text);
-    labels.push_back(broken ? tokenizer.id_to_token(id) : trimmed(text));
+    const bool unknown = text.empty() || text.find("\xEF\xBF\xBD") != std::string::npos;
+    labels.push_back(unknown                ? tokenizer.id_to_token(id)
+                     : !is_valid_utf8(text) ? escaped_bytes(trimmed(text))
+                                            : trimmed(text));
   }
   return labels;
 }

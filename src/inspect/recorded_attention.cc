@@ -29,8 +29,8 @@ Tensor one_head(const Tensor& x, int64_t sequence, int64_t head) {
 
 void check_head(const RecordedAttention& attention, int64_t sequence, int64_t head) {
   check(sequence >= 0 && sequence < attention.batch() && head >= 0 && head < attention.heads(),
-        "weights", "sequence {}, head {} of '{}', which has {} and {}", sequence, head,
-        attention.place.name, attention.batch(), attention.heads());
+        "weights", "sequence {}, head {} of '{}', which has {} sequences and {} heads", sequence,
+        head, attention.place.name, attention.batch(), attention.heads());
 }
 
 /// Rows [begin, end) of a head's weights up to the last key that any of them sees, f32.

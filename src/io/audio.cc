@@ -1,5 +1,3 @@
-#include "heed/audio.h"
-
 #include <sndfile.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "heed/io.h"
 #include "io/resample_audio.h"
 
 namespace heed {

@@ -26,7 +26,7 @@ uint64_t padded(uint64_t bytes) {
 void GgufWriter::begin(std::string_view key, GgufType type) {
   check(!key.empty() && key.size() <= gguf::kMaxKeyBytes && is_valid_utf8(key), "gguf",
         "{} cannot be a key", quote(key));
-  check(key != "general.alignment", "gguf", "general.alignment is the writer's own");
+  check(key != "general.alignment", "gguf", "general.alignment is set by the writer; leave it out");
   check(keys_.emplace(key).second, "gguf", "key {} is written twice", quote(key));
   append_string(metadata_, key);
   append(metadata_, static_cast<uint32_t>(type));

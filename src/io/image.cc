@@ -1,8 +1,7 @@
-#include "heed/image.h"
-
 #include "base/check.h"
 #include "base/file.h"
 #include "base/parallel.h"
+#include "heed/io.h"
 #include "io/image_decode.h"
 
 namespace heed {

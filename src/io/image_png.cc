@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "heed/image.h"
+#include "heed/io.h"
 #include "io/image_decode.h"
 
 namespace heed {

@@ -32,6 +32,12 @@ bool find_field(const nlohmann::json& root, const nlohmann::json* node, std::str
   return false;
 }
 
+/// The name of a field for an error message, without quotes.
+std::string shown_name(const std::string& field) {
+  const std::string name = quote(field, 200);
+  return name.substr(1, name.size() - 2);
+}
+
 /// A value for an error message: short, strings in double quotes.
 std::string shown(const nlohmann::json& value) {
   if (value.is_object()) {
@@ -58,12 +64,12 @@ std::string Json::field() const {
 }
 
 void Json::refuse(const std::string& what) const {
-  const std::string name = quote(field(), 200);
-  fail(ErrorKind::data, file(), "{} {}", name.substr(1, name.size() - 2), what);
+  fail(ErrorKind::data, file(), "{} {}", shown_name(field()), what);
 }
 
 void Json::wanted(std::string_view what) const {
-  refuse(fmt::format("is {}; expected {}", shown(raw(*this)), what));
+  fail(ErrorKind::data, file(), "{} is {}; expected {}", shown_name(field()), shown(raw(*this)),
+       what);
 }
 
 bool Json::is_null() const { return raw(*this).is_null(); }

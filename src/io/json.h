@@ -2,7 +2,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "heed/json.h"
+#include "heed/io.h"
 
 namespace heed {
 

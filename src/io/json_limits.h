@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "heed/json.h"
+#include "heed/io.h"
 
 namespace heed {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "heed/export.h"
+#include "heed/runtime.h"
 
 namespace heed {
 

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/parallel.h"
-#include "heed/image.h"
+#include "heed/io.h"
 
 namespace heed {
 namespace {

@@ -14,10 +14,14 @@ HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
 template <class T>
-void unary_range(Unary kind, T* y, const T* x, size_t count) {
+void unary_rows(Unary kind, T* y, int64_t y_stride, const T* x, int64_t x_stride, int64_t rows,
+                size_t count) {
   with_unary(kind, [=](auto f) HWY_ATTR {
-    map(
-        y, count, [f](auto d, auto v) HWY_ATTR { return f.value(d, v); }, x);
+    for (int64_t row = 0; row < rows; ++row) {
+      map(
+          y + row * y_stride, count, [f](auto d, auto v) HWY_ATTR { return f.value(d, v); },
+          x + row * x_stride);
+    }
   });
 }
 
@@ -75,7 +79,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace heed::kernels {
 
-HEED_EXPORT(unary_range)
+HEED_EXPORT(unary_rows)
 HEED_EXPORT(unary_grad_range)
 HEED_EXPORT(gated_range)
 HEED_EXPORT(gated_grad_range)
@@ -85,9 +89,15 @@ constexpr int64_t kTile = 8192;  // elements
 }
 
 template <class T>
+void unary_tile(Unary kind, T* y, int64_t y_stride, const T* x, int64_t x_stride, int64_t rows,
+                int64_t count) {
+  HEED_CALL(unary_rows, T)(kind, y, y_stride, x, x_stride, rows, static_cast<size_t>(count));
+}
+
+template <class T>
 void unary(Unary kind, T* y, const T* x, int64_t count) {
   parallel_ranges(count, kTile, [&](int64_t begin, int64_t end) {
-    HEED_CALL(unary_range, T)(kind, y + begin, x + begin, static_cast<size_t>(end - begin));
+    unary_tile(kind, y + begin, 0, x + begin, 0, 1, end - begin);
   });
 }
 
@@ -117,10 +127,11 @@ void gated_grad(Unary kind, T* dgate, T* dup, const T* dy, const T* gate, const 
   });
 }
 
-#define HEED_INSTANTIATE(T)                                         \
-  template void unary(Unary, T*, const T*, int64_t);                \
-  template void unary_grad(Unary, T*, const T*, const T*, int64_t); \
-  template void gated(Unary, T*, const T*, const T*, int64_t);      \
+#define HEED_INSTANTIATE(T)                                                          \
+  template void unary(Unary, T*, const T*, int64_t);                                 \
+  template void unary_tile(Unary, T*, int64_t, const T*, int64_t, int64_t, int64_t); \
+  template void unary_grad(Unary, T*, const T*, const T*, int64_t);                  \
+  template void gated(Unary, T*, const T*, const T*, int64_t);                       \
   template void gated_grad(Unary, T*, T*, const T*, const T*, const T*, int64_t);
 HEED_FLOAT_TYPES(HEED_INSTANTIATE)
 #undef HEED_INSTANTIATE

@@ -19,6 +19,10 @@ constexpr bool grad_reads_result(Unary kind) {
 /// y[i] = f(x[i]).
 template <class T>
 void unary(Unary kind, T* y, const T* x, int64_t count);
+/// The same for `rows` rows, on the calling thread: for the tile of a parallel loop.
+template <class T>
+void unary_tile(Unary kind, T* y, int64_t y_stride, const T* x, int64_t x_stride, int64_t rows,
+                int64_t count);
 /// dx[i] = dy[i] * f'; `saved` is the result or the input, by grad_reads_result().
 template <class T>
 void unary_grad(Unary kind, T* dx, const T* dy, const T* saved, int64_t count);

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "kernels/types.h"
 
 namespace heed::kernels {

@@ -27,7 +27,7 @@
 // all, a block of k at a time, and stays in L3; C is cut along the larger one into strips that
 // threads claim, and a strip packs its own part of it into L2, where nobody else wants it. Between
 // two blocks of k the piece of C is stored and loaded again, which changes no bit: the sum over k
-// is one chain. The epilogue runs tile by tile, while a tile is in L2.
+// is one chain. The epilogue runs piece by piece, while a piece is in L1.
 //
 // With few rows (decoding) the time goes into reading B: see kernels/gemm_rows-inl.h. 16-bit
 // weights that lie along k have an order of their own: kernels/gemm_lanes-inl.h. Where A is bf16,

@@ -30,28 +30,25 @@ struct Job {
   bool direct() const { return c_type == kElementOf<T>; }
 };
 
+/// + bias and residual, where there are such.
 template <class T, class C>
-void finish_row(const Job<T>& job, int64_t row, int64_t column, int64_t count, const T* sums,
-                C* c) {
-  const auto n = static_cast<size_t>(count);
-  const Epilogue& e = job.epilogue;
-  // What goes into the activation is put where it stays.
-  C* z = e.before != nullptr ? static_cast<C*>(e.before) + row * job.n + column : c;
-  if (e.bias != nullptr) {
+HWY_INLINE void add_to_row(const T* sums, const C* bias, const C* residual, size_t n, C* c) {
+  if (bias != nullptr && residual != nullptr) {
     map(
-        z, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Add(x, y); }, sums,
-        static_cast<const C*>(e.bias) + column);
-  } else if (static_cast<const void*>(sums) != static_cast<const void*>(z)) {
+        c, n,
+        [](auto d, auto x, auto y, auto z)
+            HWY_ATTR { return hn::Add(as_stored<C>(d, hn::Add(x, y)), z); },
+        sums, bias, residual);
+  } else if (bias != nullptr) {
     map(
-        z, n, [](auto, auto x) HWY_ATTR { return x; }, sums);
-  }
-  if (e.activation != Unary::identity || z != c) {
-    unary(e.activation, c, z, count);
-  }
-  if (e.residual != nullptr) {
+        c, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Add(x, y); }, sums, bias);
+  } else if (residual != nullptr) {
     map(
-        c, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Add(x, y); }, c,
-        static_cast<const C*>(e.residual) + row * e.residual_stride + column);
+        c, n, [](auto d, auto x, auto z) HWY_ATTR { return hn::Add(as_stored<C>(d, x), z); }, sums,
+        residual);
+  } else if (static_cast<const void*>(sums) != static_cast<const void*>(c)) {
+    map(
+        c, n, [](auto, auto x) HWY_ATTR { return x; }, sums);
   }
 }
 
@@ -59,9 +56,30 @@ void finish_row(const Job<T>& job, int64_t row, int64_t column, int64_t count, c
 template <class T, class C>
 void finish_tile(const Job<T>& job, int64_t row, int64_t column, int64_t rows, int64_t width,
                  const T* sums, int64_t sums_stride) {
+  const auto n = static_cast<size_t>(width);
+  const Epilogue& e = job.epilogue;
+  const auto* bias = e.bias != nullptr ? static_cast<const C*>(e.bias) + column : nullptr;
+  const auto residual = [&](int64_t r) {
+    return e.residual != nullptr
+               ? static_cast<const C*>(e.residual) + (row + r) * e.residual_stride + column
+               : nullptr;
+  };
+  C* c = static_cast<C*>(job.c) + row * job.c_stride + column;
+  if (e.activation == Unary::identity && e.before == nullptr) {
+    for (int64_t r = 0; r < rows; ++r) {
+      add_to_row(sums + r * sums_stride, bias, residual(r), n, c + r * job.c_stride);
+    }
+    return;
+  }
+  // What goes into the activation is put where it stays.
+  C* z = e.before != nullptr ? static_cast<C*>(e.before) + row * job.n + column : c;
+  const int64_t z_stride = e.before != nullptr ? job.n : job.c_stride;
   for (int64_t r = 0; r < rows; ++r) {
-    C* c = static_cast<C*>(job.c) + (row + r) * job.c_stride + column;
-    finish_row(job, row + r, column, width, sums + r * sums_stride, c);
+    add_to_row<T, C>(sums + r * sums_stride, bias, nullptr, n, z + r * z_stride);
+  }
+  unary_tile(e.activation, c, job.c_stride, z, z_stride, rows, width);
+  for (int64_t r = 0; r < rows && e.residual != nullptr; ++r) {
+    add_to_row<C, C>(c + r * job.c_stride, nullptr, residual(r), n, c + r * job.c_stride);
   }
 }
 

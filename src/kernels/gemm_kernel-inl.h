@@ -32,6 +32,7 @@ constexpr int64_t kTileColumns = 128;
 constexpr int64_t kStripRows = 48;                     // what one thread packs at a time, and
 constexpr int64_t kStripColumns = 64;                  // multiplies by all columns or rows
 constexpr int64_t kSharedElements = int64_t{1} << 20;  // in panels that all strips read
+constexpr int64_t kNearRows = int64_t{1} << 17;        // elements of A that stay in L2
 
 template <class T>
 constexpr int64_t columns() {
@@ -53,13 +54,22 @@ struct Transposed {
 /// fetched.
 struct TransposedStream : Transposed {};
 
-/// What a micro-kernel fetches while it multiplies: the next panel of A, and for TransposedStream
-/// `far`, `far_step` bytes further with every step of k.
+/// Rows that the end of a tile reads or writes, `step` bytes apart.
+struct FetchedRows {
+  const char* first = nullptr;
+  int64_t step = 0;
+};
+
+/// What a micro-kernel fetches while it multiplies: the next panel of A, for TransposedStream
+/// `far`, `far_step` bytes further with every step of k, and before a piece of C is finished its
+/// residual and the place where it goes if its sums are elsewhere.
 template <class P>
 struct Fetched {
   const P* next = nullptr;
   const char* far = nullptr;
   int64_t far_step = 0;
+  FetchedRows residual;
+  FetchedRows result;
 };
 
 template <class Panel>
@@ -78,7 +88,7 @@ HWY_INLINE void fetch_to_write(const void* p) {
 template <class Panel, int rows, int vectors, class P, class T, class B>
 HWY_NOINLINE void micro_kernel(const P* HWY_RESTRICT a, const B* HWY_RESTRICT b, int64_t b_stride,
                                int64_t depth, T* c, int64_t c_stride, bool first,
-                               Fetched<P> fetch) {
+                               const Fetched<P>& fetch) {
   using S = Step<T, B>;
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
@@ -117,6 +127,12 @@ HWY_NOINLINE void micro_kernel(const P* HWY_RESTRICT a, const B* HWY_RESTRICT b,
       for (int v = 0; v < vectors; ++v) {
         fetch_to_write(c + r * c_stride + v * lanes);
       }
+      if (fetch.residual.first != nullptr) {
+        hwy::Prefetch(fetch.residual.first + r * fetch.residual.step);
+      }
+      if (fetch.result.first != nullptr) {
+        fetch_to_write(fetch.result.first + r * fetch.result.step);
+      }
       for (const int64_t end = i + kApart; i < end; ++i) {
         step(i);
       }
@@ -135,7 +151,7 @@ HWY_NOINLINE void micro_kernel(const P* HWY_RESTRICT a, const B* HWY_RESTRICT b,
 
 template <class Panel, int vectors, int rows = kRows, class P, class T, class B>
 void run_micro_kernel(int64_t wanted, const P* a, const B* b, int64_t b_stride, int64_t depth, T* c,
-                      int64_t c_stride, bool first, Fetched<P> fetch = {}) {
+                      int64_t c_stride, bool first, const Fetched<P>& fetch = {}) {
   if constexpr (rows > 1) {
     if (wanted < rows) {
       run_micro_kernel<Panel, vectors, rows - 1>(wanted, a, b, b_stride, depth, c, c_stride, first,
@@ -149,7 +165,7 @@ void run_micro_kernel(int64_t wanted, const P* a, const B* b, int64_t b_stride, 
 /// The same with packed panels of both, where the piece of C may be narrower: through a buffer.
 template <class Panel, class T, class P>
 void multiply_piece(int64_t rows, int64_t width, const P* a, const P* b, int64_t b_stride,
-                    int64_t depth, T* c, int64_t c_stride, bool first, Fetched<P> fetch) {
+                    int64_t depth, T* c, int64_t c_stride, bool first, const Fetched<P>& fetch) {
   constexpr int64_t kWidth = columns<T>();
   if (width == kWidth) {
     run_micro_kernel<Panel, kVectors>(rows, a, b, b_stride, depth, c, c_stride, first, fetch);

@@ -43,7 +43,6 @@ struct Cut {
 struct Span {
   Span(const Cut& of, int64_t index)
       : cut(of), first(index * of.span_blocks), end(std::min(first + of.span_blocks, of.blocks)) {}
-  bool is_last() const { return end == cut.blocks; }
   /// Where a block's piece of a panel starts, in steps of k.
   int64_t place(int64_t block) const { return (block - first) * cut.depth; }
 
@@ -110,61 +109,89 @@ struct ColumnPanels {
   ColumnPanels from(int64_t elements) const { return {data + elements, panel, width}; }
 };
 
-/// A tile of C and where its sums gather: in C itself, or in a buffer where C is of another type.
+/// A tile of C and where its sums gather: in C itself, or where C is of another type in a buffer of
+/// the tile, or of one piece where no sum waits for another block of k.
 template <class T>
 struct Tile {
   Tile(const Job<T>& of, int64_t first_row, int64_t first_column, int64_t row_count,
-       int64_t column_count)
+       int64_t column_count, int64_t panel_rows, bool one_block)
       : job(of),
         row(first_row),
         column(first_column),
         rows(row_count),
         width(column_count),
-        buffer(of.direct() ? 1 : row_count * kTileColumns),
-        sums(sums_of(of, row, column, buffer.data())),
-        stride(of.direct() ? of.c_stride : kTileColumns) {}
+        height(panel_rows),
+        by_piece(!of.direct() && one_block),
+        stride(of.direct() ? of.c_stride
+               : by_piece  ? columns<T>()
+                           : kTileColumns),
+        buffer(of.direct() ? 1 : (by_piece ? int64_t{kRows} : row_count) * stride),
+        sums(sums_of(of, row, column, buffer.data())) {}
 
-  /// One block of k; panels of A lie a_panel apart.
+  /// One block of k; panels of A lie a_panel apart. The `last` block finishes each piece of C while
+  /// it is in L1.
   template <class Panel, class P>
-  void multiply(int64_t block, int64_t depth, const P* a_panels, int64_t a_panel,
+  void multiply(int64_t block, int64_t depth, bool last, const P* a_panels, int64_t a_panel,
                 const ColumnPanels<P>& b_panels) const {
     constexpr int64_t kWidth = columns<T>();
-    const int64_t passes = (rows + kRows - 1) / kRows;  // over the same panel of B
+    const int64_t passes = (rows + height - 1) / height;  // over the same panel of B
     for (int64_t j = 0; j < width; j += kWidth) {
       const P* b = b_panels.at(j);
       // Each pass fetches its part of what lies behind the panel.
       const auto bytes = b_panels.width * static_cast<int64_t>(sizeof(P)) / passes;
       const char* far = reinterpret_cast<const char*>(b + depth * b_panels.width);
-      for (int64_t i = 0; i < rows; i += kRows, far += bytes * depth) {
-        const P* a = a_panels + i / kRows * a_panel;
-        const Fetched<P> fetch{i + kRows < rows ? a + a_panel : a_panels, far, bytes};
-        multiply_piece<Panel>(std::min<int64_t>(kRows, rows - i), std::min(kWidth, width - j), a, b,
-                              b_panels.width, depth, sums + i * stride + j, stride,
+      for (int64_t i = 0; i < rows; i += height, far += bytes * depth) {
+        const P* a = a_panels + i / height * a_panel;
+        const int64_t count = std::min(height, rows - i);
+        const int64_t piece = std::min(kWidth, width - j);
+        T* to = by_piece ? sums : sums + i * stride + j;
+        Fetched<P> fetch{i + height < rows ? a + a_panel : a_panels, far, bytes, {}, {}};
+        if (last) {
+          fetch_ends(row + i, column + j, fetch);
+        }
+        multiply_piece<Panel>(count, piece, a, b, b_panels.width, depth, to, stride,
                               block == 0 && !job.accumulate, fetch);
+        if (last) {
+          finish(job, row + i, column + j, count, piece, to, stride);
+        }
       }
     }
   }
-  void finish() const { HWY_NAMESPACE::finish(job, row, column, rows, width, sums, stride); }
 
   const Job<T>& job;
-  int64_t row, column, rows, width;
+  int64_t row, column, rows, width, height;
+  bool by_piece;
+  int64_t stride;
   Scratch<T> buffer;
   T* sums;
-  int64_t stride;
+
+ private:
+  template <class P>
+  void fetch_ends(int64_t at_row, int64_t at_column, Fetched<P>& fetch) const {
+    const int64_t size = element_size(job.c_type);
+    const Epilogue& e = job.epilogue;
+    if (!job.direct()) {
+      fetch.result = {static_cast<const char*>(job.c) + (at_row * job.c_stride + at_column) * size,
+                      job.c_stride * size};
+    }
+    if (e.residual != nullptr) {
+      fetch.residual = {
+          static_cast<const char*>(e.residual) + (at_row * e.residual_stride + at_column) * size,
+          e.residual_stride * size};
+    }
+  }
 };
 
-/// One tile of C from the panels of its rows and columns.
+/// One tile of C from the panels of its rows, `height` in each, and columns.
 template <class Panel = Transposed, class T, class P>
 void multiply_tile(const Job<T>& job, const Span& span, int64_t row, int64_t column, int64_t rows,
-                   int64_t width, const P* a_panels, const ColumnPanels<P>& b_panels) {
-  const Tile<T> tile(job, row, column, rows, width);
+                   int64_t width, const P* a_panels, const ColumnPanels<P>& b_panels,
+                   int64_t height = kRows) {
+  const Tile<T> tile(job, row, column, rows, width, height, span.cut.blocks == 1);
   for (int64_t block = span.first; block < span.end; ++block) {
-    tile.template multiply<Panel>(block, span.cut.depth_of(block),
+    tile.template multiply<Panel>(block, span.cut.depth_of(block), block + 1 == span.cut.blocks,
                                   a_panels + span.place(block) * kRows, span.cut.padded() * kRows,
                                   b_panels.from(span.place(block) * b_panels.width));
-  }
-  if (span.is_last()) {
-    tile.finish();
   }
 }
 
@@ -246,6 +273,22 @@ void strips_of_rows(const Job<typename F::Sum>& job, const Span& span) {
   });
 }
 
+/// Rows in panels of kRows; few rows in panels of evenly many (16 are 8 and 8, not 12 and 4), so
+/// that every pass over the weights takes the same time to fetch its part of those that follow.
+struct PackedRows {
+  explicit PackedRows(int64_t rows)
+      : few(rows <= kTileRows),
+        height(few ? (rows + panels_of(rows) - 1) / panels_of(rows) : kRows) {}
+  int64_t panels(int64_t rows) const { return (rows + height - 1) / height; }
+  int64_t grain() const { return few ? height : kStripRows; }
+
+  bool few;
+  int64_t height;
+
+ private:
+  static int64_t panels_of(int64_t rows) { return (rows + kRows - 1) / kRows; }
+};
+
 /// Strips of columns whose panels were packed beforehand, for any number of rows.
 template <class F>
 void packed_strips(const Job<typename F::Sum>& job, const Span& span) {
@@ -255,19 +298,33 @@ void packed_strips(const Job<typename F::Sum>& job, const Span& span) {
                                 span.cut.whole * kPackedColumns, kPackedColumns};
   const ColumnPanels<Panel> here = all.from(span.first * span.cut.depth * kPackedColumns);
   const Strips strips(job.n, kPackedColumns, kStripColumns / kPackedColumns);
+  const PackedRows cut(job.m);
+  constexpr int64_t kEnoughParts = 48;
   each_shared_part(job.m, depth, kRows, [&](int64_t first, int64_t end) {
-    Scratch<Panel> a(round_up(end - first, kRows) * depth);
-    parallel_ranges(end - first, kStripRows, [&](int64_t from, int64_t to) {
-      pack_rows<F>(job, span, first + from, to - from, a.data() + from * depth);
+    Scratch<Panel> a(cut.panels(end - first) * kRows * depth);
+    parallel_ranges(end - first, cut.grain(), [&](int64_t from, int64_t to) {
+      for (int64_t row = from; row < to; row += cut.height) {
+        pack_rows<F>(job, span, first + row, std::min(cut.height, to - row),
+                     a.data() + row / cut.height * kRows * depth);
+      }
     });
-    parallel_for(strips.count, [&](int64_t strip) {
-      const int64_t column = strips.begin(strip);
-      const int64_t width = strips.begin(strip + 1) - column;
-      for (int64_t row = first; row < end; row += kTileRows) {
-        multiply_tile<TransposedStream>(
-            job, span, row, column, std::min(kTileRows, end - row), width,
-            a.data() + (row - first) * depth,
-            ColumnPanels<Panel>{here.at(column), here.panel, here.width});
+    // With few strips rows are divided too, so that no thread waits long for another's last part.
+    const int64_t tiles = (end - first + kTileRows - 1) / kTileRows;
+    const int64_t together = std::max<int64_t>(1, tiles * strips.count / kEnoughParts);
+    const int64_t parts = (tiles + together - 1) / together;
+    parallel_for(strips.count * parts, [&](int64_t task) {
+      const int64_t strip = task / parts;
+      const int64_t top = first + task % parts * together * kTileRows;
+      const int64_t bottom = std::min(end, top + together * kTileRows);
+      const int64_t stop = strips.begin(strip + 1);
+      const int64_t step = cut.few ? kPackedColumns : stop - strips.begin(strip);
+      for (int64_t column = strips.begin(strip); column < stop; column += step) {
+        for (int64_t row = top; row < bottom; row += kTileRows) {
+          multiply_tile<TransposedStream>(
+              job, span, row, column, std::min(kTileRows, end - row), std::min(step, stop - column),
+              a.data() + (row - first) / cut.height * kRows * depth,
+              ColumnPanels<Panel>{here.at(column), here.panel, here.width}, cut.height);
+        }
       }
     });
   });
@@ -276,8 +333,11 @@ void packed_strips(const Job<typename F::Sum>& job, const Span& span) {
 template <class F>
 void many_rows(const Job<typename F::Sum>& job) {
   // Sums wait in C from one block to the next, so C must be of their type.
+  // Few rows of A stay in L2 whole, and packed weights are then read in the order in which they
+  // lie.
   const int64_t steps = F::steps(job.k);
-  const Cut cut(steps, job.direct() ? 1 : steps + 1);
+  const bool whole = !job.direct() || (job.b.interleaved != nullptr && job.m * steps <= kNearRows);
+  const Cut cut(steps, whole ? steps + 1 : 1);
   for (int64_t index = 0; index < cut.spans; ++index) {
     if (job.b.interleaved != nullptr) {
       packed_strips<F>(job, Span(cut, index));

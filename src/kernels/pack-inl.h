@@ -50,15 +50,15 @@ constexpr int64_t kTransposePrefetch =
     64;  // elements of each row that is transposed, fetched early
 
 /// As many whole cache lines of up to 16 rows of floats as there are, transposed at once:
-/// [rows][columns] without a gap. Returns the rows that are done.
+/// [rows][to_stride], of which the first `columns` are defined. Returns the rows that are done.
 inline int64_t pack_lines(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
-                          float* to) {
+                          float* to, int64_t to_stride) {
   const hn::ScalableTag<float> d;
   if constexpr (hn::MaxLanes(d) != 16) {
     return 0;
   } else {
     constexpr int64_t kSide = 16;
-    if (columns <= kSide / 2 || columns > kSide) {
+    if (columns < kSide / 2 || to_stride > kSide) {
       return 0;
     }
     const uint8_t* row[kSide];
@@ -74,9 +74,10 @@ inline int64_t pack_lines(const float* from, int64_t from_stride, int64_t rows, 
       load_lines(d, row, r * 4, value);
       // What a store writes beyond its columns, the next one writes over.
       for (int64_t i = 0; i + 1 < kSide; ++i) {
-        hn::StoreU(value[i], d, to + (r + i) * columns);
+        hn::StoreU(value[i], d, to + (r + i) * to_stride);
       }
-      store_upto(value[kSide - 1], d, to + (r + kSide - 1) * columns, static_cast<size_t>(columns));
+      store_upto(value[kSide - 1], d, to + (r + kSide - 1) * to_stride,
+                 static_cast<size_t>(columns));
     }
     return r;
   }
@@ -88,9 +89,7 @@ void pack_transposed(const T* from, int64_t from_stride, int64_t rows, int64_t c
   constexpr int64_t kSide = std::is_same_v<T, double> ? 2 : 4;
   int64_t done = 0;
   if constexpr (std::is_same_v<T, float>) {
-    if (to_stride == columns) {
-      done = pack_lines(from, from_stride, rows, columns, to);
-    }
+    done = pack_lines(from, from_stride, rows, columns, to, to_stride);
   }
   for (int64_t c = 0; c < columns; c += kSide) {
     const int64_t width = std::min(kSide, columns - c);

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "heed/half.h"
+#include "heed/runtime.h"
 #include "kernels/types.h"
 
 namespace heed::kernels {

@@ -8,7 +8,7 @@
 #endif
 // clang-format on
 
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "base/sample_ranges.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "kernels/types.h"
 
 namespace heed::kernels {

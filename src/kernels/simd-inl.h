@@ -68,16 +68,20 @@ template <class D>
 HWY_INLINE void store(hn::Vec<D> v, D d, double* p) {
   hn::StoreU(v, d, p);
 }
+/// The bits of bf16 in the upper halves of f32's, the lower ones undefined.
 template <class D>
-HWY_INLINE void store(hn::Vec<D> v, D /*d*/, BFloat16* p) {
-  const hn::Rebind<uint16_t, D> d16;
+HWY_INLINE hn::Vec<hn::Rebind<uint32_t, D>> nearest_bf16(D /*d*/, hn::Vec<D> v) {
   const hn::Rebind<uint32_t, D> d32;
   const auto bits = hn::BitCast(d32, v);
   const auto even = hn::And(hn::ShiftRight<16>(bits), hn::Set(d32, 1u));
-  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(even, hn::Set(d32, 0x7fffu))));
-  const auto nan = hn::Set(d32, 0x7fc0u);
-  const auto chosen = hn::IfThenElse(hn::RebindMask(d32, hn::IsNaN(v)), nan, rounded);
-  hn::StoreU(hn::TruncateTo(d16, chosen), d16, reinterpret_cast<uint16_t*>(p));
+  const auto rounded = hn::Add(bits, hn::Add(even, hn::Set(d32, 0x7fffu)));
+  return hn::IfThenElse(hn::RebindMask(d32, hn::IsNaN(v)), hn::Set(d32, 0x7fc00000u), rounded);
+}
+template <class D>
+HWY_INLINE void store(hn::Vec<D> v, D d, BFloat16* p) {
+  const hn::Rebind<uint16_t, D> d16;
+  const auto bits = hn::ShiftRight<16>(nearest_bf16(d, v));
+  hn::StoreU(hn::TruncateTo(d16, bits), d16, reinterpret_cast<uint16_t*>(p));
 }
 template <class D>
 HWY_INLINE void store(hn::Vec<D> v, [[maybe_unused]] D d, Half* p) {
@@ -104,6 +108,21 @@ HWY_INLINE void store(hn::Vec<D> v, [[maybe_unused]] D d, Half* p) {
   result = hn::IfThenElse(hn::Gt(size, hn::Set(d32, 0x7f800000u)), hn::Set(d32, 0x7e00u), result);
   hn::StoreU(hn::TruncateTo(d16, hn::Or(result, sign)), d16, reinterpret_cast<uint16_t*>(p));
 #endif
+}
+
+/// What a T that was stored would be read as.
+template <class T, class D>
+HWY_INLINE hn::Vec<D> as_stored(D d, hn::Vec<D> v) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    const hn::Rebind<uint32_t, D> d32;
+    return hn::BitCast(d, hn::And(nearest_bf16(d, v), hn::Set(d32, 0xffff0000u)));
+  } else if constexpr (std::is_same_v<T, Half>) {
+    HWY_ALIGN T stored[hn::MaxLanes(d)];
+    store(v, d, stored);
+    return load(d, stored);
+  } else {
+    return v;
+  }
 }
 
 /// Whether masked loads and stores of T leave the memory behind a masked lane alone.

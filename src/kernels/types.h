@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "heed/half.h"
+#include "heed/runtime.h"
 
 namespace heed::kernels {
 

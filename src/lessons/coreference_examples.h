@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "heed/synthetic.h"
+#include "heed/lessons.h"
 
 namespace heed {
 

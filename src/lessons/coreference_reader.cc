@@ -3,11 +3,11 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "heed/autograd.h"
-#include "heed/coreference.h"
-#include "heed/json.h"
+#include "heed/io.h"
+#include "heed/lessons.h"
 #include "heed/ops.h"
-#include "heed/optim.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
+#include "heed/train.h"
 
 namespace heed {
 namespace {

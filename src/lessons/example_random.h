@@ -3,8 +3,8 @@
 #include <array>
 #include <cstddef>
 
-#include "heed/random.h"
-#include "heed/synthetic.h"
+#include "heed/lessons.h"
+#include "heed/runtime.h"
 
 namespace heed {
 

@@ -1,13 +1,13 @@
-#include "heed/synthetic.h"
-
 #include <fmt/format.h>
 
 #include <functional>
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/language.h"
 #include "base/utf8.h"
-#include "heed/image.h"
+#include "heed/io.h"
+#include "heed/lessons.h"
 #include "io/json_writer.h"
 
 namespace heed {
@@ -98,15 +98,17 @@ Language parse_language(std::string_view code) {
 
 const std::vector<SyntheticDataset>& synthetic_datasets() {
   static const std::vector<SyntheticDataset> sets = {
-      {"coreference", "what \"it\" means in \"The animal didn't cross the street because it …\"",
-       ".jsonl (text, label, words, query, referent, candidates) or .tsv (label, text)"},
-      {"dates", "\"March 9th, 2016\" to 2016-03-09", ".tsv or .jsonl (source, target)"},
-      {"reverse", "letters in reverse order", ".tsv or .jsonl (source, target)"},
-      {"copy", "letters as they are", ".tsv or .jsonl (source, target)"},
-      {"addition", "57+8 to 65", ".tsv or .jsonl (source, target)"},
-      {"plus-two", "[10,20,30,40,50] to [12,22,32,42,52]", ".jsonl or .tsv (input, target)"},
-      {"shapes", "drawings with \"a red circle left of a blue square\"",
-       "a folder of images with captions.tsv (file, caption)"},
+      {"coreference",
+       say("what \"it\" means in \"The animal didn't cross the street because it …\""),
+       say(".jsonl (text, label, words, query, referent, candidates) or .tsv (label, text)")},
+      {"dates", say("\"March 9th, 2016\" to 2016-03-09"), say(".tsv or .jsonl (source, target)")},
+      {"reverse", say("letters in reverse order"), say(".tsv or .jsonl (source, target)")},
+      {"copy", say("letters as they are"), say(".tsv or .jsonl (source, target)")},
+      {"addition", say("57+8 to 65"), say(".tsv or .jsonl (source, target)")},
+      {"plus-two", say("[10,20,30,40,50] to [12,22,32,42,52]"),
+       say(".jsonl or .tsv (input, target)")},
+      {"shapes", say("drawings with \"a red circle left of a blue square\""),
+       say("a folder of images with captions.tsv (file, caption)")},
   };
   return sets;
 }

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/utf8.h"
 #include "heed/io.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "io/hub_cache.h"
 #include "io/json.h"
 

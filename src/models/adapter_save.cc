@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "heed/io.h"
-#include "heed/model_spec.h"
+#include "heed/models.h"
 #include "io/json_writer.h"
 #include "models/adapter.h"
 #include "models/registry.h"

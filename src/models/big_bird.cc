@@ -13,7 +13,8 @@ EncoderNames big_bird_names() {
   names.pooler = "pooler";
   names.sequence_dense = "classifier.dense";
   names.sequence_out = "classifier.out_proj";
-  names.question_out.clear();  // a head of several layers, which heed does not have
+  names.question_mlp = "qa_classifier";
+  names.question_out = "qa_classifier.qa_outputs";
   return names;
 }
 
@@ -26,6 +27,8 @@ EncoderConfig big_bird_config(const Json& config) {
   c.sequence_input_dropout = c.classifier_dropout;
   c.dropout_before_norm = true;
   c.keeps_pooler = true;
+  c.separator = config.integer_or("sep_token_id", 66, 0, int64_t{1} << 31);
+  c.hides_question = true;
   c.ignored = {"cls.seq_relationship.weight", "cls.seq_relationship.bias"};
   if (config.boolean_or("rescale_embeddings", false)) {
     c.embedding_scale = std::sqrt(static_cast<double>(c.hidden_size));

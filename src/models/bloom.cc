@@ -12,6 +12,7 @@ void use_bloom_names(DecoderNames& names) {
   names.final_norm = "ln_f";
   names.attention = "self_attention";
   names.qkv = "query_key_value";
+  names.token_head = "classifier";
   names.output = "dense";
   names.gate.clear();
   names.up = "dense_h_to_4h";
@@ -87,6 +88,7 @@ ModelSpec bloom_spec() {
     decoder.tied = config.boolean_or("tie_word_embeddings", true);
     decoder.residual_dropout = rate_or(config, "hidden_dropout", 0.0);
     decoder.attention_dropout = rate_or(config, "attention_dropout", 0.0);
+    decoder.classifier_dropout = rate_or(config, "classifier_dropout", decoder.residual_dropout);
     decoder.padding = padding_token(config, std::nullopt, decoder.vocab_size);
     decoder.embedding_padding = false;
     decoder.init = Init::normal(positive_or(config, "initializer_range", 0.02));

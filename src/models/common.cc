@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "heed/precision.h"
+#include "heed/ops.h"
 
 namespace heed {
 namespace {

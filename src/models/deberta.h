@@ -11,9 +11,9 @@ struct DebertaPositions {
   bool position_to_content = false;  ///< "p2c"
   /// Kinds of scores that pos_att_type names, which scale the scores even where there is no table.
   int64_t named_kinds = 0;
-  bool shared_projections = false;   ///< positions go through the layer's query and key projections
-  bool norm = false;                 ///< LayerNorm on the table
-  int64_t buckets = 0;               ///< 0: one row per distance
+  bool shared_projections = false;  ///< positions go through the layer's query and key projections
+  bool norm = false;                ///< LayerNorm on the table
+  int64_t buckets = 0;              ///< 0: one row per distance
   int64_t max_distance = 0;
   int64_t kernel = 0;  ///< of the convolution behind the first layer; 0: there is none
   int64_t groups = 1;

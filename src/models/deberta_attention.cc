@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "heed/attention_layers.h"
+#include "heed/transformer.h"
 #include "models/deberta.h"
 
 namespace heed {

@@ -1,26 +1,33 @@
 #include "models/decoder.h"
 
+#include <algorithm>
+
 #include "base/check.h"
+#include "base/language.h"
 
 namespace heed {
 namespace {
 
-enum class Head { none, next_token, sequence };
+enum class Head { none, next_token, sequence, tokens };
 
 Head head_of(const Json& config, const Scope& root, const DecoderConfig& decoder) {
   const std::string name = architecture(config);
-  for (const char* other : {"TokenClassification", "QuestionAnswering", "DoubleHeads"}) {
-    check_data(name.find(other) == std::string::npos, config.file(),
-               "architecture '{}' is not supported; use a {} for text generation, sequence "
-               "classification or without a head",
-               name, config.string("model_type"));
-  }
+  check_data(name.find("QuestionAnswering") == std::string::npos, config.file(),
+             "architecture '{}' is not supported; use a {} for text generation, sequence or token "
+             "classification, or without a head",
+             name, config.string("model_type"));
   if (name.find("ForSequenceClassification") != std::string::npos) {
     return Head::sequence;
+  }
+  if (name.find("ForTokenClassification") != std::string::npos) {
+    return Head::tokens;
   }
   if (!name.empty()) {
     const bool bare = name.ends_with("Model") && !name.ends_with("LMHeadModel");
     return bare ? Head::none : Head::next_token;
+  }
+  if (root.has(decoder.names.token_head + ".bias")) {
+    return Head::tokens;
   }
   if (root.has("score.weight")) {
     return Head::sequence;
@@ -53,7 +60,7 @@ class Decoder final : public SizedModel {
       root.allow_prefix(c_.names.base + ".");
     }
     for (const std::string& name : c_.ignored) {
-      root.ignore({name}, "a mask or rotary table, which heed computes itself", true);
+      root.ignore({name}, say("a mask or rotary table, which heed computes itself"), true);
     }
     Scope base = head_kind_ == Head::none || c_.names.base.empty() ? root : root / c_.names.base;
     if (!c_.names.stack.empty()) {
@@ -69,7 +76,10 @@ class Decoder final : public SizedModel {
     make_head(config, root);
   }
 
-  ModelKind kind() const override { return ModelKind::decoder; }
+  ModelKind kind() const override {
+    const bool classifies = head_kind_ == Head::sequence || head_kind_ == Head::tokens;
+    return classifies ? ModelKind::encoder : ModelKind::decoder;  // a classifier writes no text
+  }
 
   ModelOutput do_forward(const ModelInput& input) const override {
     check_inputs(input, {}, model_type());
@@ -78,7 +88,11 @@ class Decoder final : public SizedModel {
     check_length(tokens.length, context_length_);
     const Tensor rows = run(tokens.ids, tokens.pass(input), &tokens);
     if (head_kind_ == Head::sequence) {
-      return sequence_results(index_rows(rows, last_tokens(tokens, input)), head_, input, problem_);
+      return sequence_results(last_rows(rows, tokens, input, c_.padding), head_, input, problem_);
+    }
+    if (head_kind_ == Head::tokens) {
+      return token_results(tokens.pass(input).dropout(rows, c_.classifier_dropout), tokens, head_,
+                           input, same_position_targets);
     }
     if (head_kind_ == Head::next_token) {
       const bool plain = c_.logits_scale == 1.0 && c_.logits_softcap == 0.0;
@@ -95,11 +109,34 @@ class Decoder final : public SizedModel {
   SequenceCache new_cache(int64_t capacity) const override {
     SequenceCache cache;
     for (int64_t i = 0; i < num_layers_; ++i) {
-      cache.self.emplace_back(c_.num_kv_heads, std::min(capacity, context_length_), c_.head_dim,
-                              c_.head_dim, of_layer(c_.windows, i, int64_t{0}), kv_type_);
+      const int64_t own = of_layer(c_.windows, i, int64_t{0});
+      const bool slides =
+          kv_window_.on() && (own == 0 || own >= kv_window_.recent + kv_window_.sinks);
+      const int64_t room = kv_window_.on() ? capacity : std::min(capacity, context_length_);
+      cache.self.emplace_back(c_.num_kv_heads, room, c_.head_dim, c_.head_dim, slides ? 0 : own,
+                              kv_type_);
+      if (slides) {
+        cache.self.back().keep_sinks(kv_window_, of_layer(c_.rotary, i, Rotary()));
+      }
     }
     return cache;
   }
+
+  void set_kv_window(const KvWindow& window) override {
+    const bool rotates = std::none_of(c_.rotary.begin(), c_.rotary.end(), [](const Rotary& rotary) {
+      return rotary.defined() && rotary.depends_on_length();
+    });
+    if (positions_.defined() || !rotates) {
+      Model::set_kv_window(window);
+      return;
+    }
+    check(!window.on() || window.recent + window.sinks <= context_length_, "cache",
+          "{} attention sinks and a window of {} positions do not fit into the model's context of "
+          "{}",
+          window.sinks, window.recent, context_length_);
+    kv_window_ = window;
+  }
+  int64_t decoder_context_length() const override { return kv_window_.on() ? 0 : context_length_; }
 
   Tensor decode(const Tensor& ids, Pass& pass) const override {
     Tensor rows = run(ids, pass, nullptr);
@@ -228,10 +265,12 @@ class Decoder final : public SizedModel {
   }
 
   void make_head(const Json& config, const Scope& root) {
-    if (head_kind_ == Head::sequence) {
+    if (head_kind_ == Head::sequence || head_kind_ == Head::tokens) {
+      const bool sequence = head_kind_ == Head::sequence;
       problem_ = problem_type_of(config);
-      head_ = Linear(root / "score", c_.embedding_size > 0 ? c_.embedding_size : hidden_size_,
-                     label_count(config), {.bias = false, .init = c_.init});
+      const int64_t size = c_.embedding_size > 0 ? c_.embedding_size : hidden_size_;
+      head_ = Linear(root / (sequence ? "score" : c_.names.token_head), size, label_count(config),
+                     {.bias = !sequence, .init = c_.init});
       return;
     }
     if (head_kind_ == Head::none) {
@@ -258,24 +297,6 @@ class Decoder final : public SizedModel {
       logits = mul(tanh(mul(logits, 1.0 / c_.logits_softcap)), c_.logits_softcap);
     }
     return logits;
-  }
-
-  /// Row of the last token of each sequence that is not padding: the row that classifies the
-  /// sequence.
-  Tensor last_tokens(const TokenRows& tokens, const ModelInput& input) const {
-    std::vector<int64_t> rows;
-    const int64_t* ids = tokens.ids.data<int64_t>();
-    for (int64_t b = 0; b < tokens.batch; ++b) {
-      int64_t last = tokens.layout.length_of(b) - 1;
-      const int64_t start = tokens.layout.start(b);
-      while (last > 0 && c_.padding && ids[start + last] == *c_.padding) {
-        --last;
-      }
-      rows.push_back(start + std::max<int64_t>(last, 0));
-    }
-    check(c_.padding.has_value() || tokens.batch == 1 || !input.attention_mask.defined(), "forward",
-          "pad_token_id is missing from config.json; it tells where a sequence of a batch ends");
-    return Tensor::from(rows, {tokens.batch});
   }
 
   /// Hidden rows after the final norm.

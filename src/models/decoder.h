@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "heed/model_spec.h"
+#include "heed/models.h"
 #include "models/common.h"
 #include "models/heads.h"
 
@@ -22,6 +22,7 @@ struct DecoderNames {
   std::string layers = "layers";
   std::string final_norm = "norm";
   std::string lm_head = "lm_head";
+  std::string token_head = "score";  ///< classifier of tokens, with a bias
   std::string attention = "self_attn";
   std::string query = "q_proj";
   std::string key = "k_proj";
@@ -87,6 +88,7 @@ struct DecoderConfig {
   double embedding_dropout = 0.0;
   double attention_dropout = 0.0;
   double residual_dropout = 0.0;
+  double classifier_dropout = 0.1;  ///< before the classifier of tokens
   Init init = Init::normal(0.02);
   std::optional<Init> residual_init;  ///< of the matrices that write to the residual stream
   std::vector<std::string> ignored;   ///< tensors of a file that are not read: "*.inv_freq"

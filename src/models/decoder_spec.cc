@@ -25,6 +25,7 @@ DecoderConfig llama_like_config(const Json& config) {
   c.mlp_bias = config.boolean_or("mlp_bias", false);
   c.activation = activation_of(config, "hidden_act", "silu");
   c.attention_dropout = rate_or(config, "attention_dropout", 0.0);
+  c.classifier_dropout = rate_or(config, "classifier_dropout", 0.1);
   c.padding = padding_token(config, std::nullopt, c.vocab_size);
   c.init = Init::normal(positive_or(config, "initializer_range", 0.02));
   c.rotary = {rotary_of(config, c.head_dim, c.context_length)};
@@ -81,7 +82,9 @@ std::vector<int64_t> windows_by_layer(const Json& config, int64_t layers, int64_
 }
 
 std::vector<ModelHead> decoder_heads(const std::string& family, const std::string& base) {
-  return {{family + "ForSequenceClassification", "text-classification", "score."},
+  return {{family + "ForTokenClassification", "token-classification", "score.bias"},
+          {family + "ForTokenClassification", "token-classification", "classifier."},
+          {family + "ForSequenceClassification", "text-classification", "score."},
           {family + "ForCausalLM", "text-generation", base},
           {family + "Model", "", ""}};
 }

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "heed/attention_layers.h"
+#include "heed/transformer.h"
 #include "models/encoder_head.h"
 
 namespace heed {
@@ -177,16 +177,27 @@ class Encoder final : public SizedModel {
     return tokens.pick(positions);
   }
 
+  /// The given token types, or the usual ones, i64 [N].
+  Tensor token_types(const TokenRows& tokens, const ModelInput& input) const {
+    if (input.token_type_ids.defined()) {
+      return tokens.pick(input.token_type_ids);
+    }
+    Tensor types = Tensor::zeros({tokens.layout.rows()}, DType::i64);
+    if (answers_ && c_.hides_question) {
+      const Tensor question = question_rows(tokens, input, *c_.separator);
+      std::transform(question.data<int64_t>(), question.data<int64_t>() + question.numel(),
+                     types.data<int64_t>(), [](int64_t asks) { return 1 - asks; });
+    }
+    return types;
+  }
+
   Tensor embed(const TokenRows& tokens, const ModelInput& input, const Pass& pass) const {
     Tensor rows = observe("hook_embed", words_(tokens.ids));
     if (c_.embedding_scale != 1.0) {
       rows = mul(rows, c_.embedding_scale);
     }
     if (segments_.defined()) {
-      const Tensor types = input.token_type_ids.defined()
-                               ? tokens.pick(input.token_type_ids)
-                               : Tensor::zeros({tokens.layout.rows()}, DType::i64);
-      rows = add(rows, segments_(types));
+      rows = add(rows, segments_(token_types(tokens, input)));
     }
     if (positions_.defined()) {
       rows = add(rows, observe("hook_pos_embed", positions_(positions_of(tokens, input))));

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "heed/model_spec.h"
+#include "heed/models.h"
 #include "models/common.h"
 #include "models/heads.h"
 
@@ -49,6 +49,9 @@ struct EncoderNames {
   std::string sequence_out = "classifier";
   std::string token_out = "classifier";
   std::string question_out = "qa_outputs";
+  /// A feed-forward part with residual and norm in front of it: intermediate.dense, output.dense
+  /// and output.LayerNorm (BigBird).
+  std::string question_mlp;
   std::string replaced_dense;  ///< ELECTRA's discriminator: a number per token
   std::string replaced_out;
 };
@@ -95,6 +98,9 @@ struct EncoderConfig {
   /// the question in front of `separator` attend to all.
   bool reads_global_mask = false;
   std::optional<int64_t> separator;
+  /// No answer begins or ends in the question, which reaches to the first `separator`; where no
+  /// token types are given, it has type 0 and the text behind it type 1 (BigBird).
+  bool hides_question = false;
   /// Makes what stands in place of plain attention: fills the block's `mixer` (and `finish`) from
   /// the scopes of the body and of the layer.
   std::function<void(const Scope& base, const Scope& scope, int64_t layer, Block::Parts& parts)>

@@ -1,5 +1,7 @@
 #include "models/encoder_head.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace heed {
@@ -46,6 +48,18 @@ Kind EncoderHead::kind_of(const Json& config, const Scope& root, const EncoderCo
     return has(n.base + "." + n.pooler) ? Kind::sequence : Kind::tokens;
   }
   return root.is_fresh() || has(n.lm_dense) ? Kind::masked : Kind::none;
+}
+
+Tensor question_rows(const TokenRows& tokens, const ModelInput& input, int64_t separator) {
+  Tensor question = Tensor::zeros({tokens.batch, tokens.length}, DType::i64);
+  const Tensor ids = input.input_ids.to(DType::i64).contiguous();
+  for (int64_t b = 0; b < tokens.batch; ++b) {
+    const int64_t* id = ids.data<int64_t>() + b * tokens.length;
+    const int64_t* end = std::find(id, id + tokens.length, separator);
+    const int64_t last = end == id + tokens.length ? 0 : end - id;
+    std::fill_n(question.data<int64_t>() + b * tokens.length, last + 1, 1);
+  }
+  return tokens.pick(question);
 }
 
 EncoderHead::EncoderHead(Kind kind, const Json& config, const Scope& root, const Scope& base,
@@ -119,7 +133,19 @@ void EncoderHead::make_classifier(const Json& config, const Scope& root) {
   } else {
     problem_ = problem_type_of(config);
   }
+  if (kind_ == Kind::question && !n.question_mlp.empty()) {
+    const Scope mlp = root / n.question_mlp;
+    const int64_t inner = c_.intermediate_size;
+    dense_ = Linear(mlp / "intermediate.dense", c_.hidden_size, inner, {.init = c_.init});
+    down_ = Linear(mlp / "output.dense", inner, c_.hidden_size, {.init = c_.init});
+    norm_ = Norm(mlp / "output.LayerNorm", c_.hidden_size, c_.norm);
+  }
   out_ = Linear(root / name, c_.hidden_size, labels, {.init = c_.init});
+}
+
+Tensor EncoderHead::question_mlp(const Tensor& rows, const Pass& pass) const {
+  const Tensor inner = dense_(pass.dropout(rows, c_.dropout), c_.activation);
+  return norm_(add(pass.dropout(down_(inner), c_.dropout), rows));
 }
 
 /// The layer in front of the classifier, where there is one.
@@ -144,8 +170,18 @@ ModelOutput EncoderHead::classified(const Tensor& rows, const TokenRows& tokens,
 ModelOutput EncoderHead::answered(const Tensor& rows, const TokenRows& tokens,
                                   const ModelInput& input) const {
   const Pass pass = tokens.pass(input);
-  const Tensor read = c_.tokens_through_dense ? dense(rows, pass) : rows;
-  return answer_results(out_(pass.dropout(read, c_.question_dropout)), tokens, input);
+  const Tensor read = down_.defined()           ? question_mlp(rows, pass)
+                      : c_.tokens_through_dense ? dense(rows, pass)
+                                                : rows;
+  Tensor logits = out_(pass.dropout(read, c_.question_dropout));
+  if (c_.hides_question) {
+    Tensor hidden = cast(question_rows(tokens, input, *c_.separator), logits.dtype());
+    for (int64_t b = 0; b < tokens.batch; ++b) {  // the first token stands for "no answer"
+      hidden.data<float>()[tokens.layout.start(b)] = 0.0f;
+    }
+    logits = add(logits, mul(reshape(hidden, {hidden.numel(), 1}), -1e6));
+  }
+  return answer_results(logits, tokens, input);
 }
 
 /// ELECTRA's discriminator: whether each token was replaced.

@@ -4,6 +4,10 @@
 
 namespace heed {
 
+/// Which rows belong to the question, i64 [N]: 1 up to each sequence's first `separator`, that
+/// included; else 0. Without a separator the first token alone.
+Tensor question_rows(const TokenRows& tokens, const ModelInput& input, int64_t separator);
+
 /// The head of a BERT-like model, as config.json's `architectures` names it; where that is null, as
 /// the tensors of the file tell.
 class EncoderHead {
@@ -28,12 +32,13 @@ class EncoderHead {
   ModelOutput classified(const Tensor& rows, const TokenRows& tokens,
                          const ModelInput& input) const;
   ModelOutput answered(const Tensor& rows, const TokenRows& tokens, const ModelInput& input) const;
+  Tensor question_mlp(const Tensor& rows, const Pass& pass) const;
   ModelOutput replaced(const Tensor& rows, const TokenRows& tokens, const ModelInput& input) const;
 
   Kind kind_ = Kind::none;
   EncoderConfig c_;
   ProblemType problem_ = ProblemType::unspecified;
-  Linear pooler_, dense_, out_;
+  Linear pooler_, dense_, down_, out_;
   Norm norm_;
 };
 

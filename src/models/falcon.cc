@@ -102,6 +102,7 @@ ModelSpec falcon_spec() {
     decoder.activation = activation_of(config, "activation", "gelu");
     decoder.tied = config.boolean_or("tie_word_embeddings", true);
     decoder.residual_dropout = rate_or(config, "hidden_dropout", 0.0);
+    decoder.classifier_dropout = rate_or(config, "classifier_dropout", decoder.residual_dropout);
     decoder.embedding_padding = false;
     if (config.boolean_or("alibi", false)) {
       decoder.alibi = true;

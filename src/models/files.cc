@@ -42,7 +42,7 @@ ModelFiles find_base_files(const std::filesystem::path& path) {
     return llama2c_files(path);
   }
   check_data(std::filesystem::is_directory(path), path.native(),
-             "is no model; give a folder, a .gguf file or llama2.c's .bin");
+             "is not a model; expected a folder, a .gguf file or llama2.c's .bin");
   std::filesystem::path folder = path;
   if (!std::filesystem::exists(folder / "config.json") &&
       std::filesystem::exists(folder / "model" / "config.json")) {

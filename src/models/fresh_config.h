@@ -1,6 +1,6 @@
 #pragma once
 
-#include "heed/model_spec.h"
+#include "heed/models.h"
 
 // The config.json of models that are trained from scratch, where several families share one form.
 

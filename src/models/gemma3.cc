@@ -21,7 +21,9 @@ ModelSpec gemma3_text_spec() {
     config.set_default("query_pre_attn_scalar", file.size("attention.key_length", 256));
     config.set_default("rope_local_base_freq", 10000.0);
   };
-  spec.make = [](const Json& config, const Scope& scope) {
+  spec.make = [](const Json& given, const Scope& scope) {
+    const Json config =
+        with_default(with_default(given, "rope_theta", 1e6), "rope_local_base_freq", 10000.0);
     DecoderConfig decoder = gemma_config(config);
     add_gemma2_parts(config, decoder);
     decoder.names.query_norm = "q_norm";

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "models/common.h"
 #include "models/cross_decoder.h"
 #include "models/heads.h"
@@ -8,6 +9,28 @@
 
 namespace heed {
 namespace {
+
+enum class Gpt2Head { none, next_token, sequence, tokens };
+
+/// The head that config.json names, or the one whose tensors are there.
+Gpt2Head gpt2_head_of(const Json& config, const Scope& root, bool tied) {
+  const std::vector<std::pair<std::string, Gpt2Head>> known = {
+      {"GPT2LMHeadModel", Gpt2Head::next_token},
+      {"GPT2ForSequenceClassification", Gpt2Head::sequence},
+      {"GPT2ForTokenClassification", Gpt2Head::tokens},
+      {"GPT2Model", Gpt2Head::none}};
+  if (const auto named = named_head<Gpt2Head>(config, known)) {
+    return *named;
+  }
+  if (root.has("score.weight")) {
+    return Gpt2Head::sequence;
+  }
+  if (root.has("classifier.weight")) {
+    return Gpt2Head::tokens;
+  }
+  return root.is_fresh() || tied || root.has("lm_head.weight") ? Gpt2Head::next_token
+                                                               : Gpt2Head::none;
+}
 
 /// GPT-2: learned positions, pre-LN blocks with one projection to q | k | v, a tied head. With
 /// add_cross_attention (captioning) each block also looks at an encoder's result.
@@ -29,11 +52,10 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
     root.allow_prefix("transformer.");
     root.ignore({"*.attn.bias", "*.attn.masked_bias", "*.crossattention.bias",
                  "*.crossattention.masked_bias"},
-                "a causal mask, which heed computes itself", true);
+                say("a causal mask, which heed computes itself"), true);
     const bool tied = config.boolean_or("tie_word_embeddings", true);
-    has_head_ =
-        has_lm_head(config, "GPT2Model", root.is_fresh() || tied || root.has("lm_head.weight"));
-    const Scope base = has_head_ ? root / "transformer" : root;
+    head_kind_ = gpt2_head_of(config, root, tied);
+    const Scope base = head_kind_ == Gpt2Head::none ? root : root / "transformer";
     const double stddev = positive_or(config, "initializer_range", 0.02);
     tokens_ = Embedding(base / "wte", vocab_size_, hidden_size_, Init::normal(stddev));
     positions_ = Embedding(base / "wpe", context_length_, hidden_size_, Init::normal(stddev));
@@ -42,16 +64,13 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
       blocks_.push_back(make_block(config, base / "h" / i, i, intermediate_size, stddev));
     }
     norm_ = Norm(base / "ln_f", hidden_size_, positive_or(config, "layer_norm_epsilon", 1e-5));
-    if (has_head_ && tied) {
-      root.alias("lm_head.weight");
-      head_ = Linear(tokens_.weight(), {});
-    } else if (has_head_) {
-      head_ = Linear(root / "lm_head", hidden_size_, vocab_size_,
-                     {.bias = false, .init = Init::normal(stddev)});
-    }
+    make_head(config, root, tied, Init::normal(stddev));
   }
 
-  ModelKind kind() const override { return ModelKind::decoder; }
+  ModelKind kind() const override {
+    const bool classifies = head_kind_ == Gpt2Head::sequence || head_kind_ == Gpt2Head::tokens;
+    return classifies ? ModelKind::encoder : ModelKind::decoder;  // a classifier writes no text
+  }
 
   ModelOutput do_forward(const ModelInput& input) const override {
     check_inputs(input, {}, "GPT-2");
@@ -86,7 +105,8 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
   }
 
   Tensor do_logits(const Tensor& rows) const override {
-    check(has_head_, "generate", "this model has no LM head; load one made for text generation");
+    check(head_kind_ == Gpt2Head::next_token, "generate",
+          "this model has no LM head; load one made for text generation");
     return head_(rows);
   }
 
@@ -95,12 +115,37 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
                       RowTargets targets) const {
     check_length(tokens.length, context_length_);
     const Tensor rows = run(tokens.ids, tokens.positions, pass, &tokens);
-    if (has_head_) {
-      return token_results(rows, tokens, head_, input, targets);
+    switch (head_kind_) {
+      case Gpt2Head::next_token:
+        return token_results(rows, tokens, head_, input, targets);
+      case Gpt2Head::sequence:
+        return sequence_results(last_rows(rows, tokens, input, padding_), head_, input, problem_);
+      case Gpt2Head::tokens:
+        return token_results(pass.dropout(rows, classifier_dropout_), tokens, head_, input,
+                             same_position_targets);
+      case Gpt2Head::none:
+        break;
     }
     ModelOutput output;
     output.last_hidden_state = tokens.to_batch(rows);
     return output;
+  }
+
+  void make_head(const Json& config, const Scope& root, bool tied, const Init& init) {
+    if (head_kind_ == Gpt2Head::sequence) {
+      problem_ = problem_type_of(config);
+      padding_ = padding_token(config, std::nullopt, vocab_size_);
+      head_ =
+          Linear(root / "score", hidden_size_, label_count(config), {.bias = false, .init = init});
+    } else if (head_kind_ == Gpt2Head::tokens) {
+      classifier_dropout_ = rate_or(config, "classifier_dropout", 0.1);
+      head_ = make_classifier(config, root, hidden_size_, label_count(config), init);
+    } else if (head_kind_ == Gpt2Head::next_token && tied) {
+      root.alias("lm_head.weight");
+      head_ = Linear(tokens_.weight(), {});
+    } else if (head_kind_ == Gpt2Head::next_token) {
+      head_ = Linear(root / "lm_head", hidden_size_, vocab_size_, {.bias = false, .init = init});
+    }
   }
 
   Block make_block(const Json& config, const Scope& scope, int64_t layer, int64_t intermediate_size,
@@ -161,7 +206,10 @@ class Gpt2 final : public SizedModel, public CrossDecoder {
     return run_stack(blocks_, norm_, rows, pass, gradient_checkpointing_, tokens);
   }
 
-  bool has_head_ = true;
+  Gpt2Head head_kind_ = Gpt2Head::next_token;
+  ProblemType problem_ = ProblemType::unspecified;
+  std::optional<int64_t> padding_;
+  double classifier_dropout_ = 0.0;
   bool has_cross_ = false;
   double embedding_dropout_ = 0.0;
   Embedding tokens_, positions_;
@@ -216,7 +264,10 @@ ModelSpec gpt2_spec() {
   ModelSpec spec;
   spec.model_type = "gpt2";
   spec.kind = ModelKind::decoder;
-  spec.heads = {{"GPT2LMHeadModel", "text-generation", "transformer."}, {"GPT2Model", "", ""}};
+  spec.heads = {{"GPT2ForTokenClassification", "token-classification", "classifier."},
+                {"GPT2ForSequenceClassification", "text-classification", "score."},
+                {"GPT2LMHeadModel", "text-generation", "transformer."},
+                {"GPT2Model", "", ""}};
   spec.ties = {.prefix = "transformer.", .embedding = "wte.weight", .lm_head = "lm_head.weight"};
   spec.gguf = gpt2_gguf();
   spec.train_tasks = {"lm"};

@@ -77,6 +77,7 @@ ModelSpec gpt_neox_spec() {
     names.final_norm = "final_layer_norm";
     names.lm_head = scope.has("lm_head.weight") ? "lm_head" : "embed_out";
     names.attention = "attention";
+    names.token_head = "classifier";
     names.qkv = "query_key_value";
     names.output = "dense";
     names.gate.clear();

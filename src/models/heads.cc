@@ -146,6 +146,25 @@ Tensor first_rows(const Tensor& rows, const Layout& layout) {
   return index_rows(rows, Tensor::from(starts, {layout.batch}));
 }
 
+Tensor last_rows(const Tensor& rows, const TokenRows& tokens, const ModelInput& input,
+                 std::optional<int64_t> padding) {
+  const bool ends_known =
+      tokens.layout.is_ragged() || tokens.batch == 1 || !input.attention_mask.defined();
+  check(padding.has_value() || ends_known, "forward",
+        "pad_token_id is missing from config.json; it tells where a sequence of a batch ends");
+  std::vector<int64_t> ends;
+  const int64_t* ids = tokens.ids.data<int64_t>();
+  for (int64_t b = 0; b < tokens.batch; ++b) {
+    int64_t last = tokens.layout.length_of(b) - 1;
+    const int64_t start = tokens.layout.start(b);
+    while (last > 0 && padding && ids[start + last] == *padding) {
+      --last;
+    }
+    ends.push_back(start + std::max<int64_t>(last, 0));
+  }
+  return index_rows(rows, Tensor::from(ends, {tokens.batch}));
+}
+
 Tensor mean_rows(const Tensor& rows, const Layout& layout) {
   std::vector<Tensor> means;
   for (int64_t b = 0; b < layout.batch; ++b) {

@@ -65,6 +65,11 @@ bool has_lm_head(const Json& config, const std::string& base, bool otherwise);
 /// The first row of each sequence (BERT's [CLS]), [B, width]. Refuses an empty sequence.
 Tensor first_rows(const Tensor& rows, const Layout& layout);
 
+/// The row of each sequence's last token that is not padding, by which a decoder classifies it,
+/// [B, width]. Refuses a padded batch where `padding` is not known.
+Tensor last_rows(const Tensor& rows, const TokenRows& tokens, const ModelInput& input,
+                 std::optional<int64_t> padding);
+
 /// Mean over the real positions of each sequence, [B, width].
 Tensor mean_rows(const Tensor& rows, const Layout& layout);
 

@@ -85,6 +85,7 @@ ModelSpec heed_captioner_spec() {
   ModelSpec spec;
   spec.model_type = "heed-captioner";
   spec.kind = ModelKind::vision_decoder;
+  spec.reads_features = true;
   spec.heads = {{"", "image-to-text", ""}};
   spec.train_tasks = {"caption"};
   spec.fresh_config = [](const FreshSizes& sizes) {

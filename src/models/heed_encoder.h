@@ -1,6 +1,6 @@
 #pragma once
 
-#include "heed/model_spec.h"
+#include "heed/models.h"
 #include "models/layers.h"
 
 namespace heed {

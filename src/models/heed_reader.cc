@@ -144,6 +144,7 @@ ModelSpec heed_reader_spec() {
   ModelSpec spec;
   spec.model_type = "heed-reader";
   spec.kind = ModelKind::encoder;
+  spec.points_at_tokens = true;
   spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {
     return std::make_unique<Reader>(config, scope);
   };

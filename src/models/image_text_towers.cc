@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/language.h"
 
 namespace heed {
 namespace {
@@ -23,7 +24,7 @@ TextTower::TextTower(const Scope& scope, const TextTowerConfig& config) : c_(con
   tokens_ = Embedding(embeddings / "token_embedding", l.vocab_size, l.hidden_size, l.init);
   positions_ =
       Embedding(embeddings / "position_embedding", l.context_length, l.hidden_size, l.init);
-  scope.ignore({"*embeddings.position_ids"}, "positions, which heed counts itself", true);
+  scope.ignore({"*embeddings.position_ids"}, say("positions, which heed counts itself"), true);
   blocks_ = tower_blocks(scope, l);
   norm_ = Norm(scope / "final_layer_norm", l.hidden_size, l.norm);
   if (c_.head_size > 0) {
@@ -101,7 +102,7 @@ ImageTower::ImageTower(const Json& config, const Scope& scope, const ImageTowerC
   }
   positions_ = (embeddings / "position_embedding")
                    .parameter("weight", {grid_.count() + first_patch(), l.hidden_size}, l.init);
-  scope.ignore({"*embeddings.position_ids"}, "positions, which heed counts itself", true);
+  scope.ignore({"*embeddings.position_ids"}, say("positions, which heed counts itself"), true);
   if (c_.pre_norm) {
     pre_norm_ = Norm(scope / "pre_layrnorm", l.hidden_size, l.norm);
   }

@@ -12,7 +12,7 @@ constexpr int64_t kShown = 1024;  // positions where a model has no limit
 int64_t cache_bytes(const Model& model, int64_t length) {
   const ModelKind kind = model.kind();
   if (kind != ModelKind::decoder && kind != ModelKind::encoder_decoder &&
-      kind != ModelKind::vision_decoder) {
+      kind != ModelKind::vision_decoder && kind != ModelKind::speech_decoder) {
     return 0;
   }
   int64_t bytes = 0;

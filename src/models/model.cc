@@ -1,9 +1,9 @@
 #include "base/check.h"
 #include "base/file.h"
+#include "base/language.h"
 #include "base/print_message.h"
-#include "heed/model_spec.h"
+#include "heed/models.h"
 #include "heed/ops.h"
-#include "heed/precision.h"
 #include "models/adapter.h"
 #include "models/common.h"
 #include "models/files.h"
@@ -37,10 +37,17 @@ void Model::set_kv_type(DType type) {
     throw;
   }
 }
+void Model::set_kv_window(const KvWindow& window) {
+  if (window.on()) {
+    fail(ErrorKind::usage, model_type(),
+         "the cache cannot slide: positions are learned, given by an encoder or scaled by the "
+         "length of the text");
+  }
+}
 Tensor Model::decode(const Tensor&, Pass&) const { cannot(*this, "generate"); }
 Tensor Model::do_logits(const Tensor&) const { cannot(*this, "give logits of tokens"); }
 
-ModelKind Model::kind() const { return find_model_spec(model_type_)->kind; }
+ModelKind Model::kind() const { return model_spec(*this).kind; }
 
 ModelOutput causal_lm_output(const Tensor& logits, const Tensor& labels) {
   ModelOutput output;
@@ -114,11 +121,12 @@ void warn_of_unused(const Model& model, const std::string& file) {
   std::string text;
   for (const UnusedTensor& each : model.unused_tensors()) {
     if (!each.recomputed) {
-      text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", each.name, each.reason);
+      text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", each.name,
+                          translate_message(each.reason));
     }
   }
   if (!text.empty()) {
-    print_message(fmt::format("heed: warning: {}: not used: {}", file, text));
+    print_message(tell("heed: warning: {}: not used: {}", file, text));
   }
 }
 
@@ -245,6 +253,7 @@ std::unique_ptr<Model> load_model(const std::filesystem::path& path, const LoadO
     }
   }
   model->set_kv_type(options.kv_type);
+  model->set_kv_window(options.kv_window);
   warn_of_unused(*model, files.weights_name);
   return model;
 }

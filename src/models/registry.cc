@@ -71,6 +71,18 @@ const ModelSpec* find_model_spec(std::string_view model_type) {
   return found == all.specs.end() ? nullptr : &found->second;
 }
 
+const ModelSpec& model_spec(const Model& model) {
+  static const ModelSpec none;
+  const ModelSpec* spec = find_model_spec(model.model_type());
+  return spec == nullptr ? none : *spec;
+}
+
+bool points_at_tokens(const Model& model) {
+  return model_spec(model).points_at_tokens &&
+         Json::parse(model.config(), "config.json").string_or("readout", "attention") ==
+             "attention";
+}
+
 std::vector<const ModelSpec*> model_specs() {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
@@ -167,12 +179,9 @@ std::unique_ptr<Model> make_model(const Json& config, const Scope& scope) {
 }
 
 const ModelHead* head_of(const Model& model) {
-  const ModelSpec* spec = find_model_spec(model.model_type());
-  if (spec != nullptr) {
-    for (const ModelHead& head : spec->heads) {
-      if (has_parameter(model, head.parameter) && has_parameter(model, head.second_parameter)) {
-        return &head;
-      }
+  for (const ModelHead& head : model_spec(model).heads) {
+    if (has_parameter(model, head.parameter) && has_parameter(model, head.second_parameter)) {
+      return &head;
     }
   }
   return nullptr;

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "heed/model_spec.h"
+#include "heed/models.h"
 
 namespace heed {
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "models/fresh_config.h"
 #include "models/sparse_mixers.h"
 
@@ -53,14 +54,16 @@ class Seq2SeqModel final : public TokenTranslator {
     }
     reads_answers_ = head_kind_ == Head::question;
     root.allow_prefix(family_.base + ".");
-    root.ignore({"*encoder.version", "*decoder.version"}, "a version number of old checkpoints");
+    root.ignore({"*encoder.version", "*decoder.version"},
+                say("a version number of old checkpoints"));
     const Scope base = head_kind_ == Head::none ? root : root / family_.base;
     const Embedding words = make_stacks(config, base);
     if (head_kind_ == Head::sequence) {
       make_classification_head(config, root);
     } else if (head_kind_ == Head::question) {
       classifier_ = Linear(root / "qa_outputs", hidden_size_, 2, {.init = init_});
-      root.ignore({"final_logits_bias", "lm_head.weight"}, "the LM head, which a classifier lacks");
+      root.ignore({"final_logits_bias", "lm_head.weight"},
+                  say("the LM head, which a classifier lacks"));
     } else {
       make_lm_head(config, root, words);
     }
@@ -162,7 +165,7 @@ class Seq2SeqModel final : public TokenTranslator {
       options.position_offset = target_.padding + 1;
       options.stored_sinusoids = false;
       base.ignore({"*embed_positions.weights", "*embed_positions.weight"},
-                  "sinusoids, which heed computes itself", true);
+                  say("sinusoids, which heed computes itself"), true);
     }
     options.embedding_norm = family_.embedding_norm;
     options.final_norm = family_.final_norm;
@@ -198,7 +201,8 @@ class Seq2SeqModel final : public TokenTranslator {
     problem_ = problem_type_of(config);
     dropout_ = rate_or(config, "classifier_dropout", 0.0);
     end_ = token_or(config, "eos_token_id", std::min<int64_t>(2, vocab_size_ - 1), vocab_size_);
-    root.ignore({"final_logits_bias", "lm_head.weight"}, "the LM head, which a classifier lacks");
+    root.ignore({"final_logits_bias", "lm_head.weight"},
+                say("the LM head, which a classifier lacks"));
   }
 
   /// Decoder inputs from the source's own tokens.

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "heed/model_spec.h"
+#include "heed/models.h"
 #include "models/encoder_decoder.h"
 
 namespace heed {

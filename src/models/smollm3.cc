@@ -8,8 +8,10 @@ namespace heed {
 ModelSpec smollm3_spec() {
   ModelSpec spec = llama_like_spec("smollm3", "SmolLM3", "smollm3", true);
   spec.ties.tied_by_default = true;
-  spec.make = [](const Json& config, const Scope& scope) {
-    DecoderConfig decoder = llama_like_config(with_default(config, "num_key_value_heads", 4));
+  spec.make = [](const Json& given, const Scope& scope) {
+    const Json config =
+        with_default(with_default(given, "num_key_value_heads", 4), "rope_theta", 2e6);
+    DecoderConfig decoder = llama_like_config(config);
     decoder.tied = config.boolean_or("tie_word_embeddings", true);
     const int64_t period = config.integer_or("no_rope_layer_interval", 4, 1, 1 << 20);
     std::vector<int64_t> rotated;

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "heed/attention_layers.h"
+#include "heed/transformer.h"
 
 namespace heed {
 namespace {

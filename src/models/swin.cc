@@ -1,6 +1,7 @@
 #include "base/check.h"
-#include "heed/attention_layers.h"
+#include "base/language.h"
 #include "heed/autograd.h"
+#include "heed/transformer.h"
 #include "models/heads.h"
 #include "models/patch_grid.h"
 #include "models/registry.h"
@@ -26,7 +27,7 @@ class Swin final : public SizedModel {
     read_stages(config);
     check_size(config, root, parameter_estimate(config));
     root.allow_prefix("swin.");
-    root.ignore({"*relative_position_index"}, "indices, which heed computes itself", true);
+    root.ignore({"*relative_position_index"}, say("indices, which heed computes itself"), true);
     const std::string head = architecture(config);
     if (!head.empty() && head != "SwinModel" && head != "SwinForImageClassification") {
       refuse_architecture(config, head, {"SwinModel", "SwinForImageClassification"});
@@ -107,7 +108,7 @@ class Swin final : public SizedModel {
         projection.parameter("weight", {embed_dim_, channels_, patch_.height, patch_.width}, init_);
     patch_bias_ = projection.parameter("bias", {embed_dim_}, Init::zeros());
     embedding_norm_ = Norm(scope / "norm", embed_dim_, kEps);
-    scope.ignore({"*embeddings.mask_token"}, "the mask token of pre-training");
+    scope.ignore({"*embeddings.mask_token"}, say("the mask token of pre-training"));
     if (config.boolean_or("use_absolute_embeddings", false)) {
       positions_ =
           scope.parameter("position_embeddings", {1, grid_.count(), embed_dim_}, Init::zeros());

@@ -1,7 +1,8 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "heed/attention_layers.h"
+#include "base/language.h"
+#include "heed/transformer.h"
 #include "models/encoder_decoder.h"
 #include "models/fresh_config.h"
 #include "models/registry.h"
@@ -54,7 +55,7 @@ class T5 final : public EncoderDecoder {
     root.alias("encoder.embed_tokens.weight");
     root.alias("decoder.embed_tokens.weight");
     root.ignore({"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"},
-                "a bias of cross-attention, which T5 does not have");
+                say("a bias of cross-attention, which T5 does not have"));
     encoder_ = make_stack(root / "encoder", num_layers_, false);
     decoder_ = make_stack(root / "decoder", target_.layers, true);
     const bool tied = config.boolean_or("tie_word_embeddings", true);

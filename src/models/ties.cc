@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "heed/model_spec.h"
+#include "heed/models.h"
 
 namespace heed {
 namespace {

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "heed/model_spec.h"
+#include "heed/models.h"
 #include "models/encoder_decoder.h"
 #include "models/registry.h"
 

@@ -2,8 +2,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "heed/attention_layers.h"
 #include "heed/ops.h"
+#include "heed/transformer.h"
 
 namespace heed {
 namespace {

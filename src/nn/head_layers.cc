@@ -1,5 +1,5 @@
 #include "base/check.h"
-#include "heed/attention_layers.h"
+#include "heed/transformer.h"
 #include "nn/heads.h"
 
 namespace heed {

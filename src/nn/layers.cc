@@ -1,6 +1,6 @@
 #include "base/check.h"
 #include "heed/nn.h"
-#include "heed/precision.h"
+#include "heed/ops.h"
 
 namespace heed {
 namespace {

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "heed/attention_layers.h"
 #include "heed/ops.h"
+#include "heed/transformer.h"
 #include "nn/heads.h"
 
 namespace heed {

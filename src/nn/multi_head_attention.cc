@@ -2,8 +2,9 @@
 
 #include "base/check.h"
 #include "base/parallel.h"
-#include "heed/attention_layers.h"
 #include "heed/nn.h"
+#include "heed/runtime.h"
+#include "heed/transformer.h"
 
 namespace heed {
 namespace {
@@ -47,6 +48,29 @@ Tensor merge_heads(const Tensor& x) {
   return reshape(transpose(x, 1, 2), {x.size(0) * x.size(2), x.size(1) * x.size(3)});
 }
 
+/// Falcon's ALiBi as a bias [B, heads, 1, keys]: slope · j with j, slope and product rounded to
+/// bfloat16, scaled like the scores. Keys that `key_padding` (u8 [B, keys], 1 = real) leaves out do
+/// not count; B is 1 where it is undefined.
+Tensor scaled_alibi_bias(const MultiHeadAttention::Options& options, int64_t keys,
+                         const Tensor& key_padding) {
+  const auto rounded = [](float value) { return to_float(to_bfloat16(value)); };
+  const Tensor slopes = alibi_slopes(options.num_heads);
+  const int64_t batch = key_padding.defined() ? key_padding.size(0) : 1;
+  Tensor bias = Tensor::empty({batch, options.num_heads, 1, keys});
+  float* out = bias.data<float>();
+  for (int64_t b = 0; b < batch; ++b) {
+    for (int64_t h = 0; h < options.num_heads; ++h) {
+      const float slope = rounded(slopes.data<float>()[h]);
+      int64_t next = 0;
+      for (int64_t j = 0; j < keys; ++j) {
+        const bool real = !key_padding.defined() || key_padding.data<uint8_t>()[b * keys + j] != 0;
+        *out++ = rounded(slope * rounded(static_cast<float>(real ? next++ : 0)));
+      }
+    }
+  }
+  return mul(bias, options.scale.value_or(1.0 / std::sqrt(static_cast<double>(options.head_dim))));
+}
+
 /// fn(i) for every sequence that decodes, on all threads where nobody watches.
 template <class Fn>
 void for_each_sequence(int64_t count, const Fn& fn) {
@@ -72,6 +96,8 @@ MultiHeadAttention::MultiHeadAttention(Linear q, Linear k, Linear v, Linear out,
       v_(std::move(v)),
       out_(std::move(out)),
       options_(options) {
+  check(options.num_heads > 0 && options.head_dim > 0, "MultiHeadAttention",
+        "num_heads {} and head_dim {} must be at least 1", options.num_heads, options.head_dim);
   if (options_.num_kv_heads == 0) {
     options_.num_kv_heads = options_.num_heads;
   }
@@ -180,12 +206,9 @@ AttentionOptions MultiHeadAttention::attention_options(int64_t queries, int64_t 
   options.scale = options_.scale;
   options.softcap = options_.softcap;
   if (options_.alibi && queries > 0) {
-    options.bias = alibi_bias(options_.num_heads, queries, keys, keys - queries);
-    if (options_.scale_alibi) {
-      options.bias =
-          mul(options.bias,
-              options_.scale.value_or(1.0 / std::sqrt(static_cast<double>(options_.head_dim))));
-    }
+    options.bias = options_.scale_alibi
+                       ? scaled_alibi_bias(options_, keys, {})
+                       : alibi_bias(options_.num_heads, queries, keys, keys - queries);
   }
   options.dropout = options_.dropout;
   options.training = pass.training;
@@ -199,6 +222,9 @@ Tensor MultiHeadAttention::attend(const Tensor& q, const Tensor& k, const Tensor
   if (!queries.is_ragged() && !keys.is_ragged()) {
     AttentionOptions options = attention_options(queries.length, keys.length, pass);
     options.key_padding = keys.key_padding;
+    if (options_.scale_alibi && keys.key_padding.defined()) {
+      options.bias = scaled_alibi_bias(options_, keys.length, keys.key_padding);
+    }
     if (bias.defined()) {
       options.bias = bias;
     }

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "heed/attention_layers.h"
 #include "heed/ops.h"
+#include "heed/transformer.h"
 #include "nn/heads.h"
 
 namespace heed {

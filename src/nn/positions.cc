@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <numeric>
 
 #include "base/check.h"
 #include "heed/nn.h"
@@ -73,6 +74,23 @@ struct Rotary::Tables {
       compute(count);
     }
     return {cos, sin};
+  }
+
+  /// Tables with one row for each of `positions`, which may be beyond the limit.
+  std::pair<Tensor, Tensor> at(const std::vector<int64_t>& positions, float factor) const {
+    const auto half = static_cast<int64_t>(frequencies.size());
+    const auto count = static_cast<int64_t>(positions.size());
+    std::pair<Tensor, Tensor> rows{Tensor::empty({count, half}), Tensor::empty({count, half})};
+    for (int64_t row = 0; row < count; ++row) {
+      for (int64_t i = 0; i < half; ++i) {
+        // In f64: f32 knows the angle at position 1,000,000 to 0.03 only.
+        const double angle = static_cast<double>(positions[static_cast<size_t>(row)]) *
+                             static_cast<double>(frequencies[static_cast<size_t>(i)]);
+        rows.first.data<float>()[row * half + i] = static_cast<float>(std::cos(angle)) * factor;
+        rows.second.data<float>()[row * half + i] = static_cast<float>(std::sin(angle)) * factor;
+      }
+    }
+    return rows;
   }
 
   void compute(int64_t count) {
@@ -158,16 +176,42 @@ Tensor Rotary::operator()(const Tensor& x, const Tensor& positions) const {
   return rotate(x, positions, *tables_);
 }
 
+namespace {
+
+/// 0, 1, …, count - 1
+Tensor row_numbers(int64_t count) {
+  Tensor numbers = Tensor::empty({count}, DType::i64);
+  std::iota(numbers.data<int64_t>(), numbers.data<int64_t>() + count, int64_t{0});
+  return numbers;
+}
+
+/// Rotates the first columns of x [N, heads, head_dim] that the tables have angles for.
+Tensor rotate_columns(const Tensor& x, const Tensor& positions, const Tensor& cos,
+                      const Tensor& sin, bool interleaved) {
+  const int64_t rotated = 2 * cos.size(1);
+  if (rotated == x.size(2)) {
+    return rotary(x, positions, cos, sin, interleaved);
+  }
+  const std::vector<Tensor> parts = split(x, {rotated, x.size(2) - rotated}, 2);
+  return concat({rotary(contiguous(parts[0]), positions, cos, sin, interleaved), parts[1]}, 2);
+}
+
+}  // namespace
+
 Tensor Rotary::rotate(const Tensor& x, const Tensor& positions, Tables& tables) const {
   const std::vector<int64_t> reached = positions.to_vector<int64_t>();
   const int64_t last = reached.empty() ? 0 : *std::max_element(reached.begin(), reached.end());
-  const auto [cos, sin] = tables.reaching(last);
-  const int64_t rotated = 2 * cos.size(1);
-  if (rotated == x.size(2)) {
-    return rotary(x, positions, cos, sin, interleaved_);
+  if (last >= tables.limit) {
+    const auto [cos, sin] = tables.at(reached, tables.scale);
+    return rotate_columns(x, row_numbers(positions.numel()), cos, sin, interleaved_);
   }
-  const std::vector<Tensor> parts = split(x, {rotated, x.size(2) - rotated}, 2);
-  return concat({rotary(contiguous(parts[0]), positions, cos, sin, interleaved_), parts[1]}, 2);
+  const auto [cos, sin] = tables.reaching(last);
+  return rotate_columns(x, positions, cos, sin, interleaved_);
+}
+
+Tensor Rotary::shifted(const Tensor& keys, int64_t positions) const {
+  const auto [cos, sin] = tables_->at({positions}, 1.0F);
+  return rotate_columns(keys, Tensor::zeros({keys.size(0)}, DType::i64), cos, sin, interleaved_);
 }
 
 }  // namespace heed

@@ -1,5 +1,3 @@
-#include "heed/precision.h"
-
 #include <algorithm>
 #include <atomic>
 

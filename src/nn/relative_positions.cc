@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "base/check.h"
-#include "heed/attention_layers.h"
 #include "heed/ops.h"
+#include "heed/transformer.h"
 #include "ops/attention_problem.h"
 #include "ops/relative.h"
 

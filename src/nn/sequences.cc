@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "base/check.h"
@@ -66,6 +67,17 @@ void check_cache_type(DType type, int64_t key_width, int64_t value_width) {
         kBlock, key_width, value_width);
 }
 
+/// [1, heads, count, width] -> [count, heads, width] in f32, a copy.
+Tensor rows_first(const Tensor& x) {
+  Tensor rows = Tensor::empty({x.size(2), x.size(1), x.size(3)});
+  for (int64_t head = 0; head < x.size(1); ++head) {  // the rows of one lie together
+    const Tensor part = slice(x, 1, head, head + 1);
+    slice(rows, 1, head, head + 1)
+        .copy_from(transpose(squeeze(is_quantized(x.dtype()) ? dequantize(part) : part, 0), 0, 1));
+  }
+  return rows;
+}
+
 /// to [1, heads, count, width] = x, rounded to the type of the cache.
 void store_rows(Tensor to, const Tensor& x) {
   if (to.dtype() != DType::q8_0) {
@@ -98,13 +110,23 @@ int64_t KvCache::bytes_for(int64_t length) const {
   if (!defined()) {
     return 0;
   }
-  return bytes_of(dtype(), room(length, window_) * k_.size(0) * (k_.size(2) + v_.size(2)));
+  const int64_t most = kept_.on() ? kept_.sinks + kept_.recent + kChunk : length;
+  return bytes_of(dtype(),
+                  std::min(most, room(length, window_)) * k_.size(0) * (k_.size(2) + v_.size(2)));
 }
 
 /// Where `count` more do not fit, grows; with a window, gives up what no later position looks at.
 void KvCache::make_room(int64_t count) {
   const int64_t held = length_ - first_;
-  if (held + count <= k_.size(1)) {
+  if (begin_ + held + count <= k_.size(1)) {
+    return;
+  }
+  if (kept_.on()) {  // the rows before begin_ are free
+    const int64_t size =
+        std::min(kept_.recent + kept_.sinks + kChunk, std::max(held + count, 2 * k_.size(1)));
+    keep_last(k_, begin_ + held, held, size);
+    keep_last(v_, begin_ + held, held, size);
+    begin_ = 0;
     return;
   }
   if (window_ == 0) {
@@ -120,6 +142,39 @@ void KvCache::make_room(int64_t count) {
   first_ = first;
 }
 
+void KvCache::keep_sinks(const KvWindow& window, Rotary rotary) {
+  check(length_ == 0 && window_ == 0, "cache",
+        "attention sinks need an empty cache of all positions");
+  check(window.recent > 0 && window.sinks >= 0, "cache", "{} positions and {} attention sinks",
+        window.recent, window.sinks);
+  kept_ = window;
+  rotary_ = std::move(rotary);
+  capacity_ = std::numeric_limits<int64_t>::max();
+}
+
+/// Gives up the oldest positions behind the sinks, so that `count` more are within the window.
+void KvCache::slide(int64_t count) {
+  const int64_t lost = length_ - first_ + count - kept_.sinks - kept_.recent;
+  if (lost <= 0) {
+    return;
+  }
+  check(count <= kept_.recent, "cache", "{} positions at once; the window has {}", count,
+        kept_.recent);
+  const int64_t sinks = kept_.sinks;
+  if (sinks > 0 && first_ == 0) {
+    sink_keys_ = rows_first(rows_of(k_, begin_, begin_ + sinks));
+    sink_values_ = rows_first(rows_of(v_, begin_, begin_ + sinks));
+  }
+  first_ += lost;
+  begin_ += lost;
+  if (sinks > 0) {  // over positions that were given up
+    const Tensor keys = rotary_.defined() ? rotary_.shifted(sink_keys_, first_) : sink_keys_;
+    const auto heads_first = [](const Tensor& x) { return unsqueeze(transpose(x, 0, 1), 0); };
+    store_rows(rows_of(k_, begin_, begin_ + sinks), heads_first(keys));
+    store_rows(rows_of(v_, begin_, begin_ + sinks), heads_first(sink_values_));
+  }
+}
+
 void KvCache::append(const Tensor& k, const Tensor& v) {
   const int64_t count = k.size(-2);
   if (!defined()) {  // the encoder's keys and values come all at once: room for just them
@@ -129,20 +184,25 @@ void KvCache::append(const Tensor& k, const Tensor& v) {
       length_ + count <= capacity_, "cache",
       "{} positions do not fit: {} of {} are taken; the prompt is longer than the model's context",
       count, length_, capacity_);
+  if (kept_.on()) {
+    slide(count);
+  }
   make_room(count);
-  const int64_t begin = length_ - first_;
+  const int64_t begin = row(length_);
   store_rows(rows_of(k_, begin, begin + count), k.rank() == 3 ? unsqueeze(k, 0) : k);
   store_rows(rows_of(v_, begin, begin + count), v.rank() == 3 ? unsqueeze(v, 0) : v);
   length_ += count;
 }
 
-Tensor KvCache::keys() const { return rows_of(k_, 0, length_ - first_); }
-Tensor KvCache::values() const { return rows_of(v_, 0, length_ - first_); }
+Tensor KvCache::keys() const { return rows_of(k_, begin_, row(length_)); }
+Tensor KvCache::values() const { return rows_of(v_, begin_, row(length_)); }
 
 void KvCache::truncate(int64_t length) {
-  check(length >= 0 && length <= length_ && (first_ == 0 || length >= first_ + window_ - 1),
-        "cache", "cannot go back to {} of {} positions: only those from {} on are stored", length,
-        length_, first_);
+  const bool stored =
+      first_ == 0 || (kept_.on() ? length == length_ : length >= first_ + window_ - 1);
+  check(length >= 0 && length <= length_ && stored, "cache",
+        "cannot go back to {} of {} positions: only those from {} on are stored", length, length_,
+        first_);
   length_ = length;
 }
 
@@ -151,8 +211,17 @@ KvCache KvCache::copy() const {
     return {};
   }
   KvCache other(k_.size(0), capacity_, k_.size(2), v_.size(2), window_, dtype());
+  if (kept_.on()) {
+    other.keep_sinks(kept_, rotary_);
+    other.sink_keys_ = sink_keys_;  // never written again: shared
+    other.sink_values_ = sink_values_;
+  }
   other.first_ = other.length_ = first_;
-  other.append(keys(), values());
+  const int64_t held = length_ - first_;
+  other.make_room(held);
+  store_rows(rows_of(other.k_, 0, held), keys());
+  store_rows(rows_of(other.v_, 0, held), values());
+  other.length_ = length_;
   return other;
 }
 

@@ -1,6 +1,6 @@
 #include "base/check.h"
-#include "heed/attention_layers.h"
 #include "heed/ops.h"
+#include "heed/transformer.h"
 
 namespace heed {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "heed/attention_layers.h"
+#include "heed/transformer.h"
 #include "nn/heads.h"
 
 namespace heed {

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "base/check.h"
-#include "heed/precision.h"
+#include "heed/ops.h"
 
 namespace heed {
 namespace {

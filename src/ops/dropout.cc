@@ -1,7 +1,7 @@
 #include <memory>
 
 #include "base/sample_ranges.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "kernels/random.h"
 #include "ops/common.h"
 

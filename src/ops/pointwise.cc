@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "base/parallel.h"
-#include "heed/trigonometry.h"
+#include "heed/ops.h"
 #include "kernels/types.h"
 #include "ops/common.h"
 

@@ -91,7 +91,8 @@ Tensor gather(const Tensor& x, int axis, const Tensor& index) {
   check_defined(x, "gather");
   check_defined(index, "gather", "index");
   const int a = x.shape().axis(axis, "gather");
-  check(index.rank() == x.rank(), "gather", "index {} for input {}", index.shape(), x.shape());
+  check(index.rank() == x.rank(), "gather", "index {} must have as many axes as input {}",
+        index.shape(), x.shape());
   for (int i = 0; i < x.rank(); ++i) {
     check(i == a || index.shape()[i] <= x.shape()[i], "gather", "index {} is larger than input {}",
           index.shape(), x.shape());

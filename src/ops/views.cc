@@ -99,7 +99,8 @@ Tensor transpose(const Tensor& x, int axis_a, int axis_b) {
 
 Tensor permute(const Tensor& x, const Shape& order) {
   check_defined(x, "permute");
-  check(order.rank() == x.rank(), "permute", "order {} for shape {}", order, x.shape());
+  check(order.rank() == x.rank(), "permute", "order {} must name every axis of shape {} once",
+        order, x.shape());
   Shape forward = order;
   Shape inverse = order;
   unsigned seen = 0;

@@ -4,10 +4,11 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "base/parallel.h"
 #include "base/utf8.h"
+#include "heed/error.h"
 #include "heed/io.h"
-#include "heed/stop.h"
 
 namespace heed {
 namespace {
@@ -15,23 +16,23 @@ namespace {
 std::string_view kind_name(ModelKind kind) {
   switch (kind) {
     case ModelKind::decoder:
-      return "a decoder";
+      return say("a decoder");
     case ModelKind::encoder:
-      return "an encoder";
+      return say("an encoder");
     case ModelKind::encoder_decoder:
-      return "an encoder-decoder";
+      return say("an encoder-decoder");
     case ModelKind::vision:
-      return "a model of images";
+      return say("a model of images");
     case ModelKind::vision_decoder:
-      return "an image-to-text model";
+      return say("an image-to-text model");
     case ModelKind::speech_decoder:
-      return "a speech recognition model";
+      return say("a speech recognition model");
     case ModelKind::image_text:
-      return "a model of images and texts";
+      return say("a model of images and texts");
     case ModelKind::regressor:
-      return "a model of numbers";
+      return say("a model of numbers");
   }
-  return "another model";
+  return say("another model");
 }
 
 /// The ids of a text that is too long, cut so that the special tokens around it stay.
@@ -57,8 +58,6 @@ void check_suits(bool suits, std::string_view task, std::string_view needs,
 }
 
 Json model_config(const Model& model) { return Json::parse(model.config(), "config.json"); }
-
-bool reads_features(const Model& model) { return model.model_type() == "heed-captioner"; }
 
 bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
@@ -95,20 +94,20 @@ TokenBatch encode_inputs(const LoadedModel& loaded, const std::vector<std::strin
     std::vector<TokenId>& ids = batch.ids[i];
     const auto length = static_cast<int64_t>(ids.size());
     if (length == 0) {
-      report_error(run, task, i, fmt::format("{} has no tokens", quote(texts[i], kQuoted)));
+      report_error(run, task, i, fmt::format(say("{} has no tokens"), quote(texts[i], kQuoted)));
       continue;
     }
     if (max_length > 0 && length > max_length) {
       if (!truncate) {
         report_error(run, task, i,
-                     fmt::format("{} has {} tokens; the model takes {}", quote(texts[i], kQuoted),
-                                 length, max_length));
+                     fmt::format(say("{} has {} tokens; the model takes {}"),
+                                 quote(texts[i], kQuoted), length, max_length));
         ids.clear();
         continue;
       }
       ids = truncated(loaded.tokenizer, texts[i], max_length);
       if (run.on_warning) {
-        run.on_warning(i, fmt::format("{} has {} tokens; only {} of them were read",
+        run.on_warning(i, fmt::format(say("{} has {} tokens; only {} of them were read"),
                                       quote(texts[i], kQuoted), length, ids.size()));
       }
     }

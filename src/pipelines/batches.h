@@ -17,9 +17,6 @@ void check_suits(bool suits, std::string_view task, std::string_view needs,
 /// The model's config.json.
 Json model_config(const Model& model);
 
-/// Whether an image-to-text model reads features of image regions instead of pixels.
-bool reads_features(const Model& model);
-
 /// Whether a text has nothing but white space.
 bool is_blank(std::string_view text);
 

@@ -1,9 +1,8 @@
-#include "heed/chat_session.h"
-
 #include <algorithm>
 
 #include "base/check.h"
 #include "heed/io.h"
+#include "heed/pipelines.h"
 
 namespace heed {
 namespace {
@@ -133,7 +132,7 @@ GeneratedText ChatSession::ask(std::string_view text, const GenerationOptions& o
   std::vector<ChatMessage> asked = with_system(impl_->system, impl_->messages);
   asked.push_back({"user", std::string(text)});
   const std::vector<TokenId> prompt = chat_tokens(impl_->loaded.tokenizer, impl_->tmpl, asked);
-  const int64_t context = impl_->loaded.model->context_length();
+  const int64_t context = impl_->loaded.model->decoder_context_length();
   check(context == 0 || std::cmp_less_equal(prompt.size(), context), kChat,
         "the conversation has {} tokens; the model's context is {}. /reset begins a new one",
         prompt.size(), context);

@@ -3,13 +3,14 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "heed/autograd.h"
 #include "pipelines/batches.h"
 
 namespace heed {
 namespace {
 
-constexpr std::string_view kNeeds = "an encoder with a masked-language head";
+constexpr std::string_view kNeeds = say("an encoder with a masked-language head");
 
 std::string replaced(std::string text, std::string_view what, std::string_view with) {
   for (size_t at = 0; what != with && (at = text.find(what, at)) != std::string::npos;
@@ -82,7 +83,7 @@ std::vector<std::vector<MaskedToken>> FillMask::operator()(const std::vector<std
     auto& ids = tokens.ids[i];
     if (!ids.empty() && std::find(ids.begin(), ids.end(), mask) == ids.end()) {
       report_error(options.run, kTask, i,
-                   "the text has no [MASK]; write it where a word is missing");
+                   say("the text has no [MASK]; write it where a word is missing"));
       ids.clear();
     }
   }

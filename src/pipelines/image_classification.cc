@@ -1,4 +1,5 @@
 #include "base/check.h"
+#include "base/language.h"
 #include "heed/autograd.h"
 #include "pipelines/batches.h"
 #include "pipelines/image_input.h"
@@ -7,7 +8,7 @@
 namespace heed {
 namespace {
 
-constexpr std::string_view kNeeds = "a model of images with a classification head";
+constexpr std::string_view kNeeds = say("a model of images with a classification head");
 
 }  // namespace
 

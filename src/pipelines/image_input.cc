@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "heed/image.h"
+#include "heed/io.h"
 #include "heed/ops.h"
 
 namespace heed {

@@ -1,4 +1,5 @@
 #include "base/check.h"
+#include "base/language.h"
 #include "heed/io.h"
 #include "pipelines/batches.h"
 #include "pipelines/image_input.h"
@@ -36,16 +37,16 @@ ImageToText::ImageToText(const std::filesystem::path& model, const OpenOptions& 
     : ImageToText(open_model(model, options)) {}
 
 ImageToText::ImageToText(LoadedModel model) : loaded_(std::move(model)) {
-  check_suits(loaded_.model->kind() == ModelKind::vision_decoder, kTask, "an image-to-text model",
-              loaded_);
+  check_suits(loaded_.model->kind() == ModelKind::vision_decoder, kTask,
+              say("an image-to-text model"), loaded_);
 }
 
 std::vector<ModelInput> ImageToText::inputs_of(const std::filesystem::path& file) const {
-  const bool regions = reads_features(*loaded_.model);
+  const bool regions = model_spec(*loaded_.model).reads_features;
   if (regions != is_features(file)) {
     fail(ErrorKind::usage, file.native(), "this model reads {}",
-         regions ? "region features (.npy or .safetensors), not pictures"
-                 : "pictures (PNG or JPEG), not features");
+         regions ? say("region features (.npy or .safetensors), not pictures")
+                 : say("pictures (PNG or JPEG), not features"));
   }
   std::vector<ModelInput> inputs;
   if (!regions) {

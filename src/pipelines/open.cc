@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "heed/pipelines.h"
 #include "io/hub_cache.h"
+#include "text/load_tokenizer.h"
 
 namespace heed {
 
@@ -21,6 +22,11 @@ LoadedModel open_model(const fs::path& name, const OpenOptions& options) {
   const fs::path found = find_model(name);
   // An adapter has no tokenizer, template or preprocessor of its own.
   loaded.path = find_model(base_model_path(found));
+  if (options.may_lack_tokenizer && options.tokenizer.empty() && fs::is_directory(loaded.path) &&
+      !text::has_tokenizer(loaded.path)) {
+    loaded.model = load_model(found, options.load);
+    return loaded;
+  }
   const fs::path source = options.tokenizer.empty() ? loaded.path : options.tokenizer;
   // Side by side: each takes tens of milliseconds with a file of the usual size.
   std::future<Tokenizer> reading = run_in_background([&source] { return Tokenizer::load(source); });

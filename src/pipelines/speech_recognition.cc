@@ -1,8 +1,9 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "heed/audio.h"
+#include "base/language.h"
 #include "heed/autograd.h"
+#include "heed/io.h"
 #include "pipelines/batches.h"
 #include "pipelines/speech_decoding.h"
 
@@ -211,7 +212,7 @@ SpeechRecognition::SpeechRecognition(const std::filesystem::path& model, const O
 
 SpeechRecognition::SpeechRecognition(LoadedModel model) : loaded_(std::move(model)) {
   check_suits(loaded_.model->kind() == ModelKind::speech_decoder, kTask,
-              "a speech recognition model (whisper)", loaded_);
+              say("a speech recognition model (whisper)"), loaded_);
 }
 
 Transcript SpeechRecognition::operator()(const std::filesystem::path& audio,

@@ -1,4 +1,5 @@
 #include "base/check.h"
+#include "base/language.h"
 #include "heed/autograd.h"
 #include "pipelines/batches.h"
 #include "pipelines/labels.h"
@@ -6,7 +7,7 @@
 namespace heed {
 namespace {
 
-constexpr std::string_view kNeeds = "an encoder with a classification head";
+constexpr std::string_view kNeeds = say("an encoder with a classification head");
 
 }  // namespace
 

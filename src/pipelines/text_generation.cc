@@ -2,8 +2,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/language.h"
+#include "heed/error.h"
 #include "heed/io.h"
-#include "heed/stop.h"
 #include "pipelines/batches.h"
 #include "pipelines/json_options.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 /// Keys and values that a cache's file may hold.
 constexpr int64_t kCacheBytes = int64_t{4} << 30;
-constexpr std::string_view kNeeds = "a decoder (gpt2, llama, …) or an encoder-decoder";
+constexpr std::string_view kNeeds = say("a decoder (gpt2, llama, …) or an encoder-decoder");
 
 /// One sequence on its way: tokens come in, text goes out.
 struct Running {
@@ -34,19 +35,19 @@ struct Running {
 std::vector<std::vector<TokenId>> usable_prompts(const LoadedModel& loaded,
                                                  std::vector<std::vector<TokenId>> prompts,
                                                  const GenerationOptions& options) {
-  const int64_t context = loaded.model->context_length();
+  const int64_t context = loaded.model->decoder_context_length();
   const bool decoder = loaded.model->kind() == ModelKind::decoder;
   for (size_t i = 0; i < prompts.size(); ++i) {
     auto& ids = prompts[i];
     const auto length = static_cast<int64_t>(ids.size());
     if (length == 0) {
       report_error(options.run, TextGeneration::kTask, i,
-                   "the prompt has no tokens and the model no start token");
+                   say("the prompt has no tokens and the model has no start token"));
     } else if (decoder && context > 0 && length > context) {
       if (!options.truncate) {
-        report_error(
-            options.run, TextGeneration::kTask, i,
-            fmt::format("the prompt has {} tokens; the model's context is {}", length, context));
+        report_error(options.run, TextGeneration::kTask, i,
+                     fmt::format(say("the prompt has {} tokens; the model's context is {}"), length,
+                                 context));
         ids.clear();
         continue;
       }
@@ -54,7 +55,8 @@ std::vector<std::vector<TokenId>> usable_prompts(const LoadedModel& loaded,
       ids.erase(ids.begin(), ids.end() - kept);
       if (options.run.on_warning) {
         options.run.on_warning(
-            i, fmt::format("the prompt has {} tokens; only the last {} were read", length, kept));
+            i,
+            fmt::format(say("the prompt has {} tokens; only the last {} were read"), length, kept));
       }
     }
   }

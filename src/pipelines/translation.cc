@@ -1,4 +1,5 @@
 #include "base/check.h"
+#include "base/language.h"
 #include "pipelines/alignment.h"
 #include "pipelines/batches.h"
 #include "pipelines/language_tokens.h"
@@ -10,7 +11,7 @@ Translation::Translation(const std::filesystem::path& model, const OpenOptions& 
 
 Translation::Translation(LoadedModel model) : loaded_(std::move(model)) {
   check_suits(loaded_.model->kind() == ModelKind::encoder_decoder, kTask,
-              "an encoder-decoder model", loaded_);
+              say("an encoder-decoder model"), loaded_);
 }
 
 std::vector<ScoredText> Translation::operator()(std::string_view text,

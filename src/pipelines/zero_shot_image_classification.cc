@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "heed/autograd.h"
 #include "heed/ops.h"
 #include "pipelines/batches.h"
@@ -11,7 +12,7 @@ namespace heed {
 namespace {
 
 constexpr std::string_view kTask = ZeroShotImageClassification::kTask;
-constexpr std::string_view kNeeds = "a model that compares images with texts";
+constexpr std::string_view kNeeds = say("a model that compares images with texts");
 
 /// Whether every pair is scored by itself, as the model's own parameters show (SigLIP's bias).
 bool scores_pairs_alone(const Model& model) {

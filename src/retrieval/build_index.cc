@@ -389,7 +389,7 @@ IndexReport build_index(const std::vector<std::string>& docs, const fs::path& ou
     if (options.model.empty()) {
       fail(ErrorKind::usage, "index", "a new index needs the folder of an encoder (model)");
     }
-    const Embedder embedder(options.model, options.tokenizer, options.pooling.value_or(""));
+    const Embedder embedder(options.model, options.tokenizer, options.pooling.value_or(""), true);
     return Builder(IndexStore::create(out, new_settings(options, embedder)), embedder, options)
         .run(docs, files);
   }
@@ -397,7 +397,7 @@ IndexReport build_index(const std::vector<std::string>& docs, const fs::path& ou
   const IndexSettings& stored = store.settings();
   check_settings(options, stored, out);
   const Embedder embedder(options.model.empty() ? stored.model : options.model, options.tokenizer,
-                          stored.pooling);
+                          stored.pooling, true);
   if (embedder.fingerprint() != stored.model_fingerprint) {
     fail(ErrorKind::usage, out.native(),
          "was made with another model ({}); use that one, or make a new index", stored.model);

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/language.h"
 #include "base/utf8.h"
 #include "data/block_reader.h"
 #include "data/table.h"
@@ -74,7 +75,7 @@ Section row_section(const Json& row) {
     section.title = title->string();
   }
   if (is_blank(section.text)) {
-    row.refuse("has no text; a field `text` (or contents, content, body, passage) is wanted");
+    row.refuse(say("has no text; a field `text` (or contents, content, body, passage) is wanted"));
   }
   return section;
 }

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/checksum.h"
 #include "data/sources.h"
+#include "models/files.h"
 
 namespace heed {
 namespace {
@@ -12,8 +13,8 @@ constexpr int64_t kLongest = 8192;  // tokens, where the model has no limit of i
 }  // namespace
 
 Embedder::Embedder(const std::string& model, const std::string& tokenizer,
-                   const std::string& pooling)
-    : features_(open_model(model, {.tokenizer = tokenizer})),
+                   const std::string& pooling, bool many)
+    : features_(open_model(model, {.tokenizer = tokenizer, .load = {.in_memory = many}})),
       pooling_(pooling.empty() ? features_.default_pooling() : pooling_from_name(pooling)) {
   const Model& opened = *features_.loaded().model;
   if (opened.kind() != ModelKind::encoder) {
@@ -26,9 +27,11 @@ Embedder::Embedder(const std::string& model, const std::string& tokenizer,
 
 std::string Embedder::fingerprint() const {
   const Model& model = *features_.loaded().model;
+  const TensorMap stored = find_model_files(features_.loaded().path).tensors();
   uint64_t sum = fingerprint_of(model.model_type() + "/" + pooling());
   for (const Parameter& parameter : model.parameters()) {
-    const Tensor tensor = parameter.tensor.contiguous();
+    const auto found = stored.find(parameter.name);
+    const Tensor tensor = (found == stored.end() ? parameter.tensor : found->second).contiguous();
     sum = fingerprint_of(parameter.name, sum);
     sum = fingerprint_of(tensor.raw(), static_cast<size_t>(tensor.bytes()), sum);
   }

@@ -14,12 +14,15 @@ class Embedder {
  public:
   /// `pooling`: "mean", "cls", "max", "pooler", or empty for what the model says (else mean).
   /// "pooler" is the model's pooler_output as it is, to be compared by inner product (DPR).
-  Embedder(const std::string& model, const std::string& tokenizer, const std::string& pooling);
+  /// `many`: for many texts; opening takes longer, and products are faster.
+  Embedder(const std::string& model, const std::string& tokenizer, const std::string& pooling,
+           bool many = false);
 
   int64_t dimension() const { return dimension_; }
   std::string pooling() const { return std::string(name_of(pooling_)); }
   const Tokenizer& tokenizer() const { return features_.loaded().tokenizer; }
-  /// Of configuration, weights, tokenizer and pooling, in hexadecimal.
+  /// Of configuration, weights as they are stored, tokenizer and pooling, in hexadecimal: the same
+  /// whatever type the model computes in.
   std::string fingerprint() const;
 
   /// Vectors [texts.size(), dimension], in the order of the texts. Texts of about the same length

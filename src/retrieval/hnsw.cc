@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/parallel.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 
 namespace heed {
 namespace {

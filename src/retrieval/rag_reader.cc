@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "heed/autograd.h"
-#include "heed/json.h"
+#include "heed/io.h"
 #include "heed/ops.h"
 #include "heed/retrieval.h"
 #include "retrieval/padded_texts.h"

@@ -121,8 +121,8 @@ struct SearchIndex::Impl {
     if (options.query_model.empty()) {
       if (settings.pooling == "pooler") {
         fail(ErrorKind::usage, file,
-             "was made with a passage encoder (DPR); say where its question encoder is with "
-             "--query-model, or use --mode lexical");
+             "was made with a passage encoder (DPR); name its question encoder as "
+             "query_model, or search by words (lexical)");
       }
       return opened_embedder();
     }

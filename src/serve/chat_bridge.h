@@ -1,7 +1,7 @@
 #pragma once
 
-#if __has_include("heed/chat.h")
-#include "heed/chat.h"
+#if __has_include("heed/text.h")
+#include "heed/text.h"
 #else
 #include <filesystem>
 #include <optional>

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "heed/grammar.h"
+#include "heed/generate.h"
 #include "serve/routes.h"
 
 namespace heed::serve {

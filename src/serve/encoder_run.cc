@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 
 #include "models/forward.h"
+#include "pipelines/sentence_modules.h"
 #include "serve/service.h"
 #include "serve/text_run.h"
 
@@ -112,23 +112,9 @@ std::vector<float> pooled_embedding(const LoadedModel& model, const ModelOutput&
                                     int64_t row, int64_t length) {
   const Tensor& hidden = output.last_hidden_state;
   const int64_t width = hidden.size(2);
-  const int64_t rows = model.first_token_pooling ? 1 : length;
-  const float* first = hidden.data<float>() + row * hidden.size(1) * width;
-  std::vector<double> sums(static_cast<size_t>(width), 0.0);
-  for (int64_t t = 0; t < rows; ++t) {
-    for (int64_t d = 0; d < width; ++d) {
-      sums[static_cast<size_t>(d)] += first[t * width + d];
-    }
-  }
-  double norm = 0.0;
-  for (const double x : sums) {
-    norm += x * x;
-  }
-  const double scale = norm > 0.0 ? 1.0 / std::sqrt(norm) : 1.0;  // the mean's divisor cancels out
-  std::vector<float> vector(sums.size());
-  for (size_t d = 0; d < sums.size(); ++d) {
-    vector[d] = static_cast<float>(sums[d] * scale);
-  }
+  std::vector<float> vector(static_cast<size_t>(width));
+  pool_rows(hidden.data<float>() + row * hidden.size(1) * width, length, width, model.pooling,
+            /*normalize=*/true, vector.data());
   return vector;
 }
 

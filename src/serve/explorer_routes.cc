@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "explore/explorer_page.h"
-#include "heed/explorer.h"
+#include "heed/serve.h"
 #include "serve/handlers.h"
 #include "serve/service.h"
 

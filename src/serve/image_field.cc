@@ -4,7 +4,7 @@
 
 #include "base/base64.h"
 #include "heed/error.h"
-#include "heed/image.h"
+#include "heed/io.h"
 #include "pipelines/image_input.h"
 
 namespace heed::serve {

@@ -7,6 +7,7 @@
 #include "io/json.h"
 #include "models/common.h"
 #include "pipelines/batches.h"
+#include "pipelines/sentence_modules.h"
 
 namespace heed::serve {
 namespace fs = std::filesystem;
@@ -46,7 +47,7 @@ std::vector<std::string> label_names(const Json& config, int64_t count) {
 /// What comes out of a pass over two tokens tells which head a text encoder has.
 void probe_encoder(LoadedModel& loaded, const Json& config) {
   const NoGrad no_grad;
-  if (loaded.model->model_type() == "heed-reader") {
+  if (model_spec(*loaded.model).points_at_tokens) {
     return;  // it points at a word of a text about a question: only the explorer asks such
   }
   ModelInput input;
@@ -86,7 +87,7 @@ void find_abilities(LoadedModel& loaded) {
       }
       break;
     case ModelKind::vision_decoder:
-      can.caption = !reads_features(*loaded.model);
+      can.caption = !model_spec(*loaded.model).reads_features;
       break;
     case ModelKind::speech_decoder:
       can.transcribe = true;
@@ -94,14 +95,6 @@ void find_abilities(LoadedModel& loaded) {
     default:
       break;
   }
-}
-
-/// sentence-transformers' note on how a folder's embeddings are pooled.
-bool pools_first_token(const fs::path& folder) {
-  const fs::path file = folder / "1_Pooling" / "config.json";
-  std::error_code ignored;
-  return fs::is_regular_file(file, ignored) &&
-         Json::read(file).boolean_or("pooling_mode_cls_token", false);
 }
 
 }  // namespace
@@ -165,8 +158,10 @@ LoadedModelPtr open_served_model(const std::string& name, const fs::path& path,
     loaded->ids = generation_tokens(*loaded->model);
     loaded->chat_template = ChatTemplate::find(folder);
   }
-  loaded->first_token_pooling = pools_first_token(folder);
   find_abilities(*loaded);
+  if (loaded->abilities.embed && fs::is_directory(folder)) {
+    loaded->pooling = read_sentence_modules(folder).pooling;
+  }
   return loaded;
 }
 

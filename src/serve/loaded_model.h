@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "heed/generate.h"
-#include "heed/grammar.h"
 #include "heed/models.h"
 #include "heed/text.h"
+#include "heed/text_pipelines.h"
 #include "serve/chat_bridge.h"
 
 namespace heed::serve {
@@ -40,9 +40,9 @@ struct LoadedModel {
   Tokenizer tokenizer;  ///< empty for a model that only reads images
   GenerationTokens ids;
   Abilities abilities;
-  std::vector<std::string> labels;   ///< of a classifier
-  bool multi_label = false;          ///< its labels do not exclude each other
-  bool first_token_pooling = false;  ///< embeddings are the first token's; else the mean of all
+  std::vector<std::string> labels;  ///< of a classifier
+  bool multi_label = false;         ///< its labels do not exclude each other
+  Pooling pooling = Pooling::mean;  ///< what an embedding is made of
   std::optional<ChatTemplate> chat_template;
   std::time_t loaded_at = 0;
   /// The bytes of the tokenizer's tokens, for grammars; made when it is first asked for.

@@ -53,6 +53,16 @@ std::string answer_json(const Call& call, const std::string& id, const Answer& a
   return json.end_object().take();
 }
 
+/// By the reader that the call names.
+Answer read_and_answer(const Call& call, SearchIndex& index, const AskOptions& options) {
+  const LoadedModel& reader = *call.model;
+  const std::string question = call.text("question");
+  if (call.text("reader") == "fid") {
+    return ask_fid(index, *reader.model, reader.tokenizer, question, options);
+  }
+  return ask(index, *reader.model, reader.tokenizer, question, options);
+}
+
 /// Thrown out of an answer whose client has gone.
 struct Gone {};
 
@@ -108,8 +118,7 @@ void answer_ask(const CallPtr& call) {
     }
   };
   try {
-    const Answer answer = ask(*held.index, *call->model->model, call->model->tokenizer,
-                              call->text("question"), options);
+    const Answer answer = read_and_answer(*call, *held.index, options);
     const std::string json = answer_json(*call, id, answer);
     if (stream) {
       call->exchange->write(event(json) + "data: [DONE]\n\n");

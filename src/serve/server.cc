@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "base/check.h"
+#include "base/language.h"
 #include "heed/serve.h"
 #include "io/json_writer.h"
 #include "serve/http_server.h"
@@ -100,18 +101,18 @@ void check_options(const ServeOptions& options) {
   };
   if (options.models.empty() && options.models_dir.empty() && options.runs.empty() &&
       options.indexes.empty()) {
-    refuse("serve", "give at least one model, or a folder of models");
+    refuse("serve", say("name at least one model, or a folder of models"));
   }
   if (options.port < 0 || options.port > 65535) {
-    refuse("port", fmt::format("{} is out of range; 0 to 65535", options.port));
+    refuse("port", fmt::format(say("{} is out of range; 0 to 65535"), options.port));
   }
   for (const std::string& key : options.api_keys) {
     if (key.empty()) {
-      refuse("api_key", "the key is empty");
+      refuse("api_key", say("the key is empty"));
     }
   }
   if (options.max_connections < 1 || options.queue < 1 || options.slots < 1) {
-    refuse("serve", "connections, queue and slots must be at least 1");
+    refuse("serve", say("connections, queue and slots must be at least 1"));
   }
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "heed/explorer.h"
+#include "heed/serve.h"
 #include "serve/engine.h"
 #include "serve/http_server.h"
 #include "serve/metrics.h"

@@ -129,6 +129,8 @@ std::vector<Field> ask_fields() {
       integer_field("max_tokens", 1, 4096, "256", "Most tokens of the answer"),
       number_field("temperature", 0, 2, "0", "Randomness; 0 always takes the likeliest token"),
       integer_field("seed", -1, kMostSeed, "0", "The same seed gives the same answer"),
+      choice_field("reader", {"prompt", "fid"}, "\"prompt\"",
+                   "All sources in one prompt, or each read by itself (a FiD reader)"),
       boolean_field("attention", "false", "Measure how much attention each source got"),
       boolean_field("stream", "false", "Send the answer piece by piece, as server-sent events"),
       user_field(),

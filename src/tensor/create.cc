@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 #include "base/parallel.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "heed/tensor.h"
 #include "tensor/dispatch.h"
 

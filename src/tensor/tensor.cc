@@ -124,7 +124,8 @@ void* Tensor::raw() const {
 }
 
 void* Tensor::data_checked(DType type) const {
-  check(dtype() == type, "data", "tensor of {} read as {}", name_of(dtype()), name_of(type));
+  check(dtype() == type, "data", "a tensor of {} is read as {}; convert it with to() first",
+        name_of(dtype()), name_of(type));
   return raw();
 }
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "heed/chat.h"
+#include "heed/text.h"
 #include "text/jinja_ast.h"
 
 namespace heed {

@@ -121,7 +121,7 @@ ChatTemplateSource read_chat_template(const fs::path& path) {
     if (const auto field = file.find("chat_template")) {
       read_templates(*field, source);
     }
-  } else {
+  } else if (path.extension() != ".bin") {  // llama2.c's models have none
     source.templates.emplace_back("default", read_file(path, kMaxBytes));
   }
   return source;

@@ -1,3 +1,7 @@
+#include "text/load_tokenizer.h"
+
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -84,17 +88,45 @@ std::shared_ptr<TokenizerImpl> load_file(const fs::path& path, const Json* confi
        ".bin are");
 }
 
+/// A folder's SentencePiece file: under a usual name, or the only .model there (KoBERT, whose
+/// vocab.txt beside it lists the same pieces). Empty: none.
+std::string model_file(const fs::path& folder) {
+  for (const char* name :
+       {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "spm.model"}) {
+    if (fs::exists(folder / name)) {
+      return name;
+    }
+  }
+  std::vector<std::string> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.is_regular_file() && entry.path().extension() == ".model") {
+      found.push_back(entry.path().filename().string());
+    }
+  }
+  return found.size() == 1 ? found.front() : std::string();
+}
+
+/// The tokenizer's files that a folder has, in the order in which they are looked for.
+std::vector<std::string> tokenizer_files(const fs::path& folder) {
+  std::vector<std::string> files;
+  for (const std::string& name : {std::string("tokenizer.json"), std::string("vocab.json"),
+                                  model_file(folder), std::string("vocab.txt")}) {
+    if (!name.empty() && fs::exists(folder / name)) {
+      files.push_back(name);
+    }
+  }
+  return files;
+}
+
 std::shared_ptr<TokenizerImpl> load_folder(const fs::path& folder) {
   const auto map = side_file(folder, "special_tokens_map.json");
   const Json config = side_file(folder, "tokenizer_config.json")
                           .value_or(Json::parse("{}", "tokenizer_config.json"));
   const bool marian = fs::exists(folder / "source.spm") && fs::exists(folder / "target.spm");
-  for (const char* name : {"tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model",
-                           "spiece.model", "sentencepiece.bpe.model", "spm.model"}) {
-    if (!fs::exists(folder / name)) {
-      continue;
-    }
-    const bool two_sides = marian && std::string_view(name) == "vocab.json";
+  const std::vector<std::string> files = tokenizer_files(folder);
+  if (!files.empty()) {
+    const std::string& name = files.front();
+    const bool two_sides = marian && name == "vocab.json";
     auto impl = two_sides ? text::load_marian(folder) : load_file(folder / name, &config);
     if (map) {
       text::apply_config(*impl, *map);
@@ -112,6 +144,8 @@ std::shared_ptr<TokenizerImpl> load_folder(const fs::path& folder) {
 }
 
 }  // namespace
+
+bool text::has_tokenizer(const fs::path& folder) { return !tokenizer_files(folder).empty(); }
 
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {
   std::error_code ignored;

@@ -1,6 +1,7 @@
 #include <sentencepiece_processor.h>
 
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "base/check.h"
@@ -199,8 +200,41 @@ class SentencePiece final : public ForeignTokenizer {
   sentencepiece::SentencePieceProcessor processor_;
 };
 
+std::optional<int32_t> special_piece(const SpmVocabulary& v, std::string_view text) {
+  for (size_t i = 0; i < v.pieces.size(); ++i) {
+    const SpmVocabulary::Piece& piece = v.pieces[i];
+    if (piece.text == text && piece.type != SpmVocabulary::Type::normal) {
+      return static_cast<int32_t>(i);
+    }
+  }
+  return std::nullopt;
+}
+
+/// Tokens that a model's folder adds behind those of the .model file (DeBERTa v3's [MASK]):
+/// added_tokens.json beside it.
+void append_added_tokens(SpmVocabulary& v, const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "added_tokens.json";
+  if (!std::filesystem::exists(path)) {
+    return;
+  }
+  std::map<int64_t, std::string> added;
+  Json::read(path).for_each([&](const std::string& token, const Json& id) {
+    added.emplace(id.integer(0, int64_t{1} << 30), token);
+  });
+  for (const auto& [id, token] : added) {
+    const auto count = static_cast<int64_t>(v.pieces.size());
+    check_data(id <= count, path.native(), "gives '{}' the id {}; the next free one is {}", token,
+               id, count);
+    if (id == count) {
+      v.pieces.push_back({token, 0.0f, SpmVocabulary::Type::control});
+    }
+  }
+}
+
 /// What goes around a text, where the model's folder says it or as models of the kind have it.
 void choose_special(SpmVocabulary& v, const Json* config) {
+  v.cls = special_piece(v, "[CLS]");  // KoBERT, ALBERT, DeBERTa v3
+  v.sep = special_piece(v, "[SEP]");
   const std::string kind = config != nullptr ? config->string_or("tokenizer_class", "") : "";
   v.add_bos = v.bos.has_value() && !kind.starts_with("T5") && !kind.starts_with("MT5");
   v.add_eos = !v.add_bos && v.eos.has_value();
@@ -208,6 +242,19 @@ void choose_special(SpmVocabulary& v, const Json* config) {
     v.add_bos = config->boolean_or("add_bos_token", v.add_bos);
     v.add_eos = config->boolean_or("add_eos_token", v.add_eos);
   }
+}
+
+/// Refuses the .model files of models that number their tokens in another way than the file.
+void check_numbering(const std::filesystem::path& path, const Json& config) {
+  const std::string kind = config.string_or("tokenizer_class", "");
+  bool own = path.filename() == "sentencepiece.bpe.model";
+  for (const std::string_view family :
+       {"XLMRoberta", "Camembert", "MBart", "M2M100", "Nllb", "Pegasus"}) {
+    own = own || kind.starts_with(family);
+  }
+  check_data(!own, path.native(),
+             "numbers its tokens in another way than its model does; write a tokenizer.json beside "
+             "it: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) of transformers");
 }
 
 }  // namespace
@@ -248,6 +295,10 @@ std::shared_ptr<TokenizerImpl> load_sentencepiece(const std::filesystem::path& p
                                                   const Json* config) {
   const std::string bytes = read_file(path, kLargestModel);
   SpmVocabulary v = read_sentencepiece(bytes, path.native());
+  if (config != nullptr) {
+    check_numbering(path, *config);
+    append_added_tokens(v, path.parent_path());
+  }
   choose_special(v, config);
   auto foreign = make_sentencepiece(bytes, path.native());
   auto impl = build_spm(v);

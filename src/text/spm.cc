@@ -87,8 +87,11 @@ json post_processor_of(const SpmVocabulary& v) {
       single.push_back(item);
     }
   };
+  const bool bert = v.cls && v.sep;
   for (int type = 0; type < 2; ++type) {
-    if (v.add_bos && v.bos) {
+    if (bert && type == 0) {
+      add(v.cls, type);
+    } else if (!bert && v.add_bos && v.bos) {
       add(v.bos, type);
     }
     const json text = {{"Sequence", {{"id", type == 0 ? "A" : "B"}, {"type_id", type}}}};
@@ -96,7 +99,9 @@ json post_processor_of(const SpmVocabulary& v) {
     if (type == 0) {
       single.push_back(text);
     }
-    if (v.add_eos && v.eos) {
+    if (bert) {
+      add(v.sep, type);
+    } else if (v.add_eos && v.eos) {
       add(v.eos, type);
     }
   }

@@ -29,7 +29,8 @@ struct SpmVocabulary {
   std::string charsmap;         ///< SentencePiece's table of replacements, as it lies in its file
   std::optional<int32_t> unk, bos, eos, pad;
   bool add_bos = false, add_eos = false;
-  bool special_in_text = false;  ///< control tokens that are written out in a text count as such
+  std::optional<int32_t> cls, sep;  ///< around a text as BERT has them, in place of bos and eos
+  bool special_in_text = false;     ///< control tokens that are written out in a text count as such
 };
 
 /// The tokenizer.json that Hugging Face makes of it. `with_model` off: without vocabulary.

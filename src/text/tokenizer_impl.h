@@ -40,32 +40,32 @@ class ForeignTokenizer {
 };
 
 /// One thread's memory.
-struct Scratch {
+struct EncodeBuffers {
   std::unique_ptr<ModelScratch> model;
   WordCache cache;
   std::vector<ModelToken> tokens;
   std::vector<Piece> pieces;
 };
 
-class ScratchPool {
+class EncodeBufferPool {
  public:
-  std::unique_ptr<Scratch> take() {
+  std::unique_ptr<EncodeBuffers> take() {
     const std::lock_guard lock(mutex_);
     if (free_.empty()) {
-      return std::make_unique<Scratch>();
+      return std::make_unique<EncodeBuffers>();
     }
     auto scratch = std::move(free_.back());
     free_.pop_back();
     return scratch;
   }
-  void give(std::unique_ptr<Scratch> scratch) {
+  void give(std::unique_ptr<EncodeBuffers> scratch) {
     const std::lock_guard lock(mutex_);
     free_.push_back(std::move(scratch));
   }
 
  private:
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Scratch>> free_;
+  std::vector<std::unique_ptr<EncodeBuffers>> free_;
 };
 
 }  // namespace heed::text
@@ -96,7 +96,7 @@ struct TokenizerImpl {
   std::vector<std::pair<std::string, std::string>> files;
   std::optional<Json> config;  ///< as tokenizer_config.json
 
-  mutable text::ScratchPool pool;
+  mutable text::EncodeBufferPool pool;
 
   /// Appends the tokens of a text, without special tokens around it.
   void tokenize(std::string_view text, const text::TokenList& out) const;
@@ -107,13 +107,13 @@ struct TokenizerImpl {
   bool is_special(TokenId id) const;
 
  private:
-  void tokenize_original(std::string_view text, int64_t base, text::Scratch& scratch,
+  void tokenize_original(std::string_view text, int64_t base, text::EncodeBuffers& scratch,
                          const text::TokenList& out) const;
-  void tokenize_normalized(text::AlignedText& whole, text::Scratch& scratch,
+  void tokenize_normalized(text::AlignedText& whole, text::EncodeBuffers& scratch,
                            const text::TokenList& out) const;
-  void tokenize_words(std::string_view text, text::Scratch& scratch,
+  void tokenize_words(std::string_view text, text::EncodeBuffers& scratch,
                       std::vector<TokenId>& ids) const;
-  void append_word(std::string_view word, const char* readable, text::Scratch& scratch,
+  void append_word(std::string_view word, const char* readable, text::EncodeBuffers& scratch,
                    std::vector<TokenId>& ids) const;
 };
 

@@ -12,8 +12,8 @@ namespace heed {
 
 using text::AddedTokenFinder;
 using text::AlignedText;
+using text::EncodeBuffers;
 using text::Piece;
-using text::Scratch;
 using text::TokenList;
 using text::WordCache;
 
@@ -35,11 +35,11 @@ class Borrowed {
   }
   Borrowed(const Borrowed&) = delete;
   Borrowed& operator=(const Borrowed&) = delete;
-  Scratch& operator*() { return *scratch_; }
+  EncodeBuffers& operator*() { return *scratch_; }
 
  private:
   const TokenizerImpl& impl_;
-  std::unique_ptr<Scratch> scratch_;
+  std::unique_ptr<EncodeBuffers> scratch_;
 };
 
 void add_token(TokenId id, TextSpan span, const TokenList& out) {
@@ -140,7 +140,7 @@ void TokenizerImpl::tokenize(std::string_view text, const TokenList& out) const 
       });
 }
 
-void TokenizerImpl::tokenize_original(std::string_view text, int64_t base, Scratch& scratch,
+void TokenizerImpl::tokenize_original(std::string_view text, int64_t base, EncodeBuffers& scratch,
                                       const TokenList& out) const {
   if (foreign != nullptr) {
     foreign->tokenize(text, base, out);
@@ -178,7 +178,7 @@ void TokenizerImpl::tokenize_original(std::string_view text, int64_t base, Scrat
       });
 }
 
-void TokenizerImpl::tokenize_normalized(AlignedText& whole, Scratch& scratch,
+void TokenizerImpl::tokenize_normalized(AlignedText& whole, EncodeBuffers& scratch,
                                         const TokenList& out) const {
   std::vector<Piece>& pieces = scratch.pieces;
   pieces.assign(1, {0, whole.text().size()});
@@ -206,7 +206,7 @@ void TokenizerImpl::tokenize_normalized(AlignedText& whole, Scratch& scratch,
   }
 }
 
-void TokenizerImpl::tokenize_words(std::string_view text, Scratch& scratch,
+void TokenizerImpl::tokenize_words(std::string_view text, EncodeBuffers& scratch,
                                    std::vector<TokenId>& ids) const {
   text::Gpt2Splitter words(text);
   for (std::string_view word; words.next(word);) {
@@ -214,7 +214,7 @@ void TokenizerImpl::tokenize_words(std::string_view text, Scratch& scratch,
   }
 }
 
-void TokenizerImpl::append_word(std::string_view word, const char* readable, Scratch& scratch,
+void TokenizerImpl::append_word(std::string_view word, const char* readable, EncodeBuffers& scratch,
                                 std::vector<TokenId>& ids) const {
   const bool short_word = word.size() <= WordCache::kLongestWord && !word.empty();
   WordCache::Key key;

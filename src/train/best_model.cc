@@ -21,8 +21,9 @@ void BestModel::evaluate_now() {
     }
   } else {
     Evaluation found = evaluate(*task_.model, task_, options_, options_.eval_texts, sample_seed());
+    const bool tie = state_.best_step > 0 && found.score == state_.best_score;
     const bool better = state_.best_step == 0 || found.score > state_.best_score ||
-                        (found.score == state_.best_score && found.loss < state_.best);
+                        (tie && found.loss < state_.best);
     const bool best = std::isfinite(found.loss) && better;
     ++state_.stale;
     if (best) {
@@ -33,7 +34,7 @@ void BestModel::evaluate_now() {
       best_ = found;
       save();
     }
-    log_.evaluation(state_.step, found, best, false);
+    log_.evaluation(state_.step, found, !best ? "" : tie ? "loss" : options_.best_by, false);
     samples_ = std::move(found.samples);
   }
   if (options_.probes > 0 && folder_.writes()) {
@@ -70,7 +71,7 @@ void BestModel::evaluate_kept(TrainResult& result) {
   result.metrics = best_.metrics;
   result.classes = best_.classes;
   result.labels = task_.labels;
-  log_.evaluation(state_.step, best_, true, true);
+  log_.evaluation(state_.step, best_, options_.best_by, true);
 }
 
 /// The model folder's model on all ranks, which evaluate it together; null where its adapter has

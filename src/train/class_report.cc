@@ -29,6 +29,12 @@ int64_t only_answer(const ClassScores& scores) {
   return answer;
 }
 
+/// Whether the examples are of more than one class: else a single answer is no fault.
+bool has_several_classes(const ClassScores& scores) {
+  return std::count_if(scores.classes.begin(), scores.classes.end(),
+                       [](const ClassScore& each) { return each.support > 0; }) > 1;
+}
+
 std::vector<size_t> by_support(const ClassScores& scores) {
   std::vector<size_t> order(scores.classes.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -67,7 +73,7 @@ std::string class_table(const std::vector<std::string>& labels, const ClassScore
   if (order.size() < labels.size()) {
     text += tell("and {} more classes", labels.size() - order.size()) + "\n";
   }
-  if (const int64_t only = only_answer(scores); only >= 0 && labels.size() > 1) {
+  if (const int64_t only = only_answer(scores); only >= 0 && has_several_classes(scores)) {
     text += tell(
                 "The model always answers '{}': it has learned which class is frequent, not how to "
                 "tell them apart.",

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "heed/metrics.h"
 #include "heed/picture.h"
+#include "heed/train.h"
 
 namespace heed {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "heed/chat.h"
 #include "heed/data.h"
-#include "heed/json.h"
+#include "heed/io.h"
+#include "heed/text.h"
 
 // Conversations as training data: JSON lines with `messages`, or with `prompt`, `chosen` and
 // `rejected`.

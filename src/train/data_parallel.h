@@ -5,7 +5,7 @@
 
 #include "dist/communicator.h"
 #include "heed/io.h"
-#include "heed/optim.h"
+#include "heed/train.h"
 
 namespace heed {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "heed/io.h"
-#include "heed/optim.h"
+#include "heed/train.h"
 
 namespace heed {
 

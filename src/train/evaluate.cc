@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "dist/communicator.h"
 #include "heed/generate.h"
-#include "heed/metrics.h"
 #include "heed/ops.h"
+#include "heed/train.h"
 #include "io/json.h"
 #include "io/json_writer.h"
 

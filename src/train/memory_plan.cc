@@ -9,10 +9,8 @@
 
 #include "base/check.h"
 #include "base/language.h"
-#include "heed/memory.h"
 #include "heed/ops.h"
-#include "heed/precision.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 
 namespace heed {
 namespace {
@@ -120,7 +118,8 @@ std::string bytes(int64_t count) {
   const auto value = static_cast<double>(count);
   constexpr double kMiB = 1024.0 * 1024.0;
   return value >= 1024.0 * kMiB ? fmt::format("{:.1f} GiB", value / kMiB / 1024.0)
-                                : fmt::format("{:.0f} MiB", value / kMiB);
+         : value >= 10 * kMiB   ? fmt::format("{:.0f} MiB", value / kMiB)
+                                : fmt::format("{:.1f} MiB", value / kMiB);
 }
 
 int64_t peak_of(const MemoryPlan& plan, int64_t activations, bool accumulates) {

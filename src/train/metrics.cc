@@ -1,11 +1,10 @@
-#include "heed/metrics.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <unordered_map>
 
 #include "base/check.h"
+#include "heed/train.h"
 #include "text/unicode.h"
 
 namespace heed {
@@ -331,7 +330,8 @@ ClassScores class_scores(const std::vector<int64_t>& truth, const std::vector<in
   }
   for (size_t i = 0; i < truth.size(); ++i) {
     check(truth[i] >= 0 && truth[i] < classes && predicted[i] >= 0 && predicted[i] < classes,
-          "class scores", "classes {} and {} of {}", truth[i], predicted[i], classes);
+          "class scores", "class {} or {} is not below {}, the number of classes", truth[i],
+          predicted[i], classes);
     if (!scores.confusion.empty()) {
       ++scores.confusion[static_cast<size_t>(truth[i])][static_cast<size_t>(predicted[i])];
     }

@@ -8,7 +8,7 @@
 #include "base/parallel.h"
 #include "heed/nn.h"
 #include "heed/ops.h"
-#include "heed/optim.h"
+#include "heed/train.h"
 #include "kernels/elementwise.h"
 #include "kernels/reduce.h"
 #include "tensor/dispatch.h"

@@ -40,12 +40,13 @@ void each_train_option(Options& o, Visit&& visit) {
   using enum OnResume;
   const auto row = [&](auto& value, const TrainOption& option) { visit(value, option); };
   row(o.task, {.name = "task",
-               .help = say("What to learn (required, here or in a file with options)"),
+               .help = say("What to learn (required, here or in the --config file)"),
                .choices = {"lm", "mlm", "preference", "translate", "classify", "image-classify",
                            "caption", "embed", "fid", "transcribe", "regress"}});
   row(o.data,
       {.name = "data",
-       .help = say("Files or folders, separated by commas; caption also takes shapes (required)"),
+       .help = say(
+           "Files or folders, separated by commas; for caption also the word shapes (required)"),
        .is_path = true});
   row(o.out, {.name = "out",
               .help = say("Run folder to write (required)"),
@@ -53,9 +54,10 @@ void each_train_option(Options& o, Visit&& visit) {
               .is_path = true});
   row(o.validation,
       {.name = "validation", .help = say("A separate validation set"), .is_path = true});
-  row(o.validation_fraction, {.name = "validation_fraction",
-                              .help = say("Else this fraction of the data"),
-                              .high = 0.999999});
+  row(o.validation_fraction,
+      {.name = "validation_fraction",
+       .help = say("Fraction of the data for validation, if there is no separate set"),
+       .high = 0.999999});
   row(o.from, {.name = "from", .help = say("Fine-tune this model folder"), .is_path = true});
   row(o.freeze,
       {.name = "freeze", .help = say("Freeze the parameters whose names begin with this")});
@@ -64,11 +66,10 @@ void each_train_option(Options& o, Visit&& visit) {
        .help = say("Train a low-rank adapter of the model that is fine-tuned, whose weights "
                    "stay as they are stored (also quantized): "
                    "rank=16,alpha=32,targets=attention or all")});
-  row(o.resume,
-      {.name = "resume",
-       .help = say("Resume exactly from the last checkpoint; the run folder is enough beside it"),
-       .resume = may_change,
-       .in_file = false});
+  row(o.resume, {.name = "resume",
+                 .help = say("Continue exactly from the last checkpoint; needs --out only"),
+                 .resume = may_change,
+                 .in_file = false});
 
   row(o.arch, {.name = "arch",
                .help = say("model_type (default: the task's usual one)"),

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "heed/export.h"
 #include "heed/models.h"
+#include "heed/runtime.h"
 
 namespace heed {
 

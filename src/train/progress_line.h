@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "heed/trainer.h"
+#include "heed/train.h"
 
 namespace heed {
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "heed/train.h"
-#include "heed/trainer.h"
 #include "train/run_folder.h"
 #include "train/task.h"
 

@@ -29,8 +29,8 @@ void check_same_run(const std::string& before, const TrainOptions& now) {
   std::string changes;
   for (std::string was, is; std::getline(old_lines, was) && std::getline(new_lines, is);) {
     if (was != is) {  // both are "name = value" of the same name
-      changes += fmt::format("{}{} (was {})", changes.empty() ? "" : ", ", is,
-                             was.substr(std::min(was.find(" = ") + 3, was.size())));
+      changes += fmt::format("{}{} → {}", changes.empty() ? "" : ", ", was,
+                             is.substr(std::min(is.find(" = ") + 3, is.size())));
     }
   }
   check_data(changes.empty(), now.out.native(),

@@ -8,8 +8,8 @@
 #include "heed/data.h"
 #include "heed/io.h"
 #include "heed/models.h"
-#include "heed/precision.h"
-#include "heed/random.h"
+#include "heed/ops.h"
+#include "heed/runtime.h"
 #include "train/ema.h"
 
 namespace heed {

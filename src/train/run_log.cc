@@ -4,7 +4,7 @@
 
 #include "base/language.h"
 #include "base/printable.h"
-#include "heed/memory.h"
+#include "heed/runtime.h"
 #include "io/json_writer.h"
 
 namespace heed {
@@ -90,7 +90,8 @@ void RunLog::step(const TrainProgress& progress) {
   events_->add_scalar("train/tokens_per_second", progress.step, progress.tokens_per_second);
 }
 
-void RunLog::evaluation(int64_t step, const Evaluation& evaluation, bool best, bool final) {
+void RunLog::evaluation(int64_t step, const Evaluation& evaluation, const std::string& best_by,
+                        bool final) {
   if (!events_) {
     return;  // another rank writes
   }
@@ -115,10 +116,11 @@ void RunLog::evaluation(int64_t step, const Evaluation& evaluation, bool best, b
   if (final) {
     json.field("final", true);
   } else {
-    json.field("best", best);
+    json.field("best", !best_by.empty());
   }
   folder_.add_line("metrics.jsonl", json.end_object().text());
-  say(line + (best && !final ? " | " + tell("best so far by {}", shown_name(best_by_)) : ""));
+  say(line +
+      (best_by.empty() || final ? "" : " | " + tell("best so far by {}", shown_name(best_by))));
   if (!final) {
     samples(step, evaluation.samples);
   }

@@ -13,13 +13,15 @@ namespace heed {
 /// and lines on stderr.
 class RunLog {
  public:
-  RunLog(const RunFolder& folder, bool quiet, std::string best_by)
-      : folder_(folder), quiet_(quiet), best_by_(std::move(best_by)), line_(quiet) {}
+  RunLog(const RunFolder& folder, bool quiet) : folder_(folder), quiet_(quiet), line_(quiet) {}
   /// Opens the event file; `step` is the last one that was done.
   void open(int64_t step);
   void step(const TrainProgress& progress);
-  /// `final`: the best model, over all of the set.
-  void evaluation(int64_t step, const Evaluation& evaluation, bool best, bool final);
+  /// `best_by`: the metric by which this model is the best so far, the loss where the metric of the
+  /// run is as good as before; empty where it is not the best. `final`: the best model, over all of
+  /// the set.
+  void evaluation(int64_t step, const Evaluation& evaluation, const std::string& best_by,
+                  bool final);
   void samples(int64_t step, const std::vector<TrainSample>& samples);
   /// A line of its own.
   void say(const std::string& text);
@@ -30,7 +32,6 @@ class RunLog {
  private:
   const RunFolder& folder_;
   bool quiet_;
-  std::string best_by_;  ///< the metric that chooses the best model
   ProgressLine line_;
   std::unique_ptr<EventFile> events_;
   double validation_ = 0.0;

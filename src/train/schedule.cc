@@ -3,7 +3,7 @@
 #include <numbers>
 
 #include "base/check.h"
-#include "heed/optim.h"
+#include "heed/train.h"
 
 namespace heed {
 namespace {
@@ -35,7 +35,7 @@ const char* name_of(ScheduleKind kind) {
 }
 
 double Schedule::lr(int64_t step) const {
-  check(step >= 1, "schedule", "update {}: they count from 1", step);
+  check(step >= 1, "schedule", "there is no update {}; they count from 1", step);
   if (step <= warmup) {
     return peak * static_cast<double>(step) / static_cast<double>(warmup);
   }

@@ -42,7 +42,7 @@ TokenShard spoken_targets(const std::vector<std::string>& texts, const Tokenizer
 
 Task make_speech_task(const TrainOptions& o) {
   if (o.from.empty()) {
-    fail(ErrorKind::usage, "--from",
+    fail(ErrorKind::usage, "from",
          "task transcribe fine-tunes a speech model; name a Whisper folder");
   }
   Task task;

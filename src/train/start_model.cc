@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/language.h"
 #include "base/print_message.h"
-#include "heed/model_spec.h"
+#include "heed/models.h"
 #include "io/json.h"
 #include "models/files.h"
 #include "train/lora.h"

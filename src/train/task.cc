@@ -262,7 +262,7 @@ std::string describe(const Task& task, int64_t steps) {
     trained += parameter.tensor.requires_grad() ? parameter.tensor.numel() : 0;
   }
   const int64_t all = task.model->parameter_count();
-  return tell("model: {} of {} parameters{}; {} examples, {} for validation; {} steps",
+  return tell("model: {} with {} parameters{}; {} examples, {} for validation; {} steps",
               task.model->model_type(), all,
               trained == all ? std::string() : tell(", {} of them trained", trained),
               task.train->examples(), task.validation ? task.validation->examples() : 0, steps);

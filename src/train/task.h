@@ -10,7 +10,6 @@
 #include "heed/models.h"
 #include "heed/text.h"
 #include "heed/train.h"
-#include "heed/trainer.h"
 
 namespace heed {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "heed/model_spec.h"
+#include "heed/models.h"
 #include "io/json.h"
 #include "models/files.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "heed/data.h"
-#include "heed/json.h"
+#include "heed/io.h"
 #include "heed/models.h"
 #include "heed/text.h"
 #include "heed/train.h"

@@ -1,13 +1,13 @@
-#include "heed/trainer.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "heed/autograd.h"
+#include "heed/error.h"
 #include "heed/ops.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
+#include "heed/train.h"
 #include "train/trainer_impl.h"
 
 namespace heed {
@@ -103,10 +103,21 @@ double Trainer::Impl::accumulate(const Batch& batch) {
   return total;
 }
 
-TrainProgress Trainer::Impl::update() {
+std::optional<TrainProgress> Trainer::Impl::update() {
   const double start = seconds_now();
+  const LoaderState before = loader.state();
   const Batch batch = loader.next();
-  const double part = accumulate(batch);
+  double part = 0.0;
+  try {
+    // Ranks wait for each other: they finish the step.
+    const StopScope scope(ranks.size() == 1 ? stop : std::stop_token());
+    part = accumulate(batch);
+  } catch (const Stopped&) {
+    loader.restore(before);
+    optimizer.zero_grad();
+    interrupted = true;
+    return std::nullopt;
+  }
   const StepSums sums =
       parallel.finish(optimizer, part, static_cast<double>(batch.tokens), stop.stop_requested());
   interrupted = sums.interrupted;
@@ -153,23 +164,29 @@ void Trainer::on_every(int64_t steps, std::function<void(Trainer&)> callback) {
   impl_->on_every.emplace_back(steps, std::move(callback));
 }
 
-TrainProgress Trainer::step() { return impl_->update(); }
+TrainProgress Trainer::step() {
+  impl_->stop = {};
+  return *impl_->update();
+}
 
 void Trainer::run(const std::stop_token& stop) {
   Impl& the = *impl_;
   the.stop = stop;
   the.stopping = the.interrupted = false;
   while (the.done < the.steps && !the.stopping && !the.interrupted) {
-    const TrainProgress progress = the.update();
+    const std::optional<TrainProgress> progress = the.update();
+    if (!progress) {
+      break;
+    }
     for (const auto& callback : the.on_step) {
-      callback(progress);
+      callback(*progress);
     }
     for (const auto& [every, callback] : the.on_every) {
       if (the.done == the.steps || the.done % every == 0) {
         callback(*this);
       }
     }
-    // A single process stops at once; ranks stop where all have heard of it, in the next update.
+    // Ranks stop where all have heard of it, in the next update.
     the.interrupted = the.interrupted || (the.ranks.size() == 1 && stop.stop_requested());
   }
   the.interrupted = the.interrupted && the.done < the.steps;

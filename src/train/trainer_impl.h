@@ -1,11 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "dist/communicator.h"
-#include "heed/precision.h"
-#include "heed/trainer.h"
+#include "heed/ops.h"
+#include "heed/train.h"
 #include "train/data_parallel.h"
 #include "train/ema.h"
 
@@ -17,7 +18,8 @@ struct Trainer::Impl {
 
   /// Forward and backward passes of one batch; returns this rank's part of the loss.
   double accumulate(const Batch& batch);
-  TrainProgress update();
+  /// One step; nothing where `stop` came in the middle of its passes, which are then given up.
+  std::optional<TrainProgress> update();
 
   Model& model;
   Loader& loader;

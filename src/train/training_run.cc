@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/language.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "heed/train.h"
 #include "train/best_model.h"
 #include "train/memory_plan.h"
@@ -47,7 +47,7 @@ class TrainingRun {
         folder_(options.out, options.resume, ranks.is_root()),
         task_(make_task_together(ranks, options)),
         trainer_(*task_.model, *task_.train, trainer_options(options, task_)),
-        log_(folder_, options.quiet || !ranks.is_root(), options.best_by),
+        log_(folder_, options.quiet || !ranks.is_root()),
         best_(options, task_, folder_, log_, state_, ranks) {
     check_same_data(ranks, task_, options);
     log_.say(describe(task_, trainer_.steps()));  // before the first passes, which may take a while
@@ -67,6 +67,9 @@ class TrainingRun {
     register_callbacks();
     if (!best_.out_of_patience()) {
       trainer_.run(callbacks_.stop);
+    }
+    if (trainer_.interrupted()) {
+      tell_stopping();
     }
     if (trainer_.steps_done() != saved_) {
       save();
@@ -93,6 +96,13 @@ class TrainingRun {
     log_.open(state_.step);
   }
 
+  void tell_stopping() {
+    if (callbacks_.on_stopping && !told_stopping_) {
+      callbacks_.on_stopping();
+    }
+    told_stopping_ = true;
+  }
+
   void register_callbacks() {
     trainer_.on_step([this](const TrainProgress& progress) {
       state_.step = progress.step;
@@ -100,8 +110,8 @@ class TrainingRun {
       if (callbacks_.on_step) {
         callbacks_.on_step(progress);
       }
-      if (callbacks_.on_stopping && TrainerAccess::impl(trainer_).interrupted) {
-        callbacks_.on_stopping();
+      if (TrainerAccess::impl(trainer_).interrupted) {
+        tell_stopping();
       }
     });
     const int64_t tenth = std::max<int64_t>(1, trainer_.steps() / 10);
@@ -168,13 +178,23 @@ class TrainingRun {
   RunState state_;
   BestModel best_;
   int64_t saved_ = 0;  // step of the last checkpoint
+  bool told_stopping_ = false;
 };
 
 }  // namespace
 
 TrainResult train(const TrainOptions& given, const TrainCallbacks& callbacks) {
-  if (given.out.empty() || given.data.empty() || given.task.empty()) {
-    fail(ErrorKind::usage, "train", "needs a task, data and a folder to write to (out)");
+  if (given.resume && given.task.empty() && !given.out.empty()) {
+    fail(ErrorKind::usage, given.out.native(), "holds no run that could be resumed");
+  }
+  if (given.task.empty()) {
+    fail(ErrorKind::usage, "task", "is missing: what to learn, such as lm or classify");
+  }
+  if (given.data.empty()) {
+    fail(ErrorKind::usage, "data", "is missing: the files or folders to train on");
+  }
+  if (given.out.empty()) {
+    fail(ErrorKind::usage, "out", "is missing: the run folder to write");
   }
   check_train_options(given);
   const TrainOptions options = resolve_train_options(given);

@@ -23,13 +23,13 @@ namespace {
 using nlohmann::json;
 
 /// A small decoder with a chat template; its context is long enough to be interrupted in.
-std::filesystem::path make_chat_model(const std::filesystem::path& folder) {
+std::filesystem::path make_chat_model(const std::filesystem::path& folder, int context = 100000) {
   const Tokenizer tokenizer = byte_level_tokenizer();
   save_model(*create_model(R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
       "hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 128,
-      "max_position_embeddings": 100000, "initializer_range": 0.4, "eos_token_id": 0,
-      "vocab_size": )" + std::to_string(tokenizer.vocab_size()) +
-                               "}",
+      "initializer_range": 0.4, "eos_token_id": 0, "max_position_embeddings": )" +
+                               std::to_string(context) + R"(, "vocab_size": )" +
+                               std::to_string(tokenizer.vocab_size()) + "}",
                            3),
              folder);
   tokenizer.save(folder);
@@ -92,6 +92,34 @@ TEST(Chat, LinesOfAPipeAreTurnsOfOneConversation) {
                            " --max-tokens 12 --json --prompt \"$(cat " +
                            (folder / "prompt").string() + ")\"")[0]["text"],
             answers[1]["content"]);
+}
+
+TEST(Chat, ResetKeepsTheSystemMessage) {
+  const TemporaryFolder folder;
+  make_chat_model(folder.path());
+  const std::string chat = program().string() + " chat " + folder.path().string() +
+                           " --system 'be brief' --temperature 0 --max-tokens 9 --json --lang en";
+  const std::string saved = (folder / "talk.json").string();
+  const auto answers =
+      lines_of(shell("printf 'Lily\\n/reset\\nLily\\n/clear\\n/system -\\nLily\\n/save " + saved +
+                     "\\n' | " + chat + " 2>/dev/null"));
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_EQ(answers[1]["content"], answers[0]["content"]);
+  EXPECT_EQ(answers[1]["prompt_tokens"], answers[0]["prompt_tokens"]);
+  EXPECT_LT(answers[2]["prompt_tokens"].get<int>(), answers[0]["prompt_tokens"].get<int>());
+  EXPECT_EQ(json::parse(read_file(saved))["messages"][0]["role"], "user");
+}
+
+TEST(Chat, AConversationMayOutgrowTheContext) {
+  const TemporaryFolder folder;
+  make_chat_model(folder.path(), 256);
+  const std::string chat = program().string() + " chat " + folder.path().string() +
+                           " --temperature 0 --max-tokens 50 --ignore-eos --json --lang en";
+  const std::string talk = "for i in $(seq 12); do echo 'Lily and Tom'; done | " + chat;
+  EXPECT_NE(shell(talk + " 2>&1", 1).find("/reset begins a new one"), std::string::npos);
+  const auto answers = lines_of(shell(talk + " --kv-window 64 2>/dev/null"));
+  ASSERT_EQ(answers.size(), 12u);
+  EXPECT_GT(answers[11]["prompt_tokens"].get<int>(), 11 * 50);
 }
 
 TEST(Chat, GenerateAnswersByTheTemplate) {

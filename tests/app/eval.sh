@@ -3,7 +3,7 @@
 # quantised weights cost little.
 set -euo pipefail
 heed=$1
-data=$2/../shared/data/stories260k
+data=${HEED_SHARED:-}/stories260k
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() {
@@ -13,7 +13,7 @@ fail() {
 got=0
 "$heed" eval "$2/tests/golden/generation/t5" --text "$2/README.md" >"$work/out" 2>"$work/err" || got=$?
 [ "$got" -ne 0 ] || fail "a model that does not continue text must be refused"
-[ -d "$data" ] || { echo "needs ../shared/data/stories260k"; exit 77; }
+[ -d "$data" ] || { echo "needs stories260k in the folder HEED_SHARED"; exit 77; }
 model=$data/stories260K.bin
 perplexity() { "$heed" eval "$@" --json --quiet | sed 's/.*"perplexity":\([0-9.e+]*\).*/\1/'; }
 known=$(perplexity "$model" --tokenizer "$data/tok512.bin" --text "$data/expected_stdout_t0_n200.txt")

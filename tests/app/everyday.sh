@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everyday use from the outside: what new users met. One part per line of the issue.
+# Everyday use from the outside: what new users met. One part per fault that they met.
 set -u
 heed=$1 source=$2
 work=$(mktemp -d)
@@ -46,7 +46,8 @@ says err 'layers 0 to 0, heads 0 to 1'
 code 2 "$heed" inspect "$work/mlm" --text "the film" --head 5
 says err 'head 5; it has self: layers 0 to 0, heads 0 to 1'
 code 0 "$heed" info "$work/mlm"
-says out ' 1 layer, 2 heads'
+says out ' 1 layer, 2 heads, hidden size 16'
+says out '^weights  *[0-9.]* KiB (f32)$'
 says out 'KiB\|MiB'
 grep -q '[0-9] [kMG]B' "$work/out" && fail "decimal megabytes in info"
 
@@ -66,6 +67,18 @@ says out '^width = 16$'
 says out '^lr = 0.0003$'
 code 0 "$heed" train --task lm --data "$work/texts.txt" --out "$work/x" --dump-config
 says out '^lr = 0.001$'
+
+train --task mlm --arch roberta --tokenizer wordpiece:120 --data "$work/texts.txt" --out "$work/roberta" --quiet
+train --task mlm --from "$work/roberta" --data "$work/texts.txt" --out "$work/roberta2" --quiet
+grep -q '"model_type": *"roberta"' "$work/roberta2/model/config.json" || fail "a roberta that is fine-tuned stays one"
+
+# What is missing is named; a folder without a run cannot be resumed.
+code 2 "$heed" train --data "$work/texts.txt" --out "$work/x"
+says err '^heed: --task: is missing'
+code 2 "$heed" train --task lm --out "$work/x" --lang ko
+says err '^heed: --data: 학습할 파일이나 폴더가 빠졌습니다'
+code 2 "$heed" train --resume --out "$work/nothing"
+says err 'nothing: holds no run that could be resumed'
 
 # Resume with the run folder alone; a preset in the file; presets are listed.
 code 0 "$heed" train --resume --out "$work/dates2" --quiet
@@ -113,12 +126,15 @@ train --task image-classify --data "$work/squares" --out "$work/vit" --quiet
 code 0 "$heed" eval "$work/vit" --data "$work/squares" --json
 says out '"task":"image-classify","f1_macro":.*"examples":16'
 "$heed" data shapes --count 12 -o "$work/pictures" --quiet
-train --task caption --tokenizer char --data "$work/pictures" --out "$work/caption" --quiet
+train --task caption --tokenizer char --data "$work/pictures" --out "$work/caption" --eval-every 3
+says err 'best so far by exact match'
+says err 'exact match 0.0000 | best so far by loss' # equal by the metric, so the loss decides
 code 0 "$heed" eval "$work/caption" --data "$work/pictures" --json
 says out '"task":"caption","exact_match":'
 
-# A regressor can be asked, and scored.
-train --task regress --data "$work/numbers.jsonl" --out "$work/numbers" --quiet
+# A regressor can be asked, and scored; the end of its training says how.
+train --task regress --data "$work/numbers.jsonl" --out "$work/numbers"
+says err "^next: heed predict $work/numbers 1 2 3 4 5\$"
 code 0 "$heed" predict "$work/numbers" 1 2 3 4 --json
 says out '^{"input":\[1,2,3,4\],"prediction":\[[-0-9.e,]*\]}$'
 printf '1,2,3\n\n-4;5;x\n1 2\n' >"$work/rows.csv"
@@ -140,7 +156,31 @@ code 0 "$heed" --version --verbose
 says out '^heed [0-9]'
 says out SIMD
 code 0 "$heed" doctor --json
-says out '"simd":"[A-Z]'
+says out '"simd":"[A-Z].* in use'
+code 0 "$heed" cache
+says out '^ *[0-9.]* KiB  20'
+
+# The help names every command once.
+code 0 "$heed" --help
+sed -nE 's/^  ([a-z]+) .*/\1/p' "$work/out" | sort >"$work/listed"
+"$heed" manual -o "$work/man"
+find "$work/man" -name 'heed-*.1' -printf '%f\n' | sed 's/heed-//; s/\.1//' | sort | cmp - "$work/listed" || fail "the help does not name every command once"
+
+# Korean to the last word: phrases inside messages, particles, warnings about lines, the system's errors, lists.
+code 2 "$heed" translate "$work/lm" --text x --lang ko
+says err '인코더-디코더 모델이 필요합니다. 이 폴더에는 디코더(gpt2)가 있습니다'
+{ printf 'good\n'; printf 'film %.0s' $(seq 40); echo; } >"$work/long.txt"
+code 0 "$heed" classify "$work/classify" --lang ko <"$work/long.txt"
+says err '2번째 줄: .*의 토큰이 [0-9]*개라서 16개만 읽었습니다'
+code 3 "$heed" eval "$work/lm" --data "$work/nothing.txt" --lang ko
+says err '열 수 없습니다: 그런 파일이나 디렉터리가 없습니다'
+code 2 "$heed" train --task lmm --lang ko
+says err '가운데 하나가 아닙니다. 혹시 lm입니까?'
+code 2 "$heed" data --lang ko
+says err '데이터셋 이름을 주십시오'
+code 0 env HEED_LANG=ko "$heed" data --list
+says out '글자를 거꾸로 쓰기'
+grep -q '[a-z] to [a-z0-9]\|letters\|drawings' "$work/out" && fail "English in the Korean list of datasets"
 
 # The costs of layers, and the tutorial's 4 MiB.
 code 0 "$heed" cost --length 100 --width 512 --kernel 3 --json
@@ -149,9 +189,16 @@ says out '"recurrent":{"operations":26214400.0\?,"sequential_steps":100'
 code 0 "$heed" cost --heads 1
 says out '    1024          4.00'
 
-# An offset of causal attention: as many past keys as a cache holds.
-code 0 "$heed" attention --help
-says out 'causal-offset'
+# Matrices of two dimensions, and an offset of causal attention: as many past keys as a cache holds. Queries of
+# zeros attend evenly to the keys that they may see.
+header='{"q":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"k":{"dtype":"F32","shape":[4,2],"data_offsets":[16,48]},"v":{"dtype":"F32","shape":[4,2],"data_offsets":[48,80]}}'
+{ printf "\\x$(printf %02x ${#header})\\0\\0\\0\\0\\0\\0\\0%s" "$header"; head -c 80 /dev/zero; } >"$work/in.safetensors"
+code 0 "$heed" attention --input "$work/in.safetensors" --output "$work/out.safetensors" --causal-offset 1
+bytes=$(($(od -An -tu8 -N8 "$work/out.safetensors")))
+begin=$(tail -c +9 "$work/out.safetensors" | head -c "$bytes" | sed -E 's/.*"weights":\{[^}]*"shape":\[2,4\],"data_offsets":\[([0-9]+),.*/\1/')
+seen=$(od -An -tf4 -v -w16 -j $((8 + bytes + begin)) -N 32 "$work/out.safetensors" | tr -s ' ')
+[ "$seen" = " 0.5 0.5 0 0
+ 0.33333334 0.33333334 0.33333334 0" ] || fail "weights with an offset: $seen"
 
 # Pictures: scales, colours, special tokens.
 picture() { code 0 "$heed" inspect "$work/mlm" --text "the film was good" --format svg -o "$work/$1.svg" "${@:2}"; }

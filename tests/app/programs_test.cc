@@ -228,6 +228,13 @@ TEST(CaptionCommand, LearnsFromRegionFeatures) {
   const nlohmann::json config = nlohmann::json::parse(read_file(folder / "run/model/config.json"));
   EXPECT_EQ(config["model_type"], "heed-captioner");
   EXPECT_EQ(config["feature_size"], 6);
+  EXPECT_EQ(config["region_positions"], true) << "features have an order";
+  const Ran unordered =
+      heed(fmt::format("{} --steps 1 --unordered-features --out {}-set", train, run));
+  ASSERT_EQ(unordered.code, 0) << unordered.out;
+  EXPECT_EQ(
+      nlohmann::json::parse(read_file(folder / "run-set/model/config.json"))["region_positions"],
+      false);
   const std::string metrics = read_file(folder / "run/metrics.jsonl");
   EXPECT_NE(metrics.find("val_exact_match"), std::string::npos);
   save_npy(folder / "one.npy", select(features, 0, 0).contiguous());

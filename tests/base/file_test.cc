@@ -9,6 +9,7 @@
 
 #include "heed/error.h"
 #include "support/data.h"
+#include "support/error.h"
 
 namespace heed::test {
 namespace {
@@ -46,7 +47,8 @@ TEST(AtomicFile, AFailedWriteKeepsTheOldFile) {
   signal(SIGXFSZ, SIG_IGN);  // a limit on the file's size stands in for the full disk
   const rlimit small{1000, before.rlim_max};
   setrlimit(RLIMIT_FSIZE, &small);
-  EXPECT_THROW(write_file_atomically(path, std::string(5000, 'x')), Error);
+  EXPECT_ERROR(write_file_atomically(path, std::string(5000, 'x')),
+               "writing failed: File too large; the old file is kept");
   setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_EQ(read_file(path), "old");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
@@ -54,13 +56,14 @@ TEST(AtomicFile, AFailedWriteKeepsTheOldFile) {
 
 TEST(MappedFile, RefusesWhatIsNoFile) {
   const TemporaryFolder folder;
-  EXPECT_THROW(MappedFile(folder.path()), Error);
+  EXPECT_ERROR(MappedFile(folder.path()), "is a folder; expected a file");
   const auto fifo = folder / "fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-  EXPECT_THROW(MappedFile{fifo}, Error);
-  EXPECT_THROW(MappedFile("/dev/zero"), Error);
-  EXPECT_THROW(MappedFile(folder / "absent"), Error);
-  EXPECT_THROW(read_file("/dev/zero"), Error);
+  EXPECT_ERROR(MappedFile{fifo}, "is not a regular file (a pipe or device cannot be mapped)");
+  EXPECT_ERROR(MappedFile("/dev/zero"),
+               "is not a regular file (a pipe or device cannot be mapped)");
+  EXPECT_ERROR(MappedFile(folder / "absent"), "cannot be opened: No such file or directory");
+  EXPECT_ERROR(read_file("/dev/zero"), "is not a regular file (a pipe or device cannot be mapped)");
 }
 
 TEST(MappedFile, EmptyFilesAndTruncation) {
@@ -73,13 +76,13 @@ TEST(MappedFile, EmptyFilesAndTruncation) {
   EXPECT_EQ(file.text(), "0123456789");
   EXPECT_NO_THROW(file.check_not_truncated());
   ASSERT_EQ(truncate(path.c_str(), 3), 0);
-  EXPECT_THROW(file.check_not_truncated(), Error);
+  EXPECT_ERROR(file.check_not_truncated(), "was truncated from 10 to 3 bytes while in use");
 }
 
 TEST(ReadFile, RefusesBeyondTheLimit) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "file", "0123456789");
-  EXPECT_THROW(read_file(folder / "file", 9), Error);
+  EXPECT_ERROR(read_file(folder / "file", 9), "has 10 bytes; the limit is 9");
   EXPECT_EQ(read_file(folder / "file", 10), "0123456789");
 }
 

@@ -9,9 +9,11 @@
 #include <filesystem>
 #include <map>
 #include <regex>
+#include <set>
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/korean_particles.h"
 #include "base/message_catalogue.h"
 #include "support/data.h"
 
@@ -118,11 +120,17 @@ std::vector<std::vector<Token>> arguments_of(const std::vector<Token>& tokens, s
 /// Where the text of a call stands among its arguments; -1: the call says nothing to a person.
 int place_of_text(const std::string& name, bool command_line) {
   static const std::map<std::string, int> kAnywhere = {
-      {"tell", 0}, {"say", 0}, {"check", 2}, {"check_data", 2}, {"fail", 2}};
+      {"tell", 0}, {"say", 0}, {"check", 2}, {"check_data", 2}, {"fail", 2}, {"Error", 1}};
   if (const auto found = kAnywhere.find(name); found != kAnywhere.end()) {
     return found->second;
   }
   return !command_line ? -1 : name == "add" ? 2 : name == "group" ? 0 : -1;
+}
+
+/// Calls whose texts are phrases inside a message: "expected {}", "{} is out of range; {}".
+bool takes_phrases(const std::string& name) {
+  static const std::set<std::string> kNames = {"wanted", "in_range", "report_error", "on_warning"};
+  return kNames.contains(name);
 }
 
 bool has_letters(const std::string& text) {
@@ -159,6 +167,15 @@ std::map<std::string, std::string> texts_of_source(const std::filesystem::path& 
           if (index < arguments.size() && arguments[index].size() == 1 &&
               arguments[index][0].kind == Token::text) {
             take(arguments[index][0].value);
+          }
+        }
+        if (takes_phrases(tokens[i].value) && tokens[i + 1].value == "(") {
+          for (const auto& argument : arguments_of(tokens, i + 1)) {
+            for (const Token& token : argument) {
+              if (token.kind == Token::text && token.value.find(' ') != std::string::npos) {
+                take(token.value);
+              }
+            }
           }
         }
         if (command_line && tokens[i].value == "Registration") {
@@ -263,6 +280,27 @@ TEST(Language, LeavesAUsersOwnWordsAlone) {
 TEST(Language, TranslatesMessagesInsideMessages) {
   const Korean korean;
   EXPECT_EQ(translate_message("input 3: the prompt is empty"), "입력 3: 프롬프트가 비었습니다");
+}
+
+TEST(Language, TranslatesPhrasesInsideMessages) {
+  const Korean korean;
+  EXPECT_EQ(translate_message("lm: `translation` needs an encoder-decoder model; this folder holds "
+                              "a decoder (gpt2)."),
+            "lm: `translation`에는 인코더-디코더 모델이 필요합니다. 이 폴더에는 디코더(gpt2)가 "
+            "있습니다.");
+  EXPECT_EQ(translate_message("a.txt: cannot be opened: Permission denied"),
+            "a.txt: 열 수 없습니다: 권한이 없습니다");
+  EXPECT_EQ(translate_message("config.json: n_embd is \"x\"; expected a whole number from 1 to 9"),
+            "config.json: n_embd의 값이 \"x\"입니다. 1에서 9까지의 정수가 필요합니다");
+}
+
+TEST(Language, ChoosesParticlesByTheSoundBeforeThem) {
+  EXPECT_EQ(with_particles("3은(는) 1이(가) 2을(를) 7(으)로 6(으)로 4와(과)"),
+            "3은 1이 2를 7로 6으로 4와");
+  EXPECT_EQ(with_particles("'말'(으)로 '글'은(는) '소리'이(가) (값)을(를)"),
+            "'말'로 '글'은 '소리'가 (값)을");
+  EXPECT_EQ(with_particles("'hot'은(는) x(으)로"), "'hot'은(는) x(으)로");  // who knows
+  EXPECT_EQ(with_particles("은(는)"), "은(는)");
 }
 
 TEST(Catalogue, ReadsGettextsForm) {

@@ -11,6 +11,7 @@
 #include "base/file_descriptor.h"
 #include "heed/error.h"
 #include "support/data.h"
+#include "support/error.h"
 
 namespace heed::test {
 namespace {
@@ -69,7 +70,8 @@ TEST(OutputFile, FollowsLinksAndKeepsThem) {
   EXPECT_TRUE(S_ISLNK(mode_of(folder / "dangling")));
   EXPECT_EQ(read_file(folder / "absent"), "made");
   std::filesystem::create_symlink("loop", folder / "loop");
-  EXPECT_THROW(write_file_atomically(folder / "loop", "x"), Error);
+  EXPECT_ERROR(write_file_atomically(folder / "loop", "x"),
+               "cannot be written: too many symbolic links");
 }
 
 TEST(OutputFile, WritesThroughDevicesAndFifos) {
@@ -105,8 +107,8 @@ TEST(OutputFile, WritesThroughDescriptorLinks) {
 
 TEST(OutputFile, RefusesFoldersAndFullDevices) {
   const TemporaryFolder folder;
-  EXPECT_THROW(write_file_atomically(folder.path(), "x"), Error);
-  EXPECT_THROW(write_file_atomically("/dev/full", "x"), Error);
+  EXPECT_ERROR(write_file_atomically(folder.path(), "x"), "is a folder; expected a file");
+  EXPECT_ERROR(write_file_atomically("/dev/full", "x"), "writing failed: No space left on device");
   EXPECT_TRUE(S_ISCHR(mode_of("/dev/full")));
 }
 

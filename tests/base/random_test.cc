@@ -1,6 +1,6 @@
-#include "heed/random.h"
-
 #include <gtest/gtest.h>
+
+#include "heed/runtime.h"
 
 namespace heed {
 namespace {

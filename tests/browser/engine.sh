@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # engine.sh HEED SOURCE: every test of the page against the real server, in Debian's Chromium and Firefox: quickstart's
 # reader, a GPT, a BERT and an encoder-decoder that heed trains for a few steps, a quantised copy of the GPT, a ViT and a
-# captioner of the golden models, a model of 32,768 tokens, and two runs. HEED_EXPLORER_FILTER names tests,
-# HEED_EXPLORER_BROWSER one browser. Skipped where the browser tests are.
+# captioner of the golden models, a model of 32,768 tokens, and two runs; Whisper where HEED_MODELS names a folder with
+# whisper-base. HEED_EXPLORER_FILTER names tests, HEED_EXPLORER_BROWSER one browser. Skipped where the browser tests are.
 set -euo pipefail
 heed=$(realpath "$1") source=$(realpath "$2")
 here=$(cd "$(dirname "$0")" && pwd)
@@ -32,7 +32,7 @@ cp -r "$source/tests/golden/models/vit_classify" "$work/vit"
 cp -r "$source/tests/golden/models/vit_gpt2" "$work/captioner"
 { printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n'; for i in $(seq 5 36); do echo "w$i"; done; } >"$work/captioner/vocab.txt"
 "$heed" explore "$work/lm" "$work/mlm" "$work/seq" "$work/vit" "$work/captioner" "$work/long" "$work/quickstart" \
-  "lm-q8=$work/lm-q8.gguf" --port 0 --no-browser 2>"$work/err" &
+  "lm-q8=$work/lm-q8.gguf" ${HEED_MODELS:+"whisper=$HEED_MODELS/whisper-base"} --port 0 --no-browser 2>"$work/err" &
 server=$!
 for _ in $(seq 600); do
   url=$(sed -nE 's/^listening on (http:.*)$/\1/p' "$work/err")

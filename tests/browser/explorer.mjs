@@ -1,13 +1,15 @@
 // What a person does on the page, in a browser, against a server that speaks the protocol.
 import { readFileSync } from 'node:fs';
-import { finish, open, screens, settle } from './page.mjs';
+import { finish, menu, open, screens, settle } from './page.mjs';
 import { axePath, check, test } from './support.mjs';
 
 for (const language of ['en-US', 'ko-KR']) {
   for (const scheme of ['light', 'dark']) {
     test(`every screen without a violation of axe, ${language}, ${scheme}`, async (context) => {
-      if (context.name !== 'chromium' && scheme === 'dark') return 'skip';
       const page = await open(context, '/read', { locale: language, colorScheme: scheme });
+      // WebDriver BiDi does not ask Firefox for dark colours: the page's own button does.
+      if ((await page.locator('html').getAttribute('data-theme')) !== scheme) await page.locator('header button.icon').click();
+      check((await page.locator('html').getAttribute('data-theme')) === scheme, scheme);
       await page.evaluate(readFileSync(axePath, 'utf8'));
       for (const screen of screens) {
         await page.evaluate((s) => (location.hash = `#/${s}?l=1&h=0&q=8&k=2`), screen);
@@ -148,6 +150,11 @@ test('any tensor within three clicks', async (context) => {
   await page.locator('details.panel summary').first().click();
   await page.locator('details.panel select').selectOption({ index: 3 });
   await page.locator('details.panel figure canvas').waitFor();
+  // And any weight, whose numbers the server reads from the checkpoint.
+  await page.locator('details.panel .segments label', { hasText: 'Weights' }).click();
+  await page.locator('details.panel figure h3', { hasText: 'weight' }).waitFor();
+  const npy = readFileSync(await menu(page, '.npy', (await page.locator('figure details.export summary').count()) - 1));
+  check(/'shape': \(\d+, \d+\)/.test(npy.toString('latin1')), 'the weight as an array');
   await finish(context, page);
 });
 
@@ -155,8 +162,11 @@ test('temperature and the missing √d_k change the distributions', async (conte
   const page = await open(context, `/steps?m=${context.models.decoder}&l=1&s=10`);
   const top = () => page.locator('ol.bars .value').first().textContent();
   const before = await top();
-  await page.getByRole('slider').fill('3');
+  await page.getByRole('slider', { name: 'Temperature' }).fill('3');
   check((await top()) !== before, 'temperature');
+  await page.getByRole('spinbutton', { name: 'top-k' }).fill('1');
+  check((await top()) === '100 %', `one token is left: ${await top()}`);
+  check((await page.locator('ol.bars .value').nth(1).textContent()) === '0 %', 'and the others cannot be drawn');
   await page.locator('nav.list a').nth(3).click();
   await settle(page);
   const text = () => page.locator('section.content p.num').textContent();
@@ -183,6 +193,20 @@ test('an ablated head changes the prediction', async (context) => {
   await donor.fill((await donor.inputValue()).replace('sat', 'ran'));
   await page.getByRole('button', { name: 'Apply' }).first().click();
   await page.locator('ol.did li', { hasText: 'taken from the other text' }).waitFor();
+  // Weights and positions can be multiplied, and one word's vector can come from the other text.
+  const scaleBy = (factor) => page.getByRole('slider', { name: 'Strength' }).fill(factor);
+  for (const [kind, prepare, name] of [
+    ['Connection', () => scaleBy('0.5'), /the weight of .* × 0.5/],
+    ['Position', async () => { await page.getByText('a multiple of it').click(); await scaleBy('2'); }, /× 2 at /],
+    ['Patch', () => page.getByText('one word, where it enters the layer').click(), /hook_resid_pre taken from the other text/],
+  ]) {
+    await page.locator('.segments label', { hasText: kind }).first().click();
+    await prepare();
+    await page.getByRole('button', { name: 'Apply' }).first().click();
+    await page.locator('ol.did li', { hasText: name }).waitFor();
+    await page.locator('[data-testid=verdict]').waitFor();
+  }
+  check((await page.locator('section .note').count()) === 0, 'every change was applied');
   await page.locator('form input').first().fill('dog');
   await page.getByRole('button', { name: 'Swap' }).click();
   await page.waitForFunction(() => document.querySelectorAll('ul.pairs').length === 2);
@@ -196,6 +220,56 @@ test('activation patching paints a map', async (context) => {
   await field.fill(text.replace('sat', 'ran'));
   await page.getByRole('button', { name: 'Run' }).click();
   await page.locator('figcaption', { hasText: '1: the original answer is back' }).waitFor();
+  await finish(context, page);
+});
+
+test('the arcs of all heads of a layer, each in its colour', async (context) => {
+  const page = await open(context, `/map?m=${context.models.decoder}&l=1`);
+  await page.locator('.segments label', { hasText: 'Arcs' }).click();
+  await settle(page);
+  const csv = readFileSync(await menu(page, 'CSV'), 'utf8').split('\r\n').filter(Boolean).slice(1);
+  check(csv.every((line) => Math.abs(line.split(',').slice(1).map(Number).filter((x) => !Number.isNaN(x)).reduce((x, y) => x + y, 0) - 1) < 1e-5), 'the table beside the arcs holds the weights');
+  await page.getByLabel('All heads of the layer').check();
+  await settle(page);
+  const heads = await page.locator('.legend-heads button').count();
+  check(heads > 1, `${heads} heads`);
+  const colours = async () => new Set([...readFileSync(await menu(page, 'SVG'), 'utf8').matchAll(/stroke="([^"]+)"/g)].map((m) => m[1])).size;
+  check((await colours()) === heads, 'a colour for each head');
+  await page.locator('.legend-heads button').first().click();
+  await settle(page);
+  check((await colours()) === heads - 1, 'one head is switched off');
+  await finish(context, page);
+});
+
+test('a recording is heard', async (context) => {
+  if (!context.models.speech) return 'skip';
+  const page = await open(context, `/read?m=${context.models.speech}`);
+  await page.getByRole('button', { name: 'Use a synthetic sound' }).click();
+  await page.getByRole('img', { name: 'The recording' }).waitFor();
+  await settle(page);
+  check((await page.locator('.sentence strong').first().textContent()).endsWith(' s'), 'a moment got the most attention');
+  await page.evaluate(() => (location.hash = '#/steps?s=5&l=1'));
+  await settle(page);
+  check((await page.locator('[data-testid=check]').textContent()).includes('✓'), 'its steps are the engine’s');
+  await finish(context, page);
+});
+
+test('what was typed stays where another model can read it', async (context) => {
+  const { decoder, seq2seq, encoder } = context.models;
+  if (!seq2seq || !encoder) return 'skip';
+  const page = await open(context, `/read?m=${decoder}`);
+  const box = page.locator('#text'), model = page.locator('header select');
+  await model.selectOption(encoder);
+  await settle(page);
+  check((await box.inputValue()).includes('[MASK]'), `an example of its own: ${await box.inputValue()}`);
+  await model.selectOption(decoder);
+  await settle(page);
+  await box.fill('the film was bad');
+  await box.press('Enter');
+  await settle(page);
+  await model.selectOption(seq2seq);
+  await settle(page);
+  check((await box.inputValue()) === 'the film was bad', `the same text: ${await box.inputValue()}`);
   await finish(context, page);
 });
 
@@ -224,6 +298,19 @@ test('generation streams tokens with their attention', async (context) => {
   await page.getByRole('button', { name: 'Start' }).click();
   await page.waitForFunction(() => document.querySelectorAll('.made').length === 4);
   check((await page.locator('section', { hasText: 'Let it write' }).locator('[role=toolbar] button').count()) >= 5, 'the tokens that were looked at');
+  await finish(context, page);
+});
+
+test('a candidate is written and the model goes on from there', async (context) => {
+  const page = await open(context, `/read?m=${context.models.decoder}`);
+  const box = page.locator('#text'), before = await box.inputValue();
+  const candidate = page.locator('ol.bars button.name').first(), word = await candidate.textContent();
+  await candidate.click();
+  await page.waitForFunction((text) => document.querySelector('#text').value !== text, before);
+  await settle(page);
+  const after = await box.inputValue();
+  check(after.startsWith(before) && after.length > before.length, `“${before}” goes on as “${after}”`);
+  check(after.slice(before.length).trim() === word.trim() || !/^[\w.]+$/.test(word), `“${word}” was written: “${after}”`);
   await finish(context, page);
 });
 

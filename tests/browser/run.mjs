@@ -23,6 +23,7 @@ const first = (...families) => models.find((m) => families.includes(m.family))?.
 const byFamily = {
   decoder: first('decoder'), encoder: models.find((m) => m.answers === 'fill-mask')?.id, seq2seq: first('encoder-decoder'), vision: first('vision'),
   captioner: first('vision-encoder-decoder'), reader: models.find((m) => m.answers === 'span')?.id, quantised: models.find((m) => m.id.endsWith('q8'))?.id,
+  speech: models.find((m) => m.inputs.audio)?.id,
 };
 const long = models.find((m) => m.id === 'long')?.id;
 const present = Object.fromEntries(Object.entries(byFamily).filter(([, id]) => id));

@@ -1,12 +1,10 @@
-#include "heed/image.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "data/support.h"
 #include "heed/io.h"
-#include "heed/synthetic.h"
+#include "heed/lessons.h"
 #include "support/check.h"
 
 namespace heed {

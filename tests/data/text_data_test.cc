@@ -2,7 +2,7 @@
 
 #include "data/shard.h"
 #include "data/support.h"
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 #include "support/gzip.h"
 
 namespace heed {

@@ -11,6 +11,7 @@
 #include "data/shard.h"
 #include "data/support.h"
 #include "heed/error.h"
+#include "support/error.h"
 
 namespace heed::test {
 namespace {
@@ -137,7 +138,9 @@ TEST_F(TokenCache, TheLimitIsReadFromTheEnvironment) {
   EXPECT_EQ(limit("500M"), uint64_t{500} << 20);
   EXPECT_EQ(limit("2T"), uint64_t{2} << 40);
   for (const char* bad : {"x", "5X", "5MM", "-1", "99999999999999999999", "17179869184G"}) {
-    EXPECT_THROW(limit(bad), Error) << bad;
+    EXPECT_ERROR(limit(bad),
+                 "' is not a size; expected a number of bytes with an optional K, M, G or T")
+        << bad;
     unsetenv("HEED_CACHE_LIMIT");
   }
 }

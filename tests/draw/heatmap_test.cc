@@ -6,10 +6,11 @@
 #include <sstream>
 
 #include "heed/error.h"
-#include "heed/image.h"
+#include "heed/io.h"
 #include "heed/picture.h"
 #include "io/json.h"
 #include "support/check.h"
+#include "support/error.h"
 #include "support/text.h"
 
 namespace heed {
@@ -108,6 +109,19 @@ TEST(HeatmapSvg, DrawsAGridOfHeads) {
   EXPECT_EQ(count(svg, "class=\"cell\""), 8 * 25);
   EXPECT_EQ(count(svg, "class=\"row-label\""), 2 * 5);     // the left panels
   EXPECT_EQ(count(svg, "class=\"column-label\""), 4 * 5);  // the lowest panels
+}
+
+TEST(HeatmapSvg, FillsItsGrid) {
+  // Column labels stand below the lowest panel of each column, so they count the columns.
+  for (const auto& [panels, columns] : {std::pair{2, 2}, {4, 2}, {8, 4}, {12, 4}, {16, 4}}) {
+    Heatmap map;
+    for (int head = 0; head < panels; ++head) {
+      map.panels.push_back({"", test::random_uniform({2, 2}, 0, 1)});
+    }
+    const std::string svg = to_svg(map);
+    EXPECT_EQ(count(svg, "class=\"column-label\""), 2 * columns) << panels;
+    EXPECT_EQ(count(svg, "class=\"row-label\""), 2 * panels / columns) << panels;
+  }
 }
 
 TEST(HeatmapSvg, DrawsLongMapsAsOneImageWithoutNumbers) {
@@ -221,16 +235,17 @@ TEST(Heatmap, PoolsByTheLargest) {
 TEST(Heatmap, RefusesWhatDoesNotFit) {
   Heatmap map = four_by_four();
   map.row_labels.pop_back();
-  EXPECT_THROW(to_svg(map), Error);
-  EXPECT_THROW(to_svg(Heatmap{}), Error);
+  EXPECT_ERROR(to_svg(map), "to_svg: 3 row labels for 4 rows");
+  EXPECT_ERROR(to_svg(Heatmap{}), "to_svg: the heat map has no panel");
   map = four_by_four();
   map.panels.push_back({"", Tensor::zeros({3, 4})});
-  EXPECT_THROW(to_terminal(map), Error);
+  EXPECT_ERROR(to_terminal(map), "to_terminal: panels of different shapes: [4, 4] and [3, 4]");
   map.panels = {{"", Tensor::zeros({0, 4})}};
   map.row_labels.clear();
-  EXPECT_THROW(to_png(map), Error);
+  EXPECT_ERROR(to_png(map), "to_png: the heat map is empty: [0, 4]");
   map = four_by_four();
-  EXPECT_THROW(to_png(map, {.png_scale = 1e9}), Error);
+  EXPECT_ERROR(to_png(map, {.png_scale = 1e9}),
+               "to_png: a scale of 1000000000 pixels per unit is not in (0, 16]");
 }
 
 }  // namespace

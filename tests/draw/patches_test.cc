@@ -1,8 +1,9 @@
 #include <gtest/gtest.h>
 
 #include "heed/error.h"
-#include "heed/image.h"
+#include "heed/io.h"
 #include "heed/picture.h"
+#include "support/error.h"
 
 namespace heed {
 namespace {
@@ -30,18 +31,35 @@ TEST(Patches, LieOverTheImage) {
   // The first panel starts at (14, 62): its last quarter is the heat's, the others the image's.
   const auto red = [&](int64_t x, int64_t y) { return pixels.data<uint8_t>()[y * width + x]; };
   EXPECT_EQ(red(14 + 50, 62 + 50), 100);
-  EXPECT_EQ(red(14 + 150, 62 + 150), 100 + 124);  // 0.8 of the way to 255
+  EXPECT_EQ(red(14 + 150, 62 + 150), 100 + 118);  // 0.8 of √0.9 of the way to 255
   EXPECT_EQ(red(14 + 200 + 14 + 150, 62 + 150), 100);
   EXPECT_GT(height, 262);
+}
+
+TEST(Patches, EvenWeightsLookPaleUnlessScaledToTheLargest) {
+  PatchPicture picture;
+  picture.image = Tensor::full({8, 8, 3}, 100, DType::u8);
+  picture.panels.push_back({"", Tensor::full({8, 8}, 1.0F / 64)});
+  const auto red = [&] {
+    const Tensor pixels = decode_image(to_png(picture, 1.0), "patches.png", 3);
+    return static_cast<int>(pixels.data<uint8_t>()[100 * pixels.size(2) + 100]);
+  };
+  EXPECT_EQ(red(), 100 + 16);  // √(1/64) of 0.8 of the way to 255
+  picture.scale = ColorScale::linear;
+  EXPECT_EQ(red(), 100 + 124);
+  picture.panels.push_back({"", Tensor::full({8, 8}, 1.0F / 16)});
+  EXPECT_EQ(red(), 100 + 31);  // a quarter of the largest of all panels
+  picture.scale = ColorScale::row;
+  EXPECT_EQ(red(), 100 + 124);
 }
 
 TEST(Patches, RefuseWhatDoesNotFit) {
   PatchPicture picture = two_by_two();
   picture.image = Tensor::zeros({8, 8, 3});
-  EXPECT_THROW(to_svg(picture), Error);
+  EXPECT_ERROR(to_svg(picture), "PatchPicture: the image must be u8 [height, width, 3]");
   picture = two_by_two();
   picture.panels.clear();
-  EXPECT_THROW(to_png(picture), Error);
+  EXPECT_ERROR(to_png(picture), "PatchPicture: there is no panel");
 }
 
 }  // namespace

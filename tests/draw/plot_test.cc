@@ -4,8 +4,9 @@
 
 #include "draw/ticks.h"
 #include "heed/error.h"
-#include "heed/image.h"
+#include "heed/io.h"
 #include "heed/picture.h"
+#include "support/error.h"
 #include "support/text.h"
 
 namespace heed {
@@ -65,7 +66,7 @@ TEST(Plot, WorksWithoutData) {
 TEST(Plot, RefusesUnequalLengths) {
   LinePlot plot = loss_plot();
   plot.series[0].x.pop_back();
-  EXPECT_THROW(to_svg(plot), Error);
+  EXPECT_ERROR(to_svg(plot), "plot: series 'train' has 3 x and 4 y values");
 }
 
 }  // namespace

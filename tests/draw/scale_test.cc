@@ -9,8 +9,9 @@
 #include "draw/heatmap.h"
 #include "draw/scene.h"
 #include "heed/error.h"
-#include "heed/image.h"
+#include "heed/io.h"
 #include "heed/picture.h"
+#include "support/error.h"
 
 namespace heed {
 namespace {
@@ -91,8 +92,10 @@ TEST(ColorScale, ValuesThatAreNoWeightsKeepTheirRange) {
 TEST(ColorScale, NamesAreKnownOrRefused) {
   EXPECT_EQ(color_map_from_name("blues"), ColorMap::ink);
   EXPECT_EQ(color_scale_from_name("log"), ColorScale::log);
-  EXPECT_THROW(color_map_from_name("jet"), Error);
-  EXPECT_THROW(color_scale_from_name("cube"), Error);
+  EXPECT_ERROR(color_map_from_name("jet"),
+               "colors: 'jet' is not one of blues, greens, reds, greys, dusk, diverging");
+  EXPECT_ERROR(color_scale_from_name("cube"),
+               "scale: 'cube' is not one of absolute, linear, row, log");
 }
 
 TEST(ColorMaps, GoFromWhiteToDarkInEvenSteps) {
@@ -218,7 +221,8 @@ TEST(LinePlot, IsDrawnInTheTerminal) {
   EXPECT_EQ(count(text.substr(text.find('\n')), "o"), 2);  // the points, below the legend
   EXPECT_EQ(count(text, "\n"), 8 + 3);
   EXPECT_EQ(to_terminal(LinePlot{}), "");
-  EXPECT_THROW(to_terminal(plot, 5, 1), Error);
+  EXPECT_ERROR(to_terminal(plot, 5, 1),
+               "to_terminal: a terminal of 5 columns and 1 rows is too small");
 }
 
 }  // namespace

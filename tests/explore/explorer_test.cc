@@ -1,5 +1,3 @@
-#include "heed/explorer.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -10,6 +8,7 @@
 #include "base/check.h"
 #include "heed/io.h"
 #include "heed/ops.h"
+#include "heed/serve.h"
 #include "io/json.h"
 #include "support/data.h"
 

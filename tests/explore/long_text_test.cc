@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "base/base64.h"
-#include "heed/explorer.h"
 #include "heed/io.h"
 #include "heed/ops.h"
+#include "heed/serve.h"
 #include "io/json.h"
 
 namespace heed {

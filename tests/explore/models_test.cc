@@ -2,13 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 
+#include "base/base64.h"
 #include "base/check.h"
-#include "heed/explorer.h"
 #include "heed/generate.h"
+#include "heed/inspect.h"
+#include "heed/serve.h"
 #include "io/json.h"
 #include "support/data.h"
-#include "base/base64.h"
 
 namespace heed {
 namespace {
@@ -81,6 +83,71 @@ TEST_P(NonLinearHead, LogitsAreSplitByIntegratedGradients) {
 INSTANTIATE_TEST_SUITE_P(Heads, NonLinearHead,
                          testing::Values("bert_mlm", "distilbert_mlm", "bert_classify"));
 
+/// The sizes of the parts of the model that a logit is split into, biases left out.
+double size_of_parts(const Json& split) {
+  double size = 0;
+  for (const Json& part : split.at("parts").elements()) {
+    size += part.at("part").string("type") == "bias" ? 0 : std::abs(part.at("value").number());
+  }
+  return size;
+}
+
+TEST(ExplorerModels, AReadersAnswerIsSplitAtTheWordItIsAskedAbout) {
+  for (const std::string readout : {"attention", "classifier"}) {
+    const std::shared_ptr<const Model> model = create_model(
+        R"({"model_type":"heed-reader","readout":")" + readout +
+            R"(","vocab_size":12,"max_position_embeddings":16,"d_model":16,"encoder_layers":2,
+               "encoder_attention_heads":4,"encoder_ffn_dim":24,"activation_function":"gelu",
+               "dropout":0.0,"pad_token_id":0,"id2label":{"0":"cat","1":"street"}})",
+        7);
+    Page page(explorer_model(model));
+    const std::string trace = page.trace(R"("text":"abcabd")");
+    EXPECT_EQ(page.made->integer("asked", -1, 100), 5);  // no pronoun: the last word
+    const Json best = page.made->at("prediction").at("candidates")[0];
+    if (readout == "classifier") {
+      EXPECT_TRUE(best.string("token") == "cat" || best.string("token") == "street");
+    }
+    const Json split =
+        page.post(trace + "/attribution",
+                  fmt::format(R"({{"position":-1,"token":{}}})", best.integer("id", 0, 100)));
+    const double logit = split.at("logit").number();
+    double sum = 0;
+    for (const Json& part : split.at("parts").elements()) {
+      sum += part.at("value").number();
+    }
+    EXPECT_NEAR(sum, logit, 1e-5) << readout;
+    EXPECT_GE(size_of_parts(split), 0.5 * std::abs(logit)) << readout;
+    // The lens ends at the prediction.
+    const Json rows = page.post(trace + "/lens", R"({"position":-1})").at("rows");
+    EXPECT_NEAR(rows[rows.size() - 1].at("candidates")[0].at("logit").number(), logit, 1e-5);
+  }
+}
+
+TEST(ExplorerModels, AMeanOverAllRowsIsNotSplitAsIfItWereOne) {
+  Page page(golden("heed_sentiment"));
+  const std::string trace = page.trace(R"("text":"abcabd")");
+  const Json answer = page.post(trace + "/attribution", R"({"position":-1,"token":0})", 409);
+  EXPECT_NE(answer.at("error").string("message").find("more than one row"), std::string::npos);
+}
+
+TEST(ExplorerModels, ExamplesAreTextsThatTheModelKnows) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path run = folder.path();
+  std::filesystem::create_directories(run / "model");
+  std::ofstream(run / "samples.jsonl")
+      << R"({"step":1,"input":"abc","target":"","output":"x"})" << '\n'
+      << R"({"step":1,"input":"xyz","target":"","output":"x"})" << '\n'
+      << R"({"step":2,"input":"abc","target":"","output":"y"})" << '\n'
+      << R"({"step":2,"inp)";
+  ExplorerModel model = golden("bart");
+  model.path = run / "model";
+  Page page(std::move(model));
+  const Explorer::Answer answer = page.explorer_.answer("GET", "/heed/v1/models", "");
+  const Json examples = Json::parse(answer.json, "models").at("models")[0].at("examples").at("ko");
+  ASSERT_EQ(examples.size(), 1U);  // xyz has unknown letters
+  EXPECT_EQ(examples[0].string(), "abc");
+}
+
 TEST(ExplorerModels, NeuronsNameTheTokensTheyFavour) {
   Page page(golden("gpt2_lm"));
   const std::string trace = page.trace(R"("text":"abcabd")");
@@ -114,6 +181,33 @@ TEST(ExplorerModels, BeamsComeStepByStepAndTheBestTextWithItsAttention) {
   }
   ASSERT_GE(tokens.size(), 2);  // the best text's, and "done"
   EXPECT_EQ(tokens.front().at("attention").string("kind"), "cross");
+}
+
+TEST(ExplorerModels, PiecesOfASyllableStandTogether) {
+  const std::vector<std::string_view> texts{"abcdefgh abc"};
+  TokenizerTraining training;
+  training.kind = TokenizerKind::byte_bpe;
+  training.vocab_size = 260;
+  ExplorerModel model = golden("gpt2_lm");
+  model.tokenizer = train_tokenizer(std::span<const std::string_view>(texts), training);
+  Page page(std::move(model));
+  const std::string text = "a 뷁을 b";
+  const Json tokens =
+      page.post("tokenize", R"({"model":"m","text":")" + text + R"("})").at("tokens");
+  std::string joined;
+  int64_t last = -1;
+  for (const Json& token : tokens.elements()) {
+    const std::string piece = token.string("text");
+    EXPECT_EQ(piece.find("\uFFFD"), std::string::npos) << token.string("label");
+    const int64_t group = token.integer("group", 0, 100);
+    EXPECT_TRUE(group == last + 1 || (group == last && piece.empty())) << token.string("label");
+    last = group;
+    joined += piece;
+  }
+  EXPECT_EQ(joined, text);
+  EXPECT_GT(tokens.size(), static_cast<size_t>(last) + 1);  // there are pieces
+  const std::vector<TokenId> pieces = page.model_.tokenizer.encode_ids("뷁", false);
+  EXPECT_EQ(token_labels(pieces, page.model_.tokenizer).front(), "\\xEB");
 }
 
 TEST(ExplorerModels, TracesTakeTokenIds) {

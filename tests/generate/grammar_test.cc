@@ -1,5 +1,3 @@
-#include "heed/grammar.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,20 +10,12 @@
 #include "heed/generate.h"
 #include "schema_cases.h"
 #include "support/data.h"
+#include "support/error.h"
 #include "text/token_bytes.h"
 #include "tokenizers.h"
 
 namespace heed::test {
 namespace {
-
-std::string message_of(const std::function<void()>& fn) {
-  try {
-    fn();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 void expect_matches(const Grammar& grammar, const std::vector<std::string>& yes,
                     const std::vector<std::string>& no) {

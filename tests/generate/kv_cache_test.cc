@@ -14,19 +14,11 @@
 #include "heed/ops.h"
 #include "support/check.h"
 #include "support/data.h"
+#include "support/error.h"
 #include "support/op_case.h"
 
 namespace heed::test {
 namespace {
-
-std::string message_of(const std::function<void()>& fn) {
-  try {
-    fn();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 /// Keys or values [heads, length, width] in a cache of that type, as the kernel reads them.
 KvCache filled(const Tensor& k, const Tensor& v, DType type, int64_t window = 0) {

@@ -7,6 +7,7 @@
 #include "heed/ops.h"
 #include "support/check.h"
 #include "support/data.h"
+#include "support/error.h"
 
 namespace heed::test {
 namespace {
@@ -44,11 +45,13 @@ TEST(PerplexityOfText, EveryTokenCountsOnceWithTheWindowBeforeIt) {
 TEST(PerplexityOfText, RefusesWhatMakesNoSense) {
   const auto model = load_model(golden("generation/gpt2"));
   const std::vector<int64_t> ids{1, 2, 3};
-  EXPECT_THROW(perplexity(*model, {1}), Error);
-  EXPECT_THROW(perplexity(*model, ids, 1), Error);
-  EXPECT_THROW(perplexity(*model, ids, model->context_length() + 1), Error);
-  EXPECT_THROW(perplexity(*model, ids, 4, 4), Error);
-  EXPECT_THROW(perplexity(*load_model(golden("generation/t5")), ids), Error);
+  EXPECT_ERROR(perplexity(*model, {1}), "perplexity: a text of 1 tokens; at least 2 are needed");
+  EXPECT_ERROR(perplexity(*model, ids, 1), "context: 1 is out of range; 2 to 32");
+  EXPECT_ERROR(perplexity(*model, ids, model->context_length() + 1),
+               "context: 33 is out of range; 2 to 32");
+  EXPECT_ERROR(perplexity(*model, ids, 4, 4), "stride: 4 is out of range; 1 to 3");
+  EXPECT_ERROR(perplexity(*load_model(golden("generation/t5")), ids),
+               "perplexity: wants a model that continues text (gpt2, llama), not t5");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "heed/error.h"
 #include "support/data.h"
+#include "support/error.h"
 #include "tokenizers.h"
 
 namespace heed::test {
@@ -235,21 +236,32 @@ TEST(Mirostat, KeepsTheSurpriseAtItsTarget) {
 
 TEST(Sampling, NewOptionsRefuseNonsense) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  for (const Sampling& bad :
-       {Sampling{.typical_p = 0.0}, Sampling{.typical_p = 1.5}, Sampling{.mirostat = 1},
-        Sampling{.mirostat_tau = 0.0}, Sampling{.top_n_sigma = -1.0}, Sampling{.temperature = nan},
-        Sampling{.logit_bias = {{-1, 0.0F}}}, Sampling{.frequency_penalty = nan},
-        Sampling{.no_repeat_ngram_size = -1}, Sampling{.dry_base = 0.5},
-        Sampling{.dry_allowed_length = 0}, Sampling{.dry_range = -2}}) {
-    EXPECT_THROW(bad.check(), Error);
+  const std::pair<Sampling, const char*> refused[] = {
+      {{.typical_p = 0.0}, "typical_p: 0 is out of range; above 0, up to 1"},
+      {{.typical_p = 1.5}, "typical_p: 1.5 is out of range"},
+      {{.mirostat = 1}, "mirostat: 1 is out of range; 0 (off) or 2"},
+      {{.mirostat_tau = 0.0}, "mirostat_tau: 0 is out of range"},
+      {{.top_n_sigma = -1.0}, "top_n_sigma: -1 is out of range; 0 (off) to 1e6"},
+      {{.temperature = nan}, "temperature: nan is out of range"},
+      {{.logit_bias = {{-1, 0.0F}}}, "logit_bias: -1 is out of range; a token id"},
+      {{.frequency_penalty = nan}, "frequency_penalty: nan is out of range"},
+      {{.no_repeat_ngram_size = -1}, "no_repeat_ngram_size: -1 is out of range; 0 (off) or more"},
+      {{.dry_base = 0.5}, "dry_base: 0.5 is out of range; 1 to 100"},
+      {{.dry_allowed_length = 0}, "dry_allowed_length: 0 is out of range"},
+      {{.dry_range = -2}, "dry_range: -2 is out of range; -1 (all) or more"},
+  };
+  for (const auto& each : refused) {
+    EXPECT_ERROR(each.first.check(), each.second);
   }
-  EXPECT_THROW(early_stopping_from_name("maybe"), Error);
+  EXPECT_ERROR(early_stopping_from_name("maybe"),
+               "early_stopping: 'maybe' is not known; true, false or never");
   const auto model = load_model(golden("generation/gpt2"));
   Request request;
   request.prompt = {1};
   request.sampling.logit_bias = {{model->vocab_size(), 1.0F}};
   Scheduler scheduler(*model);
-  EXPECT_THROW(scheduler.add(std::move(request)), Error);
+  EXPECT_ERROR(scheduler.add(std::move(request)),
+               "logit_bias: 23 is no token id: the model has 23 tokens");
 }
 
 /// The text of `ids` behind a prompt.

@@ -5,7 +5,7 @@
 #include <regex>
 #include <string>
 
-#include "heed/random.h"
+#include "heed/runtime.h"
 
 namespace heed::test {
 

@@ -5,7 +5,6 @@
 
 #include "heed/error.h"
 #include "heed/generate.h"
-#include "heed/grammar.h"
 #include "support/data.h"
 
 namespace heed::test {

@@ -1,15 +1,17 @@
 """heed beside llama.cpp on one GGUF: compare_llama.py HEED MODEL [--kv f32|f16] [--no-flash] [--tokens N]
-[--perplexity TEXT --context N --count N].
+[--perplexity TEXT --context N --count N] [--exact F32.gguf --text TEXT --context N --count N].
 
 Greedy answers to ten prompts: where heed's token is not llama.cpp's, the gap between both in llama.cpp's own logits is
 shown. llama.cpp then goes on from heed's token, so that every step of an answer is compared and not only those up to
 the first difference. With --twin llama.cpp is compared with itself instead, reading its prompts a token at a time: what
-another order of the same sums changes. With --perplexity the loss over the first tokens of a text, in windows as
-`heed eval` takes them. Not part of the test suite: it needs llama-cpp-python.
+another order of the same sums changes. With --perplexity the perplexity of the first tokens of a text, in chunks as
+llama.cpp's own program takes them: without overlap, the second half of each scored. With --exact the error of both
+programs' logits: F32.gguf holds the same weights in f32 (`heed convert MODEL F32.gguf --dtype f32`), so the difference
+to it is what the rounding of activations in products with quantised weights costs. Not part of the test suite: it needs
+llama-cpp-python, numpy and safetensors.
 """
 
 import argparse
-import ctypes
 import json
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from pathlib import Path
 
 import llama_cpp as api
 import numpy as np
+from safetensors.numpy import load_file, save_file
 
 TIE = 1e-3
 PROMPTS = [
@@ -124,33 +127,65 @@ def greedy(option):
           f"largest gap {largest:.4f}")
 
 
+def chunks_of(option, llama, text):
+    """[chunks, context] tokens of the beginning of a text."""
+    ids = llama.tokens(Path(text).read_text()[:20 * option.count])[:option.count]
+    count = len(ids) // option.context
+    chunks = np.array(ids[:count * option.context], np.int64).reshape(count, option.context)
+    if api.llama_vocab_get_add_bos(llama.vocabulary):
+        chunks[:, 0] = api.llama_vocab_bos(llama.vocabulary)
+    return chunks
+
+
+def heed_forward(option, model, ids):
+    with tempfile.TemporaryDirectory() as folder:
+        save_file({"input_ids": ids[None]}, folder + "/in.safetensors")
+        subprocess.run([option.heed, "forward", model, "--input", folder + "/in.safetensors", "--output",
+                        folder + "/out.safetensors", "--quiet"], check=True)
+        return load_file(folder + "/out.safetensors")["logits"][0]
+
+
+def normalised(logits):
+    logits = logits.astype(np.float64)
+    most = logits.max(-1, keepdims=True)
+    return logits - most - np.log(np.exp(logits - most).sum(-1, keepdims=True))
+
+
 def perplexity(option):
-    text = Path(option.perplexity).read_text()
     llama = Llama(option.model, option.context, option.kv, not option.no_flash)
-    ids = llama.tokens(text[:20 * option.count])[:option.count]
-    done, total = 1, 0.0
-    begin = 0
-    while done < len(ids):
-        end = min(begin + option.context, len(ids))
+    losses = {"heed": [], "llama.cpp": []}
+    for ids in chunks_of(option, llama, option.perplexity):
         llama.clear()
-        logits = llama.feed(ids[begin:end], every=True)
-        for i in range(done, end):
-            row = logits[i - begin - 1].astype(np.float64)
-            total += np.log(np.exp(row - row.max()).sum()) + row.max() - row[ids[i]]
-        done, begin = end, begin + option.context // 2
-    theirs = np.exp(total / (len(ids) - 1))
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        raw = b""
-        piece = (ctypes.c_char * 512)()
-        for token in ids:
-            raw += piece.raw[:api.llama_token_to_piece(llama.vocabulary, token, piece, 512, 0, False)]
-        file.write(raw.decode(errors="ignore"))
-        file.flush()
-        command = [option.heed, "eval", option.model, "--data", file.name, "--context", str(option.context), "--json",
-                   "--quiet"]
-        ours = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    print(f"perplexity: heed {ours['perplexity']:.4f} ({ours['tokens']} tokens), llama.cpp {theirs:.4f} "
-          f"({len(ids) - 1}); ratio {ours['perplexity'] / theirs:.5f}")
+        rows = np.arange(option.context // 2, option.context - 1)
+        for name, logits in (("heed", heed_forward(option, option.model, ids)),
+                             ("llama.cpp", llama.feed(list(ids), every=True))):
+            losses[name] += list(-normalised(logits[rows])[np.arange(len(rows)), ids[rows + 1]])
+        ours, theirs = (float(np.exp(np.mean(losses[name]))) for name in ("heed", "llama.cpp"))
+        print(f"perplexity of {len(losses['heed'])} tokens: heed {ours:.4f}, llama.cpp {theirs:.4f}; ratio "
+              f"{ours / theirs:.5f}", flush=True)
+
+
+def exact(option):
+    llama = Llama(option.model, option.context, option.kv, not option.no_flash)
+    twin = Llama(option.model, option.context, option.kv, option.no_flash, 1) if option.twin else None
+    figures = {}
+    for ids in chunks_of(option, llama, option.text):
+        llama.clear()
+        right = normalised(heed_forward(option, option.exact, ids))
+        ours = normalised(heed_forward(option, option.model, ids))
+        theirs = normalised(llama.feed(list(ids), every=True))
+        pairs = [("heed", ours, right), ("llama.cpp", theirs, right), ("heed to llama.cpp", ours, theirs)]
+        if twin:
+            twin.clear()
+            pairs.append(("llama.cpp's twin", normalised(twin.feed(list(ids), every=True)), theirs))
+        for name, got, wanted in pairs:
+            figures.setdefault(name, []).append((np.square(got - wanted).mean(),
+                                                 (np.exp(wanted) * (wanted - got)).sum(-1).mean(),
+                                                 (got.argmax(-1) == wanted.argmax(-1)).mean()))
+    for name, rows in figures.items():
+        square, divergence, same = np.mean(rows, 0)
+        print(f"{name:18} log-probabilities off by {np.sqrt(square):.5f} (root mean square), divergence "
+              f"{divergence:.3e}, the same best token for {100 * same:.2f} % of {option.context * len(rows)}")
 
 
 def main():
@@ -162,10 +197,14 @@ def main():
     parser.add_argument("--twin", action="store_true")
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--perplexity", default="")
+    parser.add_argument("--exact", default="")
+    parser.add_argument("--text", default="")
     parser.add_argument("--context", type=int, default=512)
     parser.add_argument("--count", type=int, default=8192)
     option = parser.parse_args()
-    if option.perplexity:
+    if option.exact:
+        exact(option)
+    elif option.perplexity:
         perplexity(option)
     else:
         greedy(option)

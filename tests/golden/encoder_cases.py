@@ -181,6 +181,8 @@ CASES = {
                           lambda: long_inputs(23, 17, 3)),
     "big_bird_full": (hf.BigBirdForTokenClassification, lambda: big_bird(num_labels=5, attention_type="original_full"),
                       lambda: tagged(5)),
+    "big_bird_qa": (hf.BigBirdForQuestionAnswering, lambda: big_bird(sep_token_id=2),
+                    lambda: with_question(untyped(long_inputs(24, 24)))),
     "big_bird_base": (hf.BigBirdModel, big_bird, lambda: long_inputs(24, 21)),
     "fnet_mlm": (hf.FNetForMaskedLM, fnet, lambda: without(masked(), "attention_mask")),
     "fnet_classify": (hf.FNetForSequenceClassification, lambda: fnet(num_labels=3, hidden_size=16),

@@ -8,10 +8,18 @@ import transformers as hf
 import encoder_cases
 import vision_cases
 from common import seed
-from generate_models import VOCAB, causal, classified, tokens, write
+from generate_models import VOCAB, causal, classified, tagged, tokens, write
 
 DECODER = dict(vocab_size=VOCAB, hidden_size=16, intermediate_size=28, num_hidden_layers=3, num_attention_heads=4,
                num_key_value_heads=2, max_position_embeddings=32, pad_token_id=0)
+
+
+GPT2 = dict(vocab_size=VOCAB, n_embd=16, n_layer=2, n_head=4, n_positions=32)
+
+
+def tagged_tokens(labels):
+    """Labels per token without token_type_ids."""
+    return {key: value for key, value in tagged(labels).items() if key != "token_type_ids"}
 
 
 def falcon(**changes):
@@ -35,6 +43,7 @@ CASES = {
               lambda: hf.Qwen2Config(**DECODER, use_sliding_window=True, sliding_window=3, max_window_layers=1), causal),
     "qwen2_classify": (hf.Qwen2ForSequenceClassification, lambda: hf.Qwen2Config(**DECODER, num_labels=3),
                        lambda: classified(3)),
+    "qwen2_tag": (hf.Qwen2ForTokenClassification, lambda: hf.Qwen2Config(**DECODER, num_labels=3), lambda: tagged_tokens(3)),
     "bloom": (hf.BloomForCausalLM, lambda: hf.BloomConfig(vocab_size=VOCAB, hidden_size=16, n_layer=2, n_head=4), causal),
     "bloom_heads": (hf.BloomForSequenceClassification,
                     lambda: hf.BloomConfig(vocab_size=VOCAB, hidden_size=18, n_layer=2, n_head=3, num_labels=4,
@@ -47,6 +56,11 @@ CASES = {
                        lambda: falcon(new_decoder_architecture=True, num_kv_heads=2, ffn_hidden_size=20), causal),
     "falcon_alibi": (hf.FalconForCausalLM, lambda: falcon(multi_query=False, parallel_attn=False, alibi=True, bias=True),
                      causal),
+    "falcon_alibi_heads": (hf.FalconForCausalLM, lambda: falcon(hidden_size=24, num_attention_heads=12, alibi=True), causal),
+    "gpt2_classify": (hf.GPT2ForSequenceClassification,
+                      lambda: hf.GPT2Config(**GPT2, num_labels=3, pad_token_id=0), lambda: classified(3)),
+    "gpt2_tag": (hf.GPT2ForTokenClassification, lambda: hf.GPT2Config(**GPT2, num_labels=4), lambda: tagged_tokens(4)),
+    "gpt_neox_tag": (hf.GPTNeoXForTokenClassification, lambda: neox(num_labels=3), lambda: tagged_tokens(3)),
     "gemma": (hf.GemmaForCausalLM, lambda: hf.GemmaConfig(**DECODER, head_dim=6), causal),
     "gemma2": (hf.Gemma2ForCausalLM,
                lambda: hf.Gemma2Config(**DECODER, head_dim=6, sliding_window=3, query_pre_attn_scalar=10,

@@ -181,7 +181,7 @@ CASES = {
 }
 
 # transformers 5.22 adds Falcon's ALiBi twice in its eager attention, once in the fused one (as Falcon was trained).
-FUSED = {"falcon_alibi"}
+FUSED = {"falcon_alibi", "falcon_alibi_heads"}
 
 # Written as by transformers 4, which keeps theta at the top.
 OLD_ROPE = {"llama_gqa", "llama_tied"}

@@ -11,7 +11,7 @@ import sys
 import sacrebleu
 
 HERE = pathlib.Path(__file__).parent
-MULTI30K = pathlib.Path(os.environ.get("HEED_DATA", HERE / "../../../shared/data")) / "multi30k"
+MULTI30K = pathlib.Path(os.environ["HEED_SHARED"]) / "multi30k"
 
 CASES = {
     "plain": (["The cat sat on the mat.", "There is no spoon in the drawer, is there?"],

@@ -3,6 +3,7 @@
 #include "heed/error.h"
 #include "heed/inspect.h"
 #include "support/check.h"
+#include "support/error.h"
 
 namespace heed {
 namespace {
@@ -39,8 +40,10 @@ TEST(Pointing, RefusesPlacesOutside) {
   PointingScore score;
   Recorder recorder;
   attend();
-  EXPECT_THROW(score.add(recorder, 4, 0), Error);
-  EXPECT_THROW(score.add(recorder, 0, 4), Error);
+  EXPECT_ERROR(score.add(recorder, 4, 0),
+               "PointingScore: query 4 and target 0 do not lie in '', which is [4, 4]");
+  EXPECT_ERROR(score.add(recorder, 0, 4),
+               "PointingScore: query 0 and target 4 do not lie in '', which is [4, 4]");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "io/json.h"
 #include "support/check.h"
 #include "support/data.h"
+#include "support/error.h"
 
 namespace heed {
 namespace {
@@ -107,8 +108,10 @@ TEST(Recorder, KeepsOnlyWhatIsAskedFor) {
   EXPECT_EQ(recorder.attentions()[0].place.name, "blocks.1.attn");
   EXPECT_EQ(recorder.activations().size(), static_cast<size_t>(model->num_layers()) + 1);
   EXPECT_EQ(recorder.activations().count("blocks.0.attn.hook_q"), 1U);
-  EXPECT_THROW(recorder.at("self", 0), Error);
-  EXPECT_THROW(recorder.at("cross", 1), Error);
+  EXPECT_ERROR(recorder.at("self", 0),
+               "Recorder: no attention of kind 'self' in layer 0; there is self 1");
+  EXPECT_ERROR(recorder.at("cross", 1),
+               "Recorder: no attention of kind 'cross' in layer 1; there is self 1");
 }
 
 TEST(Recorder, TilesPoolAndRankLikeTheWholeMatrix) {
@@ -150,7 +153,8 @@ TEST(Recorder, TilesPoolAndRankLikeTheWholeMatrix) {
   EXPECT_NEAR(tiled.entropy, whole.entropy, 1e-9);
   EXPECT_NEAR(tiled.mean_distance, whole.mean_distance, 1e-7);
   EXPECT_NEAR(tiled.diagonal, whole.diagonal, 1e-9);
-  EXPECT_THROW(recorded.pooled(0, 2, 4, 4), Error);
+  EXPECT_ERROR(recorded.pooled(0, 2, 4, 4),
+               "weights: sequence 0, head 2 of '', which has 1 sequences and 2 heads");
 }
 
 TEST(Recorder, ShowsEveryStepOfAHead) {
@@ -194,7 +198,8 @@ TEST(Recorder, MutesHeads) {
   }
   options.heads = {{0, 999, 0.0, ""}};
   Recorder recorder(options);
-  EXPECT_THROW(model->forward(short_input()), Error);
+  EXPECT_ERROR(model->forward(short_input()),
+               "Recorder: head 999 of layer 0 does not exist; 'blocks.0.attn' has 3 heads");
 }
 
 TEST(Recorder, LiftsTheCausalMask) {
@@ -250,7 +255,8 @@ TEST(Recorder, RolloutRowsSumToOne) {
     }
     EXPECT_NEAR(total, 1.0, 1e-6);
   }
-  EXPECT_THROW(attention_rollout(recorder, "cross"), Error);
+  EXPECT_ERROR(attention_rollout(recorder, "cross"),
+               "attention_rollout: no attention of kind 'cross' was recorded");
 }
 
 TEST(HeadTable, HasALineForEveryHead) {

@@ -63,7 +63,7 @@ check_output pkg-config "$work/by-pkg-config"
 
 # The lessons are a library of their own.
 cat >"$work/lessons.cc" <<'END'
-#include <heed/synthetic.h>
+#include <heed/lessons.h>
 #include <iostream>
 int main() { std::cout << heed::synthetic_line("dates", {}, 1, false) << "\n"; }
 END

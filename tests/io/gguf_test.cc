@@ -7,6 +7,7 @@
 #include "heed/error.h"
 #include "heed/ops.h"
 #include "support/data.h"
+#include "support/error.h"
 
 namespace heed {
 namespace {
@@ -106,15 +107,18 @@ TEST(Gguf, CopiedValuesAreTheSameBytes) {
 TEST(Gguf, WriterRefusesWhatAReaderWould) {
   GgufWriter writer;
   writer.u32("a", 1);
-  EXPECT_THROW(writer.u32("a", 2), Error);
-  EXPECT_THROW(writer.u32("", 2), Error);
-  EXPECT_THROW(writer.u32("general.alignment", 3), Error);
+  EXPECT_ERROR(writer.u32("a", 2), "gguf: key 'a' is written twice");
+  EXPECT_ERROR(writer.u32("", 2), "gguf: '' cannot be a key");
+  EXPECT_ERROR(writer.u32("general.alignment", 3),
+               "gguf: general.alignment is set by the writer; leave it out");
   writer.tensor("t", Tensor::scalar(1));
-  EXPECT_THROW(writer.tensor("t", Tensor::scalar(1)), Error);
-  EXPECT_THROW(writer.tensor(std::string(64, 'x'), Tensor::scalar(1)), Error);
-  EXPECT_THROW(writer.tensor("u", Tensor::zeros({1, 1, 1, 1, 1})), Error);
-  EXPECT_THROW(writer.tensor("u", Tensor::zeros({1}, DType::u8)), Error);
-  EXPECT_THROW(writer.tensor("u", Tensor()), Error);
+  EXPECT_ERROR(writer.tensor("t", Tensor::scalar(1)), "gguf: tensor 't' is written twice");
+  EXPECT_ERROR(writer.tensor(std::string(64, 'x'), Tensor::scalar(1)),
+               "gguf: 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' cannot");
+  EXPECT_ERROR(writer.tensor("u", Tensor::zeros({1, 1, 1, 1, 1})),
+               "gguf: tensor 'u' has more than 4 axes or no value");
+  EXPECT_ERROR(writer.tensor("u", Tensor::zeros({1}, DType::u8)), "gguf: cannot hold u8 tensors");
+  EXPECT_ERROR(writer.tensor("u", Tensor()), "gguf: tensor 'u' has more than 4 axes or no value");
 }
 
 /// A model in three files, the second tensor in the last of them.

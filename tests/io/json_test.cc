@@ -6,6 +6,7 @@
 
 #include "heed/error.h"
 #include "io/json_writer.h"
+#include "support/error.h"
 
 namespace heed {
 namespace {
@@ -122,9 +123,12 @@ TEST(Json, LimitsHold) {
   EXPECT_NE(message_of([&] { Json::parse("[1,2,3,4]", "f", limits); }).find("more than 3 values"),
             std::string::npos);
   EXPECT_EQ(Json::parse("\"12345\"", "f", limits).string(), "12345");
-  EXPECT_THROW(Json::parse("\"123456\"", "f", limits), Error);
-  EXPECT_THROW(Json::parse("123456", "f", limits), Error);
-  EXPECT_THROW(Json::parse("\"123456", "f", limits), Error);
+  EXPECT_ERROR(Json::parse("\"123456\"", "f", limits),
+               "f: a string or number of 6 bytes at byte 1; the limit is 5");
+  EXPECT_ERROR(Json::parse("123456", "f", limits),
+               "f: a string or number of 6 bytes at byte 0; the limit is 5");
+  EXPECT_ERROR(Json::parse("\"123456", "f", limits),
+               "f: a string or number of 6 bytes at byte 1; the limit is 5");
 }
 
 TEST(JsonWriter, WritesAsPythonDoes) {

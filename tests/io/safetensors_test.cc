@@ -7,6 +7,7 @@
 #include "heed/error.h"
 #include "heed/io.h"
 #include "support/data.h"
+#include "support/error.h"
 
 namespace heed {
 namespace {
@@ -64,11 +65,15 @@ TEST(Safetensors, WritesAViewAsItsElements) {
 
 TEST(Safetensors, RefusesToWriteWhatTheFormatCannotHold) {
   const test::TemporaryFolder folder;
-  EXPECT_THROW(save_safetensors(folder / "a", {{"x", Tensor::zeros({32}, DType::q8_0)}}), Error);
-  EXPECT_THROW(save_safetensors(folder / "a", {{"__metadata__", Tensor::scalar(1)}}), Error);
-  EXPECT_THROW(save_safetensors(folder / "a", {{"\xff", Tensor::scalar(1)}}), Error);
-  EXPECT_THROW(save_safetensors(folder / "a", {{"x", Tensor()}}), Error);
-  EXPECT_THROW(save_safetensors(folder / "no" / "a", {{"x", Tensor::scalar(1)}}), Error);
+  EXPECT_ERROR(save_safetensors(folder / "a", {{"x", Tensor::zeros({32}, DType::q8_0)}}),
+               "tensor 'x' is q8_0, which safetensors cannot hold; write GGUF instead");
+  EXPECT_ERROR(save_safetensors(folder / "a", {{"__metadata__", Tensor::scalar(1)}}),
+               "'__metadata__' cannot name a tensor");
+  EXPECT_ERROR(save_safetensors(folder / "a", {{"\xff", Tensor::scalar(1)}}),
+               "'\\xff' cannot name a tensor");
+  EXPECT_ERROR(save_safetensors(folder / "a", {{"x", Tensor()}}), "tensor 'x' has no value");
+  EXPECT_ERROR(save_safetensors(folder / "no" / "a", {{"x", Tensor::scalar(1)}}),
+               "cannot be written: No such file or directory");
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 

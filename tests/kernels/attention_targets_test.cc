@@ -5,7 +5,7 @@
 #include "heed/attention.h"
 #include "heed/autograd.h"
 #include "heed/ops.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "support/check.h"
 
 namespace heed {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "heed/ops.h"
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 #include "kernels/gemm.h"
 #include "support/check.h"
 #include "support/op_case.h"

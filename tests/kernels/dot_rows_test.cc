@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "support/op_case.h"
 
 namespace heed::test {

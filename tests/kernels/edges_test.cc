@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "kernels/activation.h"
 #include "kernels/convert.h"
 #include "kernels/elementwise.h"

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "heed/ops.h"
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 #include "support/check.h"
 #include "support/op_case.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "heed/ops.h"
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 #include "kernels/interleave.h"
 #include "kernels/quantize.h"
 #include "ops/quantized.h"

@@ -1,5 +1,3 @@
-#include "heed/synthetic.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,8 +7,10 @@
 #include <sstream>
 
 #include "heed/error.h"
+#include "heed/lessons.h"
 #include "lessons/hangul.h"
 #include "support/data.h"
+#include "support/error.h"
 
 namespace heed {
 namespace {
@@ -237,9 +237,11 @@ TEST(Synthetic, WritesFilesAndRefusesOthers) {
     EXPECT_EQ(lines, 3) << set.name;
     EXPECT_EQ(std::filesystem::exists(folder.path() / "shapes" / "00002.png"), images);
   }
-  EXPECT_THROW(write_synthetic_dataset("nothing", options, 3, folder / "x.tsv"), Error);
-  EXPECT_THROW(write_synthetic_dataset("copy", options, 3, folder / "x.doc"), Error);
-  EXPECT_THROW(parse_language("fr"), Error);
+  EXPECT_ERROR(write_synthetic_dataset("nothing", options, 3, folder / "x.tsv"),
+               "data: there is no synthetic dataset 'nothing'; synthetic_datasets() lists them");
+  EXPECT_ERROR(write_synthetic_dataset("copy", options, 3, folder / "x.doc"),
+               "the name must end in .jsonl or .tsv");
+  EXPECT_ERROR(parse_language("fr"), "language: 'fr' is not known; en and ko are");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "models/cases.h"
+#include "support/error.h"
 
 namespace heed::test {
 namespace {
@@ -57,28 +58,33 @@ TEST(BertFiles, BodyAloneUnderTheConfigOfItsTask) {
 }
 
 TEST(BertFiles, RefusesWhatItCannotDo) {
-  auto refused = [](const std::string& field) {
+  auto refused = [](const std::string& field, const std::string& message) {
     const std::string config =
         R"({"model_type": "bert", "hidden_size": 6, "num_hidden_layers": 1,
             "num_attention_heads": 2, "intermediate_size": 8, "max_position_embeddings": 4,
             "vocab_size": 5, )" +
         field + "}";
-    EXPECT_THROW(create_model(config, 1), Error) << field;
+    EXPECT_ERROR(create_model(config, 1), message) << field;
   };
-  refused(R"("architectures": ["BertForMultipleChoice"])");
-  refused(R"("is_decoder": true)");
-  refused(R"("position_embedding_type": "relative_key")");
-  refused(R"("hidden_dropout_prob": 1.5)");
+  refused(R"("architectures": ["BertForMultipleChoice"])",
+          "architecture 'BertForMultipleChoice' is not supported; use BertModel");
+  refused(R"("is_decoder": true)", "is_decoder: Bert as a decoder is not supported");
+  refused(R"("position_embedding_type": "relative_key")",
+          "position_embedding_type must be absolute");
+  refused(R"("hidden_dropout_prob": 1.5)",
+          "hidden_dropout_prob is 1.5; expected a number from 0 to 1");
 }
 
 TEST(VitFiles, RefusesImagesThatDoNotFit) {
   const Case given = load_case("models/vit_base");
   ModelInput input;
-  EXPECT_THROW(given.model->forward(input), Error);
+  EXPECT_ERROR(given.model->forward(input), "forward: pixel_values is missing");
   input.pixel_values = Tensor::zeros({1, 3, 13, 12});
-  EXPECT_THROW(given.model->forward(input), Error);
+  EXPECT_ERROR(given.model->forward(input),
+               "forward: pixel_values 13 x 12 is no multiple of the patches, 4 x 4");
   input.pixel_values = Tensor::zeros({1, 1, 12, 12});
-  EXPECT_THROW(given.model->forward(input), Error);
+  EXPECT_ERROR(given.model->forward(input),
+               "forward: pixel_values must be floating [batch, 3, height, width], not f32 [1, 1");
 }
 
 }  // namespace

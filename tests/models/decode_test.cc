@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "models/cases.h"
+#include "support/error.h"
 
 namespace heed::test {
 namespace {
@@ -171,7 +172,8 @@ TEST(DecodeOne, TheFirstPassNeedsTheEncoder) {
   Pass pass;
   pass.layout = Layout::ragged({1});
   pass.caches = {&cache};
-  EXPECT_THROW(given.model->decode(Tensor::from<int64_t>({0}, {1}), pass), Error);
+  EXPECT_ERROR(given.model->decode(Tensor::from<int64_t>({0}, {1}), pass),
+               "attention: the first pass of a sequence needs the encoder's result");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "models/gguf/names.h"
 #include "support/check.h"
 #include "support/data.h"
+#include "support/error.h"
 
 namespace heed::test {
 namespace {
@@ -133,8 +134,10 @@ TEST(T5Gguf, KeepsBothStacks) {
   }
   const Tensor ids = random_indices({2, 7}, 37, 5);
   expect_same_bits(results(*load_model(out / "model.gguf"), ids), results(*model, ids), "results");
-  EXPECT_THROW(write_gguf(*make("gated-silu", 128), out / "other.gguf", DType::f32), Error);
-  EXPECT_THROW(write_gguf(*make("relu", 64), out / "other.gguf", DType::f32), Error);
+  EXPECT_ERROR(write_gguf(*make("gated-silu", 128), out / "other.gguf", DType::f32),
+               "gguf: has no place for T5's feed_forward_proj 'gated-silu'");
+  EXPECT_ERROR(write_gguf(*make("relu", 64), out / "other.gguf", DType::f32),
+               "gguf: has no place for T5's relative_attention_max_distance 64, only for 128");
 }
 
 /// The metadata alone describe the model, as in files that others have written.
@@ -245,10 +248,14 @@ TEST(GgufMixture, ReadsAnImportanceMatrix) {
   };
   const auto read = gguf::read_importance(write("imatrix", 4.0f, Tensor::full({1, 8}, 2.0)));
   EXPECT_EQ(read.at("blk.0.attn_q.weight").to_vector<float>(), std::vector<float>(8, 0.5f));
-  EXPECT_THROW(gguf::read_importance(write("model", 4.0f, Tensor::zeros({1, 8}))), Error);
-  EXPECT_THROW(gguf::read_importance(write("imatrix", 0.0f, Tensor::zeros({1, 8}))), Error);
-  EXPECT_THROW(gguf::read_importance(write("imatrix", 1.0f, Tensor::full({1, 8}, -1.0))), Error);
-  EXPECT_THROW(gguf::read_importance(write("imatrix", 1.0f, Tensor::zeros({2, 8}))), Error);
+  EXPECT_ERROR(gguf::read_importance(write("model", 4.0f, Tensor::zeros({1, 8}))),
+               "is not an importance matrix: general.type is not 'imatrix'");
+  EXPECT_ERROR(gguf::read_importance(write("imatrix", 0.0f, Tensor::zeros({1, 8}))),
+               "tensor 'blk.0.attn_q.weight.in_sum2' has sums or counts that are negative or not");
+  EXPECT_ERROR(gguf::read_importance(write("imatrix", 1.0f, Tensor::full({1, 8}, -1.0))),
+               "tensor 'blk.0.attn_q.weight.in_sum2' has sums or counts that are negative or not");
+  EXPECT_ERROR(gguf::read_importance(write("imatrix", 1.0f, Tensor::zeros({2, 8}))),
+               "tensor 'blk.0.attn_q.weight.in_sum2' [2, 8] is not one row of f32 with one count");
 }
 
 class Quantised : public testing::TestWithParam<std::tuple<const char*, DType>> {};

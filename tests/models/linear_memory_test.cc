@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "heed/autograd.h"
-#include "heed/memory.h"
 #include "heed/models.h"
+#include "heed/runtime.h"
 #include "support/check.h"
 
 namespace heed::test {

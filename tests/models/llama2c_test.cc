@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "heed/error.h"
 #include "heed/models.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "heed/text.h"
 #include "support/check.h"
 #include "support/data.h"

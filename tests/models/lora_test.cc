@@ -2,7 +2,7 @@
 
 #include <fstream>
 
-#include "heed/optim.h"
+#include "heed/train.h"
 #include "io/json.h"
 #include "models/cases.h"
 

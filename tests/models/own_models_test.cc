@@ -3,9 +3,10 @@
 #include <cmath>
 #include <map>
 
-#include "heed/model_spec.h"
-#include "heed/random.h"
+#include "heed/models.h"
+#include "heed/runtime.h"
 #include "models/cases.h"
+#include "support/error.h"
 
 namespace heed::test {
 namespace {
@@ -206,11 +207,13 @@ TEST(Reader, NeedsOneQueryASentence) {
   ModelInput input = given.input;
   input.token_type_ids = input.token_type_ids.clone();
   input.token_type_ids.data<int64_t>()[0] = 1;
-  EXPECT_THROW(model->forward(input), Error);
+  EXPECT_ERROR(model->forward(input), "forward: token_type_ids marks two queries in sequence 0");
   input.token_type_ids = Tensor::zeros({3, 7}, DType::i64);
-  EXPECT_THROW(model->forward(input), Error);
+  EXPECT_ERROR(model->forward(input), "forward: token_type_ids marks no query in sequence 0");
   input.token_type_ids = {};
-  EXPECT_THROW(model->forward(input), Error);
+  EXPECT_ERROR(
+      model->forward(input),
+      "forward: heed-reader needs token_type_ids of the shape of input_ids, 1 at the query");
 }
 
 TEST(RnnSeq2Seq, ShowsItsWeightsAsTheReferenceHasThem) {
@@ -324,11 +327,14 @@ TEST(OwnModels, RefuseInputsTheyDoNotRead) {
   const auto model = create_model(given.config, 7);
   ModelInput input = given.input;
   input.pixel_values = Tensor::zeros({1, 3, 4, 4});
-  EXPECT_THROW(model->forward(input), Error);
+  EXPECT_ERROR(model->forward(input), "forward: heed-sentiment takes no pixel_values");
   input = given.input;
   input.input_ids = ids(3, 10, 17, 1);
   input.attention_mask = {};
-  EXPECT_THROW(model->forward(input), Error);  // longer than max_position_embeddings
+  EXPECT_ERROR(
+      model->forward(input),
+      "forward: 10 tokens are more than the model's context of 9");  // longer than
+                                                                     // max_position_embeddings
 }
 
 /// The tutorial's SimpleTransformer at its sizes: no biases in attention, a norm at the end.

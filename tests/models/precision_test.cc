@@ -1,12 +1,10 @@
-#include "heed/precision.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <tuple>
 
 #include "heed/ops.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "models/cases.h"
 
 namespace heed::test {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "models/cases.h"
+#include "support/error.h"
 
 namespace heed::test {
 namespace {
@@ -67,9 +68,10 @@ TEST(ProblemType, NumbersAndUnknownNames) {
     expected += off * off / 6.0;
   }
   EXPECT_NEAR(out.loss.item(), expected, 1e-6);
-  EXPECT_THROW(two_pictures("guess", 3, six_labels()), Error);
-  EXPECT_THROW(two_pictures("multi_label_classification", 3, Tensor::zeros({2}, DType::i64)),
-               Error);
+  EXPECT_ERROR(two_pictures("guess", 3, six_labels()),
+               "config.json: problem_type 'guess' is not supported");
+  EXPECT_ERROR(two_pictures("multi_label_classification", 3, Tensor::zeros({2}, DType::i64)),
+               "loss: labels [2] do not fit outputs [2, 3]");
 }
 
 }  // namespace

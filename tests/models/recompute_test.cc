@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "models/cases.h"
 
 namespace heed::test {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "heed/optim.h"
+#include "heed/train.h"
 #include "models/cases.h"
 
 namespace heed::test {

@@ -4,18 +4,11 @@
 set -euo pipefail
 heed=$1
 source_folder=$2
-python=python3
-for candidate in "${HEED_PYTHON:-}" "$source_folder/../.venv-peers/bin/python" /work/.venv-peers/bin/python python3; do
-  if [ -n "$candidate" ] && "$candidate" -c 'import torch, transformers, safetensors' 2>/dev/null; then
-    python=$candidate
-    found=1
-    break
-  fi
-done
-if [ -z "${found:-}" ]; then
+source "$source_folder/tests/support/python.bash"
+python=$(python_with "torch, transformers, safetensors") || {
   echo "skipped: needs Python with torch, transformers and safetensors"
   exit 77
-fi
+}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for case in "$source_folder"/tests/golden/models/*/; do
@@ -68,7 +61,7 @@ sys.exit(1 if failed else 0)
 PYTHON
 
 # A GGUF file of heed's tells the same story in llama.cpp.
-stories=$source_folder/../shared/data/stories260k
+stories=${HEED_SHARED:-}/stories260k
 if [ -d "$stories" ] && "$python" -c 'import llama_cpp' 2>/dev/null; then
   "$heed" convert "$stories/stories260K.bin" "$work/stories.gguf" --tokenizer "$stories/tok512.bin" --quiet
   "$python" - "$work/stories.gguf" "$stories/expected_stdout_t0_n200.txt" <<'PYTHON'

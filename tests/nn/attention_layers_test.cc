@@ -1,12 +1,12 @@
-#include "heed/attention_layers.h"
-
 #include <gtest/gtest.h>
 
 #include "heed/error.h"
 #include "heed/io.h"
 #include "heed/ops.h"
+#include "heed/transformer.h"
 #include "support/check.h"
 #include "support/data.h"
+#include "support/error.h"
 
 namespace heed {
 namespace {
@@ -43,7 +43,9 @@ TEST(HeadLayers, AListOfHeadsEqualsTheFusedLayer) {
     backward(from_fused, reshape(gradient, {14, 24}));
     expect_close(rows.grad(), reshape(x.grad(), {14, 24}), kClose);
   }
-  EXPECT_THROW(HeadList(Scope::fresh(1), 24, 5), Error);
+  EXPECT_ERROR(HeadList(Scope::fresh(1), 24, 5), "HeadList: 5 heads do not divide width 24");
+  EXPECT_ERROR(MultiHeadAttention(Linear(), Linear(), MultiHeadAttention::Options()),
+               "num_heads 1 and head_dim 0 must be at least 1");
 }
 
 TEST(HeadLayers, SingleHeadFollowsTheFormula) {
@@ -86,7 +88,8 @@ TEST(HeadLayers, ScoredAttentionIsTheFunctions) {
       EXPECT_TRUE(parameter.tensor.grad().defined()) << parameter.name;
     }
   }
-  EXPECT_THROW(ScoredAttention(Scope::fresh(5), Kind::dot, 6, 7, 3), Error);
+  EXPECT_ERROR(ScoredAttention(Scope::fresh(5), Kind::dot, 6, 7, 3),
+               "ScoredAttention: dot scores want one width, not 6 and 7");
 }
 
 TEST(SparseLayers, LongformerFromHiddenStates) {

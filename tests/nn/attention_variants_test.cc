@@ -3,13 +3,14 @@
 #include <cmath>
 #include <numbers>
 
-#include "heed/attention_layers.h"
 #include "heed/error.h"
 #include "heed/io.h"
-#include "heed/memory.h"
 #include "heed/ops.h"
+#include "heed/runtime.h"
+#include "heed/transformer.h"
 #include "support/check.h"
 #include "support/data.h"
+#include "support/error.h"
 
 namespace heed {
 namespace {
@@ -207,7 +208,8 @@ TEST(AttentionVariants, LongformerWithoutGlobalTokensIsAWindow) {
   options.position = Window{5, 5, 0, 0};
   expect_close(longformer_attention(in), attention(in.q, in.k, in.v, options), kClose);
   in.window = 9;
-  EXPECT_THROW(longformer_attention(in), Error);
+  EXPECT_ERROR(longformer_attention(in),
+               "longformer_attention: window 9 must be even and positive");
 }
 
 TEST(AttentionVariants, BigBirdIsHuggingFaces) {
@@ -241,7 +243,8 @@ TEST(AttentionVariants, BigBirdsRandomBlocksAreHonest) {
   for (const int64_t block : bigbird_random_blocks(3, 12, 2, {7, 0}, true).to_vector<int64_t>()) {
     EXPECT_EQ(block, 0);
   }
-  EXPECT_THROW(bigbird_random_blocks(3, 6, 2, {7, 0}), Error);
+  EXPECT_ERROR(bigbird_random_blocks(3, 6, 2, {7, 0}),
+               "bigbird_random_blocks: 6 blocks leave fewer than 2 beside the window and the ends");
 }
 
 TEST(AttentionVariants, PerformerIsTheReference) {

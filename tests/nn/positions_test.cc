@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "heed/attention_layers.h"
 #include "heed/io.h"
 #include "heed/nn.h"
+#include "heed/transformer.h"
 #include "support/check.h"
 #include "support/data.h"
 

@@ -5,7 +5,7 @@
 #include "heed/autograd.h"
 #include "heed/error.h"
 #include "heed/inspect.h"
-#include "heed/optim.h"
+#include "heed/train.h"
 #include "support/check.h"
 #include "support/data.h"
 

@@ -6,7 +6,7 @@
 
 #include "heed/attention.h"
 #include "heed/ops.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "support/check.h"
 
 /// Inputs and options that tests of attention() share.

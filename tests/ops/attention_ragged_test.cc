@@ -3,8 +3,9 @@
 #include "heed/attention.h"
 #include "heed/error.h"
 #include "heed/ops.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "support/check.h"
+#include "support/error.h"
 
 namespace heed {
 namespace {
@@ -114,16 +115,20 @@ TEST(RaggedAttention, RefusesWhatMakesNoSense) {
                         const AttentionOptions& options) {
     return ragged_attention(rows.q, rows.k, rows.v, queries, keys, options);
   };
-  EXPECT_THROW(call({0, 3}, {0, 3, 7}, {}), Error);
-  EXPECT_THROW(call({0, 3, 6}, {0, 3, 7}, {}), Error);
-  EXPECT_THROW(call({0, 5, 3, 7}, {0, 3, 5, 7}, {}), Error);
-  EXPECT_THROW(call({}, {}, {}), Error);
+  EXPECT_ERROR(call({0, 3}, {0, 3, 7}, {}), "ragged_attention: 2 starts of queries and 3 of keys");
+  EXPECT_ERROR(call({0, 3, 6}, {0, 3, 7}, {}),
+               "ragged_attention: starts must rise from 0 to the number of rows");
+  EXPECT_ERROR(call({0, 5, 3, 7}, {0, 3, 5, 7}, {}),
+               "ragged_attention: starts must rise from 0 to the number of rows");
+  EXPECT_ERROR(call({}, {}, {}), "ragged_attention: 0 starts of queries and 0 of keys");
   AttentionOptions masked;
   masked.mask = Tensor::full({1, 1, 7, 7}, 1, DType::u8);
-  EXPECT_THROW(call({0, 3, 7}, {0, 3, 7}, masked), Error);
-  EXPECT_THROW(ragged_attention(rows.q, rows.k, Tensor(), std::vector<int64_t>{0, 7},
+  EXPECT_ERROR(
+      call({0, 3, 7}, {0, 3, 7}, masked),
+      "ragged_attention: takes no mask, bias or padding; call attention() for each sequence");
+  EXPECT_ERROR(ragged_attention(rows.q, rows.k, Tensor(), std::vector<int64_t>{0, 7},
                                 std::vector<int64_t>{0, 7}),
-               Error);
+               "ragged_attention: q, k and v must be [rows, heads, width]");
 }
 
 }  // namespace

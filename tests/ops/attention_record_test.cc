@@ -7,6 +7,7 @@
 #include "heed/error.h"
 #include "heed/ops.h"
 #include "support/check.h"
+#include "support/error.h"
 
 namespace heed {
 namespace {
@@ -57,8 +58,10 @@ TEST(AttentionRecord, WeightsAreTheKernelsOwn) {
   test::expect_same_bits(record.weights(1, 3, 60, 70, 63, 131),
                          slice(slice(head, 0, 60, 70), 1, 63, 131));
   EXPECT_EQ(record.weights(0, 0, 5, 5, 0, 200).shape(), Shape({0, 200}));
-  EXPECT_THROW(record.weights(2, 0), Error);
-  EXPECT_THROW(record.weights(0, 0, 0, 151, 0, 1), Error);
+  EXPECT_ERROR(record.weights(2, 0),
+               "weights: batch 2, head 0, rows 0 to 150 and keys 0 to 200 do not lie inside [2, 4");
+  EXPECT_ERROR(record.weights(0, 0, 0, 151, 0, 1),
+               "weights: batch 0, head 0, rows 0 to 151 and keys 0 to 1 do not lie inside [2, 4");
 }
 
 TEST(AttentionRecord, WeightsTimesValuesIsTheOutput) {

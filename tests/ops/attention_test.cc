@@ -7,7 +7,7 @@
 
 #include "heed/error.h"
 #include "heed/ops.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "ops/attention_grid.h"
 #include "support/check.h"
 

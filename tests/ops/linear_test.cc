@@ -2,8 +2,9 @@
 
 #include "heed/error.h"
 #include "heed/ops.h"
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 #include "support/check.h"
+#include "support/error.h"
 
 namespace heed::test {
 namespace {
@@ -132,12 +133,17 @@ TEST(Linear, AnEmptySumIsTheBias) {
 
 TEST(Linear, BadArgumentsAreNamed) {
   const Tensor x = random_normal({2, 5});
-  EXPECT_THROW(linear(x, random_normal({3, 4}), {}), Error);
-  EXPECT_THROW(linear(x, random_normal({3}), {}), Error);
-  EXPECT_THROW(linear(x, random_normal({3, 5}), random_normal({4})), Error);
-  EXPECT_THROW(linear(x.to(DType::f64), random_normal({3, 5}), {}), Error);
-  EXPECT_THROW(linear(Tensor::zeros({2, 5}, DType::i64), random_normal({3, 5}), {}), Error);
-  EXPECT_THROW(linear(x, random_normal({3, 5}), {}, {.residual = random_normal({2, 4})}), Error);
+  EXPECT_ERROR(linear(x, random_normal({3, 4}), {}),
+               "linear: input [2, 5] does not fit weight [3, 4] ([out, in])");
+  EXPECT_ERROR(linear(x, random_normal({3}), {}), "linear: weight [3] is no matrix");
+  EXPECT_ERROR(linear(x, random_normal({3, 5}), random_normal({4})),
+               "linear: bias [4] does not fit 3 outputs");
+  EXPECT_ERROR(linear(x.to(DType::f64), random_normal({3, 5}), {}),
+               "linear: f64 goes only with f64: input f64, weight f32");
+  EXPECT_ERROR(linear(Tensor::zeros({2, 5}, DType::i64), random_normal({3, 5}), {}),
+               "linear: takes floating inputs, not i64");
+  EXPECT_ERROR(linear(x, random_normal({3, 5}), {}, {.residual = random_normal({2, 4})}),
+               "linear: residual [2, 4] does not fit result [2, 3]");
   try {
     linear(x, random_normal({3, 4}), {});
   } catch (const Error& error) {
@@ -175,10 +181,14 @@ TEST(Matmul, Gradients) {
 }
 
 TEST(Matmul, BadArgumentsAreNamed) {
-  EXPECT_THROW(matmul(random_normal({2, 3}), random_normal({4, 2})), Error);
-  EXPECT_THROW(matmul(random_normal({3}), random_normal({3, 2})), Error);
-  EXPECT_THROW(matmul(random_normal({2, 2, 3}), random_normal({3, 3, 2})), Error);
-  EXPECT_THROW(matmul(random_normal({2, 3}), random_normal({3, 2}, DType::f64)), Error);
+  EXPECT_ERROR(matmul(random_normal({2, 3}), random_normal({4, 2})),
+               "matmul: inner dimensions of [2, 3] and [4, 2] differ");
+  EXPECT_ERROR(matmul(random_normal({3}), random_normal({3, 2})),
+               "matmul: takes matrices, not [3] and [3, 2]");
+  EXPECT_ERROR(matmul(random_normal({2, 2, 3}), random_normal({3, 3, 2})),
+               "matmul: shapes [2] and [3] do not broadcast");
+  EXPECT_ERROR(matmul(random_normal({2, 3}), random_normal({3, 2}, DType::f64)),
+               "matmul: takes two tensors of one type, not f32 and f64");
 }
 
 }  // namespace

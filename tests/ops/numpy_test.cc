@@ -5,9 +5,9 @@
 
 #include "heed/error.h"
 #include "heed/ops.h"
-#include "heed/random.h"
-#include "heed/trigonometry.h"
+#include "heed/runtime.h"
 #include "heed/version.h"
+#include "support/error.h"
 #include "support/op_case.h"
 
 // What NumPy users reach for: creation, scalars on both sides, comparisons, order, subscripts.
@@ -20,15 +20,6 @@ using Values = std::vector<double>;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 Values values_of(const Tensor& x) { return x.to_doubles(); }
-
-std::string message_of(const std::function<void()>& fn) {
-  try {
-    fn();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(Create, ArangeCountsAsNumPyDoes) {
   EXPECT_EQ(values_of(arange(4)), (Values{0, 1, 2, 3}));

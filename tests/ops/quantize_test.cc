@@ -12,6 +12,7 @@
 #include "heed/ops.h"
 #include "kernels/quantize.h"
 #include "support/data.h"
+#include "support/error.h"
 #include "support/op_case.h"
 
 namespace heed {
@@ -130,8 +131,8 @@ double rms_error(const Tensor& x, const Tensor& quantized, int64_t step = 1) {
   return std::sqrt(error / size);
 }
 
-/// The error on normal weights, as a fraction of their norm: the bounds are 4 % above what the search
-/// gives, so that a search that stops working is noticed.
+/// The error on normal weights, as a fraction of their norm: the bounds are 4 % above what the
+/// search gives, so that a search that stops working is noticed.
 TEST(Quantize, ErrorOfEveryWrittenTypeIsWhatItsBitsAllow) {
   const Tensor x = test::random_normal({64, 1024}, DType::f32, 7);
   const std::pair<DType, double> allowed[] = {
@@ -161,7 +162,8 @@ TEST(Quantize, ImportanceMovesTheErrorElsewhere) {
           << name_of(type);
     }
   }
-  EXPECT_THROW(quantize(x, DType::q4_k, Tensor::zeros({256})), Error);
+  EXPECT_ERROR(quantize(x, DType::q4_k, Tensor::zeros({256})),
+               "quantize: importance must be f32 [512]");
 }
 
 TEST(Quantize, RowsOfZerosAndSingleWeightsAreKept) {
@@ -177,7 +179,8 @@ TEST(Quantize, RowsOfZerosAndSingleWeightsAreKept) {
 
 TEST(Quantize, TypesThatAreOnlyReadAreRefused) {
   for (const DType type : {DType::mxfp4, DType::iq2_xs, DType::iq3_s, DType::tq1_0}) {
-    EXPECT_THROW(quantize(Tensor::zeros({256}), type), Error) << name_of(type);
+    EXPECT_ERROR(quantize(Tensor::zeros({256}), type), "is only read, not written")
+        << name_of(type);
   }
 }
 
@@ -215,13 +218,19 @@ TEST(Quantize, RefusesWhatItCannotHold) {
     for (const float bad : {kInfinity, -kInfinity, std::nanf(""), 1e30f}) {
       std::vector<float> x(512, 1.0f);
       x[40] = bad;
-      EXPECT_THROW(quantize(Tensor::from(x, {2, 256}), type), Error) << name_of(type) << bad;
+      EXPECT_ERROR(quantize(Tensor::from(x, {2, 256}), type),
+                   "quantize: a weight of shape [2, 256] is NaN, infinite or beyond what")
+          << name_of(type) << bad;
     }
-    EXPECT_THROW(quantize(Tensor::zeros({32, block_of(type) - 1}), type), Error);
-    EXPECT_THROW(quantize(Tensor::scalar(1), type), Error);
-    EXPECT_THROW(quantize(Tensor::zeros({32}, DType::i32), type), Error);
+    EXPECT_ERROR(quantize(Tensor::zeros({32, block_of(type) - 1}), type),
+                 "quantize: rows of shape [32,");
+    EXPECT_ERROR(quantize(Tensor::scalar(1), type),
+                 "quantize: rows of shape [] are not a multiple of");
+    EXPECT_ERROR(quantize(Tensor::zeros({32}, DType::i32), type),
+                 "quantize: takes floating tensors, not i32");
   }
-  EXPECT_THROW(quantize(Tensor::zeros({32}), DType::f16), Error);
+  EXPECT_ERROR(quantize(Tensor::zeros({32}), DType::f16),
+               "quantize: f16 is not a quantised type; q8_0, q4_0 and q4_k are");
 }
 
 }  // namespace

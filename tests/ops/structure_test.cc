@@ -5,8 +5,9 @@
 #include "heed/attention.h"
 #include "heed/error.h"
 #include "heed/ops.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "support/check.h"
+#include "support/error.h"
 
 namespace heed::test {
 namespace {
@@ -100,9 +101,12 @@ TEST(Structure, UnfoldPatchesIsRowMajor) {
             (std::vector<double>{3, 4, 5, 9, 10, 11, 27, 28, 29, 33, 34, 35}));
   check_gradient([](const auto& v) { return unfold_patches(v[0], 2, 2); },
                  {random_normal({1, 2, 4, 2}, DType::f64)});
-  EXPECT_THROW(unfold_patches(Tensor::zeros({1, 3, 5, 4}), 2, 2), Error);
-  EXPECT_THROW(unfold_patches(Tensor::zeros({1, 3, 4, 4}), 0, 2), Error);
-  EXPECT_THROW(unfold_patches(Tensor::zeros({3, 4, 4}), 2, 2), Error);
+  EXPECT_ERROR(unfold_patches(Tensor::zeros({1, 3, 5, 4}), 2, 2),
+               "unfold_patches: patches of 2 x 2 do not tile images [1, 3, 5, 4]");
+  EXPECT_ERROR(unfold_patches(Tensor::zeros({1, 3, 4, 4}), 0, 2),
+               "unfold_patches: patches of 0 x 2 do not tile images [1, 3, 4, 4]");
+  EXPECT_ERROR(unfold_patches(Tensor::zeros({3, 4, 4}), 2, 2),
+               "unfold_patches: images [3, 4, 4]; [batch, channels, height, width] is wanted");
 }
 
 TEST(Dropout, DropsTheRightShareAndReplaysInTheGradient) {
@@ -120,9 +124,9 @@ TEST(Dropout, DropsTheRightShareAndReplaysInTheGradient) {
   EXPECT_NE(dropout(x, 0.25, true).to_doubles(), y.to_doubles());
   EXPECT_TRUE(dropout(x, 0.25, false).same_as(x));
   EXPECT_TRUE(dropout(x, 0.0, true).same_as(x));
-  EXPECT_THROW(dropout(x, 1.0, true), Error);
-  EXPECT_THROW(dropout(x, -0.1, true), Error);
-  EXPECT_THROW(dropout(x, NAN, true), Error);
+  EXPECT_ERROR(dropout(x, 1.0, true), "dropout: probability 1 is not in [0, 1)");
+  EXPECT_ERROR(dropout(x, -0.1, true), "dropout: probability -0.1 is not in [0, 1)");
+  EXPECT_ERROR(dropout(x, NAN, true), "dropout: probability nan is not in [0, 1)");
 }
 
 TEST(Dropout, TheMaskIsPhiloxByPositionForEveryType) {
@@ -226,31 +230,41 @@ TEST(Recurrent, CellsMatchTheirComposition) {
 
 TEST(Structure, BadInput) {
   const Tensor x = Tensor::zeros({2, 3});
-  EXPECT_THROW(concat({}, 0), Error);
-  EXPECT_THROW(concat({x, Tensor()}, 0), Error);
-  EXPECT_THROW(concat({x, Tensor::zeros({2, 2})}, 0), Error);
-  EXPECT_THROW(concat({x, Tensor::zeros({2})}, 0), Error);
-  EXPECT_THROW(concat({x, Tensor::zeros({2, 3}, DType::f64)}, 0), Error);
-  EXPECT_THROW(split(x, {1, 1}, 1), Error);
-  EXPECT_THROW(split(x, {4, -1}, 1), Error);
-  EXPECT_THROW(split(x, {INT64_MAX, INT64_MAX}, 1), Error);
-  EXPECT_THROW(chunks(x, 0, 1), Error);
-  EXPECT_THROW(chunks(Tensor(), 1, 0), Error);
-  EXPECT_THROW(stack({x, Tensor::zeros({3, 2})}, 0), Error);
-  EXPECT_THROW(stack({x}, 3), Error);
-  EXPECT_THROW(gather(x, 1, ids({3}, {1, 1})), Error);
-  EXPECT_THROW(gather(x, 1, ids({-1}, {1, 1})), Error);
-  EXPECT_THROW(gather(x, 1, ids({0, 0, 0}, {3, 1})), Error);
-  EXPECT_THROW(gather(x, 1, ids({0}, {1})), Error);
-  EXPECT_THROW(index_rows(x, ids({2}, {1})), Error);
-  EXPECT_THROW(index_rows(Tensor::scalar(1), ids({0}, {1})), Error);
-  EXPECT_THROW(embedding(x, ids({-1}, {1})), Error);
-  EXPECT_THROW(embedding(x, Tensor::zeros({1})), Error);
-  EXPECT_THROW(embedding(Tensor::zeros({3}), ids({0}, {1})), Error);
-  EXPECT_THROW(where(x, x, x), Error);
-  EXPECT_THROW(masked_fill(x, Tensor::zeros({4, 2, 3}, DType::u8), 0), Error);
-  EXPECT_THROW(lstm_cell(x, {x, x}, x, x, Tensor(), Tensor()), Error);
-  EXPECT_THROW(gru_cell(x, Tensor::zeros({3, 3}), x, x, Tensor(), Tensor()), Error);
+  EXPECT_ERROR(concat({}, 0), "concat: needs at least one tensor");
+  EXPECT_ERROR(concat({x, Tensor()}, 0), "concat: input is undefined");
+  EXPECT_ERROR(concat({x, Tensor::zeros({2, 2})}, 0),
+               "concat: shapes [2, 3] and [2, 2] differ beyond axis 0");
+  EXPECT_ERROR(concat({x, Tensor::zeros({2})}, 0),
+               "concat: shapes [2, 3] and [2] differ beyond axis 0");
+  EXPECT_ERROR(concat({x, Tensor::zeros({2, 3}, DType::f64)}, 0),
+               "concat: [2, 3] of f32 meets [2, 3] of f64; cast() one of them");
+  EXPECT_ERROR(split(x, {1, 1}, 1), "split: sizes [1, 1] do not add up to axis 1 of shape [2, 3]");
+  EXPECT_ERROR(split(x, {4, -1}, 1),
+               "split: sizes [4, -1] do not add up to axis 1 of shape [2, 3]");
+  EXPECT_ERROR(split(x, {INT64_MAX, INT64_MAX}, 1), "split: sizes [9223372036854775807");
+  EXPECT_ERROR(chunks(x, 0, 1), "chunks: pieces of 0; a positive size is wanted");
+  EXPECT_ERROR(chunks(Tensor(), 1, 0), "chunks: input is undefined");
+  EXPECT_ERROR(stack({x, Tensor::zeros({3, 2})}, 0), "stack: shapes [2, 3] and [3, 2] differ");
+  EXPECT_ERROR(stack({x}, 3), "stack: axis 3 out of range for shape [2, 3]");
+  EXPECT_ERROR(gather(x, 1, ids({3}, {1, 1})), "gather: index 3 out of range for 3 rows");
+  EXPECT_ERROR(gather(x, 1, ids({-1}, {1, 1})), "gather: index -1 out of range for 3 rows");
+  EXPECT_ERROR(gather(x, 1, ids({0, 0, 0}, {3, 1})),
+               "gather: index [3, 1] is larger than input [2, 3]");
+  EXPECT_ERROR(gather(x, 1, ids({0}, {1})),
+               "gather: index [1] must have as many axes as input [2, 3]");
+  EXPECT_ERROR(index_rows(x, ids({2}, {1})), "index_rows: index 2 out of range for 2 rows");
+  EXPECT_ERROR(index_rows(Tensor::scalar(1), ids({0}, {1})), "index_rows: a scalar has no rows");
+  EXPECT_ERROR(embedding(x, ids({-1}, {1})), "embedding: index -1 out of range for 2 rows");
+  EXPECT_ERROR(embedding(x, Tensor::zeros({1})), "embedding: indices of f32; i64 or i32 is wanted");
+  EXPECT_ERROR(embedding(Tensor::zeros({3}), ids({0}, {1})),
+               "embedding: weight [3]; [rows, width] is wanted");
+  EXPECT_ERROR(where(x, x, x), "where: condition of f32; bool or u8 is wanted");
+  EXPECT_ERROR(masked_fill(x, Tensor::zeros({4, 2, 3}, DType::u8), 0),
+               "masked_fill: mask [4, 2, 3] does not broadcast to [2, 3]");
+  EXPECT_ERROR(lstm_cell(x, {x, x}, x, x, Tensor(), Tensor()),
+               "lstm_cell: weights [2, 3] and [2, 3] for input [2, 3] and state [2, 3]");
+  EXPECT_ERROR(gru_cell(x, Tensor::zeros({3, 3}), x, x, Tensor(), Tensor()),
+               "gru_cell: input [2, 3] and state [3, 3]; [batch, width] is wanted");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "heed/error.h"
 #include "heed/ops.h"
 #include "support/check.h"
+#include "support/error.h"
 
 namespace heed::test {
 namespace {
@@ -128,28 +129,31 @@ TEST(Views, CastRoundTripsAndHasAGradient) {
 
 TEST(Views, BadInput) {
   const Tensor x = Tensor::zeros({2, 3});
-  EXPECT_THROW(reshape(x, {4}), Error);
-  EXPECT_THROW(reshape(x, {-1, -1}), Error);
-  EXPECT_THROW(reshape(x, {-2, 3}), Error);
-  EXPECT_THROW(reshape(x, {int64_t{1} << 62, 4}), Error);
-  EXPECT_THROW(reshape(Tensor::zeros({0}), {-1, 0}), Error);
-  EXPECT_THROW(reshape(Tensor(), {1}), Error);
-  EXPECT_THROW(transpose(x, 0, 2), Error);
-  EXPECT_THROW(transpose(Tensor::zeros({3})), Error);
-  EXPECT_THROW(permute(x, {0, 0}), Error);
-  EXPECT_THROW(permute(x, {0}), Error);
-  EXPECT_THROW(permute(x, {0, 7}), Error);
-  EXPECT_THROW(slice(x, 0, 1, 3), Error);
-  EXPECT_THROW(slice(x, 0, -1, 1), Error);
-  EXPECT_THROW(slice(x, 0, 2, 1), Error);
-  EXPECT_THROW(select(x, 1, 3), Error);
-  EXPECT_THROW(select(x, 1, -4), Error);
-  EXPECT_THROW(expand(x, {3, 3}), Error);
-  EXPECT_THROW(expand(x, {3}), Error);
-  EXPECT_THROW(squeeze(x, 0), Error);
-  EXPECT_THROW(unsqueeze(x, 3), Error);
-  EXPECT_THROW(cast(x, DType::q8_0), Error);
-  EXPECT_THROW(Tensor::zeros({int64_t{1} << 62, 2}), Error);
+  EXPECT_ERROR(reshape(x, {4}), "reshape: shape [2, 3] has 6 elements, [4] has 4");
+  EXPECT_ERROR(reshape(x, {-1, -1}), "reshape: [-1, -1] has more than one unknown dimension");
+  EXPECT_ERROR(reshape(x, {-2, 3}), "reshape: [-2, 3] has a negative dimension");
+  EXPECT_ERROR(reshape(x, {int64_t{1} << 62, 4}),
+               "shape: [4611686018427387904, 4] has more elements than can be addressed");
+  EXPECT_ERROR(reshape(Tensor::zeros({0}), {-1, 0}),
+               "reshape: shape [0] does not divide into [-1, 0]");
+  EXPECT_ERROR(reshape(Tensor(), {1}), "reshape: input is undefined");
+  EXPECT_ERROR(transpose(x, 0, 2), "transpose: axis 2 out of range for shape [2, 3]");
+  EXPECT_ERROR(transpose(Tensor::zeros({3})), "transpose: axis -2 out of range for shape [3]");
+  EXPECT_ERROR(permute(x, {0, 0}), "permute: order [0, 0] names an axis twice");
+  EXPECT_ERROR(permute(x, {0}), "permute: order [0] must name every axis of shape [2, 3] once");
+  EXPECT_ERROR(permute(x, {0, 7}), "permute: axis 7 out of range for shape [2, 3]");
+  EXPECT_ERROR(slice(x, 0, 1, 3), "slice: [1, 3) out of range for axis 0 of shape [2, 3]");
+  EXPECT_ERROR(slice(x, 0, -1, 1), "slice: [-1, 1) out of range for axis 0 of shape [2, 3]");
+  EXPECT_ERROR(slice(x, 0, 2, 1), "slice: [2, 1) out of range for axis 0 of shape [2, 3]");
+  EXPECT_ERROR(select(x, 1, 3), "select: index 3 out of range for axis 1 of shape [2, 3]");
+  EXPECT_ERROR(select(x, 1, -4), "select: index -4 out of range for axis 1 of shape [2, 3]");
+  EXPECT_ERROR(expand(x, {3, 3}), "expand: shapes [2, 3] and [3, 3] do not broadcast");
+  EXPECT_ERROR(expand(x, {3}), "expand: shape [2, 3] does not expand to [3]");
+  EXPECT_ERROR(squeeze(x, 0), "squeeze: axis 0 of shape [2, 3] is not 1");
+  EXPECT_ERROR(unsqueeze(x, 3), "unsqueeze: axis 3 out of range for shape [2, 3]");
+  EXPECT_ERROR(cast(x, DType::q8_0), "cast: to q8_0: quantize() does that");
+  EXPECT_ERROR(Tensor::zeros({int64_t{1} << 62, 2}),
+               "shape: [4611686018427387904, 2] has more elements than can be addressed");
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "heed/stop.h"
+#include "heed/error.h"
 #include "pipelines/support.h"
 #include "support/check.h"
 

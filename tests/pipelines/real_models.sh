@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Trained models from the folder HEED_MODELS (docs/models.md says where they come from): Whisper-base hears what
-# faster-whisper hears, and all-mpnet-base-v2 gives sentence-transformers' vectors. Skipped where there is none.
+# Trained models from the folder HEED_MODELS (docs/models.md says where they come from) and a recording
+# from HEED_SHARED: Whisper-base hears what faster-whisper hears, and all-mpnet-base-v2 gives sentence-transformers' vectors. Skipped where there is none.
 set -euo pipefail
 heed=$1
-source_folder=$2
 models=${HEED_MODELS:-/nonexistent}
-speech=$source_folder/../shared/data/speech/jfk.flac
+speech=${HEED_SHARED:-}/speech/jfk.flac
 tried=0
 if [ -f "$models/whisper-base/model.safetensors" ] && [ -f "$speech" ]; then
   heard=$("$heed" transcribe "$models/whisper-base" "$speech" --quiet)

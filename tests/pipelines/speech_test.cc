@@ -7,6 +7,7 @@
 #include "pipelines/language_tokens.h"
 #include "pipelines/speech_decoding.h"
 #include "support/data.h"
+#include "support/error.h"
 
 namespace heed::test {
 namespace {
@@ -47,8 +48,7 @@ TEST(TimestampRules, TimesComeInPairsAndNeverGoBack) {
   EXPECT_EQ(after_first.back(), 13);
   EXPECT_EQ(after_first.front(), 0);
   // After text and a time: the same or a later time; together they are likelier than the end.
-  EXPECT_EQ(allowed_after({15, 4, 20}, text_first()),
-            (std::vector<int64_t>{20, 21, 22, 23, 24}));
+  EXPECT_EQ(allowed_after({15, 4, 20}, text_first()), (std::vector<int64_t>{20, 21, 22, 23, 24}));
   // After a pair, text again.
   EXPECT_EQ(allowed_after({15, 4, 20, 20}, text_first()).back(), 13);
   // Inside text, only later times.
@@ -94,7 +94,8 @@ TEST(LanguageTokens, AreFoundByTheirNames) {
     EXPECT_NE(std::string(error.what()).find("it has eng_Latn, kor_Hang"), std::string::npos)
         << error.what();
   }
-  EXPECT_THROW(language_token(tokenizer_with({}), "en", "--source-lang"), Error);
+  EXPECT_ERROR(language_token(tokenizer_with({}), "en", "--source-lang"),
+               "--source-lang: this model's tokenizer has no language tokens; leave it out");
 }
 
 TEST(LanguageTokens, TakeThePlaceOfTheTokenizersOwn) {

@@ -45,11 +45,12 @@ inline std::filesystem::path make_encoder(const std::filesystem::path& folder,
   return folder;
 }
 
-inline std::filesystem::path make_decoder(const std::filesystem::path& folder) {
+inline std::filesystem::path make_decoder(const std::filesystem::path& folder,
+                                          const std::string& head = "GPT2LMHeadModel") {
   const Tokenizer tokenizer = sample_tokenizer(TokenizerKind::byte_bpe);
   const std::string config =
-      R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 16, "n_layer": 2,
-         "n_head": 2, "n_positions": 32, "initializer_range": 0.5, "eos_token_id": 0,
+      R"({"model_type": "gpt2", "architectures": [")" + head +
+      R"("], "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 32, "initializer_range": 0.5, "eos_token_id": 0,
          "vocab_size": )" +
       std::to_string(tokenizer.vocab_size()) + "}";
   save_model(*create_model(config, 3), folder);

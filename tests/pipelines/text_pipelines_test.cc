@@ -5,7 +5,6 @@
 #include <numeric>
 #include <set>
 
-#include "heed/image.h"
 #include "heed/io.h"
 #include "pipelines/support.h"
 #include "support/check.h"
@@ -169,6 +168,27 @@ TEST(FeatureExtraction, PoolsEncodersWithAndWithoutHeads) {
   expect_same_bits(embed("birds sing", {.pooling = Pooling::cls, .normalize = false}), rows[0]);
   expect_same_bits(embed("birds sing", {.pooling = Pooling::max, .normalize = false}),
                    max(rows, 0));
+}
+
+TEST(Classification, ADecoderClassifiesByTheLastTokenOfEachText) {
+  TemporaryFolder folder;
+  const TextClassification classify(make_decoder(folder.path(), "GPT2ForSequenceClassification"));
+  const std::vector<std::string> texts = {"the cat", "the cat sat on the mat", "birds"};
+  const auto together = classify(texts);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    ModelInput input;
+    const std::vector<TokenId> ids = classify.loaded().tokenizer.encode_ids(texts[i]);
+    input.input_ids = Tensor::from(std::vector<int64_t>(ids.begin(), ids.end()),
+                                   {1, static_cast<int64_t>(ids.size())});
+    const Tensor expected = softmax(classify.loaded().model->forward(input).logits, -1);
+    EXPECT_NEAR(together[i].front().score, max(expected, 1).item(), 1e-6) << texts[i];
+  }
+}
+
+TEST(Classification, ADecoderClassifiesTokens) {
+  TemporaryFolder folder;
+  const TokenClassification tag(make_decoder(folder.path(), "GPT2ForTokenClassification"));
+  EXPECT_FALSE(tag("the cat sat").empty());
 }
 
 TEST(FeatureExtraction, FollowsSentenceTransformersFiles) {

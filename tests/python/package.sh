@@ -12,4 +12,4 @@ bytes=$(stat -c %s "$wheel")
 echo "$(basename "$wheel"): $((bytes / 1000)) kB"
 ((bytes < 10000000)) || { echo "the wheel has more than 10 MB"; exit 1; }
 cd "$venv"
-env -u PYTHONPATH bin/python -m pytest -q "$source/python/tests" -p no:cacheprovider --durations 5
+env -u PYTHONPATH HEED_PROGRAM="$heed" bin/python -m pytest -q "$source/python/tests" -p no:cacheprovider --durations 5

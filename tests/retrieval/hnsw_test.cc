@@ -6,9 +6,8 @@
 #include <set>
 
 #include "heed/error.h"
-#include "heed/parallel.h"
-#include "heed/random.h"
 #include "heed/retrieval.h"
+#include "heed/runtime.h"
 #include "retrieval/support.h"
 
 namespace heed {

@@ -6,14 +6,16 @@
 #include <random>
 #include <set>
 
-#include "heed/parallel.h"
+#include "heed/ops.h"
 #include "heed/retrieval.h"
+#include "heed/runtime.h"
 #include "retrieval/embedder.h"
 #include "retrieval/index_store.h"
 #include "retrieval/lexical.h"
 #include "retrieval/seal.h"
 #include "retrieval/support.h"
 #include "retrieval/terms.h"
+#include "support/error.h"
 #include "support/faults.h"
 
 namespace heed {
@@ -306,7 +308,7 @@ TEST_F(Index, OtherModelsAndSettingsAreRefused) {
   build();
   IndexOptions options;
   options.model = test::make_encoder(folder_ / "other", 2).native();
-  EXPECT_THROW(
+  EXPECT_ERROR(
       {
         try {
           build(options);
@@ -316,7 +318,7 @@ TEST_F(Index, OtherModelsAndSettingsAreRefused) {
           throw;
         }
       },
-      Error);
+      "; use that one, or make a new index");
   options = {};
   options.chunk_tokens = 50;
   try {
@@ -327,8 +329,21 @@ TEST_F(Index, OtherModelsAndSettingsAreRefused) {
         << error.what();
   }
   SearchIndex index = SearchIndex::open(out_, {.model = (folder_ / "other").native()});
-  EXPECT_THROW(index.search("x", {.mode = SearchMode::dense}), Error);
+  EXPECT_ERROR(index.search("x", {.mode = SearchMode::dense}),
+               "; index again, or give the right model");
   EXPECT_NO_THROW(index.search("x", {.mode = SearchMode::lexical}));
+}
+
+TEST_F(Index, AModelIsTheSameInAnyTypeItComputesIn) {
+  {
+    const ActivationScope precision(DType::bf16);
+    build();
+  }
+  const std::vector<SearchResult> found = search("Dogs", SearchMode::dense, 5);
+  ASSERT_EQ(found.size(), 5u);
+  EXPECT_EQ(build().chunks_added, 0);
+  const ActivationScope precision(DType::bf16);
+  EXPECT_EQ(search("Dogs", SearchMode::dense, 5).front().text, found.front().text);
 }
 
 TEST_F(Index, ForeignTruncatedAndAlteredFilesAreRefused) {
@@ -378,8 +393,8 @@ TEST_F(Index, ForeignTruncatedAndAlteredFilesAreRefused) {
     database.execute("CREATE TABLE t(x)");
   }
   refused(test::read(folder_ / "plain.sqlite"), "no index of heed's");
-  EXPECT_THROW(SearchIndex::open(folder_ / "none"), Error);
-  EXPECT_THROW(SearchIndex::open(docs()), Error);
+  EXPECT_ERROR(SearchIndex::open(folder_ / "none"), "cannot be opened: No such file or directory");
+  EXPECT_ERROR(SearchIndex::open(docs()), "is not a regular file");
 }
 
 TEST_F(Index, UnfinishedFilesAreCheckedToo) {

@@ -276,7 +276,7 @@ TEST(Rag, AnswersFromAnIndexOfDprVectors) {
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
-    EXPECT_NE(std::string(error.what()).find("--query-model"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("query_model"), std::string::npos) << error.what();
   }
   const std::unique_ptr<Model> rag = create_model(
       R"({"model_type":"rag","architectures":["RagTokenForGeneration"],"question_encoder":)"

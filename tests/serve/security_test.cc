@@ -5,6 +5,7 @@
 
 #include "heed/error.h"
 #include "support/data.h"
+#include "support/error.h"
 #include "test_server.h"
 
 namespace heed::test {
@@ -79,11 +80,13 @@ TEST(Security, AnOpenAddressNeedsAKey) {
   options.port = 0;
   for (const char* host : {"0.0.0.0", "::", "192.168.1.7"}) {
     options.host = host;
-    EXPECT_THROW(Server{options}, Error) << host;
+    EXPECT_ERROR(Server{options},
+                 "can be reached from other machines; set an API key, or listen on 127.0.0.1")
+        << host;
   }
   options.host = "0.0.0.0";
   options.api_keys = {""};
-  EXPECT_THROW(Server{options}, Error);
+  EXPECT_ERROR(Server{options}, "api_key: the key is empty");
   options.api_keys = {"secret"};
   Server server(options);
   server.start();
@@ -91,23 +94,27 @@ TEST(Security, AnOpenAddressNeedsAKey) {
 }
 
 TEST(Security, OptionsThatMakeNoSenseAreRefused) {
-  const auto refuses = [](auto change) {
+  const auto refuses = [](auto change, const std::string& message) {
     ServeOptions options;
     options.models = {(small_models() / "lm").string()};
     change(options);
-    EXPECT_THROW(Server{options}, Error);
+    EXPECT_ERROR(Server{options}, message);
   };
-  refuses([](ServeOptions& o) { o.models.clear(); });
-  refuses([](ServeOptions& o) { o.port = 70000; });
-  refuses([](ServeOptions& o) { o.slots = 0; });
-  refuses([](ServeOptions& o) { o.models.push_back(o.models.front()); });  // the same name twice
-  refuses([](ServeOptions& o) { o.aliases = {"x=nothing"}; });
-  refuses([](ServeOptions& o) { o.models = {"../x=" + o.models.front()}; });
+  refuses([](ServeOptions& o) { o.models.clear(); },
+          "give at least one model, or a folder of models");
+  refuses([](ServeOptions& o) { o.port = 70000; }, "port: 70000 is out of range; 0 to 65535");
+  refuses([](ServeOptions& o) { o.slots = 0; }, "connections, queue and slots must be at least 1");
+  refuses([](ServeOptions& o) { o.models.push_back(o.models.front()); },
+          "two models are called lm; name one of them as NAME=PATH");
+  refuses([](ServeOptions& o) { o.aliases = {"x=nothing"}; },
+          "x=nothing: there is no model nothing");
+  refuses([](ServeOptions& o) { o.models = {"../x=" + o.models.front()}; },
+          "'../x' cannot be a model's name; give one as NAME=PATH");
   ServeOptions missing;
   missing.models = {"/nonexistent"};
   missing.port = 0;
   Server server(missing);
-  EXPECT_THROW(server.start(), Error);
+  EXPECT_ERROR(server.start(), "does not exist");
 }
 
 TEST(Security, ComparisonsDoNotTellWhereTheyDiffer) {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/base64.h"
-#include "heed/image.h"
+#include "heed/io.h"
 #include "heed/pipelines.h"
 #include "heed/retrieval.h"
 #include "serve/tool_calls.h"
@@ -308,16 +308,28 @@ TEST(Tasks, SearchesAndAsksAnIndex) {
               making);
   ServeOptions options;
   options.indexes = {"docs=" + (folder / "docs.heed").string()};
-  const TestServer served({"chat"}, options);
+  const TestServer served({"chat", "translator"}, options);
   const json found = served.post("/v1/search", {{"query", "seven"}, {"mode", "lexical"}}).json();
   ASSERT_EQ(found["results"].size(), 1) << found;
   EXPECT_NE(found["results"][0]["source"].get<std::string>().find("b.txt"), std::string::npos);
   const json answer =
-      served.post("/v1/ask", {{"question", "seven"}, {"max_tokens", 3}, {"attention", true}})
+      served
+          .post("/v1/ask",
+                {{"model", "chat"}, {"question", "seven"}, {"max_tokens", 3}, {"attention", true}})
           .json();
   EXPECT_EQ(answer["sources"].size(), 2) << answer;
   EXPECT_GT(answer["sources"][0]["attention"], 0.0);
   EXPECT_EQ(answer["usage"]["completion_tokens"], 3);
+  json question = {{"model", "translator"},
+                   {"question", "seven"},
+                   {"max_tokens", 3},
+                   {"attention", true},
+                   {"reader", "fid"}};
+  const json fused = served.post("/v1/ask", question).json();
+  ASSERT_EQ(fused["sources"].size(), 2) << fused;
+  EXPECT_GT(fused["sources"][0]["attention"], 0.0);
+  question["model"] = "chat";  // a decoder reads no passages by themselves
+  EXPECT_EQ(served.post("/v1/ask", question).status, 400);
   EXPECT_EQ(served.post("/v1/search", {{"query", "x"}, {"index", "none"}}).status, 404);
   EXPECT_EQ(server().post("/v1/search", {{"query", "x"}}).status, 404);
 }

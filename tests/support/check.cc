@@ -8,8 +8,7 @@
 
 #include "heed/autograd.h"
 #include "heed/ops.h"
-#include "heed/parallel.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 
 namespace heed::test {
 namespace {

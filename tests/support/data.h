@@ -34,9 +34,10 @@ inline std::filesystem::path golden(const std::string& name) {
   return source_folder() / "tests" / "golden" / name;
 }
 
-/// The real data beside the project; tests that want it skip where it is absent.
+/// Real models and texts, in the folder that CMake's HEED_SHARED names; tests that need one skip
+/// where it is absent.
 inline std::filesystem::path shared_data(const std::string& name) {
-  return source_folder() / ".." / "shared" / "data" / name;
+  return std::filesystem::path(HEED_SHARED) / name;
 }
 
 /// A fresh folder that is removed at the end.
@@ -61,8 +62,8 @@ class TemporaryFolder {
 
 }  // namespace heed::test
 
-/// Skips the test, and says so, where a file of ../shared/data is absent.
+/// Skips the test, and says so, where a file of shared_data() is absent.
 #define HEED_NEEDS_SHARED(name)                                  \
   if (!std::filesystem::exists(heed::test::shared_data(name))) { \
-    GTEST_SKIP() << "needs ../shared/data/" << (name);           \
+    GTEST_SKIP() << "needs " << heed::test::shared_data(name);   \
   }

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "heed/error.h"
 #include "support/data.h"
+#include "support/error.h"
 
 namespace heed::test {
 namespace {
@@ -70,7 +71,8 @@ TEST(GgufVocabularyFaults, MoreIdsThanRows) {
       R"({"model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
           "max_input_chars_per_word": 100, "vocab": {"[UNK]": 0, "a": 1, "##b": 2}}})");
   GgufWriter writer;
-  EXPECT_THROW(text::add_vocabulary(writer, tokenizer, 2), Error);
+  EXPECT_ERROR(text::add_vocabulary(writer, tokenizer, 2),
+               "tokenizer.json: has ids up to 2, the model's embedding only 2 rows");
 }
 
 /// Whole words have no kind of vocabulary in llama.cpp; the tokenizer.json goes along all the same.

@@ -3,15 +3,8 @@
 set -euo pipefail
 heed=$1
 source=$2
-python=
-for candidate in "${HEED_PEERS_PYTHON:-}" "$source/../.venv-peers/bin/python" \
-                 "$source/../../.venv-peers/bin/python" python3; do
-  if [ -n "$candidate" ] && "$candidate" -c 'import tokenizers' 2>/dev/null; then
-    python=$candidate
-    break
-  fi
-done
-[ -n "$python" ] || { echo "skipped: no Python with Hugging Face tokenizers"; exit 77; }
+source "$source/tests/support/python.bash"
+python=$(python_with tokenizers) || { echo "skipped: no Python with Hugging Face tokenizers"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$python" - "$heed" "$work" <<'PY'

@@ -7,6 +7,7 @@
 #include "heed/text.h"
 #include "support/budget.h"
 #include "support/data.h"
+#include "support/error.h"
 #include "text/gguf_pretokenizer.h"
 #include "text/merge_agenda.h"
 #include "text/pretokenizer.h"
@@ -219,7 +220,8 @@ TEST(GgufPreTokenizer, CutsAsTheModelsDo) {
   EXPECT_EQ(pieces_of("deepseek-v3", "a12345 漢字"), (Strings{"a", "123", "45", " ", "漢字"}));
   EXPECT_EQ(pieces_of("exaone", text), pieces_of("smollm", text));
   EXPECT_EQ(pieces_of("starcoder", text), pieces_of("smollm", text));
-  EXPECT_THROW(text::gguf_pretokenizer("no-such", "x.gguf"), Error);
+  EXPECT_ERROR(text::gguf_pretokenizer("no-such", "x.gguf"),
+               "tokenizer.ggml.pre 'no-such' is not known (known are gpt-2");
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 #include "heed/text.h"
 
 namespace heed {

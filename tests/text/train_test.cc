@@ -3,9 +3,10 @@
 #include <fstream>
 
 #include "heed/error.h"
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 #include "heed/text.h"
 #include "support/data.h"
+#include "support/error.h"
 #include "text/bpe_trainer.h"
 #include "text/gpt2_split.h"
 #include "text/word_count.h"
@@ -122,13 +123,17 @@ TEST(Train, Kinds) {
 
 TEST(Train, BadInput) {
   const std::vector<std::string_view> nothing{""};
-  EXPECT_THROW(train_tokenizer(nothing, TokenizerTraining{}), Error);
+  EXPECT_ERROR(train_tokenizer(nothing, TokenizerTraining{}),
+               "train tokenizer: there is no text to learn from");
   const std::vector<std::string_view> texts{"some text"};
   TokenizerTraining tiny;
   tiny.vocab_size = 100;  // fewer than the bytes
-  EXPECT_THROW(train_tokenizer(texts, tiny), Error);
+  EXPECT_ERROR(
+      train_tokenizer(texts, tiny),
+      "train tokenizer: a vocabulary of 100 has no room for the 257 tokens it begins with");
   const std::vector<std::filesystem::path> absent{"/nowhere/at/all"};
-  EXPECT_THROW(train_tokenizer(absent, TokenizerTraining{}), Error);
+  EXPECT_ERROR(train_tokenizer(absent, TokenizerTraining{}),
+               "cannot be opened: No such file or directory");
 }
 
 TEST(Train, OwnSpecialTokensComeFirst) {

@@ -111,13 +111,8 @@ expect 3 "$heed" generate "$golden/gpt2_lm" --adapter "$folder/lm" --tokenizer "
 says err "is an adapter of another model"
 [ $failed -ne 0 ] && exit 1
 
-for candidate in "${HEED_PYTHON:-}" "$source_folder/../venv/bin/python" "$source_folder/../.venv-peers/bin/python" python3; do
-  if [ -n "$candidate" ] && "$candidate" -c 'import peft, transformers, safetensors' 2>/dev/null; then
-    python=$candidate
-    break
-  fi
-done
-if [ -z "${python:-}" ]; then
+source "$source_folder/tests/support/python.bash"
+if ! python=$(python_with "peft, transformers, safetensors"); then
   echo "peft is not installed: its part was left out"
   exit 0
 fi

@@ -1,13 +1,13 @@
-#include "heed/metrics.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <sstream>
 
 #include "heed/error.h"
+#include "heed/train.h"
 #include "io/json.h"
 #include "support/data.h"
+#include "support/error.h"
 
 namespace heed::test {
 namespace {
@@ -83,8 +83,9 @@ TEST(Metrics, ClassesByHand) {
   EXPECT_DOUBLE_EQ(class_scores({0, 0, 0, 1}, {0, 0, 1, 1}, 2).binary_f1, 2.0 / 3.0);
   EXPECT_DOUBLE_EQ(class_scores({0, 0}, {0, 0}, 2).binary_f1, 0.0);
   EXPECT_DOUBLE_EQ(class_scores({}, {}, 2).accuracy, 0.0);
-  EXPECT_THROW(class_scores({0, 2}, {0, 0}, 2), Error);
-  EXPECT_THROW(class_scores({0}, {}, 2), Error);
+  EXPECT_ERROR(class_scores({0, 2}, {0, 0}, 2),
+               "class scores: class 2 or 0 is not below 2, the number of classes");
+  EXPECT_ERROR(class_scores({0}, {}, 2), "class scores: 0 predictions for 1 labels");
 }
 
 TEST(Metrics, ExactMatchLooksPastSpacesAtTheEnds) {
@@ -95,7 +96,7 @@ TEST(Metrics, ExactMatchLooksPastSpacesAtTheEnds) {
                                    {"and so my FELLOW.", "Ask not that your country can do"}),
                    3.0 / 11.0);
   EXPECT_DOUBLE_EQ(word_error_rate({"a"}, {""}), 0.0);
-  EXPECT_THROW(corpus_bleu({"a"}, {}), Error);
+  EXPECT_ERROR(corpus_bleu({"a"}, {}), "bleu: 1 results for 0 references");
 }
 
 }  // namespace

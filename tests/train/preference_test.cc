@@ -4,7 +4,7 @@
 
 #include "heed/io.h"
 #include "heed/models.h"
-#include "heed/optim.h"
+#include "heed/train.h"
 #include "models/forward.h"
 #include "support/data.h"
 

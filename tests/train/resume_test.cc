@@ -64,7 +64,7 @@ TEST(Resume, OtherOptionsAreNamedAndNothingIsLost) {
   other.width = 32;  // its weights do not even fit
   other.steps = 9;
   const std::string message = message_of(other, ErrorKind::data);
-  EXPECT_NE(message.find("width = 32 (was 16), steps = 9 (was 8)"), std::string::npos) << message;
+  EXPECT_NE(message.find("width = 16 → 32, steps = 8 → 9"), std::string::npos) << message;
   EXPECT_EQ(read_file(checkpoint_file(other, 8, "model.safetensors")), before);
   TrainOptions more = copy_of(whole, folder, "more");
   more.keep = 5;  // says nothing about the weights

@@ -11,6 +11,7 @@
 #include "heed/retrieval.h"
 #include "heed/train.h"
 #include "support/data.h"
+#include "support/error.h"
 
 namespace heed::test {
 namespace {
@@ -48,15 +49,6 @@ void write_pairs(const std::filesystem::path& path, int count) {
 
 std::map<std::string, double> metrics_of(const TrainResult& result) {
   return {result.metrics.begin(), result.metrics.end()};
-}
-
-std::string message_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(EmbedTask, LearnsToFindTheTextOfAQuery) {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <fstream>
 
-#include "heed/audio.h"
 #include "heed/error.h"
+#include "heed/io.h"
 #include "heed/models.h"
 #include "heed/text.h"
 #include "heed/train.h"

@@ -2,11 +2,8 @@
 # TensorBoard's own reader opens the event file and finds every figure. Skips where it is not installed.
 set -u
 heed=$1
-python=""
-for each in "${HEED_PEERS_PYTHON:-}" /work/.venv-peers/bin/python python3; do
-  [ -n "$each" ] && "$each" -c 'import tensorboard' 2>/dev/null && { python=$each; break; }
-done
-[ -n "$python" ] || { echo "skipped: no Python with tensorboard"; exit 77; }
+source "$2/tests/support/python.bash"
+python=$(python_with tensorboard) || { echo "skipped: no Python with tensorboard"; exit 77; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export XDG_CACHE_HOME=$folder/cache

@@ -7,9 +7,10 @@
 #include "base/file.h"
 #include "heed/error.h"
 #include "heed/io.h"
-#include "heed/parallel.h"
+#include "heed/runtime.h"
 #include "support/check.h"
 #include "support/data.h"
+#include "support/error.h"
 #include "train/small_run.h"
 
 namespace heed::test {
@@ -112,23 +113,26 @@ TEST(Train, RefusesWhatMakesNoSense) {
   const TemporaryFolder folder;
   const TrainOptions options = small_run(folder, "run");
   train(options);
-  EXPECT_THROW(train(options), Error) << "the folder holds a run already";
+  EXPECT_ERROR(train(options), "holds a run already; resume it, or write to another folder")
+      << "the folder holds a run already";
   TrainOptions other = options;
   other.resume = true;
   other.lr = 0.5;
-  EXPECT_THROW(train(other), Error) << "other options";
+  EXPECT_ERROR(train(other), "the run was started with other options: lr = 0.5 (was 0.001)")
+      << "other options";
   TrainOptions task = small_run(folder, "task");
   task.task = "dance";
-  EXPECT_THROW(train(task), Error);
+  EXPECT_ERROR(train(task), "'dance' is not one of lm, mlm");
   TrainOptions arch = small_run(folder, "arch");
   arch.arch = "vit";
-  EXPECT_THROW(train(arch), Error);
+  EXPECT_ERROR(train(arch), "'vit' cannot be trained for task lm; use gpt2");
   TrainOptions out = small_run(folder, "x");
   out.out = "/proc/nowhere";
-  EXPECT_THROW(train(out), Error) << "unwritable, before step 1";
+  EXPECT_ERROR(train(out), "/proc/nowhere/checkpoints: cannot be created")
+      << "unwritable, before step 1";
   TrainOptions frozen = small_run(folder, "frozen");
   frozen.freeze = {""};
-  EXPECT_THROW(train(frozen), Error) << "nothing to train";
+  EXPECT_ERROR(train(frozen), "freeze: leaves nothing to train") << "nothing to train";
 }
 
 }  // namespace

@@ -1,6 +1,4 @@
 // Trainer: callbacks, stopping, and the same weights as a loop of one's own.
-#include "heed/trainer.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,7 +6,7 @@
 #include "heed/autograd.h"
 #include "heed/error.h"
 #include "heed/ops.h"
-#include "heed/random.h"
+#include "heed/runtime.h"
 #include "heed/train.h"
 #include "support/check.h"
 #include "support/data.h"
@@ -126,6 +124,32 @@ TEST(Trainer, CallsBackAndStops) {
   EXPECT_EQ(seen.back(), 10) << "the last step counts, too";
 }
 
+TEST(Trainer, GivesUpAStepThatIsUnderWayAndMakesItAgain) {
+  const auto train_six = [](bool stop_in_the_fourth) {
+    const auto model = create_model(kConfig, 1);
+    const auto batches = loader();
+    std::stop_source source;
+    int calls = 0;
+    const LossFunction loss = [&](const Model& m, const ModelInput& input) {
+      if (++calls == 4 && stop_in_the_fourth) {
+        source.request_stop();
+      }
+      return m.forward(input).loss;
+    };
+    Trainer trainer(*model, *batches, {.steps = 6, .lr = 1e-2, .loss = loss});
+    trainer.run(source.get_token());
+    if (stop_in_the_fourth) {
+      EXPECT_EQ(trainer.steps_done(), 3);
+      EXPECT_EQ(batches->state().step, 3) << "the batch comes again";
+      EXPECT_TRUE(trainer.interrupted());
+      trainer.run();
+    }
+    EXPECT_EQ(trainer.steps_done(), 6);
+    return weights_of(*model);
+  };
+  EXPECT_EQ(train_six(true), train_six(false));
+}
+
 TEST(Trainer, TakesALossOfItsOwnAndFreezes) {
   const auto model = create_model(kConfig, 1);
   const auto batches = loader();
@@ -175,6 +199,7 @@ TEST(Train, StopsWhereItIsAskedToAndGoesOn) {
   const TrainResult stopped = train(options, callbacks);
   EXPECT_TRUE(stopped.interrupted);
   EXPECT_EQ(stopped.steps, 5);
+  EXPECT_EQ(stopping, 1);
   EXPECT_TRUE(std::filesystem::exists(options.out / "checkpoints" / "step-000005"));
   options.resume = true;
   const TrainResult whole = train(options);

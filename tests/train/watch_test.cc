@@ -6,13 +6,14 @@
 #include "base/file.h"
 #include "heed/error.h"
 #include "heed/io.h"
-#include "heed/memory.h"
+#include "heed/lessons.h"
 #include "heed/ops.h"
-#include "heed/synthetic.h"
+#include "heed/runtime.h"
 #include "heed/train.h"
 #include "io/json.h"
 #include "support/check.h"
 #include "support/data.h"
+#include "support/error.h"
 #include "train/memory_plan.h"
 #include "train/progress_line.h"
 #include "train/task.h"
@@ -278,7 +279,8 @@ TEST(MemoryPlan, RefusesWhatWillNotFitAndSaysWhatToChange) {
   TrainOptions huge;
   huge.width = 100000;
   huge.layers = 1000;
-  EXPECT_THROW(check_model_fits(huge, 50000), Error);
+  EXPECT_ERROR(check_model_fits(huge, 50000),
+               "Try a smaller width or fewer layers, or force to start all the same");
 }
 
 }  // namespace

@@ -4,7 +4,7 @@ import type { Candidate, Intervention, Kind, Models, Prediction, Trace, TraceReq
 import { type Ran as Attention, biasOf, prefixOf, score, scoresRow, visible, weightsRow, whyScore } from './engine';
 import { type Matrix, columns, dot, f32, layerNorm, linear, norm, rowOf, softmax } from './matrix';
 import { type MockModel, type Ran, forward, greedyTarget, makeModels, patchTokens } from './models';
-import { named, tokenize } from './tokenizer';
+import { named, tokenize, vocabulary } from './tokenizer';
 import { runRoutes } from './runs';
 import { contribution, headFigures, pooled, rollout } from './summary';
 
@@ -24,8 +24,10 @@ export class MockServer {
     if (path.startsWith('/heed/v1/runs')) return runRoutes(method, path, body);
     if (path === '/heed/v1/tokenize') return { tokens: this.tokens(this.model(body.model), body).source };
     if (path === '/heed/v1/traces') return this.create(body);
+    if (path === '/detokenize') return { content: (body.tokens as number[]).map((id) => vocabulary[id]).join(' ') };
     const parameters = path.match(/^\/heed\/v1\/models\/([^/]+)\/parameters?$/);
-    if (parameters) return { parameters: [] };
+    if (parameters && body) return { name: body.name, shape: [48, 48], rows: body.rows, columns: body.columns, values: encode(Float32Array.from({ length: 48 * 48 }, (_, i) => Math.sin(i)), [48, 48]) };
+    if (parameters) return { parameters: [{ name: 'weight', shape: [48, 48], dtype: 'f32' }] };
     const match = path.match(/^\/heed\/v1\/traces\/([^/]+)(?:\/(\w+))?$/);
     if (!match) throw new MockError(404, 'not_found', `no route ${path}`);
     const stored = this.traces.get(match[1]);

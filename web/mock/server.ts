@@ -15,7 +15,7 @@ export function startMock(port: number, pageFile: string, delay = 0): Promise<{ 
       response.end(JSON.stringify(body));
     };
     try {
-      if (!path.startsWith('/heed/')) {
+      if (!path.startsWith('/heed/') && path !== '/detokenize') {
         if (path !== '/' && !path.startsWith('/?')) return void response.writeHead(404).end();
         response.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': policy });
         return void response.end(existsSync(pageFile) ? gunzipSync(readFileSync(pageFile)) : 'not built');

@@ -10,7 +10,9 @@ import { toCsv, toNpy } from '../src/lib/draw/export';
 import { toSvg } from '../src/lib/draw/scene';
 import { en } from '../src/lib/i18n/en';
 import { ko } from '../src/lib/i18n/ko';
-import { allWeights, headNumbers, largestDifference, topProbabilities } from '../src/lib/math/attention';
+import { readNpy, readReference } from '../src/lib/draw/reference';
+import { waveFile } from '../src/lib/draw/wave';
+import { allWeights, headNumbers, keptBySampling, largestDifference, sortedProbabilities, topProbabilities } from '../src/lib/math/attention';
 import { num, percent } from '../src/lib/ui/format';
 import { render, titleOf } from '../src/lessons/markdown';
 import { lessonOf, lessons } from '../src/lessons/questions';
@@ -132,6 +134,29 @@ describe('the formula on the page', () => {
     const top = topProbabilities([1, 3, 2, 3], 0.5, 3);
     expect(top.map((x) => x.id)).toEqual([1, 3, 2]);
     expect(largestDifference([NaN], [0])).toBeNaN();
+    const sorted = sortedProbabilities([1, 3, 2, 3], 0.5);
+    expect(sorted.reduce((x, y) => x + y, 0)).toBeCloseTo(1, 12);
+    expect(sorted[0]).toBeCloseTo(top[0].probability, 12);
+    expect(keptBySampling([0.5, 0.3, 0.2], 2, 1)).toEqual({ count: 2, sum: 0.8 });
+    expect(keptBySampling([0.5, 0.3, 0.2], 0, 0.6)).toEqual({ count: 2, sum: 0.8 });
+    expect(keptBySampling([0.5, 0.3, 0.2], 0, 0.01).count).toBe(1);
+  });
+  it('are compared with what other programs wrote', () => {
+    const maps = Float32Array.from({ length: 2 * 3 * 4 }, (_, i) => i / 7);
+    expect(readNpy(toNpy(maps, [2, 3, 4]))).toEqual({ shape: [2, 3, 4], values: Float64Array.from(maps) });
+    expect(readNpy(new TextEncoder().encode('no array, only text'))).toBeNull();
+    const reference = readReference(toNpy(maps, [2, 3, 4]), 5, 2)!;
+    expect(Array.from(reference.weights(4, 1, 3, 4)!)).toEqual(Array.from(maps.subarray(12)));
+    expect(reference.weights(0, 0, 4, 3)).toBeNull();
+    const inspect = readReference(new TextEncoder().encode(JSON.stringify({ maps: [{ layer: 1, head: 0, rows: 1, columns: 2, pooled: false, values: [[0.25, 0.75]] }] })), 2, 1)!;
+    expect(inspect.weights(1, 0, 1, 2)).toEqual([0.25, 0.75]);
+    expect(inspect.weights(0, 0, 1, 2)).toBeNull();
+    expect(readReference(new TextEncoder().encode('{"maps": 3}'), 2, 1)).toBeNull();
+  });
+  it('of a recording become a WAV file', () => {
+    const file = waveFile(Float32Array.of(0, 0.5, -1), 16000);
+    expect(new TextDecoder().decode(file.subarray(0, 4))).toBe('RIFF');
+    expect([...new Int16Array(file.buffer, 44)]).toEqual([0, 16384, -32768]);
   });
 });
 

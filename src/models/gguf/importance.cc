@@ -1,6 +1,6 @@
 #include "base/check.h"
 #include "base/parallel.h"
-#include "heed/model_spec.h"
+#include "heed/models.h"
 #include "io/gguf.h"
 #include "models/gguf/names.h"
 #include "models/gguf/stored_types.h"
@@ -9,11 +9,11 @@ namespace heed::gguf {
 
 ImportanceCollector::ImportanceCollector(const Model& model)
     : scope_([this](const Tensor& weight, const Tensor& input) { add(weight, input); }) {
-  const ModelSpec* spec = find_model_spec(model.model_type());
-  check(spec != nullptr && !spec->gguf.architecture.empty(), "importance",
-        "GGUF has no names for the tensors of a {}", model.model_type());
+  const ModelSpec& spec = model_spec(model);
+  check(!spec.gguf.architecture.empty(), "importance", "GGUF has no names for the tensors of a {}",
+        model.model_type());
   for (const Parameter& parameter : model.parameters()) {
-    const auto name = gguf_name(spec->gguf, parameter.name);
+    const auto name = gguf_name(spec.gguf, parameter.name);
     if (name && parameter.tensor.rank() == 2) {
       sums_[parameter.tensor.raw()].name = name->text;
     }

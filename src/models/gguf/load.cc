@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/utf8.h"
-#include "heed/model_spec.h"
+#include "heed/models.h"
 #include "heed/ops.h"
 #include "io/json.h"
 #include "models/gguf/model.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "heed/model_spec.h"
+#include "heed/models.h"
 
 namespace heed::gguf {
 

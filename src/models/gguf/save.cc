@@ -1,5 +1,5 @@
 #include "base/check.h"
-#include "heed/model_spec.h"
+#include "heed/models.h"
 #include "io/json.h"
 #include "models/gguf/model.h"
 #include "models/gguf/names.h"

@@ -5,7 +5,7 @@
 #include "heed/error.h"
 #include "heed/models.h"
 #include "heed/ops.h"
-#include "heed/optim.h"
+#include "heed/train.h"
 
 int main() {
   using namespace heed;

@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include "heed/autograd.h"
-#include "heed/coreference.h"
 #include "heed/error.h"
 #include "heed/inspect.h"
+#include "heed/lessons.h"
+#include "support/error.h"
 
 namespace heed {
 namespace {
@@ -54,7 +55,8 @@ TEST(Reader, APlainClassifierAnswersWithoutPointing) {
   const std::vector<HeadPointing> ranked = pointing(reader);
   ASSERT_EQ(ranked.size(), 2U * 4);
   EXPECT_LT(ranked[0].accuracy, 0.98);
-  EXPECT_THROW(reader.weights(coreference_tutorial(Language::english).front()), Error);
+  EXPECT_ERROR(reader.weights(coreference_tutorial(Language::english).front()),
+               "weights: a classifier has no readout's weights");
   double least = 1;
   for (const HeadPointing& head : ranked) {
     least = std::min(least, accuracy_without(reader, head));

@@ -16,7 +16,7 @@ if command -v npm >/dev/null && [ ! -d "$node/node_modules/@langchain/openai" ];
   mkdir -p "$node"
   (cd "$node" && npm install --silent --no-audit --no-fund @langchain/openai @langchain/core >&2) || echo "skipped: @langchain/openai cannot be had from npm"
 fi
-encoder=$source_folder/../shared/data/minilm
+encoder=${HEED_SHARED:-}/minilm
 models=()
 [ ! -d "$encoder" ] || models=("minilm=$encoder")
 start_server "${models[@]}"

@@ -35,8 +35,10 @@ export function row(t: Tensor, r: number): Numbers {
 
 export function encode(data: Numbers, shape: number[]): TensorJson {
   const dtype = data instanceof Float32Array ? 'f32' : data instanceof Float64Array ? 'f64' : data instanceof Int32Array ? 'i32' : 'u8';
-  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  return { dtype, shape, data: toBase64(new Uint8Array(data.buffer, data.byteOffset, data.byteLength)) };
+}
+export function toBase64(bytes: Uint8Array): string {
   let text = '';
   for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
-  return { dtype, shape, data: btoa(text) };
+  return btoa(text);
 }

@@ -63,6 +63,7 @@ export interface Trace {
   activations: { name: string; shape: number[] }[];
   interventions: Intervention[];
   generated: boolean;
+  asked?: number; // the word that a reader is asked about; −1: none
   pass_seconds: number;
 }
 export interface HeadFigures {

@@ -64,6 +64,12 @@ export function inkOn(theme: Theme, share: number, signed = false): string {
   return (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) ? '#000' : '#fff'; // at least 4.5 : 1
 }
 
+/// A colour for each head of a layer, in OKLab: hues that lie far apart follow each other, and lightness changes with them.
+export function headColor(theme: Theme, head: number): string {
+  const hue = head * 2.39996, lightness = (theme === 'dark' ? 0.72 : 0.5) + 0.06 * ((head % 3) - 1);
+  return `rgb(${toRgb([lightness, 0.125 * Math.cos(hue - 1.9), 0.125 * Math.sin(hue - 1.9)]).join(',')})`;
+}
+
 /// Where a weight lies on the sequential scale. Absolute: 0 … 1 with a gamma that keeps small weights visible, so that uniform
 /// attention looks uniform and maps can be compared with each other.
 export function shade(value: number, mode: ScaleMode, rowMax = 1, gamma = 0.5): number {

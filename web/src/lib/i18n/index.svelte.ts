@@ -33,6 +33,6 @@ export function setLanguage(language: Language) {
   remember('heed.language', language);
 }
 /// The text of a key, with {name} replaced.
-export function t(key: Key, values: Record<string, string | number> = {}): string {
-  return catalogues[locale.language][key].replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+export function t(key: Key, values: Record<string, string | number> = {}, language: Language = locale.language): string {
+  return catalogues[language][key].replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
 }

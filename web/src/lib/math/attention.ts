@@ -71,6 +71,21 @@ export function entropyBits(weights: ArrayLike<number>): number {
   for (let i = 0; i < weights.length; ++i) if (weights[i] > 0) sum -= weights[i] * Math.log2(weights[i]);
   return sum;
 }
+/// softmax(logits / temperature), the most probable first.
+export function sortedProbabilities(logits: ArrayLike<number>, temperature: number): Float64Array {
+  const sorted = Float64Array.from(logits).sort().reverse();
+  const largest = sorted[0];
+  let sum = 0;
+  for (let i = 0; i < sorted.length; ++i) sum += sorted[i] = Math.exp((sorted[i] - largest) / temperature);
+  return sorted.map((x) => x / sum);
+}
+/// What top-k and top-p sampling leave of sorted probabilities: the first k (0: no limit), and of them as many as it takes to
+/// reach the sum p. The most probable token always stays.
+export function keptBySampling(sorted: ArrayLike<number>, k: number, p: number): { count: number; sum: number } {
+  let count = 0, sum = 0;
+  while (count < sorted.length && (count === 0 || ((k === 0 || count < k) && sum < p))) sum += sorted[count++];
+  return { count, sum };
+}
 /// softmax(logits / temperature), the `count` most probable.
 export function topProbabilities(logits: ArrayLike<number>, temperature: number, count: number): { id: number; probability: number }[] {
   let largest = -Infinity;

@@ -1,6 +1,6 @@
 import { ApiError, Client, readEmbedded } from '../api/client';
 import type { Model, Models, Token, Trace, TraceAttention, TraceRequest } from '../api/types';
-import { locale, read, remember, t } from '../i18n/index.svelte';
+import { type Key, type Language, locale, read, remember, t } from '../i18n/index.svelte';
 import type { ScaleMode, Theme } from '../draw/color';
 import { sel } from './selection.svelte';
 
@@ -24,6 +24,7 @@ class Session {
   theme: Theme = $derived(this.themeChoice || this.system);
   scale: ScaleMode = $state('absolute');
   hideSpecial = $state(false);
+  private offered = ''; // the example that was put in for the person
   private requests = new WeakMap<Trace, TraceRequest>(); // what each trace was made from
   private again = new Map<string, Promise<Trace>>(); // traces that the server had dropped, by their first id
   private running = 0;
@@ -40,11 +41,11 @@ class Session {
   query = $derived.by(() => {
     const a = this.attention;
     if (!a) return 0;
-    const asked = this.trace!.prediction.position;
+    const asked = Math.max(this.trace!.prediction.position, this.trace!.asked ?? -1);
     const fallback = a.query_side === (this.trace!.sides.target ? 'target' : 'source') && asked >= 0 ? asked : a.queries - 1;
     return sel.query < 0 ? clamp(this.model?.family === 'vision' ? 0 : fallback, a.queries) : clamp(sel.query, a.queries);
   });
-  queryTokens: Token[] = $derived(this.tokensOf(this.attention?.query_side));
+  queryTokens: Token[] = $derived(queryTokensOf(this.trace, this.attention));
   keyTokens: Token[] = $derived(this.tokensOf(this.attention?.key_side));
 
   tokensOf(side: 'source' | 'target' | undefined): Token[] {
@@ -73,21 +74,41 @@ class Session {
         if (!location.hash) sel.screen = 'train';
       }
       if (this.model) {
-        if (!sel.text && this.model.inputs.text) sel.text = this.example();
+        if (!sel.text && this.model.inputs.text) sel.text = await this.readableExample();
         await this.run();
       }
     } catch (error) {
       this.error = error;
     }
   }
-  example(): string {
+  example(language: Language = locale.language): string {
     const m = this.model;
     if (!m) return '';
-    const own = m.examples[locale.language] ?? [];
+    const own = m.examples[language] ?? [];
     if (own.length) return own[0];
-    return m.answers === 'fill-mask' ? t('example.mask', { mask: m.mask_token ?? '[MASK]' }) : m.answers === 'target-token' ? t('example.translate') : m.answers === 'class' ? t('example.class') : t('example.text');
+    const kind = m.answers === 'fill-mask' ? 'mask' : m.answers === 'target-token' ? 'translate' : m.answers === 'class' ? 'class' : 'text';
+    return t(`example.${kind}` as Key, { mask: m.mask_token ?? '[MASK]' }, language);
+  }
+  /// The example in the page's language, or in the other one where the model's vocabulary lacks most of its words.
+  async readableExample(): Promise<string> {
+    const m = this.model!, own = this.example();
+    const made = await api.post<{ tokens: Token[] }>('/heed/v1/tokenize', { model: m.id, text: own }).catch(() => null);
+    const unknown = made?.tokens.filter((token) => token.special && token.text.trim() && token.text.trim() !== m.mask_token).length ?? 0;
+    this.offered = made && 2 * unknown > made.tokens.length ? this.example(locale.language === 'ko' ? 'en' : 'ko') : own;
+    return this.offered;
   }
 
+  /// Chooses another model. What was typed stays, where the model can read it.
+  async choose(id: string) {
+    const before = this.model?.mask_token;
+    Object.assign(sel, { model: id, kind: '', layer: 0, head: 0, query: -1, key: -1, pair: '', target: '' });
+    const m = this.model;
+    if (m?.inputs.text) {
+      const masked = m.answers === 'fill-mask' ? sel.text.includes(m.mask_token ?? '[MASK]') : !before || !sel.text.includes(before);
+      if (!sel.text || sel.text === this.offered || !masked) sel.text = await this.readableExample();
+    }
+    await this.run();
+  }
   /// The request that the selection stands for.
   current(): TraceRequest | null {
     const m = this.model;
@@ -103,7 +124,11 @@ class Session {
   /// Runs the model on what is typed and makes its trace the shown one.
   async run() {
     const request = this.current();
-    if (!request || api.offline || (this.model?.inputs.audio && !this.audio)) return;
+    if (!request || api.offline) return;
+    if (this.model?.inputs.audio && !this.audio) {
+      this.trace = null; // nothing to show before there is a recording
+      return;
+    }
     const turn = ++this.running;
     this.busy = true;
     this.error = null;
@@ -115,6 +140,23 @@ class Session {
       if (turn === this.running) this.error = error;
     } finally {
       if (turn === this.running) this.busy = false;
+    }
+  }
+  /// Writes a candidate behind the position it was predicted at, and runs the model again.
+  async continueWith(position: number, id: number) {
+    const m = this.model, target = m?.answers === 'target-token';
+    const before = this.tokensOf(target ? 'target' : 'source').slice(0, position + 1), last = before.at(-1);
+    if (!m || !last) return;
+    const text = async (tokens: number[]) => (await api.post<{ content: string }>('/detokenize', { model: m.id, tokens })).content;
+    try {
+      // Behind the token before it: whether a space stands between the two is the tokenizer's matter.
+      const alone = last.special ? '' : await text([last.id]), both = await text(last.special ? [id] : [last.id, id]);
+      if (both.includes('\uFFFD')) throw new Error(t('read.piece'));
+      const written = before.map((b) => b.text).join('') + (both.startsWith(alone) ? both.slice(alone.length) : both);
+      Object.assign(sel, { query: -1, key: -1 }, target ? { target: written } : { text: written });
+      await this.run();
+    } catch (error) {
+      this.error = error;
     }
   }
   async create(request: TraceRequest): Promise<Trace> {
@@ -136,6 +178,12 @@ class Session {
       return api.trace<T>((await this.again.get(trace.id)!).id, route, body);
     }
   }
+}
+/// The tokens that an attention's queries stand at. A readout has one query: the word that the reader is asked about.
+export function queryTokensOf(trace: Trace | null, a: TraceAttention | null): Token[] {
+  if (!trace || !a) return [];
+  const tokens = (a.query_side === 'target' ? trace.sides.target : trace.sides.source) ?? [];
+  return a.kind === 'readout' && (trace.asked ?? -1) >= 0 ? tokens.slice(trace.asked, trace.asked! + 1) : tokens;
 }
 function clamp(value: number, size: number): number {
   return Math.max(0, Math.min(value, size - 1));

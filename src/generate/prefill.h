@@ -8,7 +8,7 @@ namespace heed {
 
 /// Tokens of a prompt that are read at a time: bounds the memory of a pass.
 inline constexpr int64_t kPrefillChunk = 512;
-/// The same for a model whose cache slides: a chunk takes the room of older positions, so that its
+/// The same for a model whose cache slides: a chunk replaces older positions, so that its
 /// first token sees at least three quarters of the window.
 int64_t prefill_chunk(const Model& model);
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 #include "models/forward.h"
 #include "pipelines/sentence_modules.h"
 #include "serve/service.h"

@@ -1,5 +1,6 @@
 #include <sentencepiece_processor.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -158,7 +159,8 @@ void read_normalizer(std::string_view bytes, SpmVocabulary& v) {
 
 class SentencePiece final : public ForeignTokenizer {
  public:
-  SentencePiece(std::string_view bytes, std::string file) : file_(std::move(file)) {
+  SentencePiece(std::string_view bytes, std::string file, std::vector<std::string> added)
+      : file_(std::move(file)), added_(std::move(added)) {
     try {
       const auto status = processor_.LoadFromSerializedProto({bytes.data(), bytes.size()});
       check_data(status.ok(), file_, "is refused by SentencePiece: {}", status.ToString());
@@ -189,14 +191,32 @@ class SentencePiece final : public ForeignTokenizer {
   }
 
   std::string decode(std::span<const TokenId> ids) const override {
+    const auto own = static_cast<TokenId>(processor_.GetPieceSize());
+    std::string text;
+    while (!ids.empty()) {  // what stands between added tokens, then the next of these
+      const auto end = std::find_if(ids.begin(), ids.end(), [&](TokenId id) { return id >= own; });
+      const auto count = static_cast<size_t>(end - ids.begin());
+      text += text.empty() || count == 0 ? "" : " ";
+      text += decode_own(ids.first(count));
+      ids = ids.subspan(count);
+      if (!ids.empty()) {
+        text += (text.empty() ? "" : " ") + added_.at(static_cast<size_t>(ids.front() - own));
+        ids = ids.subspan(1);
+      }
+    }
+    return text;
+  }
+
+ private:
+  std::string decode_own(std::span<const TokenId> ids) const {
     std::string text;
     const auto status = processor_.Decode(std::vector<int>(ids.begin(), ids.end()), &text);
     check_data(status.ok(), file_, "SentencePiece cannot decode the ids: {}", status.ToString());
     return text;
   }
 
- private:
   std::string file_;
+  std::vector<std::string> added_;  ///< tokens behind the file's own
   sentencepiece::SentencePieceProcessor processor_;
 };
 
@@ -211,11 +231,13 @@ std::optional<int32_t> special_piece(const SpmVocabulary& v, std::string_view te
 }
 
 /// Tokens that a model's folder adds behind those of the .model file (DeBERTa v3's [MASK]):
-/// added_tokens.json beside it.
-void append_added_tokens(SpmVocabulary& v, const std::filesystem::path& folder) {
+/// added_tokens.json beside it. Gives them back.
+std::vector<std::string> append_added_tokens(SpmVocabulary& v,
+                                             const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "added_tokens.json";
+  std::vector<std::string> appended;
   if (!std::filesystem::exists(path)) {
-    return;
+    return appended;
   }
   std::map<int64_t, std::string> added;
   Json::read(path).for_each([&](const std::string& token, const Json& id) {
@@ -226,9 +248,11 @@ void append_added_tokens(SpmVocabulary& v, const std::filesystem::path& folder) 
     check_data(id <= count, path.native(), "gives '{}' the id {}; the next free one is {}", token,
                id, count);
     if (id == count) {
-      v.pieces.push_back({token, 0.0f, SpmVocabulary::Type::control});
+      v.pieces.push_back({token, 0.0f, SpmVocabulary::Type::user_defined});  // found in a text
+      appended.push_back(token);
     }
   }
+  return appended;
 }
 
 /// What goes around a text, where the model's folder says it or as models of the kind have it.
@@ -287,20 +311,22 @@ SpmVocabulary read_sentencepiece(std::string_view bytes, const std::string& file
 }
 
 std::unique_ptr<ForeignTokenizer> make_sentencepiece(std::string_view bytes,
-                                                     const std::string& file) {
-  return std::make_unique<SentencePiece>(bytes, file);
+                                                     const std::string& file,
+                                                     std::vector<std::string> added) {
+  return std::make_unique<SentencePiece>(bytes, file, std::move(added));
 }
 
 std::shared_ptr<TokenizerImpl> load_sentencepiece(const std::filesystem::path& path,
                                                   const Json* config) {
   const std::string bytes = read_file(path, kLargestModel);
   SpmVocabulary v = read_sentencepiece(bytes, path.native());
+  std::vector<std::string> added;
   if (config != nullptr) {
     check_numbering(path, *config);
-    append_added_tokens(v, path.parent_path());
+    added = append_added_tokens(v, path.parent_path());
   }
   choose_special(v, config);
-  auto foreign = make_sentencepiece(bytes, path.native());
+  auto foreign = make_sentencepiece(bytes, path.native(), std::move(added));
   auto impl = build_spm(v);
   impl->foreign = std::move(foreign);
   return impl;

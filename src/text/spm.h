@@ -42,9 +42,10 @@ std::shared_ptr<TokenizerImpl> build_spm(const SpmVocabulary& vocabulary);
 SpmVocabulary read_sentencepiece(std::string_view bytes, const std::string& file);
 
 class ForeignTokenizer;
-/// A .model file's bytes as libsentencepiece reads them.
+/// A .model file's bytes as libsentencepiece reads them; `added` are tokens behind its own.
 std::unique_ptr<ForeignTokenizer> make_sentencepiece(std::string_view bytes,
-                                                     const std::string& file);
+                                                     const std::string& file,
+                                                     std::vector<std::string> added = {});
 
 /// A .model file: libsentencepiece does the work. `config`: tokenizer_config.json beside it.
 std::shared_ptr<TokenizerImpl> load_sentencepiece(const std::filesystem::path& path,

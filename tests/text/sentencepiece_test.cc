@@ -73,6 +73,7 @@ TEST_F(SentencePieceFolder, TokensAreAddedBehindThoseOfTheFile) {
   const Tokenizer tokenizer = load();
   EXPECT_EQ(tokenizer.encode("나는 [MASK]").ids, (Ids{2, 4, 7, 3}));
   EXPECT_EQ(tokenizer.vocab_size(), 8);
+  EXPECT_EQ(tokenizer.decode(Ids{4, 7, 5}), "나는 [MASK] 간다");
   write("added_tokens.json", R"({"[MASK]":9})");
   try {
     load();

@@ -100,8 +100,7 @@ TEST(Security, OptionsThatMakeNoSenseAreRefused) {
     change(options);
     EXPECT_ERROR(Server{options}, message);
   };
-  refuses([](ServeOptions& o) { o.models.clear(); },
-          "give at least one model, or a folder of models");
+  refuses([](ServeOptions& o) { o.models.clear(); }, "at least one model, or a folder of models");
   refuses([](ServeOptions& o) { o.port = 70000; }, "port: 70000 is out of range; 0 to 65535");
   refuses([](ServeOptions& o) { o.slots = 0; }, "connections, queue and slots must be at least 1");
   refuses([](ServeOptions& o) { o.models.push_back(o.models.front()); },

@@ -118,7 +118,7 @@ TEST(Train, RefusesWhatMakesNoSense) {
   TrainOptions other = options;
   other.resume = true;
   other.lr = 0.5;
-  EXPECT_ERROR(train(other), "the run was started with other options: lr = 0.5 (was 0.001)")
+  EXPECT_ERROR(train(other), "the run was started with other options: lr = 0.001 → 0.5")
       << "other options";
   TrainOptions task = small_run(folder, "task");
   task.task = "dance";

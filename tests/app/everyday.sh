@@ -91,7 +91,7 @@ says out '^translate  *small  *3  *4  *256  *512  *128  *128'
 
 # Without a home there is no cache, and training goes on.
 # shellcheck disable=SC2086
-code 0 env -u XDG_CACHE_HOME HOME=/nonexistent "$heed" train --task lm $small --tokenizer char --data "$work/texts.txt" --out "$work/lm" --quiet
+code 0 env -u XDG_CACHE_HOME HOME=/dev/null/home "$heed" train --task lm $small --tokenizer char --data "$work/texts.txt" --out "$work/lm" --quiet
 
 # Classes: macro-F1 first, a table per class, the majority answer is named, pictures in the run folder.
 train --task classify --tokenizer wordpiece:120 --data "$work/majority.tsv" --validation "$work/majority.tsv" --out "$work/majority" --eval-every 12 --lr 0.01

@@ -25,7 +25,7 @@ python_environment() {
 installed_wheel() {
   local build
   build=$(dirname "$1")
-  wheel=$(ls -t "$venv"/dist/*.whl 2>/dev/null | head -1)
+  wheel=$(ls -t "$venv"/dist/*.whl 2>/dev/null | head -1 || true)
   if [ -z "$wheel" ] || [ -n "$(find "$1" "$2/python" -newer "$wheel" -type f -print -quit)" ] || ! "$venv/bin/python" -c 'import heed' 2>/dev/null; then
     bash "$2/tools/wheel.sh" "$build" "$venv" "$venv/dist"
     wheel=$(ls -t "$venv"/dist/*.whl | head -1)

@@ -48,7 +48,8 @@ TEST(Rotary, FarPositionsDoNotChangeNearOnes) {
   const std::vector<float> from = x.to_vector<float>();
   std::vector<double> expected(16);
   for (size_t i = 0; i < 4; ++i) {
-    const double angle = 5000.0 * std::pow(10000.0, -static_cast<double>(i) / 4.0);
+    const auto frequency = static_cast<float>(std::pow(10000.0, -static_cast<double>(i) / 4.0));
+    const double angle = 5000.0 * static_cast<double>(frequency);
     for (size_t at : {i, 8 + i}) {
       expected[at] = from[at] * std::cos(angle) - from[at + 4] * std::sin(angle);
       expected[at + 4] = from[at + 4] * std::cos(angle) + from[at] * std::sin(angle);

@@ -111,7 +111,7 @@ TEST(Security, OptionsThatMakeNoSenseAreRefused) {
   refuses([](ServeOptions& o) { o.models = {"../x=" + o.models.front()}; },
           "'../x' cannot be a model's name; give one as NAME=PATH");
   ServeOptions missing;
-  missing.models = {"/nonexistent"};
+  missing.models = {(small_models() / "nothing").string()};
   missing.port = 0;
   Server server(missing);
   EXPECT_ERROR(server.start(), "does not exist");

@@ -132,7 +132,7 @@ class HEED_API Explorer {
   /// Finds a model by its id; throws Error where there is none.
   using Find = std::function<ExplorerModel(const std::string& id)>;
   struct Options {
-    size_t traces = 8;                             ///< kept at a time, the newest
+    size_t traces = 32;                            ///< kept at a time, the last used
     std::vector<std::filesystem::path> runs = {};  ///< training runs to follow
     std::string start_text = {};                   ///< what the page shows first
     std::string start_model = {};                  ///< and the model it does so with

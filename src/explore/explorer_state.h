@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <mutex>
 
@@ -17,7 +18,7 @@ struct Explorer::State {
     std::string id;
     std::shared_ptr<explore::Trace> trace;
   };
-  std::deque<Stored> traces;  ///< the newest last
+  std::deque<Stored> traces;  ///< the last used last
   int64_t count = 0;
   std::map<std::string, std::pair<const Model*, std::string>> described;
 
@@ -43,10 +44,11 @@ struct Explorer::State {
   }
 
   std::shared_ptr<explore::Trace> trace(const std::string& id, const char* param = "") {
-    for (const Stored& each : traces) {
-      if (each.id == id) {
-        return each.trace;
-      }
+    const auto found = std::find_if(traces.begin(), traces.end(),
+                                    [&](const Stored& each) { return each.id == id; });
+    if (found != traces.end()) {
+      std::rotate(found, found + 1, traces.end());
+      return traces.back().trace;
     }
     throw explore::Failure(404, "trace_gone", fmt::format("trace {} is gone", id), param);
   }

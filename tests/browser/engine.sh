@@ -31,6 +31,7 @@ sed -i 's/"max_position_embeddings": *128/"max_position_embeddings": 32768/' "$w
 cp -r "$source/tests/golden/models/vit_classify" "$work/vit"
 cp -r "$source/tests/golden/models/vit_gpt2" "$work/captioner"
 { printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n'; for i in $(seq 5 36); do echo "w$i"; done; } >"$work/captioner/vocab.txt"
+: >"$work/err" # the shell in the background may open it later than it is read
 "$heed" explore "$work/lm" "$work/mlm" "$work/seq" "$work/vit" "$work/captioner" "$work/long" "$work/quickstart" \
   "lm-q8=$work/lm-q8.gguf" ${HEED_MODELS:+"whisper=$HEED_MODELS/whisper-base"} --port 0 --no-browser 2>"$work/err" &
 server=$!

@@ -62,6 +62,7 @@ try "$heed" generate "$folder/model" --prompt AB --max-tokens 4
 
 # The server: a request during which an allocation fails may be refused; the next ones are answered.
 start() {
+  : >"$folder/err" # the shell in the background may open it later than it is read
   HEED_ALLOCATION=$1 HEED_ALLOCATION_FOLDER=$folder HEED_ALLOCATION_COUNT=$folder/count LD_PRELOAD=$shim \
     "$heed" serve lm="$folder/model" --port 0 --page off >"$folder/out" 2>"$folder/err" &
   server=$!

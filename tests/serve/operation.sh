@@ -20,6 +20,7 @@ printf "%s\n" "$(for _ in {1..200}; do echo "the quick brown fox jumps over the 
 # start OPTION…: sets server and port when it is ready.
 start() {
   : >"$work/err"
+  : >"$work/err" # the shell in the background may open it later than it is read
   "$heed" serve lm="$work/run" --port 0 "$@" >"$work/out" 2>"$work/err" &
   server=$!
   for _ in $(seq 600); do

@@ -22,6 +22,7 @@ make_model() {
 
 start_server() {
   make_model
+  : >"$work/err" # the shell in the background may open it later than it is read
   "$heed" serve lm="$work/run" --port 0 "$@" >"$work/out" 2>"$work/err" &
   server=$!
   for _ in $(seq 600); do

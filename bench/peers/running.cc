@@ -61,7 +61,8 @@ class Continue final : public PeerWork {
     request.prompt = prompt_;
     for (size_t i = 0; i < sequences_; ++i) {
       request.prompt.back() = prompt_.back() + static_cast<int64_t>(i);
-      logits_ = start_sequence(*model_, request, capacity, caches_[i]);
+      logits_ =
+          start_sequence(*model_, request, start_tokens(*model_, request), capacity, caches_[i]);
     }
   }
 

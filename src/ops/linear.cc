@@ -34,20 +34,20 @@ Sizes check_arguments(const Tensor& x, const Tensor& weight, const Tensor& bias,
 }
 
 /// Quantised weights lie [out, in]; as [in, out] they are a transposed view of such.
-kernels::Matrix quantized_matrix(const Tensor& weight, WeightLayout layout) {
+kernels::Matrix quantized_matrix(const Tensor& weight, WeightLayout layout, int64_t rows) {
   const bool out_in = layout == WeightLayout::out_in;
   const int64_t in = weight.size(out_in ? 1 : 0);
   const Shape wanted = out_in ? Shape{in, 1} : Shape{1, in};
   check(weight.strides() == wanted && in % block_of(weight.dtype()) == 0, kLinear,
         "{} weight {} does not lie in rows of whole blocks", name_of(weight.dtype()),
         weight.shape());
-  return {weight.raw(), quantized_element(weight.dtype()), 1, in, interleaved(weight)};
+  return {weight.raw(), quantized_element(weight.dtype()), 1, in, interleaved(weight, rows)};
 }
 
-/// The weight as the [in, out] matrix of the product.
-kernels::Matrix weight_matrix(const Tensor& weight, WeightLayout layout) {
+/// The weight as the [in, out] matrix of the product with `rows` rows.
+kernels::Matrix weight_matrix(const Tensor& weight, WeightLayout layout, int64_t rows) {
   if (is_quantized(weight.dtype())) {
-    return quantized_matrix(weight, layout);
+    return quantized_matrix(weight, layout, rows);
   }
   const kernels::Matrix matrix = matrix_of(weight, kLinear);
   return layout == WeightLayout::out_in ? transposed(matrix) : matrix;
@@ -69,8 +69,9 @@ Tensor input_gradient(const Tensor& dz, const Tensor& weight, const Shape& shape
     return dx.to(dz.dtype());
   }
   Tensor dx = Tensor::empty(shape, dz.dtype());
-  kernels::gemm(e.rows, e.in, e.out, rows_of(dz, e.out), transposed(weight_matrix(weight, layout)),
-                dx.raw(), element_of(dx.dtype(), kLinear), e.in);
+  kernels::gemm(e.rows, e.in, e.out, rows_of(dz, e.out),
+                transposed(weight_matrix(weight, layout, e.rows)), dx.raw(),
+                element_of(dx.dtype(), kLinear), e.in);
   return dx;
 }
 
@@ -158,7 +159,7 @@ Tensor linear(const Tensor& x_in, const Tensor& weight, const Tensor& bias_in,
     epilogue.residual = residual.raw();
     epilogue.residual_stride = e.out;
   }
-  kernels::Matrix matrix = weight_matrix(weight, options.layout);
+  kernels::Matrix matrix = weight_matrix(weight, options.layout, e.rows);
   if (options.layout == WeightLayout::out_in && !recording && matrix.interleaved == nullptr) {
     matrix.interleaved = packed(weight, x.dtype());
   }

@@ -337,26 +337,30 @@ TEST_P(QuantizedGemm, InterleavedWeightsGiveTheSameBits) {
   }
 }
 
-/// In place of what a loaded model's weights go through: made at the first product, read by all
-/// later ones, also through a transposed view.
+/// In place of what a loaded model's weights go through: made at the second product with few rows,
+/// read by all later ones, also through a transposed view; with many rows at the first one.
 TEST_P(QuantizedGemm, LinearReadsInterleavedWeights) {
   const Tensor x = random_normal({3, 512}, DType::f32, 4);
   const Tensor w = random_weights(40, 512, GetParam(), 5);
   const Tensor expected = linear(x, w, {});
   if (!can_interleave(w)) {  // stays in the file's order
     interleave_when_used(w);
-    EXPECT_EQ(interleaved(w), nullptr);
+    EXPECT_EQ(interleaved(w, 100), nullptr);
     expect_same_bits(linear(x, w, {}), expected, "file's order");
     return;
   }
-  EXPECT_EQ(interleaved(w), nullptr);
+  EXPECT_EQ(interleaved(w, 100), nullptr);
   interleave_when_used(w);
-  expect_same_bits(linear(x, w, {}), expected, "first product");
-  EXPECT_NE(interleaved(w), nullptr);
+  EXPECT_EQ(interleaved(w, 3), nullptr);  // a first, short prompt
+  expect_same_bits(linear(x, w, {}), expected, "second product");
+  EXPECT_NE(interleaved(w, 3), nullptr);
+  const Tensor many = random_weights(40, 512, GetParam(), 6);
+  interleave_when_used(many);
+  EXPECT_NE(interleaved(many, 100), nullptr);
   LinearOptions transposed;
   transposed.layout = WeightLayout::in_out;
   expect_same_bits(linear(x, transpose(w), {}, transposed), expected, "transposed view");
-  EXPECT_EQ(interleaved(slice(w, 0, 16, 32)), nullptr);
+  EXPECT_EQ(interleaved(slice(w, 0, 16, 32), 3), nullptr);
   expect_same_bits(linear(x, slice(w, 0, 16, 32), {}), slice(expected, 1, 16, 32).contiguous(),
                    "part of a weight");
 }

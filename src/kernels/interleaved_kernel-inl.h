@@ -114,35 +114,52 @@ HWY_INLINE void load_values(const GroupPointers& at, const uint8_t* words, int64
                                                        v % kGroupVectors);
   }
 }
+/// One block of some groups, and the rows of x from `row` on that it is multiplied by.
+struct LaneBlock {
+  const RoundedLanes& x;
+  int64_t row;
+  int64_t block;
+  const GroupPointers& at;
+  const uint8_t* words;
+  const uint8_t* side;
+};
+template <class Block>
+HWY_INLINE LaneBlock lane_block(const RoundedLanes& x, int64_t row, int64_t block,
+                                const GroupPointers& at) {
+  return {x,
+          row,
+          block,
+          at,
+          at.first + words_offset<Block>(block),
+          at.first + side_offset<Block>(block)};
+}
 /// Products of word w of a block with every row.
 template <class Block, int rows, int vectors>
-HWY_INLINE void add_word(const RoundedLanes& x, int64_t row, int64_t block, int64_t w,
-                         const WordVec* value, WordVec (*sum)[vectors]) {
+HWY_INLINE void add_word(const LaneBlock& of, int64_t w, const WordVec* value,
+                         WordVec (*sum)[vectors]) {
   HWY_UNROLL(8)
   for (int r = 0; r < rows; ++r) {
-    const auto four = x.word(row + r, block, kBlockWeights<Block>, w);
+    const auto four = of.x.word(of.row + r, of.block, kBlockWeights<Block>, w);
     for (int v = 0; v < vectors; ++v) {
       sum[r][v] = LaneDots::add<Words32<Block>::kFull>(sum[r][v], value[v], four);
     }
   }
 }
 template <class Block, int rows, int vectors, int... w>
-HWY_INLINE void add_plain_words(const GroupPointers& at, const uint8_t* words,
-                                const RoundedLanes& x, int64_t row, int64_t block,
-                                WordVec (*sum)[vectors], std::integer_sequence<int, w...>) {
+HWY_INLINE void add_plain_words(const LaneBlock& of, WordVec (*sum)[vectors],
+                                std::integer_sequence<int, w...>) {
   WordVec value[vectors];
-  ((load_values<Block, vectors, w>(at, words, value),
-    add_word<Block, rows, vectors>(x, row, block, w, value, sum)),
+  ((load_values<Block, vectors, w>(of.at, of.words, value),
+    add_word<Block, rows, vectors>(of, w, value, sum)),
    ...);
 }
 template <class Block, int rows, int vectors, int part, int... w>
-HWY_INLINE void add_part_words(const GroupPointers& at, const uint8_t* words, const RoundedLanes& x,
-                               int64_t row, int64_t block, int64_t round, WordVec (*sum)[vectors],
+HWY_INLINE void add_part_words(const LaneBlock& of, int64_t round, WordVec (*sum)[vectors],
                                std::integer_sequence<int, w...>) {
   const int64_t place = Words32<Block>::template place<part>(round);
   WordVec value[vectors];
-  ((load_values<Block, vectors, part, w>(at, words, round, value),
-    add_word<Block, rows, vectors>(x, row, block, place + w, value, sum)),
+  ((load_values<Block, vectors, part, w>(of.at, of.words, round, value),
+    add_word<Block, rows, vectors>(of, place + w, value, sum)),
    ...);
 }
 
@@ -175,10 +192,9 @@ HWY_NOINLINE void multiply_plain(const RoundedLanes& x, int64_t row, int64_t blo
     }
   }
   for (int64_t b = block; b < block + blocks; ++b) {
-    const uint8_t* words = at.first + words_offset<Block>(b);
-    const uint8_t* side = at.first + side_offset<Block>(b);
+    const LaneBlock of = lane_block<Block>(x, row, b, at);
     if constexpr (rows > 1 && rows <= 4) {
-      fetch_block<Block, groups>(at, words);
+      fetch_block<Block, groups>(at, of.words);
     }
     WordVec whole[rows][vectors];
     HWY_UNROLL(8)
@@ -188,11 +204,10 @@ HWY_NOINLINE void multiply_plain(const RoundedLanes& x, int64_t row, int64_t blo
                                               : hn::Zero(di);
       }
     }
-    add_plain_words<Block, rows, vectors>(at, words, x, row, b, whole,
-                                          std::make_integer_sequence<int, 8>());
+    add_plain_words<Block, rows, vectors>(of, whole, std::make_integer_sequence<int, 8>());
     HWY_UNROLL(4)
     for (int v = 0; v < vectors; ++v) {
-      const uint8_t* mine = side + v / kGroupVectors * at.stride;
+      const uint8_t* mine = of.side + v / kGroupVectors * at.stride;
       const auto scale = W::scale(mine, v % kGroupVectors);
       HWY_UNROLL(8)
       for (int r = 0; r < rows; ++r) {
@@ -235,8 +250,7 @@ struct LaneFactors {
 
 /// One part of a superblock: its sums times its factors, added to `super`.
 template <class Block, int rows, int vectors, int part>
-HWY_INLINE void add_part(const GroupPointers& at, const uint8_t* words, const RoundedLanes& x,
-                         int64_t row, int64_t block, int64_t round,
+HWY_INLINE void add_part(const LaneBlock& of, int64_t round,
                          const LaneFactors<Block, vectors>& factors, WordVec (*super)[vectors]) {
   using W = Words32<Block>;
   const Words d;
@@ -247,12 +261,12 @@ HWY_INLINE void add_part(const GroupPointers& at, const uint8_t* words, const Ro
     for (int v = 0; v < vectors; ++v) {
       whole[r][v] = hn::Zero(d);
       if constexpr (kLaneOffset<Block> != 0) {
-        whole[r][v] =
-            hn::Set(d, x.starts[((row + r) * x.blocks + block) * kPartCount<Block> + index]);
+        whole[r][v] = hn::Set(
+            d, of.x.starts[((of.row + r) * of.x.blocks + of.block) * kPartCount<Block> + index]);
       }
     }
   }
-  add_part_words<Block, rows, vectors, part>(at, words, x, row, block, round, whole,
+  add_part_words<Block, rows, vectors, part>(of, round, whole,
                                              std::make_integer_sequence<int, W::kPartWords>());
   HWY_UNROLL(4)
   for (int v = 0; v < vectors; ++v) {
@@ -264,11 +278,10 @@ HWY_INLINE void add_part(const GroupPointers& at, const uint8_t* words, const Ro
   }
 }
 template <class Block, int rows, int vectors, int... part>
-HWY_INLINE void add_parts(const GroupPointers& at, const uint8_t* words, const RoundedLanes& x,
-                          int64_t row, int64_t block, int64_t round,
+HWY_INLINE void add_parts(const LaneBlock& of, int64_t round,
                           const LaneFactors<Block, vectors>& factors, WordVec (*super)[vectors],
                           std::integer_sequence<int, part...>) {
-  (add_part<Block, rows, vectors, part>(at, words, x, row, block, round, factors, super), ...);
+  (add_part<Block, rows, vectors, part>(of, round, factors, super), ...);
 }
 
 /// sum + products of 16-bit pairs.
@@ -287,28 +300,27 @@ HWY_INLINE WordVec add_pairs(WordVec sum, WordVec a, WordVec b) {
 
 /// The end of one superblock: the chain in C itself.
 template <class Block, int rows, int vectors>
-HWY_INLINE void add_chain(const GroupPointers& at, const uint8_t* side, const RoundedLanes& x,
-                          int64_t row, int64_t block, const LaneFactors<Block, vectors>& factors,
+HWY_INLINE void add_chain(const LaneBlock& of, const LaneFactors<Block, vectors>& factors,
                           const WordVec (*super)[vectors], float* c, int64_t c_stride) {
   using W = Words32<Block>;
   const hn::ScalableTag<float> d;
   const Words di;
   HWY_UNROLL(4)
   for (int v = 0; v < vectors; ++v) {
-    const uint8_t* mine = side + v / kGroupVectors * at.stride;
+    const uint8_t* mine = of.side + v / kGroupVectors * of.at.stride;
     const auto scale = W::scale(mine, v % kGroupVectors);
     HWY_UNROLL(8)
     for (int r = 0; r < rows; ++r) {
       float* to = c + r * c_stride + v * kLaneCount;
-      const int64_t index = (row + r) * x.blocks + block;
-      const auto x_scale = hn::Set(d, x.scales[index]);
-      auto sum = block == 0 ? hn::Zero(d) : hn::LoadU(d, to);
+      const int64_t index = (of.row + r) * of.x.blocks + of.block;
+      const auto x_scale = hn::Set(d, of.x.scales[index]);
+      auto sum = of.block == 0 ? hn::Zero(d) : hn::LoadU(d, to);
       sum = hn::MulAdd(hn::ConvertTo(d, super[r][v]), hn::Mul(scale, x_scale), sum);
       if constexpr (W::kMins) {
         auto less = hn::Zero(di);
         for (int64_t i = 0; i < W::kMinPairs; ++i) {
           less = add_pairs(less, hn::Load(di, factors.mins + (i * vectors + v) * kLaneCount),
-                           hn::Set(di, x.min_pairs[index * W::kMinPairs + i]));
+                           hn::Set(di, of.x.min_pairs[index * W::kMinPairs + i]));
         }
         const auto min = hn::Mul(W::min(mine, v % kGroupVectors), x_scale);
         sum = hn::MulAdd(hn::ConvertTo(d, less), min, sum);
@@ -326,12 +338,11 @@ HWY_NOINLINE void multiply_super(const RoundedLanes& x, int64_t row, int64_t blo
   constexpr int vectors = groups * static_cast<int>(kGroupVectors);
   LaneFactors<Block, vectors> factors;
   for (int64_t b = block; b < block + blocks; ++b) {
-    const uint8_t* words = at.first + words_offset<Block>(b);
-    const uint8_t* side = at.first + side_offset<Block>(b);
+    const LaneBlock of = lane_block<Block>(x, row, b, at);
     if constexpr (rows > 1 && rows <= 4) {
-      fetch_block<Block, groups>(at, words);
+      fetch_block<Block, groups>(at, of.words);
     }
-    factors.expand(at, side);
+    factors.expand(at, of.side);
     WordVec super[rows][vectors];
     HWY_UNROLL(8)
     for (int r = 0; r < rows; ++r) {
@@ -340,10 +351,10 @@ HWY_NOINLINE void multiply_super(const RoundedLanes& x, int64_t row, int64_t blo
       }
     }
     for (int64_t round = 0; round < W::kRounds; ++round) {
-      add_parts<Block, rows, vectors>(at, words, x, row, b, round, factors, super,
+      add_parts<Block, rows, vectors>(of, round, factors, super,
                                       std::make_integer_sequence<int, W::kParts>());
     }
-    add_chain<Block, rows, vectors>(at, side, x, row, b, factors, super, c, c_stride);
+    add_chain<Block, rows, vectors>(of, factors, super, c, c_stride);
   }
 }
 

@@ -49,8 +49,14 @@ Tensor AttentionRecord::weights(int64_t batch, int64_t head, int64_t row_begin, 
     const Tensor bias = compute_bias(options.bias, q.dtype());
     const auto problem =
         attention_problem<T>(shape, columns_q, columns_k, columns_k, bias, options);
-    kernels::attention_weights<T>(problem, {row_max.data<C>(), row_inverse.data<C>()}, batch, head,
-                                  row_begin, row_end, key_begin, key_end, result.data<C>());
+    kernels::attention_weights<T>(problem, {row_max.data<C>(), row_inverse.data<C>()},
+                                  {.b = batch,
+                                   .h = head,
+                                   .row_begin = row_begin,
+                                   .row_end = row_end,
+                                   .key_begin = key_begin,
+                                   .key_end = key_end},
+                                  result.data<C>());
     return result;
   });
 }

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "heed/ops.h"

@@ -262,7 +262,7 @@ void observe_hidden(const std::string& stack, int64_t index, const TokenRows& to
                                                : "",
                                        stack, index);
   if (observer->wants(name)) {
-    observer->activation(name, tokens.to_batch(rows));
+    observer->show(name, tokens.to_batch(rows));
   }
 }
 

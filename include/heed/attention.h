@@ -109,9 +109,9 @@ struct AttentionRecord {
 };
 
 /// Receives what models compute while it is in scope. Without an observer nothing is stored and
-/// nothing slows down; with one a model computes the same bits, unless the observer itself changes
-/// an activation or the options of an attention. What is computed in f16 or bf16 is passed on in
-/// f32.
+/// nothing slows down; a model that is observed computes the same bits, unless the observer itself
+/// changes an activation or the options of an attention. What is computed in f16 or bf16 is passed
+/// on in f32.
 class HEED_API Observer {
  public:
   Observer();

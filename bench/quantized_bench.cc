@@ -52,11 +52,17 @@ int main(int count, char** words) {
     for (const int64_t rows : {1, 4, 16, 64, 512}) {
       const Tensor x = random_tensor({rows, kInputs}, 2);
       Tensor y = Tensor::empty({rows, kOutputs});
-      std::vector<bench::Contestant> one = {
-          {"", [&] {
-             kernels::interleaved_gemm(rows, kOutputs, kInputs, {x.raw(), Element::f32, kInputs, 1},
-                                       weights, y.raw(), Element::f32, kOutputs);
-           }}};
+      std::vector<bench::Contestant> one = {{"", [&] {
+                                               kernels::interleaved_gemm(
+                                                   {.m = rows,
+                                                    .n = kOutputs,
+                                                    .k = kInputs,
+                                                    .a = {x.raw(), Element::f32, kInputs, 1},
+                                                    .b = weights,
+                                                    .c = y.raw(),
+                                                    .c_type = Element::f32,
+                                                    .c_stride = kOutputs});
+                                             }}};
       bench::alternate(one, kRounds, rows < 64 ? 8 : 1);
       const double seconds = one[0].best();
       std::printf("%-6s %5ld %10.3f %8.0f %8.1f\n", std::string(name_of(type)).c_str(), rows,

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "heed/io.h"
 #include "heed/ops.h"
-#include "io/json.h"
 
 namespace heed {
 namespace {

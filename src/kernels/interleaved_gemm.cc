@@ -266,14 +266,10 @@ bool has_lane_dots([[maybe_unused]] bool dot_instructions) {
 #endif
 }
 
-void interleaved_gemm_target([[maybe_unused]] int64_t m, [[maybe_unused]] int64_t n,
-                             [[maybe_unused]] int64_t k, [[maybe_unused]] const Matrix& a,
-                             [[maybe_unused]] const Matrix& b, [[maybe_unused]] void* c,
-                             [[maybe_unused]] Element c_type, [[maybe_unused]] int64_t c_stride,
-                             [[maybe_unused]] const Epilogue& epilogue) {
+void interleaved_gemm_target([[maybe_unused]] const GemmProblem& problem) {
 #ifndef HEED_NO_LANE_DOTS
-  const Job<float> job{m, n, k, a, b, c, c_type, c_stride, false, epilogue};
-  with_block_of(b.type, [&]<class Block>(const Block*) {
+  const Job<float> job(problem);
+  with_block_of(job.b.type, [&]<class Block>(const Block*) {
     if constexpr (Interleaved<Block>::kWords != 0) {
       InterleavedProduct<Block>(job).run();
     }
@@ -294,9 +290,8 @@ bool multiplies_interleaved() {
   return HWY_DYNAMIC_DISPATCH(has_lane_dots)(uses_dot_instructions());
 }
 
-void interleaved_gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,
-                      Element c_type, int64_t c_stride, const Epilogue& epilogue) {
-  HWY_DYNAMIC_DISPATCH(interleaved_gemm_target)(m, n, k, a, b, c, c_type, c_stride, epilogue);
+void interleaved_gemm(const GemmProblem& problem) {
+  HWY_DYNAMIC_DISPATCH(interleaved_gemm_target)(problem);
 }
 
 }  // namespace heed::kernels

@@ -114,25 +114,43 @@ HWY_INLINE void load_values(const GroupPointers& at, const uint8_t* words, int64
                                                        v % kGroupVectors);
   }
 }
+/// One block of some groups, and the rows of x from `row` on that it is multiplied by.
+struct LaneBlock {
+  const RoundedLanes& x;
+  int64_t row;
+  int64_t block;
+  const GroupPointers& at;
+  const uint8_t* words;
+  const uint8_t* side;
+};
+template <class Block>
+HWY_INLINE LaneBlock lane_block(const RoundedLanes& x, int64_t row, int64_t block,
+                                const GroupPointers& at) {
+  return {x,
+          row,
+          block,
+          at,
+          at.first + words_offset<Block>(block),
+          at.first + side_offset<Block>(block)};
+}
 /// Products of word w of a block with every row.
 template <class Block, int rows, int vectors>
-HWY_INLINE void add_word(const RoundedLanes& x, int64_t row, int64_t block, int64_t w,
-                         const WordVec* value, WordVec (*sum)[vectors]) {
+HWY_INLINE void add_word(const LaneBlock& of, int64_t w, const WordVec* value,
+                         WordVec (*sum)[vectors]) {
   HWY_UNROLL(8)
   for (int r = 0; r < rows; ++r) {
-    const auto four = x.word(row + r, block, kBlockWeights<Block>, w);
+    const auto four = of.x.word(of.row + r, of.block, kBlockWeights<Block>, w);
     for (int v = 0; v < vectors; ++v) {
       sum[r][v] = LaneDots::add<Words32<Block>::kFull>(sum[r][v], value[v], four);
     }
   }
 }
 template <class Block, int rows, int vectors, int... w>
-HWY_INLINE void add_plain_words(const GroupPointers& at, const uint8_t* words,
-                                const RoundedLanes& x, int64_t row, int64_t block,
-                                WordVec (*sum)[vectors], std::integer_sequence<int, w...>) {
+HWY_INLINE void add_plain_words(const LaneBlock& of, WordVec (*sum)[vectors],
+                                std::integer_sequence<int, w...>) {
   WordVec value[vectors];
-  ((load_values<Block, vectors, w>(at, words, value),
-    add_word<Block, rows, vectors>(x, row, block, w, value, sum)),
+  ((load_values<Block, vectors, w>(of.at, of.words, value),
+    add_word<Block, rows, vectors>(of, w, value, sum)),
    ...);
 }
 /// Asks for the weights that come `kAhead` bytes later.
@@ -164,10 +182,9 @@ HWY_NOINLINE void multiply_plain(const RoundedLanes& x, int64_t row, int64_t blo
     }
   }
   for (int64_t b = block; b < block + blocks; ++b) {
-    const uint8_t* words = at.first + words_offset<Block>(b);
-    const uint8_t* side = at.first + side_offset<Block>(b);
+    const LaneBlock of = lane_block<Block>(x, row, b, at);
     if constexpr (rows > 1 && rows <= 4) {
-      fetch_block<Block, groups>(at, words);
+      fetch_block<Block, groups>(at, of.words);
     }
     WordVec whole[rows][vectors];
     HWY_UNROLL(8)
@@ -177,11 +194,10 @@ HWY_NOINLINE void multiply_plain(const RoundedLanes& x, int64_t row, int64_t blo
                                               : hn::Zero(di);
       }
     }
-    add_plain_words<Block, rows, vectors>(at, words, x, row, b, whole,
-                                          std::make_integer_sequence<int, 8>());
+    add_plain_words<Block, rows, vectors>(of, whole, std::make_integer_sequence<int, 8>());
     HWY_UNROLL(4)
     for (int v = 0; v < vectors; ++v) {
-      const uint8_t* mine = side + v / kGroupVectors * at.stride;
+      const uint8_t* mine = of.side + v / kGroupVectors * at.stride;
       const auto scale = W::scale(mine, v % kGroupVectors);
       HWY_UNROLL(8)
       for (int r = 0; r < rows; ++r) {

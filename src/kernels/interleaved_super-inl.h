@@ -19,24 +19,13 @@ namespace heed::kernels::HWY_NAMESPACE {
 /// Where the words of a superblock come from: the groups, unpacked while they are multiplied.
 template <class Block, int vectors>
 struct GroupWords {
-  const GroupPointers& at;
-  const uint8_t* words;
+  const LaneBlock& of;
 
   template <int part, int w>
   HWY_INLINE void load(int64_t round, WordVec* value) const {
-    load_values<Block, vectors, part, w>(at, words, round, value);
+    load_values<Block, vectors, part, w>(of.at, of.words, round, value);
   }
 };
-template <class Block, int rows, int vectors, int part, class Source, int... w>
-HWY_INLINE void add_part_words(const Source& source, const RoundedLanes& x, int64_t row,
-                               int64_t block, int64_t round, WordVec (*sum)[vectors],
-                               std::integer_sequence<int, w...>) {
-  const int64_t place = Words32<Block>::template place<part>(round);
-  WordVec value[vectors];
-  ((source.template load<part, w>(round, value),
-    add_word<Block, rows, vectors>(x, row, block, place + w, value, sum)),
-   ...);
-}
 
 /// Factors of one superblock of some groups, a lane each.
 template <class Block, int vectors>
@@ -57,11 +46,19 @@ struct LaneFactors {
   }
 };
 
+template <class Block, int rows, int vectors, int part, class Source, int... w>
+HWY_INLINE void add_part_words(const LaneBlock& of, const Source& source, int64_t round,
+                               WordVec (*sum)[vectors], std::integer_sequence<int, w...>) {
+  const int64_t place = Words32<Block>::template place<part>(round);
+  WordVec value[vectors];
+  ((source.template load<part, w>(round, value),
+    add_word<Block, rows, vectors>(of, place + w, value, sum)),
+   ...);
+}
 /// One part of a superblock: its sums times its factors, added to `super`.
 template <class Block, int rows, int vectors, int part, class Source>
-HWY_INLINE void add_part(const Source& source, const RoundedLanes& x, int64_t row, int64_t block,
-                         int64_t round, const LaneFactors<Block, vectors>& factors,
-                         WordVec (*super)[vectors]) {
+HWY_INLINE void add_part(const LaneBlock& of, const Source& source, int64_t round,
+                         const LaneFactors<Block, vectors>& factors, WordVec (*super)[vectors]) {
   using W = Words32<Block>;
   const Words d;
   const int64_t index = round * W::kParts + part;
@@ -71,12 +68,12 @@ HWY_INLINE void add_part(const Source& source, const RoundedLanes& x, int64_t ro
     for (int v = 0; v < vectors; ++v) {
       whole[r][v] = hn::Zero(d);
       if constexpr (kLaneOffset<Block> != 0) {
-        whole[r][v] =
-            hn::Set(d, x.starts[((row + r) * x.blocks + block) * kPartCount<Block> + index]);
+        whole[r][v] = hn::Set(
+            d, of.x.starts[((of.row + r) * of.x.blocks + of.block) * kPartCount<Block> + index]);
       }
     }
   }
-  add_part_words<Block, rows, vectors, part>(source, x, row, block, round, whole,
+  add_part_words<Block, rows, vectors, part>(of, source, round, whole,
                                              std::make_integer_sequence<int, W::kPartWords>());
   HWY_UNROLL(4)
   for (int v = 0; v < vectors; ++v) {
@@ -88,16 +85,15 @@ HWY_INLINE void add_part(const Source& source, const RoundedLanes& x, int64_t ro
   }
 }
 template <class Block, int rows, int vectors, class Source, int... part>
-HWY_INLINE void add_parts(const Source& source, const RoundedLanes& x, int64_t row, int64_t block,
-                          int64_t round, const LaneFactors<Block, vectors>& factors,
-                          WordVec (*super)[vectors], std::integer_sequence<int, part...>) {
-  (add_part<Block, rows, vectors, part>(source, x, row, block, round, factors, super), ...);
+HWY_INLINE void add_parts(const LaneBlock& of, const Source& source, int64_t round,
+                          const LaneFactors<Block, vectors>& factors, WordVec (*super)[vectors],
+                          std::integer_sequence<int, part...>) {
+  (add_part<Block, rows, vectors, part>(of, source, round, factors, super), ...);
 }
 
 /// The end of one superblock: the chain in C itself, which starts from zeros.
 template <class Block, int rows, int vectors>
-HWY_INLINE void add_chain(const GroupPointers& at, const uint8_t* side, const RoundedLanes& x,
-                          int64_t row, int64_t block, const LaneFactors<Block, vectors>& factors,
+HWY_INLINE void add_chain(const LaneBlock& of, const LaneFactors<Block, vectors>& factors,
                           const WordVec (*super)[vectors], float* c, int64_t c_stride) {
   using W = Words32<Block>;
   const hn::ScalableTag<float> d;
@@ -105,16 +101,17 @@ HWY_INLINE void add_chain(const GroupPointers& at, const uint8_t* side, const Ro
   FloatVec min[vectors];
   HWY_UNROLL(4)
   for (int v = 0; v < vectors; ++v) {
-    const uint8_t* mine = side + v / kGroupVectors * at.stride;
+    const uint8_t* mine = of.side + v / kGroupVectors * of.at.stride;
     scale[v] = W::scale(mine, v % kGroupVectors);
     if constexpr (W::kMins) {
       min[v] = W::min(mine, v % kGroupVectors);
     }
   }
-  const float* x_scales = x.scales + row * x.blocks + block;
-  const int32_t* pairs = x.min_pairs + (row * x.blocks + block) * W::kMinPairs;
+  const int64_t blocks = of.x.blocks;
+  const float* x_scales = of.x.scales + of.row * blocks + of.block;
+  const int32_t* pairs = of.x.min_pairs + (of.row * blocks + of.block) * W::kMinPairs;
   HWY_UNROLL(8)
-  for (int r = 0; r < rows; ++r, x_scales += x.blocks, pairs += x.blocks * W::kMinPairs) {
+  for (int r = 0; r < rows; ++r, x_scales += blocks, pairs += blocks * W::kMinPairs) {
     const auto x_scale = hn::Set(d, *x_scales);
     FloatVec sum[vectors];
     HWY_UNROLL(4)
@@ -151,8 +148,7 @@ HWY_INLINE void add_chain(const GroupPointers& at, const uint8_t* side, const Ro
 
 /// One superblock: its parts, then the chain.
 template <class Block, int rows, int vectors, class Source>
-HWY_INLINE void add_superblock(const Source& source, const GroupPointers& at, const uint8_t* side,
-                               const RoundedLanes& x, int64_t row, int64_t block,
+HWY_INLINE void add_superblock(const LaneBlock& of, const Source& source,
                                const LaneFactors<Block, vectors>& factors, float* c,
                                int64_t c_stride) {
   using W = Words32<Block>;
@@ -164,27 +160,25 @@ HWY_INLINE void add_superblock(const Source& source, const GroupPointers& at, co
     }
   }
   for (int64_t round = 0; round < W::kRounds; ++round) {
-    add_parts<Block, rows, vectors>(source, x, row, block, round, factors, super,
+    add_parts<Block, rows, vectors>(of, source, round, factors, super,
                                     std::make_integer_sequence<int, W::kParts>());
   }
-  add_chain<Block, rows, vectors>(at, side, x, row, block, factors, super, c, c_stride);
+  add_chain<Block, rows, vectors>(of, factors, super, c, c_stride);
 }
 
-/// The same for superblocks. The sums over the blocks wait in C.
+/// C[rows, groups · 16] += rows of x from `row` on times superblocks of some groups.
 template <class Block, int rows, int groups>
 HWY_NOINLINE void multiply_super(const RoundedLanes& x, int64_t row, int64_t block, int64_t blocks,
                                  const GroupPointers& at, float* c, int64_t c_stride) {
   constexpr int vectors = groups * static_cast<int>(kGroupVectors);
   LaneFactors<Block, vectors> factors;
   for (int64_t b = block; b < block + blocks; ++b) {
-    const uint8_t* words = at.first + words_offset<Block>(b);
-    const uint8_t* side = at.first + side_offset<Block>(b);
+    const LaneBlock of = lane_block<Block>(x, row, b, at);
     if constexpr (rows > 1 && rows <= 4) {
-      fetch_block<Block, groups>(at, words);
+      fetch_block<Block, groups>(at, of.words);
     }
-    factors.expand(at, side);
-    add_superblock<Block, rows, vectors>(GroupWords<Block, vectors>{at, words}, at, side, x, row, b,
-                                         factors, c, c_stride);
+    factors.expand(at, of.side);
+    add_superblock<Block, rows, vectors>(of, GroupWords<Block, vectors>{of}, factors, c, c_stride);
   }
 }
 
@@ -251,7 +245,7 @@ HWY_NOINLINE void multiply_unpacked(const RoundedLanes& x, int64_t row, int64_t 
                                     const GroupPointers& at, const LanePanel<Block, groups>& panel,
                                     float* c, int64_t c_stride) {
   add_superblock<Block, rows, LanePanel<Block, groups>::kVectors>(
-      panel, at, at.first + side_offset<Block>(block), x, row, block, panel.factors, c, c_stride);
+      lane_block<Block>(x, row, block, at), panel, panel.factors, c, c_stride);
 }
 
 #endif  // HEED_NO_LANE_DOTS

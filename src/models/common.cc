@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "heed/ops.h"
@@ -263,7 +262,7 @@ void observe_hidden(const std::string& stack, int64_t index, const TokenRows& to
                                                : "",
                                        stack, index);
   if (observer->wants(name)) {
-    observer->activation(name, tokens.to_batch(rows));
+    observer->show(name, tokens.to_batch(rows));
   }
 }
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "heed/io.h"
 #include "heed/nn.h"
-#include "io/json.h"
 
 namespace heed {
 

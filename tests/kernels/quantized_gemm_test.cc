@@ -52,9 +52,13 @@ Tensor random_weights(int64_t n, int64_t k, DType type, uint64_t seed) {
 Tensor product(const Tensor& x, const Tensor& w) {
   Tensor y = Tensor::empty({x.size(0), w.size(0)});
   const int64_t k = x.size(1);
-  kernels::quantized_gemm(x.size(0), w.size(0), k, {x.raw(), Element::f32, k, 1},
-                          {w.raw(), quantized_element(w.dtype()), 1, k}, y.raw(), Element::f32,
-                          w.size(0));
+  kernels::quantized_gemm({.m = x.size(0),
+                           .n = w.size(0),
+                           .k = k,
+                           .a = {x.raw(), Element::f32, k, 1},
+                           .b = {w.raw(), quantized_element(w.dtype()), 1, k},
+                           .c = y.raw(),
+                           .c_stride = w.size(0)});
   return y;
 }
 
@@ -300,8 +304,13 @@ Tensor interleaved_product(const Tensor& x, const Tensor& w) {
   kernels::interleave(type, w.raw(), n, k, copy.raw());
   Tensor y = Tensor::empty({x.size(0), n});
   const kernels::Matrix b{nullptr, type, 1, k, copy.raw()};
-  kernels::interleaved_gemm(x.size(0), n, k, {x.raw(), Element::f32, k, 1}, b, y.raw(),
-                            Element::f32, n);
+  kernels::interleaved_gemm({.m = x.size(0),
+                             .n = n,
+                             .k = k,
+                             .a = {x.raw(), Element::f32, k, 1},
+                             .b = b,
+                             .c = y.raw(),
+                             .c_stride = n});
   return y;
 }
 

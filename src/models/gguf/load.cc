@@ -1,10 +1,8 @@
-#include <nlohmann/json.hpp>
-
 #include "base/check.h"
 #include "base/utf8.h"
+#include "heed/io.h"
 #include "heed/models.h"
 #include "heed/ops.h"
-#include "io/json.h"
 #include "models/gguf/model.h"
 #include "models/gguf/names.h"
 

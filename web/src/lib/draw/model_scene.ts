@@ -73,7 +73,8 @@ function towerRow(d: Drawing, row: Row, index: number, rows: number, at: TowerPl
   const roots = row.parts.map((part) => Math.sqrt(Math.max(1, part.numbers))), total = roots.reduce((a, b) => a + b, 0);
   // No part gets so thin that its heads cannot be told apart.
   const widths = roots.map((root) => Math.max(0.22, root / total)), sum = widths.reduce((a, b) => a + b, 0);
-  const one = row.name !== 'layer', room = (inner - gap * (row.parts.length - 1)) * (one ? 0.62 : 1);
+  const one = row.name !== 'layer', beside = p.stacks.length === 1 && inner > 400; // where the name of such a block has room
+  const room = (inner - gap * (row.parts.length - 1)) * (one && beside ? 0.55 : 1);
   let x = at.x + at.label, column = 0;
   row.parts.forEach((part, i) => {
     const w = (room * widths[i]) / sum, lit = here(part) || (part.type === 'mlp' && p.step === 9 && part.layer === p.layer && part.kind === p.kind);
@@ -92,7 +93,9 @@ function towerRow(d: Drawing, row: Row, index: number, rows: number, at: TowerPl
   if (p.compact) return;
   const on = row.name === 'layer' && row.layer === p.layer && row.parts.some(here), every = Math.max(1, Math.ceil(12 / at.pitch));
   if (row.name === 'layer' && (row.layer % every === 0 || on)) d.text(at.x + at.label - 8, y + at.h / 2 - 2, String(row.layer), 'end', 12, on ? ink.accent : ink.soft, on ? 700 : 400);
-  if (one) d.text(x + 6, y - at.dy / 2 + at.h / 2, row.name === 'input' ? p.words.input : row.name === 'readout' ? p.words.readout : p.words.output, 'start', 12);
+  const name = row.name === 'input' ? p.words.input : row.name === 'readout' ? p.words.readout : p.words.output;
+  if (one && beside) d.text(x + at.dx, y - at.dy / 2 + at.h / 2, name, 'start', 12);
+  else if (one) d.text(at.x + at.label + (inner + at.dx) / 2, y - at.dy / 2, labelWidth(name, 12) < inner - at.dx ? name : name.split(' ')[0], 'middle', 12, ink.ink);
 }
 function towers(d: Drawing, width: number, tallest: number) {
   const { p, ink } = d, layers = Math.max(...p.stacks.map((s) => s.rows.length)), label = p.compact ? 2 : 26, top = p.compact ? 4 : 26;
@@ -111,7 +114,7 @@ function towers(d: Drawing, width: number, tallest: number) {
       if (cross && i > 0) { // the encoder's output goes to every layer of the decoder
         const from = i * (each + apart) - apart - dx * 0.2, start = bottom - (p.stacks[i - 1].rows.length - 1) * pitch - dy / 2, y = bottom - index * pitch;
         const chosen = p.kind === 'cross' && p.layer === cross.layer;
-        d.shapes.push({ type: 'path', d: [from, start, from + apart * 0.8, start, at.x - apart * 0.2, y, at.x + label - 6, y], stroke: ink.accent, width: chosen ? 2.5 : 1, opacity: chosen ? 0.9 : 0.3 });
+        d.shapes.push({ type: 'path', d: [from, start, from + apart * 0.8, start, at.x - apart * 0.2, y, at.x + 2, y], stroke: ink.accent, width: chosen ? 2.5 : 1, opacity: chosen ? 0.9 : 0.3 });
       }
     });
     firstRow += stack.rows.length;
@@ -122,22 +125,27 @@ function towers(d: Drawing, width: number, tallest: number) {
 // Edges are drawn as the square root of their size: a vocabulary of 50,000 and a head of 64 fit the same picture.
 const edge = (size: number, unit: number) => Math.max(2.5, unit * Math.sqrt(size));
 const kDepth = { x: 0.6, y: 0.34 };
+const kHead = 58; // a head's map has a size of its own: beside weights, those of a short text could not be seen
+const heightOf = (plane: Plane, unit: number) => (plane.head === undefined ? edge(plane.rows, unit) : kHead);
+const depthOf = (plane: Plane, unit: number) => (plane.head === undefined ? edge(plane.columns, unit) : kHead);
 
 interface PlanePlace { plane: Plane; x: number; wide: number }
-function placeLine(line: Plane[], unit: number): { places: PlanePlace[]; width: number } {
+function placeLine(line: Plane[], unit: number, width: number): { places: PlanePlace[]; width: number } {
   let x = 0;
-  const places: PlanePlace[] = [];
+  const places: PlanePlace[] = [], heads = line.filter((plane) => plane.head !== undefined).length;
+  const others = heads ? placeLine(line.filter((plane) => plane.head === undefined), unit, width).width : 0;
+  const step = Math.max(6, Math.min(kDepth.x * kHead + 8, (width - others - kDepth.x * kHead - 18) / Math.max(1, heads - 1)));
   line.forEach((plane, i) => {
-    const deep = kDepth.x * edge(plane.columns, unit), sizes = labelWidth(`${plane.rows}×${plane.columns}`, 11);
+    const deep = kDepth.x * depthOf(plane, unit), sizes = labelWidth(`${plane.rows}×${plane.columns}`, 11);
     const next = line[i + 1], inGroup = plane.head !== undefined && next?.head !== undefined;
-    const wide = inGroup ? Math.max(5, deep * 0.42) : plane.head !== undefined ? deep + 18 : Math.max(deep, sizes) + 14;
+    const wide = inGroup ? step : plane.head !== undefined ? deep + 18 : Math.max(deep, sizes) + 14;
     places.push({ plane, x, wide });
     x += wide;
   });
   return { places, width: x };
 }
 function drawPlane(d: Drawing, { plane, x }: PlanePlace, base: number, unit: number, row: number, column: number) {
-  const { p, ink } = d, h = edge(plane.rows, unit), deep = edge(plane.columns, unit), dx = kDepth.x * deep, dy = kDepth.y * deep, y = base - h;
+  const { p, ink } = d, h = heightOf(plane, unit), deep = depthOf(plane, unit), dx = kDepth.x * deep, dy = kDepth.y * deep, y = base - h;
   const points = [x, y, x + dx, y - dy, x + dx, y - dy + h, x, y + h];
   const isHead = plane.head !== undefined, chosen = isHead ? plane.head === p.head && p.step >= 2 && p.step <= 6 : plane.step === p.step;
   const lit = chosen || (isHead && plane.head === p.head);
@@ -161,17 +169,19 @@ function mapCells(d: Drawing, map: Tensor, x: number, y: number, h: number, dx: 
     }
   }
 }
-function opened(d: Drawing, left: number, top: number, width: number) {
+function opened(d: Drawing, left: number, top: number, width: number, tallest: number) {
   const { p, ink } = d;
   if (!p.planes.length) return;
   d.text(left, top + 8, p.words.opened, 'start', 13, ink.ink, 600);
-  // The largest unit at which every line fits and no plane becomes taller than 130 pixels.
+  // The largest unit at which every line fits and no plane becomes too tall.
   let unit = 16;
-  const tall = (line: Plane[]) => Math.max(...line.map((plane) => edge(plane.rows, unit) + kDepth.y * edge(plane.columns, unit)));
-  while (unit > 0.2 && p.planes.some((line) => placeLine(line, unit).width > width || tall(line) > 170)) unit *= 0.94;
+  const first = p.planes[0].findIndex((plane) => plane.head !== undefined); // narrow pictures start a line with the heads
+  const lines = width < 560 ? [p.planes[0].slice(0, first), p.planes[0].slice(first), ...p.planes.slice(1)] : p.planes;
+  const tall = (line: Plane[]) => Math.max(...line.map((plane) => heightOf(plane, unit) + kDepth.y * depthOf(plane, unit)));
+  while (unit > 0.2 && lines.some((line) => placeLine(line, unit, width).width > width || tall(line) > tallest)) unit *= 0.94;
   let y = top + 26, row = 1000;
-  for (const line of p.planes) {
-    const base = y + tall(line), { places } = placeLine(line, unit);
+  for (const line of lines) {
+    const base = y + tall(line), { places } = placeLine(line, unit, width);
     places.forEach((place, column) => drawPlane(d, { ...place, x: left + place.x }, base, unit, row, column));
     const heads = places.filter(({ plane }) => plane.head !== undefined);
     places.forEach(({ plane, x }) => {
@@ -192,7 +202,7 @@ export function drawModel(p: ModelPicture): DrawnModel {
   const d = new Drawing(p), beside = !p.compact && p.width >= 820;
   const width = beside ? p.width * 0.42 : p.width;
   towers(d, width - (beside ? 24 : 0), p.compact ? 200 : 460);
-  if (!p.compact) opened(d, beside ? width + 16 : 0, beside ? 0 : d.height + 24, beside ? p.width - width - 16 : p.width);
+  if (!p.compact) opened(d, beside ? width + 16 : 0, beside ? 0 : d.height + 24, beside ? p.width - width - 16 : p.width, beside ? Math.max(150, Math.min(250, d.height * 0.42)) : 150);
   if (d.focused) d.polygon(d.focused, 'none', d.ink.ink, 1, 2);
   return { scene: { width: p.width, height: d.height + 4, shapes: d.shapes }, blocks: d.blocks };
 }

@@ -19,11 +19,13 @@ export interface StageNumbers {
 }
 const row = (data: Float32Array, width: number, i: number) => data.subarray(i * width, (i + 1) * width);
 
-/// The columns that are drawn: the strongest and the chosen one, in the order of the text.
-function columnsOf(n: StageNumbers, most: number): number[] {
+/// The columns that are drawn: the chosen one, the strongest and, if asked for, two of the hidden ones, in the order of the text.
+function columnsOf(n: StageNumbers, most: number, hidden = false): number[] {
   const all = Array.from({ length: n.h.keys }, (_, i) => i);
   if (all.length <= most) return all;
-  const best = all.sort((x, y) => Number(y === n.chosen) - Number(x === n.chosen) || n.own.weights[y] - n.own.weights[x]);
+  const first = hidden ? all.filter((c) => n.own.masked[c] === -Infinity).slice(0, 2) : [];
+  const rank = (c: number) => (c === n.chosen ? 3 : first.includes(c) ? 2 : n.own.weights[c]);
+  const best = all.sort((x, y) => rank(y) - rank(x));
   return best.slice(0, most).sort((x, y) => x - y);
 }
 /// A cell with its number in it.
@@ -32,7 +34,7 @@ function numbered(b: StageBuilder, box: Box, value: number, share: number, signe
   b.text(box.x + box.w / 2, box.y + box.h / 2, num(value, digits), { at, size: 12, anchor: 'middle', fill: inkOn(b.theme, share, signed) });
   return cell;
 }
-const framed = (b: StageBuilder, box: Box) => b.mark({ x: box.x - 2.5, y: box.y - 2.5, w: box.w + 5, h: box.h + 5, fill: b.accent });
+const framed = (b: StageBuilder, box: Box, at = 0) => b.mark({ x: box.x - 2.5, y: box.y - 2.5, w: box.w + 5, h: box.h + 5, fill: b.accent }, at);
 
 function embed(n: StageNumbers, b: StageBuilder) {
   const parts = ([[n.s.embed, n.query], [n.s.pos_embed, n.words.position], [n.s.other_embed, '']] as const).filter(([v]) => v !== null);
@@ -52,7 +54,7 @@ function embed(n: StageNumbers, b: StageBuilder) {
 }
 
 function qkv(n: StageNumbers, b: StageBuilder) {
-  const { h, r, itself } = n, width = (b.width - (b.narrow ? 60 : 110)) * 0.46, x = b.width - width, line = 36;
+  const { h, r, itself } = n, width = (b.width - (b.narrow ? 60 : 110)) * 0.46, x = b.width - width, line = 44;
   const rows: [string, ArrayLike<number>][] = [['q', row(h.q, h.headDim, r)]];
   if (itself >= 0) rows.push(['k', row(h.k, h.headDim, itself)], ['v', row(h.v, h.valueDim, itself)]);
   const middle = 20 + ((rows.length - 1) * line) / 2;
@@ -62,7 +64,7 @@ function qkv(n: StageNumbers, b: StageBuilder) {
     const y = 20 + i * line, from = width + 8, to = x - 26, bend = (to - from) / 2;
     b.band([from, middle + 11, from + bend, middle + 11, to - bend, y + 11, to, y + 11], 3);
     b.text(x - 8, y + 11, name, { anchor: 'end', size: 15, fill: b.ink, weight: 600 });
-    if (!b.narrow) b.text((from + to) / 2, (middle + y) / 2 + 11 - (i === 1 ? 10 : i ? -11 : 11), `W_${name.toUpperCase()}`, { anchor: 'middle', size: 12 });
+    if (!b.narrow) b.text((from + to) / 2, (middle + y) / 2 + 11 - (i === 2 ? -13 : 10), `W_${name.toUpperCase()}`, { anchor: 'middle', size: 12 });
     const target = b.strip(values, { x, y, w: width, h: 22 }, 0.34 + 0.3 * i);
     b.fly(source, target, 0.3 * i, 0.38 + 0.3 * i, { spread: 0.12 });
   });
@@ -81,7 +83,7 @@ function scores(n: StageNumbers, b: StageBuilder) {
     b.text(x + w / 2, 10, shorten(n.key(c), Math.floor(step / 8)), { anchor: 'middle', fill: c === n.chosen ? b.accent : b.ink, weight: c === n.chosen ? 650 : 400 });
     const across: Cell[] = b.strip(row(h.k, h.headDim, c), { x: 0, y: -99, w: 1, h: 1 }, 2, mostKey, dims) // for its colours only
       .map((cell, i) => b.mark({ x: x + w / 2 - 10, y: top + i * side, w: 20, h: side - 1, fill: cell.fill }));
-    if (c === n.chosen) framed(b, { x, y: below, w, h: 28 });
+    if (c === n.chosen) framed(b, { x, y: below, w, h: 28 }, end - 0.02);
     const target = numbered(b, { x, y: below, w, h: 28 }, own.products[c], shadeSigned(own.products[c], most), true, end - 0.02);
     b.fly(query, [target], start, end, { spread: 0.05 });
     b.fly(across, [target], start, end, { spread: 0.05 });
@@ -90,8 +92,8 @@ function scores(n: StageNumbers, b: StageBuilder) {
 }
 
 /// Rows of cells, one below the other; what changes between them falls.
-function rowsOfKeys(n: StageNumbers, b: StageBuilder, labels: string[]): { columns: number[]; box: (line: number, j: number) => Box; left: number } {
-  const left = b.narrow ? 46 : 110, columns = columnsOf(n, Math.max(3, Math.min(12, Math.floor((b.width - left) / 52))));
+function rowsOfKeys(n: StageNumbers, b: StageBuilder, labels: string[], hidden = false): { columns: number[]; box: (line: number, j: number) => Box; left: number } {
+  const left = b.narrow ? 58 : 110, columns = columnsOf(n, Math.max(3, Math.min(12, Math.floor((b.width - left) / 52))), hidden);
   const step = Math.min(74, (b.width - left) / columns.length), box = (line: number, j: number) => ({ x: left + j * step, y: 22 + line * 48, w: step - 6, h: 28 });
   columns.forEach((c, j) => b.text(box(0, j).x + box(0, j).w / 2, 9, shorten(n.key(c), Math.floor(step / 8)), { anchor: 'middle', fill: c === n.chosen ? b.accent : b.ink, weight: c === n.chosen ? 650 : 400 }));
   labels.forEach((label, line) => b.text(0, box(line, 0).y + 14, label));
@@ -106,7 +108,7 @@ function scale(n: StageNumbers, b: StageBuilder) {
   });
 }
 function mask(n: StageNumbers, b: StageBuilder) {
-  const { columns, box } = rowsOfKeys(n, b, ['', '']), most = largestOf(n.own.scaled);
+  const { columns, box } = rowsOfKeys(n, b, ['', ''], true), most = largestOf(n.own.scaled);
   columns.forEach((c, j) => {
     const at = 0.08 + (0.6 * j) / columns.length, value = n.own.scaled[c], from = numbered(b, box(0, j), value, shadeSigned(value, most), true, 0), to = box(1, j);
     if (n.own.masked[c] === -Infinity) {
@@ -132,7 +134,7 @@ function softmax(n: StageNumbers, b: StageBuilder) {
 }
 function mix(n: StageNumbers, b: StageBuilder) {
   const { h, own } = n, columns = columnsOf(n, b.narrow ? 6 : 8).filter((c) => own.weights[c] > 0.0005), line = 27;
-  const left = b.narrow ? 92 : 190, width = (b.width - left) * (b.narrow ? 0.36 : 0.34), x = b.width - (b.width - left) * (b.narrow ? 0.4 : 0.42);
+  const left = b.narrow ? 108 : 190, width = (b.width - left) * (b.narrow ? 0.36 : 0.34), x = b.width - (b.width - left) * (b.narrow ? 0.4 : 0.42);
   const height = Math.max(columns.length * line, 60), middle = height / 2 - 13, most = largestOf(h.v), z = row(h.z, h.valueDim, n.r);
   const target = b.strip(z, { x, y: middle, w: b.width - x, h: 28 }, 0.82);
   b.text(b.width, middle - 9, shorten(n.query, b.narrow ? 12 : 24), { anchor: 'end', fill: b.ink, weight: 600 });
@@ -143,7 +145,7 @@ function mix(n: StageNumbers, b: StageBuilder) {
     const into = middle + 14 + 26 * (before + weight / 2 - total / 2);
     before += weight;
     b.band([from, y + 10, from + bend, y + 10, to - bend, into, to, into], thick);
-    b.text(left - (b.narrow ? 42 : 60), y + 10, shorten(n.key(c), b.narrow ? 6 : 15), { anchor: 'end', fill: c === n.chosen ? b.accent : b.ink, weight: c === n.chosen ? 650 : 400 });
+    b.text(left - (b.narrow ? 56 : 60), y + 10, shorten(n.key(c), b.narrow ? 6 : 15), { anchor: 'end', fill: c === n.chosen ? b.accent : b.ink, weight: c === n.chosen ? 650 : 400 });
     b.text(left - 8, y + 10, percent(weight), { anchor: 'end', size: 12 });
     const cells = b.strip(row(h.v, h.valueDim, c), { x: left, y, w: width, h: 20 }, 0, most);
     const start = (0.35 * i) / columns.length, sent = cells.map((cell) => ({ ...cell, y: cell.y + 10 * (1 - weight), h: Math.max(1.5, 20 * weight) }));

@@ -55,10 +55,14 @@ export class StageBuilder {
   band(d: Curve, width: number, at = 0) {
     this.stage.bands.push({ d, width, at });
   }
-  /// A vector as a line of cells, blue below zero and orange above.
+  /// The colours of a vector, blue below zero and orange above.
+  colors(values: ArrayLike<number>, most: number, cells: number): string[] {
+    return pooled(values, cells).map((v) => colorAt(this.theme, shadeSigned(v, most), true));
+  }
+  /// A vector as a line of cells.
   strip(values: ArrayLike<number>, box: Box, at = 0, most = largestOf(values), cells = this.narrow ? 12 : 24): Cell[] {
-    const shown = pooled(values, cells), w = box.w / shown.length;
-    return shown.map((v, i) => this.mark({ x: box.x + i * w, y: box.y, w: w - (w > 4 ? 1 : 0), h: box.h, fill: colorAt(this.theme, shadeSigned(v, most), true) }, at));
+    const fills = this.colors(values, most, cells), w = box.w / fills.length;
+    return fills.map((fill, i) => this.mark({ x: box.x + i * w, y: box.y, w: w - (w > 4 ? 1 : 0), h: box.h, fill }, at));
   }
   /// Sends cells to other cells; where there are fewer of one kind, some start or end at the same one. `spread` of the time lies
   /// between the first start and the last.

@@ -65,8 +65,8 @@ function qkv(n: StageNumbers, b: StageBuilder) {
     b.band([from, middle + 11, from + bend, middle + 11, to - bend, y + 11, to, y + 11], 3);
     b.text(x - 8, y + 11, name, { anchor: 'end', size: 15, fill: b.ink, weight: 600 });
     if (!b.narrow) b.text((from + to) / 2, (middle + y) / 2 + 11 - (i === 2 ? -13 : 10), `W_${name.toUpperCase()}`, { anchor: 'middle', size: 12 });
-    const target = b.strip(values, { x, y, w: width, h: 22 }, 0.34 + 0.3 * i);
-    b.fly(source, target, 0.3 * i, 0.38 + 0.3 * i, { spread: 0.12 });
+    const end = rows.length > 1 ? 0.38 + 0.3 * i : 0.9, target = b.strip(values, { x, y, w: width, h: 22 }, end - 0.04);
+    b.fly(source, target, 0.3 * i, end, { spread: 0.12 });
   });
 }
 
@@ -81,8 +81,7 @@ function scores(n: StageNumbers, b: StageBuilder) {
   columns.forEach((c, j) => {
     const x = left + j * step, w = step - 6, start = (0.8 * j) / columns.length, end = start + 0.2;
     b.text(x + w / 2, 10, shorten(n.key(c), Math.floor(step / 8)), { anchor: 'middle', fill: c === n.chosen ? b.accent : b.ink, weight: c === n.chosen ? 650 : 400 });
-    const across: Cell[] = b.strip(row(h.k, h.headDim, c), { x: 0, y: -99, w: 1, h: 1 }, 2, mostKey, dims) // for its colours only
-      .map((cell, i) => b.mark({ x: x + w / 2 - 10, y: top + i * side, w: 20, h: side - 1, fill: cell.fill }));
+    const across = b.colors(row(h.k, h.headDim, c), mostKey, dims).map((fill, i) => b.mark({ x: x + w / 2 - 10, y: top + i * side, w: 20, h: side - 1, fill }));
     if (c === n.chosen) framed(b, { x, y: below, w, h: 28 }, end - 0.02);
     const target = numbered(b, { x, y: below, w, h: 28 }, own.products[c], shadeSigned(own.products[c], most), true, end - 0.02);
     b.fly(query, [target], start, end, { spread: 0.05 });

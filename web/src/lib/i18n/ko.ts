@@ -3,7 +3,7 @@ import type { en } from './en';
 // 한국어 문구입니다. en.ts와 키가 같아야 하며, 테스트가 확인합니다.
 export const ko: Record<keyof typeof en, string> = {
   'nav': '화면', 'skip': '본문으로 건너뛰기', 'model': '모델', 'model.facts': '{type} · 층 {layers}개 · 헤드 {heads}개', 'loading': '불러오는 중 …',
-  'screen.read': '읽기', 'screen.map': '맵', 'screen.steps': '단계', 'screen.why': '이유', 'screen.experiments': '실험', 'screen.compare': '비교', 'screen.train': '학습', 'screen.lessons': '강의',
+  'screen.read': '읽기', 'screen.map': '맵', 'screen.steps': '단계', 'screen.why': '이유', 'screen.experiments': '실험', 'screen.compare': '비교', 'screen.train': '학습', 'screen.lessons': '수업',
   'theme.light': '밝은 화면', 'theme.dark': '어두운 화면',
   'offline.save': '페이지 저장', 'offline.saving': '저장하는 중 …', 'offline.title': '이 페이지와 데이터를 오프라인에서도 열리는 HTML 파일 하나로 저장합니다', 'offline.note': '저장된 페이지입니다. 글 하나의 수치가 들어 있고 서버가 필요 없습니다.',
   'error.network': '서버가 응답하지 않습니다. heed가 실행 중인지 확인하십시오.', 'error.offline': '이 파일에는 해당 수치가 없습니다. heed explore로 모델을 열면 볼 수 있습니다.',
@@ -101,5 +101,5 @@ export const ko: Record<keyof typeof en, string> = {
   'train.lead': '학습을 따라갑니다. 손실과 샘플, 그리고 헤드가 만들어지는 과정을 봅니다.', 'train.none': '열린 학습 폴더가 없습니다. 학습한 뒤 폴더를 여십시오:', 'train.run': '학습', 'train.live': '진행 중', 'train.done': '끝남', 'train.step': '{total}스텝 중 {step}', 'train.last': '손실 {loss} · 초당 {rate}토큰', 'train.loss': '손실', 'train.trainLoss': '학습', 'train.valLoss': '검증', 'train.metrics': '지표', 'train.rate': '학습률', 'train.axis': '스텝',
   'train.heads': '시간에 따른 헤드', 'train.headsLead': '평가할 때마다 추적 예문의 어텐션을 저장한 것입니다. 끌면 지난 시점으로 돌아갑니다.', 'train.example': '예문', 'train.play': '재생', 'train.pause': '멈춤', 'train.scrubber': '학습 스텝', 'train.at': '{step}스텝', 'train.entropy': '헤드별 엔트로피', 'train.oneSnapshot': '아직 스냅숏이 하나뿐입니다', 'train.noTracked': '이 학습에는 추적 예문이 없습니다.', 'train.samples': '샘플', 'train.input': '주어진 글', 'train.output': '모델이 쓴 글', 'train.target': '정답',
 
-  'lessons.list': '강의 목록', 'lessons.back': '이전', 'lessons.next': '다음', 'lessons.aside': '질문과 실제 모델', 'lessons.question': '먼저 생각해 보십시오', 'lessons.right': '맞습니다.', 'lessons.wrong': '아쉽지만 아닙니다.', 'lessons.try': '직접 보기: {screen}', 'lessons.live': '내 모델에서', 'lessons.liveAsk': '“{query}”에서 헤드 {layer}.{head}의 가중치가 가장 큰 곳은 어디일까요?', 'lessons.oneKey': '이 단어는 자기 자신만 볼 수 있습니다. 뒤쪽 단어를 고르십시오.',
+  'lessons.list': '수업 목록', 'lessons.back': '이전', 'lessons.next': '다음', 'lessons.aside': '질문과 실제 모델', 'lessons.question': '먼저 생각해 보십시오', 'lessons.right': '맞습니다.', 'lessons.wrong': '아쉽지만 아닙니다.', 'lessons.try': '직접 보기: {screen}', 'lessons.live': '내 모델에서', 'lessons.liveAsk': '“{query}”에서 헤드 {layer}.{head}의 가중치가 가장 큰 곳은 어디일까요?', 'lessons.oneKey': '이 단어는 자기 자신만 볼 수 있습니다. 뒤쪽 단어를 고르십시오.',
 };

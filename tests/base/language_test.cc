@@ -321,7 +321,7 @@ TEST(Language, TranslatesWhatIsWrongWithTemplatesGrammarsAndSchemas) {
   EXPECT_EQ(message_of([] { Grammar::from_gbnf("root ::= \"a\" other", "g.gbnf"); }),
             "g.gbnf: 1번째 줄: 규칙 'other'이(가) 없습니다");
   EXPECT_EQ(message_of([] { Grammar::from_json_schema(R"({"type": "text"})", "s.json"); }),
-            "s.json: /type: 자료형 'text'가 없습니다");
+            "s.json: /type: 자료형 'text'이(가) 없습니다");
   EXPECT_EQ(message_of([] { Grammar::from_json_schema("[]", "s.json"); }),
             "s.json: 스키마: 스키마는 객체, true, false 가운데 하나여야 합니다");
 }

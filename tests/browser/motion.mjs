@@ -140,3 +140,27 @@ test('the small model beside the steps says where one is, and leads elsewhere', 
   await settle(page);
   await finish(context, page);
 });
+
+test('one walks through the whole model by keyboard; the marker runs only where motion is welcome', async (context) => {
+  for (const reducedMotion of ['no-preference', 'reduce']) {
+    const page = await open(context, `/map?m=${context.models.decoder}&v=model`, { reducedMotion });
+    const place = () => page.locator('.marker').evaluate((e) => { const box = e.getBoundingClientRect(); return [box.x, box.y]; });
+    const layers = Number((await page.locator('canvas[role=application]').first().getAttribute('aria-label')).match(/(\d+) layers/)[1]);
+    const texts = new Set(), places = new Set();
+    for (let stop = 0; stop < 2 + 4 * layers; ++stop) {
+      const running = await page.evaluate(() => document.getAnimations().length);
+      check(stop === 0 || reducedMotion === 'no-preference' || running === 0, `${running} animations`);
+      check(stop === 0 || reducedMotion === 'reduce' || running > 0 || context.name !== 'chromium', 'the marker runs');
+      await page.waitForFunction(() => !document.getAnimations().length);
+      await settle(page);
+      texts.add(await page.locator('.way p').textContent());
+      places.add(String(await place()));
+      if (stop < 1 + 4 * layers) await page.keyboard.press(']');
+    }
+    check(texts.size === 2 + 4 * layers, `${texts.size} stops`);
+    check(places.size >= 6, `${places.size} places`);
+    check(await page.getByRole('button', { name: 'Next' }).isDisabled(), 'the prediction is the end');
+    check(/[?&]s=10/.test(page.url()), page.url());
+    await finish(context, page);
+  }
+});

@@ -1,15 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { tensor } from '../src/lib/api/tensor';
 import type { HeadData, Heads, Steps, Trace } from '../src/lib/api/types';
-import { planesOf, sizeOf, stacksOf } from '../src/lib/draw/model_blocks';
+import { planesOf, sizeOf, stacksOf, stopOf, stopsOf } from '../src/lib/draw/model_blocks';
 import { type ModelPicture, blockAt, drawModel, nextBlock } from '../src/lib/draw/model_scene';
 import { pooled, stageScene } from '../src/lib/draw/motion';
-import { type StageNumbers, type StepName, stepStage } from '../src/lib/draw/step_stages';
+import { type StageNumbers, stepNames, stepStage } from '../src/lib/draw/step_stages';
 import { headNumbers, keyOf, rowSteps } from '../src/lib/math/attention';
 import { MockServer } from '../mock/routes';
 
 const mock = new MockServer();
-const steps: StepName[] = ['embed', 'qkv', 'scores', 'scale', 'mask', 'softmax', 'mix', 'output', 'residual', 'mlp', 'logits'];
 const traceOf = (id: string) => mock.handle('POST', '/heed/v1/traces', { model: id, text: 'the cat sat on a [MASK] .', image: 'abcdef' }) as Trace;
 
 function numbersOf(id: string): StageNumbers {
@@ -24,7 +23,7 @@ function numbersOf(id: string): StageNumbers {
 
 describe('the motion of a step', () => {
   for (const id of mock.models.map((m) => m.info.id)) {
-    it.each(steps)(`${id}, %s: everything that flies arrives in the picture, and at the end nothing is on its way`, (step) => {
+    it.each(stepNames)(`${id}, %s: everything that flies arrives in the picture, and at the end nothing is on its way`, (step) => {
       for (const width of [330, 900]) {
         const stage = stepStage(step, numbersOf(id), width, 'light');
         expect(stage.flights.length).toBeGreaterThan(0);
@@ -91,5 +90,15 @@ describe('the whole model', () => {
     expect(tall(w2) / tall(w1)).toBeCloseTo(Math.sqrt(size.inner / size.hidden), 5);
     expect(deep(w1) / deep(w2)).toBeCloseTo(Math.sqrt(size.inner / size.hidden), 5);
     expect(blockAt([], 1, 1)).toBe(-1);
+  });
+  it('the way through it goes from the input over every layer to the prediction', () => {
+    const stops = stopsOf(3, true);
+    expect(stops.length).toBe(2 + 3 * 4);
+    expect(stops[0]).toEqual({ layer: 0, step: 0 });
+    expect(stops.at(-1)).toEqual({ layer: 2, step: 10 });
+    expect(stopOf(stops, 1, 3)).toBe(6); // between query and result of layer 1: at its weights
+    expect(stops[6]).toEqual({ layer: 1, step: 5 });
+    stops.forEach((stop, i) => expect(stopOf(stops, stop.layer, stop.step)).toBe(i));
+    expect(stopsOf(1, false).map((s) => s.step)).toEqual([0, 1, 5, 7, 10]);
   });
 });

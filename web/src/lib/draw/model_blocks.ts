@@ -71,4 +71,17 @@ export function planesOf(model: Model, trace: Trace, kind: Kind, layer: number):
   if (kind === 'readout' || !inner) return [attention];
   return [attention, [weight('W_1', hidden, inner, kSteps.mlp), ...(model.gated ? [weight('W_3', hidden, inner, kSteps.mlp)] : []), weight('W_2', inner, hidden, kSteps.mlp)]];
 }
+/// The way through a stack: what goes in; of every layer its projections, weights, joined heads and feed-forward; the prediction.
+export interface Stop { layer: number; step: number }
+export function stopsOf(layers: number, mlp: boolean): Stop[] {
+  const inside = [kSteps.qkv, kSteps.weights, kSteps.output, ...(mlp ? [kSteps.mlp] : [])];
+  return [{ layer: 0, step: kSteps.embed }, ...Array.from({ length: layers }, (_, layer) => inside.map((step) => ({ layer, step }))).flat(), { layer: layers - 1, step: kSteps.logits }];
+}
+/// The stop that a step of a layer belongs to.
+export function stopOf(stops: Stop[], layer: number, step: number): number {
+  if (step === kSteps.embed) return 0;
+  if (step === kSteps.logits) return stops.length - 1;
+  const wanted = step === kSteps.qkv ? kSteps.qkv : step < kSteps.output ? kSteps.weights : step < kSteps.mlp ? kSteps.output : kSteps.mlp;
+  return Math.max(0, stops.findIndex((s) => s.layer === layer && s.step === wanted));
+}
 export const stepOfPart = (part: Part): number => (part.type === 'input' ? kSteps.embed : part.type === 'output' ? kSteps.logits : part.type === 'mlp' ? kSteps.mlp : kSteps.weights);

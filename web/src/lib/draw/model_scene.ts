@@ -77,7 +77,7 @@ function towerRow(d: Drawing, row: Row, index: number, rows: number, at: TowerPl
   const room = (inner - gap * (row.parts.length - 1)) * (one && beside ? 0.55 : 1);
   let x = at.x + at.label, column = 0;
   row.parts.forEach((part, i) => {
-    const w = (room * widths[i]) / sum, lit = here(part) || (part.type === 'mlp' && p.step === 9 && part.layer === p.layer && part.kind === p.kind);
+    const w = (room * widths[i]) / sum, lit = here(part) ? p.step !== 9 : part.type === 'mlp' ? p.step === 9 && part.layer === p.layer : part.type === 'input' ? p.step === 0 : part.type === 'output' && p.step === 10;
     const shares = part.type === 'attention' ? p.shares(part.kind, part.layer) : null, most = Math.max(1e-9, ...(shares ?? [1]));
     const fill = (cell: number) => (shares ? colorAt(p.theme, shade(shares[cell] / most, 'linear')) : part.type === 'mlp' ? ink.top : part.heads ? ink.weight : ink.top);
     const cells = slab(d, x, y, w, at.h, at.dx, at.dy, { count: part.heads, fill }, lit);
@@ -207,6 +207,13 @@ export function drawModel(p: ModelPicture): DrawnModel {
   return { scene: { width: p.width, height: d.height + 4, shapes: d.shapes }, blocks: d.blocks };
 }
 
+/// Where one is: the middle of the block that a stop stands for.
+export function middleOf(blocks: Block[], step: number, head: number): [number, number] | null {
+  const found = step === 0 || step === 10 ? blocks.find((b) => b.part?.type === (step === 0 ? 'input' : 'output')) : blocks.find((b) => b.plane?.step === step && (b.plane.head === undefined || b.plane.head === head));
+  if (!found) return null;
+  const q = found.points;
+  return [(q[0] + q[4]) / 2, (q[1] + q[5]) / 2];
+}
 /// The block at a point, or −1. Later blocks lie in front.
 export function blockAt(blocks: Block[], x: number, y: number): number {
   for (let i = blocks.length - 1; i >= 0; --i) {

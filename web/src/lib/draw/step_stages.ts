@@ -8,7 +8,8 @@ import { type Box, type Cell, type Stage, StageBuilder, largestOf } from './moti
 
 // What moves in each step of one head, with the numbers of the model: from where a value comes to where it goes.
 
-export type StepName = 'embed' | 'qkv' | 'scores' | 'scale' | 'mask' | 'softmax' | 'mix' | 'output' | 'residual' | 'mlp' | 'logits';
+export const stepNames = ['embed', 'qkv', 'scores', 'scale', 'mask', 'softmax', 'mix', 'output', 'residual', 'mlp', 'logits'] as const;
+export type StepName = (typeof stepNames)[number];
 export interface StageNumbers {
   s: Steps; h: HeadNumbers; r: number; own: RowSteps;
   chosen: number; // the key that is looked at, as a column of `h`

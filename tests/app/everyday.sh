@@ -213,5 +213,13 @@ grep -q '"weight":0[,}]' "$work/out" && fail "top-k pads with zero weights"
 # Progress says texts or bytes per second; nothing on a short job off a terminal.
 code 0 "$heed" classify "$work/classify" <"$work/texts.txt"
 [ ! -s "$work/err" ] || fail "a short job shows progress: $(head -1 "$work/err")"
+
+# On a terminal a command without a text says what it waits for.
+if command -v script >/dev/null; then
+  for wanted in en:'Type one text per line; Ctrl-D ends' ko:'한 줄에'; do
+    printf 'the\n' | script -qec "$heed generate $work/lm --max-tokens 2 --lang ${wanted%%:*}" /dev/null >"$work/out" 2>&1 || fail "generate on a terminal"
+    says out "${wanted#*:}"
+  done
+fi
 [ $failed = 0 ] && echo passed
 exit $failed

@@ -3,7 +3,7 @@ import type { en } from './en';
 // 한국어 문구입니다. en.ts와 키가 같아야 하며, 테스트가 확인합니다.
 export const ko: Record<keyof typeof en, string> = {
   'nav': '화면', 'skip': '본문으로 건너뛰기', 'model': '모델', 'model.facts': '{type} · 층 {layers}개 · 헤드 {heads}개', 'loading': '불러오는 중 …',
-  'screen.read': '읽기', 'screen.map': '맵', 'screen.steps': '단계', 'screen.why': '이유', 'screen.experiments': '실험', 'screen.compare': '비교', 'screen.train': '학습', 'screen.lessons': '강의',
+  'screen.read': '읽기', 'screen.map': '맵', 'screen.steps': '단계', 'screen.why': '이유', 'screen.experiments': '실험', 'screen.compare': '비교', 'screen.train': '학습', 'screen.lessons': '수업',
   'theme.light': '밝은 화면', 'theme.dark': '어두운 화면',
   'offline.save': '페이지 저장', 'offline.saving': '저장하는 중 …', 'offline.title': '이 페이지와 데이터를 오프라인에서도 열리는 HTML 파일 하나로 저장합니다', 'offline.note': '저장된 페이지입니다. 글 하나의 수치가 들어 있고 서버가 필요 없습니다.',
   'error.network': '서버가 응답하지 않습니다. heed가 실행 중인지 확인하십시오.', 'error.offline': '이 파일에는 해당 수치가 없습니다. heed explore로 모델을 열면 볼 수 있습니다.',
@@ -35,6 +35,7 @@ export const ko: Record<keyof typeof en, string> = {
   'map.head': '층 {layer}, 헤드 {head} ({kind})', 'map.view': '보기', 'map.matrix': '행렬', 'map.arcs': '곡선', 'map.what': '수치', 'what.weights': '가중치', 'what.scores': '소프트맥스 전 점수', 'what.value_weighted': '가중치 × 밸류 길이',
   'map.caption': '행은 묻는 단어, 열은 보이는 단어입니다. 행마다 합이 1입니다.', 'map.cell': '“{query}” → “{key}”: {value}', 'map.size': '{rows}행 {columns}열.', 'map.keys': '화살표 키로 칸을 옮깁니다.', 'map.zoomKeys': '+와 −로 확대·축소, 화살표 키로 이동, 0으로 전체 보기.',
   'map.zoomIn': '확대', 'map.zoomOut': '축소', 'map.whole': '전체 보기', 'map.level': '한 칸은 가중치 {cell} × {cell}개를 나타내며, 그중 가장 큰 값을 보여 줍니다.', 'map.toSteps': '계산 과정 보기', 'map.toWhy': '이 칸의 이유 보기',
+  'map.shows': '볼 것', 'map.heads': '헤드', 'map.model': '모델 전체', 'model.lead': '아래의 입력에서 위의 예측까지, 모든 것이 어디에 있는지 보여 줍니다. 블록을 고르면 펼쳐집니다.', 'model.label': '모델 전체입니다. 층 {layers}개, 층마다 헤드 {heads}개. 화살표 키로 옮기고 Enter로 펼칩니다.', 'model.layers': '층', 'model.embedding': '임베딩', 'model.patches': '패치', 'model.sound': '소리', 'model.prediction': '예측', 'model.opened': '층 {layer} 펼쳐 보기 ({kind})', 'model.heads': '헤드 {count}개', 'model.weights': '헤드 하나의 가중치', 'model.size': '숫자 {rows} × {columns}개', 'model.mlp': '층 {layer}의 피드포워드: 숫자 {numbers}개', 'model.here': '지금 여기: 층 {layer}, 헤드 {head}', 'model.rows': '행', 'model.columns': '열', 'model.numbers': '숫자 수', 'model.times': '모델 안의 개수', 'model.caption': '파라미터 {parameters}개. 왼쪽은 모든 층이며, 블록 윗면의 칸이 헤드입니다. 색이 뚜렷할수록 많이 더합니다. 오른쪽은 한 층의 행렬을 쓰는 순서대로 놓은 것으로, 변의 길이는 크기의 제곱근입니다. 헤드의 면은 크게 그렸고, 이 글에서의 가중치가 나옵니다.',
   'arcs.several': '이 층의 모든 헤드', 'arcs.heads': '그릴 헤드', 'arcs.caption': '왼쪽 단어에서 그 단어가 보는 오른쪽 단어로 이어집니다. 굵을수록 가중치가 크고, 고른 단어의 곡선이 앞에 나옵니다.', 'arcs.captionSeveral': '헤드마다 색이 다릅니다. 오른쪽 단어 옆의 네모는 고른 단어에서 어느 헤드가 그 단어를 얼마나 보는지 나타냅니다.',
   'check.title': '다른 프로그램과 비교', 'check.lead': 'heed inspect --json이 출력한 파일이나, 같은 글의 가중치를 NumPy로 저장한 파일(.npy, 마지막 두 차원이 쿼리와 키)을 고르십시오. Hugging Face 모델의 어텐션도 됩니다.', 'check.choose': '파일 고르기', 'check.result': '{file} 파일과 비교한 헤드 {heads}개에서 가장 큰 차이:', 'check.nothing': '{file} 파일에는 이 어텐션의 {rows} × {columns} 가중치가 없습니다.',
   'arcs.label': '단어마다 어느 단어를 보는지 나타낸 곡선입니다. 위아래 화살표로 단어를 고릅니다.',
@@ -52,6 +53,18 @@ export const ko: Record<keyof typeof en, string> = {
   'explain.residual': '결과를 원래 벡터에 더하므로 앞의 정보가 사라지지 않습니다. 그런 다음 벡터의 크기를 고르게 맞춥니다.',
   'explain.mlp': '작은 신경망이 “{token}” 자리만 따로 봅니다. 무언가를 알아본 뉴런이 켜져 답의 일부를 씁니다.',
   'explain.logits': '마지막 층을 지나면 어휘의 모든 토큰이 점수(로짓)를 받고, 소프트맥스가 이를 확률로 바꿉니다. 온도는 선택이 얼마나 과감한지를 정합니다.',
+  'motion.title': '움직임으로 보기', 'motion.replay': '다시 재생',
+  'motion.embed': '표에서 찾은 “{query}”의 행과 위치를 알리는 숫자들이 자리마다 더해집니다.',
+  'motion.qkv': '“{query}”의 벡터가 이 헤드의 행렬을 지나갑니다.',
+  'motion.scores': '칸마다 쿼리의 행과 그 단어의 열이 만납니다. 같은 자리끼리 곱해 모두 더합니다.',
+  'motion.scale': '모든 점수에 같은 수를 곱해 차이를 줄입니다. 위치 바이어스가 있는 모델에서는 여기서 더합니다.',
+  'motion.mask': '볼 수 있는 단어의 점수는 지나가고, 나머지는 −∞에서 멈춥니다.',
+  'motion.softmax': '점수마다 지수 함수를 구해 모두 더한 뒤, 각각을 그 합으로 나눕니다.',
+  'motion.mix': '모든 단어의 밸류가 “{query}” 자리로 흘러듭니다. 띠의 너비가 가중치이며, 가장 넓은 띠가 가장 많이 가져옵니다.',
+  'motion.output': '헤드들의 결과가 한 벡터로 이어지고, W_O가 이를 섞습니다.',
+  'motion.residual': '원래의 흐름에 어텐션의 결과가 합쳐집니다. 띠의 너비는 벡터의 길이입니다.',
+  'motion.mlp': '벡터가 뉴런을 켜고, 강한 뉴런일수록 결과에 많이 씁니다. 주황색은 0보다 크고 파란색은 작습니다.',
+  'motion.logits': '모든 층을 지난 벡터에서 토큰마다 점수가 나옵니다. 확률이 큰 것만 보여 줍니다.',
   'formula.embed': 'x = E[토큰] + P[위치]', 'formula.qkv': 'q = x W_Q    k = x W_K    v = x W_V', 'formula.scores': '점수 = q · k', 'formula.scale': '점수 / √d_k', 'formula.mask': '가린 곳의 점수 = −∞', 'formula.softmax': '가중치 = exp(점수) / Σ exp(점수)', 'formula.mix': 'z = Σ 가중치 · v', 'formula.output': 'out = [z₀ … z_h] W_O', 'formula.residual': 'x ← x + out;  norm(x) = (x − 평균) / 표준편차 · γ + β', 'formula.mlp': 'x ← x + W₂ f(W₁ norm(x))', 'formula.embedPlain': 'x = E[토큰]', 'formula.residualRms': 'x ← x + out;  norm(x) = x / rms(x) · γ', 'formula.residualPost': 'x ← norm(x + out);  norm(x) = (x − 평균) / 표준편차 · γ + β', 'formula.mlpGated': 'x ← x + W₂ (f(W₁ norm(x)) ⊙ W₃ norm(x))', 'formula.mlpPost': 'x ← norm(x + W₂ f(W₁ x))', 'formula.logits': 'p = softmax(로짓 / 온도)',
   'steps.tokenEmbedding': '“{token}”의 임베딩(id {id})', 'steps.positionEmbedding': '위치 {position}', 'steps.otherEmbedding': '세그먼트', 'steps.noPosition': '이 모델은 여기서 위치를 더하지 않습니다. 위치는 어텐션 안에서 회전이나 점수의 바이어스로 알려 줍니다.', 'steps.embedSum': '합: 층 0의 입력', 'steps.embedNormed': '정규화한 합: 층 0의 입력', 'steps.residLayer': '층 {layer}의 입력', 'steps.residNote': '층 {layer} 앞의 모든 층이 결과를 더한 값입니다.',
   'steps.reads': '“{token}” 자리에서 헤드가 읽는 값', 'steps.query': '쿼리: 묻는 것', 'steps.keys': '키: 제안하는 것', 'steps.values': '밸류: 전할 내용',
@@ -88,5 +101,5 @@ export const ko: Record<keyof typeof en, string> = {
   'train.lead': '학습을 따라갑니다. 손실과 샘플, 그리고 헤드가 만들어지는 과정을 봅니다.', 'train.none': '열린 학습 폴더가 없습니다. 학습한 뒤 폴더를 여십시오:', 'train.run': '학습', 'train.live': '진행 중', 'train.done': '끝남', 'train.step': '{total}스텝 중 {step}', 'train.last': '손실 {loss} · 초당 {rate}토큰', 'train.loss': '손실', 'train.trainLoss': '학습', 'train.valLoss': '검증', 'train.metrics': '지표', 'train.rate': '학습률', 'train.axis': '스텝',
   'train.heads': '시간에 따른 헤드', 'train.headsLead': '평가할 때마다 추적 예문의 어텐션을 저장한 것입니다. 끌면 지난 시점으로 돌아갑니다.', 'train.example': '예문', 'train.play': '재생', 'train.pause': '멈춤', 'train.scrubber': '학습 스텝', 'train.at': '{step}스텝', 'train.entropy': '헤드별 엔트로피', 'train.oneSnapshot': '아직 스냅숏이 하나뿐입니다', 'train.noTracked': '이 학습에는 추적 예문이 없습니다.', 'train.samples': '샘플', 'train.input': '주어진 글', 'train.output': '모델이 쓴 글', 'train.target': '정답',
 
-  'lessons.list': '강의 목록', 'lessons.back': '이전', 'lessons.next': '다음', 'lessons.aside': '질문과 실제 모델', 'lessons.question': '먼저 생각해 보십시오', 'lessons.right': '맞습니다.', 'lessons.wrong': '아쉽지만 아닙니다.', 'lessons.try': '직접 보기: {screen}', 'lessons.live': '내 모델에서', 'lessons.liveAsk': '“{query}”에서 헤드 {layer}.{head}의 가중치가 가장 큰 곳은 어디일까요?', 'lessons.oneKey': '이 단어는 자기 자신만 볼 수 있습니다. 뒤쪽 단어를 고르십시오.',
+  'lessons.list': '수업 목록', 'lessons.back': '이전', 'lessons.next': '다음', 'lessons.aside': '질문과 실제 모델', 'lessons.question': '먼저 생각해 보십시오', 'lessons.right': '맞습니다.', 'lessons.wrong': '아쉽지만 아닙니다.', 'lessons.try': '직접 보기: {screen}', 'lessons.live': '내 모델에서', 'lessons.liveAsk': '“{query}”에서 헤드 {layer}.{head}의 가중치가 가장 큰 곳은 어디일까요?', 'lessons.oneKey': '이 단어는 자기 자신만 볼 수 있습니다. 뒤쪽 단어를 고르십시오.',
 };

@@ -22,8 +22,8 @@ Json phi3_config(const Json& given) {
 /// A window of 0 is none; fewer rotated columns than a head has are a part of it (Phi-4 mini).
 void read_phi3(const GgufMetadata& file, JsonBuilder& config) {
   const Json so_far = config.build();
-  const int64_t plain = so_far.integer("hidden_size", 1, 1 << 24) /
-                        so_far.integer("num_attention_heads", 1, 1 << 24);
+  const int64_t plain =
+      so_far.integer("hidden_size", 1, 1 << 24) / so_far.integer("num_attention_heads", 1, 1 << 24);
   const int64_t dim = file.size("attention.key_length", plain);
   config.set("head_dim", dim);
   const int64_t rotated = file.size("rope.dimension_count", dim);

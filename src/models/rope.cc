@@ -86,9 +86,8 @@ void scale_by_factors(const Json& scaling, const char* key, std::vector<double>&
 /// Settings with the original length that stands beside them (Phi-3), which counts for more.
 Json with_original(const Json& config, const Json& settings) {
   constexpr const char* kKey = "original_max_position_embeddings";
-  return !config.has(kKey)
-             ? settings
-             : JsonBuilder(settings).set(kKey, config.at(kKey)).build(config.file());
+  return !config.has(kKey) ? settings
+                           : JsonBuilder(settings).set(kKey, config.at(kKey)).build(config.file());
 }
 
 }  // namespace

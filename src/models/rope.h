@@ -15,7 +15,8 @@ inline constexpr const char* kWholeLayers = "full_attention";
 /// rope_parameters (transformers 5) or rope_scaling (before): the entry of a layer type where there
 /// is one per type, else all of it. Not the base, which may stand elsewhere: rotary_theta().
 std::optional<Json> rotary_settings(const Json& config, const std::string& layer_type = "");
-/// "default", "linear", "dynamic", "llama3", "yarn" or "longrope", or a name that heed does not know.
+/// "default", "linear", "dynamic", "llama3", "yarn" or "longrope", or a name that heed does not
+/// know.
 std::string rotary_type(const std::optional<Json>& settings);
 /// What cosines and sines are multiplied by.
 double rotary_attention_factor(const Json& config, const std::string& layer_type = "");

@@ -14,11 +14,10 @@ TEST(PromptLength, ScalesRotaryAnglesOfEveryChunk) {
          "original_max_position_embeddings":520,"short_factor":[1.0,1.0,1.0,1.0],
          "long_factor":[1.0,2.0,3.0,4.0]})"};
   for (const std::string& each : settings) {
-    const auto model =
-        create_model(R"({"model_type":"llama","hidden_size":16,"num_hidden_layers":2,
+    const auto model = create_model(R"({"model_type":"llama","hidden_size":16,"num_hidden_layers":2,
         "num_attention_heads":2,"intermediate_size":20,"vocab_size":37,)" +
-                         each + "}",
-                     3);
+                                        each + "}",
+                                    3);
     EXPECT_EQ(model->context_length(), 1200) << each;
     ModelInput input;
     input.input_ids = random_indices({1, 700}, 37, 5);  // more than one chunk

@@ -186,6 +186,15 @@ bool rotary_depends_on_length(const Json& config, const std::string& layer_type)
                                                          settings->at("long_factor").dump());
 }
 
+int64_t rotary_long_from(const Json& config) {
+  const auto settings = rotary_settings(config);
+  if (rotary_type(settings) != "longrope" || !rotary_depends_on_length(config)) {
+    return 0;
+  }
+  return static_cast<int64_t>(
+      positive_or(*settings, "original_max_position_embeddings", context_of(config)));
+}
+
 int64_t rotary_context(const Json& config, int64_t context) {
   const auto settings = rotary_settings(config, "");
   const double factor =

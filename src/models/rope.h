@@ -37,6 +37,8 @@ int64_t rotary_dim(const Json& config, int64_t head_dim, double otherwise = 1.0)
 std::vector<double> rotary_frequencies(const Json& config, int64_t dim,
                                        const std::string& layer_type = "");
 
+/// The length beyond which LongRoPE has other angles; 0: no such length.
+int64_t rotary_long_from(const Json& config);
 /// Positions that a model of `context` positions can tell apart: more with dynamic scaling.
 int64_t rotary_context(const Json& config, int64_t context);
 

@@ -44,7 +44,7 @@ Activation activation_of(const Json& config, std::string_view key, std::string_v
     return Activation::gelu;
   }
   if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast" ||
-      name == "gelu_accurate") {
+      name == "gelu_accurate" || name == "gelu_python_tanh") {
     return Activation::gelu_tanh;
   }
   if (name == "relu") {

@@ -11,7 +11,7 @@
 #include "generate/scheduler_sequence.h"
 #include "generate/speculation.h"
 #include "heed/generate.h"
-#include "io/json.h"
+#include "heed/io.h"
 #include "kernels/softmax.h"
 #include "models/rope.h"
 

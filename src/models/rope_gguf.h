@@ -1,7 +1,7 @@
 #pragma once
 
+#include "heed/io.h"
 #include "heed/models.h"
-#include "io/json.h"
 
 namespace heed {
 

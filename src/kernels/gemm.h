@@ -40,7 +40,7 @@ struct GemmProblem {
   Element c_type = Element::f32;
   int64_t c_stride = 0;
   bool accumulate = false;
-  Epilogue epilogue;
+  Epilogue epilogue = {};
 };
 
 /// Computes a product. Every element is one chain of fused

@@ -33,7 +33,7 @@ constexpr int kLaneGroups = 2;  // groups that share the broadcast words of A
 constexpr int kLaneRows = 2;
 constexpr int kLaneGroups = 1;
 #endif
-constexpr int64_t kLanePanelRows = 12;  // from here on superblocks are unpacked once for all rows
+constexpr int64_t kLanePanelRows = 48;  // from here on superblocks are unpacked once for all rows
 constexpr int64_t kLaneTileRows = 192;
 constexpr int64_t kLaneTileGroups = 8;
 constexpr int64_t kLaneSpan = 2048;  // weights along k at a time: rows of a tile stay in L2

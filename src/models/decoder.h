@@ -95,7 +95,8 @@ struct DecoderConfig {
 };
 
 /// Reads the sizes that Llama-like configurations have in common, by Hugging Face's names.
-DecoderConfig llama_like_config(const Json& config);
+/// `rotated`: for families that rotate a part of a head, the fraction where config.json says none.
+DecoderConfig llama_like_config(const Json& config, std::optional<double> rotated = {});
 
 /// The configuration with a value for a key that it does not mention.
 template <class T>
@@ -112,6 +113,8 @@ void check_bidirectional(const Json& config);
 /// Norms after attention and feed-forward instead of before them (OLMo 2, EXAONE 4).
 void use_post_norms(DecoderConfig& decoder);
 void use_post_norms(GgufSpec& gguf);
+/// rms_norm_eps where neither file says it.
+void use_norm_eps(GgufSpec& gguf, double eps);
 /// attn_q_norm and attn_k_norm.
 void add_query_key_norms(GgufSpec& gguf, GgufLayout layout = GgufLayout::same);
 

@@ -7,7 +7,7 @@
 
 namespace heed {
 
-DecoderConfig llama_like_config(const Json& config) {
+DecoderConfig llama_like_config(const Json& config, std::optional<double> rotated) {
   DecoderConfig c;
   c.hidden_size = size_of(config, "hidden_size");
   c.num_layers = layer_count(config, "num_hidden_layers");
@@ -29,7 +29,8 @@ DecoderConfig llama_like_config(const Json& config) {
   c.classifier_dropout = rate_or(config, "classifier_dropout", 0.1);
   c.padding = padding_token(config, std::nullopt, c.vocab_size);
   c.init = Init::normal(positive_or(config, "initializer_range", 0.02));
-  c.rotary = {rotary_of(config, c.head_dim, c.context_length)};
+  c.rotary = {rotary_of(config, rotated ? rotary_dim(config, c.head_dim, *rotated) : c.head_dim,
+                        c.context_length)};
   c.ignored = {"*.rotary_emb.inv_freq"};
   return c;
 }
@@ -52,6 +53,12 @@ void use_post_norms(GgufSpec& gguf) {
   });
   gguf.layer_tensors.push_back({"post_attention_norm", "post_attention_layernorm"});
   gguf.layer_tensors.push_back({"post_ffw_norm", "post_feedforward_layernorm"});
+}
+
+void use_norm_eps(GgufSpec& gguf, double eps) {
+  for (GgufKey& key : gguf.keys) {
+    key.otherwise = key.config == "rms_norm_eps" ? eps : key.otherwise;
+  }
 }
 
 void add_query_key_norms(GgufSpec& gguf, GgufLayout layout) {

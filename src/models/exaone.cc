@@ -7,6 +7,7 @@ namespace heed {
 /// window to one without, and rotary positions only where there is a window.
 ModelSpec exaone4_spec() {
   ModelSpec spec = llama_like_spec("exaone4", "Exaone4", "exaone4", false);
+  use_norm_eps(spec.gguf, 1e-5);
   const auto window_of = [](const Json& config) {
     return size_or(config, "sliding_window", config.mentions("sliding_window") ? 0 : 4096);
   };
@@ -57,6 +58,7 @@ ModelSpec exaone4_spec() {
 /// EXAONE 3 and 3.5: Llama under names of its own.
 ModelSpec exaone_spec() {
   ModelSpec spec = llama_like_spec("exaone", "Exaone", "exaone", false);
+  use_norm_eps(spec.gguf, 1e-5);
   spec.heads = decoder_heads("Exaone", "transformer.");
   spec.ties = {.prefix = "transformer.",
                .embedding = "wte.weight",

@@ -60,7 +60,7 @@ ModelSpec phi_spec() {
   ModelSpec spec = llama_like_spec("phi", "Phi", "", false);
   spec.gguf = phi_gguf();
   spec.make = [](const Json& config, const Scope& scope) {
-    DecoderConfig decoder = llama_like_config(config);
+    DecoderConfig decoder = llama_like_config(config, 0.5);
     decoder.norm = {.eps = positive_or(config, "layer_norm_eps", 1e-5)};
     decoder.names.output = "dense";
     decoder.names.gate.clear();
@@ -77,8 +77,6 @@ ModelSpec phi_spec() {
     decoder.activation = activation_of(config, "hidden_act", "gelu_new");
     decoder.residual_dropout = rate_or(config, "resid_pdrop", 0.0);
     decoder.embedding_dropout = rate_or(config, "embd_pdrop", 0.0);
-    decoder.rotary = {
-        rotary_of(config, rotary_dim(config, decoder.head_dim, 0.5), decoder.context_length)};
     return make_decoder(config, scope, decoder);
   };
   return spec;

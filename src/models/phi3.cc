@@ -42,6 +42,7 @@ void read_phi3(const GgufMetadata& file, JsonBuilder& config) {
 /// Phi 3 and 3.5: Llama with fused projections, an optional window and LongRoPE.
 ModelSpec phi3_spec() {
   ModelSpec spec = llama_like_spec("phi3", "Phi3", "phi3", false);
+  use_norm_eps(spec.gguf, 1e-5);
   spec.gguf.layer_tensors = {
       {"attn_norm", "input_layernorm"},    {"attn_qkv", "self_attn.qkv_proj"},
       {"attn_output", "self_attn.o_proj"}, {"ffn_norm", "post_attention_layernorm"},
@@ -62,14 +63,12 @@ ModelSpec phi3_spec() {
   };
   spec.make = [](const Json& given, const Scope& scope) {
     const Json config = phi3_config(given);
-    DecoderConfig decoder = llama_like_config(config);
+    DecoderConfig decoder = llama_like_config(config, 1.0);
     decoder.names.qkv = "qkv_proj";
     decoder.names.gate_up = "gate_up_proj";
     decoder.qkv_bias = decoder.output_bias = false;
     decoder.windows = {size_or(config, "sliding_window", 0)};
     decoder.residual_dropout = rate_or(config, "resid_pdrop", 0.0);
-    decoder.rotary = {
-        rotary_of(config, rotary_dim(config, decoder.head_dim), decoder.context_length)};
     if (!config.mentions("pad_token_id") && decoder.vocab_size > 32000) {
       decoder.padding = 32000;
     }

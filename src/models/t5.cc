@@ -303,7 +303,7 @@ ModelSpec t5_spec() {
   ModelSpec spec;
   spec.model_type = "t5";
   spec.kind = ModelKind::encoder_decoder;
-  spec.heads = {{"T5ForConditionalGeneration", "translation", ""}, {"T5Model", "", ""}};
+  spec.heads = {{"T5ForConditionalGeneration", "translation", ""}};
   spec.ties = {.embedding = "shared.weight",
                .lm_head = "lm_head.weight",
                .copies = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight"},

@@ -321,12 +321,13 @@ TEST(Language, TranslatesWhatIsWrongWithTemplatesGrammarsAndSchemas) {
     }
     return "no error";
   };
-  EXPECT_EQ(message_of([] { ChatTemplate::from_text("{{ x }}\n{% if %}"); }),
-            "chat template: 채팅 템플릿: 2번째 줄: 식 자리에 블록의 끝이 있습니다");
-  EXPECT_EQ(message_of([] { ChatTemplate::from_text("{{ 1 + }}"); }),
-            "chat template: 채팅 템플릿: 1번째 줄: 식 자리에 태그의 끝이 있습니다");
-  EXPECT_EQ(message_of([] { ChatTemplate::from_text("\n{{ 1 / 0 }}").render("[]"); }),
-            "chat template: 채팅 템플릿, 2번째 줄: 0으로 나눌 수 없습니다");
+  EXPECT_EQ(message_of([] { ChatTemplate::from_text("{{ x }}\n{% if %}", {}, "c.jinja"); }),
+            "c.jinja: 채팅 템플릿: 2번째 줄: 식 자리에 블록의 끝이 있습니다");
+  EXPECT_EQ(message_of([] { ChatTemplate::from_text("{{ 1 + }}", {}, "c.jinja"); }),
+            "c.jinja: 채팅 템플릿: 1번째 줄: 식 자리에 태그의 끝이 있습니다");
+  EXPECT_EQ(
+      message_of([] { ChatTemplate::from_text("\n{{ 1 / 0 }}", {}, "c.jinja").render("[]"); }),
+      "c.jinja: 채팅 템플릿, 2번째 줄: 0으로 나눌 수 없습니다");
   EXPECT_EQ(message_of([] { Grammar::from_gbnf("root ::= \"a\" other", "g.gbnf"); }),
             "g.gbnf: 1번째 줄: 규칙 'other'이(가) 없습니다");
   EXPECT_EQ(message_of([] { Grammar::from_json_schema(R"({"type": "text"})", "s.json"); }),

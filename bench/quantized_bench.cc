@@ -2,6 +2,7 @@
 // per second on all threads, and the weights' bytes per second. One row reads memory, many rows
 // depend on the micro-kernel.
 #include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 #include "alternate.h"
@@ -31,7 +32,10 @@ Tensor random_tensor(const Shape& shape, uint64_t seed) {
 
 }  // namespace
 
-int main() {
+int main(int count, char** words) {
+  if (count > 1) {
+    set_thread_count(std::atoi(words[1]));
+  }
   if (!kernels::multiplies_interleaved()) {
     std::puts("this processor has no kernels for interleaved weights");
     return 0;
@@ -48,13 +52,19 @@ int main() {
     for (const int64_t rows : {1, 4, 16, 64, 512}) {
       const Tensor x = random_tensor({rows, kInputs}, 2);
       Tensor y = Tensor::empty({rows, kOutputs});
-      std::vector<bench::Contestant> one = {
-          {"", [&] {
-             kernels::interleaved_gemm(rows, kOutputs, kInputs, {x.raw(), Element::f32, kInputs, 1},
-                                       weights, y.raw(), Element::f32, kOutputs);
-           }}};
-      bench::alternate(one, kRounds);
-      const double seconds = one[0].median();
+      std::vector<bench::Contestant> one = {{"", [&] {
+                                               kernels::interleaved_gemm(
+                                                   {.m = rows,
+                                                    .n = kOutputs,
+                                                    .k = kInputs,
+                                                    .a = {x.raw(), Element::f32, kInputs, 1},
+                                                    .b = weights,
+                                                    .c = y.raw(),
+                                                    .c_type = Element::f32,
+                                                    .c_stride = kOutputs});
+                                             }}};
+      bench::alternate(one, kRounds, rows < 64 ? 8 : 1);
+      const double seconds = one[0].best();
       std::printf("%-6s %5ld %10.3f %8.0f %8.1f\n", std::string(name_of(type)).c_str(), rows,
                   seconds * 1e3, 2e-9 * static_cast<double>(rows * kOutputs * kInputs) / seconds,
                   1e-9 * static_cast<double>(bytes) / seconds);

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# package.sh BUILD DIST: adds the Debian packages and the relocatable archive of a build folder to
-# DIST. A folder that was built for aarch64 on another machine is packed there, too: its programs run
-# by qemu-aarch64. ./dev package builds first, calls this and writes the SHA-256 sums.
+# package.sh BUILD DIST [archive]: adds the Debian packages and the relocatable archive of a build folder to
+# DIST, or the archive alone. A folder that was built for aarch64 on another machine is packed there, too: its
+# programs run by qemu-aarch64. ./dev package builds first, calls this and writes the SHA-256 sums.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-build=$1 dist=$(realpath -m "$2")
+build=$1 dist=$(realpath -m "$2") only=${3:-}
 version=$(sed -nE 's/^#define HEED_VERSION_[A-Z]+ //p' include/heed/version.h | paste -sd.)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$dist"
+# The same commit gives the same packages: CPack, CMake and tar take this time for their files.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y include/heed/version.h)}
+export SOURCE_DATE_EPOCH
 
 case $(readelf -h "$build/portable/heed" | sed -n 's/ *Machine: *//p') in
   AArch64) machine=aarch64 ;;
@@ -21,8 +24,10 @@ if [ "$machine" != "$(uname -m)" ]; then
   eval "$(dpkg-architecture -A arm64 -s)" # dpkg-shlibdeps reads these variables
 fi
 
-cpack --config "$build/CPackConfig.cmake" -B "$work/cpack" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-mv "$work"/cpack/*.deb "$dist"
+if [ "$only" != archive ]; then
+  cpack --config "$build/CPackConfig.cmake" -B "$work/cpack" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+  mv "$work"/cpack/*.deb "$dist"
+fi
 
 # The archive: the program and every library that is not glibc's, which must be the system's.
 name=heed-$version-linux-$machine
@@ -49,4 +54,4 @@ install -d "$folder/share/bash-completion/completions" "$folder/share/zsh/site-f
 "${run[@]}" completion zsh >"$folder/share/zsh/site-functions/_heed"
 "${run[@]}" completion fish >"$folder/share/fish/vendor_completions.d/heed.fish"
 cp LICENSE README.md README.ko.md "$folder"
-tar -C "$work" --owner=0 --group=0 --sort=name -czf "$dist/$name.tar.gz" "$name"
+tar -C "$work" --owner=0 --group=0 --sort=name --mtime="@$SOURCE_DATE_EPOCH" -c "$name" | gzip -9n >"$dist/$name.tar.gz"

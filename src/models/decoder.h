@@ -129,6 +129,9 @@ std::vector<ModelHead> decoder_heads(const std::string& family, const std::strin
 /// The GGUF names and keys of a Llama-like architecture; `pairs`: whether its files keep the rows
 /// of queries and keys in rotary pairs.
 GgufSpec llama_like_gguf(const std::string& architecture, bool pairs);
+/// Its sizes and rotary settings; `rotated`: the fraction of a head's columns that is rotated.
+void write_llama_like(GgufOutput& file, const Json& config, const Model& model,
+                      double rotated = 1.0);
 /// The GGUF names of a GPT-like architecture with LayerNorm: of the embedding, the final norm and
 /// the head, and where config.json keeps the sizes.
 GgufSpec gpt_like_gguf(const std::string& architecture, const std::string& prefix,

@@ -155,7 +155,8 @@ Tensor whole_map_attention(const LongformerInputs& in) {
 Tensor longformer_attention(const LongformerInputs& in) {
   check_inputs(in);
   if (shows_whole_map(in.q.size(2))) {
-    return whole_map_attention(in);
+    return shown_as_one([&] { return whole_map_attention(in); },
+                        [&] { return longformer_attention(in); });
   }
   const GlobalTokens tokens = find_global_tokens(in.global_mask, in.q.size(0), in.q.size(2));
   AttentionOptions options;

@@ -61,7 +61,7 @@ bare_root() {
 # kind: minsu, and root. The source is cloned by clone_into.
 new_root() {
   local bare root=$work/$1-$2
-  bare=$(bare_root "$1" ${3:+"$3"}) || return 1
+  bare=$(bare_root "$1" ${3:+$(foreign "$3")}) || return 1
   cp -a --reflink=auto "$bare" "$root"
   cp -L /etc/resolv.conf "$root/etc/resolv.conf"
   echo "127.0.0.1 localhost $(uname -n)" >"$root/etc/hosts"

@@ -19,19 +19,6 @@ more=() # processes to end
 trap 'for each in "${more[@]}"; do kill "$each" 2>/dev/null || true; done; cleanup' EXIT
 make_model
 
-# The container file names the package of every library that the program needs (on Debian 12, its base).
-if command -v objdump >/dev/null && command -v dpkg >/dev/null && [ "$(. /etc/os-release && echo "$ID$VERSION_ID")" = debian12 ]; then
-  for library in $(objdump -p "$heed" | awk '/NEEDED/ {print $2}'); do
-    path=$(ldd "$heed" | awk -v name="$library" '$1 == name {print $3}')
-    package=$(dpkg -S "$(readlink -f "$path")" 2>/dev/null | cut -d: -f1 || true)
-    case $package in
-      "" | libc6 | libgcc-s1 | libstdc++6) ;; # in the base image, or not of a package
-      *) grep -qw -- "$package" "$deploy/Containerfile" || { echo "Containerfile lacks $package ($library)" >&2; exit 1; } ;;
-    esac
-  done
-  parts+=("container libraries")
-fi
-
 # The units say what systemd understands.
 if command -v systemd-analyze >/dev/null; then
   mkdir "$work/units"

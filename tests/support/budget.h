@@ -10,11 +10,18 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-/// A limit of time or memory. A sanitizer makes a program many times as slow and large, so that its
-/// builds only notice what has left all bounds.
+/// Tests that were built for another processor run in an emulator (./dev test arm).
+#if defined(HEED_EMULATED)
+inline constexpr bool kEmulated = true;
+#else
+inline constexpr bool kEmulated = false;
+#endif
+
+/// A limit of time or memory. A sanitizer or an emulator makes a program many times as slow and
+/// large, so that only what has left all bounds is noticed there.
 template <class T>
 constexpr T budget(T limit) {
-  return kSanitized ? limit * 40 : limit;
+  return kSanitized || kEmulated ? limit * 40 : limit;
 }
 
 /// Seconds of processor time that a call takes, of all threads together: unlike the time of day, it

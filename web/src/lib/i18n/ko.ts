@@ -10,7 +10,7 @@ export const ko: Record<keyof typeof en, string> = {
   'number.copy': '{value} (누르면 복사)', 'number.copied': '복사됨', 'bits': '비트', 'nats': '나트',
   'export': '저장', 'export.numpy': 'NumPy 프로그램', 'table.show': '표로 보기', 'table.cut': '{rows} × {columns} 가운데 앞부분입니다. 전체는 CSV와 .npy 파일에 들어 있습니다.',
   'hideSpecial': '특수 토큰 숨기기',
-  'kind.self': '셀프 어텐션', 'kind.encoder': '인코더', 'kind.decoder': '디코더', 'kind.cross': '크로스 어텐션', 'kind.readout': '리드아웃',
+  'kind.self': '셀프 어텐션', 'kind.encoder': '인코더', 'kind.decoder': '디코더', 'kind.cross': '크로스 어텐션', 'kind.readout': '판독',
   'pick.head': '어텐션 헤드', 'pick.kind': '어텐션', 'pick.layer': '층', 'pick.headOne': '헤드',
   'scale': '색', 'scale.absolute': '절댓값(작은 값 강조)', 'scale.linear': '절댓값(선형)', 'scale.row': '행 기준', 'scale.log': '로그',
   'strip.keys': '숫자 {count}개. 화살표 키로 이동합니다.',

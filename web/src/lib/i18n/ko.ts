@@ -31,7 +31,7 @@ export const ko: Record<keyof typeof en, string> = {
 
   'map.lead': '모든 층의 모든 헤드입니다. 하나를 고르면 크게 볼 수 있습니다.', 'map.all': '층 {layers}개 × 헤드 {heads}개', 'map.allLabel': '모든 헤드', 'map.sort': '정렬', 'map.layerShort': 'L{layer}', 'map.thumb': '층 {layer}, 헤드 {head}: {pattern}, {entropy}비트',
   'sort.place': '층과 헤드 순', 'sort.entropy': '엔트로피', 'sort.mean_distance': '평균 거리', 'sort.pattern': '패턴', 'sort.induction': '인덕션 점수', 'sort.previous': '앞 토큰 점수', 'sort.output_share': '출력 비중',
-  'pattern.diagonal': '자기 자신', 'pattern.previous_token': '앞 토큰', 'pattern.first_token': '첫 토큰', 'pattern.local': '가까운 곳', 'pattern.uniform': '고르게', 'pattern.induction': '인덕션', 'pattern.mixed': '혼합',
+  'pattern.diagonal': '자기 자신', 'pattern.previous_token': '앞 토큰', 'pattern.first_token': '첫 토큰', 'pattern.local': '가까운 곳', 'pattern.uniform': '고름', 'pattern.induction': '인덕션', 'pattern.mixed': '섞임',
   'map.head': '층 {layer}, 헤드 {head} ({kind})', 'map.view': '보기', 'map.matrix': '행렬', 'map.arcs': '곡선', 'map.what': '수치', 'what.weights': '가중치', 'what.scores': '소프트맥스 전 점수', 'what.value_weighted': '가중치 × 밸류 길이',
   'map.caption': '행은 묻는 단어, 열은 보이는 단어입니다. 행마다 합이 1입니다.', 'map.cell': '“{query}” → “{key}”: {value}', 'map.size': '{rows}행 {columns}열.', 'map.keys': '화살표 키로 칸을 옮깁니다.', 'map.zoomKeys': '+와 −로 확대·축소, 화살표 키로 이동, 0으로 전체 보기.',
   'map.zoomIn': '확대', 'map.zoomOut': '축소', 'map.whole': '전체 보기', 'map.level': '한 칸은 가중치 {cell} × {cell}개를 나타내며, 그중 가장 큰 값을 보여 줍니다.', 'map.toSteps': '계산 과정 보기', 'map.toWhy': '이 칸의 이유 보기',

@@ -60,7 +60,7 @@ describe('the whole model', () => {
     return {
       width, theme: 'dark', stacks: stacksOf(info, trace), planes: planesOf(info, trace, kind, 1), kind, layer: 1, head: 2, step: 7, focus: 3, compact,
       shares: () => heads.map((h) => h.output_share), map: (head) => tensor(heads[head].thumbnail),
-      words: { input: 'in 10×20', output: 'out', readout: 'read', stack: (k) => k, opened: 'opened', heads: (n) => String(n) },
+      words: { input: 'in 10×20', output: 'out', readout: 'read', mlp: 'mlp', stack: (k) => k, opened: 'opened', heads: (n) => String(n) },
     };
   };
   it.each(mock.models.map((m) => m.info.id))('%s: every head of every layer is a block that can be hit and reached by arrow keys', (id) => {

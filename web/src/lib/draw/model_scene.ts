@@ -20,7 +20,7 @@ export interface ModelPicture {
   focus: number; // the block that keys or pointer are at
   shares: (kind: Kind, layer: number) => number[] | null; // of each head: what it adds, 0 … 1
   map: (head: number) => Tensor | null; // a head's weights, small
-  words: { input: string; output: string; readout: string; stack: (kind: Kind) => string; opened: string; heads: (count: number, rows: number, columns: number) => string };
+  words: { input: string; output: string; readout: string; mlp: string; stack: (kind: Kind) => string; opened: string; heads: (count: number, rows: number, columns: number) => string };
   compact: boolean; // towers only, without words
 }
 export interface DrawnModel { scene: Scene; blocks: Block[] }
@@ -88,6 +88,7 @@ function towerRow(d: Drawing, row: Row, index: number, rows: number, at: TowerPl
       const own = [points[0], points[1], points[2], points[3], points[4], points[5], points[6], points[7], points[6], points[7] + at.h, points[0], points[1] + at.h];
       d.block({ part, head: part.heads ? head : -1, row: at.firstRow + (rows - 1 - index), column: column++, points: own });
     });
+    if (part.type === 'mlp' && part.layer === 0 && p.stacks.length === 1 && !p.compact && inner > 400) d.text(x + at.dx, 8, p.words.mlp, 'start', 13, ink.ink, 600);
     x += w + gap;
   });
   if (p.compact) return;

@@ -71,10 +71,13 @@ test('weights × values: frames differ while it runs, and the last one is the pi
 test('nothing moves where reduced motion is asked for', async (context) => {
   const page = await open(context, `/steps?m=${context.models.decoder}&l=1`, { reducedMotion: 'reduce' });
   await watch(page);
+  const pictures = new Set();
   for (let step = 1; step < 11; ++step) {
     await page.keyboard.press(']');
     await settle(page);
+    pictures.add(await page.locator(`section.content ${stage}`).first().evaluate((c) => c.toDataURL()));
   }
+  check(pictures.size === 10, `${pictures.size} pictures of 10 steps`);
   check((await moves(page)) === 0, `${await moves(page)} motions`);
   check((await page.getByRole('button', { name: 'Play again' }).count()) === 0, 'there is nothing to play');
   check((await page.locator('section.content p.formula').textContent()).includes('softmax'), 'all steps were gone through');

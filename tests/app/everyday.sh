@@ -160,6 +160,10 @@ says out '"simd":"[A-Z].* in use'
 code 0 "$heed" cache
 says out '^ *[0-9.]* KiB  20'
 
+# A file may have the name of a command.
+code 0 "$heed" explore "$work/lm" quickstart train --help
+says out '^Usage: heed explore '
+
 # The help names every command once.
 code 0 "$heed" --help
 sed -nE 's/^  ([a-z]+) .*/\1/p' "$work/out" | sort >"$work/listed"

@@ -16,6 +16,7 @@
 #include "base/korean_particles.h"
 #include "base/message_catalogue.h"
 #include "heed/generate.h"
+#include "heed/io.h"
 #include "heed/text.h"
 #include "support/data.h"
 
@@ -139,6 +140,13 @@ bool takes_phrases(const std::string& name, const std::string& file) {
                                                                file.starts_with("src/text/jinja")));
 }
 
+/// Whether a call says what is wrong with a field of a JSON file, whose name goes in front of it.
+bool names_a_field(const std::string& name, const std::string& file) {
+  return name == "refuse" && !file.starts_with("src/text/jinja") &&
+         (file.starts_with("src/text/") || file == "src/io/json.cc" ||
+          file == "src/pipelines/json_options.cc");
+}
+
 bool has_letters(const std::string& text) {
   const std::string plain = std::regex_replace(text, std::regex("\\{[^}]*\\}"), "");
   return std::any_of(plain.begin(), plain.end(),
@@ -175,11 +183,12 @@ std::map<std::string, std::string> texts_of_source(const std::filesystem::path& 
             take(arguments[index][0].value);
           }
         }
-        if (takes_phrases(tokens[i].value, file) && tokens[i + 1].value == "(") {
+        const bool field = names_a_field(tokens[i].value, file);
+        if ((field || takes_phrases(tokens[i].value, file)) && tokens[i + 1].value == "(") {
           for (const auto& argument : arguments_of(tokens, i + 1)) {
             for (const Token& token : argument) {
-              if (token.kind == Token::text && token.value.find(' ') != std::string::npos) {
-                take(token.value);
+              if (token.kind == Token::text && token.value.find(' ', 1) != std::string::npos) {
+                take((field ? "{} " : "") + token.value);
               }
             }
           }
@@ -312,16 +321,20 @@ TEST(Language, TranslatesWhatIsWrongWithTemplatesGrammarsAndSchemas) {
     }
     return "no error";
   };
-  EXPECT_EQ(message_of([] { ChatTemplate::from_text("{{ x }}\n{% if %}"); }),
-            "chat template: 채팅 템플릿: 2번째 줄: 식 자리에 블록의 끝이 있습니다");
-  EXPECT_EQ(message_of([] { ChatTemplate::from_text("{{ 1 + }}"); }),
-            "chat template: 채팅 템플릿: 1번째 줄: 식 자리에 태그의 끝이 있습니다");
-  EXPECT_EQ(message_of([] { ChatTemplate::from_text("\n{{ 1 / 0 }}").render("[]"); }),
-            "chat template: 채팅 템플릿, 2번째 줄: 0으로 나눌 수 없습니다");
+  EXPECT_EQ(message_of([] { ChatTemplate::from_text("{{ x }}\n{% if %}", {}, "c.jinja"); }),
+            "c.jinja: 채팅 템플릿: 2번째 줄: 식 자리에 블록의 끝이 있습니다");
+  EXPECT_EQ(message_of([] { ChatTemplate::from_text("{{ 1 + }}", {}, "c.jinja"); }),
+            "c.jinja: 채팅 템플릿: 1번째 줄: 식 자리에 태그의 끝이 있습니다");
+  EXPECT_EQ(
+      message_of([] { ChatTemplate::from_text("\n{{ 1 / 0 }}", {}, "c.jinja").render("[]"); }),
+      "c.jinja: 채팅 템플릿, 2번째 줄: 0으로 나눌 수 없습니다");
   EXPECT_EQ(message_of([] { Grammar::from_gbnf("root ::= \"a\" other", "g.gbnf"); }),
             "g.gbnf: 1번째 줄: 규칙 'other'이(가) 없습니다");
   EXPECT_EQ(message_of([] { Grammar::from_json_schema(R"({"type": "text"})", "s.json"); }),
             "s.json: /type: 자료형 'text'이(가) 없습니다");
+  EXPECT_EQ(
+      message_of([] { Json::parse(R"({"type": 1})", "t.json").at("type").refuse("is empty"); }),
+      "t.json: type이(가) 비었습니다");
   EXPECT_EQ(message_of([] { Grammar::from_json_schema("[]", "s.json"); }),
             "s.json: 스키마: 스키마는 객체, true, false 가운데 하나여야 합니다");
 }

@@ -71,10 +71,13 @@ test('weights × values: frames differ while it runs, and the last one is the pi
 test('nothing moves where reduced motion is asked for', async (context) => {
   const page = await open(context, `/steps?m=${context.models.decoder}&l=1`, { reducedMotion: 'reduce' });
   await watch(page);
+  const pictures = new Set();
   for (let step = 1; step < 11; ++step) {
     await page.keyboard.press(']');
     await settle(page);
+    pictures.add(await page.locator(`section.content ${stage}`).first().evaluate((c) => c.toDataURL()));
   }
+  check(pictures.size === 10, `${pictures.size} pictures of 10 steps`);
   check((await moves(page)) === 0, `${await moves(page)} motions`);
   check((await page.getByRole('button', { name: 'Play again' }).count()) === 0, 'there is nothing to play');
   check((await page.locator('section.content p.formula').textContent()).includes('softmax'), 'all steps were gone through');
@@ -95,6 +98,20 @@ for (const family of ['decoder', 'encoder', 'seq2seq', 'vision', 'captioner', 'r
     await page.keyboard.press('ArrowRight');
     const second = await words.textContent();
     check(!/head 0 /.test(second), `the next block: ${second}`);
+    // The second head of the lowest layer, wherever it is drawn: a click chooses it.
+    const box = await canvas.boundingBox();
+    let found = false;
+    for (let y = box.height - 8; y > 20 && !found; y -= 5) {
+      for (let x = 30; x < box.width * 0.42 && !found; x += 9) {
+        await page.mouse.move(box.x + x, box.y + y);
+        found = /head 1 /.test(await words.textContent());
+        if (found) await page.mouse.click(box.x + x, box.y + y);
+      }
+    }
+    if (found) await page.waitForFunction(() => /[?&]h=1/.test(location.hash));
+    check(found || family === 'reader', 'a second head'); // quickstart's reader has one in each layer
+    await page.mouse.move(1, 1);
+    await canvas.focus();
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('ArrowDown');
     for (let i = 0; i < 40 && !/^W_O|^W_1/.test(await words.textContent()); ++i) await page.keyboard.press(i < 8 ? 'ArrowDown' : 'ArrowRight');

@@ -12,7 +12,8 @@ const byFamily = {
   decoder: named((m) => m.family === 'decoder'), encoder: named((m) => m.answers === 'fill-mask'), seq2seq: named((m) => m.family === 'encoder-decoder'),
   vision: named((m) => m.family === 'vision'), captioner: named((m) => m.family === 'vision-encoder-decoder'), reader: named((m) => m.answers === 'span'), speech: named((m) => m.inputs.audio),
 };
-const main = process.env.HEED_SCREENSHOT_MODEL ?? byFamily.decoder;
+byFamily.decoder = process.env.HEED_SCREENSHOT_MODEL ?? byFamily.decoder;
+const main = byFamily.decoder;
 const screens = { map: `/map?m=${main}&l=1&h=0&q=4&k=2`, arcs: `/map?m=${main}&l=1&h=0&q=4`, why: `/why?m=${main}&l=1&h=0&q=4&k=2`, experiments: `/experiments?m=${main}&l=1&h=0`, compare: `/compare?m=${main}&l=0&h=0`, train: `/train?m=${main}`, lessons: `/lessons?n=3&m=${main}&l=1` };
 for (let step = 0; step < 11; ++step) screens[`steps-${String(step + 1).padStart(2, '0')}`] = `/steps?m=${main}&l=1&s=${step}`;
 for (const [family, id] of Object.entries(byFamily)) {

@@ -47,7 +47,7 @@ describe('the motion of a step', () => {
   }
   it('weights × values: bands are as wide as the weights', () => {
     const n = numbersOf('tiny-gpt'), { bands } = stepStage('mix', n, 900, 'light');
-    const shown = Array.from(n.own.weights).filter((w) => w > 0.0005);
+    const shown = Array.from(n.own.weights).filter((_, i) => n.own.masked[i] > -Infinity);
     expect(bands.map((b) => b.width)).toEqual(shown.map((w) => Math.max(0.6, 26 * w)));
   });
   it('of neighbours the number of largest magnitude is shown', () => expect(pooled([1, -3, 0, 2, 0.5, -0.1], 3)).toEqual([-3, 2, 0.5]));
@@ -60,7 +60,7 @@ describe('the whole model', () => {
     return {
       width, theme: 'dark', stacks: stacksOf(info, trace), planes: planesOf(info, trace, kind, 1), kind, layer: 1, head: 2, step: 7, focus: 3, compact,
       shares: () => heads.map((h) => h.output_share), map: (head) => tensor(heads[head].thumbnail),
-      words: { input: 'in 10×20', output: 'out', readout: 'read', stack: (k) => k, opened: 'opened', heads: (n) => String(n) },
+      words: { input: 'in 10×20', output: 'out', readout: 'read', mlp: 'mlp', stack: (k) => k, opened: 'opened', heads: (n) => String(n) },
     };
   };
   it.each(mock.models.map((m) => m.info.id))('%s: every head of every layer is a block that can be hit and reached by arrow keys', (id) => {

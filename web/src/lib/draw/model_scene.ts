@@ -20,7 +20,7 @@ export interface ModelPicture {
   focus: number; // the block that keys or pointer are at
   shares: (kind: Kind, layer: number) => number[] | null; // of each head: what it adds, 0 … 1
   map: (head: number) => Tensor | null; // a head's weights, small
-  words: { input: string; output: string; readout: string; stack: (kind: Kind) => string; opened: string; heads: (count: number, rows: number, columns: number) => string };
+  words: { input: string; output: string; readout: string; mlp: string; stack: (kind: Kind) => string; opened: string; heads: (count: number, rows: number, columns: number) => string };
   compact: boolean; // towers only, without words
 }
 export interface DrawnModel { scene: Scene; blocks: Block[] }
@@ -88,6 +88,7 @@ function towerRow(d: Drawing, row: Row, index: number, rows: number, at: TowerPl
       const own = [points[0], points[1], points[2], points[3], points[4], points[5], points[6], points[7], points[6], points[7] + at.h, points[0], points[1] + at.h];
       d.block({ part, head: part.heads ? head : -1, row: at.firstRow + (rows - 1 - index), column: column++, points: own });
     });
+    if (part.type === 'mlp' && part.layer === 0 && p.stacks.length === 1 && !p.compact && inner > 400) d.text(x + at.dx, 8, p.words.mlp, 'start', 13, ink.ink, 600);
     x += w + gap;
   });
   if (p.compact) return;
@@ -202,17 +203,18 @@ export function drawModel(p: ModelPicture): DrawnModel {
   const d = new Drawing(p), beside = !p.compact && p.width >= 820;
   const width = beside ? p.width * 0.42 : p.width;
   towers(d, width - (beside ? 24 : 0), p.compact ? 200 : 460);
-  if (!p.compact) opened(d, beside ? width + 16 : 0, beside ? 0 : d.height + 24, beside ? p.width - width - 16 : p.width, beside ? Math.max(150, Math.min(250, d.height * 0.42)) : 150);
+  if (!p.compact) opened(d, beside ? width + 16 : 0, beside ? 0 : d.height + 24, beside ? p.width - width - 16 : p.width, beside ? Math.max(190, Math.min(260, d.height * 0.45)) : 150);
   if (d.focused) d.polygon(d.focused, 'none', d.ink.ink, 1, 2);
   return { scene: { width: p.width, height: d.height + 4, shapes: d.shapes }, blocks: d.blocks };
 }
 
-/// Where one is: the middle of the block that a stop stands for.
+/// Where one is: the middle of the block that a stop stands for, or its left end where a name stands in the middle.
 export function middleOf(blocks: Block[], step: number, head: number): [number, number] | null {
   const found = step === 0 || step === 10 ? blocks.find((b) => b.part?.type === (step === 0 ? 'input' : 'output')) : blocks.find((b) => b.plane?.step === step && (b.plane.head === undefined || b.plane.head === head));
   if (!found) return null;
   const q = found.points;
-  return [(q[0] + q[4]) / 2, (q[1] + q[5]) / 2];
+  const along = found.part ? 0.14 : 0.5;
+  return [q[0] + along * (q[4] - q[0]) + (found.part ? 4 : 0), (q[1] + q[5]) / 2];
 }
 /// The block at a point, or −1. Later blocks lie in front.
 export function blockAt(blocks: Block[], x: number, y: number): number {

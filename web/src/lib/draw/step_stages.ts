@@ -133,15 +133,15 @@ function softmax(n: StageNumbers, b: StageBuilder) {
   });
 }
 function mix(n: StageNumbers, b: StageBuilder) {
-  const { h, own } = n, columns = columnsOf(n, b.narrow ? 6 : 8).filter((c) => own.weights[c] > 0.0005), line = 27;
+  const { h, own } = n, columns = columnsOf(n, b.narrow ? 6 : 8).filter((c) => own.masked[c] > -Infinity), line = 27, top = 6;
   const left = b.narrow ? 108 : 190, width = (b.width - left) * (b.narrow ? 0.36 : 0.34), x = b.width - (b.width - left) * (b.narrow ? 0.4 : 0.42);
-  const height = Math.max(columns.length * line, 60), middle = height / 2 - 13, most = largestOf(h.v), z = row(h.z, h.valueDim, n.r);
+  const height = Math.max(columns.length * line, 60), middle = top + height / 2 - 13, most = largestOf(h.v), z = row(h.z, h.valueDim, n.r);
   const target = b.strip(z, { x, y: middle, w: b.width - x, h: 28 }, 0.82);
   b.text(b.width, middle - 9, shorten(n.query, b.narrow ? 12 : 24), { anchor: 'end', fill: b.ink, weight: 600 });
   const total = columns.reduce((sum, c) => sum + own.weights[c], 0);
   let before = 0;
   columns.forEach((c, i) => {
-    const y = i * line, weight = own.weights[c], from = left + width + 4, to = x - 3, bend = (to - from) / 2, thick = Math.max(0.6, 26 * weight);
+    const y = top + i * line, weight = own.weights[c], from = left + width + 4, to = x - 3, bend = (to - from) / 2, thick = Math.max(0.6, 26 * weight);
     const into = middle + 14 + 26 * (before + weight / 2 - total / 2);
     before += weight;
     b.band([from, y + 10, from + bend, y + 10, to - bend, into, to, into], thick);

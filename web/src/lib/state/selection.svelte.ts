@@ -53,6 +53,7 @@ export const sel: Selection = $state({ ...empty });
 
 export function readLocation() {
   const found = fromHash(location.hash);
+  if (!found.model) found.model = sel.model; // a link without a model is about the open one
   if (!found.text) {
     try {
       found.text = sel.text || (sessionStorage.getItem('heed.text') ?? '');

@@ -273,8 +273,8 @@ HWY_INLINE void add_parts(const GroupPointers& at, const uint8_t* words, const R
 
 /// sum + products of 16-bit pairs.
 HWY_INLINE WordVec add_pairs(WordVec sum, WordVec a, WordVec b) {
-  const Words d;
 #if HWY_ARCH_X86
+  const Words d;
   const hn::Repartition<int16_t, Words> d16;
   auto unused = hn::Zero(d);
   return hn::ReorderWidenMulAccumulate(d, hn::BitCast(d16, a), hn::BitCast(d16, b), sum, unused);

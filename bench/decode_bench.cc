@@ -75,7 +75,8 @@ class Weights {
       const Matrix a{x, Element::f32, e.in, 1};
       const Matrix b{memory_.get() + at, type_, 1, e.in};
       const int64_t m = e.out == kVocabulary && rows > 64 ? 1 : rows;
-      heed::kernels::gemm(m, e.out, e.in, a, b, y, Element::f32, e.out);
+      heed::kernels::gemm(
+          {.m = m, .n = e.out, .k = e.in, .a = a, .b = b, .c = y, .c_stride = e.out});
       at += bytes_of(type_, e.out * e.in);
     }
   }

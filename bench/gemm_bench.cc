@@ -68,7 +68,14 @@ void compare(int64_t m, int64_t n, int64_t k, const Product& p) {
   epilogue.bias = p.bias ? bias.data() : nullptr;
   std::vector<Contestant> all;
   all.push_back({"heed", [&] {
-                   heed::kernels::gemm(m, n, k, ma, mb, c.data(), Element::f32, n, false, epilogue);
+                   heed::kernels::gemm({.m = m,
+                                        .n = n,
+                                        .k = k,
+                                        .a = ma,
+                                        .b = mb,
+                                        .c = c.data(),
+                                        .c_stride = n,
+                                        .epilogue = epilogue});
                  }});
   // As training in bf16 multiplies: activations in bf16, weights in f32, sums in f32.
   std::vector<heed::BFloat16> short_a(a.size()), short_c(c.size()), short_bias(bias.size());
@@ -78,8 +85,15 @@ void compare(int64_t m, int64_t n, int64_t k, const Product& p) {
   Epilogue bf16_epilogue;
   bf16_epilogue.bias = p.bias ? short_bias.data() : nullptr;
   all.push_back({"heed bf16", [&] {
-                   heed::kernels::gemm(m, n, k, bf16_a, mb, short_c.data(), Element::bf16, n, false,
-                                       bf16_epilogue);
+                   heed::kernels::gemm({.m = m,
+                                        .n = n,
+                                        .k = k,
+                                        .a = bf16_a,
+                                        .b = mb,
+                                        .c = short_c.data(),
+                                        .c_type = Element::bf16,
+                                        .c_stride = n,
+                                        .epilogue = bf16_epilogue});
                  }});
 #ifdef HEED_HAVE_OPENBLAS
   all.push_back({"OpenBLAS", [&] {

@@ -88,8 +88,13 @@ int main() {
     const kernels::Matrix rows{x.raw(), kernels::Element::f32, kWidth, 1};
     const kernels::Matrix columns{x.raw(), kernels::Element::f32, 1, kWidth};
     for (int i = 0; i < 3 * kLayers - 1; ++i) {
-      kernels::gemm(kBatch, kWidth, kWidth, i % 3 == 2 ? columns : rows,
-                    i % 3 == 0 ? columns : rows, out.raw(), kernels::Element::f32, kWidth);
+      kernels::gemm({.m = kBatch,
+                     .n = kWidth,
+                     .k = kWidth,
+                     .a = i % 3 == 2 ? columns : rows,
+                     .b = i % 3 == 0 ? columns : rows,
+                     .c = out.raw(),
+                     .c_stride = kWidth});
     }
   };
   std::vector<bench::Contestant> all{{"step", step}, {"products", products}};

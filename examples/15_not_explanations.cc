@@ -66,10 +66,11 @@ void look_into(const char* name, Readout readout, const std::string& picture) {
                   100 * accuracy_without(reader, head));
     }
   }
-  std::printf(say("  best at pointing: %s, in %.0f %%; in 98 %% or more: %s\n\n",
-                  "  가장 잘 가리킨 것: %s, %.0f %%; 98 %% 이상: %s\n\n"),
-              best.place.kind == "readout" ? say("the readout", "판독부") : say("a head", "헤드"),
-              100 * best.accuracy, lesson::yes_or_no(best.accuracy >= 0.98));
+  std::printf(
+      say("  best at pointing: %s, in %.0f %%; in 98 %% or more: %s\n\n",
+          "  가장 잘 가리킨 것: %s, %.0f %%; 98 %% 이상: %s\n\n"),
+      best.place.kind == "readout" ? say("the readout", "판독 헤드") : say("a head", "헤드"),
+      100 * best.accuracy, lesson::yes_or_no(best.accuracy >= 0.98));
   if (!picture.empty()) {
     save_picture(picture, look(reader, coreference_tutorial(Language::english).front()));
   }

@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
                  {say("one by one (FiD)", "하나씩 (FiD)"), {}, {}}};
   for (const int64_t passages : {5, 10, 20, 40}) {
     std::printf(say("%2ld passages: %7ld scores per head one by one, %7ld joined\n",
-                    "문단 %2ld개: 헤드마다 스코어 %7ld개 (하나씩), %7ld개 (이어서)\n"),
+                    "문단 %2ld개: 헤드마다 점수 %7ld개 (하나씩), %7ld개 (이어서)\n"),
                 passages, passages * 64 * 64, passages * 64 * passages * 64);
     for (size_t i = 0; i < 2 && argc > 1; ++i) {
       encode_time(*reader, passages, i == 0);  // the first touches new memory

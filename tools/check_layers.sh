@@ -73,6 +73,10 @@ others=$(grep -rlE '#include <mpi\.h>' src apps include 2>/dev/null | grep -v '^
 [ -z "$others" ] || complain "mpi.h belongs to src/dist/mpi.cc only: $others"
 heavy=$(grep -rlE '#include <(nlohmann|CLI|boost|fmt|toml)' include 2>/dev/null || true)
 [ -z "$heavy" ] || complain "heavy headers in public headers: $heavy"
+# One JSON type (docs/adr/0024-one-json-type.md): the parser's own stays behind these doors.
+others=$(grep -rlE 'nlohmann|adopt_json|#include "io/json(_document)?\.h"' src apps include python/src 2>/dev/null |
+  grep -vE '^src/(io/|text/|generate/json_schema|serve/(constraint|tool_calls)\.cc$)' || true)
+[ -z "$others" ] || complain "these use the parser's JSON type instead of heed::Json: $others"
 
 # A file beyond 450 lines holds a second idea.
 while read -r lines file; do

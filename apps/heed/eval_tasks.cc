@@ -12,7 +12,6 @@
 #include "heed/ops.h"
 #include "heed/pipelines.h"
 #include "heed/progress.h"
-#include "io/json.h"
 #include "train/evaluate.h"
 #include "train/task.h"
 

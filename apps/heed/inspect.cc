@@ -10,10 +10,10 @@
 #include "base/utf8.h"
 #include "heed/autograd.h"
 #include "heed/inspect_run.h"
+#include "heed/io.h"
 #include "heed/language.h"
 #include "heed/open.h"
 #include "heed/ops.h"
-#include "io/json.h"
 
 namespace heed::app::inspect_command {
 namespace {

@@ -10,7 +10,6 @@
 #include "heed/inspect_run.h"
 #include "heed/io.h"
 #include "heed/ops.h"
-#include "io/json.h"
 #include "models/forward.h"
 #include "pipelines/image_input.h"
 

@@ -171,6 +171,7 @@ int run(int argc, char** argv) {
   std::string language;  // main() has looked at it already
   app.add_option("--lang", language);
   app.fallthrough(false);
+  app.require_subcommand(0, 1);  // a model may be called "quickstart": one command, then its words
   Common common;
   std::vector<Entry> entries(commands().size());
   for (size_t i = 0; i < entries.size(); ++i) {

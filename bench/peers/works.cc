@@ -54,9 +54,13 @@ class Limits final : public PeerWork {
     return best;
   }
   double product() const {
-    kernels::gemm(kRows, kColumns, kInner, {a_.raw(), kernels::Element::f32, kInner, 1},
-                  {b_.raw(), kernels::Element::f32, 1, kInner}, c_.raw(), kernels::Element::f32,
-                  kColumns);
+    kernels::gemm({.m = kRows,
+                   .n = kColumns,
+                   .k = kInner,
+                   .a = {a_.raw(), kernels::Element::f32, kInner, 1},
+                   .b = {b_.raw(), kernels::Element::f32, 1, kInner},
+                   .c = c_.raw(),
+                   .c_stride = kColumns});
     return 2.0 * kRows * kColumns * kInner;
   }
 

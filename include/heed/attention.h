@@ -12,9 +12,12 @@
 namespace heed {
 
 /// Which keys a query may attend to, by position. Query i is at position i + offset of the keys.
-struct NoMask {};
+struct NoMask {
+  bool operator==(const NoMask&) const = default;
+};
 struct Causal {
   int64_t offset = 0;  ///< 0: top-left (PyTorch's is_causal); T_k - T_q: bottom-right (a cache)
+  bool operator==(const Causal&) const = default;
 };
 /// i + offset - left <= j <= i + offset + right; -1: no limit on that side. The first `prefix` keys
 /// are visible to all queries (global tokens, attention sinks).
@@ -23,6 +26,7 @@ struct Window {
   int64_t right = -1;
   int64_t offset = 0;
   int64_t prefix = 0;
+  bool operator==(const Window&) const = default;
 };
 using PositionMask = std::variant<NoMask, Causal, Window>;
 
@@ -105,7 +109,9 @@ struct AttentionRecord {
 };
 
 /// Receives what models compute while it is in scope. Without an observer nothing is stored and
-/// nothing slows down.
+/// nothing slows down; a model that is observed computes the same bits, unless the observer itself
+/// changes an activation or the options of an attention. What is computed in f16 or bf16 is passed
+/// on in f32.
 class HEED_API Observer {
  public:
   Observer();
@@ -124,6 +130,8 @@ class HEED_API Observer {
 
   /// The innermost one in scope on this thread, or null.
   static Observer* current();
+  /// activation() with the value in f32, and its result in the value's own type.
+  Tensor show(const std::string& name, const Tensor& value);
 
  private:
   Observer* outer_;
@@ -152,7 +160,7 @@ inline Tensor observe(const char* name, const Tensor& value) {
     return value;
   }
   const std::string path = HookScope::path(name);
-  return observer->wants(path) ? observer->activation(path, value) : value;
+  return observer->wants(path) ? observer->show(path, value) : value;
 }
 
 // Variants of attention ---------------------------------------------------------------------------

@@ -269,6 +269,7 @@ class HEED_API Scheduler {
   Prefix best_prefix(const Sequence& sequence) const;
   bool take_prefix(Sequence& sequence, const std::vector<PromptPart>& parts);
   void leave(Sequence& sequence);
+  void read_again(Sequence& sequence) const;
   std::vector<int64_t> guesses_for(Sequence& sequence) const;
   void take_guessed(Sequence& sequence, const Tensor& logits, int64_t row,
                     std::span<const int64_t> guesses);
@@ -278,6 +279,7 @@ class HEED_API Scheduler {
 
   const Model& model_;
   int64_t max_batch_;
+  int64_t long_from_;  // the length beyond which positions have other angles; 0: none
   std::deque<std::unique_ptr<Sequence>> waiting_;
   std::deque<std::unique_ptr<Sequence>> starting_;  // their prompts are being read
   std::vector<std::unique_ptr<Sequence>> active_;

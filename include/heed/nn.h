@@ -247,6 +247,7 @@ struct HEED_API Layout {
   int64_t length = 0;           ///< of every sequence where `starts` is empty
   std::vector<int64_t> starts;  ///< first row of each sequence, and N
   Tensor key_padding;           ///< [batch, length] u8, 1 = real; for equal lengths only
+  std::vector<int64_t> ends;    ///< where each sequence will end; empty: with these rows
 
   static Layout equal(int64_t batch, int64_t length, Tensor key_padding = {});
   static Layout ragged(const std::vector<int64_t>& lengths);
@@ -273,13 +274,15 @@ class HEED_API Rotary {
   Tensor operator()(const Tensor& x, const Tensor& positions, const Layout& layout) const;
   /// Other frequencies for sequences longer than `length` (LongRoPE).
   void set_long(const std::vector<double>& frequencies, int64_t length);
+  /// A base that grows with the sequence beyond `length` (dynamic NTK scaling).
+  void set_dynamic(double theta, double factor, int64_t length);
   Tensor shifted(const Tensor& keys, int64_t positions) const;  ///< rotated keys, moved on
   bool defined() const { return tables_ != nullptr; }
-  bool depends_on_length() const { return longer_ != nullptr; }  ///< LongRoPE's angles do
+  bool depends_on_length() const { return short_length_ > 0; }  ///< LongRoPE, dynamic scaling
 
  private:
   struct Tables;
-  Tensor rotate(const Tensor& x, const Tensor& positions, Tables& tables) const;
+  Tensor rotate(const Tensor& x, const Tensor& positions, int64_t length) const;
 
   std::shared_ptr<Tables> tables_, longer_;
   int64_t short_length_ = 0;

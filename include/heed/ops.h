@@ -248,8 +248,7 @@ HEED_API DType activation_type();
 
 /// Makes models run with activations of this type (f32 or bf16) on every thread that has no
 /// ActivationScope. With bf16, load_model() rounds matrices of f32 to bf16. Passes with a cache
-/// (generation) keep activations in f32, because they are bound by reading the weights, and so do
-/// passes that an Observer watches.
+/// (generation) keep activations in f32, because they are bound by reading the weights.
 HEED_API void set_activation_type(DType type);
 
 /// Products with a quantised weight round their inputs to 8 bits, block by block. While one of

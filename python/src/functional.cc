@@ -154,8 +154,9 @@ void bind_attention(nb::module_& m) {
       "scaled_dot_product_attention",
       [](const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& mask, double dropout,
          bool is_causal, std::optional<double> scale) {
-        const Release release(q.numel() * 8);
-        return heed::attention(q, k, v, attention_options(mask, is_causal, scale, dropout));
+        return released(k.rank() < 2 ? 0 : q.numel() * k.size(-2) / 16, [&] {
+          return heed::attention(q, k, v, attention_options(mask, is_causal, scale, dropout));
+        });
       },
       "query"_a, "key"_a, "value"_a, "attn_mask"_a.none() = nb::none(), "dropout_p"_a = 0.0,
       "is_causal"_a = false, "scale"_a.none() = nb::none(),
@@ -226,13 +227,13 @@ void bind_layers(nb::module_& m) {
       "linear",
       [](const Tensor& x, const Tensor& weight, const MaybeTensor& bias,
          const std::optional<std::string>& activation, const MaybeTensor& residual) {
-        const Release release(x.numel() * weight.size(0) / 64);
         heed::LinearOptions options;
         if (activation) {
           options.activation = activation_from(*activation);
         }
         options.residual = or_undefined(residual);
-        return heed::linear(x, weight, or_undefined(bias), options);
+        return released(x.numel() * weight.size(0) / 64,
+                        [&] { return heed::linear(x, weight, or_undefined(bias), options); });
       },
       "input"_a, "weight"_a, "bias"_a.none() = nb::none(), nb::kw_only(),
       "activation"_a.none() = nb::none(), "residual"_a.none() = nb::none(),

@@ -85,6 +85,18 @@ auto interruptible(Work&& work) {
   return std::move(*result);
 }
 
+/// Calls work() as an op of about `elements` elements: with the GIL where it takes microseconds,
+/// without it where it takes longer, and so that Ctrl-C stops it where a person would notice.
+template <class Work>
+auto released(int64_t elements, Work&& work) {
+  constexpr int64_t kLong = int64_t{1} << 25;
+  if (elements >= kLong) {
+    return interruptible([&](std::stop_token) { return work(); });
+  }
+  const Release release(elements);
+  return work();
+}
+
 /// A function of the module and a method of Tensor under one name.
 template <class Fn, class... Extra>
 void both(nb::module_& m, nb::class_<Tensor>& tensor, const char* name, const Fn& fn,

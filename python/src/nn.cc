@@ -58,10 +58,11 @@ void bind_attention_layers(nb::module_& m) {
           [](const AttentionLayer& self, const Tensor& q, const Tensor& k, const Tensor& v,
              const MaybeTensor& mask, const MaybeTensor& key_padding, bool training,
              bool need_weights) {
-            const Release release(q.numel() * 16);
-            const heed::AttentionOutput out = self.layer(
-                q, k, v, {or_undefined(mask), or_undefined(key_padding), training, need_weights});
-            return std::pair(out.output, out.weights);
+            return released(q.numel() * 16, [&] {
+              const heed::AttentionOutput out = self.layer(
+                  q, k, v, {or_undefined(mask), or_undefined(key_padding), training, need_weights});
+              return std::pair(out.output, out.weights);
+            });
           },
           "q"_a, "k"_a, "v"_a, "mask"_a.none(), "key_padding"_a.none(), "training"_a,
           "need_weights"_a);
@@ -139,12 +140,13 @@ void bind_blocks(nb::module_& m) {
           [](const BlockLayer& self, const Tensor& x, const MaybeTensor& mask,
              const MaybeTensor& key_padding, const MaybeTensor& encoder_hidden_states,
              const MaybeTensor& encoder_padding, bool training) {
-            const Release release(x.numel() * 16);
-            return self.layer(x, {.mask = or_undefined(mask),
-                                  .key_padding = or_undefined(key_padding),
-                                  .encoder_hidden_states = or_undefined(encoder_hidden_states),
-                                  .encoder_padding = or_undefined(encoder_padding),
-                                  .training = training});
+            return released(x.numel() * 16, [&] {
+              return self.layer(x, {.mask = or_undefined(mask),
+                                    .key_padding = or_undefined(key_padding),
+                                    .encoder_hidden_states = or_undefined(encoder_hidden_states),
+                                    .encoder_padding = or_undefined(encoder_padding),
+                                    .training = training});
+            });
           },
           "x"_a, "mask"_a.none(), "key_padding"_a.none(), "encoder_hidden_states"_a.none(),
           "encoder_padding"_a.none(), "training"_a);

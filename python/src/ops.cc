@@ -266,15 +266,16 @@ void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor) {
       },
       "dim"_a);
   const auto matmul = [](const Tensor& a, const Tensor& b) {
-    const Release release(a.numel() * b.size(-1) / 64);
-    if (a.rank() == 1 || b.rank() == 1) {  // NumPy's rules for vectors
-      const Tensor x = a.rank() == 1 ? heed::unsqueeze(a, 0) : a;
-      const Tensor y = b.rank() == 1 ? heed::unsqueeze(b, 1) : b;
-      Tensor product = heed::matmul(x, y);
-      product = b.rank() == 1 ? heed::squeeze(product, -1) : product;
-      return a.rank() == 1 ? heed::squeeze(product, b.rank() == 1 ? -1 : -2) : product;
-    }
-    return heed::matmul(a, b);
+    return released(a.numel() * b.size(-1) / 64, [&] {
+      if (a.rank() == 1 || b.rank() == 1) {  // NumPy's rules for vectors
+        const Tensor x = a.rank() == 1 ? heed::unsqueeze(a, 0) : a;
+        const Tensor y = b.rank() == 1 ? heed::unsqueeze(b, 1) : b;
+        Tensor product = heed::matmul(x, y);
+        product = b.rank() == 1 ? heed::squeeze(product, -1) : product;
+        return a.rank() == 1 ? heed::squeeze(product, b.rank() == 1 ? -1 : -2) : product;
+      }
+      return heed::matmul(a, b);
+    });
   };
   both(m, tensor, "matmul", matmul, "other"_a);
   m.def("bmm", matmul, "input"_a, "other"_a);

@@ -221,6 +221,31 @@ def test_ctrl_c_stops_a_long_call(call):
     assert (code, rest.split()) == (0, ["interrupted", "3.0"])
 
 
+@pytest.mark.parametrize("op", ["a @ b", "heed.nn.functional.linear(b.T, a)"], ids=["matmul", "linear"])
+def test_ctrl_c_stops_inside_one_product(op):
+    """Less than half of the processor time that the whole product takes."""
+    code, rest = interrupted(
+        f"""
+    import heed, time
+    def seconds(columns):
+        a, b = heed.ones(3000, 3000), heed.ones(3000, columns)
+        if columns > 2000:
+            print("ready")
+        start = time.process_time()
+        try:
+            {op}
+            print("finished")
+        except KeyboardInterrupt:
+            print("interrupted")
+        return time.process_time() - start
+    seconds(2000)
+    part = seconds(2000)
+    print(seconds(60000) < 0.5 * 30 * part)
+"""
+    )
+    assert (code, rest.split()) == (0, ["interrupted", "True"])
+
+
 def test_ctrl_c_saves_a_training_run(tmp_path):
     text = tmp_path / "t.txt"
     text.write_text("the quick brown fox jumps over the lazy dog\n" * 500)

@@ -5,8 +5,8 @@
 #include "data/block_reader.h"
 #include "data/targets.h"
 #include "heed/data.h"
+#include "heed/io.h"
 #include "heed/text.h"
-#include "io/json.h"
 
 namespace heed {
 namespace {

@@ -7,7 +7,6 @@
 #include "data/table.h"
 #include "heed/data.h"
 #include "heed/io.h"
-#include "io/json.h"
 
 namespace heed {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/utf8.h"
 #include "data/block_reader.h"
-#include "io/json.h"
+#include "heed/io.h"
 
 namespace heed {
 namespace {

@@ -21,7 +21,7 @@
 #include "base/print_message.h"
 #include "base/utf8.h"
 #include "data/sources.h"
-#include "io/json.h"
+#include "heed/io.h"
 #include "io/json_writer.h"
 
 namespace heed {

@@ -116,10 +116,9 @@ std::vector<std::vector<Promoted>> promoted_tokens(Trace& trace, const StackShap
   return none;
 }
 
-void write_norm(JsonWriter& json, const char* name, Trace& trace,
-                const std::map<std::string, Row>& rows, const std::string& hook,
-                const std::string& input_hook, const std::string& zero_hook, const Row& input) {
-  json.key(name);
+void write_norm(JsonWriter& json, Trace& trace, const std::map<std::string, Row>& rows,
+                const std::string& hook, const std::string& input_hook,
+                const std::string& zero_hook, const Row& input) {
   if (!rows.contains(hook)) {
     json.null();
     return;
@@ -246,16 +245,16 @@ std::string answer_steps(Trace& trace, const Json& body) {
   write("resid_post", at(block + ".hook_resid_post"));
   json.key("norm_stats").begin_object();
   if (stack.pre_norm) {
-    write_norm(json, "attention", trace, rows, norm_hook, before, "", rows.at(before));
+    write_norm(json.key("attention"), trace, rows, norm_hook, before, "", rows.at(before));
     const Row* mlp_input = stack.cross && !cross ? nullptr : middle;
     if (mlp_input != nullptr && !stack.cross) {
-      write_norm(json, "mlp", trace, rows, block + ".ln2.hook_normalized",
+      write_norm(json.key("mlp"), trace, rows, block + ".ln2.hook_normalized",
                  block + ".hook_resid_mid", "", *mlp_input);
     } else {
       json.key("mlp").null();
     }
   } else {
-    write_norm(json, "attention", trace, rows, norm_hook, out_hook, before,
+    write_norm(json.key("attention"), trace, rows, norm_hook, out_hook, before,
                sum_rows(rows.at(before), rows.at(out_hook)));
     json.key("mlp").null();
   }

@@ -8,9 +8,9 @@
 
 #include "explore/failure.h"
 #include "explore/watcher.h"
+#include "heed/io.h"
 #include "heed/models.h"
 #include "heed/serve.h"
-#include "io/json.h"
 
 namespace heed::explore {
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heed/inspect.h"
+#include "heed/ops.h"
 
 namespace heed::explore {
 
@@ -56,6 +57,7 @@ class Watcher final : public Observer {
   void adjust(const std::string& name, AttentionOptions& options) override;
 
  private:
+  ActivationScope precision_{DType::f32};  // answers take sums apart, which bf16 would round
   AttentionPlace last_place_;
   AttentionRecord last_record_;
 };

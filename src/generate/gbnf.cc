@@ -24,7 +24,7 @@ class GbnfParser {
       parse_rule();
     }
     for (const auto& [rule, use] : used_) {
-      refuse_if(!use.defined, use.at, "there is no rule '" + rule + "'");
+      refuse_if(!use.defined, use.at, fmt::format("there is no rule '{}'", rule));
     }
     const auto root = used_.find("root");
     check_data(root != used_.end(), name_, "has no rule 'root', which a text must follow");
@@ -95,11 +95,12 @@ class GbnfParser {
     const size_t begin = at_;
     const std::string name = parse_name();
     skip_space(false);
-    refuse_if(text_.substr(at_, 3) != "::=", at_, "'::=' is expected behind '" + name + "'");
+    refuse_if(text_.substr(at_, 3) != "::=", at_,
+              fmt::format("'::=' is expected behind '{}'", name));
     at_ += 3;
     skip_space(true);
     Use& use = rule_of(name, begin);
-    refuse_if(use.defined, begin, "'" + name + "' is defined twice");
+    refuse_if(use.defined, begin, fmt::format("'{}' is defined twice", name));
     use.defined = true;
     const uint32_t rule = use.rule;
     builder_.define(rule, parse_choice(0));
@@ -217,9 +218,9 @@ class GbnfParser {
       case '^':
         return static_cast<uint32_t>(c);
       default:
-        refuse(begin, std::string("\\") + c +
-                          " is no escape; \\n \\r \\t \\\" \\\\ \\[ \\] \\- \\^ "
-                          "\\xNN \\uNNNN \\UNNNNNNNN are");
+        refuse(begin, fmt::format("\\{} is no escape; \\n \\r \\t \\\" \\\\ \\[ \\] \\- \\^ "
+                                  "\\xNN \\uNNNN \\UNNNNNNNN are",
+                                  c));
     }
   }
 
@@ -229,9 +230,7 @@ class GbnfParser {
     const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), code, 16);
     refuse_if(hex.size() != digits || error != std::errc() || end != hex.data() + digits ||
                   code > kLastCodePoint || (code >= 0xD800 && code < 0xE000),
-              at_,
-              "'" + std::string(hex) + "' is no code point of " + std::to_string(digits) +
-                  " hexadecimal digits");
+              at_, fmt::format("'{}' is no code point of {} hexadecimal digits", hex, digits));
     at_ += digits;
     return code;
   }
@@ -255,7 +254,7 @@ class GbnfParser {
         skip_space(false);
       }
       refuse_if(!take('}') || !least || (most && *most < *least), begin,
-                "{n}, {n,} or {n,m} is expected");
+                fmt::format("{{n}}, {{n,}} or {{n,m}} is expected"));
       part = repeat_node(part, *least, most.value_or(-1));
     } else {
       return false;

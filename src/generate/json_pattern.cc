@@ -1,4 +1,6 @@
 // Regular expressions of JSON schemas' `pattern`.
+#include <fmt/format.h>
+
 #include <charconv>
 #include <optional>
 
@@ -26,7 +28,7 @@ class PatternParser {
     GrammarNodePtr inner = choice(0);
     const bool closed = take('$');
     if (at_ < text_.size()) {
-      throw "'" + text_.substr(at_) + "' is not supported here";
+      refuse_schema(fmt::format("'{}' is not supported here", text_.substr(at_)));
     }
     // An unanchored pattern may stand anywhere in the string.
     const auto anything = [&] { return repeat_node(json_.character(), 0, -1); };
@@ -39,7 +41,7 @@ class PatternParser {
       parts.push_back(anything());
     }
     if ((anchored || closed) && alternatives_ > 0) {
-      throw std::string("^ and $ beside | at the outermost level are not supported; use (…)");
+      refuse_schema("^ and $ beside | at the outermost level are not supported; use (…)");
     }
     return sequence_node(std::move(parts));
   }
@@ -54,7 +56,7 @@ class PatternParser {
 
   GrammarNodePtr choice(int depth) {
     if (depth > kDeepest) {
-      throw std::string("parentheses are nested too deeply");
+      refuse_schema("parentheses are nested too deeply");
     }
     std::vector<GrammarNodePtr> parts{sequence(depth)};
     while (take('|')) {
@@ -77,11 +79,11 @@ class PatternParser {
   GrammarNodePtr item(int depth) {
     if (take('(')) {
       if (take('?') && !take(':')) {
-        throw std::string("groups that begin with (? are not supported, but for (?:");
+        refuse_schema("groups that begin with (? are not supported, but for (?:");
       }
       GrammarNodePtr inner = choice(depth + 1);
       if (!take(')')) {
-        throw std::string("a parenthesis is not closed");
+        refuse_schema("a parenthesis is not closed");
       }
       return inner;
     }
@@ -97,7 +99,7 @@ class PatternParser {
     }
     const char c = peek();
     if (std::string_view("*+?{^").find(c) != std::string_view::npos) {
-      throw std::string("'") + c + "' is not expected here";
+      refuse_schema(fmt::format("'{}' is not expected here", c));
     }
     const uint32_t code = character();
     return JsonGrammar::character_of({{code, code}});
@@ -135,7 +137,7 @@ class PatternParser {
         break;
     }
     if (code == 0 || (code < 0x80 && std::isalnum(static_cast<int>(code)) != 0)) {
-      throw std::string("this escape with a backslash is not supported");
+      refuse_schema("this escape with a backslash is not supported");
     }
     return {{code, code}};
   }
@@ -145,7 +147,7 @@ class PatternParser {
     CharRanges chars;
     while (!take(']')) {
       if (at_ >= text_.size()) {
-        throw std::string("a class has no closing ]");
+        refuse_schema("a class has no closing ]");
       }
       const CharRanges low = class_member();
       if (low.size() == 1 && low[0].first == low[0].second && peek() == '-' &&
@@ -153,7 +155,7 @@ class PatternParser {
         ++at_;
         const CharRanges high = class_member();
         if (high.size() != 1 || high[0].first < low[0].first) {
-          throw std::string("a range of a class ends before it begins");
+          refuse_schema("a range of a class ends before it begins");
         }
         chars.emplace_back(low[0].first, high[0].first);
       } else {
@@ -185,7 +187,7 @@ class PatternParser {
         most = number();
       }
       if (!take('}') || !least || (most && *most < *least)) {
-        throw std::string("{n}, {n,} or {n,m} is expected");
+        refuse_schema(fmt::format("{{n}}, {{n,}} or {{n,m}} is expected"));
       }
       part = repeat_node(part, *least, most.value_or(-1));
     } else {

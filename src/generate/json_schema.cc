@@ -82,7 +82,10 @@ GrammarNodePtr format_node(const std::string& format) {
 }  // namespace
 
 void SchemaCompiler::refuse(const std::string& path, const std::string& why) const {
-  fail(ErrorKind::data, name_, "{}: {}", path.empty() ? "the schema" : path, why);
+  if (path.empty()) {
+    fail(ErrorKind::data, name_, "the schema: {}", why);
+  }
+  fail(ErrorKind::data, name_, "{}: {}", path, why);
 }
 
 /// What is not known might rule values out: better to say so than to write what does not validate.
@@ -145,13 +148,13 @@ GrammarNodePtr SchemaCompiler::reference(const std::string& target, const std::s
     return rule_node(known->second);
   }
   if (target != "#" && !target.starts_with("#/")) {
-    refuse(path, "'" + target + "' points outside the schema; only #/… is supported");
+    refuse(path, fmt::format("'{}' points outside the schema; only #/… is supported", target));
   }
   const Schema* found = nullptr;
   try {
     found = &root_.at(Schema::json_pointer(target.substr(1)));
   } catch (const Schema::exception&) {
-    refuse(path, "there is no '" + target + "' in the schema");
+    refuse(path, fmt::format("there is no '{}' in the schema", target));
   }
   const uint32_t rule = builder_.declare(target);
   references_.emplace(target, rule);
@@ -172,9 +175,9 @@ GrammarNodePtr SchemaCompiler::alternatives(const Schema& schema, const char* ke
     const std::string here = join(join(path, keyword), std::to_string(i));
     for (size_t j = 0; j < i && std::string_view(keyword) == "oneOf"; ++j) {
       if (!are_disjoint(list[i], list[j])) {
-        refuse(here, "this alternative of oneOf and number " + std::to_string(j) +
-                         " may fit the same value; write anyOf, or give both a property with "
-                         "different constants");
+        refuse(here, fmt::format("this alternative of oneOf and number {} may fit the same value; "
+                                 "write anyOf, or give both a property with different constants",
+                                 j));
       }
     }
     try {
@@ -258,7 +261,7 @@ GrammarNodePtr SchemaCompiler::node_for_types(const Schema& schema, const std::s
   std::vector<GrammarNodePtr> choices;
   for (const std::string& type : types) {
     if (std::find(kTypes.begin(), kTypes.end(), type) == kTypes.end()) {
-      refuse(join(path, "type"), "there is no type '" + type + "'");
+      refuse(join(path, "type"), fmt::format("there is no type '{}'", type));
     }
     choices.push_back(node_for_type(type, schema, path, depth));
   }

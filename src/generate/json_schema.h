@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "generate/json_grammar.h"
@@ -11,6 +12,9 @@
 namespace heed {
 
 using Schema = nlohmann::ordered_json;  // properties are written in the order of the schema
+
+/// Throws the reason why a schema is refused; SchemaCompiler puts the place in front of it.
+[[noreturn]] inline void refuse_schema(std::string why) { throw std::move(why); }
 
 /// A regular expression (ECMA-262's, as far as JSON schemas use it) as the inside of a JSON string.
 /// Throws std::string, the reason, where it cannot.

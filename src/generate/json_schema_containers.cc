@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "generate/json_schema.h"
@@ -29,7 +31,7 @@ GrammarNodePtr SchemaCompiler::array_node(const Schema& schema, const std::strin
   const GrammarNodePtr rest = closed ? nullptr : node_for(items, path + "/" + rest_key, depth + 1);
   const auto fixed = static_cast<int64_t>(first.size());
   if (closed && least > fixed) {
-    refuse(path + "/minItems", "is more than " + prefix_key + " allow");
+    refuse(path + "/minItems", fmt::format("is more than {} allow", prefix_key));
   }
   // From the last item backwards: what follows the item with index i, a comma in front included.
   GrammarNodePtr tail = literal_node("");
@@ -83,7 +85,7 @@ GrammarNodePtr SchemaCompiler::object_node(const Schema& schema, const std::stri
     }
   }
   if (!extra.empty() && others == false) {
-    refuse(path + "/required", "'" + extra.front() + "' is required and not allowed");
+    refuse(path + "/required", fmt::format("'{}' is required and not allowed", extra.front()));
   }
   names.insert(names.end(), extra.begin(), extra.end());
   // Two chains of rules: with a comma in front, where a member came before, and without.

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "generate/json_schema.h"
@@ -86,7 +88,7 @@ Schema merged_types(const Schema& a, const Schema& b) {
     }
   }
   if (both.empty()) {
-    throw std::string("no type fits all of it");
+    refuse_schema("no type fits all of it");
   }
   return both.size() == 1 ? both.front() : both;
 }
@@ -124,7 +126,7 @@ Schema merged_member(const std::string& key, const Schema& a, const Schema& b) {
       key == "$comment") {
     return b;
   }
-  throw std::string("two different '") + key + "' cannot be joined";
+  refuse_schema(fmt::format("two different '{}' cannot be joined", key));
 }
 
 /// Whether a schema has more than notes and definitions.
@@ -145,7 +147,7 @@ Schema merged_schemas(const Schema& a, const Schema& b) {
     return a == true ? b : a;
   }
   if (!a.is_object() || !b.is_object()) {
-    throw std::string("false allows no value");
+    refuse_schema("false allows no value");
   }
   // The properties of one may be additional ones of the other.
   for (const auto& [one, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
@@ -153,7 +155,8 @@ Schema merged_schemas(const Schema& a, const Schema& b) {
       const Schema properties = other->value("properties", Schema::object());
       for (const auto& [name, value] : properties.items()) {
         if (!one->value("properties", Schema::object()).contains(name)) {
-          throw "additionalProperties of one part does not allow '" + name + "' of another";
+          refuse_schema(
+              fmt::format("additionalProperties of one part does not allow '{}' of another", name));
         }
       }
     }
@@ -162,7 +165,7 @@ Schema merged_schemas(const Schema& a, const Schema& b) {
   for (const auto& [key, value] : b.items()) {
     if ((key == "$ref" || key == "allOf" || key == "anyOf" || key == "oneOf") &&
         says_something(a)) {
-      throw "'" + key + "' cannot be joined with other keywords";
+      refuse_schema(fmt::format("'{}' cannot be joined with other keywords", key));
     }
     all[key] = all.contains(key) ? merged_member(key, all.at(key), value) : value;
   }

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/check.h"
-#include "io/json.h"
+#include "heed/io.h"
 
 namespace heed {
 namespace {
@@ -113,6 +113,9 @@ Tensor read_parts(const Model& model, const std::vector<PromptPart>& parts) {
     pass.caches.push_back(part.cache);
   }
   pass.layout = Layout::ragged(lengths);
+  for (const PromptPart& part : parts) {  // rotary angles may depend on the whole prompt's length
+    pass.layout.ends.push_back(static_cast<int64_t>(part.tokens->size()));
+  }
   if (const EncoderOutput& memory = *parts[0].memory; memory.rows.defined()) {
     check(parts.size() == 1, "generate", "{} prompts of an encoder-decoder in one pass",
           parts.size());

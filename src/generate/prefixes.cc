@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include "heed/io.h"
 #include "heed/ops.h"
-#include "io/json.h"
+#include "models/rope.h"
 
 namespace heed {
 namespace {
@@ -32,17 +33,7 @@ bool can_share(const SequenceCache& cache) {
 }
 
 bool prefixes_last(const Model& model) {
-  const Json config = Json::parse(model.config(), "config.json");
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    if (const auto scaling = config.find(key); scaling && scaling->is_object()) {
-      const auto type = scaling->find(scaling->has("rope_type") ? "rope_type" : "type");
-      const std::string name = type && type->is_string() ? type->string() : "";
-      if (name == "longrope" || name == "su" || name == "dynamic") {
-        return false;
-      }
-    }
-  }
-  return true;
+  return !rotary_depends_on_length(Json::parse(model.config(), "config.json"), kWholeLayers);
 }
 
 int64_t common_prefix(const std::vector<int64_t>& a, const std::vector<int64_t>& b, int64_t limit) {

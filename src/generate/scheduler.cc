@@ -11,11 +11,16 @@
 #include "generate/scheduler_sequence.h"
 #include "generate/speculation.h"
 #include "heed/generate.h"
+#include "heed/io.h"
 #include "kernels/softmax.h"
+#include "models/rope.h"
 
 namespace heed {
 
-Scheduler::Scheduler(const Model& model, int64_t max_batch) : model_(model), max_batch_(max_batch) {
+Scheduler::Scheduler(const Model& model, int64_t max_batch)
+    : model_(model),
+      max_batch_(max_batch),
+      long_from_(rotary_long_from(Json::parse(model.config(), "config.json"))) {
   check(max_batch >= 1, "scheduler", "a batch of {} sequences", max_batch);
 }
 
@@ -191,6 +196,19 @@ void Scheduler::leave(Sequence& sequence) {
   }
 }
 
+/// LongRoPE has other angles for a sequence that has become long: all of it is read again with
+/// them, but for its last token, which the next pass reads.
+void Scheduler::read_again(Sequence& sequence) const {
+  const NoGrad no_grad;
+  const auto count = static_cast<int64_t>(sequence.tokens.size()) - 1;
+  SequenceCache cache =
+      model_.new_cache(count + 1 + sequence.request.max_tokens - sequence.generated);
+  for (int64_t begin = 0; begin < count; begin += kPrefillChunk) {
+    read_tokens(model_, sequence.tokens, begin, std::min(count, begin + kPrefillChunk), {}, cache);
+  }
+  sequence.cache = std::move(cache);
+}
+
 void Scheduler::join() {
   while (!waiting_.empty() &&
          static_cast<int64_t>(active_.size() + starting_.size()) < max_batch_) {
@@ -210,6 +228,9 @@ bool Scheduler::step() {
   std::vector<SequenceCache*> caches;
   int64_t row = 0;
   for (const auto& sequence : active_) {
+    if (long_from_ > 0 && sequence->cache.length == long_from_) {
+      read_again(*sequence);
+    }
     tokens.push_back({sequence->tokens.back()});
     const std::vector<int64_t> guesses = guesses_for(*sequence);
     tokens.back().insert(tokens.back().end(), guesses.begin(), guesses.end());

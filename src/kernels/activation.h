@@ -6,7 +6,19 @@
 
 namespace heed::kernels {
 
-enum class Unary { identity, exp, log, sqrt, tanh, sigmoid, relu, gelu, gelu_tanh, silu, quick_gelu };
+enum class Unary {
+  identity,
+  exp,
+  log,
+  sqrt,
+  tanh,
+  sigmoid,
+  relu,
+  gelu,
+  gelu_tanh,
+  silu,
+  quick_gelu
+};
 
 /// Whether the gradient of the function is computed from its result rather than from its input.
 constexpr bool grad_reads_result(Unary kind) {

@@ -102,12 +102,24 @@ void attention_backward(const AttentionProblem<T>& problem, HeadsView<const T> o
                         HeadsView<const T> dout, RowStats<const Compute<T>> stats,
                         const AttentionGradients<T>& gradients);
 
-/// Weights before dropout of one head's rows and keys, [row_end - row_begin, key_end - key_begin],
-/// from the statistics of the forward pass: what attention_forward used, to a rounding.
+/// Rows and keys of one head.
+struct WeightRange {
+  int64_t b = 0;
+  int64_t h = 0;
+  int64_t row_begin = 0;
+  int64_t row_end = 0;
+  int64_t key_begin = 0;
+  int64_t key_end = 0;
+
+  int64_t rows() const { return row_end - row_begin; }
+  int64_t keys() const { return key_end - key_begin; }
+};
+
+/// Weights before dropout, [range.rows(), range.keys()], from the statistics of the forward pass:
+/// what attention_forward used, to a rounding.
 template <class T>
 void attention_weights(const AttentionProblem<T>& problem, RowStats<const Compute<T>> stats,
-                       int64_t b, int64_t h, int64_t row_begin, int64_t row_end, int64_t key_begin,
-                       int64_t key_end, Compute<T>* weights);
+                       const WeightRange& range, Compute<T>* weights);
 
 /// Factors of dropout, 0 or 1/(1-p), for one row's keys [0, keys): what every kernel applies.
 void attention_dropout_row(RandomKey random, double p, int64_t batch_head, int64_t row,

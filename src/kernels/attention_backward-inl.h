@@ -16,32 +16,45 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-/// c [rows, columns] += a [rows, steps] · b [steps, padded columns]: the last lanes of a row of c
-/// may belong to others.
+/// c += a · b with b [depth, padded columns]: the last lanes of a row of c may belong to others.
 template <class P, class T>
-void add_rows(const P* a, size_t lda, const P* b, size_t ldb, T* c, size_t ldc, size_t rows,
-              size_t columns, size_t steps) {
+void add_rows(Product<T, P> of) {
   const hn::ScalableTag<T> d;
+  const size_t columns = of.columns;
   const size_t whole = columns / hn::Lanes(d) * hn::Lanes(d);
-  product<Start::add, false>(a, lda, b, ldb, c, ldc, rows, whole, steps);
+  of.columns = whole;
+  product<Start::add, false>(of);
   if (whole == columns) {
     return;
   }
   HWY_ALIGN T rest[kKeyTile * hn::MaxLanes(d)];
-  product<Start::zero, false>(a, lda, b + whole, ldb, rest, hn::Lanes(d), rows, hn::Lanes(d),
-                              steps);
-  for (size_t j = 0; j < rows; ++j) {
+  Product<T, P> last = of;
+  last.b += whole;
+  last.c = rest;
+  last.ldc = hn::Lanes(d);
+  last.columns = hn::Lanes(d);
+  product<Start::zero, false>(last);
+  for (size_t j = 0; j < of.rows; ++j) {
     for (size_t i = whole; i < columns; ++i) {
-      c[j * ldc + i] += rest[j * hn::Lanes(d) + i - whole];
+      of.c[j * of.ldc + i] += rest[j * hn::Lanes(d) + i - whole];
     }
   }
 }
+
+/// The gradient of keys or values: rows of `columns` numbers, `stride` apart.
+template <class C>
+struct KeyGradient {
+  C* data;
+  int64_t stride;
+  int64_t columns;
+};
 
 /// gradient[j] += Σ_i s[j][i] · rows[i] for the keys of a tile. The first keys are seen by more
 /// rows than the last under a causal mask, so a quarter at a time.
 template <class T, class P, class C>
 void add_to_keys(const QueryTile<T>& queries, const KeyTile& tile, const P* s, size_t s_stride,
-                 const P* rows, int64_t columns, C* gradient, int64_t stride) {
+                 const P* rows, const KeyGradient<C>& gradient) {
+  const auto [data, stride, columns] = gradient;
   constexpr int64_t kKeys = 18;  // three blocks of the product
   const auto line = static_cast<int64_t>(padded(columns));
   for (int64_t j = 0; j < tile.count; j += kKeys) {
@@ -50,9 +63,15 @@ void add_to_keys(const QueryTile<T>& queries, const KeyTile& tile, const P* s, s
     const int64_t count = first == 0 && queries.first_row(tile.key + tile.count - 1) == 0
                               ? tile.count
                               : std::min(kKeys, tile.count - j);
-    add_rows(s + static_cast<size_t>(j) * s_stride + first, s_stride, rows + first * line,
-             padded(columns), gradient + j * stride, static_cast<size_t>(stride),
-             static_cast<size_t>(count), static_cast<size_t>(columns), static_cast<size_t>(steps));
+    add_rows(Product<C, P>{.a = s + static_cast<size_t>(j) * s_stride + first,
+                           .lda = s_stride,
+                           .b = rows + first * line,
+                           .ldb = padded(columns),
+                           .c = data + j * stride,
+                           .ldc = static_cast<size_t>(stride),
+                           .rows = static_cast<size_t>(count),
+                           .columns = static_cast<size_t>(columns),
+                           .depth = static_cast<size_t>(steps)});
     if (count == tile.count) {
       return;
     }

@@ -175,12 +175,12 @@ void backward_key_tile(const BackwardPass<T>& pass, BackwardTile<T>& mine, const
   const T* k = p.k.at(queries.b, kv_head, tile.key);
   const T* v = p.v.at(queries.b, kv_head, tile.key);
   const auto k_stride = static_cast<size_t>(p.k.row);
-  score_tile(queries, tile, mine.packed, k, k_stride, work.s, work.slope);
+  score_tile(queries, tile, mine.packed, KeyRows<T>{k, k_stride}, work.s, work.slope);
   if (tile.some_hidden) {
     keep_scores(work.s, tile.count, work.scores);
   }
-  pair_products(queries, tile, v, static_cast<size_t>(p.v.row), mine.packed_dout, p.value_depth,
-                work.ds);
+  pair_products(queries, tile, KeyRows<T>{v, static_cast<size_t>(p.v.row)}, mine.packed_dout,
+                p.value_depth, work.ds);
   if (p.dropout > 0) {
     dropout_tile(queries, tile, work.extra);
   }
@@ -189,15 +189,15 @@ void backward_key_tile(const BackwardPass<T>& pass, BackwardTile<T>& mine, const
     add_bias_gradient(queries, tile, pass.dbias, work.ds);
   }
   const T* ds = p.softcap > 0 ? work.slope : work.ds;
-  add_to_keys(queries, tile, work.s, size_t{kQueryTile}, mine.rows_dout, p.value_depth,
-              pass.dv.at(queries.b, kv_head, tile.key), pass.dv.row);
-  add_to_keys(queries, tile, ds, size_t{kQueryTile}, mine.rows, p.depth,
-              pass.dk.at(queries.b, kv_head, tile.key), pass.dk.row);
+  add_to_keys(queries, tile, work.s, size_t{kQueryTile}, mine.rows_dout,
+              KeyGradient<T>{pass.dv.at(queries.b, kv_head, tile.key), pass.dv.row, p.value_depth});
+  add_to_keys(queries, tile, ds, size_t{kQueryTile}, mine.rows,
+              KeyGradient<T>{pass.dk.at(queries.b, kv_head, tile.key), pass.dk.row, p.depth});
   PoisonedRows<T> poisoned;
   size_t clean_stride = k_stride;
   const T* clean =
       tile.some_hidden ? poisoned.clean(k, &clean_stride, tile.count, p.depth, work.clean) : k;
-  add_weighted<Start::add>(queries, tile, clean, clean_stride, ds, p.depth,
+  add_weighted<Start::add>(queries, tile, KeyRows<T>{clean, clean_stride}, ds, p.depth,
                            static_cast<const T*>(nullptr), mine.dq);
   poisoned.add(k, k_stride, p.depth, ds, work.scores, queries.rows, mine.dq);
 }

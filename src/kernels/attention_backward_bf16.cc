@@ -215,12 +215,11 @@ inline void add_to_queries(const PairPass& pass, PairTile& mine, const KeyTile& 
                            PairBuffers& work) {
   const AttentionProblem<BFloat16>& p = pass.problem;
   const PairQueries& queries = mine.queries;
-  const int64_t kv_head = p.kv_head(queries.h);
+  const HeadRows rows = tile_rows(queries, tile, p.depth);
   PoisonedRows<float> poisoned;
   size_t stride = 0;
   if (tile.some_hidden) {
-    const float* k =
-        compute_rows(p, p.k, queries.b, kv_head, tile.key, tile.count, p.depth, work.k, &stride);
+    const float* k = compute_rows(p, p.k, rows, work.k, &stride);
     const float* clean = poisoned.clean(k, &stride, tile.count, p.depth, work.k);
     if (poisoned.count > 0) {
       join_row_pairs(clean, stride, tile.count, p.depth, work.k_pairs, padded(p.depth));
@@ -228,17 +227,16 @@ inline void add_to_queries(const PairPass& pass, PairTile& mine, const KeyTile& 
     }
   }
   if (poisoned.count == 0 && (work.k_pairs_key != tile.key || work.k_pairs_count != tile.count)) {
-    join_row_pairs(p.k.at(queries.b, kv_head, tile.key), static_cast<size_t>(p.k.row), tile.count,
+    join_row_pairs(p.k.at(rows.b, rows.h, rows.row), static_cast<size_t>(p.k.row), tile.count,
                    p.depth, work.k_pairs, padded(p.depth));
     work.k_pairs_key = tile.key;
     work.k_pairs_count = tile.count;
   }
-  add_weighted<Start::add>(queries, tile, static_cast<const Bf16Pair*>(work.k_pairs),
-                           padded(p.depth), static_cast<const Bf16Pair*>(work.grad_pairs), p.depth,
+  add_weighted<Start::add>(queries, tile, KeyRows<Bf16Pair>{work.k_pairs, padded(p.depth)},
+                           static_cast<const Bf16Pair*>(work.grad_pairs), p.depth,
                            static_cast<const float*>(nullptr), mine.dq);
   if (poisoned.count > 0) {
-    const float* k =
-        compute_rows(p, p.k, queries.b, kv_head, tile.key, tile.count, p.depth, work.k, &stride);
+    const float* k = compute_rows(p, p.k, rows, work.k, &stride);
     poisoned.add(k, stride, p.depth, work.slope, work.scores, queries.rows, mine.dq);
   }
 }
@@ -249,19 +247,19 @@ inline void backward_pair_tile(const PairPass& pass, PairTile& mine, const KeyTi
   const PairQueries& queries = mine.queries;
   const int64_t kv_head = p.kv_head(queries.h);
   size_t stride = 0;
-  const Bf16Pair* k =
-      rows_as_pairs(p.k, queries.b, kv_head, tile.key, tile.count, p.depth, work.copied, &stride);
+  const Bf16Pair* k = rows_as_pairs(p.k, tile_rows(queries, tile, p.depth), work.copied, &stride);
   const auto scale = static_cast<float>(p.scale * kLog2e);
-  pair_products<Start::scale>(queries, tile, k, stride, static_cast<const Bf16Pair*>(mine.packed),
-                              pairs_in(p.depth), work.s, &scale);
+  pair_products<Start::scale>(queries, tile, KeyRows<Bf16Pair>{k, stride},
+                              static_cast<const Bf16Pair*>(mine.packed), pairs_in(p.depth), work.s,
+                              &scale);
   finish_scores(queries, tile, work.s, work.slope);
   if (tile.some_hidden) {
     keep_scores(work.s, tile.count, work.scores);
   }
-  const Bf16Pair* v = rows_as_pairs(p.v, queries.b, kv_head, tile.key, tile.count, p.value_depth,
-                                    work.copied, &stride);
-  pair_products(queries, tile, v, stride, static_cast<const Bf16Pair*>(mine.packed_dout),
-                pairs_in(p.value_depth), work.ds);
+  const Bf16Pair* v =
+      rows_as_pairs(p.v, tile_rows(queries, tile, p.value_depth), work.copied, &stride);
+  pair_products(queries, tile, KeyRows<Bf16Pair>{v, stride},
+                static_cast<const Bf16Pair*>(mine.packed_dout), pairs_in(p.value_depth), work.ds);
   if (p.dropout > 0) {
     dropout_tile(queries, tile, work.extra);
   }
@@ -273,12 +271,12 @@ inline void backward_pair_tile(const PairPass& pass, PairTile& mine, const KeyTi
   const auto as_pairs = [](const BFloat16* rows) {
     return reinterpret_cast<const Bf16Pair*>(rows);
   };
-  add_to_keys(queries, tile, as_pairs(work.weight), kPairRows,
-              static_cast<const Bf16Pair*>(mine.rows_dout), p.value_depth,
-              pass.dv.at(queries.b, kv_head, tile.key), pass.dv.row);
+  add_to_keys(
+      queries, tile, as_pairs(work.weight), kPairRows, static_cast<const Bf16Pair*>(mine.rows_dout),
+      KeyGradient<float>{pass.dv.at(queries.b, kv_head, tile.key), pass.dv.row, p.value_depth});
   add_to_keys(queries, tile, as_pairs(work.grad), kPairRows,
-              static_cast<const Bf16Pair*>(mine.rows), p.depth,
-              pass.dk.at(queries.b, kv_head, tile.key), pass.dk.row);
+              static_cast<const Bf16Pair*>(mine.rows),
+              KeyGradient<float>{pass.dk.at(queries.b, kv_head, tile.key), pass.dk.row, p.depth});
   add_to_queries(pass, mine, tile, work);
 }
 

@@ -19,11 +19,11 @@ namespace heed::kernels::HWY_NAMESPACE {
 
 inline int64_t pairs_in(int64_t count) { return (count + 1) / 2; }
 
-/// Rows [row, row + count) of a head as pairs along the columns: in place, or where these do not
-/// lie so, copied into `buffer` [count, padded(pairs)].
-inline const Bf16Pair* rows_as_pairs(const HeadsView<const BFloat16>& view, int64_t b, int64_t h,
-                                     int64_t row, int64_t count, int64_t columns, Bf16Pair* buffer,
-                                     size_t* stride) {
+/// Rows of a head as pairs along the columns: in place, or where these do not lie so, copied into
+/// `buffer` [count, padded(pairs)].
+inline const Bf16Pair* rows_as_pairs(const HeadsView<const BFloat16>& view, const HeadRows& rows,
+                                     Bf16Pair* buffer, size_t* stride) {
+  const auto [b, h, row, count, columns] = rows;
   if (columns % 2 == 0 && view.row % 2 == 0) {
     *stride = static_cast<size_t>(view.row / 2);
     return reinterpret_cast<const Bf16Pair*>(view.at(b, h, row));

@@ -91,14 +91,37 @@ inline constexpr size_t kVectors = 2;  // 6 × 2 sums, 2 vectors of b, 1 of a: o
 #endif
 inline constexpr size_t kRows = 6;
 
-/// c[m][n] = start + Σ_k a(m, k) · b[k][n] for m < Rows, n < Vectors·lanes. a(m, k) is a[m·lda +
-/// k], or a[k·lda + m] where ATransposed. The terms are added in the order of k, one by one. P: T,
-/// or Bf16Pair, and then a step of k is two terms.
+/// c [rows, columns] = start + Σ_k a(m, k) · b[k][n] over `depth` steps, rows of b and c `ldb` and
+/// `ldc` apart. a(m, k) is a[m·lda + k], or a[k·lda + m] where it is transposed. The terms are
+/// added in the order of k, one by one. P: T, or Bf16Pair, and then a step of k is two terms.
+/// Functions take it by value: what they store through c cannot change it, so that its fields stay
+/// in registers.
+template <class T, class P = T>
+struct Product {
+  const P* a = nullptr;
+  size_t lda = 0;
+  const P* b = nullptr;
+  size_t ldb = 0;
+  T* c = nullptr;
+  size_t ldc = 0;
+  size_t rows = 0;
+  size_t columns = 0;
+  size_t depth = 0;
+  const T* factor = nullptr;
+};
+
+/// The first Rows rows and Vectors·lanes columns of a product.
 template <size_t Rows, size_t Vectors, Start S, bool ATransposed, class D, class P, class T>
-HWY_INLINE void product_block(D d, const P* HWY_RESTRICT a, size_t lda, const P* HWY_RESTRICT b,
-                              size_t ldb, T* HWY_RESTRICT c, size_t ldc, size_t depth,
-                              const T* HWY_RESTRICT factor) {
+HWY_INLINE void product_block(D d, Product<T, P> of) {
   using Adder = Step<T, P>;
+  const P* HWY_RESTRICT a = of.a;
+  const P* HWY_RESTRICT b = of.b;
+  T* HWY_RESTRICT c = of.c;
+  const T* HWY_RESTRICT factor = of.factor;
+  const size_t lda = of.lda;
+  const size_t ldb = of.ldb;
+  const size_t ldc = of.ldc;
+  const size_t depth = of.depth;
   const size_t lanes = hn::Lanes(d);
   hn::Vec<D> sum[Rows * Vectors];
   unroll<Rows * Vectors>([&](auto i) HEED_INLINE_LAMBDA {
@@ -157,77 +180,77 @@ HWY_INLINE void product_block(D d, const P* HWY_RESTRICT a, size_t lda, const P*
   });
 }
 
-/// The factors of the columns from n on.
-template <Start S, class T>
-HWY_INLINE const T* factor_at(const T* factor, size_t n) {
-  return S == Start::rescale ? factor + n : factor;
+/// The same product from column n on.
+template <Start S, class P, class T>
+HWY_INLINE Product<T, P> from_column(Product<T, P> of, size_t n) {
+  of.b += n;
+  of.c += n;
+  of.factor = S == Start::rescale ? of.factor + n : of.factor;
+  return of;
 }
 
-/// All rows of one panel of Vectors·lanes columns.
+/// All rows of the first Vectors·lanes columns.
 template <size_t Vectors, Start S, bool ATransposed, class D, class P, class T>
-HWY_INLINE void product_panel(D d, const P* a, size_t lda, const P* b, size_t ldb, T* c, size_t ldc,
-                              size_t rows, size_t depth, const T* factor) {
-  const size_t step = ATransposed ? 1 : lda;
-  size_t m = 0;
-  for (; m + kRows <= rows; m += kRows) {
-    product_block<kRows, Vectors, S, ATransposed>(d, a + m * step, lda, b, ldb, c + m * ldc, ldc,
-                                                  depth, factor);
+HWY_INLINE void product_panel(D d, Product<T, P> of) {
+  const size_t step = ATransposed ? 1 : of.lda;
+  size_t left = of.rows;
+  for (; left >= kRows; left -= kRows) {
+    product_block<kRows, Vectors, S, ATransposed>(d, of);
+    of.a += kRows * step;
+    of.c += kRows * of.ldc;
   }
-  a += m * step;
-  c += m * ldc;
-  switch (rows - m) {
+  switch (left) {
     case 5:
-      return product_block<5, Vectors, S, ATransposed>(d, a, lda, b, ldb, c, ldc, depth, factor);
+      return product_block<5, Vectors, S, ATransposed>(d, of);
     case 4:
-      return product_block<4, Vectors, S, ATransposed>(d, a, lda, b, ldb, c, ldc, depth, factor);
+      return product_block<4, Vectors, S, ATransposed>(d, of);
     case 3:
-      return product_block<3, Vectors, S, ATransposed>(d, a, lda, b, ldb, c, ldc, depth, factor);
+      return product_block<3, Vectors, S, ATransposed>(d, of);
     case 2:
-      return product_block<2, Vectors, S, ATransposed>(d, a, lda, b, ldb, c, ldc, depth, factor);
+      return product_block<2, Vectors, S, ATransposed>(d, of);
     case 1:
-      return product_block<1, Vectors, S, ATransposed>(d, a, lda, b, ldb, c, ldc, depth, factor);
+      return product_block<1, Vectors, S, ATransposed>(d, of);
     default:
       return;
   }
 }
 
-/// c [rows, columns] of the product, columns a multiple of the lanes.
+/// The whole product; its columns are a multiple of the lanes.
 template <Start S, bool ATransposed, class P, class T>
-HWY_NOINLINE void product(const P* a, size_t lda, const P* b, size_t ldb, T* c, size_t ldc,
-                          size_t rows, size_t columns, size_t depth, const T* factor = nullptr) {
+HWY_NOINLINE void product(Product<T, P> of) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   size_t n = 0;
-  for (; n + kVectors * lanes <= columns; n += kVectors * lanes) {
-    product_panel<kVectors, S, ATransposed>(d, a, lda, b + n, ldb, c + n, ldc, rows, depth,
-                                            factor_at<S>(factor, n));
+  for (; n + kVectors * lanes <= of.columns; n += kVectors * lanes) {
+    product_panel<kVectors, S, ATransposed>(d, from_column<S>(of, n));
   }
-  for (; n < columns; n += lanes) {
-    product_panel<1, S, ATransposed>(d, a, lda, b + n, ldb, c + n, ldc, rows, depth,
-                                     factor_at<S>(factor, n));
+  for (; n < of.columns; n += lanes) {
+    product_panel<1, S, ATransposed>(d, from_column<S>(of, n));
   }
 }
 
 /// The product with less work where a triangle of b or c is not wanted: limit(end) says how much of
 /// the sum (or where Rows, how many rows) the columns up to `end` want.
 template <Start S, bool ATransposed, bool Rows, class P, class T, class Limit>
-HWY_INLINE void product_of_triangle(const P* a, size_t lda, const P* b, size_t ldb, T* c,
-                                    size_t ldc, size_t rows, size_t columns, size_t depth,
-                                    const T* factor, Limit&& limit) {
+HWY_INLINE void product_of_triangle(Product<T, P> of, Limit&& limit) {
   constexpr size_t kPanel = kVectors == 4 ? 1 : kVectors;  // about 16 columns
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   const auto panel = [&](auto vectors, size_t n) HWY_ATTR {
     const size_t most = limit(n + decltype(vectors)::value * lanes);
-    product_panel<decltype(vectors)::value, S, ATransposed>(
-        d, a, lda, b + n, ldb, c + n, ldc, Rows ? HWY_MIN(rows, most) : rows,
-        Rows ? depth : HWY_MIN(depth, most), factor_at<S>(factor, n));
+    Product<T, P> part = from_column<S>(of, n);
+    if constexpr (Rows) {
+      part.rows = HWY_MIN(part.rows, most);
+    } else {
+      part.depth = HWY_MIN(part.depth, most);
+    }
+    product_panel<decltype(vectors)::value, S, ATransposed>(d, part);
   };
   size_t n = 0;
-  for (; n + kPanel * lanes <= columns; n += kPanel * lanes) {
+  for (; n + kPanel * lanes <= of.columns; n += kPanel * lanes) {
     panel(std::integral_constant<size_t, kPanel>{}, n);
   }
-  for (; n < columns; n += lanes) {
+  for (; n < of.columns; n += lanes) {
     panel(std::integral_constant<size_t, 1>{}, n);
   }
 }

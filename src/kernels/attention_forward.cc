@@ -122,21 +122,19 @@ struct WideProducts {
   static void scores(const QueryTile<T>& queries, const KeyTile& tile, ForwardBuffers<C>& work) {
     const AttentionProblem<T>& p = queries.problem;
     size_t stride = 0;
-    const C* k = compute_rows(p, p.k, queries.b, p.kv_head(queries.h), tile.key, tile.count,
-                              p.depth, work.k, &stride);
-    score_tile(queries, tile, work.packed, k, stride, work.s, static_cast<C*>(nullptr));
+    const C* k = compute_rows(p, p.k, tile_rows(queries, tile, p.depth), work.k, &stride);
+    score_tile(queries, tile, work.packed, KeyRows<C>{k, stride}, work.s, static_cast<C*>(nullptr));
   }
   static void add(const QueryTile<T>& queries, const KeyTile& tile, const C* values, size_t stride,
                   ForwardBuffers<C>& work) {
-    add_weighted<Start::rescale>(queries, tile, values, stride, work.s, queries.problem.value_depth,
-                                 work.rescale, work.out);
+    add_weighted<Start::rescale>(queries, tile, KeyRows<C>{values, stride}, work.s,
+                                 queries.problem.value_depth, work.rescale, work.out);
   }
   /// out = out * rescale + weights · V for a tile without hidden pairs.
   static void add_all(const QueryTile<T>& queries, const KeyTile& tile, ForwardBuffers<C>& work) {
     const AttentionProblem<T>& p = queries.problem;
     size_t stride = 0;
-    const C* v = compute_rows(p, p.v, queries.b, p.kv_head(queries.h), tile.key, tile.count,
-                              p.value_depth, work.v, &stride);
+    const C* v = compute_rows(p, p.v, tile_rows(queries, tile, p.value_depth), work.v, &stride);
     add(queries, tile, v, stride, work);
   }
 };
@@ -156,11 +154,11 @@ struct PairProducts {
                      ForwardBuffers<float>& work) {
     const AttentionProblem<T>& p = queries.problem;
     size_t stride = 0;
-    const Bf16Pair* k = rows_as_pairs(p.k, queries.b, p.kv_head(queries.h), tile.key, tile.count,
-                                      p.depth, pairs(work.k), &stride);
+    const Bf16Pair* k =
+        rows_as_pairs(p.k, tile_rows(queries, tile, p.depth), pairs(work.k), &stride);
     const auto scale = static_cast<float>(p.scale * kLog2e);
-    pair_products<Start::scale>(queries, tile, k, stride, pairs(work.packed), pairs_in(p.depth),
-                                work.s, &scale);
+    pair_products<Start::scale>(queries, tile, KeyRows<Bf16Pair>{k, stride}, pairs(work.packed),
+                                pairs_in(p.depth), work.s, &scale);
     finish_scores(queries, tile, work.s, static_cast<float*>(nullptr));
   }
   template <class V>
@@ -170,7 +168,8 @@ struct PairProducts {
     join_row_pairs(values, stride, tile.count, columns, pairs(work.v_pairs), padded(columns));
     join_row_pairs(work.s, size_t{kQueryTile}, tile.count, queries.width, pairs(work.s_pairs),
                    size_t{kQueryTile});
-    add_weighted<Start::rescale>(queries, tile, pairs(work.v_pairs), padded(columns),
+    add_weighted<Start::rescale>(queries, tile,
+                                 KeyRows<Bf16Pair>{pairs(work.v_pairs), padded(columns)},
                                  pairs(work.s_pairs), columns, work.rescale, work.out);
   }
   static void add_all(const QueryTile<T>& queries, const KeyTile& tile,
@@ -191,8 +190,7 @@ void add_values(const QueryTile<T>& queries, const KeyTile& tile, ForwardBuffers
   }
   const AttentionProblem<T>& p = queries.problem;
   const auto values = [&](size_t* stride) {
-    return compute_rows(p, p.v, queries.b, p.kv_head(queries.h), tile.key, tile.count,
-                        p.value_depth, work.v, stride);
+    return compute_rows(p, p.v, tile_rows(queries, tile, p.value_depth), work.v, stride);
   };
   size_t stride = 0;
   const C* v = values(&stride);

@@ -18,6 +18,12 @@ namespace heed::kernels::HWY_NAMESPACE {
 
 /// The queries of all heads that share the keys of one head: row r is query r % queries of head
 /// r / queries of the group.
+struct RowGroup {
+  int64_t b;
+  int64_t kv;
+  int64_t rows;
+};
+
 template <class C>
 struct RowBuffers {
   size_t value_stride;  // value depth, whole vectors
@@ -106,10 +112,12 @@ void softmax_row(C* s, size_t padded_count, C* max, C* sum, C* out, size_t value
 
 /// out [rows, value depth] += s [rows, 64] · V.
 template <class T, class C>
-void add_values_to_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int64_t rows,
-                        const KeyTile& tile, const uint8_t* visible, RowBuffers<C>& work) {
+void add_values_to_rows(const AttentionProblem<T>& p, const RowGroup& group, const KeyTile& tile,
+                        const uint8_t* visible, RowBuffers<C>& work) {
+  const int64_t rows = group.rows;
   size_t stride = 0;
-  const C* v = compute_rows(p, p.v, b, kv, tile.key, tile.count, p.value_depth, work.v, &stride);
+  const C* v = compute_rows(p, p.v, {group.b, group.kv, tile.key, tile.count, p.value_depth},
+                            work.v, &stride);
   const auto depth = static_cast<size_t>(p.value_depth);
   PoisonedRows<C> poisoned;
   const bool pad = depth % hn::Lanes(hn::ScalableTag<C>()) != 0;
@@ -132,13 +140,20 @@ void add_values_to_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int
     stride = clean_stride;
   }
   const size_t columns = pad ? work.value_stride : depth;
-  product<Start::add, false>(work.s, size_t{kKeyTile}, v, stride, work.out, work.value_stride,
-                             static_cast<size_t>(rows), columns, static_cast<size_t>(tile.count));
+  product<Start::add, false>(Product<C>{.a = work.s,
+                                        .lda = size_t{kKeyTile},
+                                        .b = v,
+                                        .ldb = stride,
+                                        .c = work.out,
+                                        .ldc = work.value_stride,
+                                        .rows = static_cast<size_t>(rows),
+                                        .columns = columns,
+                                        .depth = static_cast<size_t>(tile.count)});
   for (int64_t i = 0; i < poisoned.count; ++i) {
     const int64_t j = poisoned.row[i];
     size_t unused = 0;
     const C* value =
-        compute_rows(p, p.v, b, kv, tile.key + j, int64_t{1}, p.value_depth, work.k, &unused);
+        compute_rows(p, p.v, {group.b, group.kv, tile.key + j, 1, p.value_depth}, work.k, &unused);
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t c = 0; c < p.value_depth && visible[r * kKeyTile + j] != 0; ++c) {
         work.out[static_cast<size_t>(r) * work.value_stride + static_cast<size_t>(c)] +=
@@ -149,19 +164,19 @@ void add_values_to_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int
 }
 
 template <class T, class C>
-void finish_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int64_t rows,
-                 const RowBuffers<C>& work, HeadsView<T> out, RowStats<C> stats) {
-  const int64_t group = p.heads / p.kv_heads;
-  for (int64_t r = 0; r < rows; ++r) {
-    const int64_t h = kv * group + r / p.queries;
+void finish_rows(const AttentionProblem<T>& p, const RowGroup& group, const RowBuffers<C>& work,
+                 HeadsView<T> out, RowStats<C> stats) {
+  const int64_t heads = p.heads / p.kv_heads;
+  for (int64_t r = 0; r < group.rows; ++r) {
+    const int64_t h = group.kv * heads + r / p.queries;
     const int64_t row = r % p.queries;
     const bool empty = work.sum[r] == 0;
     const C inverse = empty ? C{0} : C{1} / work.sum[r];
-    const int64_t at = (b * p.heads + h) * p.queries + row;
+    const int64_t at = (group.b * p.heads + h) * p.queries + row;
     stats.max[at] = empty ? C{0} : work.max[r];
     stats.inverse_sum[at] = inverse;
     map(
-        out.at(b, h, row), static_cast<size_t>(p.value_depth),
+        out.at(group.b, h, row), static_cast<size_t>(p.value_depth),
         [inverse](auto d, auto x) HWY_ATTR { return hn::Mul(x, hn::Set(d, inverse)); },
         work.out + static_cast<size_t>(r) * work.value_stride);
   }
@@ -189,24 +204,32 @@ void transpose_keys(const C* keys, size_t stride, int64_t count, int64_t depth, 
 
 /// Scores of one tile of keys for all rows, masked; then their weights.
 template <class T, class C>
-void weigh_rows(const AttentionProblem<T>& p, int64_t b, int64_t kv, int64_t rows,
-                const KeyTile& shared, bool by_head, uint8_t* visible, RowBuffers<C>& work) {
+void weigh_rows(const AttentionProblem<T>& p, const RowGroup& group, const KeyTile& shared,
+                bool by_head, uint8_t* visible, RowBuffers<C>& work) {
+  const int64_t rows = group.rows;
   const hn::ScalableTag<C> d;
   const auto count = static_cast<size_t>(shared.count);
   const size_t step = HWY_MAX(hn::Lanes(d), size_t{4});  // whole vectors, whole rounds of the sum
   const size_t padded_count = (count + step - 1) / step * step;
   size_t stride = 0;
-  const C* k = compute_rows(p, p.k, b, kv, shared.key, shared.count, p.depth, work.k, &stride);
+  const C* k =
+      compute_rows(p, p.k, {group.b, group.kv, shared.key, shared.count, p.depth}, work.k, &stride);
   transpose_keys(k, stride, shared.count, p.depth, work.keys);
-  product<Start::zero, false>(work.q, static_cast<size_t>(p.depth), work.keys, size_t{kKeyTile},
-                              work.s, size_t{kKeyTile}, static_cast<size_t>(rows), padded_count,
-                              static_cast<size_t>(p.depth));
+  product<Start::zero, false>(Product<C>{.a = work.q,
+                                         .lda = static_cast<size_t>(p.depth),
+                                         .b = work.keys,
+                                         .ldb = size_t{kKeyTile},
+                                         .c = work.s,
+                                         .ldc = size_t{kKeyTile},
+                                         .rows = static_cast<size_t>(rows),
+                                         .columns = padded_count,
+                                         .depth = static_cast<size_t>(p.depth)});
   if (p.softcap > 0) {
     soft_cap(p.softcap, rows, static_cast<int64_t>(padded_count), work.s, static_cast<C*>(nullptr));
   }
   for (int64_t r = 0; r < rows; ++r) {
     C* s = work.s + r * kKeyTile;
-    QueryTile<T> query(p, b, kv * (p.heads / p.kv_heads) + r / p.queries, 0);
+    QueryTile<T> query(p, group.b, group.kv * (p.heads / p.kv_heads) + r / p.queries, 0);
     query.row = r % p.queries;
     query.rows = 1;
     if (shared.some_hidden) {
@@ -244,6 +267,7 @@ void forward_group(const AttentionProblem<T>& p, int64_t b, int64_t kv, HeadsVie
   using C = Compute<T>;
   const int64_t group = p.heads / p.kv_heads;
   const int64_t rows = group * p.queries;
+  const RowGroup all{b, kv, rows};
   RowBuffers<C> work(p, rows);
   const C factor = static_cast<C>(p.scale * kLog2e);
   for (int64_t r = 0; r < rows; ++r) {
@@ -264,7 +288,7 @@ void forward_group(const AttentionProblem<T>& p, int64_t b, int64_t kv, HeadsVie
     tile.some_hidden = tile.some_hidden || by_head;
     if (by_head || !tile.all_hidden) {
       fetch_rows(p, p.v, b, kv, tile.key, tile.count, p.value_depth);
-      weigh_rows(p, b, kv, rows, tile, by_head, visible, work);
+      weigh_rows(p, all, tile, by_head, visible, work);
       const int64_t next = queries.next_key(key);
       if (next < end) {
         fetch_rows(p, p.k, b, kv, next, std::min(kKeyTile, end - next), p.depth);
@@ -272,10 +296,10 @@ void forward_group(const AttentionProblem<T>& p, int64_t b, int64_t kv, HeadsVie
         const int64_t first = queries.first_key();
         fetch_rows(p, p.k, b, kv + 1, first, std::min(kKeyTile, end - first), p.depth);
       }
-      add_values_to_rows(p, b, kv, rows, tile, visible, work);
+      add_values_to_rows(p, all, tile, visible, work);
     }
   }
-  finish_rows(p, b, kv, rows, work, out, stats);
+  finish_rows(p, all, work, out, stats);
 }
 
 #define HEED_ROWS(NAME, TYPE)                                                            \

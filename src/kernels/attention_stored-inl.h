@@ -60,12 +60,20 @@ HWY_INLINE const C* widen_rows(const HeadsView<const T>& view, int64_t index, in
   return buffer;
 }
 
-/// Rows [row, row + count) of a head of p.k or p.v in the compute type: in place, or converted into
-/// `buffer`.
+/// Rows [row, row + count) of a head.
+struct HeadRows {
+  int64_t b;
+  int64_t h;
+  int64_t row;
+  int64_t count;
+  int64_t columns;
+};
+
+/// Rows of p.k or p.v in the compute type: in place, or converted into `buffer`.
 template <class T, class C>
 HWY_INLINE const C* compute_rows(const AttentionProblem<T>& p, const HeadsView<const T>& view,
-                                 int64_t b, int64_t h, int64_t row, int64_t count, int64_t columns,
-                                 C* buffer, size_t* stride) {
+                                 const HeadRows& rows, C* buffer, size_t* stride) {
+  const auto [b, h, row, count, columns] = rows;
   *stride = static_cast<size_t>(columns);
   const int64_t index = b * view.batch + h * view.head + row * view.row;
   if constexpr (std::is_same_v<T, float>) {

@@ -119,6 +119,12 @@ KeyTile key_tile(const QueryTile<T>& queries, int64_t key, int64_t end) {
   return tile;
 }
 
+/// The keys or values of a tile, for queries of one head.
+template <class T>
+HeadRows tile_rows(const QueryTile<T>& queries, const KeyTile& tile, int64_t columns) {
+  return {queries.b, queries.problem.kv_head(queries.h), tile.key, tile.count, columns};
+}
+
 /// rows × columns of a head transposed to out [columns, 64], times factor; zero from there to
 /// `width`.
 template <class T, class C>
@@ -135,45 +141,61 @@ void pack_transposed(const T* in, int64_t stride, int64_t rows, int64_t width, i
 template <class P>
 inline constexpr int64_t kTerms = std::is_same_v<P, Bf16Pair> ? 2 : 1;
 
+/// Rows of keys or values, in the type that a product reads.
+template <class P>
+struct KeyRows {
+  const P* data;
+  size_t stride;
+};
+
 /// s[j][i] = keys[j] · packed[.][i] (times factor[0] where S is Start::scale) for the pairs that
 /// may see each other; the others may hold anything. `steps`: along the depth, of P.
 template <Start S = Start::zero, class T, class P, class C>
-HWY_NOINLINE void pair_products(const QueryTile<T>& queries, const KeyTile& tile, const P* keys,
-                                size_t stride, const P* packed, int64_t steps, C* s,
-                                const C* factor = nullptr) {
-  const auto count = static_cast<size_t>(tile.count);
-  const auto width = static_cast<size_t>(queries.width);
+HWY_NOINLINE void pair_products(const QueryTile<T>& queries, const KeyTile& tile, KeyRows<P> keys,
+                                const P* packed, int64_t steps, C* s, const C* factor = nullptr) {
+  const Product<C, P> all{.a = keys.data,
+                          .lda = keys.stride,
+                          .b = packed,
+                          .ldb = size_t{kQueryTile},
+                          .c = s,
+                          .ldc = size_t{kQueryTile},
+                          .rows = static_cast<size_t>(tile.count),
+                          .columns = static_cast<size_t>(queries.width),
+                          .depth = static_cast<size_t>(steps),
+                          .factor = factor};
   if (queries.seen(tile.key, tile.count, 1) == tile.count) {
-    product<S, false>(keys, stride, packed, size_t{kQueryTile}, s, size_t{kQueryTile}, count, width,
-                      static_cast<size_t>(steps), factor);
+    product<S, false>(all);
     return;
   }
-  product_of_triangle<S, false, true>(
-      keys, stride, packed, size_t{kQueryTile}, s, size_t{kQueryTile}, count, width,
-      static_cast<size_t>(steps), factor, [&](size_t end) {
-        return static_cast<size_t>(queries.seen(tile.key, tile.count, static_cast<int64_t>(end)));
-      });
+  product_of_triangle<S, false, true>(all, [&](size_t end) {
+    return static_cast<size_t>(queries.seen(tile.key, tile.count, static_cast<int64_t>(end)));
+  });
 }
 
 /// out[c][i] (+)= Σ_j rows[j][c] · s[j][i], where s is 0 for pairs that may not see each other.
 template <Start S, class T, class P, class C>
-HWY_NOINLINE void add_weighted(const QueryTile<T>& queries, const KeyTile& tile, const P* rows,
-                               size_t stride, const P* s, int64_t columns, const C* factor,
-                               C* out) {
+HWY_NOINLINE void add_weighted(const QueryTile<T>& queries, const KeyTile& tile, KeyRows<P> rows,
+                               const P* s, int64_t columns, const C* factor, C* out) {
   const auto steps = [](int64_t keys) {
     return static_cast<size_t>((keys + kTerms<P> - 1) / kTerms<P>);
   };
-  const auto width = static_cast<size_t>(queries.width);
+  const Product<C, P> all{.a = rows.data,
+                          .lda = rows.stride,
+                          .b = s,
+                          .ldb = size_t{kQueryTile},
+                          .c = out,
+                          .ldc = size_t{kQueryTile},
+                          .rows = static_cast<size_t>(columns),
+                          .columns = static_cast<size_t>(queries.width),
+                          .depth = steps(tile.count),
+                          .factor = factor};
   if (queries.seen(tile.key, tile.count, 1) == tile.count) {
-    product<S, true>(rows, stride, s, size_t{kQueryTile}, out, size_t{kQueryTile},
-                     static_cast<size_t>(columns), width, steps(tile.count), factor);
+    product<S, true>(all);
     return;
   }
-  product_of_triangle<S, true, false>(
-      rows, stride, s, size_t{kQueryTile}, out, size_t{kQueryTile}, static_cast<size_t>(columns),
-      width, steps(tile.count), factor, [&](size_t end) {
-        return steps(queries.seen(tile.key, tile.count, static_cast<int64_t>(end)));
-      });
+  product_of_triangle<S, true, false>(all, [&](size_t end) {
+    return steps(queries.seen(tile.key, tile.count, static_cast<int64_t>(end)));
+  });
 }
 
 /// s -> softcap · tanh(s / softcap), in units of log2; where `slope` is given it gets the
@@ -313,9 +335,9 @@ void finish_scores(const QueryTile<T>& queries, const KeyTile& tile, C* s, C* sl
 /// s[j][i] = score of query i and key j, as above. packed: the queries [depth, 64] times
 /// scale·log2(e).
 template <class T, class C>
-void score_tile(const QueryTile<T>& queries, const KeyTile& tile, const C* packed, const C* k,
-                size_t k_stride, C* s, C* slope) {
-  pair_products(queries, tile, k, k_stride, packed, queries.problem.depth, s);
+void score_tile(const QueryTile<T>& queries, const KeyTile& tile, const C* packed, KeyRows<C> k,
+                C* s, C* slope) {
+  pair_products(queries, tile, k, packed, queries.problem.depth, s);
   finish_scores(queries, tile, s, slope);
 }
 

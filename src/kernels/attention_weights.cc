@@ -14,9 +14,9 @@ namespace heed::kernels::HWY_NAMESPACE {
 
 /// Weights of the rows and keys of one query tile that lie in the wanted ranges.
 template <class T, class C>
-void weights_tile(const AttentionProblem<T>& p, RowStats<const C> stats, int64_t b, int64_t h,
-                  int64_t query_tile, int64_t row_begin, int64_t row_end, int64_t key_begin,
-                  int64_t key_end, C* weights) {
+void weights_tile(const AttentionProblem<T>& p, RowStats<const C> stats, const WeightRange& range,
+                  int64_t query_tile, C* weights) {
+  const auto [b, h, row_begin, row_end, key_begin, key_end] = range;
   const QueryTile<T> queries(p, b, h, query_tile);
   thread_local Scratch scratch;
   const auto depth = static_cast<size_t>(p.depth) * kQueryTile;
@@ -38,8 +38,8 @@ void weights_tile(const AttentionProblem<T>& p, RowStats<const C> stats, int64_t
       continue;
     }
     size_t stride = 0;
-    const C* k = compute_rows(p, p.k, b, p.kv_head(h), key, tile.count, p.depth, buffer, &stride);
-    score_tile(queries, tile, packed, k, stride, s, static_cast<C*>(nullptr));
+    const C* k = compute_rows(p, p.k, {b, p.kv_head(h), key, tile.count, p.depth}, buffer, &stride);
+    score_tile(queries, tile, packed, KeyRows<C>{k, stride}, s, static_cast<C*>(nullptr));
     for (int64_t row = from; row < to; ++row) {
       const int64_t at = (b * p.heads + h) * p.queries + row;
       HWY_ALIGN C line[kKeyTile];
@@ -59,11 +59,10 @@ void weights_tile(const AttentionProblem<T>& p, RowStats<const C> stats, int64_t
   }
 }
 
-#define HEED_WEIGHTS(NAME, TYPE)                                                             \
-  void NAME(const AttentionProblem<TYPE>& p, RowStats<const Compute<TYPE>> stats, int64_t b, \
-            int64_t h, int64_t tile, int64_t row_begin, int64_t row_end, int64_t key_begin,  \
-            int64_t key_end, Compute<TYPE>* weights) {                                       \
-    weights_tile(p, stats, b, h, tile, row_begin, row_end, key_begin, key_end, weights);     \
+#define HEED_WEIGHTS(NAME, TYPE)                                                    \
+  void NAME(const AttentionProblem<TYPE>& p, RowStats<const Compute<TYPE>> stats,   \
+            const WeightRange& range, int64_t query_tile, Compute<TYPE>* weights) { \
+    weights_tile(p, stats, range, query_tile, weights);                             \
   }
 HEED_WEIGHTS(weights_f32, float)
 HEED_WEIGHTS(weights_f64, double)
@@ -84,39 +83,34 @@ HWY_EXPORT(weights_bf16);
 
 template <class T>
 void attention_weights(const AttentionProblem<T>& problem, RowStats<const Compute<T>> stats,
-                       int64_t b, int64_t h, int64_t row_begin, int64_t row_end, int64_t key_begin,
-                       int64_t key_end, Compute<T>* weights) {
+                       const WeightRange& range, Compute<T>* weights) {
   constexpr int64_t kTile = 64;
-  std::fill_n(weights, (row_end - row_begin) * (key_end - key_begin), Compute<T>{0});
-  if (row_begin >= row_end || key_begin >= key_end) {
+  std::fill_n(weights, range.rows() * range.keys(), Compute<T>{0});
+  if (range.rows() <= 0 || range.keys() <= 0) {
     return;
   }
-  const int64_t first = row_begin / kTile;
-  parallel_for((row_end - 1) / kTile + 1 - first, [&](int64_t task) {
+  const int64_t first = range.row_begin / kTile;
+  parallel_for((range.row_end - 1) / kTile + 1 - first, [&](int64_t task) {
     const int64_t tile = first + task;
     if constexpr (std::is_same_v<T, float>) {
-      HWY_DYNAMIC_DISPATCH(weights_f32)
-      (problem, stats, b, h, tile, row_begin, row_end, key_begin, key_end, weights);
+      HWY_DYNAMIC_DISPATCH(weights_f32)(problem, stats, range, tile, weights);
     } else if constexpr (std::is_same_v<T, double>) {
-      HWY_DYNAMIC_DISPATCH(weights_f64)
-      (problem, stats, b, h, tile, row_begin, row_end, key_begin, key_end, weights);
+      HWY_DYNAMIC_DISPATCH(weights_f64)(problem, stats, range, tile, weights);
     } else if constexpr (std::is_same_v<T, Half>) {
-      HWY_DYNAMIC_DISPATCH(weights_f16)
-      (problem, stats, b, h, tile, row_begin, row_end, key_begin, key_end, weights);
+      HWY_DYNAMIC_DISPATCH(weights_f16)(problem, stats, range, tile, weights);
     } else {
-      HWY_DYNAMIC_DISPATCH(weights_bf16)
-      (problem, stats, b, h, tile, row_begin, row_end, key_begin, key_end, weights);
+      HWY_DYNAMIC_DISPATCH(weights_bf16)(problem, stats, range, tile, weights);
     }
   });
 }
-template void attention_weights(const AttentionProblem<float>&, RowStats<const float>, int64_t,
-                                int64_t, int64_t, int64_t, int64_t, int64_t, float*);
-template void attention_weights(const AttentionProblem<double>&, RowStats<const double>, int64_t,
-                                int64_t, int64_t, int64_t, int64_t, int64_t, double*);
-template void attention_weights(const AttentionProblem<Half>&, RowStats<const float>, int64_t,
-                                int64_t, int64_t, int64_t, int64_t, int64_t, float*);
-template void attention_weights(const AttentionProblem<BFloat16>&, RowStats<const float>, int64_t,
-                                int64_t, int64_t, int64_t, int64_t, int64_t, float*);
+template void attention_weights(const AttentionProblem<float>&, RowStats<const float>,
+                                const WeightRange&, float*);
+template void attention_weights(const AttentionProblem<double>&, RowStats<const double>,
+                                const WeightRange&, double*);
+template void attention_weights(const AttentionProblem<Half>&, RowStats<const float>,
+                                const WeightRange&, float*);
+template void attention_weights(const AttentionProblem<BFloat16>&, RowStats<const float>,
+                                const WeightRange&, float*);
 
 }  // namespace heed::kernels
 #endif

@@ -56,19 +56,11 @@ void run(const Job<T>& job) {
   many_rows<Plain<T>>(job);
 }
 
-void gemm_f32(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,
-              Element c_type, int64_t c_stride, bool accumulate, const Epilogue& epilogue) {
-  run(Job<float>{m, n, k, a, b, c, c_type, c_stride, accumulate, epilogue});
+void gemm_f32(const GemmProblem& problem) { run(Job<float>(problem)); }
+void gemm_bf16(const GemmProblem& problem, bool instructions) {
+  bf16_product(Job<float>(problem), instructions);
 }
-void gemm_bf16(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,
-               Element c_type, int64_t c_stride, bool accumulate, const Epilogue& epilogue,
-               bool instructions) {
-  bf16_product({m, n, k, a, b, c, c_type, c_stride, accumulate, epilogue}, instructions);
-}
-void gemm_f64(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,
-              Element c_type, int64_t c_stride, bool accumulate, const Epilogue& epilogue) {
-  run(Job<double>{m, n, k, a, b, c, c_type, c_stride, accumulate, epilogue});
-}
+void gemm_f64(const GemmProblem& problem) { run(Job<double>(problem)); }
 
 }  // namespace heed::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -144,8 +136,11 @@ void use_bf16_instructions(bool wanted) {
 
 bool uses_bf16_instructions() { return bf16_instructions().load(); }
 
-void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,
-          Element c_type, int64_t c_stride, bool accumulate, const Epilogue& epilogue) {
+void gemm(const GemmProblem& problem) {
+  const int64_t m = problem.m;
+  const int64_t n = problem.n;
+  const int64_t k = problem.k;
+  const Matrix& b = problem.b;
   if (m == 0 || n == 0) {
     return;
   }
@@ -154,10 +149,10 @@ void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, voi
   if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= kSmall) {
     alone.emplace();
   }
-  if (b.interleaved != nullptr && !is_quantized(b.type) && !reads_packed(a.type, b.type)) {
-    Matrix other = b;
-    other.interleaved = nullptr;
-    gemm(m, n, k, a, other, c, c_type, c_stride, accumulate, epilogue);
+  if (b.interleaved != nullptr && !is_quantized(b.type) && !reads_packed(problem.a.type, b.type)) {
+    GemmProblem other = problem;
+    other.b.interleaved = nullptr;
+    gemm(other);
     return;
   }
   constexpr int64_t kDecoding = 32;  // rows
@@ -166,14 +161,13 @@ void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, voi
     order.pass(b.interleaved != nullptr ? b.interleaved : b.data, bytes_of(b.type, n * k));
   }
   if (is_quantized(b.type)) {
-    quantized_gemm(m, n, k, a, b, c, c_type, c_stride, epilogue);
-  } else if (a.type == Element::bf16) {
-    HWY_DYNAMIC_DISPATCH(gemm_bf16)
-    (m, n, k, a, b, c, c_type, c_stride, accumulate, epilogue, uses_bf16_instructions());
-  } else if (c_type == Element::f64) {
-    HWY_DYNAMIC_DISPATCH(gemm_f64)(m, n, k, a, b, c, c_type, c_stride, accumulate, epilogue);
+    quantized_gemm(problem);
+  } else if (problem.a.type == Element::bf16) {
+    HWY_DYNAMIC_DISPATCH(gemm_bf16)(problem, uses_bf16_instructions());
+  } else if (problem.c_type == Element::f64) {
+    HWY_DYNAMIC_DISPATCH(gemm_f64)(problem);
   } else {
-    HWY_DYNAMIC_DISPATCH(gemm_f32)(m, n, k, a, b, c, c_type, c_stride, accumulate, epilogue);
+    HWY_DYNAMIC_DISPATCH(gemm_f32)(problem);
   }
 }
 

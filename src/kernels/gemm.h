@@ -28,7 +28,22 @@ struct Epilogue {
   int64_t residual_stride = 0;
 };
 
-/// C[m, n] = A[m, k] · B[k, n] (+ C where `accumulate`). Every element is one chain of fused
+/// One product on raw memory: C[m, n] = A[m, k] · B[k, n] (+ C where `accumulate`). The rows of C
+/// are `c_stride` elements apart.
+struct GemmProblem {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  Matrix a;
+  Matrix b;
+  void* c = nullptr;
+  Element c_type = Element::f32;
+  int64_t c_stride = 0;
+  bool accumulate = false;
+  Epilogue epilogue = {};
+};
+
+/// Computes a product. Every element is one chain of fused
 /// multiply-adds over k = 0, 1, 2 …, or where A is f32 or f16 and B is of 16 bits and lies along k
 /// (row stride 1) 16 chains over every 16th k, added up in a fixed order: it depends neither on the
 /// thread count nor on m, n or the position in C. A and B are f64 exactly where C is; else any of
@@ -37,8 +52,7 @@ struct Epilogue {
 /// Where A is bf16, the product is one of bf16 numbers: a floating B is rounded to bf16, and sums
 /// are f32. AVX-512 BF16 multiplies such numbers twice as fast; it takes subnormal numbers and sums
 /// for zero, other machines do not. All else is the same to the bit on every machine.
-void gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,
-          Element c_type, int64_t c_stride, bool accumulate = false, const Epilogue& epilogue = {});
+void gemm(const GemmProblem& problem);
 
 /// For tests: false leaves the bf16 instructions (AVX-512 BF16) unused.
 void use_bf16_instructions(bool wanted);

@@ -17,16 +17,14 @@ namespace heed::kernels::HWY_NAMESPACE {
 /// bf16 operands as f32, for machines without the instruction. Operands of another type are rounded
 /// to bf16 first, so that the product is the instruction's to the bit where nothing is subnormal.
 struct RoundedToBf16 : Plain<float> {
-  static void pack_a(const Job<float>& job, int64_t k, int64_t depth, int64_t row, int64_t rows,
-                     float* panels, int64_t stride) {
-    Plain<float>::pack_a(job, k, depth, row, rows, panels, stride);
-    round(job.a, depth * kRows, (rows + kRows - 1) / kRows, panels, stride);
+  static void pack_a(const Job<float>& job, const PackedPart& part, float* panels, int64_t stride) {
+    Plain<float>::pack_a(job, part, panels, stride);
+    round(job.a, part.depth * kRows, (part.count + kRows - 1) / kRows, panels, stride);
   }
-  static void pack_b(const Job<float>& job, int64_t k, int64_t depth, int64_t column, int64_t width,
-                     float* panels, int64_t stride) {
+  static void pack_b(const Job<float>& job, const PackedPart& part, float* panels, int64_t stride) {
     constexpr int64_t kWidth = columns<float>();
-    Plain<float>::pack_b(job, k, depth, column, width, panels, stride);
-    round(job.b, depth * kWidth, (width + kWidth - 1) / kWidth, panels, stride);
+    Plain<float>::pack_b(job, part, panels, stride);
+    round(job.b, part.depth * kWidth, (part.count + kWidth - 1) / kWidth, panels, stride);
   }
 
  private:
@@ -49,25 +47,27 @@ struct Bf16Pairs {
   using Panel = Bf16Pair;
   static int64_t steps(int64_t k) { return (k + 1) / 2; }
 
-  static void pack_a(const Job<float>& job, int64_t step, int64_t depth, int64_t row, int64_t rows,
-                     Bf16Pair* panels, int64_t stride) {
+  static void pack_a(const Job<float>& job, const PackedPart& part, Bf16Pair* panels,
+                     int64_t stride) {
     const Matrix transposed{job.a.data, job.a.type, job.a.column_stride, job.a.row_stride};
-    pack_any<kRows>(transposed, job.k, step, depth, row, rows, panels, stride);
+    pack_any<kRows>(transposed, job.k, part, panels, stride);
   }
-  static void pack_b(const Job<float>& job, int64_t step, int64_t depth, int64_t column,
-                     int64_t width, Bf16Pair* panels, int64_t stride) {
-    pack_any<columns<float>()>(job.b, job.k, step, depth, column, width, panels, stride);
+  static void pack_b(const Job<float>& job, const PackedPart& part, Bf16Pair* panels,
+                     int64_t stride) {
+    pack_any<columns<float>()>(job.b, job.k, part, panels, stride);
   }
 
  private:
   static constexpr int64_t kSide = 16;
 
-  /// Columns from `column` on of a matrix [all, columns] whose rows run along k.
+  /// Columns of a matrix [all, columns] whose rows run along k.
   template <int64_t kWidth>
-  static void pack_any(const Matrix& matrix, int64_t all, int64_t step, int64_t depth,
-                       int64_t column, int64_t width, Bf16Pair* panels, int64_t stride) {
-    with_data<float>(matrix, 2 * step, column, [&](const auto* from) {
-      const int64_t left = all - 2 * step;  // of k
+  static void pack_any(const Matrix& matrix, int64_t all, const PackedPart& part, Bf16Pair* panels,
+                       int64_t stride) {
+    const int64_t depth = part.depth;
+    const int64_t width = part.count;
+    with_data<float>(matrix, 2 * part.step, part.first, [&](const auto* from) {
+      const int64_t left = all - 2 * part.step;  // of k
       auto* to = reinterpret_cast<uint32_t*>(panels);
       if (matrix.column_stride == 1) {
         join_rows<kWidth>(from, matrix.row_stride, left, depth, width, to, stride);
@@ -175,10 +175,9 @@ inline void bf16_product(const Job<float>& job, [[maybe_unused]] bool instructio
     return;
   }
 #endif
-  Matrix b = job.b;
-  b.interleaved = nullptr;  // pairs
-  many_rows<RoundedToBf16>({job.m, job.n, job.k, job.a, b, job.c, job.c_type, job.c_stride,
-                            job.accumulate, job.epilogue});
+  Job<float> rounded = job;
+  rounded.b.interleaved = nullptr;  // pairs
+  many_rows<RoundedToBf16>(rounded);
 }
 
 }  // namespace heed::kernels::HWY_NAMESPACE

@@ -17,15 +17,8 @@ namespace heed::kernels::HWY_NAMESPACE {
 
 /// Everything a tile needs to know. T is the compute type.
 template <class T>
-struct Job {
-  int64_t m, n, k;
-  const Matrix& a;
-  const Matrix& b;
-  void* c;
-  Element c_type;
-  int64_t c_stride;
-  bool accumulate;
-  const Epilogue& epilogue;
+struct Job : GemmProblem {
+  explicit Job(const GemmProblem& problem) : GemmProblem(problem) {}
 
   bool direct() const { return c_type == kElementOf<T>; }
 };

@@ -83,13 +83,30 @@ HWY_INLINE void fetch_to_write(const void* p) {
 #endif
 }
 
-/// C[rows, vectors] (+)= panel of A · columns of B over `depth` steps. B: [depth] rows, `b_stride`
-/// apart; in the compute type, or converted on the way.
-template <class Panel, int rows, int vectors, class P, class T, class B>
-HWY_NOINLINE void micro_kernel(const P* HWY_RESTRICT a, const B* HWY_RESTRICT b, int64_t b_stride,
-                               int64_t depth, T* c, int64_t c_stride, bool first,
-                               const Fetched<P>& fetch) {
+/// What a micro-kernel multiplies over `depth` steps of k: a panel of A by columns of B, whose rows
+/// are `b_stride` apart; in the compute type, or converted on the way.
+template <class P, class B, class T>
+struct Piece {
+  const P* a;
+  const B* b;
+  int64_t b_stride;
+  int64_t depth;
+  T* c;
+  int64_t c_stride;
+  bool first;  ///< sums start at zero, not at C
+};
+
+/// C[rows, vectors] (+)= panel of A · columns of B.
+template <class Panel, int rows, int vectors, class P, class B, class T>
+HWY_NOINLINE void micro_kernel(const Piece<P, B, T>& piece, const Fetched<P>& fetch) {
   using S = Step<T, B>;
+  const P* HWY_RESTRICT a = piece.a;
+  const B* HWY_RESTRICT b = piece.b;
+  const int64_t b_stride = piece.b_stride;
+  const int64_t depth = piece.depth;
+  T* c = piece.c;
+  const int64_t c_stride = piece.c_stride;
+  const bool first = piece.first;
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   hn::Vec<decltype(d)> sum[rows][vectors];
@@ -149,36 +166,37 @@ HWY_NOINLINE void micro_kernel(const P* HWY_RESTRICT a, const B* HWY_RESTRICT b,
   }
 }
 
-template <class Panel, int vectors, int rows = kRows, class P, class T, class B>
-void run_micro_kernel(int64_t wanted, const P* a, const B* b, int64_t b_stride, int64_t depth, T* c,
-                      int64_t c_stride, bool first, const Fetched<P>& fetch = {}) {
+template <class Panel, int vectors, int rows = kRows, class P, class B, class T>
+void run_micro_kernel(int64_t wanted, const Piece<P, B, T>& piece, const Fetched<P>& fetch = {}) {
   if constexpr (rows > 1) {
     if (wanted < rows) {
-      run_micro_kernel<Panel, vectors, rows - 1>(wanted, a, b, b_stride, depth, c, c_stride, first,
-                                                 fetch);
+      run_micro_kernel<Panel, vectors, rows - 1>(wanted, piece, fetch);
       return;
     }
   }
-  micro_kernel<Panel, rows, vectors>(a, b, b_stride, depth, c, c_stride, first, fetch);
+  micro_kernel<Panel, rows, vectors>(piece, fetch);
 }
 
 /// The same with packed panels of both, where the piece of C may be narrower: through a buffer.
-template <class Panel, class T, class P>
-void multiply_piece(int64_t rows, int64_t width, const P* a, const P* b, int64_t b_stride,
-                    int64_t depth, T* c, int64_t c_stride, bool first, const Fetched<P>& fetch) {
+template <class Panel, class P, class T>
+void multiply_piece(int64_t rows, int64_t width, const Piece<P, P, T>& piece,
+                    const Fetched<P>& fetch) {
   constexpr int64_t kWidth = columns<T>();
   if (width == kWidth) {
-    run_micro_kernel<Panel, kVectors>(rows, a, b, b_stride, depth, c, c_stride, first, fetch);
+    run_micro_kernel<Panel, kVectors>(rows, piece, fetch);
     return;
   }
   HWY_ALIGN T buffer[kRows * kWidth];
-  for (int64_t r = 0; r < rows && !first; ++r) {
-    std::copy_n(c + r * c_stride, width, buffer + r * kWidth);
+  for (int64_t r = 0; r < rows && !piece.first; ++r) {
+    std::copy_n(piece.c + r * piece.c_stride, width, buffer + r * kWidth);
     std::fill_n(buffer + r * kWidth + width, kWidth - width, T{0});
   }
-  run_micro_kernel<Panel, kVectors>(rows, a, b, b_stride, depth, buffer, kWidth, first, fetch);
+  Piece<P, P, T> buffered = piece;
+  buffered.c = buffer;
+  buffered.c_stride = kWidth;
+  run_micro_kernel<Panel, kVectors>(rows, buffered, fetch);
   for (int64_t r = 0; r < rows; ++r) {
-    std::copy_n(buffer + r * kWidth, width, c + r * c_stride);
+    std::copy_n(buffer + r * kWidth, width, piece.c + r * piece.c_stride);
   }
 }
 

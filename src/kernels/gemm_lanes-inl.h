@@ -191,10 +191,22 @@ HWY_INLINE void run_dot_piece(int64_t wanted, Rest... rest) {
   dot_piece<rows, columns>(rest...);
 }
 
-/// Up to kDotRows rows from `row` on times `width` (up to kGroup) columns of B, into sums.
+/// Up to kDotRows rows from `row` on times `width` (up to kGroup) columns of B, into `sums`, whose
+/// rows are `stride` apart.
 template <class B>
-void lane_group(const Job<float>& job, const LaneRows& x, int64_t row, int64_t rows, const B* b,
-                int64_t width, bool fetch, float* sums, int64_t stride) {
+struct LaneGroup {
+  int64_t row;
+  int64_t rows;
+  const B* b;
+  int64_t width;
+  float* sums;
+  int64_t stride;
+};
+
+/// `fetch`: whether the columns that follow are fetched meanwhile.
+template <class B>
+void lane_group(const Job<float>& job, const LaneRows& x, const LaneGroup<B>& group, bool fetch) {
+  const auto [row, rows, b, width, sums, stride] = group;
   HWY_ALIGN float lines[kDotRows * kGroup * kChains];
   const int64_t b_stride = job.b.column_stride;
   int64_t c = 0;
@@ -212,13 +224,13 @@ void lane_group(const Job<float>& job, const LaneRows& x, int64_t row, int64_t r
                      lines + c * kChains, static_cast<const uint8_t*>(nullptr));
   }
   for (int64_t r = 0; r < rows; ++r) {
-    HWY_ALIGN float group[kGroup];
+    HWY_ALIGN float elements[kGroup];
     float* line = lines + r * kGroup * kChains;
     std::fill(line + width * kChains, line + kGroup * kChains, 0.0f);
-    sum_lines(line, group);
+    sum_lines(line, elements);
     float* to = sums + r * stride;
     for (int64_t i = 0; i < width; ++i) {
-      to[i] = job.accumulate ? to[i] + group[i] : group[i];
+      to[i] = job.accumulate ? to[i] + elements[i] : elements[i];
     }
   }
 }
@@ -259,8 +271,14 @@ void lane_product_of(const Job<float>& job, const B* b) {
       const B* from = b + (column + j) * job.b.column_stride;
       for (int64_t pass = 0; pass < passes; ++pass) {
         const int64_t r = pass * kDotRows;
-        lane_group(job, x, row + r, HWY_MIN(int64_t{kDotRows}, rows - r), from,
-                   HWY_MIN(kGroup, width - j), pass == 0, sums + r * stride + j, stride);
+        lane_group(job, x,
+                   LaneGroup<B>{.row = row + r,
+                                .rows = HWY_MIN(int64_t{kDotRows}, rows - r),
+                                .b = from,
+                                .width = HWY_MIN(kGroup, width - j),
+                                .sums = sums + r * stride + j,
+                                .stride = stride},
+                   pass == 0);
       }
     }
     finish(job, row, column, rows, width, sums, stride);

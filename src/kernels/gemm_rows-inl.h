@@ -49,8 +49,14 @@ struct FewRowsA {
   void multiply(int64_t k, int64_t depth, const B* b, int64_t b_stride, float* sums,
                 int64_t stride) const {
     for (int64_t panel = 0; panel < count; ++panel) {
-      run_micro_kernel<AsRows, vectors>(rows(panel), at(panel, k), b, b_stride, depth,
-                                        sums + panel * height * stride, stride, false);
+      run_micro_kernel<AsRows, vectors>(rows(panel),
+                                        Piece<float, B, float>{.a = at(panel, k),
+                                                               .b = b,
+                                                               .b_stride = b_stride,
+                                                               .depth = depth,
+                                                               .c = sums + panel * height * stride,
+                                                               .c_stride = stride,
+                                                               .first = false});
     }
   }
 

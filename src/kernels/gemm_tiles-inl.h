@@ -39,12 +39,25 @@ struct Cut {
   }
 };
 
+/// What is packed of an operand: steps [step, step + depth) of its rows (of A) or columns (of B)
+/// from `first` on.
+struct PackedPart {
+  int64_t step;
+  int64_t depth;
+  int64_t first;
+  int64_t count;
+};
+
 /// The blocks of k that are packed together.
 struct Span {
   Span(const Cut& of, int64_t index)
       : cut(of), first(index * of.span_blocks), end(std::min(first + of.span_blocks, of.blocks)) {}
   /// Where a block's piece of a panel starts, in steps of k.
   int64_t place(int64_t block) const { return (block - first) * cut.depth; }
+  /// A block of rows or columns.
+  PackedPart part(int64_t block, int64_t from, int64_t count) const {
+    return {block * cut.depth, cut.depth_of(block), from, count};
+  }
 
   const Cut& cut;
   int64_t first, end;
@@ -58,20 +71,21 @@ struct Plain {
   using Panel = T;
   static int64_t steps(int64_t k) { return k; }
 
-  static void pack_a(const Job<T>& job, int64_t k, int64_t depth, int64_t row, int64_t rows,
-                     T* panels, int64_t stride) {
+  static void pack_a(const Job<T>& job, const PackedPart& part, T* panels, int64_t stride) {
     const Matrix transposed{job.a.data, job.a.type, job.a.column_stride, job.a.row_stride};
-    pack_panels(transposed, k, row, depth, rows, int64_t{kRows}, panels, stride);
+    pack_panels(transposed, part.step, part.first, part.depth, part.count,
+                Panels<T>{panels, kRows, stride});
   }
-  static void pack_b(const Job<T>& job, int64_t k, int64_t depth, int64_t column, int64_t width,
-                     T* panels, int64_t stride) {
+  static void pack_b(const Job<T>& job, const PackedPart& part, T* panels, int64_t stride) {
     constexpr int64_t kWidth = columns<T>();
-    if (job.b.column_stride == 1 && width % kWidth == 0) {
-      pack_panels(job.b, k, column, depth, width, kWidth, panels, stride);
+    if (job.b.column_stride == 1 && part.count % kWidth == 0) {
+      pack_panels(job.b, part.step, part.first, part.depth, part.count,
+                  Panels<T>{panels, kWidth, stride});
       return;
     }
-    for (int64_t j = 0; j < width; j += kWidth, panels += stride) {
-      HWY_NAMESPACE::pack_b(job, column + j, std::min(kWidth, width - j), k, depth, panels);
+    for (int64_t j = 0; j < part.count; j += kWidth, panels += stride) {
+      HWY_NAMESPACE::pack_b(job, part.first + j, std::min(kWidth, part.count - j), part.step,
+                            part.depth, panels);
     }
   }
 };
@@ -81,8 +95,8 @@ template <class F>
 void pack_rows(const Job<typename F::Sum>& job, const Span& span, int64_t row, int64_t rows,
                typename F::Panel* panels) {
   for (int64_t block = span.first; block < span.end; ++block) {
-    F::pack_a(job, block * span.cut.depth, span.cut.depth_of(block), row, rows,
-              panels + span.place(block) * kRows, span.cut.padded() * kRows);
+    F::pack_a(job, span.part(block, row, rows), panels + span.place(block) * kRows,
+              span.cut.padded() * kRows);
   }
 }
 
@@ -92,8 +106,8 @@ void pack_columns(const Job<typename F::Sum>& job, const Span& span, int64_t col
                   typename F::Panel* panels) {
   constexpr int64_t kWidth = columns<typename F::Sum>();
   for (int64_t block = span.first; block < span.end; ++block) {
-    F::pack_b(job, block * span.cut.depth, span.cut.depth_of(block), column, width,
-              panels + span.place(block) * kWidth, span.cut.padded() * kWidth);
+    F::pack_b(job, span.part(block, column, width), panels + span.place(block) * kWidth,
+              span.cut.padded() * kWidth);
   }
 }
 
@@ -109,23 +123,30 @@ struct ColumnPanels {
   ColumnPanels from(int64_t elements) const { return {data + elements, panel, width}; }
 };
 
+/// A rectangle of C.
+struct Area {
+  int64_t row;
+  int64_t column;
+  int64_t rows;
+  int64_t width;
+};
+
 /// A tile of C and where its sums gather: in C itself, or where C is of another type in a buffer of
 /// the tile, or of one piece where no sum waits for another block of k.
 template <class T>
 struct Tile {
-  Tile(const Job<T>& of, int64_t first_row, int64_t first_column, int64_t row_count,
-       int64_t column_count, int64_t panel_rows, bool one_block)
+  Tile(const Job<T>& of, const Area& area, int64_t panel_rows, bool one_block)
       : job(of),
-        row(first_row),
-        column(first_column),
-        rows(row_count),
-        width(column_count),
+        row(area.row),
+        column(area.column),
+        rows(area.rows),
+        width(area.width),
         height(panel_rows),
         by_piece(!of.direct() && one_block),
         stride(of.direct() ? of.c_stride
                : by_piece  ? columns<T>()
                            : kTileColumns),
-        buffer(of.direct() ? 1 : (by_piece ? int64_t{kRows} : row_count) * stride),
+        buffer(of.direct() ? 1 : (by_piece ? int64_t{kRows} : rows) * stride),
         sums(sums_of(of, row, column, buffer.data())) {}
 
   /// One block of k; panels of A lie a_panel apart. The `last` block finishes each piece of C while
@@ -149,8 +170,15 @@ struct Tile {
         if (last) {
           fetch_ends(row + i, column + j, fetch);
         }
-        multiply_piece<Panel>(count, piece, a, b, b_panels.width, depth, to, stride,
-                              block == 0 && !job.accumulate, fetch);
+        multiply_piece<Panel>(count, piece,
+                              Piece<P, P, T>{.a = a,
+                                             .b = b,
+                                             .b_stride = b_panels.width,
+                                             .depth = depth,
+                                             .c = to,
+                                             .c_stride = stride,
+                                             .first = block == 0 && !job.accumulate},
+                              fetch);
         if (last) {
           finish(job, row + i, column + j, count, piece, to, stride);
         }
@@ -184,10 +212,9 @@ struct Tile {
 
 /// One tile of C from the panels of its rows, `height` in each, and columns.
 template <class Panel = Transposed, class T, class P>
-void multiply_tile(const Job<T>& job, const Span& span, int64_t row, int64_t column, int64_t rows,
-                   int64_t width, const P* a_panels, const ColumnPanels<P>& b_panels,
-                   int64_t height = kRows) {
-  const Tile<T> tile(job, row, column, rows, width, height, span.cut.blocks == 1);
+void multiply_tile(const Job<T>& job, const Span& span, const Area& area, const P* a_panels,
+                   const ColumnPanels<P>& b_panels, int64_t height = kRows) {
+  const Tile<T> tile(job, area, height, span.cut.blocks == 1);
   for (int64_t block = span.first; block < span.end; ++block) {
     tile.template multiply<Panel>(block, span.cut.depth_of(block), block + 1 == span.cut.blocks,
                                   a_panels + span.place(block) * kRows, span.cut.padded() * kRows,
@@ -240,7 +267,7 @@ void strips_of_columns(const Job<typename F::Sum>& job, const Span& span) {
       pack_columns<F>(job, span, column, width, b.data());
       const ColumnPanels<Panel> panels{b.data(), span.cut.padded() * kWidth, kWidth};
       for (int64_t row = first; row < end; row += kTileRows) {
-        multiply_tile(job, span, row, column, std::min(kTileRows, end - row), width,
+        multiply_tile(job, span, {row, column, std::min(kTileRows, end - row), width},
                       a.data() + (row - first) * depth, panels);
       }
     });
@@ -265,7 +292,8 @@ void strips_of_rows(const Job<typename F::Sum>& job, const Span& span) {
       Scratch<Panel> a(strips.largest() * depth);
       pack_rows<F>(job, span, row, rows, a.data());
       for (int64_t column = first; column < end; column += kTileColumns) {
-        multiply_tile(job, span, row, column, rows, std::min(kTileColumns, end - column), a.data(),
+        multiply_tile(job, span, {row, column, rows, std::min(kTileColumns, end - column)},
+                      a.data(),
                       ColumnPanels<Panel>{b.data() + (column - first) * depth,
                                           span.cut.padded() * kWidth, kWidth});
       }
@@ -321,7 +349,8 @@ void packed_strips(const Job<typename F::Sum>& job, const Span& span) {
       for (int64_t column = strips.begin(strip); column < stop; column += step) {
         for (int64_t row = top; row < bottom; row += kTileRows) {
           multiply_tile<TransposedStream>(
-              job, span, row, column, std::min(kTileRows, end - row), std::min(step, stop - column),
+              job, span,
+              {row, column, std::min(kTileRows, end - row), std::min(step, stop - column)},
               a.data() + (row - first) / cut.height * kRows * depth,
               ColumnPanels<Panel>{here.at(column), here.panel, here.width}, cut.height);
         }

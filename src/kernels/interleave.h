@@ -109,7 +109,6 @@ void interleave(Element type, const void* blocks, int64_t n, int64_t k, void* ou
 bool multiplies_interleaved();
 
 /// C[m, n] = A[m, k] · B[k, n] with B.interleaved: the bits of quantized_gemm().
-void interleaved_gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,
-                      Element c_type, int64_t c_stride, const Epilogue& epilogue = {});
+void interleaved_gemm(const GemmProblem& problem);
 
 }  // namespace heed::kernels

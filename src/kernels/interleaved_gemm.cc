@@ -13,6 +13,7 @@
 
 #include "kernels/gemm_epilogue-inl.h"
 #include "kernels/interleaved_stream-inl.h"
+#include "kernels/interleaved_super-inl.h"
 #include "kernels/pack-inl.h"
 
 // How it works. The rows of A are rounded to 8-bit numbers once. Threads claim tiles of C; a tile
@@ -32,6 +33,7 @@ constexpr int kLaneGroups = 2;  // groups that share the broadcast words of A
 constexpr int kLaneRows = 2;
 constexpr int kLaneGroups = 1;
 #endif
+constexpr int64_t kLanePanelRows = 48;  // from here on superblocks are unpacked once for all rows
 constexpr int64_t kLaneTileRows = 192;
 constexpr int64_t kLaneTileGroups = 8;
 constexpr int64_t kLaneSpan = 2048;  // weights along k at a time: rows of a tile stay in L2
@@ -162,20 +164,14 @@ class InterleavedProduct {
   }
   int64_t stride() const { return group_bytes<Block>(blocks_); }
 
-  template <int groups, int rows = kLaneRows>
-  void multiply_rows(int64_t row, int64_t wanted, int64_t block, int64_t blocks,
-                     const GroupPointers& at, float* c, int64_t c_stride) {
-    if constexpr (rows > 1) {
-      if (wanted < rows) {
-        multiply_rows<groups, rows == 6 ? 4 : rows - 1>(row, wanted, block, blocks, at, c,
-                                                        c_stride);
-        return;
-      }
+  /// Calls run<count>(r) for `rows` rows, kLaneRows of them at a time and fewer at the end.
+  template <int count = kLaneRows, class Run>
+  static void in_rows(int64_t r, int64_t rows, const Run& run) {
+    for (; r + count <= rows; r += count) {
+      run.template operator()<count>(r);
     }
-    multiply_lanes<Block, rows, groups>(x_, row, block, blocks, at, c, c_stride);
-    if (wanted > rows) {
-      multiply_rows<groups, rows>(row + rows, wanted - rows, block, blocks, at, c + rows * c_stride,
-                                  c_stride);
+    if constexpr (count > 1) {
+      in_rows<count == 6 ? 4 : count - 1>(r, rows, run);
     }
   }
 
@@ -183,10 +179,23 @@ class InterleavedProduct {
   void multiply_groups(int64_t row, int64_t rows, int64_t block, int64_t blocks, int64_t group,
                        float* c, int64_t c_stride) {
     const GroupPointers at = pointers(group);
-    for (int64_t r = 0; r < rows; r += kLaneRows) {
-      multiply_rows<groups>(row + r, std::min<int64_t>(kLaneRows, rows - r), block, blocks, at,
-                            c + r * c_stride, c_stride);
+    if constexpr (W::kFactors) {
+      if (rows >= kLanePanelRows) {
+        LanePanel<Block, groups> panel;
+        for (int64_t b = block; b < block + blocks; ++b) {
+          panel.unpack(at, b);
+          in_rows(0, rows, [&]<int count>(int64_t r) {
+            multiply_unpacked<Block, count, groups>(x_, row + r, b, at, panel, c + r * c_stride,
+                                                    c_stride);
+          });
+        }
+        return;
+      }
     }
+    in_rows(0, rows, [&]<int count>(int64_t r) {
+      multiply_lanes<Block, count, groups>(x_, row + r, block, blocks, at, c + r * c_stride,
+                                           c_stride);
+    });
   }
 
   void stream_group(int64_t row, int64_t block, int64_t blocks, int64_t group, float* c) {
@@ -203,9 +212,9 @@ class InterleavedProduct {
     const int64_t stride = direct ? job_.c_stride : groups * kGroupColumns;
     Scratch<float> buffer(direct ? 1 : rows * stride);
     float* sums = direct ? sums_of(job_, row, column, buffer.data()) : buffer.data();
-    if (blocks_ == 0) {
+    if (blocks_ == 0 || (W::kFactors && rows > 1)) {  // where the chain of superblocks starts
       for (int64_t r = 0; r < rows; ++r) {
-        std::fill_n(sums + r * stride, width, 0.0f);
+        std::fill_n(sums + r * stride, groups * kGroupColumns, 0.0f);
       }
     }
     const int64_t span = rows <= kLaneRows ? blocks_ : kSpanBlocks;
@@ -257,14 +266,10 @@ bool has_lane_dots([[maybe_unused]] bool dot_instructions) {
 #endif
 }
 
-void interleaved_gemm_target([[maybe_unused]] int64_t m, [[maybe_unused]] int64_t n,
-                             [[maybe_unused]] int64_t k, [[maybe_unused]] const Matrix& a,
-                             [[maybe_unused]] const Matrix& b, [[maybe_unused]] void* c,
-                             [[maybe_unused]] Element c_type, [[maybe_unused]] int64_t c_stride,
-                             [[maybe_unused]] const Epilogue& epilogue) {
+void interleaved_gemm_target([[maybe_unused]] const GemmProblem& problem) {
 #ifndef HEED_NO_LANE_DOTS
-  const Job<float> job{m, n, k, a, b, c, c_type, c_stride, false, epilogue};
-  with_block_of(b.type, [&]<class Block>(const Block*) {
+  const Job<float> job(problem);
+  with_block_of(job.b.type, [&]<class Block>(const Block*) {
     if constexpr (Interleaved<Block>::kWords != 0) {
       InterleavedProduct<Block>(job).run();
     }
@@ -285,9 +290,8 @@ bool multiplies_interleaved() {
   return HWY_DYNAMIC_DISPATCH(has_lane_dots)(uses_dot_instructions());
 }
 
-void interleaved_gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,
-                      Element c_type, int64_t c_stride, const Epilogue& epilogue) {
-  HWY_DYNAMIC_DISPATCH(interleaved_gemm_target)(m, n, k, a, b, c, c_type, c_stride, epilogue);
+void interleaved_gemm(const GemmProblem& problem) {
+  HWY_DYNAMIC_DISPATCH(interleaved_gemm_target)(problem);
 }
 
 }  // namespace heed::kernels

@@ -114,38 +114,45 @@ HWY_INLINE void load_values(const GroupPointers& at, const uint8_t* words, int64
                                                        v % kGroupVectors);
   }
 }
+/// One block of some groups, and the rows of x from `row` on that it is multiplied by.
+struct LaneBlock {
+  const RoundedLanes& x;
+  int64_t row;
+  int64_t block;
+  const GroupPointers& at;
+  const uint8_t* words;
+  const uint8_t* side;
+};
+template <class Block>
+HWY_INLINE LaneBlock lane_block(const RoundedLanes& x, int64_t row, int64_t block,
+                                const GroupPointers& at) {
+  return {x,
+          row,
+          block,
+          at,
+          at.first + words_offset<Block>(block),
+          at.first + side_offset<Block>(block)};
+}
 /// Products of word w of a block with every row.
 template <class Block, int rows, int vectors>
-HWY_INLINE void add_word(const RoundedLanes& x, int64_t row, int64_t block, int64_t w,
-                         const WordVec* value, WordVec (*sum)[vectors]) {
+HWY_INLINE void add_word(const LaneBlock& of, int64_t w, const WordVec* value,
+                         WordVec (*sum)[vectors]) {
   HWY_UNROLL(8)
   for (int r = 0; r < rows; ++r) {
-    const auto four = x.word(row + r, block, kBlockWeights<Block>, w);
+    const auto four = of.x.word(of.row + r, of.block, kBlockWeights<Block>, w);
     for (int v = 0; v < vectors; ++v) {
       sum[r][v] = LaneDots::add<Words32<Block>::kFull>(sum[r][v], value[v], four);
     }
   }
 }
 template <class Block, int rows, int vectors, int... w>
-HWY_INLINE void add_plain_words(const GroupPointers& at, const uint8_t* words,
-                                const RoundedLanes& x, int64_t row, int64_t block,
-                                WordVec (*sum)[vectors], std::integer_sequence<int, w...>) {
+HWY_INLINE void add_plain_words(const LaneBlock& of, WordVec (*sum)[vectors],
+                                std::integer_sequence<int, w...>) {
   WordVec value[vectors];
-  ((load_values<Block, vectors, w>(at, words, value),
-    add_word<Block, rows, vectors>(x, row, block, w, value, sum)),
+  ((load_values<Block, vectors, w>(of.at, of.words, value),
+    add_word<Block, rows, vectors>(of, w, value, sum)),
    ...);
 }
-template <class Block, int rows, int vectors, int part, int... w>
-HWY_INLINE void add_part_words(const GroupPointers& at, const uint8_t* words, const RoundedLanes& x,
-                               int64_t row, int64_t block, int64_t round, WordVec (*sum)[vectors],
-                               std::integer_sequence<int, w...>) {
-  const int64_t place = Words32<Block>::template place<part>(round);
-  WordVec value[vectors];
-  ((load_values<Block, vectors, part, w>(at, words, round, value),
-    add_word<Block, rows, vectors>(x, row, block, place + w, value, sum)),
-   ...);
-}
-
 /// Asks for the weights that come `kAhead` bytes later.
 template <class Block, int groups>
 HWY_INLINE void fetch_block(const GroupPointers& at, const uint8_t* words) {
@@ -175,10 +182,9 @@ HWY_NOINLINE void multiply_plain(const RoundedLanes& x, int64_t row, int64_t blo
     }
   }
   for (int64_t b = block; b < block + blocks; ++b) {
-    const uint8_t* words = at.first + words_offset<Block>(b);
-    const uint8_t* side = at.first + side_offset<Block>(b);
+    const LaneBlock of = lane_block<Block>(x, row, b, at);
     if constexpr (rows > 1 && rows <= 4) {
-      fetch_block<Block, groups>(at, words);
+      fetch_block<Block, groups>(at, of.words);
     }
     WordVec whole[rows][vectors];
     HWY_UNROLL(8)
@@ -188,11 +194,10 @@ HWY_NOINLINE void multiply_plain(const RoundedLanes& x, int64_t row, int64_t blo
                                               : hn::Zero(di);
       }
     }
-    add_plain_words<Block, rows, vectors>(at, words, x, row, b, whole,
-                                          std::make_integer_sequence<int, 8>());
+    add_plain_words<Block, rows, vectors>(of, whole, std::make_integer_sequence<int, 8>());
     HWY_UNROLL(4)
     for (int v = 0; v < vectors; ++v) {
-      const uint8_t* mine = side + v / kGroupVectors * at.stride;
+      const uint8_t* mine = of.side + v / kGroupVectors * at.stride;
       const auto scale = W::scale(mine, v % kGroupVectors);
       HWY_UNROLL(8)
       for (int r = 0; r < rows; ++r) {
@@ -214,66 +219,12 @@ HWY_NOINLINE void multiply_plain(const RoundedLanes& x, int64_t row, int64_t blo
   }
 }
 
-/// Factors of one superblock of some groups, a lane each.
-template <class Block, int vectors>
-struct LaneFactors {
-  HWY_ALIGN int32_t factor[kPartCount<Block> * vectors * kLaneCount];
-  HWY_ALIGN int32_t mins[(Words32<Block>::kMinPairs + 1) * vectors * kLaneCount];
-
-  HWY_INLINE void expand(const GroupPointers& at, const uint8_t* side) {
-    const Words d;
-    for (int v = 0; v < vectors; ++v) {
-      Words32<Block>::factors(
-          side + v / kGroupVectors * at.stride, v % kGroupVectors,
-          [&](int64_t i, WordVec value)
-              HWY_ATTR { hn::Store(value, d, factor + (i * vectors + v) * kLaneCount); },
-          [&](int64_t i, WordVec value)
-              HWY_ATTR { hn::Store(value, d, mins + (i * vectors + v) * kLaneCount); });
-    }
-  }
-};
-
-/// One part of a superblock: its sums times its factors, added to `super`.
-template <class Block, int rows, int vectors, int part>
-HWY_INLINE void add_part(const GroupPointers& at, const uint8_t* words, const RoundedLanes& x,
-                         int64_t row, int64_t block, int64_t round,
-                         const LaneFactors<Block, vectors>& factors, WordVec (*super)[vectors]) {
-  using W = Words32<Block>;
-  const Words d;
-  const int64_t index = round * W::kParts + part;
-  WordVec whole[rows][vectors];
-  HWY_UNROLL(8)
-  for (int r = 0; r < rows; ++r) {
-    for (int v = 0; v < vectors; ++v) {
-      whole[r][v] = hn::Zero(d);
-      if constexpr (kLaneOffset<Block> != 0) {
-        whole[r][v] =
-            hn::Set(d, x.starts[((row + r) * x.blocks + block) * kPartCount<Block> + index]);
-      }
-    }
-  }
-  add_part_words<Block, rows, vectors, part>(at, words, x, row, block, round, whole,
-                                             std::make_integer_sequence<int, W::kPartWords>());
-  HWY_UNROLL(4)
-  for (int v = 0; v < vectors; ++v) {
-    const auto factor = hn::Load(d, factors.factor + (index * vectors + v) * kLaneCount);
-    HWY_UNROLL(8)
-    for (int r = 0; r < rows; ++r) {
-      super[r][v] = hn::Add(super[r][v], hn::Mul(whole[r][v], factor));
-    }
-  }
-}
-template <class Block, int rows, int vectors, int... part>
-HWY_INLINE void add_parts(const GroupPointers& at, const uint8_t* words, const RoundedLanes& x,
-                          int64_t row, int64_t block, int64_t round,
-                          const LaneFactors<Block, vectors>& factors, WordVec (*super)[vectors],
-                          std::integer_sequence<int, part...>) {
-  (add_part<Block, rows, vectors, part>(at, words, x, row, block, round, factors, super), ...);
-}
-
 /// sum + products of 16-bit pairs.
 HWY_INLINE WordVec add_pairs(WordVec sum, WordVec a, WordVec b) {
-#if HWY_ARCH_X86
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  asm("vpdpwssd %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
+  return sum;
+#elif HWY_ARCH_X86
   const Words d;
   const hn::Repartition<int16_t, Words> d16;
   auto unused = hn::Zero(d);
@@ -283,78 +234,6 @@ HWY_INLINE WordVec add_pairs(WordVec sum, WordVec a, WordVec b) {
   sum = hn::Add(sum, hn::Mul(low(a), low(b)));
   return hn::Add(sum, hn::Mul(hn::ShiftRight<16>(a), hn::ShiftRight<16>(b)));
 #endif
-}
-
-/// The end of one superblock: the chain in C itself.
-template <class Block, int rows, int vectors>
-HWY_INLINE void add_chain(const GroupPointers& at, const uint8_t* side, const RoundedLanes& x,
-                          int64_t row, int64_t block, const LaneFactors<Block, vectors>& factors,
-                          const WordVec (*super)[vectors], float* c, int64_t c_stride) {
-  using W = Words32<Block>;
-  const hn::ScalableTag<float> d;
-  const Words di;
-  HWY_UNROLL(4)
-  for (int v = 0; v < vectors; ++v) {
-    const uint8_t* mine = side + v / kGroupVectors * at.stride;
-    const auto scale = W::scale(mine, v % kGroupVectors);
-    HWY_UNROLL(8)
-    for (int r = 0; r < rows; ++r) {
-      float* to = c + r * c_stride + v * kLaneCount;
-      const int64_t index = (row + r) * x.blocks + block;
-      const auto x_scale = hn::Set(d, x.scales[index]);
-      auto sum = block == 0 ? hn::Zero(d) : hn::LoadU(d, to);
-      sum = hn::MulAdd(hn::ConvertTo(d, super[r][v]), hn::Mul(scale, x_scale), sum);
-      if constexpr (W::kMins) {
-        auto less = hn::Zero(di);
-        for (int64_t i = 0; i < W::kMinPairs; ++i) {
-          less = add_pairs(less, hn::Load(di, factors.mins + (i * vectors + v) * kLaneCount),
-                           hn::Set(di, x.min_pairs[index * W::kMinPairs + i]));
-        }
-        const auto min = hn::Mul(W::min(mine, v % kGroupVectors), x_scale);
-        sum = hn::MulAdd(hn::ConvertTo(d, less), min, sum);
-      }
-      hn::StoreU(sum, d, to);
-    }
-  }
-}
-
-/// The same for superblocks. The sums over the blocks wait in C.
-template <class Block, int rows, int groups>
-HWY_NOINLINE void multiply_super(const RoundedLanes& x, int64_t row, int64_t block, int64_t blocks,
-                                 const GroupPointers& at, float* c, int64_t c_stride) {
-  using W = Words32<Block>;
-  constexpr int vectors = groups * static_cast<int>(kGroupVectors);
-  LaneFactors<Block, vectors> factors;
-  for (int64_t b = block; b < block + blocks; ++b) {
-    const uint8_t* words = at.first + words_offset<Block>(b);
-    const uint8_t* side = at.first + side_offset<Block>(b);
-    if constexpr (rows > 1 && rows <= 4) {
-      fetch_block<Block, groups>(at, words);
-    }
-    factors.expand(at, side);
-    WordVec super[rows][vectors];
-    HWY_UNROLL(8)
-    for (int r = 0; r < rows; ++r) {
-      for (int v = 0; v < vectors; ++v) {
-        super[r][v] = hn::Zero(Words());
-      }
-    }
-    for (int64_t round = 0; round < W::kRounds; ++round) {
-      add_parts<Block, rows, vectors>(at, words, x, row, b, round, factors, super,
-                                      std::make_integer_sequence<int, W::kParts>());
-    }
-    add_chain<Block, rows, vectors>(at, side, x, row, b, factors, super, c, c_stride);
-  }
-}
-
-template <class Block, int rows, int groups>
-HWY_INLINE void multiply_lanes(const RoundedLanes& x, int64_t row, int64_t block, int64_t blocks,
-                               const GroupPointers& at, float* c, int64_t c_stride) {
-  if constexpr (Words32<Block>::kFactors) {
-    multiply_super<Block, rows, groups>(x, row, block, blocks, at, c, c_stride);
-  } else {
-    multiply_plain<Block, rows, groups>(x, row, block, blocks, at, c, c_stride);
-  }
 }
 
 #endif  // HEED_NO_LANE_DOTS

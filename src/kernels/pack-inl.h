@@ -158,12 +158,22 @@ void pack(const Matrix& matrix, int64_t row, int64_t column, int64_t rows, int64
   });
 }
 
-/// The same into panels of `panel` columns each, [rows][panel], `to_stride` apart. Contiguous
-/// columns go row by row into all of them: a cache line that two panels share is fetched once, and
-/// rows far apart are asked for early.
+/// Panels of `width` columns each, [rows][width], `stride` elements apart.
+template <class T>
+struct Panels {
+  T* data;
+  int64_t width;
+  int64_t stride;
+};
+
+/// The same into panels. Contiguous columns go row by row into all of them: a cache line that two
+/// panels share is fetched once, and rows far apart are asked for early.
 template <class T>
 void pack_panels(const Matrix& matrix, int64_t row, int64_t column, int64_t rows, int64_t columns,
-                 int64_t panel, T* to, int64_t to_stride) {
+                 const Panels<T>& panels) {
+  T* to = panels.data;
+  const int64_t panel = panels.width;
+  const int64_t to_stride = panels.stride;
   if (matrix.column_stride != 1) {
     for (int64_t c = 0; c < columns; c += panel) {
       pack(matrix, row, column + c, rows, std::min(panel, columns - c), to, panel);

@@ -32,10 +32,8 @@ void pack_weights_target(const Matrix& b, int64_t n, int64_t k, void* out) {
 #if HEED_BF16_INSTRUCTIONS
     static_assert(columns<float>() == kPackedColumns);
     const int64_t steps = Bf16Pairs::steps(k);
-    const Epilogue none;
-    const Matrix rows;
-    const Job<float> job{0, n, k, rows, b, nullptr, Element::f32, 0, false, none};
-    Bf16Pairs::pack_b(job, 0, steps, column, width,
+    const Job<float> job(GemmProblem{.n = n, .k = k, .b = b});
+    Bf16Pairs::pack_b(job, {.step = 0, .depth = steps, .first = column, .count = width},
                       static_cast<Bf16Pair*>(out) + panel * steps * kPackedColumns,
                       steps * kPackedColumns);
 #endif

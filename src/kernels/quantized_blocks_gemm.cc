@@ -182,9 +182,10 @@ class BlockProduct {
       HWY_ALIGN float buffer[kColumnsFewRows * kLargestTile];
       Scratch<GroupSums<Block>> sums(1);
       for (int64_t j = 0; j < width; j += kColumnGroup) {
-        multiply_group(column(begin + j), job_.b.column_stride / kWeights,
-                       std::min(kColumnGroup, width - j), x_, job_.m, *sums.data(), buffer + j,
-                       kLargestTile);
+        multiply_group({.first = column(begin + j),
+                        .stride = job_.b.column_stride / kWeights,
+                        .count = std::min(kColumnGroup, width - j)},
+                       x_, job_.m, *sums.data(), buffer + j, kLargestTile);
       }
       float* to = sums_of(job_, 0, begin, buffer);
       for (int64_t r = 0; r < job_.m && job_.direct(); ++r) {
@@ -266,11 +267,9 @@ void run_blocks(const Job<float>& job) {
   });
 }
 
-void quantized_blocks_gemm_target(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b,
-                                  void* c, Element c_type, int64_t c_stride,
-                                  const Epilogue& epilogue,
+void quantized_blocks_gemm_target(const GemmProblem& problem,
                                   [[maybe_unused]] bool dot_instructions) {
-  const Job<float> job{m, n, k, a, b, c, c_type, c_stride, false, epilogue};
+  const Job<float> job(problem);
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
   if (dot_instructions) {
     run_blocks<DotPairs>(job);
@@ -288,10 +287,8 @@ namespace heed::kernels {
 
 HWY_EXPORT(quantized_blocks_gemm_target);
 
-void quantized_blocks_gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b,
-                           void* c, Element c_type, int64_t c_stride, const Epilogue& epilogue) {
-  HWY_DYNAMIC_DISPATCH(quantized_blocks_gemm_target)
-  (m, n, k, a, b, c, c_type, c_stride, epilogue, uses_dot_instructions());
+void quantized_blocks_gemm(const GemmProblem& problem) {
+  HWY_DYNAMIC_DISPATCH(quantized_blocks_gemm_target)(problem, uses_dot_instructions());
 }
 
 }  // namespace heed::kernels

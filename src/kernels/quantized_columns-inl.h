@@ -129,11 +129,21 @@ struct GroupSums {
   HWY_ALIGN Scale min_scales[kColumnParts][kColumnGroup];
 };
 
-/// Products of one block with `rows` rows of x from `row` on: stores vectors of partial sums.
+/// A block of a group and the rows it is multiplied by.
+struct GroupBlock {
+  int64_t row;  ///< the first of `rows` rows of x
+  int64_t rows;
+  int64_t block;  ///< the first of the `blocks` blocks whose sums a group holds
+  int64_t blocks;
+  int64_t b;       ///< which of these
+  int64_t column;  ///< in the group
+};
+
+/// Products of one block with some rows of x: stores vectors of partial sums.
 template <class Block>
-HWY_INLINE void multiply_block(const Block& from, const RoundedRows& x, int64_t row, int64_t rows,
-                               int64_t block, int64_t blocks, int64_t b, int64_t column,
+HWY_INLINE void multiply_block(const Block& from, const RoundedRows& x, const GroupBlock& place,
                                GroupSums<Block>& sums) {
+  const auto [row, rows, block, blocks, b, column] = place;
   using E = Expand<Block>;
   constexpr int64_t kWeights = kBlockWeights<Block>;
   constexpr int64_t kGroups = kWeights / 32;
@@ -230,21 +240,20 @@ HWY_INLINE void add_group(const RoundedRows& x, int64_t row, int64_t block, int6
   hn::StoreU(sum, d, c);
 }
 
-/// `count` (up to kColumnGroup) columns, one after the other in memory, times `rows` rows of x,
-/// into c [rows, c_stride].
+/// Up to kColumnGroup columns times `rows` rows of x, into c [rows, c_stride].
 template <class Block>
-void multiply_group(const Block* first, int64_t stride, int64_t count, const RoundedRows& x,
-                    int64_t rows, GroupSums<Block>& sums, float* c, int64_t c_stride) {
+void multiply_group(const BlockColumns<Block>& columns, const RoundedRows& x, int64_t rows,
+                    GroupSums<Block>& sums, float* c, int64_t c_stride) {
   const int64_t most = kColumnParts / rows;
   int64_t block = 0;
   do {
     const int64_t blocks = HWY_MIN(most, x.blocks - block);
     for (int64_t j = 0; j < kColumnGroup; ++j) {  // past the end the last column again
-      const Block* column = first + HWY_MIN(j, count - 1) * stride + block;
+      const Block* column = columns.at(j) + block;
       for (int64_t row = 0; row < rows; row += kColumnRows) {
         const int64_t some = HWY_MIN(kColumnRows, rows - row);
         for (int64_t b = 0; b < blocks; ++b) {
-          multiply_block(column[b], x, row, some, block, blocks, b, j, sums);
+          multiply_block(column[b], x, {row, some, block, blocks, b, j}, sums);
         }
       }
     }

@@ -37,12 +37,24 @@ constexpr int64_t kQuantizedTileRows = 144;
 constexpr int64_t kQuantizedTileColumns = 128;
 constexpr int64_t kUnpackedWeights = int64_t{8} << 20;  // of B in panels at a time
 
-/// C[rows, vectors] (+)= rows of A · a panel of B over `blocks` blocks.
+/// A part of a panel of B: `blocks` blocks along k from `block` on.
+struct PanelPart {
+  int64_t block;
+  int64_t blocks;
+  const int32_t* words;
+  const float* scales;
+  bool first;  ///< sums start at zero, not at C
+};
+
+/// C[rows, vectors] (+)= rows of A from `row` on · a part of a panel.
 template <class Format, int rows, int vectors>
-HWY_NOINLINE void multiply_blocks(const QuantizedRows& x, int64_t row, int64_t block,
-                                  const int32_t* HWY_RESTRICT words,
-                                  const float* HWY_RESTRICT scales, int64_t blocks, float* c,
-                                  int64_t c_stride, bool first) {
+HWY_NOINLINE void multiply_blocks(const QuantizedRows& x, int64_t row, const PanelPart& part,
+                                  float* c, int64_t c_stride) {
+  const int64_t block = part.block;
+  const int64_t blocks = part.blocks;
+  const int32_t* HWY_RESTRICT words = part.words;
+  const float* HWY_RESTRICT scales = part.scales;
+  const bool first = part.first;
   const hn::ScalableTag<float> d;
   const Words di;
   constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(di));
@@ -110,23 +122,20 @@ HWY_INLINE void run_blocks_kernel(int64_t wanted, Rest&&... rest) {
 
 /// Rows [row, row + rows) times one panel's part, into c [rows, width].
 template <class Format>
-void multiply_part(const QuantizedRows& x, int64_t row, int64_t rows, int64_t block, int64_t blocks,
-                   const int32_t* words, const float* scales, int64_t width, float* c,
-                   int64_t c_stride, bool first) {
+void multiply_part(const QuantizedRows& x, int64_t row, int64_t rows, const PanelPart& part,
+                   int64_t width, float* c, int64_t c_stride) {
   HWY_ALIGN float buffer[kQuantizedRows * kPanelWidth];
   for (int64_t r = 0; r < rows; r += kQuantizedRows) {
     const int64_t count = std::min<int64_t>(kQuantizedRows, rows - r);
     if (width == kPanelWidth) {
-      run_blocks_kernel<Format, kPanelVectors>(count, x, row + r, block, words, scales, blocks,
-                                               c + r * c_stride, c_stride, first);
+      run_blocks_kernel<Format, kPanelVectors>(count, x, row + r, part, c + r * c_stride, c_stride);
       continue;
     }
-    for (int64_t i = 0; i < count && !first; ++i) {
+    for (int64_t i = 0; i < count && !part.first; ++i) {
       std::copy_n(c + (r + i) * c_stride, width, buffer + i * kPanelWidth);
       std::fill_n(buffer + i * kPanelWidth + width, kPanelWidth - width, 0.0f);
     }
-    run_blocks_kernel<Format, kPanelVectors>(count, x, row + r, block, words, scales, blocks,
-                                             buffer, kPanelWidth, first);
+    run_blocks_kernel<Format, kPanelVectors>(count, x, row + r, part, buffer, kPanelWidth);
     for (int64_t i = 0; i < count; ++i) {
       std::copy_n(buffer + i * kPanelWidth, width, c + (r + i) * c_stride);
     }
@@ -213,9 +222,10 @@ class QuantizedProduct {
       HWY_ALIGN float buffer[kQuantizedVeryFewRows * kLargestTile];
       ColumnSums part;
       for (int64_t j = 0; j < width; j += kStreams) {
-        multiply_columns<Format>(block(begin + j, 0), job_.b.column_stride / kBlock,
-                                 std::min(kStreams, width - j), x_, job_.m, part, buffer + j,
-                                 kLargestTile);
+        multiply_columns<Format>(BlockColumns<Block>{.first = block(begin + j, 0),
+                                                     .stride = job_.b.column_stride / kBlock,
+                                                     .count = std::min(kStreams, width - j)},
+                                 x_, job_.m, part, buffer + j, kLargestTile);
       }
       float* sums = sums_of(job_, 0, begin, buffer);
       const int64_t stride = job_.direct() ? job_.c_stride : kLargestTile;
@@ -256,10 +266,11 @@ class QuantizedProduct {
       for (int64_t part = 0; part < parts_; ++part) {
         pack_panel<Format, kStreamVectors>(block(0, 0), row, part * kPart, depth(part), words,
                                            scales);
+        const PanelPart panel{part * kPart, depth(part), words, scales, part == 0};
         for (int64_t r = 0; r < job_.m; r += kQuantizedRows) {
           run_blocks_kernel<Format, kStreamVectors>(
-              std::min<int64_t>(kQuantizedRows, job_.m - r), x_, r, part * kPart, words, scales,
-              depth(part), by_stream + r * stride + step * kStreams, stride, part == 0);
+              std::min<int64_t>(kQuantizedRows, job_.m - r), x_, r, panel,
+              by_stream + r * stride + step * kStreams, stride);
         }
       }
     }
@@ -274,9 +285,10 @@ class QuantizedProduct {
     for (int64_t part = 0; part < parts_; ++part) {
       for (int64_t j = 0; j < width; j += kPanelWidth) {
         const int64_t at = j / kPanelWidth * parts_ + part;
-        multiply_part<Format>(x_, row, rows, part * kPart, depth(part),
-                              panel_words + at * kPartWords, panel_scales + at * kPartScales,
-                              std::min(kPanelWidth, width - j), sums + j, stride, part == 0);
+        multiply_part<Format>(x_, row, rows,
+                              {part * kPart, depth(part), panel_words + at * kPartWords,
+                               panel_scales + at * kPartScales, part == 0},
+                              std::min(kPanelWidth, width - j), sums + j, stride);
       }
     }
     finish(job_, row, column, rows, width, sums, stride);
@@ -342,10 +354,8 @@ void run_quantized(const Job<float>& job) {
   }
 }
 
-void quantized_gemm_target(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b,
-                           void* c, Element c_type, int64_t c_stride, const Epilogue& epilogue,
-                           [[maybe_unused]] bool dot_instructions) {
-  const Job<float> job{m, n, k, a, b, c, c_type, c_stride, false, epilogue};
+void quantized_gemm_target(const GemmProblem& problem, [[maybe_unused]] bool dot_instructions) {
+  const Job<float> job(problem);
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
   if (dot_instructions) {
     run_quantized<Bytes>(job);
@@ -386,21 +396,18 @@ void use_dot_instructions(bool wanted) {
 
 bool uses_dot_instructions() { return dot_instructions().load(); }
 
-void quantized_gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,
-                    Element c_type, int64_t c_stride, const Epilogue& epilogue) {
-  if (m == 0 || n == 0) {
+void quantized_gemm(const GemmProblem& problem) {
+  const Matrix& b = problem.b;
+  if (problem.m == 0 || problem.n == 0) {
     return;
   }
   if (b.interleaved != nullptr && multiplies_interleaved()) {
-    interleaved_gemm(m, n, k, a, b, c, c_type, c_stride, epilogue);
-    return;
+    interleaved_gemm(problem);
+  } else if (b.type != Element::q8_0 && b.type != Element::q4_0) {
+    quantized_blocks_gemm(problem);
+  } else {
+    HWY_DYNAMIC_DISPATCH(quantized_gemm_target)(problem, dot_instructions().load());
   }
-  if (b.type != Element::q8_0 && b.type != Element::q4_0) {
-    quantized_blocks_gemm(m, n, k, a, b, c, c_type, c_stride, epilogue);
-    return;
-  }
-  HWY_DYNAMIC_DISPATCH(quantized_gemm_target)
-  (m, n, k, a, b, c, c_type, c_stride, epilogue, dot_instructions().load());
 }
 
 }  // namespace heed::kernels

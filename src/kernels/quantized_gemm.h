@@ -9,14 +9,11 @@ namespace heed::kernels {
 /// scale in f32 each. Within a block the products are added up exactly, in integers; over the
 /// blocks an element is one chain of fused multiply-adds in f32: it depends neither on the thread
 /// count nor on m, n or the position in C. A row with a NaN or an infinity gives NaN everywhere.
-void quantized_gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, void* c,
-                    Element c_type, int64_t c_stride, const Epilogue& epilogue = {});
+void quantized_gemm(const GemmProblem& problem);
 
 /// The same for every other block type. Rows of A are rounded in blocks as long as B's (32 or 256);
 /// a block's sum, with the small scales of a superblock multiplied in, is exact in 32 bits.
-void quantized_blocks_gemm(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b,
-                           void* c, Element c_type, int64_t c_stride,
-                           const Epilogue& epilogue = {});
+void quantized_blocks_gemm(const GemmProblem& problem);
 
 /// For tests: false leaves the dot-product instructions (AVX-512 VNNI) unused. The bits are the
 /// same.

@@ -24,6 +24,19 @@ using BlockVec = hn::Vec<BlockTag>;
 constexpr auto kBlockLanes = static_cast<int64_t>(hn::MaxLanes(BlockTag()));
 constexpr int64_t kBlockPieces = 8 / kBlockLanes;
 
+/// Columns of B, one after the other in memory, `stride` blocks apart. Past the end the last one
+/// again.
+template <class Block>
+struct BlockColumns {
+  const Block* first;
+  int64_t stride;
+  int64_t count;
+
+  HWY_INLINE const Block* at(int64_t column) const {
+    return first + HWY_MIN(column, count - 1) * stride;
+  }
+};
+
 constexpr int64_t kColumnBlocks = 96;         // of a column at a time
 constexpr int64_t kQuantizedVeryFewRows = 4;  // rows of A that read B in this way
 
@@ -252,17 +265,17 @@ HWY_INLINE void copy_scales(const Block* column, int64_t blocks, Half* scales) {
   }
 }
 
-/// `count` (up to kStreams) columns, one after the other in memory, times `rows` rows of x.
+/// Up to kStreams columns times `rows` rows of x.
 template <class Format, class Block>
-void multiply_columns(const Block* first, int64_t stride, int64_t count, const QuantizedRows& x,
-                      int64_t rows, ColumnSums& part, float* c, int64_t c_stride) {
+void multiply_columns(const BlockColumns<Block>& columns, const QuantizedRows& x, int64_t rows,
+                      ColumnSums& part, float* c, int64_t c_stride) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t block = 0;
   do {
     const int64_t blocks = HWY_MIN(kColumnBlocks, x.blocks - block);
     for (int64_t j = 0; j < kStreams; ++j) {  // past the end the last column again
-      const Block* column = first + HWY_MIN(j, count - 1) * stride + block;
+      const Block* column = columns.at(j) + block;
       HWY_ALIGN Half halves[kColumnBlocks];
       copy_scales(column, blocks, halves);
       column_sums<Format>(column, x, rows, block, blocks, part.whole[0][j],

@@ -11,7 +11,6 @@
 #include "heed/io.h"
 #include "heed/runtime.h"
 #include "io/hub_cache.h"
-#include "io/json.h"
 
 // Low-rank adapters while a model is built: fresh ones, and those of a folder in PEFT's format.
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "heed/ops.h"
@@ -45,7 +44,7 @@ Activation activation_of(const Json& config, std::string_view key, std::string_v
     return Activation::gelu;
   }
   if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast" ||
-      name == "gelu_accurate") {
+      name == "gelu_accurate" || name == "gelu_python_tanh") {
     return Activation::gelu_tanh;
   }
   if (name == "relu") {
@@ -263,7 +262,7 @@ void observe_hidden(const std::string& stack, int64_t index, const TokenRows& to
                                                : "",
                                        stack, index);
   if (observer->wants(name)) {
-    observer->activation(name, tokens.to_batch(rows));
+    observer->show(name, tokens.to_batch(rows));
   }
 }
 

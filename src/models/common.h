@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "heed/io.h"
 #include "heed/models.h"
-#include "io/json.h"
 
 namespace heed {
 

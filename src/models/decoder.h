@@ -95,7 +95,8 @@ struct DecoderConfig {
 };
 
 /// Reads the sizes that Llama-like configurations have in common, by Hugging Face's names.
-DecoderConfig llama_like_config(const Json& config);
+/// `rotated`: for families that rotate a part of a head, the fraction where config.json says none.
+DecoderConfig llama_like_config(const Json& config, std::optional<double> rotated = {});
 
 /// The configuration with a value for a key that it does not mention.
 template <class T>
@@ -112,6 +113,8 @@ void check_bidirectional(const Json& config);
 /// Norms after attention and feed-forward instead of before them (OLMo 2, EXAONE 4).
 void use_post_norms(DecoderConfig& decoder);
 void use_post_norms(GgufSpec& gguf);
+/// rms_norm_eps where neither file says it.
+void use_norm_eps(GgufSpec& gguf, double eps);
 /// attn_q_norm and attn_k_norm.
 void add_query_key_norms(GgufSpec& gguf, GgufLayout layout = GgufLayout::same);
 
@@ -129,6 +132,9 @@ std::vector<ModelHead> decoder_heads(const std::string& family, const std::strin
 /// The GGUF names and keys of a Llama-like architecture; `pairs`: whether its files keep the rows
 /// of queries and keys in rotary pairs.
 GgufSpec llama_like_gguf(const std::string& architecture, bool pairs);
+/// Its sizes and rotary settings; `rotated`: the fraction of a head's columns that is rotated.
+void write_llama_like(GgufOutput& file, const Json& config, const Model& model,
+                      double rotated = 1.0);
 /// The GGUF names of a GPT-like architecture with LayerNorm: of the embedding, the final norm and
 /// the head, and where config.json keeps the sizes.
 GgufSpec gpt_like_gguf(const std::string& architecture, const std::string& prefix,

@@ -3,10 +3,11 @@
 #include "base/check.h"
 #include "models/decoder.h"
 #include "models/rope.h"
+#include "models/rope_gguf.h"
 
 namespace heed {
 
-DecoderConfig llama_like_config(const Json& config) {
+DecoderConfig llama_like_config(const Json& config, std::optional<double> rotated) {
   DecoderConfig c;
   c.hidden_size = size_of(config, "hidden_size");
   c.num_layers = layer_count(config, "num_hidden_layers");
@@ -15,7 +16,7 @@ DecoderConfig llama_like_config(const Json& config) {
   c.head_dim = config.has("head_dim") ? size_of(config, "head_dim")
                                       : head_dim(config, "hidden_size", c.hidden_size,
                                                  "num_attention_heads", c.num_heads);
-  c.context_length = size_or(config, "max_position_embeddings", 2048);
+  c.context_length = rotary_context(config, size_or(config, "max_position_embeddings", 2048));
   c.vocab_size = size_of(config, "vocab_size");
   c.intermediate_size = size_of(config, "intermediate_size");
   c.tied = config.boolean_or("tie_word_embeddings", false);
@@ -28,7 +29,8 @@ DecoderConfig llama_like_config(const Json& config) {
   c.classifier_dropout = rate_or(config, "classifier_dropout", 0.1);
   c.padding = padding_token(config, std::nullopt, c.vocab_size);
   c.init = Init::normal(positive_or(config, "initializer_range", 0.02));
-  c.rotary = {rotary_of(config, c.head_dim, c.context_length)};
+  c.rotary = {rotary_of(config, rotated ? rotary_dim(config, c.head_dim, *rotated) : c.head_dim,
+                        c.context_length)};
   c.ignored = {"*.rotary_emb.inv_freq"};
   return c;
 }
@@ -51,6 +53,12 @@ void use_post_norms(GgufSpec& gguf) {
   });
   gguf.layer_tensors.push_back({"post_attention_norm", "post_attention_layernorm"});
   gguf.layer_tensors.push_back({"post_ffw_norm", "post_feedforward_layernorm"});
+}
+
+void use_norm_eps(GgufSpec& gguf, double eps) {
+  for (GgufKey& key : gguf.keys) {
+    key.otherwise = key.config == "rms_norm_eps" ? eps : key.otherwise;
+  }
 }
 
 void add_query_key_norms(GgufSpec& gguf, GgufLayout layout) {
@@ -91,37 +99,6 @@ std::vector<ModelHead> decoder_heads(const std::string& family, const std::strin
 
 namespace {
 
-/// Rotary scaling in a form that transformers can read too.
-void read_rope_scaling(const GgufMetadata& file, JsonBuilder& config) {
-  if (config.has("rope_scaling") || config.has("rope_parameters")) {
-    return;  // heed's own configuration came along and is more exact
-  }
-  if (file.has_tensor("rope_freqs.weight")) {
-    const std::vector<double> factors = file.values("rope_freqs.weight");
-    config.set("rope_scaling", JsonBuilder()
-                                   .set("rope_type", "longrope")
-                                   .set("short_factor", factors)
-                                   .set("long_factor", factors)
-                                   .set("attention_factor", 1.0));
-    return;
-  }
-  const std::string type = file.string("rope.scaling.type", "none");
-  if (type == "linear") {
-    config.set("rope_scaling", JsonBuilder()
-                                   .set("rope_type", "linear")
-                                   .set("factor", file.number("rope.scaling.factor", 1.0)));
-  } else if (type == "yarn") {
-    config.set("rope_scaling", JsonBuilder()
-                                   .set("rope_type", "yarn")
-                                   .set("factor", file.number("rope.scaling.factor", 1.0))
-                                   .set("original_max_position_embeddings",
-                                        file.size("rope.scaling.original_context_length", 0)));
-  } else {
-    check_data(type == "none", file.file(),
-               "rope.scaling.type '{}' is not supported; heed knows none, linear and yarn", type);
-  }
-}
-
 void read_llama_like(const GgufMetadata& file, JsonBuilder& config) {
   const double theta = file.number("rope.freq_base", 10000.0);
   const Json so_far = config.build();
@@ -131,7 +108,7 @@ void read_llama_like(const GgufMetadata& file, JsonBuilder& config) {
   } else {
     config.set("rope_theta", theta);
   }
-  read_rope_scaling(file, config);
+  read_gguf_rope(file, config);
   const int64_t heads = so_far.integer("num_attention_heads", 1, 1 << 24);
   const int64_t plain = so_far.integer("hidden_size", 1, 1 << 24) / heads;
   config.set("head_dim",
@@ -141,34 +118,15 @@ void read_llama_like(const GgufMetadata& file, JsonBuilder& config) {
   config.set_default("hidden_act", "silu");
 }
 
-/// What scaled frequencies are divided by, as GGUF keeps Llama 3's scaling.
-void write_rope_factors(GgufOutput& file, const Json& config, int64_t dim) {
-  const std::vector<double> scaled = rotary_frequencies(config, dim);
-  const double theta = rotary_theta(config);
-  std::vector<float> factors;
-  bool plain = true;
-  for (size_t i = 0; i < scaled.size(); ++i) {
-    const double frequency =
-        std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(dim));
-    factors.push_back(static_cast<float>(frequency / scaled[i]));
-    plain = plain && std::abs(frequency / scaled[i] - 1.0) < 1e-9;
-  }
-  if (!plain) {
-    file.tensor("rope_freqs.weight", Tensor::from(factors, {static_cast<int64_t>(factors.size())}));
-  }
-}
+}  // namespace
 
-void write_llama_like(GgufOutput& file, const Json& config, const Model& model) {
+void write_llama_like(GgufOutput& file, const Json& config, const Model& model, double rotated) {
   const int64_t dim = size_or(config, "head_dim", model.hidden_size() / model.num_heads());
   file.size("vocab_size", model.vocab_size());
   file.size("attention.key_length", dim);
   file.size("attention.value_length", dim);
-  file.size("rope.dimension_count", dim);
-  file.number("rope.freq_base", rotary_theta(config));
-  write_rope_factors(file, config, dim);
+  write_gguf_rope(file, config, static_cast<int64_t>(rotated * static_cast<double>(dim)));
 }
-
-}  // namespace
 
 GgufSpec llama_like_gguf(const std::string& architecture, bool pairs) {
   GgufSpec gguf;
@@ -195,7 +153,9 @@ GgufSpec llama_like_gguf(const std::string& architecture, bool pairs) {
       {"ffn_up", "mlp.up_proj"},
       {"ffn_down", "mlp.down_proj"}};
   gguf.read_config = read_llama_like;
-  gguf.write_config = write_llama_like;
+  gguf.write_config = [](GgufOutput& file, const Json& config, const Model& model) {
+    write_llama_like(file, config, model);
+  };
   gguf.check_writable = [](const Json& config) {
     check(!config.boolean_or("mlp_bias", false), "gguf",
           "has no place for biases of Llama's feed-forward part");

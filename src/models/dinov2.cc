@@ -8,8 +8,9 @@ namespace {
 
 /// DINOv2: ViT with LayerScale, a gated feed-forward part on request, and a classifier over the
 /// class token and the mean of the patches.
-VisionEncoderConfig dinov2_config(const Json& config) {
-  VisionEncoderConfig c = vit_like_config(config, "Dinov2", "dinov2");
+VisionEncoderConfig dinov2_like_config(const Json& config, const std::string& family,
+                                       const std::string& base) {
+  VisionEncoderConfig c = vit_like_config(config, family, base);
   EncoderConfig& l = c.layers;
   l.norm.eps = positive_or(config, "layer_norm_eps", 1e-6);
   l.intermediate_size = l.hidden_size * config.integer_or("mlp_ratio", 4, 1, 1024);
@@ -33,15 +34,36 @@ VisionEncoderConfig dinov2_config(const Json& config) {
   return c;
 }
 
-}  // namespace
+VisionEncoderConfig dinov2_config(const Json& config) {
+  return dinov2_like_config(config, "Dinov2", "dinov2");
+}
 
-ModelSpec dinov2_spec() {
-  ModelSpec spec = vit_like_spec("dinov2", "Dinov2", "dinov2", dinov2_config);
+/// Register tokens, which have no positions, stand between the class token and the patches.
+VisionEncoderConfig dinov2_with_registers_config(const Json& config) {
+  VisionEncoderConfig c =
+      dinov2_like_config(config, "Dinov2WithRegisters", "dinov2_with_registers");
+  c.mask_token = true;
+  c.registers = config.integer_or("num_register_tokens", 4, 0, 1 << 16);
+  return c;
+}
+
+ModelSpec dinov2_like_spec(const std::string& type, const std::string& family,
+                           const std::function<VisionEncoderConfig(const Json& config)>& read) {
+  ModelSpec spec = vit_like_spec(type, family, type, read);
   spec.fresh_config = [plain = spec.fresh_config](const FreshSizes& sizes) {
     const int64_t ratio = sizes.intermediate_size / std::max<int64_t>(sizes.hidden_size, 1);
     return plain(sizes).set("mlp_ratio", std::max<int64_t>(ratio, 1));
   };
   return spec;
+}
+
+}  // namespace
+
+ModelSpec dinov2_spec() { return dinov2_like_spec("dinov2", "Dinov2", dinov2_config); }
+
+ModelSpec dinov2_with_registers_spec() {
+  return dinov2_like_spec("dinov2_with_registers", "Dinov2WithRegisters",
+                          dinov2_with_registers_config);
 }
 
 }  // namespace heed

@@ -96,8 +96,15 @@ EncoderDecoder::BothSides EncoderDecoder::run_both(const ModelInput& input) cons
 }
 
 ModelOutput EncoderDecoder::do_forward(const ModelInput& input) const {
-  check(head_.defined(), "forward", "this model has no LM head for labels or logits");
+  check(head_.defined() || !input.labels.defined(), "forward",
+        "this model has no LM head for labels or logits");
   const BothSides both = run_both(input);
+  if (!head_.defined()) {
+    ModelOutput output;
+    output.last_hidden_state = both.target.to_batch(both.rows);
+    output.encoder_last_hidden_state = both.source.to_batch(both.encoded.rows);
+    return output;
+  }
   const Tensor rows = head_scale_ == 1.0 ? both.rows : mul(both.rows, head_scale_);
   ModelOutput output = token_results(rows, both.target, head_, input, same_position_targets);
   if (input.want_logits) {
@@ -123,6 +130,8 @@ Tensor EncoderDecoder::decode(const Tensor& ids, Pass& pass) const {
 }
 
 Tensor EncoderDecoder::do_logits(const Tensor& rows) const {
+  check(head_.defined(), "generate",
+        "this model has no LM head; load one made for text generation");
   return head_(head_scale_ == 1.0 ? rows : mul(rows, head_scale_));
 }
 

@@ -7,14 +7,17 @@ namespace heed {
 /// window to one without, and rotary positions only where there is a window.
 ModelSpec exaone4_spec() {
   ModelSpec spec = llama_like_spec("exaone4", "Exaone4", "exaone4", false);
-  spec.make = [](const Json& config, const Scope& scope) {
+  use_norm_eps(spec.gguf, 1e-5);
+  const auto window_of = [](const Json& config) {
+    return size_or(config, "sliding_window", config.mentions("sliding_window") ? 0 : 4096);
+  };
+  spec.make = [window_of](const Json& config, const Scope& scope) {
     DecoderConfig decoder = llama_like_config(with_default(config, "rms_norm_eps", 1e-5));
     use_post_norms(decoder);
     decoder.names.query_norm = "q_norm";
     decoder.names.key_norm = "k_norm";
     decoder.qkv_bias = decoder.output_bias = decoder.mlp_bias = false;
-    const int64_t window =
-        size_or(config, "sliding_window", config.mentions("sliding_window") ? 0 : 4096);
+    const int64_t window = window_of(config);
     const int64_t period =
         config.has("sliding_window_pattern") && config.at("sliding_window_pattern").is_integer()
             ? config.integer("sliding_window_pattern", 0, 1 << 20)
@@ -31,12 +34,31 @@ ModelSpec exaone4_spec() {
   };
   use_post_norms(spec.gguf);
   add_query_key_norms(spec.gguf);
+  // The 32B model is the one with windows; its first files do not say so.
+  spec.gguf.read_config = [base = spec.gguf.read_config](const GgufMetadata& file,
+                                                         JsonBuilder& config) {
+    base(file, config);
+    const bool largest = config.build().integer("num_hidden_layers", 1, 1 << 20) == 64;
+    if (const int64_t window = file.size("attention.sliding_window", largest ? 4096 : 0)) {
+      config.set("sliding_window", window);
+    } else {
+      config.set_null("sliding_window");
+    }
+  };
+  spec.gguf.write_config = [base = spec.gguf.write_config, window_of](
+                               GgufOutput& file, const Json& config, const Model& model) {
+    base(file, config, model);
+    if (window_of(config) > 0) {
+      file.size("attention.sliding_window", window_of(config));
+    }
+  };
   return spec;
 }
 
 /// EXAONE 3 and 3.5: Llama under names of its own.
 ModelSpec exaone_spec() {
   ModelSpec spec = llama_like_spec("exaone", "Exaone", "exaone", false);
+  use_norm_eps(spec.gguf, 1e-5);
   spec.heads = decoder_heads("Exaone", "transformer.");
   spec.ties = {.prefix = "transformer.",
                .embedding = "wte.weight",

@@ -1,10 +1,8 @@
 #include "models/files.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/check.h"
 #include "base/file.h"
-#include "io/json.h"
+#include "heed/io.h"
 #include "models/adapter.h"
 #include "models/gguf/model.h"
 #include "models/llama2c.h"
@@ -24,9 +22,7 @@ std::string config_of(const std::filesystem::path& folder) {
   if (!config.is_object()) {
     return text;
   }
-  nlohmann::json both = raw(config);
-  both[kGenerationKey] = raw(Json::read(beside, {}, kMaxConfig));
-  return both.dump(2);
+  return JsonBuilder(config).set(kGenerationKey, Json::read(beside, {}, kMaxConfig)).dump();
 }
 
 }  // namespace
@@ -61,13 +57,13 @@ ModelFiles find_base_files(const std::filesystem::path& path) {
 /// The base's configuration with the head that an adapter's folder describes.
 std::string with_head(const ModelFiles& base, const std::filesystem::path& config_file) {
   const Json own = Json::read(config_file, {}, kMaxConfig);
-  nlohmann::json config = raw(Json::parse(base.config, base.config_name));
+  JsonBuilder config(Json::parse(base.config, base.config_name));
   for (const char* key : {"architectures", "id2label", "label2id", "num_labels", "problem_type"}) {
     if (own.has(key)) {
-      config[key] = raw(own.at(key));
+      config.set(key, own.at(key));
     }
   }
-  return config.dump(2);
+  return config.dump();
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ GgufSpec gemma_gguf(const std::string& architecture);
 
 /// What Gemma 2 added and Gemma 3 kept: four norms per layer, and a scale of the scores.
 void add_gemma2_parts(const Json& config, DecoderConfig& decoder);
-void add_gemma2_gguf(GgufSpec& gguf);
+void add_gemma2_gguf(GgufSpec& gguf, int64_t layers_of_27b);
 /// A soft-cap that config.json may switch off by null.
 double softcap_of(const Json& config, const char* key, double otherwise);
 

@@ -17,7 +17,7 @@ double softcap_of(const Json& config, const char* key, double otherwise) {
                                                   : config.number_or(key, otherwise, 0.0, 1e6);
 }
 
-void add_gemma2_gguf(GgufSpec& gguf) {
+void add_gemma2_gguf(GgufSpec& gguf, int64_t layers_of_27b) {
   for (GgufTensor& tensor : gguf.layer_tensors) {
     if (tensor.gguf == "ffn_norm") {
       tensor.checkpoint = "pre_feedforward_layernorm";
@@ -29,13 +29,25 @@ void add_gemma2_gguf(GgufSpec& gguf) {
       {"post_ffw_norm", "post_feedforward_layernorm", GgufLayout::plus_one});
   gguf.keys.push_back(
       {"attention.sliding_window", "sliding_window", GgufKey::Kind::size, GgufKey::kUnset});
+  // Files do not say the scale of the scores: it is the head's size, but for the largest model.
+  gguf.read_config = [base = gguf.read_config, layers_of_27b](const GgufMetadata& file,
+                                                              JsonBuilder& config) {
+    base(file, config);
+    config.set_default("hidden_activation", "gelu_pytorch_tanh");
+    const Json so_far = config.build();
+    const bool largest = so_far.integer("num_hidden_layers", 1, 1 << 20) == layers_of_27b;
+    config.set_default("query_pre_attn_scalar",
+                       largest ? so_far.integer("hidden_size", 1, 1 << 24) /
+                                     so_far.integer("num_attention_heads", 1, 1 << 24)
+                               : so_far.integer("head_dim", 1, 1 << 24));
+  };
 }
 
 /// Gemma 2: four norms per layer, soft-caps on scores and logits, every other layer with a window.
 ModelSpec gemma2_spec() {
   ModelSpec spec = gemma_like_spec("gemma2", "Gemma2");
   spec.gguf = gemma_gguf("gemma2");
-  add_gemma2_gguf(spec.gguf);
+  add_gemma2_gguf(spec.gguf, 46);
   spec.gguf.keys.push_back(
       {"attn_logit_softcapping", "attn_logit_softcapping", GgufKey::Kind::number, 50.0});
   spec.gguf.keys.push_back(

@@ -3,6 +3,13 @@
 #include "models/rope.h"
 
 namespace heed {
+namespace {
+
+Json with_bases(const Json& config) {
+  return with_default(with_default(config, "rope_theta", 1e6), "rope_local_base_freq", 10000.0);
+}
+
+}  // namespace
 
 /// Gemma 3 (text): norms of queries and keys, five layers with a window to one without, and a
 /// rotary base of its own for each kind.
@@ -12,18 +19,22 @@ ModelSpec gemma3_text_spec() {
                 {"Gemma3ForCausalLM", "text-generation", "model."},
                 {"Gemma3TextModel", "", ""}};
   spec.gguf = gemma_gguf("gemma3");
-  add_gemma2_gguf(spec.gguf);
+  add_gemma2_gguf(spec.gguf, 62);
   add_query_key_norms(spec.gguf, GgufLayout::plus_one);
+  spec.gguf.keys.push_back({"final_logit_softcapping", "final_logit_softcapping",
+                            GgufKey::Kind::number, GgufKey::kUnset});
   spec.gguf.read_config = [base = spec.gguf.read_config](const GgufMetadata& file,
                                                          JsonBuilder& config) {
     base(file, config);
-    config.set_default("hidden_activation", "gelu_pytorch_tanh");
-    config.set_default("query_pre_attn_scalar", file.size("attention.key_length", 256));
-    config.set_default("rope_local_base_freq", 10000.0);
+    config.set_default("rope_local_base_freq", file.number("rope.freq_base_swa", 10000.0));
+  };
+  spec.gguf.write_config = [base = spec.gguf.write_config](GgufOutput& file, const Json& config,
+                                                           const Model& model) {
+    base(file, with_bases(config), model);
+    file.number("rope.freq_base_swa", rotary_theta(with_bases(config), "sliding_attention"));
   };
   spec.make = [](const Json& given, const Scope& scope) {
-    const Json config =
-        with_default(with_default(given, "rope_theta", 1e6), "rope_local_base_freq", 10000.0);
+    const Json config = with_bases(given);
     DecoderConfig decoder = gemma_config(config);
     add_gemma2_parts(config, decoder);
     decoder.names.query_norm = "q_norm";

@@ -68,7 +68,7 @@ ModelSpec gpt_neox_spec() {
                .tied_by_default = false};
   spec.gguf = gpt_neox_gguf();
   spec.make = [](const Json& config, const Scope& scope) {
-    DecoderConfig decoder = llama_like_config(config);
+    DecoderConfig decoder = llama_like_config(with_rotary_base(config), 0.25);
     decoder.num_kv_heads = decoder.num_heads;
     decoder.norm = {.eps = positive_or(config, "layer_norm_eps", 1e-5)};
     DecoderNames& names = decoder.names;
@@ -89,9 +89,6 @@ ModelSpec gpt_neox_spec() {
     decoder.parallel = config.boolean_or("use_parallel_residual", true);
     decoder.activation = activation_of(config, "hidden_act", "gelu");
     decoder.residual_dropout = decoder.embedding_dropout = rate_or(config, "hidden_dropout", 0.0);
-    decoder.rotary = {rotary_of(with_rotary_base(config),
-                                rotary_dim(config, decoder.head_dim, 0.25),
-                                decoder.context_length)};
     decoder.ignored = {"*.attention.bias", "*.attention.masked_bias", "*.rotary_emb.inv_freq"};
     return make_decoder(config, scope, decoder);
   };

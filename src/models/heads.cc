@@ -48,16 +48,6 @@ void refuse_architecture(const Json& config, const std::string& name,
        fmt::join(known, ", "));
 }
 
-bool has_lm_head(const Json& config, const std::string& base, bool otherwise) {
-  const std::string name = architecture(config);
-  for (const char* other : {"Classification", "QuestionAnswering", "DoubleHeads"}) {
-    check_data(name.find(other) == std::string::npos, config.file(),
-               "architecture '{}' is not supported; heed has {} with an LM head or without", name,
-               config.string("model_type"));
-  }
-  return name.empty() ? otherwise : name != base;
-}
-
 int64_t label_count(const Json& config, int64_t otherwise) {
   if (config.has("num_labels")) {
     return size_of(config, "num_labels");

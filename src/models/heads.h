@@ -1,7 +1,7 @@
 #pragma once
 
+#include "heed/io.h"
 #include "heed/models.h"
-#include "io/json.h"
 #include "models/common.h"
 
 namespace heed {
@@ -57,10 +57,6 @@ std::optional<Head> named_head(const Json& config,
   }
   return std::nullopt;
 }
-
-/// Whether a model that writes words has its head: config.json names something else than `base`, or
-/// names nothing and `otherwise`. Heads for other work are refused.
-bool has_lm_head(const Json& config, const std::string& base, bool otherwise);
 
 /// The first row of each sequence (BERT's [CLS]), [B, width]. Refuses an empty sequence.
 Tensor first_rows(const Tensor& rows, const Layout& layout);

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "heed/io.h"
 #include "heed/tensor.h"
-#include "io/json.h"
 
 namespace heed {
 

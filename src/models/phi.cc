@@ -60,7 +60,7 @@ ModelSpec phi_spec() {
   ModelSpec spec = llama_like_spec("phi", "Phi", "", false);
   spec.gguf = phi_gguf();
   spec.make = [](const Json& config, const Scope& scope) {
-    DecoderConfig decoder = llama_like_config(config);
+    DecoderConfig decoder = llama_like_config(config, 0.5);
     decoder.norm = {.eps = positive_or(config, "layer_norm_eps", 1e-5)};
     decoder.names.output = "dense";
     decoder.names.gate.clear();
@@ -77,32 +77,6 @@ ModelSpec phi_spec() {
     decoder.activation = activation_of(config, "hidden_act", "gelu_new");
     decoder.residual_dropout = rate_or(config, "resid_pdrop", 0.0);
     decoder.embedding_dropout = rate_or(config, "embd_pdrop", 0.0);
-    decoder.rotary = {
-        rotary_of(config, rotary_dim(config, decoder.head_dim, 0.5), decoder.context_length)};
-    return make_decoder(config, scope, decoder);
-  };
-  return spec;
-}
-
-/// Phi 3 and 3.5: Llama with fused projections, an optional window and LongRoPE.
-ModelSpec phi3_spec() {
-  ModelSpec spec = llama_like_spec("phi3", "Phi3", "phi3", false);
-  spec.gguf.layer_tensors = {
-      {"attn_norm", "input_layernorm"},    {"attn_qkv", "self_attn.qkv_proj"},
-      {"attn_output", "self_attn.o_proj"}, {"ffn_norm", "post_attention_layernorm"},
-      {"ffn_up", "mlp.gate_up_proj"},      {"ffn_down", "mlp.down_proj"}};
-  spec.make = [](const Json& config, const Scope& scope) {
-    DecoderConfig decoder = llama_like_config(with_default(config, "rms_norm_eps", 1e-5));
-    decoder.names.qkv = "qkv_proj";
-    decoder.names.gate_up = "gate_up_proj";
-    decoder.qkv_bias = decoder.output_bias = false;
-    decoder.windows = {size_or(config, "sliding_window", 0)};
-    decoder.residual_dropout = rate_or(config, "resid_pdrop", 0.0);
-    decoder.rotary = {
-        rotary_of(config, rotary_dim(config, decoder.head_dim), decoder.context_length)};
-    if (!config.mentions("pad_token_id") && decoder.vocab_size > 32000) {
-      decoder.padding = 32000;
-    }
     return make_decoder(config, scope, decoder);
   };
   return spec;

@@ -11,13 +11,13 @@ namespace {
 
 /// Llama 3.1's scaling: long waves are stretched by `factor`, short ones left, those between
 /// blended.
-void scale_llama3(const Json& scaling, std::vector<double>& frequencies) {
+void scale_llama3(const Json& scaling, double length, std::vector<double>& frequencies) {
   const double factor = positive_or(scaling, "factor", 8.0);
   const double low = positive_or(scaling, "low_freq_factor", 1.0);
   const double high = positive_or(scaling, "high_freq_factor", 4.0);
   check_data(high > low, scaling.file(), "high_freq_factor {} must be above low_freq_factor {}",
              high, low);
-  const double context = positive_or(scaling, "original_max_position_embeddings", 8192.0);
+  const double context = positive_or(scaling, "original_max_position_embeddings", length);
   for (double& frequency : frequencies) {
     const double turns = context * frequency / (2.0 * std::numbers::pi);
     const double keep = std::clamp((turns - low) / (high - low), 0.0, 1.0);
@@ -28,8 +28,8 @@ void scale_llama3(const Json& scaling, std::vector<double>& frequencies) {
 /// YaRN: long waves are stretched, short ones left, those between blended by their index.
 void scale_yarn(const Json& scaling, double theta, double context,
                 std::vector<double>& frequencies) {
-  const double factor = positive_or(scaling, "factor", 1.0);
   const double original = positive_or(scaling, "original_max_position_embeddings", context);
+  const double factor = positive_or(scaling, "factor", context / original);
   const auto dim = 2.0 * static_cast<double>(frequencies.size());
   const auto index_of = [&](double rotations) {
     return dim * std::log(original / (rotations * 2.0 * std::numbers::pi)) /
@@ -57,8 +57,9 @@ double attention_factor(const Json& scaling, const std::string& type, double con
   if (scaling.has("attention_factor")) {
     return scaling.number("attention_factor", 0.0, 1e6);
   }
+  const double original = positive_or(scaling, "original_max_position_embeddings", context);
+  const double factor = positive_or(scaling, "factor", context / original);
   if (type == "yarn") {
-    const double factor = positive_or(scaling, "factor", 1.0);
     const auto scale = [factor](double m) {
       return factor <= 1.0 ? 1.0 : 0.1 * m * std::log(factor) + 1.0;
     };
@@ -67,8 +68,6 @@ double attention_factor(const Json& scaling, const std::string& type, double con
     return mscale > 0.0 && all > 0.0 ? scale(mscale) / scale(all) : scale(1.0);
   }
   if (type == "longrope") {
-    const double original = positive_or(scaling, "original_max_position_embeddings", context);
-    const double factor = positive_or(scaling, "factor", context / original);
     return factor <= 1.0 ? 1.0 : std::sqrt(1.0 + std::log(factor) / std::log(original));
   }
   return 1.0;
@@ -84,20 +83,33 @@ void scale_by_factors(const Json& scaling, const char* key, std::vector<double>&
   }
 }
 
-/// The settings of one layer type; the configuration itself where it has only one set.
-std::optional<Json> settings_of(const Json& config, const std::string& layer_type) {
+/// Settings with the original length that stands beside them (Phi-3), which counts for more.
+Json with_original(const Json& config, const Json& settings) {
+  constexpr const char* kKey = "original_max_position_embeddings";
+  return !config.has(kKey) ? settings
+                           : JsonBuilder(settings).set(kKey, config.at(kKey)).build(config.file());
+}
+
+}  // namespace
+
+std::optional<Json> rotary_settings(const Json& config, const std::string& layer_type) {
   const auto parameters = config.find("rope_parameters");
   if (parameters && !layer_type.empty() && parameters->has(layer_type)) {
     return parameters->find(layer_type);
   }
   const bool local = layer_type == "sliding_attention" && config.has("rope_local_base_freq");
-  return parameters ? parameters : local ? std::nullopt : config.find("rope_scaling");
+  const auto found = parameters ? parameters : local ? std::nullopt : config.find("rope_scaling");
+  return found && found->is_object() ? std::optional(with_original(config, *found)) : std::nullopt;
 }
 
-std::string type_of(const std::optional<Json>& settings) {
-  return settings ? settings->string_or("rope_type", settings->string_or("type", "default"))
-                  : "default";
+std::string rotary_type(const std::optional<Json>& settings) {
+  const std::string type =
+      settings ? settings->string_or("rope_type", settings->string_or("type", "default"))
+               : "default";
+  return type == "su" ? "longrope" : type;
 }
+
+namespace {
 
 std::vector<double> plain_frequencies(const Json& config, int64_t dim, double theta) {
   check_data(dim > 0 && dim % 2 == 0, config.file(),
@@ -113,18 +125,10 @@ double context_of(const Json& config) {
   return positive_or(config, "max_position_embeddings", 2048.0);
 }
 
-/// Phi-3 keeps the original length beside the settings.
-Json with_original(const Json& config, const Json& settings) {
-  constexpr const char* kKey = "original_max_position_embeddings";
-  return settings.has(kKey) || !config.has(kKey)
-             ? settings
-             : JsonBuilder(settings).set(kKey, config.at(kKey)).build(config.file());
-}
-
 }  // namespace
 
 double rotary_theta(const Json& config, const std::string& layer_type) {
-  const auto settings = settings_of(config, layer_type);
+  const auto settings = rotary_settings(config, layer_type);
   if (settings && settings->has("rope_theta")) {
     return positive_or(*settings, "rope_theta", 10000.0);
   }
@@ -137,8 +141,8 @@ double rotary_theta(const Json& config, const std::string& layer_type) {
 int64_t rotary_dim(const Json& config, int64_t head_dim, double otherwise) {
   double fraction = config.number_or("rotary_pct", otherwise, 0.0, 1.0);
   fraction = config.number_or("partial_rotary_factor", fraction, 0.0, 1.0);
-  if (const auto parameters = config.find("rope_parameters")) {
-    fraction = parameters->number_or("partial_rotary_factor", fraction, 0.0, 1.0);
+  if (const auto settings = rotary_settings(config)) {
+    fraction = settings->number_or("partial_rotary_factor", fraction, 0.0, 1.0);
   }
   return static_cast<int64_t>(static_cast<double>(head_dim) * fraction);
 }
@@ -147,20 +151,20 @@ std::vector<double> rotary_frequencies(const Json& config, int64_t dim,
                                        const std::string& layer_type) {
   const double theta = rotary_theta(config, layer_type);
   std::vector<double> frequencies = plain_frequencies(config, dim, theta);
-  const auto settings = settings_of(config, layer_type);
-  const std::string type = type_of(settings);
+  const auto settings = rotary_settings(config, layer_type);
+  const std::string type = rotary_type(settings);
   if (type == "linear") {
     for (double& frequency : frequencies) {
       frequency /= positive_or(*settings, "factor", 1.0);
     }
   } else if (type == "llama3") {
-    scale_llama3(*settings, frequencies);
+    scale_llama3(*settings, context_of(config), frequencies);
   } else if (type == "yarn") {
     scale_yarn(*settings, theta, context_of(config), frequencies);
-  } else if (type == "longrope" || type == "su") {
+  } else if (type == "longrope") {
     scale_by_factors(*settings, "short_factor", frequencies);
   } else {
-    // dynamic: the plain frequencies up to max_position_embeddings, where a model's context ends.
+    // dynamic: the plain frequencies up to max_position_embeddings.
     check_data(type == "default" || type == "dynamic", config.file(),
                "rope_type '{}' is not supported; heed knows default, linear, dynamic, llama3, yarn "
                "and longrope",
@@ -169,23 +173,56 @@ std::vector<double> rotary_frequencies(const Json& config, int64_t dim,
   return frequencies;
 }
 
+double rotary_attention_factor(const Json& config, const std::string& layer_type) {
+  const auto settings = rotary_settings(config, layer_type);
+  return settings ? attention_factor(*settings, rotary_type(settings), context_of(config)) : 1.0;
+}
+
+bool rotary_depends_on_length(const Json& config, const std::string& layer_type) {
+  const auto settings = rotary_settings(config, layer_type);
+  const std::string type = rotary_type(settings);
+  // A GGUF file of a Llama 3 has the same factors for any length.
+  return type == "dynamic" || (type == "longrope" && settings->at("short_factor").dump() !=
+                                                         settings->at("long_factor").dump());
+}
+
+int64_t rotary_long_from(const Json& config) {
+  const auto settings = rotary_settings(config);
+  if (rotary_type(settings) != "longrope" || !rotary_depends_on_length(config)) {
+    return 0;
+  }
+  return static_cast<int64_t>(
+      positive_or(*settings, "original_max_position_embeddings", context_of(config)));
+}
+
+int64_t rotary_context(const Json& config, int64_t context) {
+  const auto settings = rotary_settings(config, "");
+  const double factor =
+      rotary_type(settings) == "dynamic" ? settings->number_or("factor", 1.0, 1.0, 1e6) : 1.0;
+  return static_cast<int64_t>(factor * static_cast<double>(context));
+}
+
 Rotary rotary_of(const Json& config, int64_t dim, int64_t context, const RopeOptions& options) {
   const std::vector<double> frequencies = rotary_frequencies(config, dim, options.layer_type);
-  const auto found = settings_of(config, options.layer_type);
-  const std::string type = type_of(found);
-  if (type != "yarn" && type != "longrope" && type != "su") {
+  const auto settings = rotary_settings(config, options.layer_type);
+  const std::string type = rotary_type(settings);
+  const double theta = rotary_theta(config, options.layer_type);
+  if (type == "dynamic") {
+    Rotary rotary(frequencies, context, options.interleaved);
+    rotary.set_dynamic(theta, settings->number_or("factor", 1.0, 1.0, 1e6),
+                       static_cast<int64_t>(context_of(config)));
+    return rotary;
+  }
+  if (type != "yarn" && type != "longrope") {
     return Rotary(frequencies, context, options.interleaved);
   }
-  const Json settings = with_original(config, *found);
-  const double scale =
-      attention_factor(settings, type == "su" ? "longrope" : type, context_of(config));
+  const double scale = rotary_attention_factor(config, options.layer_type);
   Rotary rotary(frequencies, context, options.interleaved, scale);
-  if (type != "yarn") {
-    std::vector<double> longer =
-        plain_frequencies(config, dim, rotary_theta(config, options.layer_type));
-    scale_by_factors(settings, "long_factor", longer);
-    rotary.set_long(longer, settings.integer_or("original_max_position_embeddings", context, 1,
-                                                int64_t{1} << 31));
+  if (type == "longrope" && rotary_depends_on_length(config, options.layer_type)) {
+    std::vector<double> longer = plain_frequencies(config, dim, theta);
+    scale_by_factors(*settings, "long_factor", longer);
+    rotary.set_long(longer, settings->integer_or("original_max_position_embeddings", context, 1,
+                                                 int64_t{1} << 31));
   }
   return rotary;
 }

@@ -1,12 +1,27 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "heed/io.h"
 #include "heed/nn.h"
-#include "io/json.h"
 
 namespace heed {
+
+/// The layer type of layers without a window.
+inline constexpr const char* kWholeLayers = "full_attention";
+
+/// rope_parameters (transformers 5) or rope_scaling (before): the entry of a layer type where there
+/// is one per type, else all of it. Not the base, which may stand elsewhere: rotary_theta().
+std::optional<Json> rotary_settings(const Json& config, const std::string& layer_type = "");
+/// "default", "linear", "dynamic", "llama3", "yarn" or "longrope", or a name that heed does not
+/// know.
+std::string rotary_type(const std::optional<Json>& settings);
+/// What cosines and sines are multiplied by.
+double rotary_attention_factor(const Json& config, const std::string& layer_type = "");
+/// Whether a long sequence has other angles than a short one.
+bool rotary_depends_on_length(const Json& config, const std::string& layer_type = "");
 
 /// The base of the frequencies, wherever the configuration keeps it. `layer_type` picks the entry
 /// of configurations that have one per type ("sliding_attention").
@@ -21,6 +36,11 @@ int64_t rotary_dim(const Json& config, int64_t head_dim, double otherwise = 1.0)
 /// factors).
 std::vector<double> rotary_frequencies(const Json& config, int64_t dim,
                                        const std::string& layer_type = "");
+
+/// The length beyond which LongRoPE has other angles; 0: no such length.
+int64_t rotary_long_from(const Json& config);
+/// Positions that a model of `context` positions can tell apart: more with dynamic scaling.
+int64_t rotary_context(const Json& config, int64_t context);
 
 struct RopeOptions {
   std::string layer_type;

@@ -1,55 +1,53 @@
-#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/check.h"
 #include "base/file.h"
 #include "heed/models.h"
-#include "io/json.h"
 #include "models/files.h"
 #include "models/registry.h"
 
 namespace heed {
 namespace {
 
-using nlohmann::json;
-
 const char* torch_name(DType type) {
   return type == DType::f16 ? "float16" : type == DType::bf16 ? "bfloat16" : "float32";
 }
 
 /// The model's configuration with what transformers looks for when it opens a folder.
-json config_for(const Model& model, DType type) {
-  json config = raw(Json::parse(model.config(), "config.json"));
+std::string config_for(const Model& model, DType type) {
+  const Json own = Json::parse(model.config(), "config.json");
+  JsonBuilder config(own);
   config.erase(kGenerationKey);
   const std::string architecture = hugging_face_architecture(model);
-  if (!architecture.empty() &&
-      (!config.contains("architectures") || !config["architectures"].is_array())) {
-    config["architectures"] = json::array({architecture});
+  const auto named = own.find("architectures");
+  if (!architecture.empty() && (!named || !named->is_array())) {
+    config.set("architectures", std::vector<std::string>{architecture});
   }
-  config[config.contains("dtype") ? "dtype" : "torch_dtype"] = torch_name(type);
-  return config;
+  config.set(own.mentions("dtype") ? "dtype" : "torch_dtype", torch_name(type));
+  return config.dump();
 }
 
 /// generation_config.json as it was read, or the token ids that generate() starts and stops with;
 /// nothing for a model that does not generate.
-json generation_config(const Model& model) {
-  const json config = raw(Json::parse(model.config(), "config.json"));
-  if (config.contains(kGenerationKey)) {
-    return config[kGenerationKey];
+std::optional<std::string> generation_config(const Model& model) {
+  const Json config = Json::parse(model.config(), "config.json");
+  if (const auto read = config.find(kGenerationKey)) {
+    return read->dump(2);
   }
   const ModelKind kind = model.kind();
   const bool generates = kind == ModelKind::decoder || kind == ModelKind::encoder_decoder ||
                          kind == ModelKind::vision_decoder || kind == ModelKind::speech_decoder;
-  json result;
+  if (!generates) {
+    return std::nullopt;
+  }
+  JsonBuilder result;
   for (const char* key : {"bos_token_id", "decoder_start_token_id", "eos_token_id",
                           "forced_bos_token_id", "forced_eos_token_id", "pad_token_id"}) {
-    if (generates && config.contains(key) && !config[key].is_null()) {
-      result[key] = config[key];
+    if (const auto id = config.find(key)) {
+      result.set(key, *id);
     }
   }
-  if (generates) {
-    result["_from_model_config"] = true;
-  }
-  return result;
+  return result.set("_from_model_config", true).dump();
 }
 
 }  // namespace
@@ -71,13 +69,13 @@ void save_model(const Model& model, const std::filesystem::path& folder, DType t
       progress(done, total);
     }
   }
-  const json config = config_for(model, type);
-  const json generation = generation_config(model);
+  const std::string config = config_for(model, type);
+  const std::optional<std::string> generation = generation_config(model);
   save_safetensors(folder / "model.safetensors", tensors);
-  if (!generation.is_null()) {
-    write_file_atomically(folder / kGenerationFile, generation.dump(2) + "\n");
+  if (generation) {
+    write_file_atomically(folder / kGenerationFile, *generation + "\n");
   }
-  write_file_atomically(folder / "config.json", config.dump(2) + "\n");
+  write_file_atomically(folder / "config.json", config + "\n");
 }
 
 }  // namespace heed

@@ -34,6 +34,13 @@ ModelSpec starcoder2_spec() {
   std::erase_if(spec.gguf.keys, [](const GgufKey& key) { return key.config == "rms_norm_eps"; });
   spec.gguf.keys.push_back(
       {"attention.layer_norm_epsilon", "norm_epsilon", GgufKey::Kind::number, 1e-5});
+  spec.gguf.keys.push_back(
+      {"attention.sliding_window", "sliding_window", GgufKey::Kind::size, GgufKey::kUnset});
+  spec.gguf.read_config = [base = spec.gguf.read_config](const GgufMetadata& file,
+                                                         JsonBuilder& config) {
+    config.set_default("hidden_act", "gelu_pytorch_tanh");
+    base(file, config);
+  };
   return spec;
 }
 

@@ -15,10 +15,11 @@ namespace {
 class T5 final : public EncoderDecoder {
  public:
   T5(const Json& config, const Scope& root) {
-    const bool whole = has_lm_head(config, "T5Model", true) && architecture(config) != kEncoder;
-    if (!whole) {
-      refuse_architecture(config, architecture(config), {"T5ForConditionalGeneration"});
-    }
+    const bool writes =
+        named_head<bool>(config, {{"T5ForConditionalGeneration", true},
+                                  {"T5Model", false},
+                                  {"T5WithLMHeadModel", true}})  // as the first releases say
+            .value_or(true);
     hidden_size_ = size_of(config, "d_model");
     intermediate_size_ = size_of(config, "d_ff");
     num_layers_ = layer_count(config, "num_layers");
@@ -59,6 +60,9 @@ class T5 final : public EncoderDecoder {
     encoder_ = make_stack(root / "encoder", num_layers_, false);
     decoder_ = make_stack(root / "decoder", target_.layers, true);
     const bool tied = config.boolean_or("tie_word_embeddings", true);
+    if (!writes) {
+      return;
+    }
     if (tied) {
       root.alias("lm_head.weight");
       head_ = Linear(tokens_.weight(), {});
@@ -105,8 +109,6 @@ class T5 final : public EncoderDecoder {
   }
 
  private:
-  static constexpr const char* kEncoder = "T5EncoderModel";
-
   struct Stack {
     Tensor bias_table;  ///< [buckets, heads]
     std::vector<Block> blocks;

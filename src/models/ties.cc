@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "heed/models.h"
@@ -108,18 +107,21 @@ Json resolve_tied_weights(const Json& config, TensorMap& tensors) {
   if (!apart.head && !apart.sides) {
     return config;
   }
-  nlohmann::json changed = raw(config);
-  nlohmann::json& writer = nested ? changed[part] : changed;
+  const Json writer = nested ? config.at(part) : config;
+  JsonBuilder changed(writer);
   if (apart.sides) {
-    writer[kShared] = false;
+    changed.set(kShared, false);
   }
   if (apart.head) {
     for (const std::string& flag : apart.set_when_untied) {
-      writer.emplace(flag, true);  // as a tied head has it
+      if (!writer.mentions(flag)) {
+        changed.set(flag, true);  // as a tied head has it
+      }
     }
-    writer["tie_word_embeddings"] = false;
+    changed.set("tie_word_embeddings", false);
   }
-  return adopt_json(std::move(changed), config.file());
+  return nested ? JsonBuilder(config).set(part, changed).build(config.file())
+                : changed.build(config.file());
 }
 
 }  // namespace heed

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "heed/io.h"
-#include "io/json.h"
 
 namespace heed {
 

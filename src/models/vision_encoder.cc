@@ -40,7 +40,7 @@ class VisionEncoder final : public SizedModel {
                config.file(), "image_size {} x {} is no multiple of patch_size {} x {}",
                c_.image.height, c_.image.width, c_.patch.height, c_.patch.width);
     grid_ = {c_.image.height / c_.patch.height, c_.image.width / c_.patch.width};
-    context_length_ = grid_.count() + token_count();
+    context_length_ = grid_.count() + token_count() + c_.registers;
     const auto hidden = static_cast<double>(hidden_size_);
     check_size(config, root,
                hidden * (static_cast<double>(grid_.count()) +
@@ -96,8 +96,12 @@ class VisionEncoder final : public SizedModel {
       scope.parameter("mask_token", stored.value_or(Shape({1, hidden_size_})), Init::zeros());
     }
     if (c_.positions) {
-      positions_ = scope.parameter("position_embeddings", {1, context_length_, hidden_size_},
-                                   c_.layers.init);
+      positions_ = scope.parameter(
+          "position_embeddings", {1, grid_.count() + token_count(), hidden_size_}, c_.layers.init);
+    }
+    if (c_.registers > 0) {
+      registers_ =
+          scope.parameter("register_tokens", {1, c_.registers, hidden_size_}, Init::zeros());
     }
     const Scope projection = scope / "patch_embeddings" / "projection";
     patch_weight_ = projection.parameter(
@@ -155,7 +159,7 @@ class VisionEncoder final : public SizedModel {
   }
 
   Tensor patch_mean(const Tensor& rows, const TokenRows& tokens) const {
-    return mean(slice(tokens.to_batch(rows), 1, token_count(), tokens.length), 1);
+    return mean(slice(tokens.to_batch(rows), 1, token_count() + c_.registers, tokens.length), 1);
   }
 
   Tensor pooled(const Tensor& rows, const TokenRows& tokens) const {
@@ -196,11 +200,12 @@ class VisionEncoder final : public SizedModel {
           "pixel_values {} x {} is no multiple of the patches, {} x {}", pixels.size(2),
           pixels.size(3), c_.patch.height, c_.patch.width);
     const Grid grid{pixels.size(2) / c_.patch.height, pixels.size(3) / c_.patch.width};
-    const bool fixed = !bias_tables_.empty() || shared_table_.defined();
+    // The family with registers resizes its positions in another way.
+    const bool fixed = !bias_tables_.empty() || shared_table_.defined() || registers_.defined();
     check(!fixed || grid == grid_, "forward", "{} takes images of {} x {}", model_type(),
           c_.image.height, c_.image.width);
     tokens.batch = pixels.size(0);
-    tokens.length = token_count() + grid.count();
+    tokens.length = token_count() + c_.registers + grid.count();
     tokens.layout = Layout::equal(tokens.batch, tokens.length);
     std::vector<Tensor> parts;
     for (const Tensor& token : tokens_) {
@@ -211,14 +216,20 @@ class VisionEncoder final : public SizedModel {
                            patch_bias_));
     Tensor rows = observe("hook_embed", concat(parts, 1));
     if (positions_.defined()) {
-      Tensor all = reshape(positions_, {context_length_, hidden_size_});
+      Tensor all = reshape(positions_, {positions_.size(1), hidden_size_});
       if (!(grid == grid_)) {
         all = concat(
             {slice(all, 0, 0, token_count()),
-             matmul(resize_matrix(grid_, grid), slice(all, 0, token_count(), context_length_))},
+             matmul(resize_matrix(grid_, grid), slice(all, 0, token_count(), positions_.size(1)))},
             0);
       }
       rows = add(rows, observe("hook_pos_embed", all));
+    }
+    if (registers_.defined()) {
+      rows = concat({slice(rows, 1, 0, token_count()),
+                     expand(registers_, {tokens.batch, c_.registers, hidden_size_}),
+                     slice(rows, 1, token_count(), rows.size(1))},
+                    1);
     }
     return reshape(rows, {tokens.layout.rows(), hidden_size_});
   }
@@ -274,7 +285,7 @@ class VisionEncoder final : public SizedModel {
   bool classifies_ = false;
   ProblemType problem_ = ProblemType::unspecified;
   std::vector<Tensor> tokens_, bias_tables_;
-  Tensor positions_, patch_weight_, patch_bias_, shared_table_;
+  Tensor positions_, registers_, patch_weight_, patch_bias_, shared_table_;
   std::vector<Block> blocks_;
   Norm norm_, pooled_norm_;
   Linear pooler_, classifier_, distilled_;

@@ -12,6 +12,7 @@ struct VisionEncoderConfig {
   int64_t channels = 3;
   std::string base;                 ///< prefix of the body: "deit"
   std::vector<std::string> tokens;  ///< in front of the patches: "cls_token", "distillation_token"
+  int64_t registers = 0;            ///< tokens without positions between these and the patches
   bool positions = true;            ///< learned, one for each token and patch
   bool mask_token = false;          ///< a parameter of pre-training that is kept and not read
   std::string final_norm = "layernorm";

@@ -1,5 +1,3 @@
-#include <nlohmann/json.hpp>
-
 #include "base/check.h"
 #include "models/common.h"
 #include "models/cross_decoder.h"
@@ -80,9 +78,9 @@ class VisionEncoderDecoder final : public Model {
     if (architecture(half) != taken_from) {
       return half;
     }
-    nlohmann::json changed = raw(half);
-    changed["architectures"] = {here};
-    return adopt_json(std::move(changed), config.file());
+    return JsonBuilder(half)
+        .set("architectures", std::vector<std::string>{here})
+        .build(config.file());
   }
 
   int64_t token(const Json& config, std::string_view key) const {

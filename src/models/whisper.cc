@@ -76,10 +76,9 @@ class Whisper final : public EncoderDecoder {
         mels_(size_or(config, "num_mel_bins", 80)),
         positions_(size_or(config, "max_source_positions", 1500)),
         context_length_(size_or(config, "max_target_positions", 448)) {
-    const std::string name = architecture(config);
-    if (!name.empty() && name != "WhisperForConditionalGeneration") {
-      refuse_architecture(config, name, {"WhisperForConditionalGeneration"});
-    }
+    const bool writes = named_head<bool>(config, {{"WhisperForConditionalGeneration", true},
+                                                  {"WhisperModel", false}})
+                            .value_or(true);
     const StackSizes decoder = sizes_of(config, "decoder");
     const Init init = *decoder.init;
     hidden_size_ = decoder.width;
@@ -91,7 +90,7 @@ class Whisper final : public EncoderDecoder {
                        static_cast<double>(hidden_size_) +
                    stack_parameters(encoder_sizes_, false) + stack_parameters(decoder, true));
     root.allow_prefix("model.");
-    const Scope base = root / "model";
+    const Scope base = writes ? root / "model" : root;
     make_encoder(base / "encoder", init);
     TokenStack::Options options;
     options.sizes = decoder;
@@ -102,7 +101,9 @@ class Whisper final : public EncoderDecoder {
     const Embedding words(base / "decoder" / "embed_tokens", target_.vocabulary, hidden_size_, init,
                           target_.padding);
     decoder_ = TokenStack(base / "decoder", words, options);
-    head_ = lm_head(config, root / "proj_out", words, {}, init);
+    if (writes) {
+      head_ = lm_head(config, root / "proj_out", words, {}, init);
+    }
   }
 
   ModelKind kind() const override { return ModelKind::speech_decoder; }
@@ -172,7 +173,8 @@ ModelSpec whisper_spec() {
   ModelSpec spec;
   spec.model_type = "whisper";
   spec.kind = ModelKind::speech_decoder;
-  spec.heads = {{"WhisperForConditionalGeneration", "automatic-speech-recognition", ""}};
+  spec.heads = {{"WhisperForConditionalGeneration", "automatic-speech-recognition", "model."},
+                {"WhisperModel", "", ""}};
   spec.ties = {
       .prefix = "model.", .embedding = "decoder.embed_tokens.weight", .lm_head = "proj_out.weight"};
   spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {

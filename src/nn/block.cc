@@ -29,7 +29,9 @@ Tensor normed(const Norm& norm, const char* hook, const Tensor& x) {
 template <class Run>
 Tensor with_residual(const Tensor& residual, const Part& part, double scale, const Pass& pass,
                      const Run& run) {
-  const bool fuse = (part.dropout == 0.0 || !pass.training) && Observer::current() == nullptr &&
+  Observer* observer = Observer::current();
+  const bool shown = observer != nullptr && observer->wants(HookScope::path(part.out_hook));
+  const bool fuse = (part.dropout == 0.0 || !pass.training) && !shown &&
                     !part.post_norm.defined() && !part.scale.defined() && scale == 1.0;
   if (fuse) {
     return run(residual);
@@ -129,9 +131,9 @@ Tensor run_checkpointed(const Block& block, const Tensor& rows, const Pass& pass
 Tensor run_blocks(const std::vector<Block>& blocks, Tensor rows, const Pass& given, bool recompute,
                   const std::function<void(int64_t, const Tensor&)>& after) {
   const DType outside = rows.dtype();
-  // Generation is bound by reading weights, and observers expect f32.
-  const bool reduced = activation_type() != DType::f32 && outside == DType::f32 &&
-                       given.caches.empty() && Observer::current() == nullptr;
+  // Generation is bound by reading weights.
+  const bool reduced =
+      activation_type() != DType::f32 && outside == DType::f32 && given.caches.empty();
   Pass pass = given;
   Tensor memory_inside;
   if (reduced) {

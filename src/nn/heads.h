@@ -2,6 +2,7 @@
 
 #include "heed/attention.h"
 #include "heed/ops.h"
+#include "ops/attention_problem.h"
 
 namespace heed {
 
@@ -21,6 +22,20 @@ inline bool shows_whole_map(int64_t length) {
   Observer* observer = Observer::current();
   return observer != nullptr && length <= kLongest &&
          observer->wants(HookScope::path("hook_whole_map"));
+}
+
+/// For attention that is not computed as one matrix of weights: whole() computes it as one, for the
+/// observer in scope to see, sparse() as ever. The result is that of sparse(), whose bits an
+/// observer does not change; only where it changed the options of whole() is it that of whole().
+template <class Whole, class Sparse>
+Tensor shown_as_one(const Whole& whole, const Sparse& sparse) {
+  const int64_t before = adjusted_attentions();
+  const Tensor shown = whole();
+  if (adjusted_attentions() != before) {
+    return shown;
+  }
+  const UnobservedScope unobserved;
+  return sparse();
 }
 
 }  // namespace heed

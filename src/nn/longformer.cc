@@ -45,10 +45,18 @@ GlobalTokens find_global_tokens(const Tensor& mask, int64_t batch, int64_t lengt
   return tokens;
 }
 
-/// Rows of x [B, H, T, D] by position [B, N] -> [B, H, N, D].
+/// Rows of x [B, H, T, D] by position [B, N] -> [B, H, N, D]: whole rows are copied.
 Tensor take_rows(const Tensor& x, const Tensor& position) {
-  const Shape shape{x.size(0), x.size(1), position.size(1), x.size(3)};
-  return gather(x, 2, contiguous(expand(reshape(position, {shape[0], 1, shape[2], 1}), shape)));
+  const Shape shape{x.size(0), x.size(1), position.size(1)};
+  const Tensor rows = Tensor::empty(shape, DType::i64);
+  int64_t* row = rows.data<int64_t>();
+  for (int64_t i = 0; i < shape[0] * shape[1]; ++i) {
+    const int64_t* at = position.data<int64_t>() + i / shape[1] * shape[2];
+    for (int64_t n = 0; n < shape[2]; ++n) {
+      *row++ = i * x.size(2) + at[n];
+    }
+  }
+  return index_rows(reshape(x, {shape[0] * shape[1] * x.size(2), x.size(3)}), rows);
 }
 
 void check_inputs(const LongformerInputs& in) {
@@ -155,7 +163,8 @@ Tensor whole_map_attention(const LongformerInputs& in) {
 Tensor longformer_attention(const LongformerInputs& in) {
   check_inputs(in);
   if (shows_whole_map(in.q.size(2))) {
-    return whole_map_attention(in);
+    return shown_as_one([&] { return whole_map_attention(in); },
+                        [&] { return longformer_attention(in); });
   }
   const GlobalTokens tokens = find_global_tokens(in.global_mask, in.q.size(0), in.q.size(2));
   AttentionOptions options;

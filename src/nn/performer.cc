@@ -169,7 +169,9 @@ Tensor performer_attention(const Tensor& q, const Tensor& k, const Tensor& v,
   const Tensor keys = exponents(without_padding(k), projection);
   const Tensor values = without_padding(v);
   if (q.size(2) == k.size(2) && v.dtype() == DType::f32 && shows_whole_map(q.size(2))) {
-    return whole_map_attention(queries, keys, values, real, causal, key_padding);
+    return shown_as_one(
+        [&] { return whole_map_attention(queries, keys, values, real, causal, key_padding); },
+        [&] { return performer_attention(q, k, v, projection, causal, key_padding); });
   }
   if (!causal) {
     return full(queries, keys, values, real);

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "heed/ops.h"
 #include "heed/transformer.h"
+#include "nn/heads.h"
 #include "ops/attention_problem.h"
 #include "ops/relative.h"
 
@@ -98,10 +99,17 @@ Tensor shaw_attention(const Tensor& q, const Tensor& k, const Tensor& v, const T
     return shaw_rows(in[0], in[1], in[2], by_key ? in[3] : Tensor(),
                      by_value ? in.back() : Tensor(), for_rows(options, begin, end), begin);
   };
-  // A recorder sees one attention, not its chunks.
-  const bool whole = Observer::current() != nullptr && !by_value;
-  return in_query_chunks(shape, whole ? std::max<int64_t>(shape.queries, 1) : options.chunk,
-                         q.dtype(), inputs, compute);
+  const auto in_chunks = [&] {
+    return in_query_chunks(shape, options.chunk, q.dtype(), inputs, compute);
+  };
+  if (Observer::current() == nullptr || by_value || shape.queries <= options.chunk) {
+    return in_chunks();
+  }
+  // An observer sees one attention, not its chunks.
+  AttentionOptions shown = options;
+  shown.dropout = 0.0;
+  return shown_as_one([&] { return shaw_rows(q, k, v, relative_key, Tensor(), shown, 0); },
+                      in_chunks);
 }
 
 int64_t t5_bucket(int64_t distance, bool bidirectional, int64_t buckets, int64_t max_distance) {

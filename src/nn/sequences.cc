@@ -13,7 +13,7 @@ Layout Layout::equal(int64_t batch, int64_t length, Tensor key_padding) {
   check(!key_padding.defined() || key_padding.shape() == Shape({batch, length}), "layout",
         "padding mask {} does not fit a batch of {} x {}",
         key_padding.defined() ? key_padding.shape().to_string() : "", batch, length);
-  return {batch, length, {}, std::move(key_padding)};
+  return {batch, length, {}, std::move(key_padding), {}};
 }
 
 Layout Layout::ragged(const std::vector<int64_t>& lengths) {

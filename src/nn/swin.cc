@@ -1,6 +1,7 @@
 #include "base/check.h"
 #include "heed/ops.h"
 #include "heed/transformer.h"
+#include "nn/heads.h"
 
 namespace heed {
 namespace {
@@ -103,7 +104,7 @@ bool shows_whole_grid(const Grid& grid) {
 }
 
 /// The same attention over all pairs of places, for observers: a mask hides other windows.
-Tensor whole_grid_attention(const SwinInputs& in, const Grid& grid, AttentionOptions options) {
+Tensor whole_grid_attention(const SwinInputs& in, const Grid& grid) {
   const int64_t count = grid.height * grid.width;
   const int64_t span = 2 * grid.window - 1;
   struct Place {
@@ -132,6 +133,7 @@ Tensor whole_grid_attention(const SwinInputs& in, const Grid& grid, AttentionOpt
                                                   : 0;
     }
   }
+  AttentionOptions options;
   options.mask = mask;
   options.bias = in.bias_table.defined()
                      ? unsqueeze(permute(embedding(in.bias_table, index), {2, 0, 1}), 0)
@@ -164,7 +166,8 @@ Tensor swin_attention(const SwinInputs& in) {
     options.bias = table_bias(in.bias_table, grid);
   }
   if (shows_whole_grid(grid)) {
-    return whole_grid_attention(in, grid, options);
+    return shown_as_one([&] { return whole_grid_attention(in, grid); },
+                        [&] { return swin_attention(in); });
   }
   if (in.shift > 0) {
     options.mask = neighbours(grid);

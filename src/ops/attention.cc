@@ -149,7 +149,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   std::string place;
   if (observer != nullptr) {
     place = HookScope::path();
-    observer->adjust(place, options);
+    adjust_by(*observer, place, options);
   }
   const AttentionShape shape = check_attention(q, k, v, options);
   if (!options.training) {
@@ -179,9 +179,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
       flash = flash_attention(shape, with_contiguous_columns(q), with_contiguous_columns(k),
                               with_contiguous_columns(v), options, random);
     }
-    AttentionRecord record{q.detach(), k.detach(),    v.detach(),       output.detach(),
-                           options,    flash.row_max, flash.row_inverse};
-    observer->attention(place, record);
+    observer->attention(place, record_of(q, k, v, output, options, flash));
   }
   return output;
 }

@@ -127,6 +127,22 @@ Tensor in_query_chunks(const AttentionShape& shape, int64_t chunk, DType type,
                        const std::function<Tensor(int64_t begin, int64_t end,
                                                   const std::vector<Tensor>& inputs)>& compute);
 
+/// While one of these lives, the observer of this thread sees nothing.
+class UnobservedScope {
+ public:
+  UnobservedScope();
+  ~UnobservedScope();
+  UnobservedScope(const UnobservedScope&) = delete;
+  UnobservedScope& operator=(const UnobservedScope&) = delete;
+
+ private:
+  Observer* before_;
+};
+
+/// Observer::adjust(); counts the attentions of this thread whose options it changed.
+void adjust_by(Observer& observer, const std::string& place, AttentionOptions& options);
+int64_t adjusted_attentions();
+
 /// The flash kernel without history: output and each row's statistics.
 struct FlashResult {
   Tensor output;
@@ -135,6 +151,10 @@ struct FlashResult {
 };
 FlashResult flash_attention(const AttentionShape& shape, const Tensor& q, const Tensor& k,
                             const Tensor& v, const AttentionOptions& options, RandomKey random);
+
+/// What an observer gets of an attention.
+AttentionRecord record_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& output,
+                          const AttentionOptions& options, const FlashResult& flash);
 
 /// What the flash kernel's gradient reads again.
 struct FlashSaved {

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "heed/attention.h"
+#include "heed/ops.h"
 #include "ops/attention_problem.h"
 #include "tensor/dispatch.h"
 
@@ -10,7 +11,44 @@ namespace heed {
 namespace {
 thread_local Observer* t_observer = nullptr;
 thread_local std::string t_place;
+thread_local int64_t t_adjusted = 0;
+
+bool is_narrow(DType type) { return type == DType::f16 || type == DType::bf16; }
+
+bool same_tensor(const Tensor& a, const Tensor& b) {
+  return a.defined() == b.defined() && (!a.defined() || a.raw() == b.raw());
+}
+
+Tensor widened_for_observers(const Tensor& x) {
+  return is_narrow(x.dtype()) ? x.detach().to(DType::f32) : x.detach();
+}
 }  // namespace
+
+UnobservedScope::UnobservedScope() : before_(t_observer) { t_observer = nullptr; }
+UnobservedScope::~UnobservedScope() { t_observer = before_; }
+
+int64_t adjusted_attentions() { return t_adjusted; }
+
+void adjust_by(Observer& observer, const std::string& place, AttentionOptions& options) {
+  const AttentionOptions before = options;
+  observer.adjust(place, options);
+  const bool same = options.position == before.position && options.scale == before.scale &&
+                    options.softcap == before.softcap && same_tensor(options.mask, before.mask) &&
+                    same_tensor(options.bias, before.bias) &&
+                    same_tensor(options.key_padding, before.key_padding);
+  t_adjusted += same ? 0 : 1;
+}
+
+AttentionRecord record_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& output,
+                          const AttentionOptions& options, const FlashResult& flash) {
+  return {widened_for_observers(q),
+          widened_for_observers(k),
+          widened_for_observers(v),
+          widened_for_observers(output),
+          options,
+          flash.row_max,
+          flash.row_inverse};
+}
 
 Tensor AttentionRecord::lse() const {
   constexpr double kLn2 = 0.69314718055994530942;
@@ -49,8 +87,14 @@ Tensor AttentionRecord::weights(int64_t batch, int64_t head, int64_t row_begin, 
     const Tensor bias = compute_bias(options.bias, q.dtype());
     const auto problem =
         attention_problem<T>(shape, columns_q, columns_k, columns_k, bias, options);
-    kernels::attention_weights<T>(problem, {row_max.data<C>(), row_inverse.data<C>()}, batch, head,
-                                  row_begin, row_end, key_begin, key_end, result.data<C>());
+    kernels::attention_weights<T>(problem, {row_max.data<C>(), row_inverse.data<C>()},
+                                  {.b = batch,
+                                   .h = head,
+                                   .row_begin = row_begin,
+                                   .row_end = row_end,
+                                   .key_begin = key_begin,
+                                   .key_end = key_end},
+                                  result.data<C>());
     return result;
   });
 }
@@ -75,6 +119,11 @@ Tensor AttentionRecord::all_weights() const {
 Observer::Observer() : outer_(t_observer) { t_observer = this; }
 Observer::~Observer() { t_observer = outer_; }
 Observer* Observer::current() { return t_observer; }
+Tensor Observer::show(const std::string& name, const Tensor& value) {
+  // To f32 and back changes no bit, and gradients take the same way.
+  return is_narrow(value.dtype()) ? cast(activation(name, cast(value, DType::f32)), value.dtype())
+                                  : activation(name, value);
+}
 Tensor Observer::activation(const std::string& /*name*/, const Tensor& value) { return value; }
 bool Observer::wants(const std::string& /*name*/) { return false; }
 void Observer::attention(const std::string& /*name*/, const AttentionRecord& /*record*/) {}

@@ -73,10 +73,16 @@ const void* made_once(const Tensor& weight, int64_t bytes, const Make& make) {
 
 }  // namespace
 
-const void* interleaved(const Tensor& weight) {
-  if (weight.impl()->storage->second_form == nullptr || !can_interleave(weight)) {
+const void* interleaved(const Tensor& weight, int64_t rows) {
+  constexpr int64_t kFewRows = 64;  // more would take longer in the file's order than the copy
+  Storage::SecondForm* form = weight.impl()->storage->second_form.get();
+  if (form == nullptr || !can_interleave(weight)) {
     return nullptr;
   }
+  if (rows <= kFewRows && form->uses.load() == 0 && form->uses++ == 0) {
+    return nullptr;
+  }
+  form->uses = 1;
   const kernels::Element type = quantized_element(weight.dtype());
   const auto [n, k] = sizes_of(weight).value();
   return made_once(weight, kernels::interleaved_bytes(type, n, k), [&, n = n, k = k](void* out) {

@@ -34,20 +34,20 @@ Sizes check_arguments(const Tensor& x, const Tensor& weight, const Tensor& bias,
 }
 
 /// Quantised weights lie [out, in]; as [in, out] they are a transposed view of such.
-kernels::Matrix quantized_matrix(const Tensor& weight, WeightLayout layout) {
+kernels::Matrix quantized_matrix(const Tensor& weight, WeightLayout layout, int64_t rows) {
   const bool out_in = layout == WeightLayout::out_in;
   const int64_t in = weight.size(out_in ? 1 : 0);
   const Shape wanted = out_in ? Shape{in, 1} : Shape{1, in};
   check(weight.strides() == wanted && in % block_of(weight.dtype()) == 0, kLinear,
         "{} weight {} does not lie in rows of whole blocks", name_of(weight.dtype()),
         weight.shape());
-  return {weight.raw(), quantized_element(weight.dtype()), 1, in, interleaved(weight)};
+  return {weight.raw(), quantized_element(weight.dtype()), 1, in, interleaved(weight, rows)};
 }
 
-/// The weight as the [in, out] matrix of the product.
-kernels::Matrix weight_matrix(const Tensor& weight, WeightLayout layout) {
+/// The weight as the [in, out] matrix of the product with `rows` rows.
+kernels::Matrix weight_matrix(const Tensor& weight, WeightLayout layout, int64_t rows) {
   if (is_quantized(weight.dtype())) {
-    return quantized_matrix(weight, layout);
+    return quantized_matrix(weight, layout, rows);
   }
   const kernels::Matrix matrix = matrix_of(weight, kLinear);
   return layout == WeightLayout::out_in ? transposed(matrix) : matrix;
@@ -69,8 +69,14 @@ Tensor input_gradient(const Tensor& dz, const Tensor& weight, const Shape& shape
     return dx.to(dz.dtype());
   }
   Tensor dx = Tensor::empty(shape, dz.dtype());
-  kernels::gemm(e.rows, e.in, e.out, rows_of(dz, e.out), transposed(weight_matrix(weight, layout)),
-                dx.raw(), element_of(dx.dtype(), kLinear), e.in);
+  kernels::gemm({.m = e.rows,
+                 .n = e.in,
+                 .k = e.out,
+                 .a = rows_of(dz, e.out),
+                 .b = transposed(weight_matrix(weight, layout, e.rows)),
+                 .c = dx.raw(),
+                 .c_type = element_of(dx.dtype(), kLinear),
+                 .c_stride = e.in});
   return dx;
 }
 
@@ -78,14 +84,17 @@ Tensor input_gradient(const Tensor& dz, const Tensor& weight, const Shape& shape
 Tensor weight_gradient(const Tensor& x, const Tensor& dz, const Tensor& weight, const Sizes& e,
                        WeightLayout layout) {
   Tensor dw = Tensor::empty(weight.shape(), weight.dtype());
-  const kernels::Element type = element_of(dw.dtype(), kLinear);
-  if (layout == WeightLayout::out_in) {
-    kernels::gemm(e.out, e.in, e.rows, transposed(rows_of(dz, e.out)), rows_of(x, e.in), dw.raw(),
-                  type, e.in);
-  } else {
-    kernels::gemm(e.in, e.out, e.rows, transposed(rows_of(x, e.in)), rows_of(dz, e.out), dw.raw(),
-                  type, e.out);
-  }
+  const bool out_in = layout == WeightLayout::out_in;
+  const kernels::Matrix dz_rows = rows_of(dz, e.out);
+  const kernels::Matrix x_rows = rows_of(x, e.in);
+  kernels::gemm({.m = out_in ? e.out : e.in,
+                 .n = out_in ? e.in : e.out,
+                 .k = e.rows,
+                 .a = transposed(out_in ? dz_rows : x_rows),
+                 .b = out_in ? x_rows : dz_rows,
+                 .c = dw.raw(),
+                 .c_type = element_of(dw.dtype(), kLinear),
+                 .c_stride = out_in ? e.in : e.out});
   return dw;
 }
 
@@ -158,12 +167,19 @@ Tensor linear(const Tensor& x_in, const Tensor& weight, const Tensor& bias_in,
     epilogue.residual = residual.raw();
     epilogue.residual_stride = e.out;
   }
-  kernels::Matrix matrix = weight_matrix(weight, options.layout);
+  kernels::Matrix matrix = weight_matrix(weight, options.layout, e.rows);
   if (options.layout == WeightLayout::out_in && !recording && matrix.interleaved == nullptr) {
     matrix.interleaved = packed(weight, x.dtype());
   }
-  kernels::gemm(e.rows, e.out, e.in, rows_of(x, e.in), matrix, y.raw(),
-                element_of(y.dtype(), kLinear), e.out, false, epilogue);
+  kernels::gemm({.m = e.rows,
+                 .n = e.out,
+                 .k = e.in,
+                 .a = rows_of(x, e.in),
+                 .b = matrix,
+                 .c = y.raw(),
+                 .c_type = element_of(y.dtype(), kLinear),
+                 .c_stride = e.out,
+                 .epilogue = epilogue});
   if (!recording) {  // a step of decoding calls this often: no closure for nothing
     return y;
   }

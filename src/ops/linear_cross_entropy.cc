@@ -94,9 +94,15 @@ class Logits {
     const Tensor wide = bias.defined() ? bias.to(DType::f32).contiguous() : bias;
     kernels::Epilogue epilogue;
     epilogue.bias = wide.defined() ? wide.raw() : nullptr;
-    kernels::gemm(rows_, classes_, weight.size(1), matrix_of(rows, kLinearLoss),
-                  transposed(matrix_of(weight, kLinearLoss)), memory_.raw(), kernels::Element::f32,
-                  classes_, false, epilogue);
+    kernels::gemm({.m = rows_,
+                   .n = classes_,
+                   .k = weight.size(1),
+                   .a = matrix_of(rows, kLinearLoss),
+                   .b = transposed(matrix_of(weight, kLinearLoss)),
+                   .c = memory_.raw(),
+                   .c_type = kernels::Element::f32,
+                   .c_stride = classes_,
+                   .epilogue = epilogue});
   }
   template <class T>
   const T* data() const {
@@ -182,12 +188,25 @@ Result run(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tens
         multiply_by_quantized(count, dlogits, weight, result.dx.data<float>() + begin * width);
       }
     } else if (wanted.x) {
-      kernels::gemm(count, width, classes, dlogits, matrix_of(weight, kLinearLoss),
-                    result.dx.data<T>() + begin * width, type, width);
+      kernels::gemm({.m = count,
+                     .n = width,
+                     .k = classes,
+                     .a = dlogits,
+                     .b = matrix_of(weight, kLinearLoss),
+                     .c = result.dx.data<T>() + begin * width,
+                     .c_type = type,
+                     .c_stride = width});
     }
     if (wanted.w) {
-      kernels::gemm(classes, width, count, transposed(dlogits), matrix_of(part, kLinearLoss),
-                    result.dw.raw(), type, width, begin > 0);
+      kernels::gemm({.m = classes,
+                     .n = width,
+                     .k = count,
+                     .a = transposed(dlogits),
+                     .b = matrix_of(part, kLinearLoss),
+                     .c = result.dw.raw(),
+                     .c_type = type,
+                     .c_stride = width,
+                     .accumulate = begin > 0});
     }
     if (wanted.b) {
       const Tensor sums = logits.column_sums();

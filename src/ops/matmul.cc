@@ -71,13 +71,26 @@ Tensor multiply(const Tensor& a, const Tensor& b) {
   if (b.rank() == 2 && a.is_contiguous()) {  // one product over all rows
     kernels::Matrix rows = matrix_of(a, "matmul");
     rows.row_stride = k;
-    kernels::gemm(items * m, n, k, rows, matrix_of(b, "matmul"), y.raw(), type, n);
+    kernels::gemm({.m = items * m,
+                   .n = n,
+                   .k = k,
+                   .a = rows,
+                   .b = matrix_of(b, "matmul"),
+                   .c = y.raw(),
+                   .c_type = type,
+                   .c_stride = n});
     return y;
   }
   auto one = [&](int64_t item) {
     char* c = static_cast<char*>(y.raw()) + item * m * n * kernels::element_size(type);
-    kernels::gemm(m, n, k, matrix_of(a, "matmul", batch_offset(item, batch, a)),
-                  matrix_of(b, "matmul", batch_offset(item, batch, b)), c, type, n);
+    kernels::gemm({.m = m,
+                   .n = n,
+                   .k = k,
+                   .a = matrix_of(a, "matmul", batch_offset(item, batch, a)),
+                   .b = matrix_of(b, "matmul", batch_offset(item, batch, b)),
+                   .c = c,
+                   .c_type = type,
+                   .c_stride = n});
   };
   if (m * n * k <= kSmallProduct) {
     parallel_for(items, one);

@@ -89,8 +89,15 @@ void multiply_by_quantized(int64_t rows, const kernels::Matrix& x, const Tensor&
     kernels::Matrix columns = x;
     columns.data =
         static_cast<const char*>(x.data) + begin * x.column_stride * kernels::element_size(x.type);
-    kernels::gemm(rows, in, end - begin, columns, {part.raw(), kernels::Element::f32, in, 1}, y,
-                  kernels::Element::f32, in, begin > 0);
+    kernels::gemm({.m = rows,
+                   .n = in,
+                   .k = end - begin,
+                   .a = columns,
+                   .b = {part.raw(), kernels::Element::f32, in, 1},
+                   .c = y,
+                   .c_type = kernels::Element::f32,
+                   .c_stride = in,
+                   .accumulate = begin > 0});
   }
 }
 

@@ -14,14 +14,15 @@ kernels::Element quantized_element(DType type);
 /// processor that have a kernel for it.
 bool can_interleave(const Tensor& weight);
 
-/// From the first product on, such a weight is read from a copy in that order. The pages of a
-/// mapped file that it was made from are given back. Not to be called while another thread uses the
-/// weight.
+/// From the second product on, such a weight is read from a copy in that order; from the first one
+/// on where that has many rows. (A short prompt's first token need not wait for the copy.) The
+/// pages of a mapped file that it was made from are given back. Not to be called while another
+/// thread uses the weight.
 void interleave_when_used(const Tensor& weight);
 
-/// The interleaved copy of a weight, made now where it is wanted and not there yet; null
-/// where it is not wanted.
-const void* interleaved(const Tensor& weight);
+/// The interleaved copy of a weight for a product with `rows` rows, made now where it is wanted and
+/// not there yet; null where it is not wanted, or not wanted yet.
+const void* interleaved(const Tensor& weight, int64_t rows);
 
 /// Whether products may read a weight of f32 or bf16 from panels (kernels/packed_weights.h): a
 /// matrix [out, in] that is all of its storage. interleave_when_used() asks for them.

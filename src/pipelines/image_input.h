@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
+#include "heed/io.h"
 #include "heed/tensor.h"
-#include "io/json.h"
 
 namespace heed {
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
-#include "io/json.h"
+#include "heed/io.h"
 
 namespace heed {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "generate/prefill.h"
-#include "io/json.h"
+#include "heed/io.h"
 #include "kernels/softmax.h"
 #include "pipelines/batches.h"
 

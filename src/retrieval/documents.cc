@@ -12,7 +12,7 @@
 #include "base/utf8.h"
 #include "data/block_reader.h"
 #include "data/table.h"
-#include "io/json.h"
+#include "heed/io.h"
 #include "retrieval/pdf.h"
 
 namespace heed {

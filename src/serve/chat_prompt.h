@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "io/json.h"
+#include "heed/io.h"
 #include "serve/loaded_model.h"
 #include "serve/routes.h"
 

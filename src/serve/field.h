@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/json.h"
+#include "heed/io.h"
 #include "io/json_writer.h"
 
 namespace heed::serve {

@@ -4,7 +4,7 @@
 
 #include "base/background.h"
 #include "base/check.h"
-#include "io/json.h"
+#include "heed/io.h"
 #include "models/common.h"
 #include "pipelines/batches.h"
 #include "pipelines/sentence_modules.h"

@@ -83,6 +83,9 @@ class Bpe final : public Model {
   }
 
   std::string_view border() const override { return border_; }
+  bool joins_border(char before) const override {
+    return joins_border_[static_cast<unsigned char>(before)];
+  }
 
   std::unique_ptr<ModelScratch> make_scratch() const override {
     return std::make_unique<BpeScratch>();
@@ -129,20 +132,25 @@ class Bpe final : public Model {
     }
   }
 
-  /// SentencePiece's tokens have ▁ only at their start: words never merge with each other.
+  /// SentencePiece's tokens have ▁ only at their start, so that words never merge with each other,
+  /// but for a few such as Gemma's ">▁</": only what ends in the byte before that ▁ may merge.
   void find_border(const std::vector<Merge>& merges) {
     constexpr std::string_view kSpace = "\xE2\x96\x81";
-    const bool crosses = std::any_of(merges.begin(), merges.end(), [&](const Merge& merge) {
+    if (!vocabulary_.find(kSpace) || options_.ignore_merges || !options_.prefix.empty() ||
+        !options_.suffix.empty()) {
+      return;
+    }
+    border_ = kSpace;
+    for (const Merge& merge : merges) {
       const std::string_view token = vocabulary_.token(merge.result);
       size_t start = 0;
-      while (token.substr(start).starts_with(kSpace)) {
-        start += kSpace.size();
+      for (size_t at = token.find(kSpace); at != std::string_view::npos;
+           at = token.find(kSpace, start)) {
+        if (at > start) {
+          joins_border_[static_cast<unsigned char>(token[at - 1])] = true;
+        }
+        start = at + kSpace.size();
       }
-      return token.find(kSpace, start) != std::string_view::npos;
-    });
-    if (!crosses && vocabulary_.find(kSpace) && !options_.ignore_merges &&
-        options_.prefix.empty() && options_.suffix.empty()) {
-      border_ = kSpace;
     }
   }
 
@@ -232,6 +240,7 @@ class Bpe final : public Model {
   std::vector<int32_t> fallback_;
   std::vector<int32_t> characters_;
   std::string_view border_;
+  std::array<bool, 256> joins_border_ = {};
 };
 
 /// "a b" or ["a", "b"].

@@ -16,11 +16,10 @@ using text::jinja::Budget;
 using text::jinja::TemplateError;
 using text::jinja::Value;
 
-/// An error of a template, made one line without control characters.
-[[noreturn]] void fail_template(const std::string& file, const std::string& where,
-                                std::string_view message) {
-  const std::string quoted = quote(message, 400);
-  fail(ErrorKind::data, file, "chat template{}: {}", where, quoted.substr(1, quoted.size() - 2));
+/// An error of a template as one line without control characters.
+std::string one_line(const TemplateError& error) {
+  const std::string quoted = quote(error.what(), 400);
+  return quoted.substr(1, quoted.size() - 2);
 }
 
 std::shared_ptr<const ChatTemplateImpl> parse_templates(text::ChatTemplateSource source) {
@@ -32,7 +31,8 @@ std::shared_ptr<const ChatTemplateImpl> parse_templates(text::ChatTemplateSource
       text::jinja::Block block = text::jinja::parse(jinja);
       impl->templates.push_back({name, std::move(jinja), std::move(block)});
     } catch (const TemplateError& error) {
-      fail_template(impl->file, source.templates.size() > 1 ? " " + quote(name) : "", error.what());
+      fail(ErrorKind::data, impl->file, "chat template{}: {}",
+           source.templates.size() > 1 ? " " + quote(name) : "", one_line(error));
     }
   }
   return impl;
@@ -75,8 +75,11 @@ RenderedChat render_template(const ChatTemplateImpl& impl, std::string_view mess
     chat.text = interpreter.run(impl.choose(!options.tools.empty()).block, chat.assistant);
     return chat;
   } catch (const TemplateError& error) {
-    fail_template(impl.file, running ? fmt::format(", line {}", interpreter.line()) : "",
-                  error.what());
+    if (running) {
+      fail(ErrorKind::data, impl.file, "chat template, line {}: {}", interpreter.line(),
+           one_line(error));
+    }
+    fail(ErrorKind::data, impl.file, "chat template: {}", one_line(error));
   }
 }
 

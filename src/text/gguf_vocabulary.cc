@@ -1,14 +1,10 @@
 #include "text/gguf_vocabulary.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/check.h"
 #include "text/tokenizer_impl.h"
 
 namespace heed::text {
 namespace {
-
-using nlohmann::json;
 
 /// llama.cpp's kinds of tokens.
 enum TokenType : int32_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
@@ -24,7 +20,7 @@ bool is_byte_token(const std::string& token) {
 }
 
 /// Every id's token, from the model's vocabulary and the added tokens.
-VocabularyEntries entries_of(const json& document, int64_t rows) {
+VocabularyEntries entries_of(const Json& document, int64_t rows) {
   VocabularyEntries entries;
   const auto count = static_cast<size_t>(rows);
   entries.types.assign(count, kUnused);
@@ -32,45 +28,48 @@ VocabularyEntries entries_of(const json& document, int64_t rows) {
   for (size_t i = 0; i < count; ++i) {
     entries.tokens.push_back(fmt::format("[PAD{}]", i));
   }
-  const json& vocabulary = document["model"]["vocab"];
+  const auto index = [&](const Json& id) { return static_cast<size_t>(id.integer(0, rows - 1)); };
+  const Json vocabulary = document.at("model").at("vocab");
   if (vocabulary.is_array()) {  // unigram: [token, score]
     for (size_t i = 0; i < vocabulary.size(); ++i) {
-      entries.tokens[i] = vocabulary[i][0].get<std::string>();
-      entries.scores[i] = vocabulary[i][1].get<float>();
+      entries.tokens[i] = vocabulary[i][0].string();
+      entries.scores[i] = static_cast<float>(vocabulary[i][1].number());
       entries.types[i] = kNormal;
     }
   } else {
-    for (const auto& [token, id] : vocabulary.items()) {
-      entries.tokens[id.get<size_t>()] = token;
-      entries.types[id.get<size_t>()] = is_byte_token(token) ? kByte : kNormal;
-    }
+    vocabulary.for_each([&](const std::string& token, const Json& id) {
+      entries.tokens[index(id)] = token;
+      entries.types[index(id)] = is_byte_token(token) ? kByte : kNormal;
+    });
   }
-  for (const json& added : document.value("added_tokens", json::array())) {
-    const auto id = added["id"].get<size_t>();
-    entries.tokens[id] = added["content"].get<std::string>();
-    entries.types[id] = added.value("special", false) ? kControl : kUserDefined;
+  if (const auto added = document.find("added_tokens")) {
+    for (const Json& token : added->elements()) {
+      const size_t id = index(token.at("id"));
+      entries.tokens[id] = token.string("content");
+      entries.types[id] = token.boolean_or("special", false) ? kControl : kUserDefined;
+    }
   }
   return entries;
 }
 
 /// A merge as "left right", whichever way the file writes it.
-std::string merge_text(const json& merge) {
-  return merge.is_string() ? merge.get<std::string>()
-                           : merge[0].get<std::string>() + " " + merge[1].get<std::string>();
+std::string merge_text(const Json& merge) {
+  return merge.is_string() ? merge.string() : merge[0].string() + " " + merge[1].string();
 }
 
 /// llama.cpp's name for how a byte-level tokenizer cuts words.
-std::string pretokenizer_name(const json& document) {
-  const std::string text = document.value("pre_tokenizer", json()).dump();
+std::string pretokenizer_name(const Json& document) {
+  const auto found = document.find("pre_tokenizer");
+  const std::string text = found ? found->dump() : "";
   if (text.find("\\\\p{N}{1,3}") != std::string::npos) {
     return "llama-bpe";
   }
   return text.find("\"Split\"") != std::string::npos ? "qwen2" : "gpt-2";
 }
 
-void add_byte_bpe(GgufWriter& writer, const json& document) {
+void add_byte_bpe(GgufWriter& writer, const Json& document) {
   std::vector<std::string> merges;
-  for (const json& merge : document["model"]["merges"]) {
+  for (const Json& merge : document.at("model").at("merges").elements()) {
     merges.push_back(merge_text(merge));
   }
   writer.string("tokenizer.ggml.model", "gpt2");
@@ -79,10 +78,10 @@ void add_byte_bpe(GgufWriter& writer, const json& document) {
 }
 
 /// SentencePiece's BPE merges by score: the earlier a merge, the higher the score of its result.
-void add_scored_bpe(GgufWriter& writer, const json& document, VocabularyEntries& entries) {
+void add_scored_bpe(GgufWriter& writer, const Json& document, VocabularyEntries& entries) {
   std::unordered_map<std::string, float> scores;
   float score = 0.0f;
-  for (const json& merge : document["model"]["merges"]) {
+  for (const Json& merge : document.at("model").at("merges").elements()) {
     std::string result = merge_text(merge);
     result.erase(result.find(' '), 1);
     scores.emplace(std::move(result), score);
@@ -136,19 +135,20 @@ void add_vocabulary(GgufWriter& writer, const Tokenizer& tokenizer, int64_t rows
              "has ids up to {}, the model's embedding only {} rows", tokenizer.vocab_size() - 1,
              rows);
   const std::string text = tokenizer.impl().document();
-  const json document = raw(Json::parse(text, tokenizer.impl().file));
+  const Json document = Json::parse(text, tokenizer.impl().file);
+  const Json model = document.at("model");
   VocabularyEntries entries = entries_of(document, rows);
   if (const auto unknown = tokenizer.special().unk) {
     entries.types[static_cast<size_t>(*unknown)] = kUnknown;
   }
-  const std::string type = document["model"].value("type", "BPE");
+  const std::string type = model.string_or("type", "BPE");
   if (type == "WordPiece") {
     add_wordpiece(writer, entries);
   } else if (type == "Unigram") {
     add_unigram(writer, entries);
-  } else if (!document["model"].contains("merges")) {
+  } else if (!model.has("merges")) {
     writer.string("tokenizer.ggml.model", "none");  // whole words: llama.cpp has nothing like it
-  } else if (document["model"].value("byte_fallback", false)) {
+  } else if (model.boolean_or("byte_fallback", false)) {
     add_scored_bpe(writer, document, entries);
   } else {
     add_byte_bpe(writer, document);

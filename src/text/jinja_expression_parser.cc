@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/language.h"
 #include "base/utf8.h"
 #include "text/jinja_parser.h"
 
@@ -45,10 +46,10 @@ void ExpressionParser::unexpected(std::string_view wanted) const {
   const Token& token = current();
   std::string found = token.text.empty() ? "" : quote(token.text);
   if (found.empty()) {
-    found = token.kind == Token::Kind::end         ? "the end of the template"
-            : token.kind == Token::Kind::string    ? "an empty string"
-            : token.kind == Token::Kind::block_end ? "the end of the block"
-                                                   : "the end of the tag";
+    found = token.kind == Token::Kind::end         ? say("the end of the template")
+            : token.kind == Token::Kind::string    ? say("an empty string")
+            : token.kind == Token::Kind::block_end ? say("the end of the block")
+                                                   : say("the end of the tag");
   }
   raise("line {}: found {}, expected {}", token.line, found, wanted);
 }

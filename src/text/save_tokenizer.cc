@@ -1,5 +1,3 @@
-#include <nlohmann/json.hpp>
-
 #include "base/check.h"
 #include "base/file.h"
 #include "text/tokenizer_impl.h"
@@ -8,11 +6,12 @@ namespace heed {
 namespace {
 
 /// tokenizer_config.json, with the roles of special tokens and the class Python opens it with.
-nlohmann::json config_of(const TokenizerImpl& impl) {
-  nlohmann::json config = impl.config ? raw(*impl.config) : nlohmann::json::object();
+std::string config_of(const TokenizerImpl& impl) {
+  JsonBuilder config = impl.config ? JsonBuilder(*impl.config) : JsonBuilder();
+  const auto said = [&](const char* name) { return impl.config && impl.config->mentions(name); };
   const auto role = [&](const char* name, std::optional<TokenId> id) {
-    if (id && !config.contains(name)) {
-      config[name] = impl.token(*id);
+    if (id && !said(name)) {
+      config.set(name, impl.token(*id));
     }
   };
   role("bos_token", impl.special.bos);
@@ -22,10 +21,11 @@ nlohmann::json config_of(const TokenizerImpl& impl) {
   role("mask_token", impl.special.mask);
   role("cls_token", impl.special.cls);
   role("sep_token", impl.special.sep);
-  if (!config.contains("tokenizer_class")) {
-    config["tokenizer_class"] = impl.files.empty() ? "PreTrainedTokenizerFast" : "MarianTokenizer";
+  if (!said("tokenizer_class")) {
+    config.set("tokenizer_class",
+               impl.files.empty() ? "PreTrainedTokenizerFast" : "MarianTokenizer");
   }
-  return config;
+  return config.dump();
 }
 
 }  // namespace
@@ -42,8 +42,7 @@ void Tokenizer::save(const std::filesystem::path& path) const {
   if (the.files.empty()) {
     write_file_atomically(file, the.document() + "\n");
   }
-  write_file_atomically(file.parent_path() / "tokenizer_config.json",
-                        config_of(the).dump(2, ' ') + "\n");
+  write_file_atomically(file.parent_path() / "tokenizer_config.json", config_of(the) + "\n");
 }
 
 }  // namespace heed

@@ -32,9 +32,10 @@ class Model {
   virtual std::unique_ptr<ModelScratch> make_scratch() const { return nullptr; }
   virtual void tokenize(std::string_view piece, ModelScratch* scratch,
                         std::vector<ModelToken>& out) const = 0;
-  /// A string before which a text may be cut, where something else comes before it, without any
-  /// change of the tokens; empty: there is none.
+  /// A string before which a text may be cut, where something else comes before it that does not
+  /// end in a byte that joins it, without any change of the tokens; empty: there is none.
   virtual std::string_view border() const { return {}; }
+  virtual bool joins_border(char) const { return false; }
   /// Whether a token with this id shows the text it stands for, as Unigram's unknown pieces do.
   virtual bool is_unknown(int32_t) const { return false; }
   const Vocabulary& vocabulary() const { return vocabulary_; }

@@ -44,7 +44,7 @@ struct EncodeBuffers {
   std::unique_ptr<ModelScratch> model;
   WordCache cache;
   std::vector<ModelToken> tokens;
-  std::vector<Piece> pieces;
+  std::vector<Piece> pieces, cut;
 };
 
 class EncodeBufferPool {

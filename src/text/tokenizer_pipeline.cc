@@ -66,20 +66,26 @@ void around_tokens(std::string_view text, const AddedTokenFinder& finder, OnText
   }
 }
 
-/// Cuts a text before every border that something else comes before.
-void cut_at_borders(std::string_view text, std::string_view border, std::vector<Piece>& pieces) {
-  pieces.clear();
-  size_t begin = 0;
-  size_t after = 0;  // end of the last border
-  for (size_t at = text.find(border); at != std::string_view::npos; at = text.find(border, after)) {
-    if (at > after && at > begin) {
-      pieces.push_back({begin, at});
-      begin = at;
+/// Cuts pieces of a text before every border of the model that something else comes before, and
+/// appends the parts to `cut`.
+void cut_at_borders(std::string_view whole, const text::Model& model,
+                    const std::vector<Piece>& pieces, std::vector<Piece>& cut) {
+  const std::string_view border = model.border();
+  for (const Piece& piece : pieces) {
+    const std::string_view text = whole.substr(0, piece.end);
+    size_t begin = piece.begin;
+    size_t after = piece.begin;  // end of the last border
+    for (size_t at = text.find(border, begin); at != std::string_view::npos;
+         at = text.find(border, after)) {
+      if (at > after && at > begin && !model.joins_border(text[at - 1])) {
+        cut.push_back({begin, at});
+        begin = at;
+      }
+      after = at + border.size();
     }
-    after = at + border.size();
-  }
-  if (begin < text.size()) {
-    pieces.push_back({begin, text.size()});
+    if (begin < piece.end) {
+      cut.push_back({begin, piece.end});
+    }
   }
 }
 
@@ -184,8 +190,11 @@ void TokenizerImpl::tokenize_normalized(AlignedText& whole, EncodeBuffers& scrat
   pieces.assign(1, {0, whole.text().size()});
   if (pretokenizer != nullptr) {
     pretokenizer->apply(whole, pieces);
-  } else if (!model->border().empty()) {
-    cut_at_borders(whole.text(), model->border(), pieces);
+  }
+  if (!model->border().empty()) {
+    scratch.cut.clear();
+    cut_at_borders(whole.text(), *model, pieces, scratch.cut);
+    pieces.swap(scratch.cut);
   }
   const std::string_view view = whole.text();
   for (const Piece& piece : pieces) {

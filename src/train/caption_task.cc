@@ -1,5 +1,5 @@
 #include "base/check.h"
-#include "io/json.h"
+#include "heed/io.h"
 #include "models/files.h"
 #include "train/task.h"
 #include "train/task_config.h"

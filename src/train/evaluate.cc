@@ -6,9 +6,9 @@
 #include "base/clock.h"
 #include "dist/communicator.h"
 #include "heed/generate.h"
+#include "heed/io.h"
 #include "heed/ops.h"
 #include "heed/train.h"
-#include "io/json.h"
 #include "io/json_writer.h"
 
 namespace heed {

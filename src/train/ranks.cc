@@ -12,7 +12,7 @@
 #include "base/print_message.h"
 #include "data/tokenize_ranks.h"
 #include "dist/placement.h"
-#include "io/json.h"
+#include "heed/io.h"
 #include "io/json_writer.h"
 
 namespace heed {

@@ -17,7 +17,6 @@
 #include "base/print_message.h"
 #include "base/utf8.h"
 #include "heed/io.h"
-#include "io/json.h"
 #include "io/json_writer.h"
 #include "ops/common.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/language.h"
-#include "io/json.h"
+#include "heed/io.h"
 #include "train/class_report.h"
 
 namespace heed {

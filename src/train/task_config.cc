@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "heed/io.h"
 #include "heed/models.h"
-#include "io/json.h"
 #include "models/files.h"
 
 namespace heed {

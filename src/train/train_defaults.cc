@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "io/json.h"
+#include "heed/io.h"
 #include "models/files.h"
 
 // What a run gets where nothing was said: by its task, and by the model that it starts from.

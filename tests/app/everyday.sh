@@ -160,6 +160,10 @@ says out '"simd":"[A-Z].* in use'
 code 0 "$heed" cache
 says out '^ *[0-9.]* KiB  20'
 
+# A file may have the name of a command.
+code 0 "$heed" explore "$work/lm" quickstart train --help
+says out '^Usage: heed explore '
+
 # The help names every command once.
 code 0 "$heed" --help
 sed -nE 's/^  ([a-z]+) .*/\1/p' "$work/out" | sort >"$work/listed"
@@ -213,5 +217,13 @@ grep -q '"weight":0[,}]' "$work/out" && fail "top-k pads with zero weights"
 # Progress says texts or bytes per second; nothing on a short job off a terminal.
 code 0 "$heed" classify "$work/classify" <"$work/texts.txt"
 [ ! -s "$work/err" ] || fail "a short job shows progress: $(head -1 "$work/err")"
+
+# On a terminal a command without a text says what it waits for.
+if command -v script >/dev/null; then
+  for wanted in en:'Type one text per line; Ctrl-D ends' ko:'한 줄에'; do
+    printf 'the\n' | script -qec "$heed generate $work/lm --max-tokens 2 --lang ${wanted%%:*}" /dev/null >"$work/out" 2>&1 || fail "generate on a terminal"
+    says out "${wanted#*:}"
+  done
+fi
 [ $failed = 0 ] && echo passed
 exit $failed

@@ -15,6 +15,9 @@
 #include "base/file.h"
 #include "base/korean_particles.h"
 #include "base/message_catalogue.h"
+#include "heed/generate.h"
+#include "heed/io.h"
+#include "heed/text.h"
 #include "support/data.h"
 
 namespace heed {
@@ -127,10 +130,21 @@ int place_of_text(const std::string& name, bool command_line) {
   return !command_line ? -1 : name == "add" ? 2 : name == "group" ? 0 : -1;
 }
 
-/// Calls whose texts are phrases inside a message: "expected {}", "{} is out of range; {}".
-bool takes_phrases(const std::string& name) {
+/// Calls whose texts are phrases inside a message: "expected {}", "{} is out of range; {}", and
+/// what is wrong with a chat template, a grammar or a schema.
+bool takes_phrases(const std::string& name, const std::string& file) {
   static const std::set<std::string> kNames = {"wanted", "in_range", "report_error", "on_warning"};
-  return kNames.contains(name);
+  static const std::set<std::string> kReasons = {"raise", "refuse", "refuse_if", "refuse_schema",
+                                                 "unexpected"};
+  return kNames.contains(name) || (kReasons.contains(name) && (file.starts_with("src/generate/") ||
+                                                               file.starts_with("src/text/jinja")));
+}
+
+/// Whether a call says what is wrong with a field of a JSON file, whose name goes in front of it.
+bool names_a_field(const std::string& name, const std::string& file) {
+  return name == "refuse" && !file.starts_with("src/text/jinja") &&
+         (file.starts_with("src/text/") || file == "src/io/json.cc" ||
+          file == "src/pipelines/json_options.cc");
 }
 
 bool has_letters(const std::string& text) {
@@ -169,11 +183,12 @@ std::map<std::string, std::string> texts_of_source(const std::filesystem::path& 
             take(arguments[index][0].value);
           }
         }
-        if (takes_phrases(tokens[i].value) && tokens[i + 1].value == "(") {
+        const bool field = names_a_field(tokens[i].value, file);
+        if ((field || takes_phrases(tokens[i].value, file)) && tokens[i + 1].value == "(") {
           for (const auto& argument : arguments_of(tokens, i + 1)) {
             for (const Token& token : argument) {
-              if (token.kind == Token::text && token.value.find(' ') != std::string::npos) {
-                take(token.value);
+              if (token.kind == Token::text && token.value.find(' ', 1) != std::string::npos) {
+                take((field ? "{} " : "") + token.value);
               }
             }
           }
@@ -294,6 +309,34 @@ TEST(Language, TranslatesPhrasesInsideMessages) {
             "a.txt: 열 수 없습니다: 그런 파일이나 디렉터리가 없습니다");
   EXPECT_EQ(translate_message("config.json: n_embd is \"x\"; expected a whole number from 1 to 9"),
             "config.json: n_embd의 값이 \"x\"입니다. 1에서 9까지의 정수가 필요합니다");
+}
+
+TEST(Language, TranslatesWhatIsWrongWithTemplatesGrammarsAndSchemas) {
+  const Korean korean;
+  const auto message_of = [](auto&& make) -> std::string {
+    try {
+      make();
+    } catch (const Error& error) {
+      return translate_message(error.what());
+    }
+    return "no error";
+  };
+  EXPECT_EQ(message_of([] { ChatTemplate::from_text("{{ x }}\n{% if %}", {}, "c.jinja"); }),
+            "c.jinja: 채팅 템플릿: 2번째 줄: 식 자리에 블록의 끝이 있습니다");
+  EXPECT_EQ(message_of([] { ChatTemplate::from_text("{{ 1 + }}", {}, "c.jinja"); }),
+            "c.jinja: 채팅 템플릿: 1번째 줄: 식 자리에 태그의 끝이 있습니다");
+  EXPECT_EQ(
+      message_of([] { ChatTemplate::from_text("\n{{ 1 / 0 }}", {}, "c.jinja").render("[]"); }),
+      "c.jinja: 채팅 템플릿, 2번째 줄: 0으로 나눌 수 없습니다");
+  EXPECT_EQ(message_of([] { Grammar::from_gbnf("root ::= \"a\" other", "g.gbnf"); }),
+            "g.gbnf: 1번째 줄: 규칙 'other'이(가) 없습니다");
+  EXPECT_EQ(message_of([] { Grammar::from_json_schema(R"({"type": "text"})", "s.json"); }),
+            "s.json: /type: 자료형 'text'이(가) 없습니다");
+  EXPECT_EQ(
+      message_of([] { Json::parse(R"({"type": 1})", "t.json").at("type").refuse("is empty"); }),
+      "t.json: type이(가) 비었습니다");
+  EXPECT_EQ(message_of([] { Grammar::from_json_schema("[]", "s.json"); }),
+            "s.json: 스키마: 스키마는 객체, true, false 가운데 하나여야 합니다");
 }
 
 TEST(Language, ChoosesParticlesByTheSoundBeforeThem) {

@@ -5,6 +5,8 @@
 import { available, launch, runAll } from './support.mjs';
 import { loadMock, pageFile } from '../../web/scripts/mock.mjs';
 import './explorer.mjs';
+import './links.mjs';
+import './motion.mjs';
 import './runs.mjs';
 import './saved_files.mjs';
 import './long_text.mjs';

@@ -235,20 +235,67 @@ def towers(family, text_class, image_class, config_class):
     return case
 
 
-def rope(base, kinds=("default", "linear", "dynamic", "llama3", "yarn", None)):
-    """A rotary scaling of one of the kinds."""
+def rope(base, kinds=("default", "linear", "dynamic", "llama3", "yarn", "longrope", None), part=1.0):
+    """A rotary scaling of one of the kinds; `part` of a head is rotated."""
     kind = pick(kinds)
-    theta = pick([10000.0, 500000.0, 100.0])
     if kind is None:
         return {}
-    known = {"rope_type": kind, "rope_theta": theta}
+    known = {"rope_type": kind, "rope_theta": pick([10000.0, 500000.0, 100.0])}
+    more = {}
     if kind in ("linear", "dynamic", "yarn", "llama3"):
         known["factor"] = pick([1.5, 2.0, 8.0])
+    if kind == "dynamic" and pick([True, False]):  # inputs of up to 15 tokens go beyond
+        known["factor"], more = pick([2.0, 4.0]), {"max_position_embeddings": pick([8, 11])}
     if kind == "llama3":
         known |= dict(low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16)
     if kind == "yarn":
         known |= dict(original_max_position_embeddings=8)
-    return {"rope_parameters": known}
+        known |= pick([{}, {}, dict(attention_factor=0.7), dict(beta_fast=8.0, beta_slow=2.0), dict(truncate=False),
+                       dict(mscale=0.7, mscale_all_dim=0.4), dict(mscale=1.3)])
+    if kind == "longrope":
+        pairs = int(base.get("head_dim", base["hidden_size"] // base["num_attention_heads"]) * part) // 2
+        known |= {name: [round(random.uniform(1, 5), 3) for _ in range(pairs)] for name in ("short_factor", "long_factor")}
+        known |= dict(original_max_position_embeddings=pick([6, 16]))
+        known |= pick([{}, dict(attention_factor=1.2), dict(factor=3.0)])
+    if part != 1.0:
+        known["partial_rotary_factor"] = part
+    return {"rope_parameters": known, **more}
+
+
+def layer_kinds(base):
+    """Which layers have a window, said one by one."""
+    return pick([{}, {"layer_types": [pick(["full_attention", "sliding_attention"])
+                                      for _ in range(base["num_hidden_layers"])]}])
+
+
+def with_rope(base, given, part=1.0):
+    """Options of a family and a rotary scaling that fits them."""
+    return given | rope({**base, **given}, part=part)
+
+
+def phi3_extra(base):
+    part = pick([1.0, 0.5])
+    scaled = rope(base, ("default", "longrope", None), part)
+    original = scaled.get("rope_parameters", {}).get("original_max_position_embeddings", 16)
+    return dict(sliding_window=pick([None, 4]), original_max_position_embeddings=original, **scaled)
+
+
+def gemma3_extra(base):
+    given = dict(head_dim=pick([4, 6]), sliding_window=pick([3, 8]), query_pre_attn_scalar=7,
+                 final_logit_softcapping=pick([None, 3.0]), attention_bias=pick([True, False]), **layer_kinds(base))
+    whole = rope({**base, **given}, ("linear", "yarn", "default", "llama3")) if pick([True, False]) else {}
+    if whole:
+        given["rope_parameters"] = {"full_attention": whole["rope_parameters"],
+                                    "sliding_attention": {"rope_type": "default", "rope_theta": 300.0}}
+    return given
+
+
+def nystromformer_case():
+    length = pick([6, 8, 12])
+    return encoder("Nystromformer", hf.NystromformerConfig, 0, length=(length, length), padded=pick([True, False]),
+                   extra=lambda: dict(num_landmarks=pick([2, 3, length]) if length % 3 == 0 else pick([2, 4, length]),
+                                      segment_means_seq_len=length, conv_kernel_size=pick([3, 5, 9]),
+                                      type_vocab_size=pick([1, 2])))()
 
 
 def swin_extra():
@@ -265,12 +312,17 @@ def falcon_extra(base):
     new = pick([True, False])
     given = dict(new_decoder_architecture=new, bias=pick([True, False]), parallel_attn=pick([True, False]) or new,
                  multi_query=pick([True, False]), alibi=pick([True, False]), num_kv_heads=base["num_key_value_heads"],
-                 ffn_hidden_size=base["intermediate_size"], activation=base["hidden_act"])
-    return given
+                 ffn_hidden_size=base["intermediate_size"], activation=base["hidden_act"],
+                 num_ln_in_parallel_attn=pick([None, 1, 2]) if new else None)
+    return given if given["alibi"] else with_rope(base, given)
 
 
 def window_extra(*names):
     return {name: random.randint(2, 6) for name in names}
+
+
+def tied_or_not():
+    return dict(tie_word_embeddings=pick([True, True, False]))
 
 
 def t5_case():
@@ -330,7 +382,7 @@ FAMILIES = {
     "camembert": encoder("Camembert", hf.CamembertConfig, 1, extra=lambda: dict(type_vocab_size=1)),
     "electra": encoder("Electra", hf.ElectraConfig, 0, extra=lambda: dict(embedding_size=pick([6, 8, 12]))),
     "mpnet": encoder("MPNet", hf.MPNetConfig, 1, types=False,
-                     extra=lambda: dict(relative_attention_num_buckets=32)),
+                     extra=lambda: dict(relative_attention_num_buckets=pick([32, 40]))),
     "albert": encoder("Albert", hf.AlbertConfig, 0,
                       extra=lambda: dict(embedding_size=pick([6, 10]), num_hidden_groups=1, inner_group_num=pick([1, 2]))),
     "modernbert": encoder("ModernBert", hf.ModernBertConfig, 0, types=False, without=("hidden_act", "layer_norm_eps"),
@@ -352,41 +404,59 @@ FAMILIES = {
                         extra=lambda: dict(block_size=2, num_random_blocks=1, use_bias=pick([True, False]),
                                            rescale_embeddings=pick([True, False]), bos_token_id=1, eos_token_id=2,
                                            sep_token_id=3)),
-    "fnet": encoder("FNet", hf.FNetConfig, 0, padded=False, without=("num_attention_heads",)),
-    "nystromformer": encoder("Nystromformer", hf.NystromformerConfig, 0, length=(8, 8), padded=False,
-                             extra=lambda: dict(num_landmarks=pick([2, 4, 8]), segment_means_seq_len=8,
-                                                conv_kernel_size=pick([3, 5]))),
+    "fnet": encoder("FNet", hf.FNetConfig, 0, padded=False, without=("num_attention_heads",),
+                    extra=lambda: dict(type_vocab_size=pick([1, 2, 4]))),
+    "nystromformer": nystromformer_case,
     "gpt2": decoder("GPT2", hf.GPT2Config,
                     rename=dict(hidden_size="n_embd", num_hidden_layers="n_layer", num_attention_heads="n_head",
                                 intermediate_size="n_inner", max_position_embeddings="n_positions",
                                 hidden_act="activation_function"), without=("num_key_value_heads",),
                     extra=lambda: dict(scale_attn_by_inverse_layer_idx=pick([True, False]),
                                        scale_attn_weights=pick([True, False]))),
-    "llama": decoder("Llama", hf.LlamaConfig, extra=lambda base: dict(attention_bias=pick([True, False]),
-                                                                      mlp_bias=pick([True, False]), **rope(base))),
-    "mistral": decoder("Mistral", hf.MistralConfig, extra=lambda: dict(sliding_window=pick([None, 3, 8]))),
+    "llama": decoder("Llama", hf.LlamaConfig,
+                     extra=lambda base: with_rope(base, dict(attention_bias=pick([True, False]), mlp_bias=pick([True, False]),
+                                                             **pick([{}, {"head_dim": 6}])))),
+    "mistral": decoder("Mistral", hf.MistralConfig,
+                       extra=lambda base: with_rope(base, dict(sliding_window=pick([None, 3, 8]), head_dim=pick([4, 6])))),
     "qwen2": decoder("Qwen2", hf.Qwen2Config, extra=lambda base: dict(use_sliding_window=pick([True, False]), sliding_window=3,
-                                                                      max_window_layers=1, **rope(base))),
-    "qwen3": decoder("Qwen3", hf.Qwen3Config, extra=lambda: dict(head_dim=pick([4, 6]), attention_bias=pick([True, False]))),
-    "gemma": decoder("Gemma", hf.GemmaConfig, extra=lambda: dict(head_dim=pick([4, 6]))),
+                                                                      max_window_layers=pick([0, 1]), **layer_kinds(base), **rope(base))),
+    "qwen3": decoder("Qwen3", hf.Qwen3Config,
+                     extra=lambda base: with_rope(base, dict(head_dim=pick([4, 6]), attention_bias=pick([True, False]),
+                                                             use_sliding_window=pick([True, False]), sliding_window=3,
+                                                             max_window_layers=1, **layer_kinds(base)))),
+    "gemma": decoder("Gemma", hf.GemmaConfig,
+                     extra=lambda base: with_rope(base, dict(head_dim=pick([4, 6]), attention_bias=pick([True, False])))),
     "gemma2": decoder("Gemma2", hf.Gemma2Config, without=("hidden_act",),
-                      extra=lambda: dict(head_dim=pick([4, 6]), sliding_window=pick([3, 8]), query_pre_attn_scalar=7,
-                                         attn_logit_softcapping=pick([None, 4.0]),
-                                         final_logit_softcapping=pick([None, 3.0]))),
+                      extra=lambda base: with_rope(base, dict(head_dim=pick([4, 6]), sliding_window=pick([3, 8]),
+                                                              query_pre_attn_scalar=7, **layer_kinds(base),
+                                                              hidden_activation=pick(ACTIVATIONS),
+                                                              attn_logit_softcapping=pick([None, 4.0]),
+                                                              final_logit_softcapping=pick([None, 3.0])))),
     "gemma3_text": decoder("Gemma3", hf.Gemma3TextConfig, heads=["ForCausalLM", "TextModel"], without=("hidden_act",),
-                           extra=lambda: dict(head_dim=pick([4, 6]), sliding_window=pick([3, 8]), query_pre_attn_scalar=7)),
-    "phi": decoder("Phi", hf.PhiConfig, extra=lambda base: dict(partial_rotary_factor=0.5, qk_layernorm=pick([True, False]),
-                                                                hidden_size=8 * base["num_attention_heads"])),
-    "phi3": decoder("Phi3", hf.Phi3Config, extra=lambda: dict(sliding_window=pick([None, 4]), original_max_position_embeddings=16)),
-    "smollm3": decoder("SmolLM3", hf.SmolLM3Config, extra=lambda: dict(no_rope_layer_interval=pick([2, 4]))),
-    "olmo2": decoder("Olmo2", hf.Olmo2Config, extra=lambda: dict(attention_bias=pick([True, False]))),
+                           extra=gemma3_extra),
+    "phi": decoder("Phi", hf.PhiConfig,
+                   extra=lambda base: with_rope(base, dict(qk_layernorm=pick([True, False]), partial_rotary_factor=0.5,
+                                                           hidden_size=8 * base["num_attention_heads"]), 0.5)),
+    "phi3": decoder("Phi3", hf.Phi3Config, extra=phi3_extra),
+    "smollm3": decoder("SmolLM3", hf.SmolLM3Config,
+                       extra=lambda base: with_rope(base, dict(no_rope_layer_interval=pick([2, 4]), mlp_bias=pick([True, False]),
+                                                               attention_bias=pick([True, False]),
+                                                               use_sliding_window=pick([True, False]), sliding_window=4))),
+    "olmo2": decoder("Olmo2", hf.Olmo2Config,
+                     extra=lambda base: with_rope(base, dict(attention_bias=pick([True, False])))),
     "granite": decoder("Granite", hf.GraniteConfig,
-                       extra=lambda: dict(embedding_multiplier=2.0, residual_multiplier=0.5, attention_multiplier=0.3,
-                                          logits_scaling=3.0, attention_bias=pick([True, False]), mlp_bias=pick([True, False]))),
-    "exaone4": decoder("Exaone4", hf.Exaone4Config, extra=lambda: dict(sliding_window=pick([3, 5]), sliding_window_pattern=2)),
+                       extra=lambda base: with_rope(base, dict(embedding_multiplier=2.0, residual_multiplier=0.5,
+                                                               attention_multiplier=0.3, logits_scaling=3.0,
+                                                               attention_bias=pick([True, False]),
+                                                               mlp_bias=pick([True, False])))),
+    "exaone4": decoder("Exaone4", hf.Exaone4Config,
+                       extra=lambda base: with_rope(base, dict(sliding_window=pick([3, 5, None]),
+                                                               sliding_window_pattern=pick([2, 3, 4])))),
     "gpt_neox": decoder("GPTNeoX", hf.GPTNeoXConfig, without=("num_key_value_heads",),
-                        extra=lambda base: dict(rotary_pct=pick([0.5, 1.0]), use_parallel_residual=pick([True, False]),
-                                                attention_bias=pick([True, False]), hidden_size=8 * base["num_attention_heads"])),
+                        extra=lambda base: with_rope(base, dict(use_parallel_residual=pick([True, False]),
+                                                                attention_bias=pick([True, False]),
+                                                                hidden_size=8 * base["num_attention_heads"]),
+                                                     pick([0.25, 0.5]))),
     "gptj": decoder("GPTJ", hf.GPTJConfig, without=("num_key_value_heads",),
                     rename=dict(hidden_size="n_embd", num_hidden_layers="n_layer", num_attention_heads="n_head",
                                 intermediate_size="n_inner", max_position_embeddings="n_positions",
@@ -404,13 +474,14 @@ FAMILIES = {
                    extra=lambda base: dict(word_embed_proj_dim=pick([base["hidden_size"], 6]),
                                            do_layer_norm_before=pick([True, False]), enable_bias=pick([True, False]),
                                            layer_norm_elementwise_affine=pick([True, False]))),
-    "starcoder2": decoder("Starcoder2", hf.Starcoder2Config, extra=lambda: dict(sliding_window=pick([None, 3]),
-                                                                                use_bias=pick([True, False]))),
-    "bart": seq2seq("Bart", hf.BartConfig),
-    "mbart": seq2seq("MBart", hf.MBartConfig),
-    "m2m_100": seq2seq("M2M100", hf.M2M100Config),
-    "pegasus": seq2seq("Pegasus", hf.PegasusConfig),
-    "marian": seq2seq("Marian", hf.MarianConfig),
+    "starcoder2": decoder("Starcoder2", hf.Starcoder2Config,
+                          extra=lambda base: with_rope(base, dict(sliding_window=pick([None, 3]),
+                                                                  use_bias=pick([True, False])))),
+    "bart": seq2seq("Bart", hf.BartConfig, extra=tied_or_not),
+    "mbart": seq2seq("MBart", hf.MBartConfig, extra=tied_or_not),
+    "m2m_100": seq2seq("M2M100", hf.M2M100Config, extra=tied_or_not),
+    "pegasus": seq2seq("Pegasus", hf.PegasusConfig, extra=tied_or_not),
+    "marian": seq2seq("Marian", hf.MarianConfig, extra=tied_or_not),
     "led": seq2seq("LED", hf.LEDConfig, positions=False, source=(8, 20),
                    extra=lambda: dict(max_encoder_position_embeddings=32, max_decoder_position_embeddings=24,
                                       attention_window=pick([2, 4, 6]))),
@@ -420,6 +491,10 @@ FAMILIES = {
     "dinov2": vision("Dinov2", hf.Dinov2Config, extra=lambda: dict(mlp_ratio=pick([1, 2, 3]), layerscale_value=0.7,
                                                                    use_swiglu_ffn=pick([True, False]),
                                                                    qkv_bias=pick([True, False]))),
+    "dinov2_with_registers": vision("Dinov2WithRegisters", hf.Dinov2WithRegistersConfig,
+                                    extra=lambda: dict(mlp_ratio=pick([1, 2, 3]), layerscale_value=0.7,
+                                                       use_swiglu_ffn=pick([True, False]), qkv_bias=pick([True, False]),
+                                                       num_register_tokens=pick([1, 2, 5]))),
     "beit": vision("Beit", hf.BeitConfig, extra=lambda: dict(use_relative_position_bias=pick([True, False]),
                                                              use_absolute_position_embeddings=pick([True, False]),
                                                              use_mean_pooling=pick([True, False]),

@@ -16,6 +16,11 @@ def dinov2(**changes):
     return hf.Dinov2Config(**{**sizes, "mlp_ratio": 2, **changes})
 
 
+def registers(**changes):
+    sizes = {key: value for key, value in VISION.items() if key != "intermediate_size"}
+    return hf.Dinov2WithRegistersConfig(**{**sizes, "mlp_ratio": 2, "num_register_tokens": 3, **changes})
+
+
 def beit(**changes):
     return hf.BeitConfig(**{**VISION, **changes})
 
@@ -93,6 +98,8 @@ CASES = {
     "dinov2_resized": (hf.Dinov2ForImageClassification, lambda: dinov2(num_labels=3, use_swiglu_ffn=True),
                        lambda: pixels(20, 16, labels=3)),
     "dinov2_base": (hf.Dinov2Model, lambda: dinov2(qkv_bias=False), lambda: pixels(12, 12)),
+    "dinov2_registers": (hf.Dinov2WithRegistersForImageClassification, lambda: registers(num_labels=3),
+                         lambda: pixels(12, 12, labels=3)),
     "beit_classify": (hf.BeitForImageClassification, lambda: beit(num_labels=3, use_relative_position_bias=True),
                       lambda: pixels(12, 12, labels=3)),
     "beit_shared": (hf.BeitForImageClassification,

@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 export LC_ALL=C
 
 # Rows: known words, every package of this release known to apt or installed.
-awk '{ sub(/#.*/, "") } NF && ($1 !~ /^(build|test|bench|lint|fuzz|docs|web|browser|python|coverage|fresh|package|run|optional)$/ || $3 !~ /^(\*|-?[0-9]+|[0-9]+-)$/)' tools/packages.txt >"$work/odd"
+awk '{ sub(/#.*/, "") } NF && ($1 !~ /^(build|test|bench|lint|clang|fuzz|docs|web|browser|python|coverage|fresh|package|run|optional)$/ || $3 !~ /^(\*|-?[0-9]+|[0-9]+-)$/)' tools/packages.txt >"$work/odd"
 [ ! -s "$work/odd" ] || complain "rows that cannot be read: $(cat "$work/odd")"
 
 # package_of FILE: dpkg knows it by the path it was installed under, before or after /usr was merged.

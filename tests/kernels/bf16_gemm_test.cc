@@ -54,7 +54,14 @@ struct Operand {
 std::vector<float> product(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b,
                            float start) {
   std::vector<float> c(static_cast<size_t>(m * n), start);
-  kernels::gemm(m, n, k, a, b, c.data(), Element::f32, n, start != 0.0f);
+  kernels::gemm({.m = m,
+                 .n = n,
+                 .k = k,
+                 .a = a,
+                 .b = b,
+                 .c = c.data(),
+                 .c_stride = n,
+                 .accumulate = start != 0.0f});
   return c;
 }
 

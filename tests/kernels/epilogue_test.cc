@@ -34,8 +34,15 @@ Tensor product(const Operands& in, const kernels::Epilogue& epilogue) {
   const int64_t m = in.x.size(0), k = in.x.size(1), n = in.w.size(0);
   const Element type = element(in.x.dtype());
   const Tensor y = Tensor::empty({m, n}, in.x.dtype());
-  kernels::gemm(m, n, k, {in.x.raw(), type, k, 1}, {in.w.raw(), type, 1, k}, y.raw(), type, n,
-                false, epilogue);
+  kernels::gemm({.m = m,
+                 .n = n,
+                 .k = k,
+                 .a = {in.x.raw(), type, k, 1},
+                 .b = {in.w.raw(), type, 1, k},
+                 .c = y.raw(),
+                 .c_type = type,
+                 .c_stride = n,
+                 .epilogue = epilogue});
   return y;
 }
 

@@ -32,7 +32,15 @@ Tensor product(const Tensor& x, const Tensor& w, const Tensor& bias, bool packed
   kernels::Epilogue epilogue;
   epilogue.bias = bias.raw();
   epilogue.activation = kernels::Unary::gelu;
-  kernels::gemm(x.size(0), n, k, {x.raw(), type, k, 1}, b, y.raw(), type, n, false, epilogue);
+  kernels::gemm({.m = x.size(0),
+                 .n = n,
+                 .k = k,
+                 .a = {x.raw(), type, k, 1},
+                 .b = b,
+                 .c = y.raw(),
+                 .c_type = type,
+                 .c_stride = n,
+                 .epilogue = epilogue});
   return y;
 }
 

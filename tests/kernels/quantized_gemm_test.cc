@@ -52,9 +52,13 @@ Tensor random_weights(int64_t n, int64_t k, DType type, uint64_t seed) {
 Tensor product(const Tensor& x, const Tensor& w) {
   Tensor y = Tensor::empty({x.size(0), w.size(0)});
   const int64_t k = x.size(1);
-  kernels::quantized_gemm(x.size(0), w.size(0), k, {x.raw(), Element::f32, k, 1},
-                          {w.raw(), quantized_element(w.dtype()), 1, k}, y.raw(), Element::f32,
-                          w.size(0));
+  kernels::quantized_gemm({.m = x.size(0),
+                           .n = w.size(0),
+                           .k = k,
+                           .a = {x.raw(), Element::f32, k, 1},
+                           .b = {w.raw(), quantized_element(w.dtype()), 1, k},
+                           .c = y.raw(),
+                           .c_stride = w.size(0)});
   return y;
 }
 
@@ -300,8 +304,13 @@ Tensor interleaved_product(const Tensor& x, const Tensor& w) {
   kernels::interleave(type, w.raw(), n, k, copy.raw());
   Tensor y = Tensor::empty({x.size(0), n});
   const kernels::Matrix b{nullptr, type, 1, k, copy.raw()};
-  kernels::interleaved_gemm(x.size(0), n, k, {x.raw(), Element::f32, k, 1}, b, y.raw(),
-                            Element::f32, n);
+  kernels::interleaved_gemm({.m = x.size(0),
+                             .n = n,
+                             .k = k,
+                             .a = {x.raw(), Element::f32, k, 1},
+                             .b = b,
+                             .c = y.raw(),
+                             .c_stride = n});
   return y;
 }
 
@@ -337,26 +346,30 @@ TEST_P(QuantizedGemm, InterleavedWeightsGiveTheSameBits) {
   }
 }
 
-/// In place of what a loaded model's weights go through: made at the first product, read by all
-/// later ones, also through a transposed view.
+/// In place of what a loaded model's weights go through: made at the second product with few rows,
+/// read by all later ones, also through a transposed view; with many rows at the first one.
 TEST_P(QuantizedGemm, LinearReadsInterleavedWeights) {
   const Tensor x = random_normal({3, 512}, DType::f32, 4);
   const Tensor w = random_weights(40, 512, GetParam(), 5);
   const Tensor expected = linear(x, w, {});
   if (!can_interleave(w)) {  // stays in the file's order
     interleave_when_used(w);
-    EXPECT_EQ(interleaved(w), nullptr);
+    EXPECT_EQ(interleaved(w, 100), nullptr);
     expect_same_bits(linear(x, w, {}), expected, "file's order");
     return;
   }
-  EXPECT_EQ(interleaved(w), nullptr);
+  EXPECT_EQ(interleaved(w, 100), nullptr);
   interleave_when_used(w);
-  expect_same_bits(linear(x, w, {}), expected, "first product");
-  EXPECT_NE(interleaved(w), nullptr);
+  EXPECT_EQ(interleaved(w, 3), nullptr);  // a first, short prompt
+  expect_same_bits(linear(x, w, {}), expected, "second product");
+  EXPECT_NE(interleaved(w, 3), nullptr);
+  const Tensor many = random_weights(40, 512, GetParam(), 6);
+  interleave_when_used(many);
+  EXPECT_NE(interleaved(many, 100), nullptr);
   LinearOptions transposed;
   transposed.layout = WeightLayout::in_out;
   expect_same_bits(linear(x, transpose(w), {}, transposed), expected, "transposed view");
-  EXPECT_EQ(interleaved(slice(w, 0, 16, 32)), nullptr);
+  EXPECT_EQ(interleaved(slice(w, 0, 16, 32), 3), nullptr);
   expect_same_bits(linear(x, slice(w, 0, 16, 32), {}), slice(expected, 1, 16, 32).contiguous(),
                    "part of a weight");
 }

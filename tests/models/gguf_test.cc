@@ -140,36 +140,6 @@ TEST(T5Gguf, KeepsBothStacks) {
                "gguf: has no place for T5's relative_attention_max_distance 64, only for 128");
 }
 
-/// The metadata alone describe the model, as in files that others have written.
-class ForeignGguf : public testing::TestWithParam<const char*> {};
-
-TEST_P(ForeignGguf, NeedsNoConfigurationOfOurs) {
-  const auto model = load_model(golden(std::string("models/") + GetParam()));
-  const TemporaryFolder out;
-  write_gguf(*model, out / "ours.gguf", DType::f32);
-  {
-    const GgufFile ours(out / "ours.gguf");
-    GgufWriter writer;
-    for (const auto& [key, value] : ours.values()) {
-      if (!key.starts_with("heed.")) {
-        writer.value(key, value);
-      }
-    }
-    for (const auto& [name, tensor] : ours.tensors()) {
-      writer.tensor(name, tensor);
-    }
-    writer.write(out / "foreign.gguf");
-  }
-  const auto read = load_model(out / "foreign.gguf");
-  const Tensor ids = random_indices({2, 7}, model->vocab_size(), 5);
-  expect_norm_close(results(*read, ids), results(*model, ids), 1e-6, "results");
-}
-
-INSTANTIATE_TEST_SUITE_P(Models, ForeignGguf,
-                         testing::Values("llama_gqa", "qwen3", "gpt_neox", "gptj", "bloom",
-                                         "falcon_grouped", "falcon_multi_query", "phi", "t5_relu"),
-                         [](const auto& each) { return each.param; });
-
 constexpr const char* kGpt2 = R"({"model_type":"gpt2","n_embd":64,"n_layer":2,"n_head":4,
     "n_positions":16,"vocab_size":37})";
 constexpr const char* kLlama = R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,

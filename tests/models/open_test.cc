@@ -82,14 +82,13 @@ int64_t private_memory() {
   return sum;
 }
 
-TEST(OpenModel, HalfAGigabyteOpensAtOnceAndTouchesNoWeight) {
+TEST(OpenModel, HalfAGigabyteOpensWithoutTouchingAWeight) {
   const TemporaryFolder folder;
   write_sparse_model(folder);
   const int64_t before = private_memory();
-  std::unique_ptr<Model> model;
-  const double seconds = cpu_seconds([&] { model = load_model(folder.path()); });
+  const auto model = load_model(folder.path());
   EXPECT_EQ(model->parameter_count(), 124439808);
-  EXPECT_LT(seconds, budget(2.0));  // milliseconds; the time to read them all would be more
+  // Pages of the file count once they are read: nobody else maps it.
   EXPECT_LT(private_memory() - before, budget(int64_t{30} << 20));
 }
 

@@ -129,7 +129,8 @@ TEST(Heads, ThoseForOtherWorkAreRefusedByName) {
        {std::pair{"gpt2_lm", "GPT2ForQuestionAnswering"},
         std::pair{"gpt2_lm", "GPT2DoubleHeadsModel"},
         std::pair{"llama_gqa", "LlamaForQuestionAnswering"}, std::pair{"t5_relu", "T5EncoderModel"},
-        std::pair{"t5_relu", "T5Model"}, std::pair{"t5_relu", "T5ForQuestionAnswering"}}) {
+        std::pair{"whisper", "WhisperForAudioClassification"},
+        std::pair{"t5_relu", "T5ForQuestionAnswering"}}) {
     Parts parts(model);
     parts.config["architectures"] = {name};
     try {
@@ -138,6 +139,22 @@ TEST(Heads, ThoseForOtherWorkAreRefusedByName) {
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
     }
+  }
+}
+
+TEST(Heads, BothStacksWorkWithoutOne) {
+  for (const auto& [model, name] :
+       {std::pair{"t5_relu", "T5Model"}, std::pair{"whisper", "WhisperModel"}}) {
+    Parts parts(model);
+    parts.config["architectures"] = {name};
+    parts.tensors.erase("lm_head.weight");
+    parts.tensors.erase("proj_out.weight");
+    ModelInput input = parts.given.input;
+    EXPECT_ERROR(parts.build()->forward(input), "this model has no LM head for labels or logits");
+    input.decoder_input_ids = random_indices({input.labels.size(0), 3}, 20);
+    input.labels = {};
+    input.decoder_attention_mask = {};
+    EXPECT_EQ(parts.build()->forward(input).last_hidden_state.size(1), 3) << name;
   }
 }
 

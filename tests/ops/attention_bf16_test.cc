@@ -12,7 +12,7 @@ using namespace attention_grid;
 TEST(AttentionInBf16, FollowsF32WithEveryOption) {
   for (const auto& [queries, keys, depth, value_depth] :
        {std::tuple{5, 7, 8, 8}, {70, 65, 40, 24}, {3, 131, 64, 64}, {129, 64, 33, 31}}) {
-    const Inputs inputs = make_inputs(2, 4, 2, queries, keys, depth, value_depth, DType::bf16);
+    const Inputs inputs = make_inputs({2, 4, 2, queries, keys, depth, value_depth}, DType::bf16);
     const Inputs wide{inputs.q.to(DType::f32), inputs.k.to(DType::f32), inputs.v.to(DType::f32)};
     for (const auto& [name, options] : option_grid(2, 4, queries, keys, DType::bf16)) {
       AttentionOptions wide_options = options;

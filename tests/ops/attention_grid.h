@@ -23,12 +23,13 @@ inline Tensor random_keep(const Shape& shape, uint64_t seed) {
 struct Inputs {
   Tensor q, k, v;
 };
-inline Inputs make_inputs(int64_t batch, int64_t heads, int64_t num_kv_heads, int64_t queries,
-                          int64_t keys, int64_t depth, int64_t value_depth,
-                          DType type = DType::f32) {
-  return {random_normal({batch, heads, queries, depth}, type, 1),
-          random_normal({batch, num_kv_heads, keys, depth}, type, 2),
-          random_normal({batch, num_kv_heads, keys, value_depth}, type, 3)};
+struct InputSizes {
+  int64_t batch, heads, num_kv_heads, queries, keys, depth, value_depth;
+};
+inline Inputs make_inputs(const InputSizes& n, DType type = DType::f32) {
+  return {random_normal({n.batch, n.heads, n.queries, n.depth}, type, 1),
+          random_normal({n.batch, n.num_kv_heads, n.keys, n.depth}, type, 2),
+          random_normal({n.batch, n.num_kv_heads, n.keys, n.value_depth}, type, 3)};
 }
 
 /// Output and gradients of one kernel.

@@ -24,7 +24,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 TEST(Attention, KernelsAgree) {
   for (const auto& [queries, keys, depth, value_depth] :
        {std::tuple{5, 7, 8, 8}, {70, 65, 40, 24}, {1, 130, 64, 64}, {129, 64, 16, 80}}) {
-    const Inputs inputs = make_inputs(2, 4, 2, queries, keys, depth, value_depth);
+    const Inputs inputs = make_inputs({2, 4, 2, queries, keys, depth, value_depth});
     for (const auto& [name, options] : option_grid(2, 4, queries, keys, DType::f32)) {
       const auto expected = run(inputs, options, AttentionKernel::reference);
       for (const AttentionKernel kernel : {AttentionKernel::flash, AttentionKernel::chunked}) {
@@ -39,7 +39,7 @@ TEST(Attention, KernelsAgree) {
 }
 
 TEST(Attention, GradientsOfEveryOption) {
-  const Inputs inputs = make_inputs(2, 2, 1, 4, 5, 3, 2, DType::f64);
+  const Inputs inputs = make_inputs({2, 2, 1, 4, 5, 3, 2}, DType::f64);
   for (const auto& [name, given] : option_grid(2, 2, 4, 5, DType::f64)) {
     for (const AttentionKernel kernel :
          {AttentionKernel::flash, AttentionKernel::reference, AttentionKernel::chunked}) {
@@ -63,7 +63,7 @@ TEST(Attention, GradientsOfEveryOption) {
 }
 
 TEST(Attention, GradientsAcrossTilesAndSplits) {  // 600 queries of one head: split four ways
-  const Inputs inputs = make_inputs(1, 2, 1, 600, 150, 8, 8, DType::f64);
+  const Inputs inputs = make_inputs({1, 2, 1, 600, 150, 8, 8}, DType::f64);
   AttentionOptions options;
   options.position = Causal{-100};
   const auto expected = run(inputs, options, AttentionKernel::reference);
@@ -74,7 +74,7 @@ TEST(Attention, GradientsAcrossTilesAndSplits) {  // 600 queries of one head: sp
 }
 
 TEST(Attention, OrderOfKeysDoesNotMatter) {
-  const Inputs inputs = make_inputs(2, 3, 3, 20, 150, 16, 16);
+  const Inputs inputs = make_inputs({2, 3, 3, 20, 150, 16, 16});
   AttentionOptions options;
   options.key_padding = random_keep({2, 150}, 3);
   options.bias = random_normal({3, 20, 150}, DType::f32, 4);
@@ -94,7 +94,7 @@ TEST(Attention, OrderOfKeysDoesNotMatter) {
 }
 
 TEST(Attention, AConstantAddedToScoresChangesNothing) {
-  const Inputs inputs = make_inputs(1, 2, 2, 70, 90, 16, 16);
+  const Inputs inputs = make_inputs({1, 2, 2, 70, 90, 16, 16});
   AttentionOptions options;
   options.position = Causal{20};
   const Tensor before = attention(inputs.q, inputs.k, inputs.v, options);
@@ -104,7 +104,7 @@ TEST(Attention, AConstantAddedToScoresChangesNothing) {
 }
 
 TEST(Attention, ARowWithoutKeysIsZeroAndHasNoGradient) {
-  const Inputs inputs = make_inputs(1, 2, 2, 4, 6, 8, 8);
+  const Inputs inputs = make_inputs({1, 2, 2, 4, 6, 8, 8});
   AttentionOptions options;
   options.mask = Tensor::full({4, 6}, 1, DType::u8);
   std::fill_n(options.mask.data<uint8_t>() + 6, 6, uint8_t{0});
@@ -124,7 +124,7 @@ TEST(Attention, ARowWithoutKeysIsZeroAndHasNoGradient) {
 
 /// `type`: of q, k and v; only the flash kernel's bits are the same in bf16.
 void expect_no_leak(DType type, const std::vector<AttentionKernel>& kernels) {
-  const Inputs clean = make_inputs(1, 2, 2, 70, 70, 8, 8, type);
+  const Inputs clean = make_inputs({1, 2, 2, 70, 70, 8, 8}, type);
   for (const bool by_position : {true, false}) {
     AttentionOptions options;
     if (by_position) {
@@ -171,7 +171,7 @@ TEST(Attention, NanInHiddenKeysDoesNotLeak) {
 
 TEST(Attention, SameBitsForAnyThreadCount) {
   for (const DType type : {DType::f32, DType::bf16}) {
-    const Inputs inputs = make_inputs(2, 2, 1, 600, 600, 16, 16, type);
+    const Inputs inputs = make_inputs({2, 2, 1, 600, 600, 16, 16}, type);
     AttentionOptions options;
     options.position = Causal{};
     options.bias = random_normal({2, 600, 600}, type, 4);
@@ -183,7 +183,7 @@ TEST(Attention, SameBitsForAnyThreadCount) {
 }
 
 TEST(Attention, PaddingChangesNoBit) {
-  const Inputs alone = make_inputs(1, 2, 1, 37, 37, 16, 16);
+  const Inputs alone = make_inputs({1, 2, 1, 37, 37, 16, 16});
   const auto padded = [](const Tensor& x) {
     const Tensor rest = random_normal({1, x.size(1), 100, x.size(3)}, DType::f32, 99);
     const Tensor row = concat({x, rest}, 2);
@@ -204,7 +204,7 @@ TEST(Attention, PaddingChangesNoBit) {
 
 TEST(Attention, OneQueryAgainstACacheHasTheBitsOfTheWhole) {
   for (const DType type : {DType::f32, DType::f64, DType::bf16}) {
-    const Inputs all = make_inputs(2, 4, 2, 200, 200, 24, 40, type);
+    const Inputs all = make_inputs({2, 4, 2, 200, 200, 24, 40}, type);
     AttentionOptions options;
     options.position = Causal{};
     const Tensor whole = attention(all.q, all.k, all.v, options);
@@ -270,7 +270,7 @@ TEST(Attention, GradientsOfAFusedProjectionAreThoseOfItsParts) {
 
 TEST(Attention, HalfTypesFollowF32) {
   for (const DType type : {DType::f16, DType::bf16}) {
-    const Inputs inputs = make_inputs(1, 4, 2, 70, 90, 40, 24, type);
+    const Inputs inputs = make_inputs({1, 4, 2, 70, 90, 40, 24}, type);
     AttentionOptions options;
     options.position = Causal{20};
     const Tensor y = attention(inputs.q, inputs.k, inputs.v, options);
@@ -308,21 +308,21 @@ TEST(Attention, DropoutKeepsTheExpectedShare) {
 }
 
 TEST(Attention, EmptyLengths) {
-  const Inputs no_keys = make_inputs(1, 2, 2, 3, 0, 4, 5);
+  const Inputs no_keys = make_inputs({1, 2, 2, 3, 0, 4, 5});
   for (const AttentionKernel kernel : {AttentionKernel::flash, AttentionKernel::chunked}) {
     AttentionOptions options;
     options.kernel = kernel;
     for (const double value : attention(no_keys.q, no_keys.k, no_keys.v, options).to_doubles()) {
       EXPECT_EQ(value, 0.0);
     }
-    const Inputs no_queries = make_inputs(1, 2, 2, 0, 3, 4, 5);
+    const Inputs no_queries = make_inputs({1, 2, 2, 0, 3, 4, 5});
     EXPECT_EQ(attention(no_queries.q, no_queries.k, no_queries.v, options).shape(),
               Shape({1, 2, 0, 5}));
   }
 }
 
 TEST(Attention, RefusesWhatMakesNoSense) {
-  const Inputs x = make_inputs(2, 4, 2, 5, 6, 8, 8);
+  const Inputs x = make_inputs({2, 4, 2, 5, 6, 8, 8});
   const auto refuses = [&](const Inputs& given, const AttentionOptions& options,
                            const std::string& part) {
     try {

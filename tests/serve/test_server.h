@@ -64,7 +64,7 @@ class TestServer {
   /// A number of /metrics.
   double metric(const std::string& name, const std::string& fields = {}) const;
   /// Waits until a number of /metrics is `value`; false where it does not become so.
-  bool metric_becomes(const std::string& name, double value, double seconds = 10.0) const;
+  bool metric_becomes(const std::string& name, double value, double seconds = 60.0) const;
 
  private:
   Server server_;

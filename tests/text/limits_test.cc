@@ -144,6 +144,34 @@ TEST(Tokens, TrimmedOffsetsLeaveOutSpacesOnly) {
   EXPECT_EQ(in_front.offsets.back().end, 3);
 }
 
+/// Words are merged one by one, but for those that a token such as Gemma's ">▁</" joins.
+TEST(Tokens, ATokenMayReachAcrossTwoWords) {
+  json vocabulary = json::object();
+  for (const char* token :
+       {"a", ">", "<", "/", "\u2581", "\u2581<", "\u2581</", ">\u2581</", "\u2581a"}) {
+    vocabulary[token] = vocabulary.size();
+  }
+  const json document = {
+      {"version", "1.0"},
+      {"added_tokens", json::array()},
+      {"normalizer", {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "\u2581"}}},
+      {"pre_tokenizer",
+       {{"type", "Split"}, {"pattern", {{"String", " "}}}, {"behavior", "MergedWithPrevious"}}},
+      {"post_processor", nullptr},
+      {"decoder", nullptr},
+      {"model",
+       {{"type", "BPE"},
+        {"vocab", vocabulary},
+        {"merges", {"\u2581 <", "\u2581< /", "> \u2581</", "\u2581 a"}}}}};
+  const Tokenizer tokenizer = Tokenizer::from_json(document.dump());
+  const Encoding encoding = tokenizer.encode("a a> </ a</");
+  EXPECT_EQ(encoding.tokens,
+            (std::vector<std::string>{"a", "\u2581a", ">\u2581</", "\u2581a", "<", "/"}));
+  EXPECT_EQ(encoding.offsets,
+            (std::vector<TextSpan>{{0, 1}, {1, 3}, {3, 7}, {7, 9}, {9, 10}, {10, 11}}));
+  EXPECT_EQ(tokenizer.encode_ids("a a> </ a</"), encoding.ids);
+}
+
 TEST(Tokens, ARunOfBytesThatIsNotTextBecomesOneReplacementPerByte) {
   json vocabulary = json::object();
   vocabulary["<unk>"] = 0;

@@ -1,12 +1,11 @@
-#include <nlohmann/json.hpp>
-
 #include "base/check.h"
 #include "base/utf8.h"
+#include "heed/io.h"
 #include "heed/models.h"
 #include "heed/ops.h"
-#include "io/json.h"
 #include "models/gguf/model.h"
 #include "models/gguf/names.h"
+#include "models/rope_gguf.h"
 
 namespace heed::gguf {
 namespace {
@@ -201,7 +200,7 @@ TensorMap tensors_of(const GgufFile& file, const GgufSpec& spec, const Json& con
   const Heads heads = heads_of(config);
   TensorMap tensors;
   for (const auto& [name, tensor] : file.tensors()) {
-    if (name == "rope_freqs.weight") {
+    if (is_gguf_rope(name)) {
       continue;  // in the configuration
     }
     const auto known = checkpoint_name(spec, name);

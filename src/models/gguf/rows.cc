@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "io/json.h"
+#include "heed/io.h"
 #include "models/gguf/model.h"
 
 namespace heed::gguf {

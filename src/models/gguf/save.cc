@@ -1,6 +1,6 @@
 #include "base/check.h"
+#include "heed/io.h"
 #include "heed/models.h"
-#include "io/json.h"
 #include "models/gguf/model.h"
 #include "models/gguf/names.h"
 

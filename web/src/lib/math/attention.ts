@@ -53,6 +53,11 @@ export function rowSteps(h: HeadNumbers, r: number, scale = h.scale, useMask = t
   const weights = exponentials.map((x) => (sum > 0 ? x / sum : 0));
   return { products, scaled, masked, exponentials, sum, largest, weights };
 }
+/// The column of the key that is looked at: the chosen one, otherwise the one with the most weight.
+export function keyOf(h: HeadNumbers, own: RowSteps, chosen: number): number {
+  if (chosen >= h.firstKey && chosen < h.firstKey + h.keys) return chosen - h.firstKey;
+  return own.weights.reduce((best, w, i) => (w > own.weights[best] ? i : best), 0);
+}
 export function allWeights(h: HeadNumbers): Float32Array {
   const y = new Float32Array(h.queries * h.keys);
   for (let r = 0; r < h.queries; ++r) y.set(rowSteps(h, r).weights, r * h.keys);

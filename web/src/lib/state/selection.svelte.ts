@@ -7,13 +7,14 @@ export interface Selection {
   screen: Screen; model: string; text: string; pair: string; target: string;
   kind: string; layer: number; head: number; query: number; key: number;
   step: number; run: string; lesson: number;
+  view: '' | 'model'; // of Map: all heads, or the whole model
   b: string; // of Compare: the other side, "model|kind|layer|head|text"
 }
 const empty: Selection = {
-  screen: 'read', model: '', text: '', pair: '', target: '', kind: '', layer: 0, head: 0, query: -1, key: -1, step: 0, run: '', lesson: 0, b: '',
+  screen: 'read', model: '', text: '', pair: '', target: '', kind: '', layer: 0, head: 0, query: -1, key: -1, step: 0, run: '', lesson: 0, view: '', b: '',
 };
 const names: Record<Exclude<keyof Selection, 'screen'>, string> = {
-  model: 'm', text: 'x', pair: 'p', target: 'y', kind: 'a', layer: 'l', head: 'h', query: 'q', key: 'k', step: 's', run: 'r', lesson: 'n', b: 'b',
+  model: 'm', text: 'x', pair: 'p', target: 'y', kind: 'a', layer: 'l', head: 'h', query: 'q', key: 'k', step: 's', run: 'r', lesson: 'n', view: 'v', b: 'b',
 };
 
 export const kLongestText = 2000;
@@ -52,6 +53,7 @@ export const sel: Selection = $state({ ...empty });
 
 export function readLocation() {
   const found = fromHash(location.hash);
+  if (!found.model) found.model = sel.model; // a link without a model is about the open one
   if (!found.text) {
     try {
       found.text = sel.text || (sessionStorage.getItem('heed.text') ?? '');

@@ -1,10 +1,15 @@
 # Packages: Debian's by CPack, and the program of the relocatable archive (tools/package.sh).
 
 # heed without MPI, whose library brings plug-ins and launchers of its own, looking for its libraries
-# beside itself. It shares every object with heed_program except the one that includes mpi.h.
-add_executable(heed_portable EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/src/dist/mpi.cc)
+# beside itself. It shares every object with heed_program except the one that includes mpi.h, where there is one.
+add_executable(heed_portable EXCLUDE_FROM_ALL)
+set(left_out "\\.gch|\\.pch")
+if(MPI_CXX_FOUND)
+  target_sources(heed_portable PRIVATE ${PROJECT_SOURCE_DIR}/src/dist/mpi.cc)
+  string(APPEND left_out "|/dist/mpi\\.cc\\.o")
+endif()
 target_sources(heed_portable PRIVATE
-  "$<FILTER:$<TARGET_OBJECTS:heed_objects>,EXCLUDE,(\\.gch|\\.pch|/dist/mpi\\.cc\\.o)$>"
+  "$<FILTER:$<TARGET_OBJECTS:heed_objects>,EXCLUDE,(${left_out})$>"
   $<TARGET_OBJECTS:heed_lessons_objects>
   "$<FILTER:$<TARGET_OBJECTS:heed_program>,EXCLUDE,\\.(gch|pch)$>")
 set(HEED_PORTABLE_LIBRARIES ${HEED_DEPENDENCIES})
@@ -12,7 +17,7 @@ target_include_directories(heed_portable PRIVATE ${PROJECT_SOURCE_DIR}/include $
 target_link_libraries(heed_portable PRIVATE heed_options ${HEED_PORTABLE_LIBRARIES} CLI11::CLI11)
 # An RPATH, not a RUNPATH: it must also lead the libraries to each other.
 target_link_options(heed_portable PRIVATE -Wl,--disable-new-dtags -Wl,--as-needed)
-set_target_properties(heed_portable PROPERTIES OUTPUT_NAME heed
+set_target_properties(heed_portable PROPERTIES OUTPUT_NAME heed LINKER_LANGUAGE CXX
   RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/portable
   BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../lib/heed")
 

@@ -99,15 +99,19 @@ for (const family of ['decoder', 'encoder', 'seq2seq', 'vision', 'captioner', 'r
     const second = await words.textContent();
     check(!/head 0 /.test(second), `the next block: ${second}`);
     // The second head of the lowest layer, wherever it is drawn: a click chooses it.
-    const box = await canvas.boundingBox();
-    let found = false;
-    for (let y = box.height - 8; y > 20 && !found; y -= 5) {
-      for (let x = 30; x < box.width * 0.42 && !found; x += 9) {
-        await page.mouse.move(box.x + x, box.y + y);
-        found = /head 1 /.test(await words.textContent());
-        if (found) await page.mouse.click(box.x + x, box.y + y);
+    const at = await canvas.evaluate(async (c) => {
+      const box = c.getBoundingClientRect();
+      for (let y = box.height - 8; y > 20; y -= 6) {
+        for (let x = 34; x < box.width * 0.42; x += 12) {
+          c.dispatchEvent(new PointerEvent('pointermove', { clientX: box.x + x, clientY: box.y + y, bubbles: true }));
+          await new Promise((done) => setTimeout(done));
+          if (c.style.cursor === 'pointer' && /head 1 /.test(c.parentElement.querySelector('.words').textContent)) return { x, y };
+        }
       }
-    }
+      return null;
+    });
+    if (at) await canvas.click({ position: at });
+    const found = at !== null;
     if (found) await page.waitForFunction(() => /[?&]h=1/.test(location.hash));
     check(found || family === 'reader', 'a second head'); // quickstart's reader has one in each layer
     await page.mouse.move(1, 1);
@@ -115,12 +119,12 @@ for (const family of ['decoder', 'encoder', 'seq2seq', 'vision', 'captioner', 'r
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('ArrowDown');
     for (let i = 0; i < 40 && !/^W_O|^W_1/.test(await words.textContent()); ++i) await page.keyboard.press(i < 8 ? 'ArrowDown' : 'ArrowRight');
-    const at = await words.textContent();
-    check(/^W_[O1]: \d+ × \d+/.test(at), `a matrix with its size: ${at}`);
+    const where = await words.textContent();
+    check(/^W_[O1]: \d+ × \d+/.test(where), `a matrix with its size: ${where}`);
     await page.keyboard.press('Enter');
     await page.waitForFunction(() => location.hash.startsWith('#/steps'));
     await settle(page);
-    check(page.url().includes(at.startsWith('W_O') ? 's=7' : 's=9'), page.url());
+    check(page.url().includes(where.startsWith('W_O') ? 's=7' : 's=9'), page.url());
     await finish(context, page);
   });
 }

@@ -88,7 +88,7 @@ function towerRow(d: Drawing, row: Row, index: number, rows: number, at: TowerPl
       const own = [points[0], points[1], points[2], points[3], points[4], points[5], points[6], points[7], points[6], points[7] + at.h, points[0], points[1] + at.h];
       d.block({ part, head: part.heads ? head : -1, row: at.firstRow + (rows - 1 - index), column: column++, points: own });
     });
-    if (part.type === 'mlp' && part.layer === 0 && p.stacks.length === 1 && !p.compact && inner > 400) d.text(x + at.dx, 8, p.words.mlp, 'start', 13, ink.ink, 600);
+    if (part.type === 'mlp' && part.layer === 0 && p.stacks.length === 1 && !p.compact && inner > 400) d.text(Math.max(x + at.dx, at.x + at.label + 1.15 * labelWidth(p.words.stack(part.kind), 13) + 16), 8, p.words.mlp, 'start', 13, ink.ink, 600);
     x += w + gap;
   });
   if (p.compact) return;

@@ -162,7 +162,7 @@ class Watcher final : public Observer {
   TensorMap weights;
 };
 
-const Own& own(const std::string& name) {
+const Own& own(std::string name) {
   static const std::vector<Own> all = cases();
   return *std::find_if(all.begin(), all.end(), [&](const Own& each) { return each.name == name; });
 }

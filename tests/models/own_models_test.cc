@@ -162,13 +162,13 @@ class Watcher final : public Observer {
   TensorMap weights;
 };
 
-const Own& own(std::string name) {
+Own own(const std::string& name) {
   static const std::vector<Own> all = cases();
   return *std::find_if(all.begin(), all.end(), [&](const Own& each) { return each.name == name; });
 }
 
 TEST(Reader, ItsWeightsAreTheAnswer) {
-  const Own& given = own("reader_attention");
+  const Own given = own("reader_attention");
   const auto model = create_model(given.config, 7);
   Watcher watcher;
   const ModelOutput output = model->forward(given.input);
@@ -187,7 +187,7 @@ TEST(Reader, ItsWeightsAreTheAnswer) {
 }
 
 TEST(Reader, MarksOfSeveralGoldPlacesAddUp) {
-  const Own& given = own("reader_attention");
+  const Own given = own("reader_attention");
   const auto model = create_model(given.config, 7);
   ModelInput input = given.input;
   const double single = model->forward(input).loss.item();
@@ -202,7 +202,7 @@ TEST(Reader, MarksOfSeveralGoldPlacesAddUp) {
 }
 
 TEST(Reader, NeedsOneQueryASentence) {
-  const Own& given = own("reader_attention");
+  const Own given = own("reader_attention");
   const auto model = create_model(given.config, 7);
   ModelInput input = given.input;
   input.token_type_ids = input.token_type_ids.clone();
@@ -248,7 +248,7 @@ TEST(Seq2Seq, GivesTheReferenceOutputs) {
 }
 
 TEST(Regressor, LossLooksAtRealPlacesOnly) {
-  const Own& given = own("regressor");
+  const Own given = own("regressor");
   const auto model = create_model(given.config, 7);
   ModelInput input = given.input;
   input.decoder_features = random_normal({3, 5, 1}, DType::f32, 4);
@@ -323,7 +323,7 @@ TEST(OwnModels, AFarContextCostsNothing) {
 }
 
 TEST(OwnModels, RefuseInputsTheyDoNotRead) {
-  const Own& given = own("sentiment");
+  const Own given = own("sentiment");
   const auto model = create_model(given.config, 7);
   ModelInput input = given.input;
   input.pixel_values = Tensor::zeros({1, 3, 4, 4});

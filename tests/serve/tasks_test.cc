@@ -74,7 +74,7 @@ TEST(Tasks, DescribesImages) {
   for (const json& event : server().post("/v1/caption", stream).events()) {
     text += event["text"];
   }
-  EXPECT_EQ(text, greedy["data"][0]["text"]);
+  EXPECT_EQ(text, greedy["data"][0]["text"].get<std::string>());
 }
 
 /// A form as OpenAI's clients send it.

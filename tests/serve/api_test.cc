@@ -231,7 +231,7 @@ TEST(Api, SpeaksLlamaCpp) {
   for (const json& each : events) {
     text += each["content"];
   }
-  EXPECT_EQ(text, whole["content"]);
+  EXPECT_EQ(text, whole["content"].get<std::string>());
   EXPECT_EQ(events.back()["stop"], true);
   EXPECT_EQ(events.front()["stop"], false);
 }

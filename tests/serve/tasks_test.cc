@@ -199,7 +199,7 @@ TEST(Tasks, ARequiredToolIsCalled) {
       reason = event["choices"][0]["finish_reason"];
     }
   }
-  EXPECT_EQ(arguments, call["function"]["arguments"]);
+  EXPECT_EQ(arguments, call["function"]["arguments"].get<std::string>());
   EXPECT_EQ(reason, "tool_calls");
   body["tool_choice"] = {{"type", "function"}, {"function", {{"name", "dark"}}}};
   EXPECT_EQ(server().post("/v1/chat/completions", body).param(), "tool_choice");

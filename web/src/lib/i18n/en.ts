@@ -40,7 +40,7 @@ export const en = {
 
   'steps.lead': 'How one head turns words into an answer, with the numbers of this model.', 'steps.pick': 'Choose the word to follow', 'steps.list': 'Steps', 'steps.back': 'Back', 'steps.next': 'Next', 'steps.formula': 'Formula',
   'step.embed': 'Embedding and position', 'step.qkv': 'Query, key, value', 'step.scores': 'Query · key', 'step.scale': 'Divide by √d_k', 'step.mask': 'Mask', 'step.softmax': 'Softmax', 'step.mix': 'Weights × values', 'step.output': 'Join the heads', 'step.residual': 'Residual and norm', 'step.mlp': 'Feed-forward', 'step.logits': 'Prediction',
-  'explain.embed': 'The model looks “{token}” up in a table and gets a list of numbers; a second list says where in the text it stands.',
+  'explain.embed': 'The model looks “{token}” up in a table and gets a list of numbers. Where in the text it stands is said by a second list, or in newer models by turning queries and keys (RoPE).',
   'explain.qkv': 'Three matrices turn each word’s vector into a question (query), an offer (key) and a message (value). Here are those of layer {layer}, head {head}.',
   'explain.scores': 'The question of “{token}” is compared with every word’s offer: multiply number by number and add up. A large result means a good match.',
   'explain.scale': 'Long vectors give large scores, and large scores let one word take everything. Dividing by √d_k keeps the choice open; move the slider to see what happens without it.',

@@ -42,7 +42,7 @@ export const ko: Record<keyof typeof en, string> = {
 
   'steps.lead': '헤드 하나가 단어에서 답까지 가는 과정을 이 모델의 수치로 보여 줍니다.', 'steps.pick': '따라갈 단어를 고르십시오', 'steps.list': '단계', 'steps.back': '이전', 'steps.next': '다음', 'steps.formula': '수식',
   'step.embed': '임베딩과 위치', 'step.qkv': '쿼리, 키, 밸류', 'step.scores': '쿼리 · 키', 'step.scale': '√d_k로 나누기', 'step.mask': '마스크', 'step.softmax': '소프트맥스', 'step.mix': '가중치 × 밸류', 'step.output': '헤드 합치기', 'step.residual': '잔차와 정규화', 'step.mlp': '피드포워드', 'step.logits': '예측',
-  'explain.embed': '모델은 “{token}” 토큰을 표에서 찾아 숫자 목록으로 바꿉니다. 글의 몇 번째 자리인지는 또 다른 숫자 목록이 알려 줍니다.',
+  'explain.embed': '모델은 “{token}” 토큰을 표에서 찾아 숫자 목록으로 바꿉니다. 글의 몇 번째 자리인지는 또 다른 숫자 목록이 알려 주고, 최신 모델에서는 쿼리와 키를 돌려서 알려 줍니다(RoPE).',
   'explain.qkv': '행렬 세 개가 단어 벡터를 질문(쿼리), 제안(키), 전할 내용(밸류)으로 바꿉니다. 아래는 층 {layer}, 헤드 {head}의 값입니다.',
   'explain.scores': '“{token}”의 질문을 모든 단어의 제안과 견줍니다. 같은 자리의 숫자끼리 곱해 모두 더하며, 값이 클수록 잘 맞습니다.',
   'explain.scale': '벡터가 길면 점수가 커지고, 점수가 크면 한 단어가 모두 차지합니다. √d_k로 나누면 선택이 한쪽으로 쏠리지 않습니다. 나누지 않으면 어떻게 되는지 슬라이더로 확인해 보십시오.',

@@ -15,6 +15,10 @@ target_compile_options(heed_options INTERFACE "@${HEED_WERROR_FLAGS}")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(heed_options INTERFACE -Wno-restrict)
 endif()
+# Clang reports Highway's target region of a header that has no function for one of the targets.
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  target_compile_options(heed_options INTERFACE -Wno-pragma-clang-attribute)
+endif()
 # For code that is compiled more often than it decides the speed.
 set(HEED_COLD_OPTIONS "$<$<CONFIG:Release>:-O1>")
 # At -O1 GCC 12 sees strings that overlap or overrun where none do (its bugs 105329 and 105651).

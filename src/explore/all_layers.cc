@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "explore/attention_parts.h"
 #include "heed/autograd.h"
 #include "heed/ops.h"

@@ -1,5 +1,7 @@
 #include "explore/attention_parts.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 #include <limits>

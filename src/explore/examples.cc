@@ -3,6 +3,7 @@
 
 #include "explore/answers.h"
 #include "explore/trace.h"
+#include "heed/error.h"
 
 namespace heed::explore {
 namespace {

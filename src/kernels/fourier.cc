@@ -13,7 +13,7 @@ std::complex<double> unit(double turns) {
 
 }  // namespace
 
-Fourier::Fourier(int64_t length) : length_(length), size_(1) {
+Fourier::Fourier(int64_t length) : size_(1) {
   const bool power = (length & (length - 1)) == 0;
   while (size_ < (power ? length : 2 * length - 1)) {
     size_ *= 2;

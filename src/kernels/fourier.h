@@ -17,7 +17,6 @@ class Fourier {
  private:
   void transform_power_of_two(std::complex<double>* x) const;
 
-  int64_t length_;
   int64_t size_;                              // the power of two that is transformed
   std::vector<std::complex<double>> root_;    // exp(-2πi·k / size), k < size/2
   std::vector<std::complex<double>> chirp_;   // exp(-πi·n² / length); empty for powers of two

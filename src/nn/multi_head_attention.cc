@@ -335,7 +335,7 @@ Tensor MultiHeadAttention::operator()(const Tensor& rows, const Pass& pass, int6
   if (pass.caches.empty()) {
     z = attend(q, k, v, pass.layout, pass.bias, pass);
   } else {
-    for_each_sequence(pass.layout.batch, [&](int64_t i) {
+    for_each_sequence(pass.layout.batch, [&, &k = k, &v = v](int64_t i) {
       pass.caches[static_cast<size_t>(i)]->self[static_cast<size_t>(layer)].append(
           as_sequence(k, pass.layout, i), as_sequence(v, pass.layout, i));
     });

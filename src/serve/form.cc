@@ -145,8 +145,9 @@ std::string form_as_json(const HttpRequest& request, const std::vector<Field>& f
   JsonWriter json;
   json.begin_object();
   for (const auto& [name, texts] : values) {
-    const auto found = std::find_if(fields.begin(), fields.end(),
-                                    [&](const Field& field) { return field.name == name; });
+    const auto found =
+        std::find_if(fields.begin(), fields.end(),
+                     [&, &name = name](const Field& field) { return field.name == name; });
     const Field* field = found == fields.end() ? nullptr : &*found;
     json.key(name);
     if (field != nullptr && field->type == FieldType::strings) {

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <new>
 #include <unordered_map>
-#include <vector>
+#include <utility>
 
 #include "base/arena.h"
 #include "heed/runtime.h"
@@ -57,8 +57,10 @@ class Cache {
     in_use_ -= size;
     if (size >= kLarge) {
       large_.give(block, size);
-    } else {
-      small_[size].push_back(block);
+    } else {  // destructors come here: nothing is allocated, take() made the list
+      void*& kept = small_.find(size)->second;
+      next_of(block) = kept;
+      kept = block;
     }
   }
 
@@ -83,16 +85,17 @@ class Cache {
     return bytes >= kLarge ? (bytes + kPage - 1) / kPage * kPage : size_class(bytes);
   }
 
+  /// Blocks that are kept form a list through their first bytes.
+  static void*& next_of(void* block) { return *static_cast<void**>(block); }
+
   /// A block kept for reuse or a new one; null where the system has no memory left.
   void* find(int64_t size) {
     if (size >= kLarge) {
       return large_.take(size);
     }
-    auto& kept = small_[size];
-    if (!kept.empty()) {
-      void* block = kept.back();
-      kept.pop_back();
-      return block;
+    void*& kept = small_[size];
+    if (kept != nullptr) {
+      return std::exchange(kept, next_of(kept));
     }
     void* block = std::aligned_alloc(static_cast<size_t>(kAlignment), static_cast<size_t>(size));
     small_bytes_ += block != nullptr ? size : 0;
@@ -101,17 +104,16 @@ class Cache {
 
   void release_free() {
     large_.release();
-    for (auto& [size, blocks] : small_) {
-      for (void* block : blocks) {
-        std::free(block);
+    for (auto& [size, kept] : small_) {
+      while (kept != nullptr) {
+        std::free(std::exchange(kept, next_of(kept)));
         small_bytes_ -= size;
       }
-      blocks.clear();
     }
   }
 
   std::mutex mutex_;
-  std::unordered_map<int64_t, std::vector<void*>> small_;  // kept for reuse, by size
+  std::unordered_map<int64_t, void*> small_;  // kept for reuse: the first block of each size
   Arena large_;
   int64_t small_bytes_ = 0;
   int64_t in_use_ = 0;

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <new>
 
 namespace heed {
 namespace {
@@ -37,6 +38,9 @@ void* Arena::take(int64_t bytes) {
       return nullptr;
     }
     found = by_size_.lower_bound({bytes, nullptr});
+    if (found == by_size_.end()) {
+      return nullptr;
+    }
   }
   const auto [size, begin] = *found;
   drop_range(by_address_.find(begin));
@@ -85,9 +89,16 @@ bool Arena::grow(int64_t bytes) {
   return false;
 }
 
+/// Destructors come here: where there is no memory to note a range, the system gets it back.
 void Arena::add_range(char* begin, int64_t bytes) {
-  by_address_.emplace(begin, bytes);
-  by_size_.emplace(bytes, begin);
+  try {
+    by_size_.emplace(bytes, begin);
+    by_address_.emplace(begin, bytes);
+  } catch (const std::bad_alloc&) {
+    by_size_.erase({bytes, begin});
+    munmap(begin, static_cast<size_t>(bytes));
+    mapped_ -= bytes;
+  }
 }
 
 void Arena::drop_range(std::map<char*, int64_t>::iterator range) {

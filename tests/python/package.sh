@@ -10,6 +10,10 @@ python_environment "$build"
 installed_wheel "$heed" "$source"
 bytes=$(stat -c %s "$wheel")
 echo "$(basename "$wheel"): $((bytes / 1000)) kB"
-((bytes < 10000000)) || { echo "the wheel has more than 10 MB"; exit 1; }
+# Wheels for others are made on Debian 12. Libraries of Debian 13 are larger: libopus alone has 2.7 MB of
+# networks more.
+limit=10
+case $wheel in *manylinux_2_3[0-7]_*) ;; *) limit=14 ;; esac
+((bytes < limit * 1000000)) || { echo "the wheel has more than $limit MB"; exit 1; }
 cd "$venv"
 env -u PYTHONPATH HEED_PROGRAM="$heed" bin/python -m pytest -q "$source/python/tests" -p no:cacheprovider --durations 5

@@ -21,15 +21,6 @@ constexpr int64_t kOutputs = 5632;
 constexpr int64_t kInputs = 2048;
 constexpr int kRounds = 9;
 
-Tensor random_tensor(const Shape& shape, uint64_t seed) {
-  Tensor x = Tensor::empty(shape);
-  Random random(seed);
-  for (int64_t i = 0; i < x.numel(); ++i) {
-    x.data<float>()[i] = static_cast<float>(random.uniform() - 0.5);
-  }
-  return x;
-}
-
 }  // namespace
 
 int main(int count, char** words) {
@@ -40,7 +31,7 @@ int main(int count, char** words) {
     std::puts("this processor has no kernels for interleaved weights");
     return 0;
   }
-  const Tensor plain = random_tensor({kOutputs, kInputs}, 1);
+  const Tensor plain = randn({kOutputs, kInputs}, {.seed = 1});
   std::printf("%-6s %5s %10s %8s %8s\n", "type", "rows", "ms", "GOP/s", "GB/s");
   for (const DType type : {DType::q8_0, DType::q4_0, DType::q4_k, DType::q5_k, DType::q6_k}) {
     const Tensor w = quantize(plain, type);
@@ -50,7 +41,7 @@ int main(int count, char** words) {
     kernels::interleave(element, w.raw(), kOutputs, kInputs, copy.raw());
     const kernels::Matrix weights{nullptr, element, 1, kInputs, copy.raw()};
     for (const int64_t rows : {1, 4, 16, 64, 512}) {
-      const Tensor x = random_tensor({rows, kInputs}, 2);
+      const Tensor x = randn({rows, kInputs}, {.seed = 2});
       Tensor y = Tensor::empty({rows, kOutputs});
       std::vector<bench::Contestant> one = {{"", [&] {
                                                kernels::interleaved_gemm(

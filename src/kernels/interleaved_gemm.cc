@@ -18,8 +18,9 @@
 
 // How it works. The rows of A are rounded to 8-bit numbers once. Threads claim tiles of C; a tile
 // multiplies some rows of A by groups of 16 columns of B, which are read as they lie, with few rows
-// (decoding) in one long stream. Nothing is packed. One row has a kernel of its own for superblocks
-// (kernels/interleaved_stream-inl.h).
+// (decoding) in one long stream. One row has a kernel of its own for superblocks
+// (kernels/interleaved_stream-inl.h); for many rows a superblock is unpacked once
+// (kernels/interleaved_super-inl.h).
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "base/base64.h"
 #include "explore/trace.h"
 #include "heed/autograd.h"

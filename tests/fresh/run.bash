@@ -20,11 +20,12 @@ say() { printf '%s\n' "$*" >&2; }
 fail() { say "FAILED: $*"; exit 1; }
 skip() { say "skipped: $*"; exit 77; }
 
-# seconds_of COMMAND…: how long it takes, in $seconds.
+# seconds_of COMMAND…: how long it takes, in $seconds. Returns its exit code.
 seconds_of() {
-  local start=$SECONDS
-  "$@"
+  local start=$SECONDS code=0
+  "$@" || code=$?
   seconds=$((SECONDS - start))
+  return $code
 }
 
 # taught FILE: the answer of `heed quickstart --json` is right in at least 98 of 100 cases.
@@ -32,6 +33,13 @@ taught() {
   local accuracy
   accuracy=$(sed -nE 's/.*"accuracy":([0-9.]+),"pointing.*/\1/p' "$1" | tail -1)
   awk -v a="${accuracy:-0}" 'BEGIN { exit !(a >= 0.98) }' || fail "accuracy '$accuracy': $(tail -3 "$1")"
+}
+
+# installed_model: installs heed into /opt/heed of $root, where minsu trains a small language model with it, /home/minsu/run.
+installed_model() {
+  inside "$root" root /heed ./dev install /opt/heed
+  [ -d "$root/home/minsu/run" ] || inside --offline "$root" minsu /home/minsu /opt/heed/bin/heed train --task lm \
+    --data /heed/README.md --tokenizer char --preset tiny --steps 60 --quiet --out run
 }
 
 # each_package PATTERN COMMAND…: calls COMMAND ARCHITECTURE FILE for the files of dist/ that match PATTERN,
@@ -114,7 +122,7 @@ for release in "${releases[@]}"; do
     release=$release root=$root work=$work source=$source bash -euo pipefail -c '
       source root.bash
       source cross.bash
-      '"$(declare -f say fail skip seconds_of taught each_package)"'
+      '"$(declare -f say fail skip seconds_of taught installed_model each_package)"'
       source "$1"' _ "$step" >"$log" 2>&1 || code=$?
     note=$(sed -n 's/^note: //p' "$log" | tr '\n' ';' | sed 's/;$//; s/;/; /g')
     case $code in

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The library from the outside: installed into an empty prefix, found by CMake and by pkg-config,
+# The library from the outside: installed into an empty prefix, found by CMake and by pkg-config, or as a part of another project,
 # every public header alone, and nothing shown that is not meant to be.
 set -eu
 build=$(dirname "$1")
@@ -55,6 +55,25 @@ for kind in shared static; do
 done
 readelf -d "$work/shared/consumer" | grep -q 'NEEDED.*libheed\.so' || fail "the consumer of heed::heed does not use the shared library"
 if readelf -d "$work/static/consumer" | grep -q 'NEEDED.*libheed\.so'; then fail "the consumer of heed::heed_static uses the shared library"; fi
+
+# As a part of someone else's project, whose file is compiled without building heed: neither tests nor warnings as errors.
+mkdir "$work/part"
+cp "$source/tests/install/consumer/consumer.cc" "$work/part"
+cat >"$work/part/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.25)
+project(part LANGUAGES CXX)
+include(FetchContent)
+FetchContent_Declare(heed SOURCE_DIR "$(realpath "$source")")
+FetchContent_MakeAvailable(heed)
+add_executable(part consumer.cc)
+target_link_libraries(part PRIVATE heed::heed)
+END
+if ! cmake -G Ninja -S "$work/part" -B "$work/part/made" >"$work/log" 2>&1 || ! ninja -C "$work/part/made" CMakeFiles/part.dir/consumer.cc.o >>"$work/log" 2>&1; then
+  tail -30 "$work/log"
+  fail "heed by FetchContent"
+fi
+! grep -rq Werror "$work/part/made/_deps/heed-build/werror.rsp" "$work/part/made/build.ninja" || fail "by FetchContent warnings are errors"
+! ninja -C "$work/part/made" -t targets all | grep -E '^(test|example|bench)_' || fail "by FetchContent there are tests"
 
 export PKG_CONFIG_PATH=$folder/pkgconfig
 # shellcheck disable=SC2046

@@ -1,15 +1,15 @@
 #include "fuzz/target.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 
+#include "base/file_descriptor.h"
 #include "base/printable.h"
 #include "heed/error.h"
+#include "heed/runtime.h"
 
 namespace heed::fuzz {
 
@@ -26,6 +26,13 @@ void expect_error_or_success(const std::function<void()>& read) {
       std::fprintf(stderr, "an error of the wrong kind: %s\n", printable(error.what()).c_str());
       std::abort();
     }
+  }
+}
+
+void write_input(const std::filesystem::path& path, std::string_view input) {
+  const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (write(file.get(), input.data(), input.size()) != static_cast<ssize_t>(input.size())) {
+    std::abort();
   }
 }
 
@@ -47,7 +54,7 @@ void with_file(std::string_view input, const std::string& ending,
     }
   } remover;
   const std::filesystem::path path = folder + "/input" + ending;
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << input;
+  write_input(path, input);
   fn(path);
 }
 
@@ -78,9 +85,11 @@ float Bytes::value() {
 
 }  // namespace heed::fuzz
 
-/// What libFuzzer calls: the one target of this program.
+/// What libFuzzer calls: the one target of this program. With one thread, what happens depends on
+/// the input alone.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  [[maybe_unused]] static const bool alone = (heed::set_thread_count(1), true);
   heed::fuzz::targets().front().run({reinterpret_cast<const char*>(data), size});
   return 0;
 }

@@ -33,6 +33,9 @@ struct Registration {
 /// bad input; anything else ends the process.
 void expect_error_or_success(const std::function<void()>& read);
 
+/// Makes `input` the content of a file.
+void write_input(const std::filesystem::path& path, std::string_view input);
+
 /// Calls `fn` with the path of a file that holds `input`; `ending` such as ".csv" chooses a reader.
 void with_file(std::string_view input, const std::string& ending,
                const std::function<void(const std::filesystem::path&)>& fn);

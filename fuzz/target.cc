@@ -9,7 +9,6 @@
 #include "base/file_descriptor.h"
 #include "base/printable.h"
 #include "heed/error.h"
-#include "heed/runtime.h"
 
 namespace heed::fuzz {
 
@@ -84,12 +83,3 @@ float Bytes::value() {
 }
 
 }  // namespace heed::fuzz
-
-/// What libFuzzer calls: the one target of this program. With one thread, what happens depends on
-/// the input alone.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  [[maybe_unused]] static const bool alone = (heed::set_thread_count(1), true);
-  heed::fuzz::targets().front().run({reinterpret_cast<const char*>(data), size});
-  return 0;
-}

@@ -12,8 +12,8 @@
 //
 //   HEED_FUZZ_TARGET(name) { … reads `input` … }
 //
-// ./dev fuzz NAME SECONDS links it with libFuzzer; ./dev test links all of them into fuzz_replay,
-// which runs each on its corpus fuzz/seeds/NAME.
+// ./dev fuzz NAME SECONDS runs it with libFuzzer; ./dev test runs it with fuzz_replay on its corpus
+// fuzz/seeds/NAME.
 
 namespace heed::fuzz {
 

@@ -7,17 +7,17 @@ command_fuzz() {
   need build fuzz
   # One SIMD target: the readers hold no vector code, and compiling takes a third of the time.
   CXX=clang++-19 configure build-fuzz -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-    "-DCMAKE_CXX_FLAGS=-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined -DHWY_COMPILE_ONLY_STATIC" \
+    "-DCMAKE_CXX_FLAGS=-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined -fsanitize-coverage-ignorelist=$PWD/fuzz/uninstrumented.txt -DHWY_COMPILE_ONLY_STATIC" \
     "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" -DHEED_FUZZ=ON -DHEED_TESTS=OFF -DHEED_EXAMPLES=OFF -DHEED_MPI=OFF
   local targets=("$1") seconds=$2 target failed=0
   if [ "$1" = all ]; then
-    mapfile -t targets < <(cd fuzz && ls ./*.cc | sed 's|^\./||; s|\.cc$||' | grep -vE '^(target|replay)$')
+    mapfile -t targets < <(cd fuzz && ls ./*.cc | sed 's|^\./||; s|\.cc$||' | grep -vE '^(target|replay|libfuzzer)$')
     seconds=$(($2 * 60 / ${#targets[@]}))
   fi
   for target in "${targets[@]}"; do
     [ -e "fuzz/$target.cc" ] || die "there is no fuzz target $target"
   done
-  ninja -C build-fuzz "${targets[@]/#/fuzz_}" >&2
+  ninja -C build-fuzz fuzz_libfuzzer >&2
   for target in "${targets[@]}"; do
     fuzz_one "$target" "$seconds" || failed=1
   done
@@ -29,7 +29,7 @@ fuzz_one() {
   [ -e "fuzz/dictionaries/$target.dict" ] && dictionary=("-dict=fuzz/dictionaries/$target.dict")
   mkdir -p "build-fuzz/corpus/$target" build-fuzz/crashes "fuzz/seeds/$target"
   local log=build-fuzz/$target.log
-  if HEED_NUM_THREADS=1 "build-fuzz/bin/fuzz_$target" -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 \
+  if HEED_FUZZ_TARGET=$target build-fuzz/bin/fuzz_libfuzzer -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 \
     -print_final_stats=1 "${dictionary[@]}" -artifact_prefix="build-fuzz/crashes/$target-" "build-fuzz/corpus/$target" \
     "fuzz/seeds/$target" >"$log" 2>&1; then
     printf '%-16s %s executions, %s edges, %s inputs kept, nothing found\n' "$target" \

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 
 #include "base/file_descriptor.h"
 #include "base/printable.h"
@@ -29,8 +30,14 @@ void expect_error_or_success(const std::function<void()>& read) {
 }
 
 void write_input(const std::filesystem::path& path, std::string_view input) {
-  const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (write(file.get(), input.data(), input.size()) != static_cast<ssize_t>(input.size())) {
+  static std::map<std::string, FileDescriptor> files;  // opening costs more than writing
+  FileDescriptor& file = files[path.native()];
+  if (!file.is_open()) {
+    file = FileDescriptor(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  }
+  const auto size = static_cast<off_t>(input.size());
+  if (ftruncate(file.get(), size) != 0 ||
+      pwrite(file.get(), input.data(), input.size(), 0) != size) {
     std::abort();
   }
 }

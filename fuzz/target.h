@@ -33,7 +33,7 @@ struct Registration {
 /// bad input; anything else ends the process.
 void expect_error_or_success(const std::function<void()>& read);
 
-/// Makes `input` the content of a file.
+/// Makes `input` the content of a file, which nobody else may replace.
 void write_input(const std::filesystem::path& path, std::string_view input);
 
 /// Calls `fn` with the path of a file that holds `input`; `ending` such as ".csv" chooses a reader.

@@ -156,7 +156,7 @@ TEST(LoraAdapter, OfAnotherModelIsRefusedByName) {
 TEST(LoraAdapter, AWrongHeadIsBlamedOnTheAdaptersFile) {
   const TemporaryFolder work;
   std::filesystem::copy(golden("lora/llama/start"), work.path(),
-                        std::filesystem::copy_options::overwrite_existing);
+                        std::filesystem::copy_options::recursive);
   for (const auto& [config, wrong] : std::vector<std::pair<std::string, std::string>>{
            {R"({"problem_type": "guessing"})", "problem_type 'guessing' is not supported"},
            {R"({"num_labels": "many"})", "num_labels is \"many\""},

@@ -229,8 +229,8 @@ AttentionSteps attention_steps(const Tensor& q, const Tensor& k, const Tensor& v
     using T = decltype(zero);
     parallel_ranges(lse.numel(), 64, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        lse.data<double>()[row] = log_sum_exp<T>(
-            {masked.data<T>() + row * shape.keys, static_cast<size_t>(shape.keys)});
+        lse.data<double>()[row] =
+            log_sum_exp<T>({masked.data<T>() + row * shape.keys, static_cast<size_t>(shape.keys)});
       }
     });
   });

@@ -141,8 +141,8 @@ TEST_P(Threads, AnErrorOrAStopLeavesTheRest) {
   std::stop_source source;
   source.request_stop();
   const StopScope scope(source.get_token());
-  const double stopped = test::cpu_seconds(
-      [] { EXPECT_THROW(parallel_for(kTiles, [](int64_t) {}), Stopped); });
+  const double stopped =
+      test::cpu_seconds([] { EXPECT_THROW(parallel_for(kTiles, [](int64_t) {}), Stopped); });
   EXPECT_LT(stopped, whole);
 }
 

@@ -181,10 +181,10 @@ def test_ctrl_c_saves_a_training_run(tmp_path):
 
 
 def test_import_takes_little():
-    # Time of the processor, which other programs do not change; 0.02 measured. NumPy comes with the first array.
+    # Time of the processor, which other programs hardly change; 0.02 measured. NumPy comes with the first array.
     code = "import time; before = time.process_time(); import heed, sys; print(time.process_time() - before, 'numpy' in sys.modules)"
-    seconds, numpy = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    assert numpy == "False" and float(seconds) < 0.5
+    runs = [subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split() for _ in range(3)]
+    assert {numpy for _, numpy in runs} == {"False"} and min(float(seconds) for seconds, _ in runs) < 0.1
 
 
 def test_types(tmp_path):

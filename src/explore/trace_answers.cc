@@ -29,6 +29,14 @@ std::vector<Intervention> Explorer::State::interventions(const Json& list) {
       change.layer = f.integer("layer", 0, INT32_MAX);
       change.query = f.integer_or("query", 0, 0, INT32_MAX);
       change.key = f.integer_or("key", 0, 0, INT32_MAX);
+      if (type == "edge" && change.mode != "cut" && change.mode != "scale" &&
+          change.mode != "patch") {
+        throw Failure(400, "invalid", "'mode' of an edge is one of cut, scale and patch",
+                      "interventions");
+      }
+      if (type == "edge" && change.mode == "patch") {
+        change.from = trace(f.text("from"), "from");
+      }
     } else if (type == "position" || type == "patch") {
       change.type = type == "patch" ? Intervention::Type::patch : Intervention::Type::position;
       change.hook = f.text("hook");

@@ -88,8 +88,10 @@ std::string Explorer::State::write_trace(const std::string& id, Trace& trace, in
     const bool target = trace.has_target();
     json.begin_object().field("kind", each.kind).field("layers", each.layers);
     json.field("heads", each.heads).field("queries", each.queries).field("keys", each.keys);
-    json.field("query_side", target && each.kind != "encoder" ? "target" : "source");
-    json.field("key_side", target && each.kind == "decoder" ? "target" : "source");
+    const bool source = each.kind == "encoder" || each.kind == "vision";
+    const bool itself = each.kind == "decoder" || each.kind == "text";
+    json.field("query_side", target && !source ? "target" : "source");
+    json.field("key_side", target && itself ? "target" : "source");
     json.field("causal", each.causal).field("offset", each.offset).end_object();
   }
   json.end_array().field("predictions_at", trace.predictions_at()).key("prediction");

@@ -18,10 +18,11 @@ export interface StackSize { hidden: number; inner: number }
 
 const kSteps = { embed: 0, qkv: 1, weights: 5, output: 7, mlp: 9, logits: 10 };
 
-const prefixOf = (kind: Kind, trace: Trace) => (kind === 'encoder' ? 'encoder.' : trace.sides.target ? 'decoder.' : '');
+/// What the hooks of a stack begin with.
+export const prefixOf = (kind: Kind) => (/^(text|vision)$/.test(kind) ? `${kind}_model.` : kind === 'self' || kind === 'readout' ? '' : kind === 'encoder' ? 'encoder.' : 'decoder.');
 /// The sizes of a stack, as the pass had them: an encoder's may differ from its decoder's.
 export function sizeOf(model: Model, trace: Trace, kind: Kind, layer = 0): StackSize {
-  const block = `${prefixOf(kind, trace)}blocks.${layer}`, last = (hook: string) => trace.activations.find((a) => a.name === `${block}.${hook}`)?.shape.at(-1);
+  const block = `${prefixOf(kind)}blocks.${layer}`, last = (hook: string) => trace.activations.find((a) => a.name === `${block}.${hook}`)?.shape.at(-1);
   return { hidden: last('hook_resid_pre') ?? model.hidden_size, inner: last('mlp.hook_post') ?? model.intermediate_size };
 }
 const infoOf = (model: Model, kind: Kind) => model.attentions.find((a) => a.kind === kind);

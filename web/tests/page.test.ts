@@ -174,10 +174,10 @@ describe('lessons', () => {
   for (const language of ['en', 'ko']) {
     const folder = new URL(`docs/tutorial/${language}/`, root);
     const files = readdirSync(folder).filter((f) => /^\d/.test(f)).sort();
-    it(`${language}: every question has its lesson, and the first fifteen lessons have theirs`, () => {
+    it(`${language}: every question has its lesson, and every lesson its question`, () => {
       const titles = files.map((file) => titleOf(readFileSync(new URL(file, folder), 'utf8')));
       expect(titles.filter(lessonOf).length).toBe(lessons.length);
-      expect(titles.slice(0, 15).every(lessonOf)).toBe(true);
+      expect(titles.every(lessonOf)).toBe(true);
     });
     it.each(files)(`${language}/%s is rendered without leftovers`, (file) => {
       const text = readFileSync(new URL(file, folder), 'utf8');

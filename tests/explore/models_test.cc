@@ -305,7 +305,7 @@ TEST(ExplorerModels, AnImageIsComparedWithTexts) {
           return each.at("logit").number();
         }
       }
-      return NAN;
+      return std::nan("");
     };
     const Json prediction = page.made->at("prediction");
     EXPECT_NEAR(logit(prediction, 0), wanted[0], 1e-4) << name;

@@ -68,7 +68,7 @@ struct LaneDotInstruction {
     if constexpr (full) {
       weights = hn::Xor(weights, hn::Set(Words(), static_cast<int32_t>(0x80808080u)));
     }
-    asm(".arch_extension dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
+    asm(".arch armv8.2-a+dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
         : "+w"(sum.raw)
         : "w"(weights.raw), "w"(x.raw));
     return sum;

@@ -46,6 +46,7 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME heed)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS fonts-nanum) # Korean text in pictures
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION "Transformer engine: trains, runs and inspects attention models
  heed builds, trains, runs and looks inside attention models on an ordinary
  CPU machine, without Python. It reads and writes Hugging Face folders and GGUF

@@ -4,6 +4,7 @@
 # programs run by qemu-aarch64. ./dev package builds first, calls this and writes the SHA-256 sums.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+export LC_ALL=C.UTF-8 # what readelf and dpkg say is read below
 build=$1 dist=$(realpath -m "$2") only=${3:-}
 version=$(sed -nE 's/^#define HEED_VERSION_[A-Z]+ //p' include/heed/version.h | paste -sd.)
 work=$(mktemp -d)

@@ -151,10 +151,7 @@ void translate_phrases(const Template& text, std::vector<std::string>& arguments
 
 }  // namespace
 
-std::string translate_message(const std::string& message) {
-  if (!g_korean) {
-    return message;
-  }
+std::string korean_message(const std::string& message) {
   // "where: message", "file: op: message": the part that says most by its fixed words is the
   // message. "{} examples" would fit "data.tsv: has no examples" as well.
   std::optional<Fit> best;
@@ -186,6 +183,10 @@ std::string translate_message(const std::string& message) {
     }
   }
   return message.substr(0, best->begin) + inner;
+}
+
+std::string translate_message(const std::string& message) {
+  return g_korean ? korean_message(message) : message;
 }
 
 void set_message_language(std::string_view language) { g_korean = language == "ko"; }

@@ -16,4 +16,7 @@ const MessageCatalogue& korean_catalogue();
 /// line, for anything else.
 MessageCatalogue parse_po(std::string_view text);
 
+/// What translate_message() makes of a message in Korean, whatever the language of messages is.
+std::string korean_message(const std::string& message);
+
 }  // namespace heed

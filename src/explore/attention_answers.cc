@@ -4,6 +4,7 @@
 #include "base/parallel.h"
 #include "explore/answers.h"
 #include "explore/attention_parts.h"
+#include "explore/parts.h"
 #include "heed/autograd.h"
 #include "heed/ops.h"
 
@@ -135,7 +136,7 @@ std::string answer_heads(Trace& trace, const Json& body) {
   const std::string& kind = attention.place.kind;
   const bool own = kind != "cross" && kind != "readout";
   const std::vector<ShownToken>* tokens =
-      own ? &trace.tokens_of(kind == "encoder" ? "encoder." : "") : nullptr;
+      own ? &trace.tokens_of(query_stack(trace, kind)) : nullptr;
   const bool ids = tokens != nullptr && !tokens->empty() && tokens->front().id >= 0;
   const std::vector<double> shares = attention.output_shares(0);
   const Positions positions = ids ? positions_of(*tokens) : Positions();

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "base/language.h"
 #include "explore/parts.h"
 
 namespace heed::explore {
@@ -7,7 +8,7 @@ namespace {
 
 constexpr double kRounding = 1e-2;  // of a linear head, with room for f16
 constexpr const char* kReadsMore =
-    "this model's head reads more than one row: the logit cannot be split into parts";
+    say("this model's head reads more than one row: the logit cannot be split into parts");
 
 /// Nodes and weights of Gauss-Legendre quadrature on [0, 1], by Newton's method on the polynomial.
 std::vector<std::pair<double, double>> quadrature(int count) {

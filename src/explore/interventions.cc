@@ -26,9 +26,35 @@ Tensor scaled_head(const Tensor& rows, int64_t heads, int64_t head, double scale
   return mul(rows, Tensor::from(factors, {rows.size(-1)}).to(rows.dtype()));
 }
 
-/// The heads' outputs where one weight is multiplied and the row is not renormalised.
-Tensor scaled_edge(const Tensor& rows, const AttentionRecord& record, const Intervention& change) {
+void check_edge(const Intervention& change, int64_t queries, int64_t keys) {
+  if (change.query >= queries || change.key >= keys) {
+    throw Failure(400, "invalid",
+                  fmt::format("there is no edge from {} to {}; there are {} queries and {} keys",
+                              change.query, change.key, queries, keys),
+                  "interventions");
+  }
+}
+
+/// The weight of an edge in every head.
+std::vector<double> edge_weights(const RecordedAttention& attention, const Intervention& change) {
+  check_edge(change, attention.queries(), attention.keys());
+  std::vector<double> weights;
+  for (int64_t head = 0; head < attention.heads(); ++head) {
+    weights.push_back(
+        attention.record
+            .weights(0, head, change.query, change.query + 1, change.key, change.key + 1)
+            .to_doubles()
+            .front());
+  }
+  return weights;
+}
+
+/// The heads' outputs where one weight is multiplied, or replaced by `others` (one for each head).
+/// The row is not renormalised.
+Tensor changed_edge(const Tensor& rows, const AttentionRecord& record, const Intervention& change,
+                    const std::vector<double>& others) {
   const int64_t heads = record.q.size(1), width = record.v.size(3);
+  check_edge(change, record.q.size(2), record.k.size(2));
   const Tensor result = rows.to(DType::f32).contiguous().clone();
   for (int64_t head = 0; head < heads; ++head) {
     if (change.head >= 0 && change.head != head) {
@@ -38,13 +64,15 @@ Tensor scaled_edge(const Tensor& rows, const AttentionRecord& record, const Inte
         record.weights(0, head, change.query, change.query + 1, change.key, change.key + 1)
             .to_doubles()
             .front();
+    const double wanted =
+        others.empty() ? change.scale * weight : others.at(static_cast<size_t>(head));
     const int64_t shared = head / (heads / record.v.size(1));
     const std::vector<double> value =
         slice(slice(slice(record.v, 0, 0, 1), 1, shared, shared + 1), 2, change.key, change.key + 1)
             .to_doubles();
     float* out = result.data<float>() + (change.query * heads + head) * width;
     for (int64_t i = 0; i < width; ++i) {
-      out[i] += static_cast<float>((change.scale - 1.0) * weight * value[static_cast<size_t>(i)]);
+      out[i] += static_cast<float>((wanted - weight) * value[static_cast<size_t>(i)]);
     }
   }
   return result.to(rows.dtype());
@@ -53,6 +81,7 @@ Tensor scaled_edge(const Tensor& rows, const AttentionRecord& record, const Inte
 /// The attention's mask with one edge cut.
 void cut_edge(const Intervention& change, int64_t heads, int64_t queries, int64_t keys,
               AttentionOptions& options) {
+  check_edge(change, queries, keys);
   if (heads * queries * keys > kMostMask) {
     throw Failure(413, "too_large", "the input is too long for cutting single edges",
                   "interventions");
@@ -129,15 +158,24 @@ void Trace::apply_interventions(Watcher& watcher) const {
   if (interventions_.empty()) {
     return;
   }
-  watcher.change_heads = [this](const AttentionPlace& place, const AttentionRecord& record,
-                                const Tensor& rows) {
+  // Weights of another pass, by the intervention that wants them.
+  std::map<const Intervention*, std::vector<double>> others;
+  for (const Intervention& each : interventions_) {
+    if (each.type == Intervention::Type::edge && each.mode == "patch") {
+      others[&each] = edge_weights(each.from->attention(each.kind, each.layer), each);
+    }
+  }
+  watcher.change_heads = [this, others](const AttentionPlace& place, const AttentionRecord& record,
+                                        const Tensor& rows) {
     Tensor result = rows;
     for (const Intervention& each : interventions_) {
       if (each.type == Intervention::Type::head && is_at(each, place)) {
         result = scaled_head(result, record.q.size(1), each.head, each.scale);
-      } else if (each.type == Intervention::Type::edge && each.mode == "scale" &&
+      } else if (each.type == Intervention::Type::edge && each.mode != "cut" &&
                  is_at(each, place)) {
-        result = scaled_edge(result, record, each);
+        const auto other = others.find(&each);
+        result = changed_edge(result, record, each,
+                              other == others.end() ? std::vector<double>{} : other->second);
       }
     }
     return result;

@@ -144,9 +144,13 @@ std::unique_ptr<Trace> short_trace(const ExplorerModel& model) {
   }
 }
 
+bool sees_images(const Model& model) {
+  return model.kind() == ModelKind::vision || model.kind() == ModelKind::vision_decoder ||
+         model.kind() == ModelKind::image_text;
+}
+
 void write_vision(JsonWriter& json, const Model& model, const Json& config, const Trace* trace) {
-  const bool sees = model.kind() == ModelKind::vision || model.kind() == ModelKind::vision_decoder;
-  if (!sees) {
+  if (!sees_images(model)) {
     json.key("patch").null().key("image").null();
     return;
   }
@@ -166,7 +170,10 @@ std::string describe_model(const ExplorerModel& model) {
   const Model& m = *model.model;
   const Json config = Json::parse(m.config(), "config.json");
   const std::unique_ptr<Trace> trace = short_trace(model);
-  const std::string stack = trace != nullptr && trace->has_target() ? "decoder." : "";
+  const bool compares = m.kind() == ModelKind::image_text;
+  const std::string stack = compares                                  ? "vision_model."
+                            : trace != nullptr && trace->has_target() ? "decoder."
+                                                                      : "";
   bool blocks = false, pre = true, gated = false, rms = false;
   int64_t inner = 0;
   std::string position = "none";
@@ -188,12 +195,12 @@ std::string describe_model(const ExplorerModel& model) {
   const bool hears = m.kind() == ModelKind::speech_decoder;
   const bool two =
       m.kind() == ModelKind::encoder_decoder || m.kind() == ModelKind::vision_decoder || hears;
-  const bool sees = m.kind() == ModelKind::vision || m.kind() == ModelKind::vision_decoder;
+  const bool sees = sees_images(m);
   const std::string answers = answers_of(m, trace.get());
   JsonWriter json;
   json.begin_object().field("id", model.id).field("name", model.id);
   json.field("model_type", m.model_type()).field("family", family_of(m)).field("answers", answers);
-  json.key("inputs").begin_object().field("text", !sees && !hears);
+  json.key("inputs").begin_object().field("text", compares || (!sees && !hears));
   json.field("pair", m.kind() == ModelKind::encoder && m.model_type() != "heed-reader");
   json.field("target", two).field("image", sees).field("audio", hears).end_object();
   write_attentions(json, trace.get());
@@ -222,10 +229,10 @@ std::string describe_model(const ExplorerModel& model) {
   json.key("can")
       .begin_object()
       .field("why", blocks)
-      .field("lens", blocks && answers != "embedding");
+      .field("lens", blocks && answers != "embedding" && !compares);
   json.field("neurons", blocks).field("generate", words && !hears);
   json.field("beams", words && two && !hears);
-  json.field("patching", blocks && answers != "embedding").end_object();
+  json.field("patching", blocks && answers != "embedding" && !compares).end_object();
   const std::vector<std::string> examples = example_texts(model);
   json.key("examples").begin_object().field("en", examples).field("ko", examples).end_object();
   return json.end_object().take();

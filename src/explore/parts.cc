@@ -91,10 +91,17 @@ std::string StackShape::block(int64_t layer) const {
 }
 
 std::string query_stack(const Trace& trace, const std::string& kind) {
+  if (kind == "text" || kind == "vision") {
+    return kind + "_model.";
+  }
   if (kind == "encoder") {
     return "encoder.";
   }
   return trace.has_target() ? "decoder." : "";
+}
+
+std::string kind_of_stack(const std::string& prefix) {
+  return prefix.empty() ? "self" : prefix.substr(0, prefix.find_first_of("._"));
 }
 
 StackShape stack_shape(const Trace& trace, const std::string& prefix) {
@@ -184,9 +191,7 @@ std::vector<Row> head_outputs(Trace& trace, const StackShape& stack, int64_t lay
   }
   const auto& rows = trace.rows_at(stack.prefix, position);
   const Row& z = need_row(rows, z_hook);
-  const std::string kind = cross                  ? "cross"
-                           : stack.prefix.empty() ? "self"
-                                                  : stack.prefix.substr(0, 7);
+  const std::string kind = cross ? "cross" : kind_of_stack(stack.prefix);
   int64_t heads = 0;
   for (const ShownAttention& each : trace.attentions()) {
     heads = each.kind == kind ? each.heads : heads;
@@ -229,9 +234,7 @@ namespace {
 void add_attention(Trace& trace, const StackShape& stack, int64_t layer, int64_t position,
                    bool cross, double scale, std::vector<Part>& parts) {
   const std::string name = fmt::format("blocks.{}.{}", layer, cross ? "cross_attn" : "attn");
-  const std::string kind = cross                  ? "cross"
-                           : stack.prefix.empty() ? "self"
-                                                  : stack.prefix.substr(0, 7);
+  const std::string kind = cross ? "cross" : kind_of_stack(stack.prefix);
   const auto& rows = trace.rows_at(stack.prefix, position);
   const Row out =
       need_row(rows, stack.block(layer) + (cross ? ".hook_cross_attn_out" : ".hook_attn_out"));

@@ -21,7 +21,7 @@ struct HeldNorm {
 
 /// How a stack of blocks is built, as its hooks tell.
 struct StackShape {
-  std::string prefix;  ///< "", "encoder." or "decoder."
+  std::string prefix;  ///< as stack_of() names it
   int64_t layers = 0;
   bool pre_norm = true;
   bool cross = false;
@@ -30,6 +30,8 @@ struct StackShape {
 StackShape stack_shape(const Trace& trace, const std::string& prefix);
 /// The stack whose rows an attention's queries are: "decoder." for cross-attention.
 std::string query_stack(const Trace& trace, const std::string& kind);
+/// The kind of a stack's own attentions: "self", "encoder", "decoder", "text" or "vision".
+std::string kind_of_stack(const std::string& prefix);
 
 /// The norm before a hook, as it was at a position: `input` is what it read, `output` what it gave.
 HeldNorm held_norm(Trace& trace, const std::string& norm_hook, const std::string& input_hook,

@@ -134,7 +134,7 @@ int64_t Trace::rows_of(const std::string& hook) const {
 }
 
 const std::vector<ShownToken>& Trace::tokens_of(const std::string& stack) const {
-  return has_target() && stack != "encoder." ? target_ : source_;
+  return has_target() && stack != "encoder." && stack != "vision_model." ? target_ : source_;
 }
 
 const RecordedAttention& Trace::attention(const std::string& kind, int64_t layer) {
@@ -222,7 +222,8 @@ void Trace::find_predictions(const ModelOutput& output) {
     first_position_ = final_rows_.size(0) - 1;
     return;
   }
-  logits_ = output.logits.defined() ? output.logits.detach().to(DType::f32).contiguous() : Tensor();
+  const Tensor logits = output.logits_per_image.defined() ? logits_per_text(output) : output.logits;
+  logits_ = logits.defined() ? logits.detach().to(DType::f32).contiguous() : Tensor();
   if (!logits_.defined() || logits_.rank() == 2) {
     return;
   }
@@ -270,6 +271,9 @@ Row Trace::logits(int64_t position) {
 }
 
 std::string Trace::name_of(int64_t id) const {
+  if (!texts_.empty()) {
+    return std::cmp_less(id, texts_.size()) ? texts_[static_cast<size_t>(id)] : "";
+  }
   if (points_at_tokens(*model_.model)) {
     return std::cmp_less(id, source_.size()) ? source_[static_cast<size_t>(id)].label : "";
   }

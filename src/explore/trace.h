@@ -89,7 +89,7 @@ class Trace {
   bool has_hook(const std::string& name) const;
   /// Rows that one sequence has at a hook.
   int64_t rows_of(const std::string& hook) const;
-  /// The tokens that a stack's rows stand for: the target's for "decoder.".
+  /// The tokens that a stack's rows stand for: the target's for "decoder." and "text_model.".
   const std::vector<ShownToken>& tokens_of(const std::string& stack) const;
 
   /// One attention, recorded; Failure 404 where there is none.
@@ -145,6 +145,10 @@ class Trace {
   void read_text(bool with_target);
   void check_ids(const std::vector<TokenId>& ids, const char* param) const;
   void add_target();
+  /// The texts that an image is compared with, one per line; the first one is the target.
+  void read_texts();
+  /// How well each text fits the image, [1, texts]: the first as this pass has it.
+  Tensor logits_per_text(const ModelOutput& output) const;
   void name_patches();
   void name_frames();
   /// One pass of `copies` copies of the input, with the interventions.
@@ -170,6 +174,7 @@ class Trace {
   std::vector<Intervention> interventions_;
   ModelInput input_;
   std::vector<ShownToken> source_, target_;
+  std::vector<std::string> texts_;  ///< that an image is compared with
   bool generated_ = false;
   double seconds_ = 0;
   std::vector<ShownAttention> attentions_;

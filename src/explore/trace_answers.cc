@@ -29,6 +29,14 @@ std::vector<Intervention> Explorer::State::interventions(const Json& list) {
       change.layer = f.integer("layer", 0, INT32_MAX);
       change.query = f.integer_or("query", 0, 0, INT32_MAX);
       change.key = f.integer_or("key", 0, 0, INT32_MAX);
+      if (type == "edge" && change.mode != "cut" && change.mode != "scale" &&
+          change.mode != "patch") {
+        throw Failure(400, "invalid", "'mode' of an edge is one of cut, scale and patch",
+                      "interventions");
+      }
+      if (type == "edge" && change.mode == "patch") {
+        change.from = trace(f.text("from"), "from");
+      }
     } else if (type == "position" || type == "patch") {
       change.type = type == "patch" ? Intervention::Type::patch : Intervention::Type::position;
       change.hook = f.text("hook");
@@ -80,8 +88,10 @@ std::string Explorer::State::write_trace(const std::string& id, Trace& trace, in
     const bool target = trace.has_target();
     json.begin_object().field("kind", each.kind).field("layers", each.layers);
     json.field("heads", each.heads).field("queries", each.queries).field("keys", each.keys);
-    json.field("query_side", target && each.kind != "encoder" ? "target" : "source");
-    json.field("key_side", target && each.kind == "decoder" ? "target" : "source");
+    const bool source = each.kind == "encoder" || each.kind == "vision";
+    const bool itself = each.kind == "decoder" || each.kind == "text";
+    json.field("query_side", target && !source ? "target" : "source");
+    json.field("key_side", target && itself ? "target" : "source");
     json.field("causal", each.causal).field("offset", each.offset).end_object();
   }
   json.end_array().field("predictions_at", trace.predictions_at()).key("prediction");

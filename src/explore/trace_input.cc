@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <cmath>
+#include <sstream>
+
 #include "base/base64.h"
 #include "explore/trace.h"
 #include "heed/autograd.h"
@@ -221,8 +224,8 @@ void Trace::name_patches() {
   const VisionConfig vision = vision_config(Json::parse(model_.model->config(), "config.json"));
   const int64_t columns = vision.image.width / vision.patch.width;
   const int64_t patches = vision.image.height / vision.patch.height * columns;
-  const int64_t count =
-      rows_of(has_target() ? "encoder.blocks.0.hook_resid_pre" : "blocks.0.hook_resid_pre");
+  const std::string stack = !texts_.empty() ? "vision_model." : has_target() ? "encoder." : "";
+  const int64_t count = rows_of(stack + "blocks.0.hook_resid_pre");
   const int64_t first = count - patches;  // [CLS], and DeiT's token of distillation
   for (int64_t i = 0; i < count; ++i) {
     ShownToken token;
@@ -274,6 +277,50 @@ void Trace::add_target() {
   target_ = shown_tokens(model_.tokenizer, ids);
 }
 
+void Trace::read_texts() {
+  if (!model_.tokenizer) {
+    throw Failure(409, "unsupported", "this model has no tokenizer", "model");
+  }
+  std::istringstream lines(request_.text.value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find_first_not_of(" \t\r") != std::string::npos) {
+      texts_.push_back(line);
+    }
+  }
+  if (texts_.empty()) {
+    throw Failure(400, "invalid", "'text' is missing", "text");
+  }
+  for (const std::string& text : texts_) {
+    check_ids(model_.tokenizer.encode(text).ids, "text");
+  }
+  const Encoding encoding = model_.tokenizer.encode(texts_.front());
+  input_.input_ids = as_batch(encoding.ids);
+  target_ = shown_tokens(model_.tokenizer, encoding, texts_.front());
+}
+
+Tensor Trace::logits_per_text(const ModelOutput& output) const {
+  std::vector<Tensor> logits{output.logits_per_image.to(DType::f32)};
+  // The others are no part of this pass: changes of the first text leave them as they are.
+  const auto parameter = [this](const std::string& name) {
+    for (const Parameter& each : model_.model->parameters()) {
+      if (each.name == name) {
+        return each.tensor.to(DType::f32).to_doubles().front();
+      }
+    }
+    return 0.0;
+  };
+  const double scale = std::exp(parameter("logit_scale")), bias = parameter("logit_bias");
+  const NoGrad no_grad;
+  for (size_t i = 1; i < texts_.size(); ++i) {
+    ModelInput alone;
+    alone.input_ids = as_batch(model_.tokenizer.encode(texts_[i]).ids);
+    const Tensor text = model_.model->forward(alone).text_embeds.to(DType::f32);
+    const Tensor fit = matmul(output.image_embeds.to(DType::f32), transpose(text));
+    logits.push_back(add(mul(fit, scale), bias));
+  }
+  return concat(logits, 1);
+}
+
 void Trace::read_input() {
   switch (model_.model->kind()) {
     case ModelKind::decoder:
@@ -296,8 +343,9 @@ void Trace::read_input() {
       add_target();
       break;
     case ModelKind::image_text:
-      throw Failure(409, "unsupported", "a comparison of images and texts cannot be traced yet",
-                    "model");
+      input_.pixel_values = image_input(model_, request_.image);
+      read_texts();
+      break;
     case ModelKind::regressor:
       throw Failure(409, "unsupported", "this model reads numbers, not text or images", "model");
   }

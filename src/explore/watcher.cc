@@ -9,7 +9,7 @@ Tensor as_rows(const Tensor& value, int64_t rows) {
 }
 
 std::string stack_of(const std::string& hook) {
-  for (const char* stack : {"encoder.", "decoder."}) {
+  for (const char* stack : {"encoder.", "decoder.", "text_model.", "vision_model."}) {
     if (hook.starts_with(stack)) {
       return stack;
     }
@@ -53,7 +53,14 @@ void Watcher::attention(const std::string& name, const AttentionRecord& record) 
     last_place_ = place;
     last_record_ = record;
   }
-  if (attentions && (kind.empty() || kind == place.kind) && (layer < 0 || layer == place.layer)) {
+  // A pooling behind the blocks (SigLIP's) is none of theirs, though it is counted as layer 0.
+  const bool another =
+      std::any_of(recorded.begin(), recorded.end(), [&](const RecordedAttention& each) {
+        return each.place.kind == place.kind && each.place.layer == place.layer &&
+               each.place.name != place.name;
+      });
+  if (attentions && !another && (kind.empty() || kind == place.kind) &&
+      (layer < 0 || layer == place.layer)) {
     RecordedAttention each;
     each.place = place;
     each.record = record;

@@ -27,7 +27,7 @@ class Watcher final : public Observer {
 
   // What to keep.
   bool all_rows = false;                     ///< keep every hook's rows at `positions`
-  std::map<std::string, int64_t> positions;  ///< by stack ("encoder.", "decoder.", ""): the row
+  std::map<std::string, int64_t> positions;  ///< by stack (as stack_of() names it): the row
   std::set<std::string> whole;               ///< hooks that are kept whole
   bool attentions = false;
   std::string kind;        ///< attention of this kind only; empty: all
@@ -62,7 +62,7 @@ class Watcher final : public Observer {
   AttentionRecord last_record_;
 };
 
-/// "encoder.", "decoder." or "": the stack that a hook belongs to.
+/// "encoder.", "decoder.", "text_model.", "vision_model." or "": the stack that a hook belongs to.
 std::string stack_of(const std::string& hook);
 
 }  // namespace heed::explore

@@ -3,6 +3,7 @@
 #include <future>
 
 #include "base/check.h"
+#include "base/message_catalogue.h"
 #include "explore/explorer_page.h"
 #include "heed/serve.h"
 #include "serve/handlers.h"
@@ -64,7 +65,23 @@ void answer_page(const CallPtr& call) {
 
 namespace {
 
+/// What is wrong, in the language that the page asks for.
+void translate_failure(const HttpRequest& request, Explorer::Answer& answer) {
+  const std::string* language = request.find("Accept-Language");
+  if (answer.status < 400 || language == nullptr || !language->starts_with("ko")) {
+    return;
+  }
+  const Json error = Json::parse(answer.json, "answer").at("error");
+  JsonWriter json;
+  json.begin_object().key("error").begin_object();
+  json.field("message", korean_message(error.string("message")));
+  json.field("type", error.string("type")).key("param");
+  error.has("param") ? json.value(error.string("param")) : json.null();
+  answer.json = json.field("code", error.string("code")).end_object().end_object().take();
+}
+
 void respond(const CallPtr& call, Explorer::Answer answer) {
+  translate_failure(call->exchange->request(), answer);
   HttpResponse response{answer.status, std::move(answer.json)};
   if (answer.status == 503) {
     response.fields.emplace_back("Retry-After", "1");
@@ -133,7 +150,7 @@ void answer_explorer_generate(const CallPtr& call) {
     exchange->begin_stream(std::move(head));
     begun = true;
   };
-  const Explorer::Answer answer = call->service.explorer().generate(
+  Explorer::Answer answer = call->service.explorer().generate(
       exchange->request().body, [&](std::string_view event, const std::string& json) {
         if (!begun) {
           begin();
@@ -141,6 +158,7 @@ void answer_explorer_generate(const CallPtr& call) {
         return exchange->write(fmt::format("event: {}\ndata: {}\n\n", event, json)) &&
                !exchange->cancelled();
       });
+  translate_failure(exchange->request(), answer);
   if (!begun) {
     exchange->respond({answer.status, answer.json});
     return;

@@ -123,7 +123,8 @@ std::vector<std::vector<Token>> arguments_of(const std::vector<Token>& tokens, s
 /// Where the text of a call stands among its arguments; -1: the call says nothing to a person.
 int place_of_text(const std::string& name, bool command_line) {
   static const std::map<std::string, int> kAnywhere = {
-      {"tell", 0}, {"say", 0}, {"check", 2}, {"check_data", 2}, {"fail", 2}, {"Error", 1}};
+      {"tell", 0}, {"say", 0},   {"check", 2},  {"check_data", 2},
+      {"fail", 2}, {"Error", 1}, {"Failure", 2}};  // of the explorer, which shows them on its page
   if (const auto found = kAnywhere.find(name); found != kAnywhere.end()) {
     return found->second;
   }
@@ -178,9 +179,14 @@ std::map<std::string, std::string> texts_of_source(const std::filesystem::path& 
         if (place >= 0 && tokens[i + 1].value == "(") {
           const auto arguments = arguments_of(tokens, i + 1);
           const auto index = static_cast<size_t>(place);
-          if (index < arguments.size() && arguments[index].size() == 1 &&
-              arguments[index][0].kind == Token::text) {
-            take(arguments[index][0].value);
+          if (index < arguments.size() && !arguments[index].empty()) {
+            // "…" alone, or what fmt::format() makes of it
+            const bool formatted = tokens[i].value == "Failure" && arguments[index].size() > 5 &&
+                                   arguments[index][3].value == "format";
+            const Token& text = arguments[index][formatted ? 5 : 0];
+            if (text.kind == Token::text && (formatted || arguments[index].size() == 1)) {
+              take(text.value);
+            }
           }
         }
         const bool field = names_a_field(tokens[i].value, file);
@@ -284,6 +290,12 @@ TEST(Language, TranslatesMessagesOfErrors) {
   EXPECT_EQ(translate_message("data: run.tsv: has no examples"), "data: run.tsv: 예제가 없습니다");
   EXPECT_EQ(translate_message("nothing that heed would say"), "nothing that heed would say");
   EXPECT_EQ(translate_message(""), "");
+}
+
+TEST(Language, TranslatesForAPageWhateverTheLanguageOfMessages) {
+  EXPECT_EQ(korean_message("the text has 600 tokens; the model takes 512"),
+            "글의 토큰이 600개입니다. 이 모델은 512개까지 읽습니다");
+  EXPECT_EQ(message_language(), "en");
 }
 
 TEST(Language, LeavesAUsersOwnWordsAlone) {

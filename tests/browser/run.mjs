@@ -5,6 +5,7 @@
 import { available, launch, runAll } from './support.mjs';
 import { loadMock, pageFile } from '../../web/scripts/mock.mjs';
 import './explorer.mjs';
+import './inputs.mjs';
 import './links.mjs';
 import './motion.mjs';
 import './runs.mjs';

@@ -219,6 +219,43 @@ TEST(Explorer, AblationChangesThePredictionAndScalingByOneDoesNot) {
       0.0);
 }
 
+TEST(Explorer, AnEdgeTakesItsWeightFromAnotherText) {
+  Session session("gpt2_lm");
+  session.trace(R"("text":"abcaed")");
+  const std::string other = session.last->string("id");
+  const std::string trace = session.trace();
+  const auto with = [&](const std::string& rest, int status = 200) {
+    return session.post(
+        trace + "/experiment",
+        R"({"interventions":[{"type":"edge","kind":"self","layer":0,"head":1,)" + rest + "}]}",
+        status);
+  };
+  const auto patched_from = [&](const std::string& from) {
+    return with(R"("query":5,"key":1,"mode":"patch","from":")" + from + R"(")").at("kl").number();
+  };
+  EXPECT_NEAR(patched_from(session.last->string("id")), 0.0, 1e-9);  // its own weight
+  // The other's weight is the own one, scaled by their quotient.
+  const auto weight = [&](const std::string& id) {
+    const Json tile = session.post(
+        "traces/" + id + "/tile",
+        R"({"kind":"self","layer":0,"head":1,"what":"weights","level":0,"row":0,"column":0})");
+    return values_of(tile.at("values"))[5 * 6 + 1];
+  };
+  const double quotient = weight(other) / weight(session.last->string("id"));
+  const double scaled =
+      with(fmt::format(R"("query":5,"key":1,"mode":"scale","scale":{})", quotient))
+          .at("kl")
+          .number();
+  EXPECT_GT(scaled, 0.0);
+  EXPECT_NEAR(patched_from(other), scaled, 1e-5 * scaled);
+  for (const char* mode : {"cut", "scale"}) {
+    with(fmt::format(R"("query":6,"key":1,"mode":"{}")", mode), 400);
+    with(fmt::format(R"("query":5,"key":600,"mode":"{}")", mode), 400);
+  }
+  with(R"("query":6,"key":1,"mode":"patch","from":")" + other + R"(")", 400);
+  with(R"("query":5,"key":1,"mode":"turn")", 400);
+}
+
 TEST(Explorer, PatchingCleanIntoCorruptRestoresTheAnswer) {
   Session session("gpt2_lm");
   const std::string clean = session.trace(R"("text":"abcabd")");

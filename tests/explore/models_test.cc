@@ -267,6 +267,64 @@ TEST(ExplorerModels, SpeechIsRead) {
   EXPECT_TRUE(page.made->boolean("generated"));
 }
 
+TEST(ExplorerModels, AnImageIsComparedWithTexts) {
+  for (const char* name : {"clip", "siglip"}) {
+    Page page(golden(name));
+    const std::string trace = page.trace(R"("text":"abcabd\ncdeabd\n")");
+    std::vector<std::string> kinds, sides;
+    for (const Json& each : page.made->at("attentions").elements()) {
+      kinds.push_back(each.string("kind"));
+      sides.push_back(each.string("query_side") + " " + each.string("key_side"));
+    }
+    EXPECT_EQ(kinds, (std::vector<std::string>{"vision", "text"})) << name;
+    EXPECT_EQ(sides, (std::vector<std::string>{"source source", "target target"}));
+    // Both texts in one batch, by the model itself.
+    ModelInput input;
+    const auto first = page.model_.tokenizer.encode("abcabd").ids;
+    std::vector<TokenId> ids = page.model_.tokenizer.encode("cdeabd").ids;
+    ids.insert(ids.begin(), first.begin(), first.end());
+    input.input_ids = Tensor::from(ids, {2, static_cast<int64_t>(first.size())});
+    const int64_t size = Json::parse(page.model_.model->config(), "config.json")
+                             .at("vision_config")
+                             .integer("image_size", 1, 1000);
+    std::vector<float> pixels;
+    for (int64_t i = 0; i < 3 * size * size; ++i) {
+      const auto at = [size](int64_t x) {
+        return static_cast<double>(x) / static_cast<double>(size) - 0.5;
+      };
+      const double x = at(i % size), y = at(i / size % size);
+      pixels.push_back(x * x + y * y < 0.09 ? 1.0F : -1.0F);  // what is shown without an image
+    }
+    input.pixel_values = Tensor::from(pixels, {1, 3, size, size});
+    const std::vector<double> wanted =
+        page.model_.model->forward(input).logits_per_image.to_doubles();
+    const auto logit = [](const Json& prediction, int64_t id) {
+      for (const Json& each : prediction.at("candidates").elements()) {
+        if (each.integer("id", 0, 9) == id) {
+          EXPECT_EQ(each.string("token"), id == 0 ? "abcabd" : "cdeabd");
+          return each.at("logit").number();
+        }
+      }
+      return std::nan("");
+    };
+    const Json prediction = page.made->at("prediction");
+    EXPECT_NEAR(logit(prediction, 0), wanted[0], 1e-4) << name;
+    EXPECT_NEAR(logit(prediction, 1), wanted[1], 1e-4) << name;
+    for (const std::string& kind : kinds) {
+      const std::string place = R"("kind":")" + kind + R"(","layer":1,"head":1,"query":2)";
+      page.post(trace + "/steps", "{" + place + "}");
+      const Json why = page.post(trace + "/why", "{" + place + R"(,"key":1})");
+      EXPECT_LE(std::abs(why.at("remainder").number()), 1e-4) << name << " " << kind;
+      EXPECT_GT(page.post(trace + "/experiment", R"({"interventions":[{"type":"head","kind":")" +
+                                                     kind + R"(","layer":0,"head":0,"scale":0}]})")
+                    .at("kl")
+                    .number(),
+                0.0)
+          << name << " " << kind;
+    }
+  }
+}
+
 TEST(ExplorerModels, LongTextsComputeLogitsWhereTheyAreAskedFor) {
   // 2,200 tokens times 32,000 words are more logits than are kept.
   const auto config = R"({"model_type":"gpt2","architectures":["GPT2LMHeadModel"],"n_embd":16,

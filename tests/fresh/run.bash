@@ -46,7 +46,7 @@ installed_model() {
 # in which ARCH stands for the processor: amd64 or arm64, or as uname says it. Those of another processor
 # run by qemu. Without any file the step is skipped.
 each_package() {
-  local pattern=$1 architecture file count=0 code
+  local pattern=$1 architecture file count=0
   shift
   for architecture in amd64 arm64; do
     for file in "$source"/dist/*; do
@@ -59,6 +59,7 @@ each_package() {
         "$@" $architecture "$file"
         continue
       fi
+      registered true || skip "programs for $architecture cannot be run: binfmt_misc or qemu-user-static is missing"
       registered "$@" $architecture "$file"
     done
   done

@@ -75,10 +75,15 @@ fi
 ! grep -rq Werror "$work/part/made/_deps/heed-build/werror.rsp" "$work/part/made/build.ninja" || fail "by FetchContent warnings are errors"
 ! ninja -C "$work/part/made" -t targets all | grep -E '^(test|example|bench)_' || fail "by FetchContent there are tests"
 
-export PKG_CONFIG_PATH=$folder/pkgconfig
-# shellcheck disable=SC2046
-g++ -std=c++20 "$source/tests/install/consumer/consumer.cc" -o "$work/by-pkg-config" $(pkg-config --cflags --libs heed) -Wl,-rpath,"$folder" || fail "the consumer by pkg-config"
+# The folder alone: a program with the shared library needs no headers of others.
+flags=$(PKG_CONFIG_LIBDIR=$folder/pkgconfig pkg-config --cflags --libs heed) || fail "pkg-config without other libraries' files"
+# shellcheck disable=SC2086
+g++ -std=c++20 "$source/tests/install/consumer/consumer.cc" -o "$work/by-pkg-config" $flags -Wl,-rpath,"$folder" || fail "the consumer by pkg-config"
 check_output pkg-config "$work/by-pkg-config"
+flags=$(PKG_CONFIG_LIBDIR=$folder/pkgconfig pkg-config --static --cflags --libs heed | sed 's/-lheed /-l:libheed.a /')
+# shellcheck disable=SC2086
+g++ -std=c++20 "$source/tests/install/consumer/consumer.cc" -o "$work/static-by-pkg-config" $flags || fail "the static consumer by pkg-config: $flags"
+check_output "pkg-config --static" "$work/static-by-pkg-config"
 
 # The lessons are a library of their own.
 cat >"$work/lessons.cc" <<'END'

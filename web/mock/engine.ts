@@ -22,6 +22,7 @@ export interface Ran {
   kind: Kind; layer: number; stack: Stack; weights: AttentionWeights;
   q: Matrix; k: Matrix; v: Matrix; z: Matrix; out: Matrix;
   causal: boolean; cut: Map<string, number>; // "head,query,key" → scale; −1: cut
+  taken: Map<string, number>; // "head,query,key" → the weight of another text
   queryParts: NamedPart[]; keyParts: NamedPart[]; // after the norm: they sum to what W_Q and W_K read
 }
 export interface Pass {
@@ -70,6 +71,10 @@ export function weightsRow(a: Ran, head: number, query: number): Float64Array {
       const scale = a.cut.get(`${head},${query},${j}`) ?? a.cut.get(`-1,${query},${j}`);
       if (scale !== undefined && scale >= 0) y[j] *= scale;
     }
+  }
+  for (const [edge, weight] of a.taken) {
+    const [h, i, j] = edge.split(',').map(Number);
+    if (i === query && (h === head || h === -1)) y[j] = weight;
   }
   return y;
 }
@@ -121,9 +126,14 @@ class Runner {
     const causal = stack.causal && kind !== 'cross' && !this.interventions.some((i) => i.type === 'causal');
     const cut = new Map<string, number>();
     for (const i of this.interventions) {
-      if (i.type === 'edge' && i.kind === kind && i.layer === layer) cut.set(`${i.head},${i.query},${i.key}`, i.mode === 'cut' ? -1 : (i.scale ?? 1));
+      if (i.type === 'edge' && i.mode !== 'patch' && i.kind === kind && i.layer === layer) cut.set(`${i.head},${i.query},${i.key}`, i.mode === 'cut' ? -1 : (i.scale ?? 1));
     }
-    const ran: Ran = { kind, layer, stack, weights: w, q, k, v, z: matrix(q.rows, q.columns), out: q, causal, cut, queryParts, keyParts };
+    const ran: Ran = { kind, layer, stack, weights: w, q, k, v, z: matrix(q.rows, q.columns), out: q, causal, cut, taken: new Map(), queryParts, keyParts };
+    for (const i of this.interventions) {
+      if (i.type !== 'edge' || i.mode !== 'patch' || i.kind !== kind || i.layer !== layer) continue;
+      const other: Ran = { ...ran, q: this.lookup(i.from ?? '', `${place}.hook_q`) ?? q, k: this.lookup(i.from ?? '', `${place}.hook_k`) ?? k, cut: new Map(), taken: new Map() };
+      ran.taken.set(`${i.head},${i.query},${i.key}`, weightsRow(other, i.head, i.query)[i.key]);
+    }
     const d = stack.headDim;
     if (q.rows <= kLong) {
       for (let h = 0; h < stack.heads; ++h) {

@@ -2,13 +2,15 @@
 import { build } from 'esbuild';
 import { fileURLToPath } from 'node:url';
 
-export async function loadMock() {
+/// A module of the page or the mock, for Node.
+export async function loadTypeScript(path) {
   const { outputFiles } = await build({
-    entryPoints: [fileURLToPath(new URL('../mock/server.ts', import.meta.url))],
+    entryPoints: [fileURLToPath(new URL(path, import.meta.url))],
     bundle: true, platform: 'node', format: 'esm', write: false, logLevel: 'error',
   });
   return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].text).toString('base64')}`);
 }
+export const loadMock = () => loadTypeScript('../mock/server.ts');
 export const pageFile = fileURLToPath(new URL('../dist/explorer.html.gz', import.meta.url));
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { tensor } from '../src/lib/api/tensor';
 import type { HeadData, Heads, Steps, Trace } from '../src/lib/api/types';
-import { planesOf, sizeOf, stacksOf, stopOf, stopsOf } from '../src/lib/draw/model_blocks';
+import { planesOf, sizeOf, stackOf, stacksOf, stopOf, stopsOf } from '../src/lib/draw/model_blocks';
 import { type ModelPicture, blockAt, drawModel, nextBlock } from '../src/lib/draw/model_scene';
 import { pooled, stageScene } from '../src/lib/draw/motion';
 import { type StageNumbers, stepNames, stepStage } from '../src/lib/draw/step_stages';
@@ -60,7 +60,7 @@ describe('the whole model', () => {
     return {
       width, theme: 'dark', stacks: stacksOf(info, trace), planes: planesOf(info, trace, kind, 1), kind, layer: 1, head: 2, step: 7, focus: 3, compact,
       shares: () => heads.map((h) => h.output_share), map: (head) => tensor(heads[head].thumbnail),
-      words: { input: 'in 10×20', output: 'out', readout: 'read', mlp: 'mlp', stack: (k) => k, opened: 'opened', heads: (n) => String(n) },
+      words: { input: () => 'in 10×20', output: 'out', readout: 'read', mlp: 'mlp', stack: (k) => k, opened: 'opened', heads: (n) => String(n) },
     };
   };
   it.each(mock.models.map((m) => m.info.id))('%s: every head of every layer is a block that can be hit and reached by arrow keys', (id) => {
@@ -92,13 +92,19 @@ describe('the whole model', () => {
     expect(blockAt([], 1, 1)).toBe(-1);
   });
   it('the way through it goes from the input over every layer to the prediction', () => {
-    const stops = stopsOf(3, true);
-    expect(stops.length).toBe(2 + 3 * 4);
-    expect(stops[0]).toEqual({ layer: 0, step: 0 });
-    expect(stops.at(-1)).toEqual({ layer: 2, step: 10 });
-    expect(stopOf(stops, 1, 3)).toBe(6); // between query and result of layer 1: at its weights
-    expect(stops[6]).toEqual({ layer: 1, step: 5 });
-    stops.forEach((stop, i) => expect(stopOf(stops, stop.layer, stop.step)).toBe(i));
-    expect(stopsOf(1, false).map((s) => s.step)).toEqual([0, 1, 5, 7, 10]);
+    for (const { info } of mock.models) {
+      const trace = traceOf(info.id), stacks = stacksOf(info, trace), stops = stopsOf(stacks);
+      expect(stops[0]).toEqual({ kind: stacks[0].kind, layer: 0, step: 0 });
+      expect(stops.at(-1)!.step).toBe(10);
+      // One stop for each input and feed-forward, three for each attention, and the prediction.
+      const attentions = trace.attentions.reduce((sum, a) => sum + a.layers, 0), layers = trace.attentions.filter((a) => a.kind !== 'cross').reduce((sum, a) => sum + a.layers, 0);
+      expect(stops.length).toBe(stacks.length + 3 * attentions + layers + 1);
+      stops.forEach((stop, i) => expect(stopOf(stops, stacks, stop.kind, stop.layer, stop.step)).toBe(i));
+      const { kind } = trace.attentions.at(-1)!;
+      expect(stops[stopOf(stops, stacks, kind, 1, 3)]).toEqual({ kind, layer: 1, step: 5 }); // between query and result: at the weights
+    }
+    const two = stacksOf(mock.models.find((m) => m.info.family === 'encoder-decoder')!.info, traceOf(mock.models.find((m) => m.info.family === 'encoder-decoder')!.info.id));
+    expect([...new Set(stopsOf(two).map((s) => s.kind))]).toEqual(['encoder', 'decoder', 'cross']); // what is read before what is written
+    expect(stackOf(two, 'cross')).toBe('decoder');
   });
 });

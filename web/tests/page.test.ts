@@ -34,8 +34,8 @@ describe('catalogues', () => {
     const text = sources.map((f) => readFileSync(new URL(`web/src/${f}`, root), 'utf8')).join('\n');
     const used = new Set([...text.matchAll(/\bt\('([\w.]+)'/g)].map((m) => m[1]));
     for (const key of used) expect(Object.keys(en), key).toContain(key);
-    const families = [...text.matchAll(/t\(`([a-z]+)\.\$/g)].map((m) => m[1]);
-    const unused = Object.keys(en).filter((key) => !used.has(key) && !families.includes(key.split('.')[0]));
+    const families = [...text.matchAll(/(?:t\(|return )`([a-z]+)\.\$/g)].map((m) => m[1]);
+    const unused = Object.keys(en).filter((key) => !text.includes(`'${key}'`) && !text.includes(`text="${key}"`) && !families.includes(key.split('.')[0]));
     expect(unused).toEqual([]);
   });
   it('speak to Korean readers in one polite level', () => {
@@ -174,10 +174,10 @@ describe('lessons', () => {
   for (const language of ['en', 'ko']) {
     const folder = new URL(`docs/tutorial/${language}/`, root);
     const files = readdirSync(folder).filter((f) => /^\d/.test(f)).sort();
-    it(`${language}: every question has its lesson, and the first fifteen lessons have theirs`, () => {
+    it(`${language}: every question has its lesson, and every lesson its question`, () => {
       const titles = files.map((file) => titleOf(readFileSync(new URL(file, folder), 'utf8')));
       expect(titles.filter(lessonOf).length).toBe(lessons.length);
-      expect(titles.slice(0, 15).every(lessonOf)).toBe(true);
+      expect(titles.every(lessonOf)).toBe(true);
     });
     it.each(files)(`${language}/%s is rendered without leftovers`, (file) => {
       const text = readFileSync(new URL(file, folder), 'utf8');

@@ -3,7 +3,7 @@ import type { Screen } from '../lib/state/selection.svelte';
 
 /// One question for each lesson: think first, then see.
 export interface Question { ask: string; options: string[]; answer: number; because: string }
-export interface Lesson { number?: number /* its place in the list, where it is not given */; screen: Screen; step?: number; questions: Record<Language, Question> }
+export interface Lesson { screen: Screen; step?: number; questions: Record<Language, Question> }
 
 export const lessons: Lesson[] = [
   { screen: 'steps', step: 3, questions: {
@@ -51,13 +51,15 @@ export const lessons: Lesson[] = [
   { screen: 'why', questions: {
     en: { ask: 'A head looks at a word. Does the prediction depend on that head?', options: ['Always', 'Only an experiment can tell'], answer: 1, because: 'Ablate the head and compare the prediction before and after: weights show where a head looks, not whether it matters.' },
     ko: { ask: '어떤 헤드가 한 단어를 보고 있습니다. 예측은 그 헤드에 달려 있을까요?', options: ['언제나 그렇습니다', '실험해 봐야 압니다'], answer: 1, because: '헤드를 끄고 예측을 전후로 비교해 보십시오. 가중치는 어디를 보는지 알려 줄 뿐, 그것이 중요한지는 알려 주지 않습니다.' } } },
-  { number: 17, screen: 'map', questions: {
+  { screen: 'read', questions: {
+    en: { ask: 'Twenty passages are read one by one instead of joined into one input. What becomes of the number of scores?', options: ['It stays the same', 'It becomes twenty times smaller', 'It becomes twice as large'], answer: 1, because: 'Joined, every token is compared with the tokens of all twenty passages. One by one, only with those of its own; the decoder still looks at all of them.' },
+    ko: { ask: '글 스무 개를 하나로 잇지 않고 하나씩 따로 읽습니다. 점수의 개수는 어떻게 될까요?', options: ['그대로입니다', '20분의 1이 됩니다', '두 배가 됩니다'], answer: 1, because: '하나로 이으면 모든 토큰을 스무 글의 토큰과 견줍니다. 따로 읽으면 자기 글의 토큰과만 견주고, 디코더는 그래도 모두 봅니다.' } } },
+  { screen: 'map', questions: {
     en: { ask: 'A text becomes twice as long. How much more do the weights of all heads take?', options: ['Twice as much', 'Four times as much', 'Eight times as much'], answer: 1, because: 'Every word looks at every word: twice the rows and twice the columns. The page holds tiles, never the whole matrix.' },
     ko: { ask: '글이 두 배로 길어졌습니다. 모든 헤드의 가중치는 몇 배가 될까요?', options: ['두 배', '네 배', '여덟 배'], answer: 1, because: '모든 단어가 모든 단어를 보므로 행도 열도 두 배가 됩니다. 이 페이지는 행렬 전체가 아니라 타일만 가지고 있습니다.' } } },
 ];
 
 /// The question of a lesson by its title ("7. Positions"); a new lesson may have none yet.
 export function lessonOf(title: string): Lesson | undefined {
-  const number = parseInt(title, 10);
-  return lessons.find((lesson, i) => (lesson.number ?? i + 1) === number);
+  return lessons[parseInt(title, 10) - 1];
 }

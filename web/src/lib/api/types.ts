@@ -45,12 +45,12 @@ export interface TraceAttention {
 }
 export type Intervention =
   | { type: 'head'; kind: Kind; layer: number; head: number; scale: number }
-  | { type: 'edge'; kind: Kind; layer: number; head: number; query: number; key: number; mode: 'cut' | 'scale'; scale?: number }
+  | { type: 'edge'; kind: Kind; layer: number; head: number; query: number; key: number; mode: 'cut' | 'scale' | 'patch'; scale?: number; from?: string }
   | { type: 'position'; hook: string; position: number; mode: 'zero' | 'mean' | 'scale'; scale?: number }
   | { type: 'causal'; enabled: false }
   | { type: 'patch'; hook: string; position: number | null; head?: number; from: string; from_position?: number };
 export interface TraceRequest {
-  model: string; text?: string; pair?: string; target?: string; image?: string; audio?: string;
+  model: string; text?: string; pair?: string; target?: string; target_ids?: number[]; image?: string; audio?: string;
   interventions?: Intervention[]; top_k?: number;
 }
 export interface Trace {

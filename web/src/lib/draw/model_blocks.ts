@@ -18,10 +18,11 @@ export interface StackSize { hidden: number; inner: number }
 
 const kSteps = { embed: 0, qkv: 1, weights: 5, output: 7, mlp: 9, logits: 10 };
 
-const prefixOf = (kind: Kind, trace: Trace) => (kind === 'encoder' ? 'encoder.' : trace.sides.target ? 'decoder.' : '');
+/// What the hooks of a stack begin with.
+export const prefixOf = (kind: Kind) => (/^(text|vision)$/.test(kind) ? `${kind}_model.` : kind === 'self' || kind === 'readout' ? '' : kind === 'encoder' ? 'encoder.' : 'decoder.');
 /// The sizes of a stack, as the pass had them: an encoder's may differ from its decoder's.
 export function sizeOf(model: Model, trace: Trace, kind: Kind, layer = 0): StackSize {
-  const block = `${prefixOf(kind, trace)}blocks.${layer}`, last = (hook: string) => trace.activations.find((a) => a.name === `${block}.${hook}`)?.shape.at(-1);
+  const block = `${prefixOf(kind)}blocks.${layer}`, last = (hook: string) => trace.activations.find((a) => a.name === `${block}.${hook}`)?.shape.at(-1);
   return { hidden: last('hook_resid_pre') ?? model.hidden_size, inner: last('mlp.hook_post') ?? model.intermediate_size };
 }
 const infoOf = (model: Model, kind: Kind) => model.attentions.find((a) => a.kind === kind);
@@ -71,17 +72,31 @@ export function planesOf(model: Model, trace: Trace, kind: Kind, layer: number):
   if (kind === 'readout' || !inner) return [attention];
   return [attention, [weight('W_1', hidden, inner, kSteps.mlp), ...(model.gated ? [weight('W_3', hidden, inner, kSteps.mlp)] : []), weight('W_2', inner, hidden, kSteps.mlp)]];
 }
-/// The way through a stack: what goes in; of every layer its projections, weights, joined heads and feed-forward; the prediction.
-export interface Stop { layer: number; step: number }
-export function stopsOf(layers: number, mlp: boolean): Stop[] {
-  const inside = [kSteps.qkv, kSteps.weights, kSteps.output, ...(mlp ? [kSteps.mlp] : [])];
-  return [{ layer: 0, step: kSteps.embed }, ...Array.from({ length: layers }, (_, layer) => inside.map((step) => ({ layer, step }))).flat(), { layer: layers - 1, step: kSteps.logits }];
+/// The stack whose layers hold an attention: the last one for cross-attention and a readout.
+export const stackOf = (stacks: Stack[], kind: Kind): Kind => (stacks.some((s) => s.kind === kind) ? kind : (stacks.at(-1)?.kind ?? kind));
+
+/// The way through a model, stack by stack: what goes in; of every layer the projections, weights and joined heads of its attentions
+/// and its feed-forward; at the end the prediction.
+export interface Stop { kind: Kind; layer: number; step: number }
+export function stopsOf(stacks: Stack[]): Stop[] {
+  const stops: Stop[] = [];
+  for (const { kind, rows } of stacks) {
+    stops.push({ kind, layer: 0, step: kSteps.embed });
+    for (const row of rows) {
+      for (const part of row.name === 'layer' || row.name === 'readout' ? row.parts : []) {
+        for (const step of part.type === 'mlp' ? [kSteps.mlp] : [kSteps.qkv, kSteps.weights, kSteps.output]) stops.push({ kind: part.kind, layer: part.layer, step });
+      }
+    }
+  }
+  const { kind, layer } = stops.filter((s) => s.step === kSteps.weights).at(-1) ?? { kind: '', layer: 0 };
+  return [...stops, { kind, layer, step: kSteps.logits }];
 }
 /// The stop that a step of a layer belongs to.
-export function stopOf(stops: Stop[], layer: number, step: number): number {
-  if (step === kSteps.embed) return 0;
+export function stopOf(stops: Stop[], stacks: Stack[], kind: Kind, layer: number, step: number): number {
   if (step === kSteps.logits) return stops.length - 1;
+  const own = stackOf(stacks, kind);
+  if (step === kSteps.embed) return Math.max(0, stops.findIndex((s) => s.kind === own && s.step === kSteps.embed));
   const wanted = step === kSteps.qkv ? kSteps.qkv : step < kSteps.output ? kSteps.weights : step < kSteps.mlp ? kSteps.output : kSteps.mlp;
-  return Math.max(0, stops.findIndex((s) => s.layer === layer && s.step === wanted));
+  return Math.max(0, stops.findIndex((s) => s.kind === (wanted === kSteps.mlp ? own : kind) && s.layer === layer && s.step === wanted));
 }
 export const stepOfPart = (part: Part): number => (part.type === 'input' ? kSteps.embed : part.type === 'output' ? kSteps.logits : part.type === 'mlp' ? kSteps.mlp : kSteps.weights);

@@ -2,7 +2,7 @@ import type { Kind } from '../api/types';
 import type { Tensor } from '../api/tensor';
 import { type Theme, colorAt, shade } from './color';
 import { labelWidth } from './matrix_scene';
-import type { Part, Plane, Row, Stack } from './model_blocks';
+import { type Part, type Plane, type Row, type Stack, stackOf } from './model_blocks';
 import type { Scene, Shape } from './scene';
 
 // The whole model in oblique projection: towers of layers, and beside them one layer's matrices, to scale, as planes that stand
@@ -20,7 +20,7 @@ export interface ModelPicture {
   focus: number; // the block that keys or pointer are at
   shares: (kind: Kind, layer: number) => number[] | null; // of each head: what it adds, 0 … 1
   map: (head: number) => Tensor | null; // a head's weights, small
-  words: { input: string; output: string; readout: string; mlp: string; stack: (kind: Kind) => string; opened: string; heads: (count: number, rows: number, columns: number) => string };
+  words: { input: (kind: Kind) => string; output: string; readout: string; mlp: string; stack: (kind: Kind) => string; opened: string; heads: (count: number, rows: number, columns: number) => string };
   compact: boolean; // towers only, without words
 }
 export interface DrawnModel { scene: Scene; blocks: Block[] }
@@ -77,7 +77,7 @@ function towerRow(d: Drawing, row: Row, index: number, rows: number, at: TowerPl
   const room = (inner - gap * (row.parts.length - 1)) * (one && beside ? 0.55 : 1);
   let x = at.x + at.label, column = 0;
   row.parts.forEach((part, i) => {
-    const w = (room * widths[i]) / sum, lit = here(part) ? p.step !== 9 : part.type === 'mlp' ? p.step === 9 && part.layer === p.layer : part.type === 'input' ? p.step === 0 : part.type === 'output' && p.step === 10;
+    const w = (room * widths[i]) / sum, own = part.kind === stackOf(p.stacks, p.kind), lit = here(part) ? p.step !== 9 : part.type === 'mlp' ? own && p.step === 9 && part.layer === p.layer : part.type === 'input' ? own && p.step === 0 : part.type === 'output' && p.step === 10;
     const shares = part.type === 'attention' ? p.shares(part.kind, part.layer) : null, most = Math.max(1e-9, ...(shares ?? [1]));
     const fill = (cell: number) => (shares ? colorAt(p.theme, shade(shares[cell] / most, 'linear')) : part.type === 'mlp' ? ink.top : part.heads ? ink.weight : ink.top);
     const cells = slab(d, x, y, w, at.h, at.dx, at.dy, { count: part.heads, fill }, lit);
@@ -94,7 +94,7 @@ function towerRow(d: Drawing, row: Row, index: number, rows: number, at: TowerPl
   if (p.compact) return;
   const on = row.name === 'layer' && row.layer === p.layer && row.parts.some(here), every = Math.max(1, Math.ceil(12 / at.pitch));
   if (row.name === 'layer' && (row.layer % every === 0 || on)) d.text(at.x + at.label - 8, y + at.h / 2 - 2, String(row.layer), 'end', 12, on ? ink.accent : ink.soft, on ? 700 : 400);
-  const name = row.name === 'input' ? p.words.input : row.name === 'readout' ? p.words.readout : p.words.output;
+  const name = row.name === 'input' ? p.words.input(row.parts[0].kind) : row.name === 'readout' ? p.words.readout : p.words.output;
   if (one && beside) d.text(x + at.dx, y - at.dy / 2 + at.h / 2, name, 'start', 12);
   else if (one) d.text(at.x + at.label + (inner + at.dx) / 2, y - at.dy / 2, labelWidth(name, 12) < inner - at.dx ? name : name.split(' ')[0], 'middle', 12, ink.ink);
 }
@@ -209,8 +209,8 @@ export function drawModel(p: ModelPicture): DrawnModel {
 }
 
 /// Where one is: the middle of the block that a stop stands for, or its left end where a name stands in the middle.
-export function middleOf(blocks: Block[], step: number, head: number): [number, number] | null {
-  const found = step === 0 || step === 10 ? blocks.find((b) => b.part?.type === (step === 0 ? 'input' : 'output')) : blocks.find((b) => b.plane?.step === step && (b.plane.head === undefined || b.plane.head === head));
+export function middleOf(blocks: Block[], stack: Kind, step: number, head: number): [number, number] | null {
+  const found = step === 0 || step === 10 ? blocks.find((b) => b.part?.type === (step === 0 ? 'input' : 'output') && b.part.kind === stack) : blocks.find((b) => b.plane?.step === step && (b.plane.head === undefined || b.plane.head === head));
   if (!found) return null;
   const q = found.points;
   const along = found.part ? 0.14 : 0.5;

@@ -43,7 +43,7 @@ class Session {
     if (!a) return 0;
     const asked = Math.max(this.trace!.prediction.position, this.trace!.asked ?? -1);
     const fallback = a.query_side === (this.trace!.sides.target ? 'target' : 'source') && asked >= 0 ? asked : a.queries - 1;
-    return sel.query < 0 ? clamp(this.model?.family === 'vision' ? 0 : fallback, a.queries) : clamp(sel.query, a.queries);
+    return sel.query < 0 ? clamp(/^(vision|image-text)$/.test(this.model?.family ?? '') && a.query_side === 'source' ? 0 : fallback, a.queries) : clamp(sel.query, a.queries);
   });
   queryTokens: Token[] = $derived(queryTokensOf(this.trace, this.attention));
   keyTokens: Token[] = $derived(this.tokensOf(this.attention?.key_side));
@@ -86,7 +86,7 @@ class Session {
     if (!m) return '';
     const own = m.examples[language] ?? [];
     if (own.length) return own[0];
-    const kind = m.answers === 'fill-mask' ? 'mask' : m.answers === 'target-token' ? 'translate' : m.answers === 'class' ? 'class' : 'text';
+    const kind = m.family === 'image-text' ? 'match' : m.answers === 'fill-mask' ? 'mask' : m.answers === 'target-token' ? 'translate' : m.answers === 'class' ? 'class' : 'text';
     return t(`example.${kind}` as Key, { mask: m.mask_token ?? '[MASK]' }, language);
   }
   /// The example in the page's language, or in the other one where the model's vocabulary lacks most of its words.

@@ -1,0 +1,94 @@
+// What goes into a model: an image that is dropped, a pair of texts, a text that does not fit; and what is done with it since.
+import { finish, open, settle } from './page.mjs';
+import { check, test } from './support.mjs';
+
+test('an image is dropped on the page and read', async (context) => {
+  const { vision } = context.models;
+  if (!vision) return 'skip';
+  const page = await open(context, `/read?m=${vision}`);
+  const image = page.locator('.frame img').first(), before = await image.getAttribute('src');
+  await page.locator('.drop').evaluate((element) => {
+    const canvas = Object.assign(document.createElement('canvas'), { width: 48, height: 32 });
+    const ctx = canvas.getContext('2d');
+    ctx.fillStyle = '#c03020';
+    ctx.fillRect(0, 0, 30, 32);
+    const bytes = Uint8Array.from(atob(canvas.toDataURL('image/png').split(',')[1]), (c) => c.charCodeAt(0));
+    const carried = new DataTransfer();
+    carried.items.add(new File([bytes], 'red.png', { type: 'image/png' }));
+    element.dispatchEvent(new DragEvent('drop', { dataTransfer: carried, bubbles: true, cancelable: true }));
+  });
+  await page.waitForFunction((old) => document.querySelector('.frame img')?.getAttribute('src') !== old, before);
+  await settle(page);
+  check((await page.locator('ol.bars li').count()) >= 2, 'its classes');
+  check((await page.locator('.note').count()) === 0, 'without a complaint');
+  await finish(context, page);
+});
+
+test('a pair of texts is read together', async (context) => {
+  const { encoder } = context.models;
+  if (!encoder) return 'skip';
+  const page = await open(context, `/read?m=${encoder}&x=${encodeURIComponent('the film was [MASK]')}`);
+  const tokens = () => page.locator('[role=toolbar]').first().locator('button').count();
+  const alone = await tokens();
+  if (!(await page.locator('summary', { hasText: 'Second text' }).count())) {
+    await page.close();
+    return 'skip';
+  }
+  await page.locator('summary', { hasText: 'Second text' }).click();
+  await page.getByRole('textbox', { name: 'Second text' }).fill('the film was good');
+  await page.getByRole('textbox', { name: 'Second text' }).press('Enter');
+  await page.waitForFunction((n) => document.querySelector('[role=toolbar]')?.querySelectorAll('button').length > n, alone);
+  check(/[?&]p=the/.test(page.url()), `the pair is in the link: ${page.url()}`);
+  await finish(context, page);
+});
+
+test('what the server cannot do is said in the language of the page', async (context) => {
+  if (context.mock) return 'skip';
+  const page = await open(context, `/read?m=${context.models.decoder}`, { locale: 'ko-KR' });
+  await page.locator('#text').fill('the film was good '.repeat(200));
+  await page.locator('#text').press('Enter');
+  const note = page.locator('form .note');
+  await note.waitFor();
+  check(/토큰이 \d+개입니다/.test(await note.textContent()), `in Korean: ${await note.textContent()}`);
+  page.problems = []; // the browser mentions the refused request
+  await finish(context, page);
+});
+
+test('one weight of a head is taken from another text', async (context) => {
+  const page = await open(context, `/experiments?m=${context.models.decoder}&l=1&h=0&q=4&k=1`);
+  await page.locator('.segments label', { hasText: 'Patch' }).click();
+  await page.getByText('one weight of a head').click();
+  const donor = page.locator('label.field input').first();
+  await donor.fill((await donor.inputValue()).replace(/sat|good/, 'ran'));
+  await page.getByRole('button', { name: 'Apply' }).first().click();
+  await page.locator('ol.did li', { hasText: /the weight of .* taken from the other text/ }).waitFor();
+  await page.locator('[data-testid=verdict]').waitFor();
+  check((await page.locator('section .note').count()) === 0, 'it was applied');
+  await finish(context, page);
+});
+
+test('the last step of a translation grows the tree of a beam search', async (context) => {
+  const { seq2seq } = context.models;
+  if (!seq2seq) return 'skip';
+  const page = await open(context, `/steps?m=${seq2seq}&s=10`);
+  const search = page.locator('section[aria-labelledby=beams]');
+  await search.getByRole('button', { name: 'Start' }).click();
+  await search.locator('svg path.on').first().waitFor();
+  await search.locator('summary', { hasText: 'Show as a table' }).click();
+  check((await search.locator('table tbody tr').count()) >= 2, 'the same as a table');
+  await finish(context, page);
+});
+
+test('the number under the keys of a picture is copied', async (context) => {
+  if (context.name !== 'chromium') return 'skip'; // WebDriver BiDi gives Firefox no leave to read the clipboard
+  const page = await open(context, `/map?m=${context.models.decoder}&l=1&h=0`);
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: context.url });
+  await page.locator('canvas[role=application]').first().focus();
+  await page.keyboard.press('ArrowUp');
+  await page.keyboard.press('Control+c');
+  await page.locator('.words', { hasText: 'copied' }).waitFor();
+  const said = await page.locator('.words').first().textContent(), number = Number(await page.evaluate(() => navigator.clipboard.readText()));
+  const percent = Number(said.match(/([\d.]+) %/)?.[1] ?? NaN);
+  check(Math.abs(100 * number - percent) <= 0.06, `${number} and “${said}”`);
+  await finish(context, page);
+});

@@ -53,6 +53,7 @@ CPU machine, without Python. It reads and writes Hugging Face folders and GGUF
 files.")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME ${library_package})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/triggers) # ldconfig's
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "Transformer engine (shared library)
 The library behind the program heed: tensors with gradients, attention,
 models, tokenizers, generation and training.")

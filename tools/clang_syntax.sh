@@ -25,7 +25,7 @@ perl -ne '
     print "$command\n";
   }' "$folder/compile_commands.json" | awk -v pattern="$pattern" '$NF ~ pattern' >"$folder/commands"
 echo "$compiler: $(wc -l <"$folder/commands") files" >&2
-if ! (cd "$folder" && tr '\n' '\0' <commands | xargs -0 -P "$jobs" -n 1 bash -c) 2>"$folder/warnings" >&2; then
+if ! (cd "$folder" && tr '\n' '\0' <commands | xargs -0 -r -P "$jobs" -n 1 bash -c) 2>"$folder/warnings" >&2; then
   grep -E 'warning:|error:|^make' -A3 "$folder/warnings" | head -200 >&2
   echo "$compiler: warnings in $folder/warnings" >&2
   exit 1

@@ -78,6 +78,7 @@ reach_registries() {
   done >>"$1/etc/hosts"
   sed -i 's/^hosts:.*/hosts: files/' "$1/etc/nsswitch.conf"
   : >"$1/etc/resolv.conf"
+  mkdir -p "$1/tmp/lists/partial"
   if ! inside "$1" root / apt-get -qq -o APT::Update::Error-Mode=any -o Dir::State::Lists=/tmp/lists update >/dev/null 2>&1; then
     echo "note: the mirror needs names of other machines, which can be reached" >&2
     cp "$1/tmp/hosts" "$1/tmp/nsswitch.conf" "$1/etc"
@@ -109,7 +110,7 @@ clone_into() {
 
 # with_ccache ROOT: ccache, where HEED_FRESH_CCACHE names its folder.
 with_ccache() {
-  [ -z "${HEED_FRESH_CCACHE:-}" ] || inside "$1" root / bash -c "apt-get update -qq && apt-get install -y -qq --no-install-recommends ccache >/dev/null"
+  [ -z "${HEED_FRESH_CCACHE:-}" ] || inside "$1" root / bash -c "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends ccache >/dev/null"
 }
 
 # inside [--offline] ROOT USER FOLDER COMMAND…: runs a command in a root as that user, in an environment

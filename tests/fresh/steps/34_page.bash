@@ -16,7 +16,7 @@ inside "$root" minsu /home/minsu bash -euo pipefail -c '
     sleep 0.1
   done
   for language in en ko; do
-    LANGUAGE=$language chromium --headless --no-sandbox --disable-gpu --lang=$language --virtual-time-budget=30000 --dump-dom "$url" >page.$language 2>chromium.log ||
+    chromium --headless --no-sandbox --disable-gpu --accept-lang=$language --virtual-time-budget=30000 --dump-dom "$url" >page.$language 2>chromium.log ||
       { tail -3 chromium.log; fail "Chromium"; }
     grep -q "<html lang=\"$language\"" page.$language || fail "the language of the page: $(head -c 200 page.$language)"
     candidates=$(grep -oE "<ol class=\"bars.*" page.$language | grep -o "<li" | wc -l)

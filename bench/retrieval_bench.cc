@@ -3,6 +3,7 @@
 // the folder of MiniLM); a FiD reader by the number of passages.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 

@@ -14,27 +14,27 @@ find_package(PkgConfig REQUIRED)
 set(HEED_DEPENDENCIES Threads::Threads) # what libheed links
 set(HEED_PACKAGES "")                   # what a user of libheed.a must find, for heedConfig.cmake
 set(HEED_MODULES "")                    # the same by pkg-config: NAME=MODULE
-set(HEED_PC_REQUIRES "")                # the same for heed.pc
+set(HEED_PC_MODULES "")                 # all of their pkg-config names
 
 macro(heed_package name target)
   find_package(${name} REQUIRED)
   list(APPEND HEED_DEPENDENCIES ${target})
   list(APPEND HEED_PACKAGES ${name})
-  string(APPEND HEED_PC_REQUIRES " ${ARGN}")
+  list(APPEND HEED_PC_MODULES ${ARGN})
 endmacro()
 
 macro(heed_module name module)
   pkg_check_modules(${name} REQUIRED IMPORTED_TARGET ${module})
   list(APPEND HEED_DEPENDENCIES PkgConfig::${name})
   list(APPEND HEED_MODULES ${name}=${module})
-  string(APPEND HEED_PC_REQUIRES " ${module}")
+  list(APPEND HEED_PC_MODULES ${module})
 endmacro()
 
 macro(heed_library name module file)
   pkg_check_modules(${name} REQUIRED IMPORTED_TARGET ${module})
   list(APPEND HEED_DEPENDENCIES ${${name}_LINK_LIBRARIES})
   list(APPEND HEED_MODULES ${name}=${module})
-  string(APPEND HEED_PC_REQUIRES " ${module}")
+  list(APPEND HEED_PC_MODULES ${module})
   set(HEED_INCLUDES_OF_${file} ${${name}_INCLUDE_DIRS})
   # Some of Debian 13's modules name /usr/include, which as a folder of its own comes before the compiler's and hides
   # what <cstdlib> includes next.
@@ -67,7 +67,7 @@ heed_library(PANGOCAIRO pangocairo draw/scene_png.cc)
 heed_package(ZLIB ZLIB::ZLIB zlib)
 heed_package(SQLite3 SQLite::SQLite3 sqlite3)
 heed_module(SNDFILE sndfile)
-heed_package(tomlplusplus tomlplusplus::tomlplusplus)
+heed_package(tomlplusplus tomlplusplus::tomlplusplus tomlplusplus)
 heed_headers(libxxhash)
 find_package(Boost 1.74 REQUIRED) # headers of src/serve/http_*.cc; nothing to link
 find_package(CLI11 REQUIRED) # the program only
@@ -75,5 +75,7 @@ find_package(CLI11 REQUIRED) # the program only
 if(HEED_MPI)
   find_package(MPI COMPONENTS CXX)
 endif()
-string(STRIP "${HEED_PC_REQUIRES}" HEED_PC_REQUIRES)
-string(REGEX REPLACE " +" " " HEED_PC_REQUIRES "${HEED_PC_REQUIRES}")
+# heed.pc names the libraries themselves: with Requires.private, `pkg-config --cflags heed` would fail where the headers
+# of any of them are missing, which a program that links the shared library does not need.
+pkg_check_modules(HEED_PC REQUIRED ${HEED_PC_MODULES})
+list(JOIN HEED_PC_LDFLAGS " " HEED_PC_STATIC)

@@ -49,10 +49,13 @@ target_compile_definitions(heed_options INTERFACE HWY_DISABLE_PCLMUL_AES)
 # - All symbols are bound at start and their table is read-only then (full RELRO).
 # - The run path is that of the installed file from the beginning. CMake's own run path of the build
 #   folder ends with an empty element, by which the loader searches the current folder for libraries.
+# - Packages have none: their libraries are Debian's, in the folders that the loader knows.
 function(heed_harden target)
   target_link_options(${target} PRIVATE -Wl,-z,relro,-z,now,-z,noexecstack)
-  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON
-    INSTALL_RPATH_USE_LINK_PATH ON)
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
+  if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  endif()
 endfunction()
 
 # Stack protector, checked library calls and control-flow protection: for packages, where the whole

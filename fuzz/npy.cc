@@ -7,8 +7,9 @@ HEED_FUZZ_TARGET(npy) {
   fuzz::with_file(input, ".npy", [&](const std::filesystem::path& path) {
     fuzz::expect_error_or_success([&] {
       const Tensor array = load_npy(path);
-      save_npy(path, array);
-      if (load_npy(path).shape() != array.shape()) {
+      const std::filesystem::path again = path.parent_path() / "again.npy";
+      save_npy(again, array);
+      if (load_npy(again).shape() != array.shape()) {
         std::abort();
       }
     });

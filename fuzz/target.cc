@@ -1,13 +1,13 @@
 #include "fuzz/target.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
+#include <map>
 
+#include "base/file_descriptor.h"
 #include "base/printable.h"
 #include "heed/error.h"
 
@@ -29,6 +29,19 @@ void expect_error_or_success(const std::function<void()>& read) {
   }
 }
 
+void write_input(const std::filesystem::path& path, std::string_view input) {
+  static std::map<std::string, FileDescriptor> files;  // opening costs more than writing
+  FileDescriptor& file = files[path.native()];
+  if (!file.is_open()) {
+    file = FileDescriptor(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  }
+  const auto size = static_cast<off_t>(input.size());
+  if (ftruncate(file.get(), size) != 0 ||
+      pwrite(file.get(), input.data(), input.size(), 0) != size) {
+    std::abort();
+  }
+}
+
 void with_file(std::string_view input, const std::string& ending,
                const std::function<void(const std::filesystem::path&)>& fn) {
   // In memory, and the same name again and again: a million files cost nothing.
@@ -47,7 +60,7 @@ void with_file(std::string_view input, const std::string& ending,
     }
   } remover;
   const std::filesystem::path path = folder + "/input" + ending;
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << input;
+  write_input(path, input);
   fn(path);
 }
 
@@ -77,10 +90,3 @@ float Bytes::value() {
 }
 
 }  // namespace heed::fuzz
-
-/// What libFuzzer calls: the one target of this program.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  heed::fuzz::targets().front().run({reinterpret_cast<const char*>(data), size});
-  return 0;
-}

@@ -12,8 +12,8 @@
 //
 //   HEED_FUZZ_TARGET(name) { … reads `input` … }
 //
-// ./dev fuzz NAME SECONDS links it with libFuzzer; ./dev test links all of them into fuzz_replay,
-// which runs each on its corpus fuzz/seeds/NAME.
+// ./dev fuzz NAME SECONDS runs it with libFuzzer; ./dev test runs it with fuzz_replay on its corpus
+// fuzz/seeds/NAME.
 
 namespace heed::fuzz {
 
@@ -32,6 +32,9 @@ struct Registration {
 /// Runs `read`. An Error of kind data with a message of one printable line is the right answer to
 /// bad input; anything else ends the process.
 void expect_error_or_success(const std::function<void()>& read);
+
+/// Makes `input` the content of a file, which nobody else may replace.
+void write_input(const std::filesystem::path& path, std::string_view input);
 
 /// Calls `fn` with the path of a file that holds `input`; `ending` such as ".csv" chooses a reader.
 void with_file(std::string_view input, const std::string& ending,

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 
 #include "fuzz/target.h"
 #include "heed/text.h"
@@ -12,7 +11,7 @@ HEED_FUZZ_TARGET(vocab_files) {
   const std::string_view merges = input.substr(std::min(border + 1, input.size()));
   fuzz::with_file(input.substr(0, border), "-vocab.json", [&](const std::filesystem::path& path) {
     const std::filesystem::path beside = path.parent_path() / "merges.txt";
-    std::ofstream(beside, std::ios::binary | std::ios::trunc) << merges;
+    fuzz::write_input(beside, merges);
     fuzz::expect_error_or_success([&] {
       const Tokenizer tokenizer = Tokenizer::load(path);
       for (const std::string_view text : {"", "the cat  sat\n", "\xff\xfe a"}) {

@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 
 waiting=(
   tests/support/budget.h          # defines cpu_seconds()
+  tests/faults/shim/clock_shim.cc # a clock of its own, for tests/app/progress.sh
   tests/faults/server_process.cc  # waits for a server
   tests/serve/test_server.cc
   tests/serve/http_limits_test.cc # sends slowly until the server hangs up

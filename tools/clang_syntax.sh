@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Reads every source file with Clang, without making code: a warning is an error.
 #
-#   tools/clang_syntax.sh CLANG [JOBS [PATTERN]]   tools/clang_syntax.sh clang++-19 2 'src/kernels/'
+#   tools/clang_syntax.sh CLANG [JOBS [PATTERN]]   tools/clang_syntax.sh clang++-19 2 'src/kernels/|unity/test_'
 #
-# The folder build-CLANG is configured for it, with tests, examples and benchmarks; files are read together as the build does (a third of the time).
+# PATTERN chooses by the file's path (an extended regular expression). The folder build-CLANG is configured for it, with tests,
+# examples and benchmarks; files are read together as the build does (a third of the time).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 compiler=$1 jobs=${2:-$(nproc)} pattern=${3:-}
@@ -22,9 +23,9 @@ perl -ne '
     $command =~ s/\\(.)/$1/g;
     $command =~ s/ -o \S+ -c / -fsyntax-only -c / or next;
     print "$command\n";
-  }' "$folder/compile_commands.json" | { grep -- "$pattern" || true; } >"$folder/commands"
+  }' "$folder/compile_commands.json" | awk -v pattern="$pattern" '$NF ~ pattern' >"$folder/commands"
 echo "$compiler: $(wc -l <"$folder/commands") files" >&2
-if ! (cd "$folder" && tr '\n' '\0' <commands | xargs -0 -P "$jobs" -n 1 bash -c) 2>"$folder/warnings" >&2; then
+if ! (cd "$folder" && tr '\n' '\0' <commands | xargs -0 -r -P "$jobs" -n 1 bash -c) 2>"$folder/warnings" >&2; then
   grep -E 'warning:|error:|^make' -A3 "$folder/warnings" | head -200 >&2
   echo "$compiler: warnings in $folder/warnings" >&2
   exit 1

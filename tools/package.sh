@@ -4,6 +4,7 @@
 # programs run by qemu-aarch64. ./dev package builds first, calls this and writes the SHA-256 sums.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+export LC_ALL=C.UTF-8 # what readelf and dpkg say is read below
 build=$1 dist=$(realpath -m "$2") only=${3:-}
 version=$(sed -nE 's/^#define HEED_VERSION_[A-Z]+ //p' include/heed/version.h | paste -sd.)
 work=$(mktemp -d)
@@ -21,7 +22,7 @@ esac
 emulator=() prefix=
 if [ "$machine" != "$(uname -m)" ]; then
   emulator=("qemu-$machine") prefix=$machine-linux-gnu-
-  eval "$(dpkg-architecture -A arm64 -s)" # dpkg-shlibdeps reads these variables
+  eval "$(dpkg-architecture -A arm64 -s 2>/dev/null)" # dpkg-shlibdeps reads these variables
 fi
 
 if [ "$only" != archive ]; then

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# ./dev package all [12 | 13]… [amd64 | arm64]…: Debian packages for both releases and processors and the
-# archives, into dist/ (the wheel of this machine is made by ./dev package). Every one is built in a minimal root of its release (the other
-# processor's crosswise), from the source as it is committed. Needs root, debootstrap and mount namespaces.
+# ./dev package all [12 | 13]… [amd64 | arm64]…: Debian packages and wheels for both releases and processors and
+# the archives, into dist/. Every one is built in a minimal root of its release (arm64's crosswise on amd64), from
+# the source as it is committed. Needs root, debootstrap and mount namespaces.
 # HEED_FRESH_FOLDER, HEED_FRESH_CACHE, HEED_FRESH_CCACHE: as for tests/fresh/run.bash.
 # HEED_FRESH_ROOTS: keeps the roots, so that a second run builds what changed.
 set -euo pipefail
@@ -21,28 +21,42 @@ for word in "$@"; do
   esac
 done
 [ ${#releases[@]} -gt 0 ] || releases=(12 13)
+if [ "$(uname -m)" = aarch64 ]; then
+  [[ " ${architectures[*]} " != *" amd64 "* ]] || { say "packages for amd64 are made on amd64"; exit 2; }
+  architectures=(arm64)
+fi
 [ ${#architectures[@]} -gt 0 ] || architectures=(amd64 arm64)
 work=$(mktemp -d "${HEED_FRESH_FOLDER:-/var/tmp}/heed-package.XXXXXX")
 chmod 755 "$work"
 trap 'rm -rf --one-file-system "$work"' EXIT
 mkdir -p "$source/dist"
 
+uname_of() {
+  case $1 in amd64) echo x86_64 ;; arm64) echo aarch64 ;; esac
+}
+
 # package RELEASE ARCHITECTURE
 package() {
   local release=$1 architecture=$2 root preset=package options=("-DHEED_PACKAGE_RELEASE=1+deb$1")
   say "packages for Debian $release, $architecture"
   build_root "$release" "$architecture"
+  rm -rf "$root/heed/dist"
+  mkdir "$root/heed/dist"
+  cp "$source"/dist/*"_$(uname -m).whl" "$root/heed/dist" 2>/dev/null || true # its types: tools/wheel.sh
   [ -z "$(foreign "$architecture")" ] || preset=aarch64
-  options+=("-DHEED_MAINTAINER=${DEBFULLNAME:-heed developers} <${DEBEMAIL:-heed@localhost.localdomain}>")
+  options+=("-DHEED_MAINTAINER=${DEBFULLNAME:-heed developers} <${DEBEMAIL:-nobody@heed.invalid}>")
   [ -z "${HEED_FRESH_CCACHE:-}" ] || options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   inside "$root" root /heed bash -euo pipefail -c '
     preset=$1
     shift
     cmake --preset "$preset" "$@" >/tmp/configure.log 2>&1 || { tail -20 /tmp/configure.log; exit 1; }
-    ninja -C "build-$preset" heed_program heed_shared heed_static heed_lessons_shared heed_lessons_static heed_portable
-    rm -rf dist
-    bash tools/package.sh "build-$preset" dist' _ "$preset" "${options[@]}" >&2
+    ninja -C "build-$preset" heed_program heed_shared heed_static heed_lessons_shared heed_lessons_static heed_portable heed_wheel
+    bash tools/package.sh "build-$preset" dist
+    code=0
+    bash tools/wheel.sh "build-$preset" "build-$preset/wheel" dist || code=$?
+    [ $code = 69 ] || exit $code' _ "$preset" "${options[@]}" >&2
   cp "$root"/heed/dist/*.deb "$source/dist"
+  cp "$root"/heed/dist/*"_$(uname_of "$architecture").whl" "$source/dist" 2>/dev/null || true
   # The archive is built on the oldest release, so that it runs on all.
   [ "$release" != 12 ] || cp "$root"/heed/dist/*.tar.gz "$source/dist"
 }

@@ -8,14 +8,16 @@ debian_release() {
   )
 }
 
-# table_of COLUMN GROUP…: the packages (2) or the commands (4) of these groups, for release
-# $HEED_RELEASE or this Debian's.
+# table_of COLUMN GROUP…: the packages (2) or the commands (4) of the rows for any of these groups, for
+# release $HEED_RELEASE or this Debian's.
 table_of() {
   local column=$1
   shift
   awk -v groups=" $* " -v release="${HEED_RELEASE:-$(debian_release)}" -v column="$column" '
     { sub(/#.*/, "") }
-    NF < 3 || index(groups, " " $1 " ") == 0 { next }
+    NF < 3 { next }
+    { wanted = 0; count = split($1, users, ","); for (i = 1; i <= count; ++i) wanted += index(groups, " " users[i] " ") > 0 }
+    !wanted { next }
     $3 ~ /^[0-9]+$/ && release != $3 { next }
     $3 ~ /^-/ && release + 0 > substr($3, 2) + 0 { next }
     $3 ~ /-$/ && release + 0 < $3 + 0 { next }

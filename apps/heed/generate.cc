@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "base/check.h"
@@ -20,7 +21,7 @@ namespace {
 struct Options {
   std::string model, tokenizer, adapter, cache, prompt, system, chat_template;
   bool has_prompt = false, echo = false, log_probabilities = false, truncate = false, chat = false;
-  int64_t max_tokens = 128, samples = 1, batch = 1;
+  int64_t max_tokens = 128, samples = 1, batch = 0;
   std::string kv_type = "f32";
   KvWindow kv_window;
   TextOptions text;
@@ -96,6 +97,19 @@ void stream_prompt(const TextGeneration& generate, const Prompts& prompts, const
   }
 }
 
+GenerationOptions wanted_of(const Options& options, const Tokenizer& tokenizer) {
+  constexpr int64_t kSamplesTogether = 16;
+  GenerationOptions wanted = generation_options(options.text, tokenizer);
+  wanted.max_new_tokens = options.max_tokens;
+  wanted.num_return_sequences = options.samples;
+  wanted.is_answer = options.chat;
+  wanted.truncate = options.truncate;
+  wanted.cache_file = options.cache;
+  wanted.run.batch_size =
+      options.batch > 0 ? options.batch : std::min(options.samples, kSamplesTogether);
+  return wanted;
+}
+
 int run(const Options& options, const Common& common) {
   if (!options.chat && !(options.system.empty() && options.chat_template.empty())) {
     fail(ErrorKind::usage, "generate", "--system and --chat-template need --chat");
@@ -111,13 +125,7 @@ int run(const Options& options, const Common& common) {
                                           .kv_window = options.kv_window,
                                           .adapter = options.adapter}});
   const Prompts prompts_of(generate, options);
-  GenerationOptions wanted = generation_options(options.text, generate.loaded().tokenizer);
-  wanted.max_new_tokens = options.max_tokens;
-  wanted.num_return_sequences = options.samples;
-  wanted.is_answer = options.chat;
-  wanted.truncate = options.truncate;
-  wanted.cache_file = options.cache;
-  wanted.run.batch_size = options.batch;
+  GenerationOptions wanted = wanted_of(options, generate.loaded().tokenizer);
   if (options.has_prompt && !common.json && options.samples == 1) {
     stream_prompt(generate, prompts_of, options, wanted);
     return 0;
@@ -127,9 +135,9 @@ int run(const Options& options, const Common& common) {
     texts.push_back(options.prompt);
   }
   // Results come as soon as the lines before them have theirs.
-  Lines lines(texts, options.batch, common);
+  Lines lines(texts, std::max<int64_t>(options.batch, 1), common);
   lines.for_each([&](const std::vector<std::string>& prompts) {
-    wanted.run = lines.run(options.batch);
+    wanted.run = lines.run(wanted.run.batch_size);
     std::vector<std::vector<TokenId>> ids(prompts.size());
     for (size_t i = 0; i < prompts.size(); ++i) {
       if (options.has_prompt || !is_blank_line(prompts[i])) {
@@ -168,7 +176,10 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .file();
   table.add("--max-tokens", &o->max_tokens, "Tokens to generate").range(0, 1 << 24);
   table.add("--n", &o->samples, "Samples per prompt").range(1, 1024);
-  table.add("--batch", &o->batch, "Sequences to decode together").range(1, 1024);
+  table
+      .add("--batch", &o->batch,
+           "Sequences to decode together (default: the samples of a prompt, at most 16)")
+      .range(1, 1024);
   add_kv_type(table, o->kv_type);
   add_kv_window(table, o->kv_window);
   table.add("--truncate", &o->truncate,

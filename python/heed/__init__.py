@@ -265,6 +265,9 @@ class no_grad(contextlib.ContextDecorator):
     def __init__(self) -> None:
         self._scope = _heed._NoGrad()
 
+    def _recreate_cm(self) -> no_grad:
+        return no_grad()  # a decorated function may run in several threads: each call has its own scope
+
     def __enter__(self) -> None:
         self._scope.__enter__()
 
@@ -281,7 +284,10 @@ class autocast(contextlib.ContextDecorator):
     """
 
     def __init__(self, dtype: dtype = dtype.bfloat16) -> None:
-        self._scope = _heed._Precision(dtype)
+        self._dtype, self._scope = dtype, _heed._Precision(dtype)
+
+    def _recreate_cm(self) -> autocast:
+        return autocast(self._dtype)
 
     def __enter__(self) -> None:
         self._scope.__enter__()

@@ -8,6 +8,7 @@ dict_keys(['source', 'target'])
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar, Union
 
@@ -133,6 +134,7 @@ class Loader:
 
     def __init__(self, loader: _heed.Loader, shuffle: bool) -> None:
         self._loader, self._shuffle = loader, shuffle
+        self._lock = threading.Lock()
 
     @property
     def steps_per_epoch(self) -> int:
@@ -147,7 +149,9 @@ class Loader:
         return self._loader.batch(step)
 
     def next(self) -> dict[str, Tensor]:
-        return self._loader.next()
+        """The next batch; threads that ask at once get one each."""
+        with self._lock:
+            return self._loader.next()
 
     def __iter__(self) -> Iterator[dict[str, Tensor]]:
         step = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Union
 
@@ -31,15 +32,19 @@ class TextStream:
 
     def __init__(self, stream: _heed.TextGenerationStream) -> None:
         self._stream: _heed.TextGenerationStream | None = stream
+        self._lock = threading.Lock()  # threads that read one stream take turns
         self.result: dict[str, Any] = {}
 
     def _next(self) -> str | None:
-        piece = None if self._stream is None else self._stream.next()
-        if self._stream is not None:
-            self.result = self._stream.result()
-        if piece is None:
-            self.close()
-        return piece
+        with self._lock:
+            stream = self._stream
+            if stream is None:
+                return None
+            piece = stream.next()
+            self.result = stream.result()
+            if piece is None:
+                self.close()
+            return piece
 
     def close(self) -> None:
         """Ends the generation and frees its memory."""

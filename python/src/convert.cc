@@ -91,11 +91,10 @@ void on_interrupt(int signal, siginfo_t* info, void* context) {
   }
 }
 
-bool on_main_thread() {
-  static const auto kMain = nb::cast<unsigned long>(
-      nb::module_::import_("threading").attr("main_thread")().attr("ident"));
-  return PyThread_get_thread_ident() == kMain;
-}
+/// Python raises KeyboardInterrupt in the main thread alone. Asked of the system, because a static
+/// variable that imports `threading` would wait for the GIL inside its guard; right in a forked
+/// child, too.
+bool on_main_thread() { return gettid() == getpid(); }
 
 }  // namespace
 

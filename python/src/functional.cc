@@ -137,13 +137,42 @@ heed::AttentionOptions attention_options(const MaybeTensor& mask, bool causal,
   return options;
 }
 
+/// Keeps what the fast path leaves behind, and passes everything on to the recorder in scope.
+class Kept : public heed::Observer {
+ public:
+  explicit Kept(heed::Observer* outer = heed::Observer::current()) : outer_(outer) {}
+  Tensor activation(const std::string& name, const Tensor& value) override {
+    return outer_ != nullptr ? outer_->activation(name, value) : value;
+  }
+  bool wants(const std::string& name) override { return outer_ != nullptr && outer_->wants(name); }
+  void adjust(const std::string& name, heed::AttentionOptions& options) override {
+    if (outer_ != nullptr) {
+      outer_->adjust(name, options);
+    }
+  }
+  void attention(const std::string& name, const heed::AttentionRecord& record) override {
+    record_ = record;
+    if (outer_ != nullptr) {
+      outer_->attention(name, record);
+    }
+  }
+  Tensor weights() const { return record_.all_weights(); }
+
+ private:
+  heed::Observer* outer_;
+  heed::AttentionRecord record_;
+};
+
 std::pair<Tensor, Tensor> attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const MaybeTensor& mask, bool causal,
                                     std::optional<double> scale) {
   const heed::AttentionOptions options = attention_options(mask, causal, scale, 0);
   return interruptible([&](std::stop_token) {
-    return std::pair(heed::attention(q, k, v, options),
-                     heed::attention_steps(q, k, v, options).weights);
+    const Kept kept;
+    const Tensor output = heed::attention(q, k, v, options);
+    Shape shape(q.shape().begin(), static_cast<size_t>(q.rank() - 1));
+    shape.push_back(k.size(-2));
+    return std::pair(output, heed::reshape(kept.weights(), shape));
   });
 }
 

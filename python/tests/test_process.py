@@ -1,12 +1,10 @@
-"""Threads, forks, Ctrl-C, the import, types: what surrounds a library in a process."""
-import concurrent.futures
+"""Forks, Ctrl-C, the import, types: what surrounds a library in a process."""
 import multiprocessing
 import os
 import pathlib
 import signal
 import subprocess
 import sys
-import sysconfig
 import textwrap
 import threading
 import time
@@ -17,99 +15,6 @@ import pytest
 import heed
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
-
-
-# Threads ----------------------------------------------------------------------------------------------
-
-
-def test_four_threads_generate_at_once_on_one_model(lm):
-    model = heed.load(lm)
-    prompts = ["the quick", "brown fox", "lazy", "over the"]
-    alone = ["".join(model.generate(p, max_new_tokens=30)) for p in prompts]
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(lambda p: "".join(model.generate(p, max_new_tokens=30)), prompts * 4))
-    assert together == alone * 4
-
-
-def train_a_little(seed):
-    """Weights after a few steps; random numbers are a thread's own."""
-    heed.manual_seed(seed)
-    model = heed.nn.Sequential(heed.nn.Linear(8, 16), heed.nn.Dropout(0.1), heed.nn.Linear(16, 2))
-    optimizer = heed.optim.AdamW(model.parameters(), lr=1e-2)
-    for _ in range(10):
-        loss = (model(heed.randn(4, 8)) ** 2).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return [parameter.tolist() for parameter in model.parameters()]
-
-
-def test_threads_train_by_themselves_and_share_a_layer():
-    layer = heed.nn.TransformerBlock(32, 4)
-    x = heed.randn(2, 8, 32)
-
-    def both(seed):
-        return layer(x).tolist(), train_a_little(seed)
-
-    expected = [both(seed) for seed in range(4)]
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        for _ in range(5):
-            assert list(pool.map(both, range(4))) == expected
-
-
-def test_the_module_leaves_the_gil_off():
-    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
-        pytest.skip("this Python has a GIL")
-    code = "import sys, heed; heed.ones(2).numpy(); print(sys._is_gil_enabled())"
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "False\n"
-
-
-def test_other_threads_run_during_a_long_call():
-    """Every call that takes long must let go of the GIL: a second thread counts meanwhile."""
-    a = heed.randn(700, 700, requires_grad=True)
-    layer = heed.nn.TransformerBlock(256, 4)
-    x = heed.randn(4, 256, 256)
-    loss, big = (a @ a @ a).sum(), heed.randn(2000, 1000)
-    parameters = [heed.randn(1000, 1000, requires_grad=True) for _ in range(4)]
-    for parameter in parameters:
-        parameter.grad = parameter.detach()
-    optimizer = heed.optim.AdamW(parameters)
-    calls = {
-        "matmul": lambda: a @ a,
-        "exp": lambda: heed.exp(heed.randn(2_000_000)),
-        "softmax": lambda: heed.softmax(big, -1),
-        "block": lambda: layer(x),
-        "backward": lambda: loss.backward(retain_graph=True),
-        "attention": lambda: heed.attention(x, x, x),
-        "optimizer": optimizer.step,
-        "cross_entropy": lambda: heed.nn.functional.cross_entropy(a, heed.zeros(700, dtype=heed.int64)),
-    }
-    count, stop = [0], threading.Event()
-
-    def tick():
-        while not stop.is_set():
-            count[0] += 1
-            time.sleep(1e-4)
-
-    # With this interval the GIL changes hands only where somebody lets go of it: a call that keeps it
-    # leaves the count as it is.
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(100)
-    thread = threading.Thread(target=tick)
-    thread.start()
-    try:
-        for name, call in calls.items():
-            for _ in range(300):
-                start = count[0]
-                call()
-                if count[0] > start:
-                    break
-            else:
-                pytest.fail(f"{name} kept the GIL")
-    finally:
-        stop.set()
-        sys.setswitchinterval(before)
-        thread.join()
 
 
 # Forks ------------------------------------------------------------------------------------------------
@@ -276,10 +181,10 @@ def test_ctrl_c_saves_a_training_run(tmp_path):
 
 
 def test_import_takes_little():
-    # Time of the processor, which other programs do not change; 0.02 measured. NumPy comes with the first array.
+    # Time of the processor, which other programs hardly change; 0.02 measured. NumPy comes with the first array.
     code = "import time; before = time.process_time(); import heed, sys; print(time.process_time() - before, 'numpy' in sys.modules)"
-    seconds, numpy = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    assert numpy == "False" and float(seconds) < 0.5
+    runs = [subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split() for _ in range(3)]
+    assert {numpy for _, numpy in runs} == {"False"} and min(float(seconds) for seconds, _ in runs) < 0.1
 
 
 def test_types(tmp_path):

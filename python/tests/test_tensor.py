@@ -311,3 +311,15 @@ def test_attention_masks_and_gradients():
     assert t.grad.shape == (4, 8) and not weights.requires_grad
     with pytest.raises(heed.Error, match=r"2, 3\].*2, 4\]"):
         heed.attention(np.ones((2, 3)), np.ones((2, 4)), np.ones((2, 4)))
+
+
+def test_attention_holds_one_matrix_of_weights():
+    q = heed.randn(1, 4, 1024, 16)
+    heed.reset_peak_memory()
+    before = heed.memory_in_use()
+    output, weights = heed.attention(q, q, q, causal=True)
+    assert heed.peak_memory() - before < 1.2 * weights.numel() * weights.element_size()
+    with heed.record() as recorded:  # what a recorder sees is what was returned
+        again, same = heed.attention(q, q, q, causal=True)
+    assert (again == output).all() and (same == weights).all()
+    assert (recorded.attentions[0].weights(0) == weights[0]).all()

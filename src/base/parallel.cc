@@ -216,16 +216,32 @@ class Pool {
       }
       call(context, static_cast<int64_t>(index));
     } catch (...) {
-      std::lock_guard lock(error_lock_);
-      if (!error_) {
-        error_ = std::current_exception();
+      {
+        std::lock_guard lock(error_lock_);
+        if (!error_) {
+          error_ = std::current_exception();
+        }
       }
+      skip_rest(ticket >> 32, static_cast<uint64_t>(tiles));
     }
     t_inside = false;
     if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(tiles)) {
       done_.notify_all();
     }
     return true;
+  }
+
+  /// After a stop or an error nobody begins another tile: takes all that are left in one step and
+  /// counts them as done. The job is not over before the caller's own tile is counted, too.
+  void skip_rest(uint64_t job, uint64_t tiles) {
+    uint64_t ticket = ticket_.load(std::memory_order_seq_cst);
+    while ((ticket & kIndexMask) < tiles) {
+      if (ticket_.compare_exchange_weak(ticket, job << 32 | tiles, std::memory_order_seq_cst)) {
+        done_.fetch_add(static_cast<uint32_t>(tiles - (ticket & kIndexMask)),
+                        std::memory_order_acq_rel);
+        return;
+      }
+    }
   }
 
   void wait_done(int64_t tiles) {

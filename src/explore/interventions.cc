@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "explore/trace.h"
 #include "heed/ops.h"
 

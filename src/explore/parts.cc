@@ -1,5 +1,7 @@
 #include "explore/parts.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 namespace heed::explore {

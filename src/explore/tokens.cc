@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "base/utf8.h"
 #include "explore/trace.h"
 

@@ -1,5 +1,7 @@
 #include "explore/trace.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 
 #include "heed/autograd.h"

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "heed/io.h"
+#include "models/files.h"
 
 namespace heed {
 namespace {
@@ -30,9 +31,9 @@ GenerationTokens generation_tokens(const Model& model) {
       nested = true;
     }
   }
-  const auto own = config.find("generation_config");  // of the file of that name
+  const auto own = generation_rules(config);
   auto find = [&](std::string_view key) {
-    auto found = own && own->is_object() ? own->find(key) : std::nullopt;
+    auto found = own ? own->find(key) : std::nullopt;
     found = found ? found : config.find(key);
     return found ? found : decoder.find(key);
   };
@@ -50,7 +51,7 @@ GenerationTokens generation_tokens(const Model& model) {
   if (const auto pad = find("pad_token_id")) {
     ids.pad = in_vocabulary(pad->integer(-1, kMaxToken));
   }
-  const Json rules = own && own->is_object() ? *own : config;
+  const Json rules = own.value_or(config);
   if (const auto words = rules.find("bad_words_ids"); words && words->is_array()) {
     for (const Json& word : words->elements()) {
       const std::vector<int64_t> tokens = word.integers(0, kMaxToken);

@@ -72,13 +72,16 @@ int64_t pick_token(std::span<const float> logits, const Sampling& sampling, uint
   if (is_greedy(sampling)) {
     return best_token(logits);
   }
+  Random random(sampling.seed, stream);
+  random.seek(step * 2);
+  double point = random.uniform();
+  if (const std::optional<int64_t> id = token_at(logits, sampling, point)) {
+    return *id;
+  }
   std::vector<Candidate> candidates = candidate_tokens(logits, sampling);
   if (sampling.mirostat == 2) {
     truncate_surprises(candidates, mirostat);
   }
-  Random random(sampling.seed, stream);
-  random.seek(step * 2);
-  double point = random.uniform();
   const Candidate* chosen = &candidates.back();
   for (const Candidate& c : candidates) {
     if (point < c.probability) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,6 +33,12 @@ struct Candidate {
 /// What the filters leave of processed logits, best first; probabilities add up to 1. Not for
 /// greedy sampling.
 std::vector<Candidate> candidate_tokens(std::span<const float> logits, const Sampling& sampling);
+
+/// The token at `point` in [0, 1) of the probabilities of candidate_tokens() laid end to end, where
+/// no filter shortens them: only those before it are put in order. None where there is a filter, or
+/// where rounding could decide between two tokens.
+std::optional<int64_t> token_at(std::span<const float> logits, const Sampling& sampling,
+                                double point);
 
 /// The index of the largest value, of equals the first.
 int64_t best_token(std::span<const float> logits);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/check.h"
 #include "generate/sampling.h"
@@ -73,41 +74,63 @@ void keep_typical(std::vector<Candidate>& candidates, double typical_p) {
   }
 }
 
+/// Puts candidates in order from the best one on, only as far as they are looked at: mostly few of
+/// a large vocabulary.
+class BestFirst {
+ public:
+  explicit BestFirst(std::vector<Candidate>& all) : all_(all) {}
+
+  void sort_up_to(size_t count) {
+    count = std::min(count, all_.size());
+    const auto begin = all_.begin() + static_cast<std::ptrdiff_t>(sorted_);
+    const auto end = all_.begin() + static_cast<std::ptrdiff_t>(count);
+    std::nth_element(begin, end, all_.end(), better);
+    std::sort(begin, end, better);
+    sorted_ = count;
+  }
+  /// The one at `index`; those before it have been asked for.
+  const Candidate& at(size_t index) {
+    if (index == sorted_) {
+      sort_up_to(std::max<size_t>(2 * sorted_, 256));
+    }
+    return all_[index];
+  }
+
+ private:
+  std::vector<Candidate>& all_;
+  size_t sorted_ = 0;
+};
+
+/// Gives every candidate its probability, times the sum that is returned; the best one's is 1.
+double set_probabilities(std::vector<Candidate>& candidates) {
+  double total = 0.0;
+  for (Candidate& c : candidates) {
+    c.probability = std::exp(c.logit);
+    total += c.probability;
+  }
+  return total;
+}
+
 }  // namespace
 
 std::vector<Candidate> candidate_tokens(std::span<const float> logits, const Sampling& sampling) {
   std::vector<Candidate> all = possible_tokens(logits, sampling);
-  // Only as many are put in order as are kept: mostly few of a large vocabulary.
-  size_t sorted = 0;
-  const auto sort_up_to = [&](size_t count) {
-    count = std::min(count, all.size());
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(sorted);
-    const auto end = all.begin() + static_cast<std::ptrdiff_t>(count);
-    std::nth_element(begin, end, all.end(), better);
-    std::sort(begin, end, better);
-    sorted = count;
-  };
+  BestFirst best(all);
   if (sampling.top_k > 0 && sampling.top_k < static_cast<int64_t>(all.size())) {
-    sort_up_to(static_cast<size_t>(sampling.top_k));
-    all.resize(sorted);
+    best.sort_up_to(static_cast<size_t>(sampling.top_k));
+    all.resize(static_cast<size_t>(sampling.top_k));
   }
-  double total = 0.0;
-  for (Candidate& c : all) {
-    c.probability = std::exp(c.logit);  // the best one's is 1
-    total += c.probability;
-  }
+  const double total = set_probabilities(all);
   double kept = 0.0;
   size_t count = 0;
   while (count < all.size()) {
-    if (count == sorted) {
-      sort_up_to(std::max<size_t>(2 * sorted, 256));
-    }
+    const double next = best.at(count).probability;
     const bool enough = sampling.top_p < 1.0 && kept >= sampling.top_p * total;
-    if (count > 0 &&
-        (enough || all[count].probability < sampling.min_p || all[count].probability == 0.0)) {
+    if (count > 0 && (enough || next < sampling.min_p || next == 0.0)) {
       break;
     }
-    kept += all[count++].probability;
+    kept += next;
+    ++count;
   }
   all.resize(count);
   for (Candidate& c : all) {
@@ -117,6 +140,33 @@ std::vector<Candidate> candidate_tokens(std::span<const float> logits, const Sam
     keep_typical(all, sampling.typical_p);
   }
   return all;
+}
+
+std::optional<int64_t> token_at(std::span<const float> logits, const Sampling& sampling,
+                                double point) {
+  const bool filters = sampling.top_k > 0 || sampling.top_p < 1.0 || sampling.min_p > 0.0 ||
+                       sampling.typical_p < 1.0 || sampling.mirostat != 0;
+  if (filters) {
+    return std::nullopt;
+  }
+  std::vector<Candidate> all = possible_tokens(logits, sampling);
+  const double total = set_probabilities(all);
+  // The same sum in another order, and a difference for each candidate.
+  const double rounding =
+      4.0 * static_cast<double>(all.size()) * std::numeric_limits<double>::epsilon();
+  BestFirst best(all);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Candidate& candidate = best.at(i);
+    const double probability = candidate.probability / total;
+    if (std::abs(point - probability) <= rounding) {
+      return std::nullopt;
+    }
+    if (point < probability) {
+      return candidate.id;
+    }
+    point -= probability;
+  }
+  return std::nullopt;
 }
 
 }  // namespace heed

@@ -28,6 +28,7 @@ void weights_tile(const AttentionProblem<T>& p, RowStats<const C> stats, const W
   const int64_t end = std::min(queries.end_key(), key_end);
   const int64_t from = std::max(row_begin, queries.row);
   const int64_t to = std::min(row_end, queries.row + queries.rows);
+  std::fill_n(weights + (from - row_begin) * range.keys(), (to - from) * range.keys(), C{0});
   const hn::ScalableTag<C> d;
   for (int64_t key = queries.first_key(); key < end; key = queries.next_key(key)) {
     if (key + kKeyTile <= key_begin) {
@@ -85,7 +86,6 @@ template <class T>
 void attention_weights(const AttentionProblem<T>& problem, RowStats<const Compute<T>> stats,
                        const WeightRange& range, Compute<T>* weights) {
   constexpr int64_t kTile = 64;
-  std::fill_n(weights, range.rows() * range.keys(), Compute<T>{0});
   if (range.rows() <= 0 || range.keys() <= 0) {
     return;
   }

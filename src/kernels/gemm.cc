@@ -16,6 +16,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/gemm_bf16-inl.h"
+#include "kernels/gemm_in_place-inl.h"
 #include "kernels/gemm_lanes-inl.h"
 #include "kernels/gemm_rows-inl.h"
 #include "kernels/gemm_tiles-inl.h"
@@ -29,6 +30,7 @@
 // two blocks of k the piece of C is stored and loaded again, which changes no bit: the sum over k
 // is one chain. The epilogue runs piece by piece, while a piece is in L1.
 //
+// Where A stays in L2, neither it nor rows of B are packed: kernels/gemm_in_place-inl.h.
 // With few rows (decoding) the time goes into reading B: see kernels/gemm_rows-inl.h. 16-bit
 // weights that lie along k have an order of their own: kernels/gemm_lanes-inl.h. Where A is bf16,
 // panels hold pairs of bf16 if the machine multiplies those: kernels/gemm_bf16-inl.h. Panels of a
@@ -48,8 +50,13 @@ void run(const Job<T>& job) {
       lane_product(job);
       return;
     }
-    if (takes_few_rows(job)) {
+    const bool in_place = takes_in_place(job);
+    if (takes_few_rows(job) && !(in_place && prefers_in_place(job))) {
       few_rows(job);
+      return;
+    }
+    if (in_place) {
+      in_place_product(job);
       return;
     }
   }
@@ -144,9 +151,8 @@ void gemm(const GemmProblem& problem) {
   if (m == 0 || n == 0) {
     return;
   }
-  constexpr double kSmall = 400000;  // multiplications: a few microseconds, two hand-overs' worth
   std::optional<SingleThreadedScope> alone;
-  if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= kSmall) {
+  if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= kSmallProduct) {
     alone.emplace();
   }
   if (b.interleaved != nullptr && !is_quantized(b.type) && !reads_packed(problem.a.type, b.type)) {

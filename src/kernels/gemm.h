@@ -43,6 +43,10 @@ struct GemmProblem {
   Epilogue epilogue = {};
 };
 
+/// Multiplications of a product that one thread does alone: a few microseconds, two hand-overs'
+/// worth.
+constexpr int64_t kSmallProduct = 400000;
+
 /// Computes a product. Every element is one chain of fused
 /// multiply-adds over k = 0, 1, 2 …, or where A is f32 or f16 and B is of 16 bits and lies along k
 /// (row stride 1) 16 chains over every 16th k, added up in a fixed order: it depends neither on the

@@ -53,6 +53,9 @@ struct Transposed {
 /// The same where B's panels were packed long ago and come from memory: what follows them is
 /// fetched.
 struct TransposedStream : Transposed {};
+/// Not packed: rows of A as they lie in memory, or its columns.
+struct RowsInPlace {};
+struct ColumnsInPlace {};
 
 /// Rows that the end of a tile reads or writes, `step` bytes apart.
 struct FetchedRows {
@@ -75,6 +78,18 @@ struct Fetched {
 template <class Panel>
 constexpr bool kIsTransposed = std::is_base_of_v<Transposed, Panel>;
 
+/// Where a panel holds row r at step i of k; `stride` is that of a panel in place.
+template <class Panel>
+HWY_INLINE int64_t panel_index(int64_t r, int64_t i, int64_t stride) {
+  if constexpr (std::is_same_v<Panel, RowsInPlace>) {
+    return r * stride + i;
+  } else if constexpr (std::is_same_v<Panel, ColumnsInPlace>) {
+    return r + i * stride;
+  } else {
+    return r * Panel::kRow + i * Panel::kStep;
+  }
+}
+
 HWY_INLINE void fetch_to_write(const void* p) {
 #if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
   __builtin_prefetch(p, 1, 3);
@@ -93,7 +108,8 @@ struct Piece {
   int64_t depth;
   T* c;
   int64_t c_stride;
-  bool first;  ///< sums start at zero, not at C
+  bool first;            ///< sums start at zero, not at C
+  int64_t a_stride = 0;  ///< of a panel in place: from one row, or one column, to the next
 };
 
 /// C[rows, vectors] (+)= panel of A · columns of B.
@@ -106,6 +122,7 @@ HWY_NOINLINE void micro_kernel(const Piece<P, B, T>& piece, const Fetched<P>& fe
   const int64_t depth = piece.depth;
   T* c = piece.c;
   const int64_t c_stride = piece.c_stride;
+  const int64_t a_stride = piece.a_stride;
   const bool first = piece.first;
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
@@ -129,7 +146,7 @@ HWY_NOINLINE void micro_kernel(const Piece<P, B, T>& piece, const Fetched<P>& fe
     }
     HWY_UNROLL(16)
     for (int r = 0; r < rows; ++r) {
-      const auto x = S::factor(a[r * Panel::kRow + i * Panel::kStep]);
+      const auto x = S::factor(a[panel_index<Panel>(r, i, a_stride)]);
       for (int v = 0; v < vectors; ++v) {
         sum[r][v] = S::add(sum[r][v], x, value[v]);
       }

@@ -213,7 +213,8 @@ inline void few_rows_tile(const FewRowsA& a, int64_t begin, int64_t width, float
 
 inline void few_rows(const Job<float>& job) {
   const FewRowsA a(job);
-  const int64_t tile = streamed_tile(job.n);
+  const bool straight = job.b.column_stride == 1 && job.b.row_stride != 1;
+  const int64_t tile = round_up(streamed_tile(job.n), straight ? columns<float>() : 1);
   parallel_for((job.n + tile - 1) / tile, [&](int64_t index) {
     const int64_t begin = index * tile;
     const int64_t width = std::min(tile, job.n - begin);

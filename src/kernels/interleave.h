@@ -73,6 +73,13 @@ struct Interleaved<BlockQ6K> {  // per round 8 words of pairs, 4 of high bits; 4
   static constexpr int64_t kSide = 4 * 64 + 64;  // half of the last line is not used
 };
 
+/// A block whose products are made by the dot-product instruction of a processor that may lack it
+/// (ARM).
+template <class Block>
+struct WithDotInstruction : Block {};
+template <class Block>
+struct Interleaved<WithDotInstruction<Block>> : Interleaved<Block> {};
+
 /// Blocks whose sides come before their words.
 template <class Block>
 inline constexpr int64_t kUnitBlocks = Interleaved<Block>::kSide % 64 == 0 ? 1 : 2;

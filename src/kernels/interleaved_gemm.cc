@@ -267,11 +267,18 @@ bool has_lane_dots([[maybe_unused]] bool dot_instructions) {
 #endif
 }
 
-void interleaved_gemm_target([[maybe_unused]] const GemmProblem& problem) {
+void interleaved_gemm_target([[maybe_unused]] const GemmProblem& problem,
+                             [[maybe_unused]] bool dot_instructions) {
 #ifndef HEED_NO_LANE_DOTS
   const Job<float> job(problem);
   with_block_of(job.b.type, [&]<class Block>(const Block*) {
     if constexpr (Interleaved<Block>::kWords != 0) {
+#if HWY_ARCH_ARM_A64
+      if (dot_instructions) {
+        InterleavedProduct<WithDotInstruction<Block>>(job).run();
+        return;
+      }
+#endif
       InterleavedProduct<Block>(job).run();
     }
   });
@@ -292,7 +299,7 @@ bool multiplies_interleaved() {
 }
 
 void interleaved_gemm(const GemmProblem& problem) {
-  HWY_DYNAMIC_DISPATCH(interleaved_gemm_target)(problem);
+  HWY_DYNAMIC_DISPATCH(interleaved_gemm_target)(problem, uses_dot_instructions());
 }
 
 }  // namespace heed::kernels

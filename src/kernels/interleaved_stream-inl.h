@@ -19,7 +19,7 @@ namespace heed::kernels::HWY_NAMESPACE {
 constexpr int kGroupWide = static_cast<int>(kGroupVectors);
 
 /// sum + the products of four bytes of weights per lane with the four bytes at x.
-template <bool full>
+template <class Block>
 HWY_INLINE WordVec add_dots_at(WordVec sum, WordVec weights, const int8_t* x) {
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
   using Four [[gnu::may_alias]] = int32_t;
@@ -30,7 +30,7 @@ HWY_INLINE WordVec add_dots_at(WordVec sum, WordVec weights, const int8_t* x) {
 #else
   int32_t four;
   std::memcpy(&four, x, sizeof four);
-  return LaneDots::add<full>(sum, weights, hn::Set(Words(), four));
+  return add_dots<Block>(sum, weights, hn::Set(Words(), four));
 #endif
 }
 
@@ -62,8 +62,8 @@ HWY_INLINE void stream_part(const uint8_t* words, const int8_t* x, const int32_t
   HWY_UNROLL(4)
   for (int v = 0; v < kGroupWide; ++v) {
     auto whole = kLaneOffset<Block> != 0 ? hn::Set(d, starts[index]) : hn::Zero(d);
-    ((whole = add_dots_at<W::kFull>(whole, W::template value<part, w>(words, round, v),
-                                    x + 4 * (place + w))),
+    ((whole = add_dots_at<Block>(whole, W::template value<part, w>(words, round, v),
+                                 x + 4 * (place + w))),
      ...);
     super[v] = hn::Add(super[v], hn::Mul(whole, factors.factor[index][v]));
   }

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 #include "base/parallel.h"
 #include "base/scratch.h"
@@ -378,6 +382,8 @@ namespace {
 bool has_dot_instructions() {
 #if HWY_ARCH_X86
   return __builtin_cpu_supports("avx512vnni") != 0;
+#elif HWY_ARCH_ARM_A64
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #else
   return false;
 #endif

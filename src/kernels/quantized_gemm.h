@@ -15,8 +15,8 @@ void quantized_gemm(const GemmProblem& problem);
 /// a block's sum, with the small scales of a superblock multiplied in, is exact in 32 bits.
 void quantized_blocks_gemm(const GemmProblem& problem);
 
-/// For tests: false leaves the dot-product instructions (AVX-512 VNNI) unused. The bits are the
-/// same.
+/// For tests: false leaves the dot-product instructions (AVX-512 VNNI, ARM) unused. The bits are
+/// the same.
 void use_dot_instructions(bool wanted);
 bool uses_dot_instructions();
 

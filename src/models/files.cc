@@ -5,6 +5,7 @@
 #include "heed/io.h"
 #include "models/adapter.h"
 #include "models/gguf/model.h"
+#include "models/heads.h"
 #include "models/llama2c.h"
 
 namespace heed {
@@ -24,10 +25,6 @@ std::string config_of(const std::filesystem::path& folder) {
   }
   return JsonBuilder(config).set(kGenerationKey, Json::read(beside, {}, kMaxConfig)).dump();
 }
-
-}  // namespace
-
-namespace {
 
 ModelFiles find_base_files(const std::filesystem::path& path) {
   check_data(std::filesystem::exists(path), path.native(), "there is no such file or folder");
@@ -54,9 +51,13 @@ ModelFiles find_base_files(const std::filesystem::path& path) {
   return files;
 }
 
-/// The base's configuration with the head that an adapter's folder describes.
+/// The base's configuration with the head that an adapter's folder describes. What is wrong with
+/// the head is said here: the result goes by the name of the base's file.
 std::string with_head(const ModelFiles& base, const std::filesystem::path& config_file) {
   const Json own = Json::read(config_file, {}, kMaxConfig);
+  architecture(own);
+  label_count(own);
+  problem_type_of(own);
   JsonBuilder config(Json::parse(base.config, base.config_name));
   for (const char* key : {"architectures", "id2label", "label2id", "num_labels", "problem_type"}) {
     if (own.has(key)) {
@@ -67,6 +68,15 @@ std::string with_head(const ModelFiles& base, const std::filesystem::path& confi
 }
 
 }  // namespace
+
+std::optional<Json> generation_rules(const Json& config) {
+  const auto rules = config.find(kGenerationKey);
+  if (!rules || !rules->is_object()) {
+    return std::nullopt;
+  }
+  const auto beside = std::filesystem::path(config.file()).parent_path() / kGenerationFile;
+  return Json::parse(rules->dump(), beside.native());
+}
 
 ModelFiles find_model_files(const std::filesystem::path& path,
                             const std::filesystem::path& wanted) {

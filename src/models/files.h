@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "heed/io.h"
@@ -11,6 +12,9 @@ namespace heed {
 /// Where a model's configuration keeps what generation_config.json says.
 inline constexpr const char* kGenerationKey = "generation_config";
 inline constexpr const char* kGenerationFile = "generation_config.json";
+
+/// What generation_config.json says, which errors about it name; nothing where a model has none.
+std::optional<Json> generation_rules(const Json& config);
 
 /// What is needed to build a model, wherever it comes from.
 struct ModelFiles {

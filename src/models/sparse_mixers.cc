@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "heed/transformer.h"
+#include "nn/longformer.h"
 
 namespace heed {
 namespace {
@@ -168,9 +169,7 @@ Block::Mixer longformer_mixer(const Scope& scope, const EncoderConfig& c, int64_
   const auto dense = [&](const std::string& name) {
     return Linear(scope / (name + "_global"), c.hidden_size, c.hidden_size, {.init = c.init});
   };
-  const Linear query = dense(c.names.query);
-  const Linear key = dense(c.names.key);
-  const Linear value = dense(c.names.value);
+  const GlobalProjections global{dense(c.names.query), dense(c.names.key), dense(c.names.value)};
   return by_sequence([=](const Tensor& x, const Tensor& key_padding, const Pass& pass) {
     LongformerInputs in;
     in.q = local.q(x);
@@ -178,15 +177,12 @@ Block::Mixer longformer_mixer(const Scope& scope, const EncoderConfig& c, int64_
     in.v = local.v(x);
     if (pass.global_rows.defined()) {
       in.global_mask = reshape(pass.global_rows, {x.size(0), x.size(1)});
-      in.q_global = split_heads(query(x), local.heads);
-      in.k_global = split_heads(key(x), local.heads);
-      in.v_global = split_heads(value(x), local.heads);
     }
     in.key_padding = key_padding;
     in.window = window;
     in.dropout = local.dropout;
     in.training = pass.training;
-    return local.out(longformer_attention(in));
+    return local.out(longformer_attention(x, global, in, pass.first_example));
   });
 }
 

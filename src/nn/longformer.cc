@@ -1,9 +1,11 @@
+#include "nn/longformer.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
 #include "heed/ops.h"
-#include "heed/transformer.h"
+#include "heed/runtime.h"
 #include "nn/heads.h"
 
 namespace heed {
@@ -158,6 +160,70 @@ Tensor whole_map_attention(const LongformerInputs& in) {
   return out * others + matmul(softmax(seen), in.v_global) * rows;
 }
 
+/// What all tokens see: their window and the global tokens.
+Tensor window_attention(const LongformerInputs& in, const GlobalTokens& tokens,
+                        int64_t first_example) {
+  AttentionOptions options;
+  options.dropout = in.dropout;
+  options.training = in.training;
+  options.first_example = first_example;
+  // Global keys stand in front, visible to all; they are hidden in the window, so that nothing
+  // counts twice.
+  options.position = Window{in.window / 2, in.window / 2, tokens.count, tokens.count};
+  options.key_padding = local_keys(in);
+  if (tokens.count == 0) {
+    return attention(in.q, in.k, in.v, options);
+  }
+  options.key_padding = concat({tokens.real, options.key_padding}, 1);
+  return attention(in.q, concat({take_rows(in.k, tokens.position), in.k}, 2),
+                   concat({take_rows(in.v, tokens.position), in.v}, 2), options);
+}
+
+/// What global tokens see, which is everything.
+AttentionOptions everything(const LongformerInputs& in) {
+  AttentionOptions options;
+  options.dropout = in.dropout;
+  options.training = in.training;
+  options.key_padding = in.key_padding;
+  return options;
+}
+
+/// The results of global tokens, projected from x: [B, H, count, D], zeros where there are fewer.
+Tensor global_rows(const Tensor& x, const GlobalProjections& global, const LongformerInputs& in,
+                   const GlobalTokens& tokens, int64_t first_example) {
+  const int64_t heads = in.q.size(1);
+  std::vector<Tensor> parts;
+  const RandomState random = random_state();
+  for (int64_t b = 0; b < x.size(0); ++b) {
+    set_random_state(random);  // one stream for the layer; examples differ in it
+    const Tensor real = slice(tokens.real, 0, b, b + 1);
+    const auto count = static_cast<int64_t>(sum(real.to(DType::f32)).item());
+    std::vector<Tensor> rows;
+    if (count > 0) {
+      AttentionOptions options = everything(in);
+      options.first_example = first_example + b;
+      if (in.key_padding.defined()) {
+        options.key_padding = slice(in.key_padding, 0, b, b + 1).contiguous();
+      }
+      const Tensor at = slice(reshape(slice(tokens.position, 0, b, b + 1), {-1}), 0, 0, count);
+      rows.push_back(attend_everywhere(slice(x, 0, b, b + 1), at, global, options, heads));
+    }
+    if (count < tokens.count) {
+      rows.push_back(Tensor::zeros({1, heads, tokens.count - count, in.v.size(3)}, in.v.dtype()));
+    }
+    parts.push_back(rows.size() == 1 ? rows.front() : concat(rows, 2));
+  }
+  return parts.size() == 1 ? parts.front() : concat(parts, 0);
+}
+
+/// Zeros for padded queries.
+Tensor without_padding(const Tensor& out, const Tensor& key_padding) {
+  if (!key_padding.defined()) {
+    return out;
+  }
+  return out * reshape(key_padding.to(out.dtype()), {out.size(0), 1, out.size(2), 1});
+}
+
 }  // namespace
 
 Tensor longformer_attention(const LongformerInputs& in) {
@@ -167,37 +233,37 @@ Tensor longformer_attention(const LongformerInputs& in) {
                         [&] { return longformer_attention(in); });
   }
   const GlobalTokens tokens = find_global_tokens(in.global_mask, in.q.size(0), in.q.size(2));
-  AttentionOptions options;
-  options.dropout = in.dropout;
-  options.training = in.training;
-  // Global keys stand in front, visible to all; they are hidden in the window, so that nothing
-  // counts twice.
-  options.position = Window{in.window / 2, in.window / 2, tokens.count, tokens.count};
-  options.key_padding = local_keys(in);
-  Tensor k = in.k;
-  Tensor v = in.v;
-  if (tokens.count > 0) {
-    k = concat({take_rows(in.k, tokens.position), in.k}, 2);
-    v = concat({take_rows(in.v, tokens.position), in.v}, 2);
-    options.key_padding = concat({tokens.real, options.key_padding}, 1);
-  }
-  Tensor out = attention(in.q, k, v, options);
+  Tensor out = window_attention(in, tokens, 0);
   if (tokens.count > 0) {
     check(in.q_global.defined() && in.k_global.defined() && in.v_global.defined(), kLongformer,
           "global tokens want q_global, k_global and v_global");
-    AttentionOptions everywhere;
-    everywhere.dropout = in.dropout;
-    everywhere.training = in.training;
-    everywhere.key_padding = in.key_padding;
-    const Tensor rows =
-        attention(take_rows(in.q_global, tokens.position), in.k_global, in.v_global, everywhere);
+    const Tensor rows = attention(take_rows(in.q_global, tokens.position), in.k_global, in.v_global,
+                                  everything(in));
     out = put_rows(out, rows, tokens);
   }
-  if (in.key_padding.defined()) {
-    const Tensor padded = reshape(in.key_padding.to(out.dtype()), {out.size(0), 1, out.size(2), 1});
-    out = out * padded;
+  return without_padding(out, in.key_padding);
+}
+
+Tensor longformer_attention(const Tensor& x, const GlobalProjections& global,
+                            const LongformerInputs& in, int64_t first_example) {
+  check_inputs(in);
+  const int64_t heads = in.q.size(1);
+  if (shows_whole_map(in.q.size(2))) {
+    LongformerInputs all = in;
+    if (in.global_mask.defined()) {
+      all.q_global = split_heads(global.query(x), heads);
+      all.k_global = split_heads(global.key(x), heads);
+      all.v_global = split_heads(global.value(x), heads);
+    }
+    return shown_as_one([&] { return whole_map_attention(all); },
+                        [&] { return longformer_attention(x, global, in, first_example); });
   }
-  return out;
+  const GlobalTokens tokens = find_global_tokens(in.global_mask, in.q.size(0), in.q.size(2));
+  Tensor out = window_attention(in, tokens, first_example);
+  if (tokens.count > 0) {
+    out = put_rows(out, global_rows(x, global, in, tokens, first_example), tokens);
+  }
+  return without_padding(out, in.key_padding);
 }
 
 }  // namespace heed

@@ -1,6 +1,7 @@
 #include "base/check.h"
 #include "heed/transformer.h"
 #include "nn/heads.h"
+#include "nn/longformer.h"
 
 namespace heed {
 namespace {
@@ -36,17 +37,12 @@ Tensor LongformerSelfAttention::operator()(const Tensor& x, const Tensor& global
   in.q = split_heads(query_(x), heads_);
   in.k = split_heads(key_(x), heads_);
   in.v = split_heads(value_(x), heads_);
-  if (global_mask.defined()) {
-    in.q_global = split_heads(query_global_(x), heads_);
-    in.k_global = split_heads(key_global_(x), heads_);
-    in.v_global = split_heads(value_global_(x), heads_);
-  }
   in.global_mask = global_mask;
   in.key_padding = key_padding;
   in.window = window_;
   in.dropout = dropout_;
   in.training = training;
-  return join_heads(longformer_attention(in));
+  return join_heads(longformer_attention(x, {query_global_, key_global_, value_global_}, in));
 }
 
 BigBirdSelfAttention::BigBirdSelfAttention(const Scope& scope, int64_t width,

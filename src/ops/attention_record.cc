@@ -1,5 +1,6 @@
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "base/check.h"
 #include "heed/attention.h"
@@ -21,6 +22,25 @@ bool same_tensor(const Tensor& a, const Tensor& b) {
 
 Tensor widened_for_observers(const Tensor& x) {
   return is_narrow(x.dtype()) ? x.detach().to(DType::f32) : x.detach();
+}
+
+/// The weights of the ranges, one matrix after the other.
+void write_weights(const AttentionRecord& record, const AttentionShape& shape,
+                   const std::vector<kernels::WeightRange>& ranges, const Tensor& result) {
+  const Tensor q = with_contiguous_columns(record.q);
+  const Tensor k = with_contiguous_columns(record.k);
+  dispatch_float(q.dtype(), "weights", [&](auto zero) {
+    using T = decltype(zero);
+    using C = kernels::Compute<T>;
+    const Tensor bias = compute_bias(record.options.bias, q.dtype());
+    const auto problem = attention_problem<T>(shape, q, k, k, bias, record.options);
+    C* out = result.data<C>();
+    for (const kernels::WeightRange& range : ranges) {
+      kernels::attention_weights<T>(
+          problem, {record.row_max.data<C>(), record.row_inverse.data<C>()}, range, out);
+      out += range.rows() * range.keys();
+    }
+  });
 }
 }  // namespace
 
@@ -77,26 +97,16 @@ Tensor AttentionRecord::weights(int64_t batch, int64_t head, int64_t row_begin, 
         "batch {}, head {}, rows {} to {} and keys {} to {} do not lie inside [{}, {}, {}, {}]",
         batch, head, row_begin, row_end, key_begin, key_end, shape.batch, shape.heads,
         shape.queries, shape.keys);
-  const Tensor columns_q = with_contiguous_columns(q);
-  const Tensor columns_k = with_contiguous_columns(k);
-  return dispatch_float(q.dtype(), "weights", [&](auto zero) {
-    using T = decltype(zero);
-    using C = kernels::Compute<T>;
-    const Tensor result =
-        Tensor::empty({row_end - row_begin, key_end - key_begin}, DTypeOf<C>::value);
-    const Tensor bias = compute_bias(options.bias, q.dtype());
-    const auto problem =
-        attention_problem<T>(shape, columns_q, columns_k, columns_k, bias, options);
-    kernels::attention_weights<T>(problem, {row_max.data<C>(), row_inverse.data<C>()},
-                                  {.b = batch,
-                                   .h = head,
-                                   .row_begin = row_begin,
-                                   .row_end = row_end,
-                                   .key_begin = key_begin,
-                                   .key_end = key_end},
-                                  result.data<C>());
-    return result;
-  });
+  const Tensor result = Tensor::empty({row_end - row_begin, key_end - key_begin}, row_max.dtype());
+  write_weights(*this, shape,
+                {{.b = batch,
+                  .h = head,
+                  .row_begin = row_begin,
+                  .row_end = row_end,
+                  .key_begin = key_begin,
+                  .key_end = key_end}},
+                result);
+  return result;
 }
 
 Tensor AttentionRecord::weights(int64_t batch, int64_t head) const {
@@ -104,15 +114,15 @@ Tensor AttentionRecord::weights(int64_t batch, int64_t head) const {
 }
 
 Tensor AttentionRecord::all_weights() const {
-  const Shape shape{q.size(0), q.size(1), q.size(2), k.size(2)};
-  const Tensor result = Tensor::empty(shape, row_max.dtype());
-  const int64_t matrix = shape[2] * shape[3];
-  for (int64_t b = 0; b < shape[0]; ++b) {
-    for (int64_t h = 0; h < shape[1]; ++h) {
-      result.alias({shape[2], shape[3]}, {shape[3], 1}, (b * shape[1] + h) * matrix)
-          .copy_from(weights(b, h));
+  const AttentionShape shape = check_attention(q, k, v, options);
+  std::vector<kernels::WeightRange> heads;
+  for (int64_t b = 0; b < shape.batch; ++b) {
+    for (int64_t h = 0; h < shape.heads; ++h) {
+      heads.push_back({.b = b, .h = h, .row_end = shape.queries, .key_end = shape.keys});
     }
   }
+  const Tensor result = Tensor::empty(shape.scores(), row_max.dtype());
+  write_weights(*this, shape, heads, result);
   return result;
 }
 

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "base/check.h"
 #include "base/parallel.h"
@@ -8,6 +9,7 @@
 #include "ops/attention_problem.h"
 #include "ops/attention_rank.h"
 #include "ops/common.h"
+#include "tensor/dispatch.h"
 
 namespace heed {
 namespace {
@@ -68,6 +70,23 @@ AttentionSteps formula(const AttentionShape& shape, const Tensor& q, const Tenso
   steps.output = matmul(grouped(shape, used), grouped(shape, v));
   steps.output = reshape(steps.output, shape.output());
   return steps;
+}
+
+/// -inf where every score is.
+template <class T>
+double log_sum_exp(std::span<const T> scores) {
+  double max = -kInfinity;
+  for (const T score : scores) {
+    max = std::max(max, load_double(score));
+  }
+  if (max == -kInfinity) {
+    return -kInfinity;
+  }
+  double sum = 0;
+  for (const T score : scores) {
+    sum += std::exp(load_double(score) - max);
+  }
+  return max + std::log(sum);
 }
 
 /// Whether the plain product would carry NaN or infinity from hidden keys into rows that do not see
@@ -204,21 +223,16 @@ AttentionSteps attention_steps(const Tensor& q, const Tensor& k, const Tensor& v
   if (would_leak(k, v, options)) {
     steps.output = attention(q, k, v, with_flash(options));
   }
-  const Tensor masked = steps.masked.to(DType::f64).contiguous();
+  const Tensor masked = steps.masked.contiguous();
   const Tensor lse = Tensor::empty(shape.rows(), DType::f64);
-  parallel_ranges(lse.numel(), 64, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const double* scores = masked.data<double>() + row * shape.keys;
-      double max = -kInfinity;
-      for (int64_t j = 0; j < shape.keys; ++j) {
-        max = std::max(max, scores[j]);
+  dispatch_float(masked.dtype(), "attention", [&](auto zero) {
+    using T = decltype(zero);
+    parallel_ranges(lse.numel(), 64, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        lse.data<double>()[row] =
+            log_sum_exp<T>({masked.data<T>() + row * shape.keys, static_cast<size_t>(shape.keys)});
       }
-      double sum = 0;
-      for (int64_t j = 0; j < shape.keys; ++j) {
-        sum += max == -kInfinity ? 0.0 : std::exp(scores[j] - max);
-      }
-      lse.data<double>()[row] = sum == 0 ? -kInfinity : max + std::log(sum);
-    }
+    });
   });
   steps.lse = lse.to(steps.masked.dtype());
   return steps;

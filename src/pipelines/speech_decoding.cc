@@ -8,6 +8,7 @@
 #include "generate/prefill.h"
 #include "heed/io.h"
 #include "kernels/softmax.h"
+#include "models/files.h"
 #include "pipelines/batches.h"
 
 namespace heed {
@@ -38,7 +39,7 @@ void read_alignment_heads(const Json& rules, const Model& model, SpeechTokens& t
   if (heads && heads->is_array()) {
     for (const Json& each : heads->elements()) {
       const std::vector<int64_t> pair = each.integers(0, 4096);
-      check_data(pair.size() == 2, "generation_config.json",
+      check_data(pair.size() == 2, rules.file(),
                  "alignment_heads must hold pairs of layer and head");
       tokens.alignment_heads.emplace_back(pair[0], pair[1]);
     }
@@ -58,8 +59,7 @@ void read_alignment_heads(const Json& rules, const Model& model, SpeechTokens& t
 SpeechTokens speech_tokens(const LoadedModel& loaded) {
   const Model& model = *loaded.model;
   const Json config = model_config(model);
-  const auto own = config.find("generation_config");
-  const Json rules = own && own->is_object() ? *own : config;
+  const Json rules = generation_rules(config).value_or(config);
   auto id_of = [&](std::string_view token) -> int64_t {
     return loaded.tokenizer.token_to_id(token).value_or(-1);
   };

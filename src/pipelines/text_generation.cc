@@ -164,6 +164,9 @@ class Generation {
       if (std::filesystem::exists(options_.cache_file)) {
         scheduler_.load_prefixes(options_.cache_file);
       }
+    } else if (options_.num_return_sequences > 1 && !loaded_.model->kv_window().on()) {
+      // Samples of a prompt that run together read it once; what has ended is not kept.
+      scheduler_.share_prefixes(1);
     }
     prompts_ = usable_prompts(loaded_, given, options_);
     const auto samples = static_cast<size_t>(options_.num_return_sequences);

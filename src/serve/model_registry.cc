@@ -72,13 +72,14 @@ void ModelRegistry::scan_folder() {
     return;
   }
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(options_.folder, error)) {
-    const std::string name = served_name(entry.path());
-    if (!is_plain_name(name) || !looks_like_model(entry.path()) || slots_.contains(name)) {
+  for (auto entry = fs::directory_iterator(options_.folder, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = served_name(entry->path());
+    if (!is_plain_name(name) || !looks_like_model(entry->path()) || slots_.contains(name)) {
       continue;
     }
     Slot slot;
-    slot.source = {name, entry.path()};
+    slot.source = {name, entry->path()};
     slot.from_folder = true;
     slot.entry.name = name;
     slots_.emplace(name, std::move(slot));
@@ -270,7 +271,7 @@ void ModelRegistry::run() {
       reload_ = false;
       try {
         scan_folder();
-      } catch (const Error& error) {
+      } catch (const std::exception& error) {  // out of memory, too: the thread goes on
         say(error.what());
       }
       for (const auto& [name, slot] : slots_) {

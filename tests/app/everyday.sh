@@ -159,6 +159,9 @@ code 0 "$heed" doctor --json
 says out '"simd":"[A-Z].* in use'
 code 0 "$heed" cache
 says out '^ *[0-9.]* KiB  20'
+code 0 "$heed" cache --clear
+says out '^removed [0-9.]* [KM]iB$'
+says out ': 0 files, 0'
 
 # A file may have the name of a command.
 code 0 "$heed" explore "$work/lm" quickstart train --help

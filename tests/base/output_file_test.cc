@@ -2,16 +2,39 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
+#include <optional>
 #include <thread>
+#include <vector>
 
 #include "base/file.h"
 #include "base/file_descriptor.h"
 #include "heed/error.h"
 #include "support/data.h"
 #include "support/error.h"
+
+namespace {
+
+/// What the next call of getrandom() gives, counting up; the kernel's own where it is nothing.
+std::optional<uint64_t> g_next_number;
+
+}  // namespace
+
+/// In place of the C library's: the names of temporary files are made of these numbers.
+ssize_t getrandom(void* buffer, size_t bytes, unsigned flags) {
+  if (!g_next_number) {
+    return syscall(SYS_getrandom, buffer, bytes, flags);
+  }
+  const uint64_t number = (*g_next_number)++;
+  std::memcpy(buffer, &number, std::min(bytes, sizeof number));
+  return static_cast<ssize_t>(bytes);
+}
 
 namespace heed::test {
 namespace {
@@ -121,6 +144,54 @@ TEST(OutputFile, TemporaryNamesAreRecognisedAndDiffer) {
   EXPECT_LE(temporary_name(std::string(255, 'n')).filename().native().size(), 255u);
   EXPECT_FALSE(is_temporary_file("model.gguf"));
   EXPECT_FALSE(is_temporary_file("model.tmp.gguf"));
+}
+
+/// Someone guesses the names of temporary files and puts links to `victim` there.
+class GuessedNames {
+ public:
+  GuessedNames(const std::filesystem::path& path, const std::filesystem::path& victim, int count) {
+    g_next_number = 7;
+    for (int i = 0; i < count; ++i) {
+      links_.push_back(temporary_name(path));
+      std::filesystem::create_symlink(victim, links_.back());
+    }
+    g_next_number = 7;
+  }
+  ~GuessedNames() { g_next_number.reset(); }
+  void expect_untouched() const {
+    for (const auto& link : links_) {
+      EXPECT_TRUE(S_ISLNK(mode_of(link))) << link;
+    }
+  }
+
+ private:
+  std::vector<std::filesystem::path> links_;
+};
+
+TEST(OutputFile, AGuessedTemporaryNameIsNotOpened) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "victim", "mine");
+  for (const char* target : {"victim", "absent"}) {
+    const auto path = folder / (std::string("file-") + target);
+    const GuessedNames guessed(path, folder / target, 3);
+    write_file_atomically(path, "text");
+    EXPECT_EQ(read_file(path), "text");
+    EXPECT_TRUE(S_ISREG(mode_of(path)));
+    guessed.expect_untouched();
+  }
+  EXPECT_EQ(read_file(folder / "victim"), "mine");
+  EXPECT_FALSE(std::filesystem::exists(folder / "absent")) << "made through the link";
+}
+
+TEST(OutputFile, NamesThatAreAllTakenAreAnError) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "victim", "mine");
+  write_file_atomically(folder / "file", "old");
+  const GuessedNames guessed(folder / "file", folder / "victim", 16);
+  EXPECT_ERROR(write_file_atomically(folder / "file", "new"), "cannot be written: File exists");
+  guessed.expect_untouched();
+  EXPECT_EQ(read_file(folder / "file"), "old");
+  EXPECT_EQ(read_file(folder / "victim"), "mine");
 }
 
 TEST(OutputFile, AHandlerCanRemoveOpenTemporaries) {

@@ -13,6 +13,7 @@
 
 #include "base/prefetch.h"
 #include "heed/error.h"
+#include "support/budget.h"
 #include "support/error.h"
 
 namespace heed {
@@ -122,6 +123,27 @@ TEST_P(Threads, AStopIsNoticedBetweenTwoTiles) {
   }
   parallel_for(50, [&](int64_t) { count = 7; });  // the scope is over, the pool goes on
   EXPECT_EQ(count.load(), 7);
+}
+
+TEST_P(Threads, AnErrorOrAStopLeavesTheRest) {
+  constexpr int64_t kTiles = 3'000'000;
+  std::atomic<int64_t> count{0};
+  EXPECT_THROW(parallel_for(kTiles,
+                            [&](int64_t) {
+                              if (++count == 3) {
+                                throw std::runtime_error("three");
+                              }
+                            }),
+               std::runtime_error);
+  EXPECT_LT(count.load(), kTiles / 2);
+  // Tiles that are left cost nothing: not an exception each, nor even a claim.
+  const double whole = test::cpu_seconds([&] { parallel_for(kTiles, [&](int64_t) { count++; }); });
+  std::stop_source source;
+  source.request_stop();
+  const StopScope scope(source.get_token());
+  const double stopped =
+      test::cpu_seconds([] { EXPECT_THROW(parallel_for(kTiles, [](int64_t) {}), Stopped); });
+  EXPECT_LT(stopped, whole);
 }
 
 /// Exit code of a forked child that runs a loop; 0 where every tile ran.

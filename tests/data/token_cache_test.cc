@@ -1,5 +1,6 @@
 #include "data/token_cache.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>

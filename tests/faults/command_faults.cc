@@ -259,6 +259,23 @@ void signals(Bench& bench) {
                "SIGHUP saves the run");
 }
 
+void named_files(Bench& bench) {
+  bench.refused({"info", bench.file("m.gguf", "GGUF")}, {"m.gguf"});
+  bench.refused({"info", bench.path("absent")}, {"absent"});
+  bench.refused({"tokenize", bench.file("tokenizer.json", "{\"model\":")},
+                {"tokenizer.json", "JSON"});
+  // A file beside config.json is to blame, not config.json.
+  bench.accepted(tiny_training(bench, {"--out", bench.path("run")}));
+  const std::vector<std::string> generate = {"generate", bench.path("run"), "--prompt", "the"};
+  bench.file("run/model/generation_config.json", R"({"eos_token_id": "x"})");
+  bench.refused(generate, {" generation_config.json: eos_token_id is \"x\""});
+  bench.file("run/model/generation_config.json", "{");
+  bench.refused(generate, {"run/model/generation_config.json: is not valid JSON"});
+  std::filesystem::remove(bench.path("run/model/generation_config.json"));
+  bench.file("run/model/tokenizer_config.json", "{");
+  bench.refused(generate, {"run/model/tokenizer_config.json: is not valid JSON"});
+}
+
 }  // namespace
 
 std::vector<Fault> command_faults() {
@@ -294,13 +311,7 @@ std::vector<Fault> command_faults() {
       {94, "compressed input that expands", bombs},
       {97, "escapes and newlines in strings from files", escapes},
       {98, "SIGXFSZ, SIGHUP, exit codes", signals},
-      {100, "errors name the file in its own terms",
-       [](Bench& bench) {
-         bench.refused({"info", bench.file("m.gguf", "GGUF")}, {"m.gguf"});
-         bench.refused({"info", bench.path("absent")}, {"absent"});
-         bench.refused({"tokenize", bench.file("tokenizer.json", "{\"model\":")},
-                       {"tokenizer.json", "JSON"});
-       }},
+      {100, "errors name the file in its own terms", named_files},
   };
 }
 

@@ -115,24 +115,36 @@ for kind in enospc eio eintr short kill power; do
   done
 done
 
-# SIGKILL at random moments of training, indexing, converting and serving in turn, each going on after it.
+# SIGKILL at random moments of training, indexing, converting and serving in turn, each going on after it. Only kills that
+# meet the process alive are counted.
 fresh
 mkdir "$folder/work/converted"
 RANDOM=7
-# killed COMMAND…: starts it and kills it at a random moment of its first 0.4 s; $status is 0 if it was done before.
+# milliseconds COMMAND…: how long it takes undisturbed.
+milliseconds() {
+  local begin=${EPOCHREALTIME/[.,]/}
+  "$@" >/dev/null 2>&1
+  echo $(((${EPOCHREALTIME/[.,]/} - begin) / 1000 + 1))
+}
+# killed MILLISECONDS COMMAND…: starts it and kills it at a random moment of this time; $status is 137 if it was alive.
 killed() {
+  local moment=$((RANDOM * $1 * 1000 / 32768)) pid
+  shift
   "$@" >"$folder/out" 2>"$folder/err" &
-  local pid=$!
-  sleep "0.$(printf %03d $((RANDOM % 400)))"
+  pid=$!
+  sleep "$((moment / 1000000)).$(printf %06d $((moment % 1000000)))"
   kill -9 $pid 2>/dev/null
   wait $pid 2>/dev/null
   status=$?
 }
-kill_training() {
-  local resume=()
-  [ -n "$(ls "$folder/work/run/checkpoints" 2>/dev/null | grep '^step-')" ] && resume=(--resume)
+checkpoints() { ls "$folder/work/run/checkpoints" 2>/dev/null | grep -c '^step-'; }
+kill_training() { # never fewer than one checkpoint once there was one; what is left can be gone on with
+  local resume=() before
+  before=$(checkpoints)
+  [ "$before" -eq 0 ] || resume=(--resume)
   [ -e "$folder/work/run/metrics.jsonl" ] && resume=(--resume)
-  killed "${train[@]}" "${resume[@]}" --out "$folder/work/run"
+  killed "$training_time" "${train[@]}" "${resume[@]}" --out "$folder/work/run"
+  [ "$before" -eq 0 ] || [ "$(checkpoints)" -ge 1 ] || return 1
   [ -e "$folder/work/run/model/model.safetensors" ] || return 0
   # It was done before the kill: start over.
   [ "$(sha256sum <"$folder/work/run/model/model.safetensors")" = "$wanted" ] || finish_training || return 1
@@ -143,30 +155,73 @@ finish_index() {
     rm -rf "$folder/work/x.heed-index"*
 }
 kill_index() {
-  killed "${index[@]}"
+  killed "$index_time" "${index[@]}"
   [ $status -ne 0 ] || finish_index
 }
 kill_convert() {
   echo old >"$folder/work/converted/model.gguf"
-  killed "$heed" convert "$folder/reference" "$folder/work/converted/model.gguf" --quiet
-  [ "$(cat "$folder/work/converted/model.gguf" 2>/dev/null | head -c 4)" = "old" ] ||
+  killed "$convert_time" "${convert_again[@]}"
+  [ "$(head -c 4 "$folder/work/converted/model.gguf" 2>/dev/null)" = "old" ] ||
     [ "$(sha256sum <"$folder/work/converted/model.gguf")" = "$converted" ]
 }
-kill_serve() { # what it serves stays as it is, and the next one starts
-  killed "$heed" serve lm="$folder/reference" --port 0 --page off --threads 1 --quiet
-  [ "$(cd "$folder/reference" && find . -type f -exec sha256sum {} + | sort)" = "$served" ] || return 1
-  ! grep -q '^heed: ' "$folder/err"
+# ask PORT: the text of one answer.
+ask() {
+  local body='{"model":"lm","prompt":"the ","max_tokens":8,"temperature":0}'
+  {
+    printf 'POST /v1/completions HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s' \
+      ${#body} "$body" >&3
+    grep -aoE '"text":"[^"]*"' <&3
+  } 3<>"/dev/tcp/127.0.0.1/$1"
+} 2>/dev/null
+# ask_again [TIMES]: answers of the server that writes to $folder/out, until it is gone or so often.
+ask_again() {
+  local port="" waits=0 n
+  until [ -n "$port" ]; do
+    port=$(sed -nE 's|^listening on http://.*:([0-9]+)$|\1|p' "$folder/out" "$folder/err" 2>/dev/null)
+    waits=$((waits + 1))
+    [ -n "$port" ] || { [ $waits -lt 400 ] && sleep 0.01; } || return 1
+  done
+  for ((n = 0; n < ${1:-1000}; ++n)); do ask "$port" || return 1; done
 }
-"$heed" convert "$folder/reference" "$folder/reference.gguf" --quiet || exit 1
-converted=$(sha256sum <"$folder/reference.gguf")
+# What it serves stays as it is, the next one starts, and whatever was answered is the same to the byte.
+kill_serve() {
+  local client
+  rm -f "$folder/out" "$folder/err"
+  ask_again >"$folder/answers" &
+  client=$!
+  killed "$serve_time" "${serve[@]}"
+  kill $client 2>/dev/null
+  wait $client 2>/dev/null
+  [ "$(cd "$folder/reference" && find . -type f -exec sha256sum {} + | sort)" = "$served" ] || return 1
+  ! grep -q '^heed: ' "$folder/err" && ! grep -qvxF "$answer" "$folder/answers"
+}
+convert_again=("$heed" convert "$folder/reference" "$folder/work/converted/model.gguf" --quiet)
+convert_time=$(milliseconds "${convert_again[@]}")
+converted=$(sha256sum <"$folder/work/converted/model.gguf")
+training_time=$(milliseconds "${train[@]}" --out "$folder/work/run")
+index_time=$(milliseconds "${index[@]}")
+rm -rf "$folder/work/run" "$folder/work/x.heed-index"*
+serve=("$heed" serve lm="$folder/reference" --port 0 --page off --threads 1 --quiet)
 served=$(cd "$folder/reference" && find . -type f -exec sha256sum {} + | sort)
+"${serve[@]}" >"$folder/out" 2>"$folder/err" &
+server=$!
+serve_time=$(milliseconds ask_again 3)
+answer=$(ask_again 1)
+kill -9 $server
+wait $server 2>/dev/null
+[ -n "$answer" ] || { echo "the server gives no answer: $(cat "$folder/err")"; exit 1; }
+
 works=(kill_training kill_index kill_convert kill_serve)
-for ((n = 1; n <= kills; ++n)); do
+declare -A met=()
+made=0
+for ((attempt = 0; made < kills && attempt < 4 * kills; ++attempt)); do
   tried=$((tried + 1))
-  work=${works[$((n % 4))]}
-  if $work && { [ $status -eq 0 ] || [ $status -eq 137 ]; }; then right=$((right + 1)); else wrong "kill $n, $work: $(tail -3 "$folder/err")"; fi
+  work=${works[$((attempt % 4))]}
+  if $work && { [ $status -eq 0 ] || [ $status -eq 137 ]; }; then right=$((right + 1)); else wrong "kill $made, $work, $status: $(tail -3 "$folder/err")"; fi
+  [ $status -ne 137 ] || { made=$((made + 1)); met[$work]=$((${met[$work]:-0} + 1)); }
 done
 finish_training || { wrong "training after the kills: $(cat "$folder/err")"; right=$((right - 1)); }
 finish_index || { wrong "indexing after the kills: $(cat "$folder/err")"; right=$((right - 1)); }
+echo "killed $made times: training ${met[kill_training]:-0}, indexing ${met[kill_index]:-0}, converting ${met[kill_convert]:-0}, serving ${met[kill_serve]:-0}"
 echo "tried $tried, right $right"
 [ "$tried" -eq "$right" ]

@@ -51,7 +51,7 @@ foreign() {
 
 # registered COMMAND…: runs it while the kernel starts programs for aarch64 by qemu, in every root. A
 # registration that is there already is used; one of ours is taken away again. Returns 70 where the
-# kernel cannot do that.
+# kernel cannot do that, or qemu-aarch64-static is missing.
 registered() {
   local folder=/proc/sys/fs/binfmt_misc code=0 ours= qemu
   if [ "$(uname -m)" = aarch64 ]; then
@@ -66,7 +66,14 @@ registered() {
       '\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff' "$qemu" >$folder/register || return 70
     ours=1
   fi
-  "$@" || code=$?
+  # Not `"$@" || code=$?`, in which a function would go on after a command that failed.
+  set +e
+  (
+    set -e
+    "$@"
+  )
+  code=$?
+  set -e
   [ -z "$ours" ] || echo -1 >$folder/qemu-aarch64
   return $code
 }

@@ -57,16 +57,47 @@ bare_root() {
   echo "$folder"
 }
 
+# registries: the machines that a root may reach: Debian's mirrors, PyPI and npm, or what this machine has
+# in their place.
+registries() {
+  {
+    mirror_of "" && mirror_of -security
+    printf '%s\n' "${PIP_INDEX_URL:-https://pypi.org}" https://files.pythonhosted.org \
+      "${npm_config_registry:-https://registry.npmjs.org}" "${http_proxy:-}" "${https_proxy:-}"
+    apt-config dump | sed -nE 's/^Acquire::https?::Proxy "(.*)";/\1/p'
+  } | sed -nE 's#^[a-z]+://([^@/]*@)?([^:/]+).*#\2#p' | sort -u
+}
+
+# reach_registries ROOT: the names of all other machines lead nowhere in it, so that nothing there depends
+# on one. (A proxy finds names by itself.) Where the mirror sends apt on to others, all names are left.
+reach_registries() {
+  local name
+  cp "$1/etc/hosts" "$1/etc/nsswitch.conf" "$1/tmp"
+  for name in $(registries); do
+    getent ahosts "$name" | awk -v name="$name" '$2 == "STREAM" { print $1, name }' || true
+  done >>"$1/etc/hosts"
+  sed -i 's/^hosts:.*/hosts: files/' "$1/etc/nsswitch.conf"
+  : >"$1/etc/resolv.conf"
+  mkdir -p "$1/tmp/lists/partial"
+  if ! inside "$1" root / apt-get -qq -o APT::Update::Error-Mode=any -o Dir::State::Lists=/tmp/lists update >/dev/null 2>&1; then
+    echo "note: the mirror needs names of other machines, which can be reached" >&2
+    cp "$1/tmp/hosts" "$1/tmp/nsswitch.conf" "$1/etc"
+    cp -L /etc/resolv.conf "$1/etc/resolv.conf"
+  fi
+  rm -rf --one-file-system "$1"/tmp/{hosts,nsswitch.conf,lists}
+}
+
 # new_root RELEASE NAME [ARCHITECTURE]: prints the folder of a copy of the bare root with a user of each
 # kind: minsu, and root. The source is cloned by clone_into.
 new_root() {
   local bare root=$work/$1-$2
   bare=$(bare_root "$1" ${3:+$(foreign "$3")}) || return 1
   cp -a --reflink=auto "$bare" "$root"
-  cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+  cp -L --remove-destination /etc/resolv.conf "$root/etc/resolv.conf"
   echo "127.0.0.1 localhost $(uname -n)" >"$root/etc/hosts"
   echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/90fresh" # a root that is thrown away needs no fsync
   chroot "$root" useradd -m -s /bin/bash minsu
+  [ -n "${3:+$(foreign "$3")}" ] || reach_registries "$root"
   echo "$root"
 }
 
@@ -75,6 +106,11 @@ clone_into() {
   mkdir -p "$1$(dirname "$2")"
   git clone -q --no-hardlinks "$source" "$1$2"
   [ -z "${3:-}" ] || chroot "$1" chown -R "$3:" "$(dirname "$2")"
+}
+
+# with_ccache ROOT: ccache, where HEED_FRESH_CCACHE names its folder.
+with_ccache() {
+  [ -z "${HEED_FRESH_CCACHE:-}" ] || inside "$1" root / bash -c "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends ccache >/dev/null"
 }
 
 # inside [--offline] ROOT USER FOLDER COMMAND…: runs a command in a root as that user, in an environment

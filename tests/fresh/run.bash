@@ -20,11 +20,12 @@ say() { printf '%s\n' "$*" >&2; }
 fail() { say "FAILED: $*"; exit 1; }
 skip() { say "skipped: $*"; exit 77; }
 
-# seconds_of COMMAND…: how long it takes, in $seconds.
+# seconds_of COMMAND…: how long it takes, in $seconds. Returns its exit code.
 seconds_of() {
-  local start=$SECONDS
-  "$@"
+  local start=$SECONDS code=0
+  "$@" || code=$?
   seconds=$((SECONDS - start))
+  return $code
 }
 
 # taught FILE: the answer of `heed quickstart --json` is right in at least 98 of 100 cases.
@@ -34,11 +35,18 @@ taught() {
   awk -v a="${accuracy:-0}" 'BEGIN { exit !(a >= 0.98) }' || fail "accuracy '$accuracy': $(tail -3 "$1")"
 }
 
+# installed_model: installs heed into /opt/heed of $root, where minsu trains a small language model with it, /home/minsu/run.
+installed_model() {
+  inside "$root" root /heed ./dev install /opt/heed
+  [ -d "$root/home/minsu/run" ] || inside --offline "$root" minsu /home/minsu /opt/heed/bin/heed train --task lm \
+    --data /heed/README.md --tokenizer char --preset tiny --steps 60 --quiet --out run
+}
+
 # each_package PATTERN COMMAND…: calls COMMAND ARCHITECTURE FILE for the files of dist/ that match PATTERN,
 # in which ARCH stands for the processor: amd64 or arm64, or as uname says it. Those of another processor
 # run by qemu. Without any file the step is skipped.
 each_package() {
-  local pattern=$1 architecture file count=0 code
+  local pattern=$1 architecture file count=0
   shift
   for architecture in amd64 arm64; do
     for file in "$source"/dist/*; do
@@ -51,6 +59,7 @@ each_package() {
         "$@" $architecture "$file"
         continue
       fi
+      registered true || skip "programs for $architecture cannot be run: binfmt_misc or qemu-user-static is missing"
       registered "$@" $architecture "$file"
     done
   done
@@ -114,7 +123,7 @@ for release in "${releases[@]}"; do
     release=$release root=$root work=$work source=$source bash -euo pipefail -c '
       source root.bash
       source cross.bash
-      '"$(declare -f say fail skip seconds_of taught each_package)"'
+      '"$(declare -f say fail skip seconds_of taught installed_model each_package)"'
       source "$1"' _ "$step" >"$log" 2>&1 || code=$?
     note=$(sed -n 's/^note: //p' "$log" | tr '\n' ';' | sed 's/;$//; s/;/; /g')
     case $code in

@@ -341,6 +341,15 @@ TEST(GenerationRules, GenerationConfigGoesBeforeTheConfiguration) {
       nlohmann::json::parse(read_file(saved / "config.json")).contains("generation_config"));
 }
 
+TEST(GenerationRules, AWrongValueIsBlamedOnTheFileItIsIn) {
+  Folder folder("marian");
+  folder.generation = {{"eos_token_id", "x"}};
+  EXPECT_ERROR(generation_tokens(*folder.load()), "generation_config.json: eos_token_id is \"x\"");
+  folder.generation = {{"eos_token_id", 1}};
+  folder.config["bos_token_id"] = folder.config["decoder_start_token_id"] = "y";
+  EXPECT_ERROR(generation_tokens(*folder.load()), "config.json: decoder_start_token_id is \"y\"");
+}
+
 TEST(GenerationRules, ForcedEndAndForbiddenTokensAreFollowed) {
   Folder folder("marian");
   folder.config["eos_token_id"] = nullptr;

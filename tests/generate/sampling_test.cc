@@ -56,6 +56,56 @@ TEST(Sampling, ProbabilitiesEqualThoseOfTransformersProcessors) {
   }
 }
 
+/// What pick_token() chooses, from all candidates in order.
+int64_t token_of_all(const std::vector<Candidate>& all, double point) {
+  for (const Candidate& c : all) {
+    if (point < c.probability) {
+      return c.id;
+    }
+    point -= c.probability;
+  }
+  return all.back().id;
+}
+
+TEST(Sampling, ChoosesFromAPartInOrderWhatItWouldChooseFromAll) {
+  Random values(7);
+  for (const double spread : {0.01, 1.0, 4.0}) {  // from all alike to a few likely ones
+    std::vector<float> logits(3000);
+    for (float& logit : logits) {
+      logit = static_cast<float>(spread * values.normal());
+    }
+    logits[10] = logits[2000] = logits[30];
+    const Sampling sampling{.temperature = 0.9, .seed = 5};
+    const std::vector<Candidate> all = candidate_tokens(logits, sampling);
+    ASSERT_EQ(all.size(), logits.size());
+    MirostatState state(sampling);
+    for (uint64_t step = 0; step < 500; ++step) {
+      Random random(sampling.seed, 3);
+      random.seek(step * 2);
+      const double point = random.uniform();
+      const int64_t wanted = token_of_all(all, point);
+      EXPECT_EQ(token_at(logits, sampling, point), wanted);
+      EXPECT_EQ(pick_token(logits, sampling, 3, step, state), wanted);
+    }
+  }
+}
+
+TEST(Sampling, LooksAtAllWhereRoundingCouldDecideAndWhereThereAreFilters) {
+  const std::vector<float> logits(4, 0.0F);
+  const Sampling plain{.temperature = 1.0};
+  EXPECT_EQ(token_at(logits, plain, 0.2), 0);
+  EXPECT_EQ(token_at(logits, plain, 0.3), 1);
+  EXPECT_EQ(token_at(logits, plain, 0.25), std::nullopt);
+  EXPECT_EQ(token_at(logits, plain, 0.5 - 1e-16), std::nullopt);
+  EXPECT_EQ(token_at(logits, plain, 0.99), 3);
+  for (const Sampling& filtered :
+       {Sampling{.temperature = 1.0, .top_k = 2}, Sampling{.temperature = 1.0, .top_p = 0.9},
+        Sampling{.temperature = 1.0, .min_p = 0.1}, Sampling{.temperature = 1.0, .typical_p = 0.9},
+        Sampling{.temperature = 1.0, .mirostat = 2}}) {
+    EXPECT_EQ(token_at(logits, filtered, 0.2), std::nullopt);
+  }
+}
+
 TEST(Beams, PenaltiesAndEarlyStoppingEqualHuggingFace) {
   for (const auto& [name, runs] : expected()["beams"].items()) {
     const auto model = load_model(golden("generation/" + name));

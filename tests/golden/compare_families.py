@@ -598,6 +598,8 @@ def saved_again(heed, folder, build, inputs, expected, kernel):
         return [f"convert refused: {done.stderr.strip()[:300]}"]
     model, report = build.from_pretrained(copy, attn_implementation=kernel, output_loading_info=True)
     missing = [key for key in report["missing_keys"] if not key.endswith((".bias", "position_ids"))]
+    if getattr(model.config, "tie_word_embeddings", True) is False:  # nothing reads it where both sides have their own
+        missing = [key for key in missing if not key.endswith("shared.weight")]
     result = outputs_of(model.eval()(**inputs))
     problems = [f"saved: {missing} missing"] if missing else []
     for key in ("logits", "last_hidden_state", "start_logits", "logits_per_image"):
@@ -685,6 +687,8 @@ def compare(name, seed, heed, folder, change=None):
         got = actual[key]
         if name == "big_bird" and key.startswith("hidden_states"):
             value = value[:, :got.shape[1]]
+        if name == "deberta-v2" and key == "logits" and value.dim() == 1:  # its regression gives a row of numbers
+            value = value.reshape(got.shape) if value.numel() == got.numel() else value
         if got.shape != value.shape:
             problems.append(f"{key} has {tuple(got.shape)}, not {tuple(value.shape)}")
             continue

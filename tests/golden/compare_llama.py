@@ -1,14 +1,14 @@
-"""heed beside llama.cpp on one GGUF: compare_llama.py HEED MODEL [--kv f32|f16] [--no-flash] [--tokens N]
+"""heed beside llama.cpp on one GGUF: compare_llama.py HEED MODEL [--kv f32|f16] [--no-flash] [--tokens N] [--only N…]
 [--perplexity TEXT --context N --count N] [--exact F32.gguf --text TEXT --context N --count N].
 
 Greedy answers to ten prompts: where heed's token is not llama.cpp's, the gap between both in llama.cpp's own logits is
-shown. llama.cpp then goes on from heed's token, so that every step of an answer is compared and not only those up to
-the first difference. With --twin llama.cpp is compared with itself instead, reading its prompts a token at a time: what
-another order of the same sums changes. With --perplexity the perplexity of the first tokens of a text, in chunks as
-llama.cpp's own program takes them: without overlap, the second half of each scored. With --exact the error of both
-programs' logits: F32.gguf holds the same weights in f32 (`heed convert MODEL F32.gguf --dtype f32`), so the difference
-to it is what the rounding of activations in products with quantised weights costs. Not part of the test suite: it needs
-llama-cpp-python, numpy and safetensors.
+shown, and where that is more than a tie, the gap in heed's logits, too. llama.cpp then goes on from heed's token, so
+that every step of an answer is compared and not only those up to the first difference. With --twin llama.cpp is
+compared with itself instead, reading its prompts a token at a time: what another order of the same sums changes. With
+--perplexity the perplexity of the first tokens of a text, in chunks as llama.cpp's own program takes them: without
+overlap, the second half of each scored. With --exact the error of both programs' logits: F32.gguf holds the same
+weights in f32 (`heed convert MODEL F32.gguf --dtype f32`), so the difference to it is what the rounding of activations
+in products with quantised weights costs. Not part of the test suite: it needs llama-cpp-python, numpy and safetensors.
 """
 
 import argparse
@@ -100,17 +100,25 @@ def llama_answer(llama, prompt, count):
     return ids
 
 
+def heed_gaps(option, prompt, ours, theirs):
+    """At each step, by how much heed prefers its own token to llama.cpp's."""
+    logits = heed_forward(option, option.model, np.array(prompt + ours, np.int64))[len(prompt) - 1:]
+    return [float(row[a] - row[b]) for row, a, b in zip(logits, ours, theirs)]
+
+
 def greedy(option):
     llama = Llama(option.model, 1024, option.kv, not option.no_flash)
     twin = Llama(option.model, 1024, option.kv, option.no_flash, 1) if option.twin else None
     equal = 0
     steps, apart, largest = 0, 0, 0.0
-    for prompt in PROMPTS:
+    prompts = [PROMPTS[i] for i in option.only] if option.only else PROMPTS
+    for prompt in prompts:
         ours = llama_answer(twin, prompt, option.tokens) if twin else heed_answer(option, prompt)
         llama.clear()
         logits = llama.feed(llama.tokens(prompt))[-1]
-        gaps = []
+        gaps, theirs = [], []
         for i, token in enumerate(ours):
+            theirs.append(int(logits.argmax()))
             gap = float(logits.max() - logits[token])
             steps += 1
             if gap > 0:
@@ -123,7 +131,10 @@ def greedy(option):
         equal += not beyond
         print(f"{prompt[:40]!r:44} {len(ours)} tokens: " +
               (", ".join(f"{g:.4f} at {i}" for i, g in gaps) if gaps else "equal"), flush=True)
-    print(f"{equal} of {len(PROMPTS)} answers equal up to ties of {TIE}; {apart} of {steps} steps beyond, "
+        if beyond and not twin:
+            own = heed_gaps(option, llama.tokens(prompt), ours, theirs)
+            print("    in heed's logits: " + ", ".join(f"{own[i]:.4f} at {i}" for i, _ in beyond), flush=True)
+    print(f"{equal} of {len(prompts)} answers equal up to ties of {TIE}; {apart} of {steps} steps beyond, "
           f"largest gap {largest:.4f}")
 
 
@@ -196,6 +207,7 @@ def main():
     parser.add_argument("--no-flash", action="store_true")
     parser.add_argument("--twin", action="store_true")
     parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--only", type=int, nargs="*", help="prompts by number, from 0")
     parser.add_argument("--perplexity", default="")
     parser.add_argument("--exact", default="")
     parser.add_argument("--text", default="")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The library from the outside: installed into an empty prefix, found by CMake and by pkg-config,
+# The library from the outside: installed into an empty prefix, found by CMake and by pkg-config, or as a part of another project,
 # every public header alone, and nothing shown that is not meant to be.
 set -eu
 build=$(dirname "$1")
@@ -56,10 +56,34 @@ done
 readelf -d "$work/shared/consumer" | grep -q 'NEEDED.*libheed\.so' || fail "the consumer of heed::heed does not use the shared library"
 if readelf -d "$work/static/consumer" | grep -q 'NEEDED.*libheed\.so'; then fail "the consumer of heed::heed_static uses the shared library"; fi
 
-export PKG_CONFIG_PATH=$folder/pkgconfig
-# shellcheck disable=SC2046
-g++ -std=c++20 "$source/tests/install/consumer/consumer.cc" -o "$work/by-pkg-config" $(pkg-config --cflags --libs heed) -Wl,-rpath,"$folder" || fail "the consumer by pkg-config"
+# As a part of someone else's project, whose file is compiled without building heed: neither tests nor warnings as errors.
+mkdir "$work/part"
+cp "$source/tests/install/consumer/consumer.cc" "$work/part"
+cat >"$work/part/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.25)
+project(part LANGUAGES CXX)
+include(FetchContent)
+FetchContent_Declare(heed SOURCE_DIR "$(realpath "$source")")
+FetchContent_MakeAvailable(heed)
+add_executable(part consumer.cc)
+target_link_libraries(part PRIVATE heed::heed)
+END
+if ! cmake -G Ninja -S "$work/part" -B "$work/part/made" >"$work/log" 2>&1 || ! ninja -C "$work/part/made" CMakeFiles/part.dir/consumer.cc.o >>"$work/log" 2>&1; then
+  tail -30 "$work/log"
+  fail "heed by FetchContent"
+fi
+! grep -rq Werror "$work/part/made/_deps/heed-build/werror.rsp" "$work/part/made/build.ninja" || fail "by FetchContent warnings are errors"
+! ninja -C "$work/part/made" -t targets all | grep -E '^(test|example|bench)_' || fail "by FetchContent there are tests"
+
+# The folder alone: a program with the shared library needs no headers of others.
+flags=$(PKG_CONFIG_LIBDIR=$folder/pkgconfig pkg-config --cflags --libs heed) || fail "pkg-config without other libraries' files"
+# shellcheck disable=SC2086
+g++ -std=c++20 "$source/tests/install/consumer/consumer.cc" -o "$work/by-pkg-config" $flags -Wl,-rpath,"$folder" || fail "the consumer by pkg-config"
 check_output pkg-config "$work/by-pkg-config"
+flags=$(PKG_CONFIG_LIBDIR=$folder/pkgconfig pkg-config --static --cflags --libs heed | sed 's/-lheed /-l:libheed.a /')
+# shellcheck disable=SC2086
+g++ -std=c++20 "$source/tests/install/consumer/consumer.cc" -o "$work/static-by-pkg-config" $flags || fail "the static consumer by pkg-config: $flags"
+check_output "pkg-config --static" "$work/static-by-pkg-config"
 
 # The lessons are a library of their own.
 cat >"$work/lessons.cc" <<'END'

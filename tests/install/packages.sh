@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# tools/packages.txt is the whole truth: what the program and the shared library link is what it names
-# for `run`, and whatever the scripts call comes with every Debian or stands in its column of commands.
+# tools/packages.txt is the whole truth: each package stands in one row; what the program and the shared
+# library link is what it names for `run`; of each library for `build` a header is included; and whatever
+# the scripts call comes with every Debian or stands in its column of commands.
 set -euo pipefail
 build=$(cd "$(dirname "$1")" && pwd)
 cd "$2"
@@ -13,9 +14,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export LC_ALL=C
 
-# Rows: known words, every package of this release known to apt or installed.
-awk '{ sub(/#.*/, "") } NF && ($1 !~ /^(build|test|bench|lint|clang|fuzz|docs|web|browser|python|coverage|fresh|package|run|optional)$/ || $3 !~ /^(\*|-?[0-9]+|[0-9]+-)$/)' tools/packages.txt >"$work/odd"
+groups=(build test bench lint clang fuzz docs web browser python coverage fresh package run optional)
+
+# Rows: known words, and one row for each package.
+awk -v group="$(IFS='|' && echo "${groups[*]}")" '{ sub(/#.*/, "") } NF && ($1 !~ "^(" group ")(,(" group "))*$" || $3 !~ /^(\*|-?[0-9]+|[0-9]+-)$/)' tools/packages.txt >"$work/odd"
 [ ! -s "$work/odd" ] || complain "rows that cannot be read: $(cat "$work/odd")"
+twice=$(awk '{ sub(/#.*/, "") } NF { print $2 }' tools/packages.txt | sort | uniq -d)
+[ -z "$twice" ] || complain "more than one row for" $twice
 
 # package_of FILE: dpkg knows it by the path it was installed under, before or after /usr was merged.
 package_of() {
@@ -39,14 +44,26 @@ grep '^FAILED' "$work/linked" && bad=1
 table_of 2 run >"$work/run"
 diff "$work/run" "$work/linked" >"$work/diff" || complain "what is linked (>) is not what tools/packages.txt names for run (<): $(grep '^[<>]' "$work/diff" | tr '\n' ' ')"
 
+# What the compiler read, as Ninja keeps it. A package may be the name of the current version's package, such as
+# libboost-dev; libprotobuf-dev is there for its pkg-config file alone.
+ninja -C "$build" -t deps 2>/dev/null | grep -oE '/usr/(include|lib)/.*' | sort -u >"$work/headers" || true
+if [ -s "$work/headers" ]; then
+  for package in $(table_of 2 build | grep -E -- '-dev$' | grep -vx libprotobuf-dev); do
+    base=${package%-dev}
+    version=$(dpkg-query -W -f '${Depends}' "$package" | tr ', ' '\n\n' | grep -xE "$base[0-9.]+-dev" || true)
+    dpkg-query -L "$package" $version | grep -xFf "$work/headers" >"$work/included" || complain "no file includes a header of $package, which is a row for build"
+  done
+fi
+
 # Words of scripts in a command's place that are programs here. Everything Debian calls essential or
 # required is on every machine.
-scripts=(dev .ci/run tools/*.sh tools/*.bash tests/*/*.sh tests/*/*.bash tests/fresh/steps/*.bash examples/check.sh)
+mapfile -t scripts < <(find tools tests examples \( -name '*.sh' -o -name '*.bash' \) -type f)
+scripts+=(dev .ci/run)
 sed -E '/^ *#/d' "${scripts[@]}" |
   grep -oP '(^|[|;&({!]|\$\(|\b(then|do|else|exec|env|xargs|sudo)\b) *\K[a-z][a-z0-9_.+-]*(?=$| (?!=|in\b|\+))' |
   sort -u >"$work/words"
 dpkg-query -W -f='${Package} ${Essential} ${Priority}\n' | awk '$2 == "yes" || $3 == "required" { print $1 }' | sort >"$work/base"
-table_of 4 build test bench lint fuzz docs web coverage fresh package optional >"$work/commands"
+table_of 4 "${groups[@]}" >"$work/commands"
 while read -r word; do
   [ "$(type -t "$word")" = file ] || continue
   grep -qxF -- "$word" "$work/commands" && continue

@@ -84,7 +84,7 @@ TEST(Bf16Gemm, IsAChainOverKToTheBit) {
             wanted[static_cast<size_t>(r * n + c)] = sum;
           }
         }
-        with_and_without_instructions([&](const std::string& how) {
+        with_and_without_instructions([&, m = m, n = n, k = k](const std::string& how) {
           EXPECT_EQ(product(m, n, k, a.matrix, b.matrix, start), wanted)
               << how << ", " << m << " x " << n << " x " << k << ", " << name_of(b_type)
               << ", order " << order;

@@ -136,7 +136,7 @@ TEST_P(QuantizedGemm, IsWithinItsErrorBound) {
     for (int64_t c = 0; c < n; ++c) {
       mins.push_back(largest_min(w, c));
     }
-    for_each_kernel([&] {
+    for_each_kernel([&, m = m, n = n] {
       const Tensor y = product(x, w);
       for (int64_t r = 0; r < m; ++r) {
         const float* row = x.data<float>() + r * k;
@@ -332,7 +332,7 @@ TEST_P(QuantizedGemm, InterleavedWeightsGiveTheSameBits) {
       if (m == 7) {
         x.data<float>()[3 * k + 5] = std::numeric_limits<float>::quiet_NaN();
       }
-      for_each_kernel([&] {
+      for_each_kernel([&, n = n] {
         if (!kernels::multiplies_interleaved()) {
           return;
         }

@@ -152,6 +152,23 @@ TEST(LoraAdapter, OfAnotherModelIsRefusedByName) {
   EXPECT_NE(layers.find("(a gpt2)"), std::string::npos) << layers;
 }
 
+/// Its folder may describe a head in a config.json of its own.
+TEST(LoraAdapter, AWrongHeadIsBlamedOnTheAdaptersFile) {
+  const TemporaryFolder work;
+  std::filesystem::copy(golden("lora/llama/start"), work.path(),
+                        std::filesystem::copy_options::recursive);
+  for (const auto& [config, wrong] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"problem_type": "guessing"})", "problem_type 'guessing' is not supported"},
+           {R"({"num_labels": "many"})", "num_labels is \"many\""},
+           {R"({"id2label": {}})", "id2label must name at least one class"},
+           {R"({"architectures": [5]})", "architectures[0] is 5"},
+           {R"([])", "the text is an array"}}) {
+    std::ofstream(work / "config.json") << config;
+    const std::string message = refusal(golden("models/llama_gqa"), {.adapter = work.path()});
+    EXPECT_TRUE(message.starts_with((work / "config.json").native() + ": " + wrong)) << message;
+  }
+}
+
 TEST(LoraAdapter, WhatPlainLoraIsNotIsRefused) {
   const TemporaryFolder work;
   const std::filesystem::path start = golden("lora/llama/start");

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "heed/error.h"
 #include "heed/io.h"
 #include "heed/ops.h"
@@ -98,6 +101,96 @@ TEST(SparseLayers, LongformerFromHiddenStates) {
   const Tensor out =
       layer(golden.at("hidden_states"), golden.at("global_mask"), golden.at("key_padding"));
   expect_close(out, joined(golden.at("output")), {1.3e-6, 2e-5});
+}
+
+/// A Longformer of 32 with 2 heads and sequences of 40 with 3, 20 and no global tokens: the first
+/// few enough to be multiplied by the weights of keys and values themselves.
+struct GlobalCase {
+  Scope scope = Scope::fresh(9);
+  LongformerSelfAttention layer{scope, 32, 2, 8};
+  Tensor x = random_normal({3, 40, 32}, DType::f32, 1);
+  Tensor global_mask = Tensor::zeros({3, 40}, DType::u8);
+  Tensor key_padding = Tensor::full({3, 40}, 1, DType::u8);
+
+  GlobalCase() {
+    for (const int64_t at : {0, 7, 30}) {
+      global_mask.data<uint8_t>()[at] = 1;
+    }
+    for (int64_t i = 0; i < 20; ++i) {
+      global_mask.data<uint8_t>()[40 + 2 * i] = 1;
+    }
+    key_padding.data<uint8_t>()[39] = 0;
+    uint64_t seed = 10;
+    for (const Parameter& parameter : scope.parameters()) {  // biases, too, that are not zero
+      const Tensor drawn = random_normal(parameter.tensor.shape(), DType::f32, ++seed) * 0.2;
+      std::copy_n(drawn.data<float>(), drawn.numel(), parameter.tensor.data<float>());
+    }
+  }
+
+  /// The same by projections of all tokens.
+  Tensor projected() const {
+    std::map<std::string, Tensor> by_name;
+    for (const Parameter& parameter : scope.parameters()) {
+      by_name[parameter.name] = parameter.tensor;
+    }
+    const auto heads = [&](const std::string& name) {
+      const Tensor y = linear(x, by_name.at(name + ".weight"), by_name.at(name + ".bias"));
+      return transpose(reshape(y, {3, 40, 2, 16}), 1, 2);
+    };
+    LongformerInputs in;
+    in.q = heads("query");
+    in.k = heads("key");
+    in.v = heads("value");
+    in.q_global = heads("query_global");
+    in.k_global = heads("key_global");
+    in.v_global = heads("value_global");
+    in.global_mask = global_mask;
+    in.key_padding = key_padding;
+    in.window = 8;
+    return joined(longformer_attention(in));
+  }
+};
+
+TEST(SparseLayers, GlobalTokensOfLongformerGetWhatProjectionsOfAllTokensGive) {
+  const GlobalCase c;
+  Tensor x = c.x;
+  x.set_requires_grad(true);
+  const Tensor dy = random_normal({3, 40, 32}, DType::f32, 2);
+  const auto gradients = [&](const Tensor& y) {
+    backward(y, dy);
+    std::map<std::string, Tensor> all{{"x", x.grad()}};
+    x.set_grad({});
+    for (const Parameter& parameter : c.scope.parameters()) {
+      Tensor weight = parameter.tensor;
+      all[parameter.name] = weight.grad();
+      weight.set_grad({});
+    }
+    return all;
+  };
+  const Tensor expected = c.projected();
+  const Tensor actual = c.layer(x, c.global_mask, c.key_padding);
+  expect_close(actual, expected, {1e-5, 1e-4}, "output");
+  const auto wanted = gradients(expected);
+  for (const auto& [name, gradient] : gradients(actual)) {
+    ASSERT_TRUE(gradient.defined()) << name;
+    expect_close(gradient, wanted.at(name), {1e-4, 1e-3}, name);
+  }
+}
+
+TEST(SparseLayers, GlobalTokensOfLongformerDoNotDependOnTheRestOfTheBatch) {
+  const NoGrad no_grad;
+  const GlobalCase c;
+  const Tensor all = c.layer(c.x, c.global_mask, c.key_padding);
+  for (const int64_t b : {0, 1}) {
+    const auto alone = [&](const Tensor& t) { return slice(t, 0, b, b + 1).contiguous(); };
+    const Tensor one = c.layer(alone(c.x), alone(c.global_mask), alone(c.key_padding));
+    for (int64_t t = 0; t < 40; ++t) {
+      if (c.global_mask.data<uint8_t>()[b * 40 + t] != 0) {
+        test::expect_same_bits(slice(one, 1, t, t + 1).contiguous(),
+                               slice(alone(all), 1, t, t + 1).contiguous(), "a sequence alone");
+      }
+    }
+  }
 }
 
 TEST(SparseLayers, BigBirdFromHiddenStates) {

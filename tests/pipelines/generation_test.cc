@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "heed/error.h"
@@ -70,6 +71,28 @@ TEST(TextGeneration, ManyPromptsAndSamplesGiveWhatEachGivesAlone) {
     alone.num_return_sequences = 1;
     EXPECT_EQ(generate(sample_texts()[i], alone).ids, all[2 * i].ids);
   }
+}
+
+TEST(TextGeneration, SamplesThatRunTogetherAreThoseThatRunAlone) {
+  TemporaryFolder folder;
+  const TextGeneration generate(make_decoder(folder.path()));
+  const std::string text = "the cat and the dog or birds";
+  ASSERT_GE(generate.tokens_of(text).size(), 9u) << "long enough to be shared";
+  GenerationOptions options{.max_new_tokens = 8,
+                            .sampling = {.temperature = 1.0, .seed = 4},
+                            .num_return_sequences = 5,
+                            .run = {.batch_size = 1}};
+  const auto alone = generate(std::vector{text}, options);
+  options.run.batch_size = 4;  // they share what they have read of the prompt
+  const auto together = generate(std::vector{text}, options);
+  ASSERT_EQ(alone.size(), 5u);
+  ASSERT_EQ(together.size(), 5u);
+  for (size_t i = 0; i < alone.size(); ++i) {
+    EXPECT_EQ(together[i].sample, static_cast<int64_t>(i));
+    EXPECT_EQ(together[i].ids, alone[i].ids);
+    EXPECT_EQ(together[i].log_probabilities, alone[i].log_probabilities);
+  }
+  EXPECT_NE(alone[0].ids, alone[1].ids) << "samples differ";
 }
 
 TEST(TextGeneration, LongPromptsAreNamedOrCut) {

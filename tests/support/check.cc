@@ -54,7 +54,7 @@ void compare(const std::vector<double>& actual, const std::vector<double>& expec
          << " too far; worst at " << place_of(static_cast<int64_t>(worst_at), shape)
          << ": expected " << expected[worst_at] << ", actual " << actual[worst_at] << ", error "
          << worst << " times the allowance";
-    ADD_FAILURE_AT(where.file_name(), static_cast<int>(where.line())) << text.str();
+    ADD_FAILURE_AT(where.file, where.line) << text.str();
   }
 }
 
@@ -82,7 +82,7 @@ double weighted_sum(const Tensor& y, const std::vector<double>& weights) {
 void expect_close(const Tensor& actual, const Tensor& expected, Tolerance tolerance,
                   std::string_view what, Where where) {
   if (!actual.defined() || !expected.defined() || actual.shape() != expected.shape()) {
-    ADD_FAILURE_AT(where.file_name(), static_cast<int>(where.line()))
+    ADD_FAILURE_AT(where.file, where.line)
         << what << ": expected shape "
         << (expected.defined() ? expected.shape().to_string() : "undefined") << ", actual "
         << (actual.defined() ? actual.shape().to_string() : "undefined");
@@ -94,7 +94,7 @@ void expect_close(const Tensor& actual, const Tensor& expected, Tolerance tolera
 void expect_close(const Tensor& actual, const std::vector<double>& expected, Tolerance tolerance,
                   std::string_view what, Where where) {
   if (!actual.defined() || actual.numel() != static_cast<int64_t>(expected.size())) {
-    ADD_FAILURE_AT(where.file_name(), static_cast<int>(where.line()))
+    ADD_FAILURE_AT(where.file, where.line)
         << what << ": expected " << expected.size() << " elements, actual shape "
         << (actual.defined() ? actual.shape().to_string() : "undefined");
     return;
@@ -115,7 +115,7 @@ void expect_norm_close(const Tensor& actual, const Tensor& expected, double shar
     norm += e[i] * e[i];
   }
   if (!(std::sqrt(difference) <= share * std::sqrt(norm))) {
-    ADD_FAILURE_AT(where.file_name(), static_cast<int>(where.line()))
+    ADD_FAILURE_AT(where.file, where.line)
         << what << ": shape " << expected.shape().to_string() << ", norm of the difference "
         << std::sqrt(difference) << ", " << std::sqrt(difference) / std::sqrt(norm)
         << " of the expected norm; allowed " << share;
@@ -129,7 +129,7 @@ void expect_same_bits(const Tensor& actual, const Tensor& expected, std::string_
   const Tensor a = actual.contiguous();
   const Tensor e = expected.contiguous();
   if (std::memcmp(a.raw(), e.raw(), static_cast<size_t>(a.bytes())) != 0) {
-    ADD_FAILURE_AT(where.file_name(), static_cast<int>(where.line()))
+    ADD_FAILURE_AT(where.file, where.line)
         << what << ": shape " << a.shape().to_string() << ", bits differ";
     compare(a.to_doubles(), e.to_doubles(), a.shape(), {0.0, 0.0}, what, where);
   }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <source_location>
 #include <string_view>
 #include <vector>
 
@@ -10,7 +9,14 @@
 
 namespace heed::test {
 
-using Where = std::source_location;
+/// The line of the call, as a default argument. std::source_location is not there with Clang 14.
+struct Where {
+  static Where current(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
+  const char* file;
+  int line;
+};
 
 /// Fails where |actual - expected| > absolute + relative * |expected| anywhere, and says where it
 /// is worst. Infinities and NaN must match. The dtypes may differ; the shapes may not.

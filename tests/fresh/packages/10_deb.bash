@@ -15,7 +15,11 @@ try_package() {
     zsh/site-functions/_heed fish/vendor_completions.d/heed.fish doc/heed/copyright; do
     [ -s "$other/usr/share/$file" ] || fail "/usr/share/$file is not there"
   done
-  zcat "$other/usr/share/man/ko/man1/heed-train.1.gz" | grep -q '\\\[uC635]\\\[uC158]' || fail "the Korean page of heed-train has no 옵션"
+  inside "$other" minsu / man heed-train >"$work/page"
+  grep -q OPTIONS "$work/page" || fail "man heed-train: $(head -3 "$work/page")"
+  inside "$other" minsu / env LANGUAGE=ko man heed-train >"$work/page"
+  grep -q 옵션 "$work/page" || fail "man heed-train in Korean: $(head -3 "$work/page")"
+  inside "$other" minsu / bash -c 'source /usr/share/bash-completion/completions/heed && complete -p heed' || fail "no completion"
   grep -q '^ExecStart=/usr/bin/heed serve ' "$other/usr/lib/systemd/system/heed.service" || fail "the server's unit"
   inside "$other" root / apt-get purge -y -qq heed >/dev/null
   [ ! -e "$other/usr/bin/heed" ] || fail "the program stays after it was removed"

@@ -60,7 +60,7 @@ unshare --net bash -euo pipefail -c "$(declare -f inside)"'
   user=$1 check=$2
   shift 2
   mount -o remount,bind,ro /
-  setpriv --reuid "${user%:*}" --regid "${user#*:}" --clear-groups --bounding-set=-all --no-new-privs "$@" 2>/dev/null &
+  setpriv --reuid "${user%:*}" --regid "${user#*:}" --clear-groups --bounding-set=-all --no-new-privs "$@" &
   server=$!
   for try in $(seq 100); do
     sh -c "$check" 2>/dev/null && break

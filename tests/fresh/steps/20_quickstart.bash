@@ -1,6 +1,10 @@
 # The README's first command as root, with nothing but what debootstrap and a clone brought.
-[ -z "${HEED_FRESH_CCACHE:-}" ] || inside "$root" root / bash -c "apt-get update -qq && apt-get install -y -qq ccache >/dev/null"
-seconds_of inside "$root" root /heed ./dev quickstart --json >"$work/answer"
+with_ccache "$root"
+code=0
+seconds_of inside "$root" root /heed ./dev quickstart --json >"$work/answer" 2>"$work/said" || code=$?
+cat "$work/said"
+[ "$code" = 0 ] || fail "exit code $code"
+! grep -qE '^[^ ]+:[0-9]+:[0-9]+: warning:' "$work/said" || fail "the compiler warns"
 taught "$work/answer"
 echo "note: ./dev quickstart took $seconds s, packages included"
 grep -q '^HEED_TESTS:BOOL=OFF' "$root/heed/build/CMakeCache.txt" || fail "tests were configured"

@@ -1,6 +1,7 @@
 # A user without sudo and without network, where all packages are there, in a path with blanks and
 # Korean letters: quickstart in Korean, and an installation into the home folder.
 inside "$root" root /heed bash -c 'source tools/packages.bash && apt-get update -qq && table_of 2 build | xargs env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends >/dev/null'
+with_ccache "$root"
 folder="/home/minsu/내 작업/heed 복사본"
 clone_into "$root" "$folder" minsu
 seconds_of inside --offline "$root" minsu "$folder" ./dev quickstart --json --lang ko >"$work/answer"

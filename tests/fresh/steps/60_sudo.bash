@@ -3,7 +3,7 @@ other=$(new_root "$release" sudo)
 clone_into "$other" /home/minsu/heed minsu
 inside "$other" root / bash -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends sudo >/dev/null'
 echo 'minsu ALL=(ALL) NOPASSWD: ALL' >"$other/etc/sudoers.d/minsu"
-[ -z "${HEED_FRESH_CCACHE:-}" ] || inside "$other" root / apt-get install -y -qq ccache >/dev/null
+with_ccache "$other"
 seconds_of inside "$other" minsu /home/minsu/heed ./dev quickstart --json >"$work/answer"
 taught "$work/answer"
 echo "note: ./dev quickstart took $seconds s, packages included"

@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# walk.bash en|ko LOG [MODELS]: types every command of the README and the lessons, as a newcomer would, and writes each of them
+# with all that it printed to LOG, to be read. Fails where one of them fails, where a lesson's program does not print what its
+# page quotes, and where a page has a command that is not known here. MODELS: a folder with minilm/ and a language model
+# (*.gguf); without it the models that were trained on the way stand in. Needs build/heed and build/examples.
+set -uo pipefail
+source=$(cd "$(dirname "$0")/../.." && pwd)
+language=$1 log=$(realpath -m "$2") models=${3:-}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export PATH="$source/build:$PATH" XDG_CACHE_HOME=$work/cache
+readme=README.md pages=$source/docs/tutorial/en
+if [ "$language" = ko ]; then
+  readme=README.ko.md pages=$source/docs/tutorial/ko
+  export LANG=ko_KR.UTF-8
+fi
+failed=0 count=0
+: >"$log"
+fail() { echo "FAILED: $*" | tee -a "$log"; failed=1; }
+
+# type_in CODE COMMAND: in the folder of the lesson.
+type_in() {
+  local code=0 start=$SECONDS
+  printf '\n$ %s\n' "$2" >>"$log"
+  timeout 900 bash -c "$2" >"$work/said" 2>&1 </dev/null || code=$?
+  tr '\r' '\n' <"$work/said" >>"$log"
+  printf '(exit code %d, %d s)\n' "$code" $((SECONDS - start)) >>"$log"
+  [ "$code" = "$1" ] || fail "exit code $code, not $1: $2"
+  count=$((count + 1))
+}
+
+# interrupted COMMAND WORD: Ctrl-C as soon as it has printed WORD.
+interrupted() {
+  local code=0 tries=0
+  printf '\n$ %s\n' "$1" >>"$log"
+  env --default-signal=INT bash -c "exec $1" >"$work/said" 2>&1 </dev/null & # jobs of a script ignore it otherwise
+  local process=$!
+  until grep -qE -- "$2" "$work/said" || [ $((tries += 1)) -gt 1200 ] || ! kill -0 $process 2>/dev/null; do sleep 0.1; done
+  if [[ $1 == *explore* ]]; then fetch_page "$(grep -oE 'http://[^ ]+' "$work/said" | head -1)"; fi
+  kill -INT $process 2>/dev/null
+  wait $process || code=$?
+  tr '\r' '\n' <"$work/said" >>"$log"
+  printf '(Ctrl-C, exit code %d)\n' "$code" >>"$log"
+  count=$((count + 1))
+  grep -qE -- "$2" "$work/said" || fail "never said '$2': $1"
+  [[ $code = 130 || $1 == *explore* && $code = 0 ]] || fail "exit code $code after Ctrl-C: $1"
+}
+
+fetch_page() { # a minimal system has no curl
+  local host=${1#http://}
+  exec 3<>"/dev/tcp/${host%%:*}/$(sed -E 's/^[^:]+:([0-9]+).*/\1/' <<<"$host")" || { fail "nobody listens at $1"; return; }
+  printf 'GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n' "${host%%/*}" >&3
+  head -1 <&3 | tr -d '\r' >>"$log"
+  exec 3<&-
+}
+
+# What the pages have: blocks of commands, and commands inside of sentences.
+blocks() { awk -v wanted="$1" '/^```/ { on = on ? 0 : substr($0, 4) ~ wanted ? 1 : 2; next } on == 1' "$2" | sed -E 's/^\$ //; s/ +#.*//'; }
+inline() { awk '/^```/ { on = !on; next } !on' "$1" | grep -oE '`(heed|\./dev) [^`]+`' | tr -d '`'; }
+
+in_folder() { mkdir -p "$work/$1" && cd "$work/$1" && ln -sfn "$source/build" build && cp "$source"/README*.md .; }
+
+walk_readme() {
+  printf '\n## %s\n' "$readme" >>"$log"
+  in_folder readme
+  type_in 3 "heed generate gpt2 --prompt 'The meaning of life is'" # nothing was downloaded yet
+  local command
+  while IFS= read -r command; do
+    case $command in export*) ;; *) type_in 0 "$command" ;; esac
+  done < <(blocks '^sh$' "$source/$readme")
+  cp -r run/model gpt2
+  while IFS= read -r command; do
+    case $command in
+      ./dev\ quickstart* | export*) ;; # the step before has built it
+      heed\ explore*) interrupted "$command --no-browser" 'http://' ;;
+      *) type_in 0 "$command" ;;
+    esac
+  done < <(blocks '^console$' "$source/$readme")
+  type_in 0 "heed quickstart"
+  type_in 0 "heed --help"
+  type_in 0 "heed train --help"
+}
+
+# lesson NUMBER: its program, and its commands with something in place of MODEL, FOLDER and the like.
+lesson() {
+  local page program command
+  page=$(echo "$pages/$1"-*.md)
+  in_folder "$1"
+  printf '\n## %s\n' "$(head -1 "$page")" >>"$log"
+  ln -sfn "$encoder" minilm
+  while IFS= read -r command; do
+    type_in 0 "$command"
+    program=$work/said
+    while IFS= read -r line; do
+      [ -z "$line" ] || grep -qE -- "$(sed -E 's/[][\\.^$*+?(){}|]/\\&/g; s/-?[0-9]+\\\.[0-9]+/-?[0-9]+\\.[0-9]+/g; s/.*/^&$/' <<<"$line")" "$program" || fail "$command does not print: $line"
+    done < <(awk '/^```text$/ { on = 1; next } /^```/ { on = 0 } on' "$page")
+  done < <(blocks '^bash$' "$page")
+  while IFS= read -r command; do typed_in_lesson "$command"; done < <(inline "$page")
+}
+
+typed_in_lesson() {
+  local tiny='heed train --task lm --data README.md --tokenizer char --preset tiny --steps 4'
+  case $1 in
+    "heed explore MODEL") interrupted "heed explore minilm --no-browser" 'http://' ;;
+    "heed inspect MODEL"*) type_in 0 "$(sed 's/MODEL/minilm/; s/…/The cat sat on the mat/' <<<"$1")" ;;
+    "heed data plus-two"* | "heed train --task regress"* | "heed predict run 10"* | "heed cost"*) type_in 0 "$1" ;;
+    "heed predict run < rows.csv")
+      printf '1,2,3,4,5\n60,70,80,90,95\n' >rows.csv
+      type_in 0 "$1"
+      ;;
+    "heed train --task classify --data reviews.tsv --out run")
+      for i in $(seq 150); do printf 'positive\t%s %d\nnegative\t%s %d\n' 'this film was wonderful, part' "$i" '이 영화는 지루했다, 편' "$i"; done >reviews.tsv
+      type_in 0 "$1"
+      ;;
+    "heed classify run") type_in 0 "echo 'this film was wonderful' | $1" ;;
+    "heed train --task caption --data FOLDER --out run")
+      type_in 0 "heed data shapes --count 200 -o FOLDER"
+      type_in 0 "$1 --steps 30"
+      ;;
+    "heed inspect run --image picture.png"*)
+      cp "$(find FOLDER -name '*.p[np][gm]' | sort | head -1)" picture.png
+      type_in 0 "$1"
+      ;;
+    "heed train --task lm --data mytext.txt --tokenizer char --preset small --out run")
+      cat "$source"/docs/*.md "$source"/docs/*/*.md >mytext.txt
+      interrupted "$1" '(step|스텝) [2-9]'
+      type_in 0 "heed train --resume --out run --steps 8"
+      ;;
+    "heed generate run"*) type_in 0 "$1 --max-tokens 40" ;;
+    "heed train … --"*) type_in 0 "$tiny --out run${1##*--} --${1##*--}" ;;
+    "heed ask INDEX QUESTION --model LM --show-attention")
+      type_in 0 "heed index $pages --model minilm --out INDEX"
+      type_in 0 "heed search INDEX 'Why are there several heads?' -k 2"
+      [ -z "$reader" ] || type_in 0 "heed ask INDEX 'What does the causal mask hide?' --model $reader --show-attention --max-tokens 60"
+      ;;
+    "heed train --task fid")
+      printf '{"question":"When was it built?","passages":["It was built in 1889.","It is tall."],"answer":"1889"}\n%.0s' $(seq 20) >fid.jsonl
+      type_in 0 "$1 --data fid.jsonl --tokenizer wordpiece:100 --layers 1 --heads 2 --width 16 --steps 3 --out fid"
+      ;;
+    "heed train --task embed")
+      printf 'how tall is it\tIt is 330 metres tall.\nwhen was it built\tIt was built in 1889.\n%.0s' $(seq 20) >pairs.tsv
+      type_in 0 "$1 --data pairs.tsv --tokenizer wordpiece:100 --layers 1 --heads 2 --width 16 --steps 3 --out embed"
+      ;;
+    "heed train --task mlm --arch longformer") type_in 0 "$1 --data README.md --tokenizer wordpiece:300 --layers 1 --heads 2 --width 16 --context 64 --steps 3 --out run" ;;
+    *) [[ $1 =~ ^heed\ [a-z]+$ ]] || fail "a page has a command that is not known here: $1" ;; # the name of a command alone
+  esac
+}
+
+walk_readme
+encoder=$work/readme/quickstart/model reader=
+[ ! -e "$models/minilm/config.json" ] || encoder=$(realpath "$models/minilm")
+[ -z "$models" ] || reader=$(find -L "$models" -maxdepth 1 -name '*.gguf' | sort | head -1)
+for page in "$pages"/[0-9]*.md; do lesson "$(basename "$page" | cut -c1-2)"; done
+echo "$language: $count commands typed; $log"
+exit $failed

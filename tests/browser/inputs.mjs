@@ -73,7 +73,7 @@ test('the last step of a translation grows the tree of a beam search', async (co
   const page = await open(context, `/steps?m=${seq2seq}&s=10`);
   const search = page.locator('section[aria-labelledby=beams]');
   await search.getByRole('button', { name: 'Start' }).click();
-  await search.locator('svg path.on').first().waitFor();
+  await search.locator('svg path.on').first().waitFor({ state: 'attached' });
   await search.locator('summary', { hasText: 'Show as a table' }).click();
   check((await search.locator('table tbody tr').count()) >= 2, 'the same as a table');
   await finish(context, page);

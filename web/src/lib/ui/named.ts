@@ -3,6 +3,6 @@ import { shown } from './format';
 
 /// The name of a token in a sentence: a patch of an image says that it is one.
 export function named(token: { id: number; label: string } | undefined): string {
-  const [row, column] = token && token.id < 0 ? token.label.split(',') : [];
-  return column ? t('read.patch', { row, column }) : shown(token?.label ?? '');
+  const place = token && token.id < 0 ? token.label.match(/^(\d+),(\d+)$/) : null;
+  return place ? t('read.patch', { row: place[1], column: place[2] }) : shown(token?.label ?? '');
 }

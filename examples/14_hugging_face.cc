@@ -15,9 +15,7 @@ using lesson::say;
 namespace {
 
 /// config.json, model.safetensors and tokenizer.json, as AutoModel.from_pretrained wants them.
-std::filesystem::path make_folder() {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "heed-lesson14";
-  std::filesystem::create_directories(folder);
+std::filesystem::path make_folder(const std::filesystem::path& folder) {
   const std::string_view texts[] = {"the cat sat on the mat", "the dog sat by the door"};
   const Tokenizer tokenizer = train_tokenizer(
       texts, {.kind = TokenizerKind::wordpiece, .vocab_size = 200, .min_frequency = 1});
@@ -35,7 +33,9 @@ std::filesystem::path make_folder() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::filesystem::path folder = argc > 1 && *argv[1] != 0 ? argv[1] : make_folder();
+  const lesson::Scratch scratch;
+  const std::filesystem::path folder =
+      argc > 1 && *argv[1] != 0 ? argv[1] : make_folder(scratch.path() / "bert");
   // Weights are mapped, not read: opening takes no time and shares memory with other processes.
   const auto model = load_model(folder);
   const Tokenizer tokenizer = Tokenizer::load(folder);
@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
   }
 
   // Saved in half the size, read again, hardly changed.
-  const std::filesystem::path half = folder.string() + "-bf16";
+  const std::filesystem::path half = scratch.path() / "bf16";
   save_model(*model, half, DType::bf16);
   const ModelOutput again = load_model(half)->forward(input);
   const Tensor change = (again.logits ? again.logits : again.last_hidden_state) - result;
@@ -79,5 +79,4 @@ int main(int argc, char** argv) {
               100.0 * static_cast<double>(std::filesystem::file_size(half / "model.safetensors")) /
                   static_cast<double>(std::filesystem::file_size(folder / "model.safetensors")),
               lesson::yes_or_no(sum(change * change).item() < 4e-4 * sum(result * result).item()));
-  std::filesystem::remove_all(half);
 }

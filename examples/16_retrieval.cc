@@ -45,9 +45,8 @@ double encode_time(const Model& model, int64_t passages, bool joined) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "heed-lesson16";
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
+  const lesson::Scratch scratch;
+  const std::filesystem::path& folder = scratch.path();
   std::ofstream(folder / "notes.txt") << "Cats sleep in the sun.\n\n우리는 역사를 배운다.";
   IndexOptions options;
   options.model = make_encoder(folder).string();

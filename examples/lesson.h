@@ -1,9 +1,12 @@
 // What the lessons' programs share: their texts in English and Korean.
 #pragma once
 
+#include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "heed/picture.h"
 
@@ -47,5 +50,27 @@ inline heed::Heatmap heatmap(const std::string& title) {
   }
   return map;
 }
+
+/// A new folder for what a program writes, gone at its end: several people may share a machine.
+class Scratch {
+ public:
+  Scratch() {
+    std::string name = (std::filesystem::temp_directory_path() / "heed-lesson-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) {
+      throw std::system_error(errno, std::generic_category(), name);
+    }
+    path_ = name;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
 
 }  // namespace lesson

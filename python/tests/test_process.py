@@ -83,7 +83,8 @@ def test_processes_of_multiprocessing(lm):
 
 def interrupted(code, ready="ready"):
     """Runs code, sends SIGINT once it has said `ready`, returns what it said after that."""
-    process = subprocess.Popen([sys.executable, "-u", "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # jobs of a script ignore it
+    process = subprocess.Popen([sys.executable, "-u", "-c", heard + textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     for line in process.stdout:
         if line.strip() == ready:

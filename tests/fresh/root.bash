@@ -114,11 +114,11 @@ with_ccache() {
 }
 
 # inside [--offline] ROOT USER FOLDER COMMAND…: runs a command in a root as that user, in an environment
-# as after logging in; --offline: without any network.
+# as after logging in; --offline: without any network but its own loopback.
 inside() {
-  local spaces=(--mount --pid --fork --kill-child) home=/root variable kept=()
+  local spaces=(--mount --pid --fork --kill-child) home=/root variable kept=() offline=
   if [ "$1" = --offline ]; then
-    spaces+=(--net)
+    spaces+=(--net) offline=1
     shift
   fi
   [ "$2" = root ] || home=/home/$2
@@ -129,10 +129,11 @@ inside() {
     kept+=(CCACHE_DIR=/ccache "CCACHE_BASEDIR=$3" CCACHE_NOHASHDIR=1 CCACHE_UMASK=000
       CCACHE_SLOPPINESS=include_file_ctime,include_file_mtime,locale,pch_defines,time_macros)
   fi
-  unshare "${spaces[@]}" bash -c '
+  offline=$offline unshare "${spaces[@]}" bash -c '
     set -e
     root=$1 user=$2 folder=$3 home=$4 kept=$5
     shift 5
+    [ -z "$offline" ] || ip link set lo up || true
     mount --make-rprivate /
     mount --bind "$root" "$root"
     mount -o remount,bind,suid,exec,dev "$root"

@@ -6,7 +6,7 @@ try_package() {
   lintian --fail-on error --no-tag-display-limit "$2"
   other=$(new_root "$release" "deb-$1" "$1")
   cp "$2" "$other/tmp"
-  inside "$other" root /tmp bash -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends ./heed_*.deb man-db >/dev/null'
+  inside "$other" root /tmp bash -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends ./heed_*.deb man-db locales >/dev/null'
   ! inside "$other" root / bash -c 'command -v gcc g++ cc cmake' || fail "the package brought a compiler"
   seconds_of inside --offline "$other" minsu /home/minsu heed quickstart --json >"$work/answer"
   taught "$work/answer"
@@ -17,7 +17,8 @@ try_package() {
   done
   inside "$other" minsu / man heed-train >"$work/page"
   grep -q OPTIONS "$work/page" || fail "man heed-train: $(head -3 "$work/page")"
-  inside "$other" minsu / env LANGUAGE=ko man heed-train >"$work/page"
+  inside "$other" root / localedef -i ko_KR -f UTF-8 ko_KR.UTF-8
+  inside "$other" minsu / env LANG=ko_KR.UTF-8 man heed-train >"$work/page"
   grep -q 옵션 "$work/page" || fail "man heed-train in Korean: $(head -3 "$work/page")"
   inside "$other" minsu / bash -c 'source /usr/share/bash-completion/completions/heed && complete -p heed' || fail "no completion"
   grep -q '^ExecStart=/usr/bin/heed serve ' "$other/usr/lib/systemd/system/heed.service" || fail "the server's unit"

@@ -48,20 +48,21 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME heed)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS fonts-nanum) # Korean text in pictures
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION "Transformer engine: trains, runs and inspects attention models
- heed builds, trains, runs and looks inside attention models on an ordinary
- CPU machine, without Python. It reads and writes Hugging Face folders and GGUF
- files.")
+heed builds, trains, runs and looks inside attention models on an ordinary
+CPU machine, without Python. It reads and writes Hugging Face folders and GGUF
+files.")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME ${library_package})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/triggers) # ldconfig's
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "Transformer engine (shared library)
- The library behind the program heed: tensors with gradients, attention,
- models, tokenizers, generation and training.")
+The library behind the program heed: tensors with gradients, attention,
+models, tokenizers, generation and training.")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libheed-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
   "${library_package} (= ${PROJECT_VERSION}-${HEED_PACKAGE_RELEASE})")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "Transformer engine (headers)
- Headers, static library, and files for CMake and pkg-config to compile with
- heed's library.")
+Headers, static library, and files for CMake and pkg-config to compile with
+heed's library.")
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/package_documents.cmake)
 include(CPack)

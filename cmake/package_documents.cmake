@@ -21,7 +21,7 @@ foreach(root IN LISTS roots CPACK_TEMPORARY_INSTALL_DIRECTORY)
 Upstream-Name: heed
 
 Files: *
-Copyright: The heed developers
+Copyright: 2026 The heed developers
 License: Apache-2.0
  On Debian systems, the full text of the Apache License, version 2.0, is in
  /usr/share/common-licenses/Apache-2.0.

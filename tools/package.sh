@@ -22,7 +22,7 @@ esac
 emulator=() prefix=
 if [ "$machine" != "$(uname -m)" ]; then
   emulator=("qemu-$machine") prefix=$machine-linux-gnu-
-  eval "$(dpkg-architecture -A arm64 -s)" # dpkg-shlibdeps reads these variables
+  eval "$(dpkg-architecture -A arm64 -s 2>/dev/null)" # dpkg-shlibdeps reads these variables
 fi
 
 if [ "$only" != archive ]; then

@@ -44,7 +44,7 @@ package() {
   mkdir "$root/heed/dist"
   cp "$source"/dist/*"_$(uname -m).whl" "$root/heed/dist" 2>/dev/null || true # its types: tools/wheel.sh
   [ -z "$(foreign "$architecture")" ] || preset=aarch64
-  options+=("-DHEED_MAINTAINER=${DEBFULLNAME:-heed developers} <${DEBEMAIL:-heed@localhost.localdomain}>")
+  options+=("-DHEED_MAINTAINER=${DEBFULLNAME:-heed developers} <${DEBEMAIL:-nobody@heed.invalid}>")
   [ -z "${HEED_FRESH_CCACHE:-}" ] || options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   inside "$root" root /heed bash -euo pipefail -c '
     preset=$1

@@ -59,7 +59,7 @@ test('one weight of a head is taken from another text', async (context) => {
   await page.locator('.segments label', { hasText: 'Patch' }).click();
   await page.getByText('one weight of a head').click();
   const donor = page.locator('label.field input').first();
-  await donor.fill((await donor.inputValue()).replace(/sat|good/, 'ran'));
+  await donor.fill((await donor.inputValue()).replace('sat', 'ran'));
   await page.getByRole('button', { name: 'Apply' }).first().click();
   await page.locator('ol.did li', { hasText: /the weight of .* taken from the other text/ }).waitFor();
   await page.locator('[data-testid=verdict]').waitFor();

@@ -35,7 +35,7 @@ for (const family of ['decoder', 'encoder', 'seq2seq', 'vision']) {
     check(pictures.size === 10, `each step says what moves in it: ${pictures.size}`);
     // The data of another word arrives: its picture is there at once.
     const before = await moves(page);
-    const tokens = page.locator('main [role=toolbar] button');
+    const tokens = page.locator('main [role=toolbar] button, main .frame button');
     await tokens.nth((await tokens.count()) > 2 ? 1 : 0).click();
     await settle(page);
     check((await moves(page)) === before, 'nothing moves when data arrives');

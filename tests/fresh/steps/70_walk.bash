@@ -7,7 +7,7 @@ if [ -n "${HEED_FRESH_MODELS:-}" ]; then
   cp -L "$(find -L "$HEED_FRESH_MODELS" -maxdepth 1 -name '*.gguf' | sort | head -1)" "$root/models/"
 fi
 for language in en ko; do
-  seconds_of inside --offline "$root" minsu /heed bash tests/fresh/walk.sh $language "/tmp/walk.$language.log" "$([ ! -d "$root/models" ] || echo /models)"
+  seconds_of inside --offline "$root" minsu /heed bash tests/fresh/walk.bash $language "/tmp/walk.$language.log" "$([ ! -d "$root/models" ] || echo /models)"
   cp "$root/tmp/walk.$language.log" "$work/"
   echo "note: $language took $seconds s"
 done

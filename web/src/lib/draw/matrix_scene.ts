@@ -59,19 +59,23 @@ export function matrixScene(p: MatrixPicture): Scene {
       const share = p.signed ? shadeSigned(value, p.most) : shade(value, p.mode, most);
       const x = at.left + c * p.cell;
       const y = at.top + r * p.cell;
+      if (value === -Infinity) { // hidden: nothing but a dot
+        shapes.push({ type: 'rect', x: x + p.cell / 2 - 1.5, y: y + p.cell / 2 - 1.5, w: 2, h: 2, fill: inks[p.theme].line });
+        continue;
+      }
       shapes.push({ type: 'rect', x, y, w: p.cell - gap, h: p.cell - gap, fill: colorAt(p.theme, share, p.signed) });
       if (p.digits !== undefined && p.cell >= 34 && Number.isFinite(value)) {
         shapes.push({ type: 'text', x: x + p.cell / 2, y: y + p.cell / 2, text: value.toFixed(p.digits), size: 11, anchor: 'middle', fill: inkOn(p.theme, share, p.signed) });
       }
     }
   }
-  const every = stride(p.cell);
+  const every = stride(p.cell), across = Math.max(1, Math.ceil(15 / p.cell)); // slanted labels stand further apart
   const ink = inks[p.theme].text;
   p.rowLabels.forEach((label, r) => {
     if (r % every === 0) shapes.push({ type: 'text', x: at.left - 6, y: at.top + (r + 0.5) * p.cell, text: shorten(label, 16), size, anchor: 'end', fill: ink });
   });
   p.columnLabels.forEach((label, c) => {
-    if (c % every === 0) shapes.push({ type: 'text', x: at.left + (c + 0.5) * p.cell, y: at.top - 7, text: shorten(label, 16), size, rotate: -60, fill: ink });
+    if (c % across === 0) shapes.push({ type: 'text', x: at.left + (c + 0.5) * p.cell, y: at.top - 7, text: shorten(label, 16), size, rotate: -60, fill: ink });
   });
   return { width: at.width, height: at.height, shapes };
 }

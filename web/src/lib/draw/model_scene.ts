@@ -96,7 +96,8 @@ function towerRow(d: Drawing, row: Row, index: number, rows: number, at: TowerPl
   if (row.name === 'layer' && (row.layer % every === 0 || on)) d.text(at.x + at.label - 8, y + at.h / 2 - 2, String(row.layer), 'end', 12, on ? ink.accent : ink.soft, on ? 700 : 400);
   const name = row.name === 'input' ? p.words.input(row.parts[0].kind) : row.name === 'readout' ? p.words.readout : p.words.output;
   if (one && beside) d.text(x + at.dx, y - at.dy / 2 + at.h / 2, name, 'start', 12);
-  else if (one) d.text(at.x + at.label + (inner + at.dx) / 2, y - at.dy / 2, labelWidth(name, 12) < inner - at.dx ? name : name.split(' ')[0], 'middle', 12, ink.ink);
+  else if (one && at.dy < 14 && row.name !== 'readout') d.text(at.x + at.label + inner, row.name === 'input' ? y + at.h + 11 : y - at.dy - 8, name, 'end', 12); // too thin for a name
+  else if (one) d.text(at.x + at.label + (inner + at.dx) / 2, y - at.dy / 2, labelWidth(name, 12) < inner - at.dx - 44 ? name : name.split(' ')[0], 'middle', 12, ink.ink);
 }
 function towers(d: Drawing, width: number, tallest: number) {
   const { p, ink } = d, layers = Math.max(...p.stacks.map((s) => s.rows.length)), label = p.compact ? 2 : 26, top = p.compact ? 4 : 26;
@@ -213,7 +214,7 @@ export function middleOf(blocks: Block[], stack: Kind, step: number, head: numbe
   const found = step === 0 || step === 10 ? blocks.find((b) => b.part?.type === (step === 0 ? 'input' : 'output') && b.part.kind === stack) : blocks.find((b) => b.plane?.step === step && (b.plane.head === undefined || b.plane.head === head));
   if (!found) return null;
   const q = found.points;
-  const along = found.part ? 0.14 : 0.5;
+  const along = found.part ? 0.07 : 0.5;
   return [q[0] + along * (q[4] - q[0]) + (found.part ? 4 : 0), (q[1] + q[5]) / 2];
 }
 /// The block at a point, or −1. Later blocks lie in front.

@@ -1,6 +1,6 @@
 import { numbers } from '../api/tensor';
 import type { Steps } from '../api/types';
-import type { HeadNumbers, RowSteps } from '../math/attention';
+import { type HeadNumbers, type RowSteps, embeddingOf } from '../math/attention';
 import { num, percent } from '../ui/format';
 import { type Theme, colorAt, inkOn, shade, shadeSigned } from './color';
 import { shorten } from './matrix_scene';
@@ -38,15 +38,16 @@ function numbered(b: StageBuilder, box: Box, value: number, share: number, signe
 const framed = (b: StageBuilder, box: Box, at = 0) => b.mark({ x: box.x - 2.5, y: box.y - 2.5, w: box.w + 5, h: box.h + 5, fill: b.accent }, at);
 
 function embed(n: StageNumbers, b: StageBuilder) {
-  const parts = ([[n.s.embed, n.query], [n.s.pos_embed, n.words.position], [n.s.other_embed, '']] as const).filter(([v]) => v !== null);
+  const position = n.s.pos_embed && numbers(n.s.pos_embed), all: [ArrayLike<number> | null, string][] = [[embeddingOf(n.s), n.query], [position, n.words.position]];
+  const parts = all.filter((part): part is [ArrayLike<number>, string] => part[0] !== null), most = Math.max(...parts.map(([v]) => largestOf(v)), n.s.embed_sum && !n.s.embed_norm ? largestOf(numbers(n.s.embed_sum)) : 0);
   const left = b.narrow ? 74 : 130, line = 34, sum = n.s.embed_sum;
   const width = b.narrow ? (b.width - left) * 0.42 : (b.width - left) * 0.44, x = b.width - width;
   const middle = 14 + ((parts.length - 1) * line) / 2;
-  const target = sum ? b.strip(numbers(sum), { x, y: middle, w: width, h: 22 }, 0.8) : [];
+  const target = sum ? b.strip(numbers(sum), { x, y: middle, w: width, h: 22 }, 0.8, n.s.embed_norm ? undefined : most) : [];
   parts.forEach(([values, label], i) => {
     const y = 14 + i * line;
     b.text(0, y + 11, shorten(label, b.narrow ? 8 : 15), { fill: b.ink, weight: 600 });
-    const cells = b.strip(numbers(values!), { x: left, y, w: width, h: 22 }, 0.3);
+    const cells = b.strip(values, { x: left, y, w: width, h: 22 }, 0.3, most);
     b.fly(cells.map((c) => ({ x: left - 14, y, w: 6, h: 22, fill: c.fill })), cells, 0, 0.32, { spread: 0.12 });
     b.fly(cells, target, 0.45, 0.84, { spread: 0.15 });
     if (i) b.text(left - 16, y - 6, '+', { size: 15, anchor: 'middle' });
@@ -65,7 +66,7 @@ function qkv(n: StageNumbers, b: StageBuilder) {
     const y = 20 + i * line, from = width + 8, to = x - 26, bend = (to - from) / 2;
     b.band([from, middle + 11, from + bend, middle + 11, to - bend, y + 11, to, y + 11], 3);
     b.text(x - 8, y + 11, name, { anchor: 'end', size: 15, fill: b.ink, weight: 600 });
-    if (!b.narrow) b.text((from + to) / 2, (middle + y) / 2 + 11 - (i === 2 ? -13 : 10), `W_${name.toUpperCase()}`, { anchor: 'middle', size: 12 });
+    if (!b.narrow) b.text(to, y + 1, `W_${name.toUpperCase()}`, { anchor: 'end', size: 12 });
     const end = rows.length > 1 ? 0.38 + 0.3 * i : 0.9, target = b.strip(values, { x, y, w: width, h: 22 }, end - 0.04);
     b.fly(source, target, 0.3 * i, end, { spread: 0.12 });
   });
@@ -81,7 +82,7 @@ function scores(n: StageNumbers, b: StageBuilder) {
   const query = b.strip(q, { x: b.narrow ? 0 : left - 14 - dims * 20, y: below, w: dims * (b.narrow ? side : 20), h: 28 }, 0, largestOf(q), dims);
   columns.forEach((c, j) => {
     const x = left + j * step, w = step - 6, start = (0.8 * j) / columns.length, end = start + 0.2;
-    b.text(x + w / 2, 10, shorten(n.key(c), Math.floor(step / 8)), { anchor: 'middle', fill: c === n.chosen ? b.accent : b.ink, weight: c === n.chosen ? 650 : 400 });
+    b.text(x + w / 2, 10, shorten(n.key(c), Math.floor(step / 6.2)), { anchor: 'middle', size: step < 64 ? 11 : 13, fill: c === n.chosen ? b.accent : b.ink, weight: c === n.chosen ? 650 : 400 });
     const across = b.colors(row(h.k, h.headDim, c), mostKey, dims).map((fill, i) => b.mark({ x: x + w / 2 - 10, y: top + i * side, w: 20, h: side - 1, fill }));
     if (c === n.chosen) framed(b, { x, y: below, w, h: 28 }, end - 0.02);
     const target = numbered(b, { x, y: below, w, h: 28 }, own.products[c], shadeSigned(own.products[c], most), true, end - 0.02);
@@ -95,7 +96,7 @@ function scores(n: StageNumbers, b: StageBuilder) {
 function rowsOfKeys(n: StageNumbers, b: StageBuilder, labels: string[], hidden = false): { columns: number[]; box: (line: number, j: number) => Box; left: number } {
   const left = b.narrow ? 58 : 110, columns = columnsOf(n, Math.max(3, Math.min(12, Math.floor((b.width - left) / 52))), hidden);
   const step = Math.min(74, (b.width - left) / columns.length), box = (line: number, j: number) => ({ x: left + j * step, y: 22 + line * 48, w: step - 6, h: 28 });
-  columns.forEach((c, j) => b.text(box(0, j).x + box(0, j).w / 2, 9, shorten(n.key(c), Math.floor(step / 8)), { anchor: 'middle', fill: c === n.chosen ? b.accent : b.ink, weight: c === n.chosen ? 650 : 400 }));
+  columns.forEach((c, j) => b.text(box(0, j).x + box(0, j).w / 2, 9, shorten(n.key(c), Math.floor(step / 6.2)), { anchor: 'middle', size: step < 64 ? 11 : 13, fill: c === n.chosen ? b.accent : b.ink, weight: c === n.chosen ? 650 : 400 }));
   labels.forEach((label, line) => b.text(0, box(line, 0).y + 14, label));
   return { columns, box, left };
 }
@@ -119,7 +120,7 @@ function mask(n: StageNumbers, b: StageBuilder) {
   });
 }
 function softmax(n: StageNumbers, b: StageBuilder) {
-  const { columns, box, left } = rowsOfKeys(n, b, ['', 'exp', '÷ Σ']), { own } = n, most = largestOf(own.masked);
+  const { columns, box, left } = rowsOfKeys(n, b, ['', 'exp', b.narrow ? '÷ Σ' : `÷ Σ = ${num(n.own.sum, 2)}`]), { own } = n, most = largestOf(own.masked);
   const sum = { x: left - (b.narrow ? 26 : 44), y: box(2, 0).y - 16, w: b.narrow ? 18 : 30, h: 8 };
   b.mark({ ...sum, fill: b.line }, 0.5, 0);
   columns.forEach((c, j) => {
@@ -175,10 +176,11 @@ function residual(n: StageNumbers, b: StageBuilder) {
   b.band([from, 91, from + bend, 91, to - bend, 45 + (unit * (one + two)) / 2, to, 45 + (unit * (one + two)) / 2], Math.max(1, unit * two));
   b.text(0, 9, 'x', { fill: b.ink, weight: 600 });
   b.text(0, 69, 'out', { fill: b.ink, weight: 600 });
-  const target = b.strip(numbers(n.s.resid_mid), { x, y: 34, w: width, h: 24 }, 0.84);
+  const most = Math.max(largestOf(before), largestOf(added), n.s.pre_norm ? largestOf(numbers(n.s.resid_mid)) : 0);
+  const target = b.strip(numbers(n.s.resid_mid), { x, y: 34, w: width, h: 24 }, 0.84, n.s.pre_norm ? most : undefined);
   b.text(b.width, 22, n.s.pre_norm ? 'x + out' : 'norm(x + out)', { anchor: 'end', fill: b.ink, weight: 600 });
-  b.fly(b.strip(before, { x: 0, y: 20, w: width, h: 22 }), target, 0, 0.7, { spread: 0.25 });
-  b.fly(b.strip(added, { x: 0, y: 80, w: width, h: 22 }), target, 0.25, 0.9, { spread: 0.25 });
+  b.fly(b.strip(before, { x: 0, y: 20, w: width, h: 22 }, 0, most), target, 0, 0.7, { spread: 0.25 });
+  b.fly(b.strip(added, { x: 0, y: 80, w: width, h: 22 }, 0, most), target, 0.25, 0.9, { spread: 0.25 });
 }
 function mlp(n: StageNumbers, b: StageBuilder) {
   const width = b.width * (b.narrow ? 0.34 : 0.38), middle = b.width / 2, neurons = n.s.neurons.slice(0, b.narrow ? 8 : 10), line = 15;

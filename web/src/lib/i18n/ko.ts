@@ -24,7 +24,7 @@ export const ko: Record<keyof typeof en, string> = {
   'read.targetTokens': '지금까지 쓴 글', 'read.sourceTokens': '원문', 'read.generated': '모델이 직접 썼습니다', 'read.tokensLabel': '토큰',
   'read.sentence': '“{query}”에서 가장 많이 본 곳:', 'read.which': '어떤 어텐션', 'read.mean': '층 평균', 'read.oneHead': '헤드 하나', 'read.all': '전체 층', 'read.allTitle': '각 단어가 실제로 넘겨준 몫: 가중치 × 밸류 벡터의 크기를 모든 헤드에서 더해 층마다 평균한 것입니다',
   'flow.title': '글에서 예측까지', 'flow.titleImage': '이미지에서 예측까지', 'flow.from': '“{token}” 토큰이 보는 곳', 'flow.layers': '층 {layers}개 × 헤드 {heads}개', 'flow.share': '비율', 'flow.answer': '예측', 'flow.caption': '띠가 넓을수록 어텐션이나 확률이 큽니다. 네모 하나가 헤드 하나이며, 색이 뚜렷할수록 많이 더합니다. 누르면 맵에서 크게 볼 수 있습니다.', 'flow.label': '“{query}” 토큰이 가져온 곳: {words}. 예측: {answers}.',
-  'read.continue': '토큰을 고르면 글에 이어 쓰고 그다음을 보여 줍니다.', 'read.piece': '이 토큰은 글자 하나의 일부라서 이것만 이어 쓸 수 없습니다.', 'read.predicts': '모델의 예측', 'read.next': '“{token}” 다음에 올 토큰', 'read.fill': '“{token}” 자리에 들어갈 토큰', 'read.class': '분류 결과', 'read.match': '이미지에 맞는 글', 'read.span': '가리키는 단어', 'read.number': '예측값',
+  'read.continue': '토큰을 고르면 글에 이어 쓰고 그다음을 보여 줍니다.', 'read.piece': '이 토큰은 글자 하나의 일부라서 이것만 이어 쓸 수 없습니다.', 'read.bytes': '“\\xEC” 같은 토큰은 바이트 하나입니다. 글자의 앞부분이며, 다음 토큰이 나머지를 채웁니다.', 'read.predicts': '모델의 예측', 'read.next': '“{token}” 다음에 올 토큰', 'read.fill': '“{token}” 자리에 들어갈 토큰', 'read.class': '분류 결과', 'read.match': '이미지에 맞는 글', 'read.span': '가리키는 단어', 'read.number': '예측값',
 
   'generate.title': '이어 쓰기', 'generate.translate': '답 쓰기', 'generate.hint': '토큰을 하나씩 쓰고, 쓸 때마다 어디를 보았는지 보여 줍니다.', 'generate.length': '토큰 수', 'generate.temperature': '온도', 'generate.beams': '빔 수', 'generate.start': '시작', 'generate.stop': '멈춤',
   'generate.attention': '“{token}” 토큰을 쓸 때 본 곳', 'generate.candidates': '후보 토큰', 'generate.tree': '빔 서치', 'generate.treeLabel': '{steps}단계, 빔 최대 {beams}개의 나무입니다. 아래 표에 같은 내용이 있습니다.', 'generate.finished': '끝남', 'generate.step': '단계', 'generate.beam': '빔 {n}', 'generate.done': '토큰 {tokens}개, {seconds}초',
@@ -40,9 +40,10 @@ export const ko: Record<keyof typeof en, string> = {
   'check.title': '다른 프로그램과 비교', 'check.lead': 'heed inspect --json이 출력한 파일이나, 같은 글의 가중치를 NumPy로 저장한 파일(.npy, 마지막 두 차원이 쿼리와 키)을 고르십시오. Hugging Face 모델의 어텐션도 됩니다.', 'check.choose': '파일 고르기', 'check.result': '{file} 파일과 비교한 헤드 {heads}개에서 가장 큰 차이:', 'check.nothing': '{file} 파일에는 이 어텐션의 {rows} × {columns} 가중치가 없습니다.',
   'arcs.label': '단어마다 어느 단어를 보는지 나타낸 곡선입니다. 위아래 화살표로 단어를 고릅니다.',
 
-  'steps.lead': '헤드 하나가 단어에서 답까지 가는 과정을 이 모델의 수치로 보여 줍니다.', 'steps.pick': '따라갈 단어를 고르십시오', 'steps.list': '단계', 'steps.back': '이전', 'steps.next': '다음', 'steps.formula': '수식',
+  'steps.lead': '헤드 하나가 단어에서 답까지 가는 과정을 이 모델의 수치로 보여 줍니다.', 'steps.pick': '따라갈 단어를 고르십시오', 'steps.pickPatch': '따라갈 패치를 고르십시오', 'steps.pickMoment': '따라갈 순간을 고르십시오', 'steps.list': '단계', 'steps.back': '이전', 'steps.next': '다음', 'steps.formula': '수식',
   'step.embed': '임베딩과 위치', 'step.qkv': '쿼리, 키, 밸류', 'step.scores': '쿼리 · 키', 'step.scale': '√d_k로 나누기', 'step.mask': '마스크', 'step.softmax': '소프트맥스', 'step.mix': '가중치 × 밸류', 'step.output': '헤드 합치기', 'step.residual': '잔차와 정규화', 'step.mlp': '피드포워드', 'step.logits': '예측',
-  'explain.embed': '모델은 “{token}” 토큰을 표에서 찾아 숫자 목록으로 바꿉니다. 글의 몇 번째 자리인지는 또 다른 숫자 목록이 알려 주고, 최신 모델에서는 쿼리와 키를 돌려서 알려 줍니다(RoPE).',
+  'explain.embed': '모델은 “{token}” 토큰을 표에서 찾아 숫자 목록으로 바꿉니다. 글의 몇 번째 자리인지는 또 다른 숫자 목록이 알려 주며, 둘을 더합니다.',
+  'explain.embedPlain': '모델은 “{token}” 토큰을 표에서 찾아 숫자 목록으로 바꿉니다. 글의 몇 번째 자리인지는 나중에 어텐션 안에서 알려 줍니다.',
   'explain.embedImage': '패치마다 픽셀이 행렬을 지나 숫자 목록이 되고, [CLS]에는 학습한 목록이 있습니다. 이미지의 어느 자리인지는 또 다른 숫자 목록이 알려 줍니다.',
   'explain.embedSound': '소리를 스펙트로그램으로 바꾼 뒤 합성곱이 20 ms마다 숫자 목록을 만듭니다. 어느 순간인지는 또 다른 숫자 목록이 알려 줍니다.',
   'explain.qkv': '행렬 세 개가 단어 벡터를 질문(쿼리), 제안(키), 전할 내용(밸류)으로 바꿉니다. 아래는 층 {layer}, 헤드 {head}의 값입니다.',
@@ -62,7 +63,8 @@ export const ko: Record<keyof typeof en, string> = {
   'explain.logitsSpan': '마지막 층을 지나면 글의 단어마다 답이 될 점수(로짓)를 받고, 소프트맥스가 이를 확률로 바꿉니다.',
   'explain.logitsNone': '이 모델은 답을 고르지 않습니다. 마지막 층이 만든 값이 곧 결과입니다.',
   'motion.title': '움직임으로 보기', 'motion.replay': '다시 재생',
-  'motion.embed': '표에서 찾은 “{query}”의 행과 위치를 알리는 숫자들이 자리마다 더해집니다.',
+  'motion.embed': '“{query}”의 숫자 목록과 위치를 알리는 숫자 목록이 자리마다 더해집니다.',
+  'motion.embedPlain': '표에서 찾은 “{query}”의 숫자 목록이 첫 층에 들어갑니다.',
   'motion.qkv': '“{query}”의 벡터가 이 헤드의 행렬을 지나갑니다.',
   'motion.scores': '칸마다 쿼리의 행과 그 단어의 열이 만납니다. 같은 자리끼리 곱해 모두 더합니다.',
   'motion.scale': '모든 점수에 같은 수를 곱해 차이를 줄입니다. 위치 바이어스가 있는 모델에서는 여기서 더합니다.',
@@ -78,13 +80,13 @@ export const ko: Record<keyof typeof en, string> = {
   'steps.reads': '“{token}” 자리에서 헤드가 읽는 값', 'steps.query': '쿼리: 묻는 것', 'steps.keys': '키: 제안하는 것', 'steps.values': '밸류: 전할 내용',
   'steps.scoresOf': '“{token}”의 단어별 점수', 'steps.open': '“{query}” · “{key}” 펼쳐 보기', 'steps.productsOf': '“{token}” 토큰과 각 단어의 곱, 숫자별로', 'steps.productsNote': '띠 하나를 모두 더하면 그 단어의 점수입니다. 주황색은 점수를 높이고 파란색은 낮춥니다.', 'steps.product': '곱', 'steps.sum': '합', 'steps.key': '단어', 'steps.score': '점수', 'steps.minusMax': '− 최댓값',
   'steps.scaled': '모델이 하는 대로', 'steps.unscaled': '나누지 않음', 'steps.noScale': '이 모델은 나누지 않습니다. 나누지 않은 점수에 맞춰 학습했습니다.', 'steps.scaleSlider': '모델의 배율에서 나누지 않는 경우까지', 'steps.scaledScores': '점수', 'steps.weightsThen': '이때의 가중치', 'steps.saturation': '가장 큰 가중치 {top}, 엔트로피 {entropy}비트(모델의 값: {own}비트)',
-  'steps.maskOn': '마스크 켜기', 'steps.noMask': '이 어텐션은 아무것도 가리지 않습니다. 모든 단어가 서로를 볼 수 있습니다.', 'steps.maskedScores': '마스크를 적용한 점수',
+  'steps.maskOn': '마스크 켜기', 'steps.noMask': '이 어텐션은 아무것도 가리지 않습니다. 모든 단어가 서로를 볼 수 있습니다.', 'steps.maskedScores': '마스크를 적용한 점수', 'steps.maskLast': '“{token}” 뒤에는 아무것도 없어 모든 단어를 볼 수 있습니다. 앞쪽 단어를 고르면 무엇이 가려지는지 보입니다.', 'steps.maskMap': '모든 단어의 점수', 'steps.maskCaption': '행은 묻는 단어입니다. 점만 있는 칸은 마스크가 가린 곳입니다.',
   'steps.contributions': '단어마다 보태는 양', 'steps.contributionsNote': 'W_O를 지난 가중치 × 밸류의 길이입니다. 가중치가 커도 밸류가 짧으면 바뀌는 것이 적습니다.', 'steps.flow': '모이는 밸류', 'steps.z': '“{token}” 자리에서 이 헤드의 결과',
   'steps.concat': '헤드 {heads}개의 결과, 각각 숫자 {width}개', 'steps.headNorms': '헤드마다 더하는 양', 'steps.headN': '헤드 {head}', 'steps.openOutput': '출력 {index}번 값에서 헤드 {head}의 몫', 'steps.attnOut': '어텐션이 더하는 값',
   'steps.before': '이전', 'steps.residMid': '이후: 잔차 스트림', 'steps.residMidPost': '더하고 정규화한 값', 'steps.normStats': '정규화: 평균 {mean}, 표준편차 {std}', 'steps.normRms': '정규화: 제곱평균제곱근 {rms}', 'steps.normed': '정규화한 값: 피드포워드의 입력', 'steps.norms': '이전 길이 {before}, 더한 값의 길이 {added}',
   'steps.active': '뉴런 {total}개 가운데 {active}개가 0보다 큽니다.', 'steps.neurons': '가장 강한 뉴런', 'steps.neuron': '뉴런', 'steps.pre': '입력', 'steps.post': '활성값', 'steps.neuronNorm': '더하는 양', 'steps.promotes': '밀어 주는 토큰', 'steps.mlpOut': '피드포워드가 더하는 값', 'steps.residPost': '층 {layer}의 출력',
   'steps.temperature': '온도', 'steps.limits': '샘플링할 때 상위 k개 토큰(0이면 제한 없음)이나 확률의 합이 p에 이르는 최소한의 토큰에서만 고르게 할 수 있습니다.', 'steps.keptTokens': '뽑힐 수 있는 토큰이 {count}개 남았고, 확률의 합이 1이 되게 다시 나누었습니다.', 'steps.cold': '낮음: 늘 가장 높은 토큰', 'steps.hot': '높음: 거의 무작위', 'steps.probabilities': '확률', 'steps.logits': '로짓', 'steps.beams': '토큰마다 가장 좋은 것을 고른다고 글 전체가 가장 좋아지지는 않습니다. 빔 서치는 앞부분 여러 개를 남겨 이어 쓰면서 뒤처지는 것을 버립니다.',
-  'steps.cutKeys': '단어 {all}개 중 가중치가 큰 {shown}개입니다.', 'steps.partial': '긴 글이라 {from}번부터 {to}번 단어까지만 보여 줍니다. 가중치는 전체를 기준으로 정규화한 값입니다.',
+  'steps.cutKeys': '단어 {all}개 중 가중치가 큰 {shown}개입니다.', 'steps.partial': '입력이 길어 {from}번부터 {to}번 자리까지만 보여 줍니다. 가중치는 전체를 기준으로 정규화한 값입니다.',
   'steps.check': '이 페이지에서 다시 계산했습니다. 엔진의 가중치와 가장 큰 차이: {error}', 'steps.checkMix': '가중치 × 밸류의 차이: {error}',
 
   'tensors.title': '모든 텐서 찾아보기({count}개)', 'tensors.kind': '볼 것', 'tensors.activations': '활성값', 'tensors.weights': '가중치', 'tensors.row': '{count}행 중 첫 행', 'tensors.column': '{count}열 중 첫 열', 'tensors.filter': '거르기', 'tensors.name': '이름',
@@ -106,7 +108,7 @@ export const ko: Record<keyof typeof en, string> = {
 
   'compare.lead': '헤드, 글, 체크포인트, 모델을 둘씩 나란히 놓고 봅니다.', 'compare.text': 'B의 글', 'compare.apply': '적용', 'compare.prediction': '{side}의 예측', 'compare.checkpoint': '체크포인트, {step}스텝', 'compare.difference': '차이', 'compare.cosine': '코사인 유사도', 'compare.moved': '행마다 옮겨 간 가중치', 'compare.most': '가장 큰 차이', 'compare.shapes': '두 맵의 크기가 다릅니다. 위에서 눈으로 비교하거나 토큰 수가 같은 글을 쓰십시오.',
 
-  'train.lead': '학습을 따라갑니다. 손실과 샘플, 그리고 헤드가 만들어지는 과정을 봅니다.', 'train.none': '열린 학습 폴더가 없습니다. 학습한 뒤 폴더를 여십시오:', 'train.run': '학습', 'train.live': '진행 중', 'train.done': '끝남', 'train.step': '{total}스텝 중 {step}', 'train.last': '손실 {loss} · 초당 {rate}토큰', 'train.loss': '손실', 'train.trainLoss': '학습', 'train.valLoss': '검증', 'train.metrics': '지표', 'train.rate': '학습률', 'train.axis': '스텝',
+  'train.lead': '학습을 따라갑니다. 손실과 샘플, 그리고 헤드가 만들어지는 과정을 봅니다.', 'train.none': '열린 학습 폴더가 없습니다. 학습한 뒤 폴더를 여십시오:', 'train.run': '학습', 'train.live': '진행 중', 'train.done': '끝남', 'train.step': '{total}스텝 중 {step}', 'train.last': '손실 {loss} · 초당 {rate}토큰', 'train.loss': '손실', 'train.trainLoss': '학습', 'train.valLoss': '검증', 'train.perplexity': '퍼플렉서티', 'train.accuracy': '정확도', 'train.metrics': '지표', 'train.rate': '학습률', 'train.axis': '스텝',
   'train.heads': '시간에 따른 헤드', 'train.headsLead': '평가할 때마다 추적 예문의 어텐션을 저장한 것입니다. 끌면 지난 시점으로 돌아갑니다.', 'train.headsAt': '층 {layer}의 헤드', 'train.example': '예문', 'train.play': '재생', 'train.pause': '멈춤', 'train.scrubber': '학습 스텝', 'train.at': '{step}스텝', 'train.entropy': '헤드별 엔트로피', 'train.oneSnapshot': '아직 스냅숏이 하나뿐입니다', 'train.noTracked': '이 학습에는 추적 예문이 없습니다.', 'train.samples': '샘플', 'train.input': '주어진 글', 'train.output': '모델이 쓴 글', 'train.target': '정답',
 
   'lessons.list': '수업 목록', 'lessons.back': '이전', 'lessons.next': '다음', 'lessons.aside': '질문과 실제 모델', 'lessons.question': '먼저 생각해 보십시오', 'lessons.right': '맞습니다.', 'lessons.wrong': '아쉽지만 아닙니다.', 'lessons.try': '직접 보기: {screen}', 'lessons.live': '내 모델에서', 'lessons.liveAsk': '“{query}”에서 헤드 {layer}.{head}의 가중치가 가장 큰 곳은 어디일까요?', 'lessons.oneKey': '이 단어는 자기 자신만 볼 수 있습니다. 뒤쪽 단어를 고르십시오.',

@@ -1,7 +1,7 @@
 // The attention formula once more, in f64, from the engine's own q, k and v: what the page shows step by step, and what it checks
 // the engine's weights against.
 import { numbers } from '../api/tensor';
-import type { HeadData } from '../api/types';
+import type { HeadData, Steps } from '../api/types';
 
 export interface HeadNumbers {
   queries: number; keys: number; headDim: number; valueDim: number; first: number; firstKey: number;
@@ -62,6 +62,13 @@ export function allWeights(h: HeadNumbers): Float32Array {
   const y = new Float32Array(h.queries * h.keys);
   for (let r = 0; r < h.queries; ++r) y.set(rowSteps(h, r).weights, r * h.keys);
   return y;
+}
+/// What a row is before its position is added: the engine's own, or the difference where it has a sum only (a recording's frames).
+export function embeddingOf(s: Steps): ArrayLike<number> | null {
+  if (s.embed) return numbers(s.embed);
+  if (!s.pos_embed || !s.embed_sum || s.embed_norm) return null;
+  const position = numbers(s.pos_embed);
+  return Array.from(numbers(s.embed_sum), (x, i) => x - position[i]);
 }
 export function largestDifference(a: ArrayLike<number>, b: ArrayLike<number>): number {
   let most = 0;

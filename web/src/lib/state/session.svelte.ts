@@ -43,7 +43,7 @@ class Session {
     if (!a) return 0;
     const asked = Math.max(this.trace!.prediction.position, this.trace!.asked ?? -1);
     const fallback = a.query_side === (this.trace!.sides.target ? 'target' : 'source') && asked >= 0 ? asked : a.queries - 1;
-    return sel.query < 0 ? clamp(/^(vision|image-text)$/.test(this.model?.family ?? '') && a.query_side === 'source' ? 0 : fallback, a.queries) : clamp(sel.query, a.queries);
+    return sel.query < 0 ? clamp(a.query_side === 'source' && (this.model?.inputs.image || this.model?.inputs.audio) ? 0 : fallback, a.queries) : clamp(sel.query, a.queries);
   });
   queryTokens: Token[] = $derived(queryTokensOf(this.trace, this.attention));
   keyTokens: Token[] = $derived(this.tokensOf(this.attention?.key_side));

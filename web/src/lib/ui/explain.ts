@@ -11,6 +11,7 @@ export function rowsAre(): 'text' | 'image' | 'sound' {
 export function explanationOf(name: StepName): Key {
   const answers = session.model?.answers, a = session.attention, rows = rowsAre();
   if (name === 'embed' && rows !== 'text') return rows === 'image' ? 'explain.embedImage' : 'explain.embedSound';
+  if (name === 'embed' && !['learned', 'sinusoidal'].includes(session.model?.position ?? '')) return 'explain.embedPlain';
   if (name === 'qkv' && a?.kind === 'cross') return 'explain.qkvCross';
   if (name === 'mask' && !a?.causal) return a?.kind === 'cross' ? 'explain.maskCross' : 'explain.maskNone';
   if (name === 'logits' && answers === 'class') return 'explain.logitsClass';

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# walk.sh en|ko LOG [MODELS]: types every command of the README and the lessons, as a newcomer would, and writes each of them
+# walk.bash en|ko LOG [MODELS]: types every command of the README and the lessons, as a newcomer would, and writes each of them
 # with all that it printed to LOG, to be read. Fails where one of them fails, where a lesson's program does not print what its
 # page quotes, and where a page has a command that is not known here. MODELS: a folder with minilm/ and a language model
 # (*.gguf); without it the models that were trained on the way stand in. Needs build/heed and build/examples.

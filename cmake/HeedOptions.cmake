@@ -18,6 +18,10 @@ endif()
 # Clang reports Highway's target region of a header that has no function for one of the targets.
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(heed_options INTERFACE -Wno-pragma-clang-attribute)
+  # Clang 19 reports what std::stable_sort of libstdc++ 12 itself calls. Clang 14 and GCC look at our own calls.
+  if(CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 15)
+    target_compile_options(heed_options INTERFACE -Wno-deprecated-declarations)
+  endif()
 endif()
 # For code that is compiled more often than it decides the speed.
 set(HEED_COLD_OPTIONS "$<$<CONFIG:Release>:-O1>")

@@ -9,6 +9,7 @@ shim=$(dirname "$heed")/lib/libheed_allocation_shim.so
 nm -D "$heed" | grep -q __asan && { echo "skipped: a sanitizer has its own allocations"; exit 77; }
 stride=${HEED_ALLOCATION_STRIDE:-0}
 folder=$(mktemp -d)
+cp "$shim" "$folder/shim.so" && shim=$folder/shim.so # LD_PRELOAD takes no path with spaces
 server=
 trap '[ -z "$server" ] || kill -9 "$server" 2>/dev/null; rm -rf "$folder"' EXIT
 export XDG_CACHE_HOME=$folder/cache

@@ -10,6 +10,7 @@ shim=$(dirname "$heed")/lib/libheed_fault_shim.so
 stride=${HEED_CRASH_STRIDE:-5}
 kills=${HEED_KILLS:-10}
 folder=$(mktemp -d)
+cp "$shim" "$folder/shim.so" && shim=$folder/shim.so # LD_PRELOAD takes no path with spaces
 trap 'rm -rf "$folder"' EXIT
 export XDG_CACHE_HOME=$folder/cache
 tried=0

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { Client, canonical, parseEvent, requestKey } from '../src/lib/api/client';
@@ -34,7 +35,7 @@ describe('catalogues', () => {
     const text = sources.map((f) => readFileSync(new URL(`web/src/${f}`, root), 'utf8')).join('\n');
     const used = new Set([...text.matchAll(/\bt\('([\w.]+)'/g)].map((m) => m[1]));
     for (const key of used) expect(Object.keys(en), key).toContain(key);
-    const families = [...text.matchAll(/(?:t\(|return )`([a-z]+)\.\$/g)].map((m) => m[1]);
+    const families = [...text.matchAll(/`([a-z]+)\.\$\{/g)].map((m) => m[1]);
     const unused = Object.keys(en).filter((key) => !text.includes(`'${key}'`) && !text.includes(`text="${key}"`) && !families.includes(key.split('.')[0]));
     expect(unused).toEqual([]);
   });
@@ -205,6 +206,6 @@ describe('the built page', () => {
     expect(page.split('<!--heed-data-->').length).toBe(2);
   });
   it('is what the sources give', () => {
-    execFileSync(process.execPath, [new URL('web/scripts/verify.mjs', root).pathname], { stdio: 'pipe' });
+    execFileSync(process.execPath, [fileURLToPath(new URL('web/scripts/verify.mjs', root))], { stdio: 'pipe' });
   });
 });

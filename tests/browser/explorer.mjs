@@ -133,7 +133,7 @@ for (const family of ['decoder', 'encoder', 'seq2seq', 'vision', 'captioner', 'r
     const model = context.models[family];
     if (!model) return 'skip';
     const page = await open(context, `/why?m=${model}&l=1`);
-    const numbers = await page.locator('[data-testid=why-sum] .number').evaluateAll((all) => all.map((n) => Number(n.title.split(' ')[0])));
+    const numbers = await page.locator('[data-testid=why-sum] > div:not(.weight) .number').evaluateAll((all) => all.map((n) => Number(n.title.split(' ')[0])));
     const [score, ...parts] = numbers;
     const total = parts.reduce((x, y) => x + y, 0);
     check(Math.abs(total - score) <= 1e-5 * Math.max(1, Math.abs(score)), `${score} is not ${total}`);

@@ -141,6 +141,8 @@ std::unique_ptr<Trace> short_trace(const ExplorerModel& model) {
     return std::make_unique<Trace>(model, request, std::vector<Intervention>{});
   } catch (const Failure&) {
     return nullptr;
+  } catch (const Error&) {  // the model has no answer to so short a text
+    return nullptr;
   }
 }
 

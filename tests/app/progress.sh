@@ -7,6 +7,9 @@ shim=$(dirname "$heed")/lib/libheed_clock_shim.so
 [ -f "$shim" ] || { echo "skipped: $shim is not built"; exit 77; }
 nm -D "$heed" | grep -q __asan && { echo "skipped: a sanitizer must be loaded first"; exit 77; }
 work=$(mktemp -d)
+# The loader splits LD_PRELOAD at spaces, which the build folder may have.
+cp "$shim" "$work/shim.so"
+shim=$work/shim.so
 trap 'rm -rf "$work"' EXIT
 export XDG_CACHE_HOME=$work/cache LC_ALL=C.UTF-8
 failed=0

@@ -9,6 +9,9 @@ shim=$(dirname "$heed")/lib/libheed_allocation_shim.so
 nm -D "$heed" | grep -q __asan && { echo "skipped: a sanitizer has its own allocations"; exit 77; }
 stride=${HEED_ALLOCATION_STRIDE:-0}
 folder=$(mktemp -d)
+# The loader splits LD_PRELOAD at spaces, which the build folder may have.
+cp "$shim" "$folder/shim.so"
+shim=$folder/shim.so
 server=
 trap '[ -z "$server" ] || kill -9 "$server" 2>/dev/null; rm -rf "$folder"' EXIT
 export XDG_CACHE_HOME=$folder/cache
@@ -37,7 +40,7 @@ limited() {
 try() {
   limited 0 "$@"
   local plain=$? count n code step
-  count=$(cat "$folder/count")
+  count=$(cat "$folder/count") || exit 1
   step=$stride
   [ "$step" -gt 0 ] || step=$((count / 40 + 1))
   for ((n = 1; n <= count; n += step)); do

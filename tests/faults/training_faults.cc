@@ -88,11 +88,13 @@ void bad_checksum_key(Bench& bench) {
 
 /// Writes that fail at some moments of a run: it says so, and goes on from what it had saved.
 void failing_writes(Bench& bench) {
-  const fs::path shim = program().parent_path() / "lib" / "libheed_fault_shim.so";
-  if (kSanitized || !fs::exists(shim)) {
+  const fs::path built = program().parent_path() / "lib" / "libheed_fault_shim.so";
+  if (kSanitized || !fs::exists(built)) {
     bench.skip("the library that makes writes fail cannot be loaded");
     return;
   }
+  const fs::path shim = bench.path("shim.so");  // LD_PRELOAD is split at spaces
+  fs::copy_file(built, shim);
   bench.accepted(small_training(bench, "whole"));
   const std::string wanted = trained_weights(bench, "whole");
   const auto with_fault = [&](const std::string& out, const std::string& fault) {

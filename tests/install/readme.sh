@@ -40,7 +40,7 @@ for file in README.md README.ko.md; do
   picture=$(grep -m1 -oE '\]\([^)]+\.svg\)' "$source/$file" | sed -E 's/^\]\(|\)$//g')
   [ "$(grep -n -m1 -F "$picture" "$source/$file" | cut -d: -f1)" -le 6 ] && grep -q '@keyframes' "$source/$picture" || fail "$file does not begin with a picture that moves"
   [ "$(awk '/^```console/ { on = 1; next } /^```/ && on { exit } on' "$source/$file" | wc -l)" -le 4 ] || fail "$file begins with more than four commands"
-  [ "$(grep -cE '^\|.*`\./dev bench peers ' "$source/$file")" -eq 5 ] || fail "$file does not have five figures with their commands"
+  [ "$(grep -cE '^\|.*`\./dev bench (peers|serve) ' "$source/$file")" -eq 5 ] || fail "$file does not have five figures with their commands"
 
   scratch=$work/$file.d
   mkdir "$scratch"

@@ -38,7 +38,7 @@ limited() {
 try() {
   limited 0 "$@"
   local plain=$? count n code step
-  count=$(cat "$folder/count")
+  count=$(cat "$folder/count") || exit 1
   step=$stride
   [ "$step" -gt 0 ] || step=$((count / 40 + 1))
   for ((n = 1; n <= count; n += step)); do

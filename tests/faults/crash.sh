@@ -45,7 +45,7 @@ fresh() { rm -rf "$folder/work"; mkdir "$folder/work"; }
 
 fresh
 with_fault none:0 "${train[@]}" --out "$folder/work/run" || { cat "$folder/err"; exit 1; }
-operations=$(cat "$folder/count")
+operations=$(cat "$folder/count") || exit 1
 for kind in enospc eio eintr short kill power; do
   for ((n = 1; n <= operations; n += stride)); do
     fresh
@@ -69,7 +69,7 @@ fresh
 convert=("$heed" convert "$folder/reference" "$folder/work/model.gguf" --quiet)
 with_fault none:0 "${convert[@]}" || { cat "$folder/err"; exit 1; }
 whole=$(sha256sum <"$folder/work/model.gguf")
-operations=$(cat "$folder/count")
+operations=$(cat "$folder/count") || exit 1
 for kind in enospc eio eintr short kill power; do
   for ((n = 1; n <= operations; n += stride)); do
     tried=$((tried + 1))
@@ -99,7 +99,7 @@ found() {
     "$heed" search "$folder/work/x.heed-index" "cats 17" --mode dense --top-k 50 --json --threads 1
 }
 with_fault none:0 "${index[@]}" || { cat "$folder/err"; exit 1; }
-operations=$(cat "$folder/count")
+operations=$(cat "$folder/count") || exit 1
 whole=$(found | sed 's/"chunk":[0-9]*,//g' | sha256sum)
 for kind in enospc eio eintr short kill power; do
   for ((n = 1; n <= operations; n += stride)); do

@@ -4,6 +4,7 @@
 
 #include "base/background.h"
 #include "base/check.h"
+#include "heed/generate.h"
 #include "heed/io.h"
 #include "models/common.h"
 #include "pipelines/batches.h"
@@ -50,8 +51,10 @@ void probe_encoder(LoadedModel& loaded, const Json& config) {
   if (model_spec(*loaded.model).points_at_tokens) {
     return;  // it points at a word of a text about a question: only the explorer asks such
   }
-  ModelInput input;
+  const GenerationTokens ids = generation_tokens(*loaded.model);
+  ModelInput input;  // some read their answer at the end of a text
   input.input_ids = Tensor::zeros({1, 2}, DType::i64);
+  input.input_ids.data<int64_t>()[1] = ids.end.empty() ? 0 : ids.end.front();
   const ModelOutput output = loaded.model->forward(input);
   loaded.abilities.embed = output.last_hidden_state.defined();
   if (!output.logits.defined()) {

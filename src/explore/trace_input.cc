@@ -225,6 +225,11 @@ void Trace::name_patches() {
   const int64_t columns = vision.image.width / vision.patch.width;
   const int64_t patches = vision.image.height / vision.patch.height * columns;
   const std::string stack = !texts_.empty() ? "vision_model." : has_target() ? "encoder." : "";
+  if (!has_hook(stack + "blocks.0.hook_resid_pre")) {  // Swin
+    throw Failure(409, "unsupported",
+                  "this model merges patches from stage to stage; heed inspect shows its windows",
+                  "model");
+  }
   const int64_t count = rows_of(stack + "blocks.0.hook_resid_pre");
   const int64_t first = count - patches;  // [CLS], and DeiT's token of distillation
   for (int64_t i = 0; i < count; ++i) {

@@ -61,8 +61,8 @@ for (const model of models) {
       heads += found.heads;
     }
   } catch (error) {
-    // The vocabulary of these tests has no end of a text, where some classifiers read their answer.
-    if (error instanceof Refused || /eos_token_id/.test(error.message)) console.log(`[ SKIPPED ] ${model.id}: ${error.message}`), ++count.skipped;
+    // The vocabulary of these tests has no end of a text, where some classifiers read their answer, and none of Whisper's tokens.
+    if (error instanceof Refused || /eos_token_id|startoftranscript/.test(error.message)) console.log(`[ SKIPPED ] ${model.id}: ${error.message}`), ++count.skipped;
     else failed(model.id, error.message);
   }
 }
@@ -88,7 +88,7 @@ await Promise.all([0, 1].map(async () => {
       }
       for (let step = 1; step <= 11; ++step) {
         const said = await page.locator('[data-testid=check]').textContent(), notes = await page.locator('section.content .note').allTextContents();
-        if (!said.includes('✓') || notes.length) throw new Error(`step ${step}: ${said} ${notes}`);
+        if (!said.includes('✓') || notes.some((note) => !/gives vectors/.test(note))) throw new Error(`step ${step}: ${said} ${notes}`);
         await page.keyboard.press(']');
         await settle(page);
       }

@@ -25,7 +25,7 @@ export function mayAttend(h: HeadNumbers, r: number, c: number): boolean {
   const query = h.first + r + h.offset;
   const key = h.firstKey + c;
   if (h.causal && key > query) return false;
-  if (h.window !== null && Math.abs(query - key) > h.window) return false;
+  if (h.window !== null && Math.abs(query - key) >= h.window) return false; // it counts the query itself
   return h.mask ? h.mask[r * h.keys + c] !== 0 : true;
 }
 export interface RowSteps { products: Float64Array; scaled: Float64Array; masked: Float64Array; exponentials: Float64Array; sum: number; largest: number; weights: Float64Array }

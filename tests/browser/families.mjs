@@ -86,10 +86,11 @@ await Promise.all([0, 1].map(async () => {
         await page.evaluate(() => (location.hash = location.hash.replace('#/read', '#/steps')));
         await settle(page);
       }
-      for (let step = 1; step <= 11; ++step) {
+      const last = model.answers === 'embedding' ? 10 : 11; // vectors are no answer, which the page says in the last step
+      for (let step = 1; step <= last; ++step) {
         const said = await page.locator('[data-testid=check]').textContent(), notes = await page.locator('section.content .note').allTextContents();
-        if (!said.includes('✓') || notes.some((note) => !/gives vectors/.test(note))) throw new Error(`step ${step}: ${said} ${notes}`);
-        await page.keyboard.press(']');
+        if (!said.includes('✓') || notes.length) throw new Error(`step ${step}: ${said} ${notes}`);
+        if (step < last) await page.keyboard.press(']');
         await settle(page);
       }
       await finish(context, page);

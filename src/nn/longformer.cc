@@ -216,6 +216,24 @@ Tensor global_rows(const Tensor& x, const GlobalProjections& global, const Longf
   return parts.size() == 1 ? parts.front() : concat(parts, 0);
 }
 
+/// Whether sequences have different numbers of global tokens.
+bool differ_in_number(const GlobalTokens& tokens) {
+  const uint8_t* real = tokens.count > 0 ? tokens.real.data<uint8_t>() : nullptr;
+  return real != nullptr && std::any_of(real, real + tokens.real.numel(),
+                                        [](uint8_t present) { return present == 0; });
+}
+
+/// The inputs of sequence b alone.
+LongformerInputs example(const LongformerInputs& in, int64_t b) {
+  LongformerInputs one = in;
+  for (Tensor* each : {&one.q, &one.k, &one.v, &one.global_mask, &one.key_padding}) {
+    if (each->defined()) {
+      *each = slice(*each, 0, b, b + 1);
+    }
+  }
+  return one;
+}
+
 /// Zeros for padded queries.
 Tensor without_padding(const Tensor& out, const Tensor& key_padding) {
   if (!key_padding.defined()) {
@@ -259,6 +277,16 @@ Tensor longformer_attention(const Tensor& x, const GlobalProjections& global,
                         [&] { return longformer_attention(x, global, in, first_example); });
   }
   const GlobalTokens tokens = find_global_tokens(in.global_mask, in.q.size(0), in.q.size(2));
+  if (differ_in_number(tokens)) {  // one by one: places left empty would move the others' sums
+    std::vector<Tensor> parts;
+    const RandomState random = random_state();
+    for (int64_t b = 0; b < x.size(0); ++b) {
+      set_random_state(random);
+      parts.push_back(
+          longformer_attention(slice(x, 0, b, b + 1), global, example(in, b), first_example + b));
+    }
+    return concat(parts, 0);
+  }
   Tensor out = window_attention(in, tokens, first_example);
   if (tokens.count > 0) {
     out = put_rows(out, global_rows(x, global, in, tokens, first_example), tokens);

@@ -177,19 +177,14 @@ TEST(SparseLayers, GlobalTokensOfLongformerGetWhatProjectionsOfAllTokensGive) {
   }
 }
 
-TEST(SparseLayers, GlobalTokensOfLongformerDoNotDependOnTheRestOfTheBatch) {
+TEST(SparseLayers, LongformerDoesNotDependOnTheRestOfTheBatch) {
   const NoGrad no_grad;
   const GlobalCase c;
   const Tensor all = c.layer(c.x, c.global_mask, c.key_padding);
   for (const int64_t b : {0, 1}) {
     const auto alone = [&](const Tensor& t) { return slice(t, 0, b, b + 1).contiguous(); };
     const Tensor one = c.layer(alone(c.x), alone(c.global_mask), alone(c.key_padding));
-    for (int64_t t = 0; t < 40; ++t) {
-      if (c.global_mask.data<uint8_t>()[b * 40 + t] != 0) {
-        test::expect_same_bits(slice(one, 1, t, t + 1).contiguous(),
-                               slice(alone(all), 1, t, t + 1).contiguous(), "a sequence alone");
-      }
-    }
+    test::expect_same_bits(one, alone(all), "a sequence alone");
   }
 }
 

@@ -35,14 +35,13 @@ const char* family_of(const Model& model) {
 /// What a prediction of the model is about.
 std::string answers_of(const Model& model, Trace* trace) {
   switch (model.kind()) {
-    case ModelKind::decoder:
-      return "next-token";
     case ModelKind::encoder_decoder:
     case ModelKind::vision_decoder:
     case ModelKind::speech_decoder:
       return "target-token";
     case ModelKind::regressor:
       return "number";
+    case ModelKind::decoder:
     case ModelKind::encoder:
     case ModelKind::vision:
     case ModelKind::image_text:
@@ -53,6 +52,9 @@ std::string answers_of(const Model& model, Trace* trace) {
   }
   try {
     const size_t count = trace == nullptr ? 0 : trace->logits(trace->first_position()).size();
+    if (model.kind() == ModelKind::decoder) {
+      return "next-token";
+    }
     return std::cmp_equal(count, model.vocab_size()) ? "fill-mask" : "class";
   } catch (const Failure&) {
     return "embedding";

@@ -71,10 +71,15 @@ std::string simd_targets() {
 }
 
 std::string memory() {
-  const auto all =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
-  return tell("{}, {} available", size_text(all),
-              size_text(static_cast<double>(available_memory())));
+  const int64_t pages = sysconf(_SC_PHYS_PAGES);
+  const std::string all =
+      pages > 0
+          ? size_text(static_cast<double>(pages) * static_cast<double>(sysconf(_SC_PAGE_SIZE)))
+          : tell("unknown");
+  const int64_t available = available_memory();
+  return available == INT64_MAX  // such as without /proc
+             ? tell("{}, unknown how much of it is available", all)
+             : tell("{}, {} available", all, size_text(static_cast<double>(available)));
 }
 
 std::string build_options() {

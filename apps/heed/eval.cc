@@ -21,6 +21,7 @@
 #include "models/gguf/stored_types.h"
 #include "models/registry.h"
 #include "train/class_report.h"
+#include "train/metric_names.h"
 
 namespace heed::app {
 namespace {
@@ -65,28 +66,6 @@ std::string task_of(const Model& model) {
   return head != nullptr && head->task == "fill-mask" ? "mlm" : "classify";
 }
 
-/// What a person reads instead of "exact_match".
-std::string shown_name(const std::string& name) {
-  static const std::pair<const char*, const char*> kNames[] = {
-      {"f1_macro", say("macro-F1")},
-      {"accuracy", say("accuracy")},
-      {"f1", "F1"},
-      {"loss", say("loss")},
-      {"bleu", "BLEU"},
-      {"chrf", "chrF"},
-      {"exact_match", say("exact match")},
-      {"perplexity", say("perplexity")},
-      {"bits_per_byte", say("bits per byte")},
-      {"mean_squared_error", say("mean squared error")},
-      {"mean_absolute_error", say("mean absolute error")}};
-  for (const auto& [known, shown] : kNames) {
-    if (name == known) {
-      return std::string(translate(shown));
-    }
-  }
-  return name;
-}
-
 void print_json(const EvalReport& report, double seconds) {
   JsonWriter line;
   line.begin_object().field("task", report.task);
@@ -125,7 +104,7 @@ std::string confusion_text(const EvalReport& report) {
 void print_text(const EvalReport& report, double seconds) {
   std::string line;
   for (const auto& [name, value] : report.metrics) {
-    line += fmt::format("{}{} {:.4f}", line.empty() ? "" : "  ", shown_name(name), value);
+    line += fmt::format("{}{} {:.4f}", line.empty() ? "" : "  ", metric_name(name), value);
   }
   print(line + "\n");
   if (!report.classes.classes.empty()) {

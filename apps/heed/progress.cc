@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/duration.h"
 #include "base/language.h"
 
 namespace heed::app {
@@ -45,9 +46,10 @@ void ProgressBar::operator()(int64_t done, int64_t total) {
   const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const auto filled = static_cast<size_t>(share * kWidth);
-  const std::string line = tell("{} [{}{}] {:3.0f} % | {} | ETA {:.0f}s", what_,
-                                std::string(filled, '#'), std::string(kWidth - filled, ' '),
-                                share * 100, rate(done, seconds), seconds / share * (1 - share));
+  const std::string line =
+      tell("{} [{}{}] {:3.0f} % | {} | ETA {}", what_, std::string(filled, '#'),
+           std::string(kWidth - filled, ' '), share * 100, rate(done, seconds),
+           duration_text(seconds / share * (1 - share)));
   terminal_ ? fmt::print(stderr, "\r{}\x1b[K", line) : fmt::print(stderr, "{}\n", line);
   std::fflush(stderr);
 }

@@ -36,7 +36,7 @@ struct Options {
   ServeOptions serve;
   std::string api_key_file, access_log, page = "on", sandbox = "on", kv_type = "f32";
   double drain = 30.0;
-  bool open = false, no_browser = false;
+  bool explore = false, open = false, no_browser = false;
 };
 
 extern "C" char** environ;
@@ -276,7 +276,10 @@ int run(Options& options, const Common& common) {
     fmt::print(stderr, "{}",
                tell("heed: this kernel takes no seccomp filters; the server runs without one\n"));
   }
-  fmt::print(stderr, "listening on {}\n", server.url());
+  // Programs wait for the server's line, which is therefore the same in every language.
+  fmt::print(stderr, "{}",
+             options.explore ? tell("listening on {}\n", server.url())
+                             : fmt::format("listening on {}\n", server.url()));
   std::fflush(stderr);
   notify_systemd("READY=1");
   return run_until_stopped(server, signals, options.drain);
@@ -284,7 +287,7 @@ int run(Options& options, const Common& common) {
 
 std::function<int()> setup(OptionTable& table, const Common& common, bool explore) {
   auto o = std::make_shared<Options>();
-  o->open = explore;
+  o->explore = o->open = explore;
   ServeOptions& serve = o->serve;
   serve.port = explore ? 0 : serve.port;
   table

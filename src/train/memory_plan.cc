@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -119,7 +120,8 @@ std::string bytes(int64_t count) {
   constexpr double kMiB = 1024.0 * 1024.0;
   return value >= 1024.0 * kMiB ? fmt::format("{:.1f} GiB", value / kMiB / 1024.0)
          : value >= 10 * kMiB   ? fmt::format("{:.0f} MiB", value / kMiB)
-                                : fmt::format("{:.1f} MiB", value / kMiB);
+         : value >= kMiB        ? fmt::format("{:.1f} MiB", value / kMiB)
+                                : fmt::format("{:.0f} KiB", std::ceil(value / 1024.0));
 }
 
 int64_t peak_of(const MemoryPlan& plan, int64_t activations, bool accumulates) {
@@ -193,7 +195,8 @@ std::string describe(const MemoryPlan& plan) {
 
 void check_memory(const MemoryPlan& plan, const TrainOptions& options, int64_t available) {
   // What is in use already, the weights above all, is not asked for again.
-  const int64_t left = available + memory_stats().in_use;
+  const int64_t in_use = memory_stats().in_use;
+  const int64_t left = std::min(available, INT64_MAX - in_use) + in_use;
   if (plan.peak <= left || options.force) {
     return;
   }

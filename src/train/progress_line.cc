@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <cstdio>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/language.h"
 
 namespace heed {
@@ -21,14 +21,6 @@ std::string thousands(double value) {
                         : fmt::format("{:.0f}", value);
 }
 
-std::string duration(double seconds) {
-  const int64_t whole = std::llround(seconds);
-  if (whole >= 3600) {
-    return fmt::format("{}h{:02}m", whole / 3600, whole % 3600 / 60);
-  }
-  return whole >= 60 ? fmt::format("{}m{:02}s", whole / 60, whole % 60) : fmt::format("{}s", whole);
-}
-
 }  // namespace
 
 std::string format_progress(const TrainProgress& p, double remaining_seconds) {
@@ -39,7 +31,7 @@ std::string format_progress(const TrainProgress& p, double remaining_seconds) {
   return tell("step {}/{} | loss {:.3f}{} | norm {:.2f} | lr {:.1e} | {:.0f} ms | {} | ETA {}",
               p.step, p.steps, p.loss, validation, p.norm, p.lr, p.seconds * 1e3,
               has_tokens ? tell("{} tok/s", rate) : tell("{} examples/s", rate),
-              duration(remaining_seconds));
+              duration_text(remaining_seconds));
 }
 
 ProgressLine::ProgressLine(bool quiet)

@@ -6,25 +6,10 @@
 #include "base/printable.h"
 #include "heed/runtime.h"
 #include "io/json_writer.h"
+#include "train/metric_names.h"
 
 namespace heed {
 namespace {
-
-/// The names that metrics have in files, for the catalogue of messages.
-[[maybe_unused]] constexpr const char* kMetrics[] = {say("accuracy"), say("perplexity"),
-                                                     say("exact match"), say("loss")};
-
-/// "exact_match" as people read it.
-std::string shown_name(std::string name) {
-  for (char& c : name) {
-    c = c == '_' ? ' ' : c;
-  }
-  return name == "bleu"       ? "BLEU"
-         : name == "chrf"     ? "chrF"
-         : name == "f1"       ? "F1"
-         : name == "f1 macro" ? tell("macro-F1")
-                              : std::string(translate(name));
-}
 
 /// At most `most` bytes on one line, cut between characters.
 std::string shortened(const std::string& text, size_t most = 120) {
@@ -106,7 +91,7 @@ void RunLog::evaluation(int64_t step, const Evaluation& evaluation, const std::s
   events_->add_scalar(group + "loss", step, evaluation.loss);
   for (const auto& [name, value] : evaluation.metrics) {
     json.field(name, value);
-    line += fmt::format(" | {} {:.{}f}", shown_name(name.substr(name.find('_') + 1)), value,
+    line += fmt::format(" | {} {:.{}f}", metric_name(name.substr(name.find('_') + 1)), value,
                         value < 1.5 ? 4 : 2);
     events_->add_scalar(group + name.substr(name.find('_') + 1), step, value);
   }
@@ -120,7 +105,7 @@ void RunLog::evaluation(int64_t step, const Evaluation& evaluation, const std::s
   }
   folder_.add_line("metrics.jsonl", json.end_object().text());
   say(line +
-      (best_by.empty() || final ? "" : " | " + tell("best so far by {}", shown_name(best_by))));
+      (best_by.empty() || final ? "" : " | " + tell("best so far by {}", metric_name(best_by))));
   if (!final) {
     samples(step, evaluation.samples);
   }

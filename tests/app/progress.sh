@@ -31,7 +31,7 @@ shows() {
     word=$english
     [ $language = en ] || word=$korean
     LD_PRELOAD=$shim "$heed" "$@" --lang $language <"$input" >/dev/null 2>"$work/err" || fail "$* ended with $?: $(tail -1 "$work/err")"
-    grep -qE "^$word \[#* *\] +[0-9]+ % \| [0-9.]+ [^ ]+/s \| (ETA [0-9]+s|남은 시간 [0-9]+초)$" "$work/err" || fail "$1 --lang $language shows no progress: $(head -2 "$work/err")"
+    grep -qE "^$word \[#* *\] +[0-9]+ % \| [0-9.]+ [^ ]+/s \| (ETA ([0-9]+h[0-9]+m|([0-9]+m)?[0-9]+s)|남은 시간 ([0-9]+시간 [0-9]+분|([0-9]+분 )?[0-9]+초))$" "$work/err" || fail "$1 --lang $language shows no progress: $(head -2 "$work/err")"
   done
   LD_PRELOAD=$shim "$heed" "$@" --quiet <"$input" >/dev/null 2>"$work/err"
   [ ! -s "$work/err" ] || fail "$1 --quiet says $(head -1 "$work/err")"

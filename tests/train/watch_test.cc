@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "base/file.h"
+#include "base/language.h"
 #include "heed/error.h"
 #include "heed/io.h"
 #include "heed/lessons.h"
@@ -15,6 +16,7 @@
 #include "support/data.h"
 #include "support/error.h"
 #include "train/memory_plan.h"
+#include "train/metric_names.h"
 #include "train/progress_line.h"
 #include "train/task.h"
 
@@ -64,6 +66,24 @@ TEST(Watching, TheLiveLine) {
       "ETA 3m20s");
   progress.tokens_per_second = 0.0;  // pictures
   EXPECT_NE(format_progress(progress, 200).find("| 16 examples/s |"), std::string::npos);
+}
+
+TEST(Watching, TheLiveLineInKorean) {
+  const auto remaining = [](double seconds) {
+    const std::string line = format_progress({.step = 1, .steps = 2}, seconds);
+    return line.substr(line.rfind('|') + 2);
+  };
+  EXPECT_EQ(remaining(0), "ETA 0s");
+  EXPECT_EQ(remaining(3 * 3600 + 5 * 60), "ETA 3h05m");
+  set_message_language("ko");
+  EXPECT_EQ(remaining(0), "남은 시간 0초");
+  EXPECT_EQ(remaining(200), "남은 시간 3분 20초");
+  EXPECT_EQ(remaining(3 * 3600 + 5 * 60), "남은 시간 3시간 5분");
+  EXPECT_EQ(metric_name("recall_10"), "재현율@10");
+  set_message_language("en");
+  EXPECT_EQ(metric_name("ndcg_10"), "nDCG@10");
+  EXPECT_EQ(metric_name("ndcg_10_of_64"), "nDCG@10 of 64 numbers");
+  EXPECT_EQ(metric_name("exact_match"), "exact match");
 }
 
 TEST(Watch, EvaluationsHaveTheTasksFigures) {
@@ -265,6 +285,8 @@ TEST(MemoryPlan, RefusesWhatWillNotFitAndSaysWhatToChange) {
   plan.rows = 32;
   TrainOptions o;
   check_memory(plan, o, int64_t{25} << 30);
+  const Tensor in_use = Tensor::zeros({8});
+  check_memory(plan, o, INT64_MAX);  // not known
   try {
     check_memory(plan, o, int64_t{10} << 30);
     FAIL() << "it does not fit";

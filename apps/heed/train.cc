@@ -86,7 +86,9 @@ TrainOptions resolve(const OptionTable& table, const Flags& flags) {
       read_train_options(config, file, true);
       resolved.task = file.task;
     }
-    apply_train_preset(flags.preset, resolved);
+    if (!resolved.task.empty() || !flags.options.resume) {  // there is no run to resume
+      apply_train_preset(flags.preset, resolved);
+    }
   }
   if (!config.empty()) {
     read_train_options(config, resolved, !flags.preset.empty());

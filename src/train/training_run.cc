@@ -184,7 +184,10 @@ class TrainingRun {
 }  // namespace
 
 TrainResult train(const TrainOptions& given, const TrainCallbacks& callbacks) {
-  if (given.resume && given.task.empty() && !given.out.empty()) {
+  if (given.resume && given.task.empty()) {
+    if (given.out.empty()) {
+      fail(ErrorKind::usage, "out", "is missing: the run folder to resume");
+    }
     fail(ErrorKind::usage, given.out.native(), "holds no run that could be resumed");
   }
   if (given.task.empty()) {

@@ -79,6 +79,10 @@ code 2 "$heed" train --task lm --out "$work/x" --lang ko
 says err '^heed: --data: 학습할 파일이나 폴더가 빠졌습니다'
 code 2 "$heed" train --resume --out "$work/nothing"
 says err 'nothing: holds no run that could be resumed'
+code 2 "$heed" train --preset small --resume --out "$work/nothing"
+says err 'nothing: holds no run that could be resumed'
+code 2 "$heed" train --preset small --resume
+says err 'out: is missing: the run folder to resume'
 
 # Resume with the run folder alone; a preset in the file; presets are listed.
 code 0 "$heed" train --resume --out "$work/dates2" --quiet

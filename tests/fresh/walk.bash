@@ -2,7 +2,8 @@
 # walk.bash en|ko LOG [MODELS]: types every command of the README and the lessons, as a newcomer would, and writes each of them
 # with all that it printed to LOG, to be read. Fails where one of them fails, where a lesson's program does not print what its
 # page quotes, and where a page has a command that is not known here. MODELS: a folder with minilm/ and a language model
-# (*.gguf); without it the models that were trained on the way stand in. Needs build/heed and build/examples.
+# (*.gguf; the largest stands in for the one that the README names), and where they are there all-mpnet-base-v2/,
+# whisper-base/ and talk.flac; without it the models that were trained on the way stand in. Needs build/heed and build/examples.
 set -uo pipefail
 source=$(cd "$(dirname "$0")/../.." && pwd)
 language=$1 log=$(realpath -m "$2") models=${3:-}
@@ -36,14 +37,14 @@ interrupted() {
   env --default-signal=INT bash -c "exec $1" >"$work/said" 2>&1 </dev/null & # jobs of a script ignore it otherwise
   local process=$!
   until grep -qE -- "$2" "$work/said" || [ $((tries += 1)) -gt 1200 ] || ! kill -0 $process 2>/dev/null; do sleep 0.1; done
-  if [[ $1 == *explore* ]]; then fetch_page "$(grep -oE 'http://[^ ]+' "$work/said" | head -1)"; fi
+  if [[ $1 == *explore* || $1 == *serve* ]]; then fetch_page "$(grep -oE 'http://[^ ]+' "$work/said" | head -1)"; fi
   kill -INT $process 2>/dev/null
   wait $process || code=$?
   tr '\r' '\n' <"$work/said" >>"$log"
   printf '(Ctrl-C, exit code %d)\n' "$code" >>"$log"
   count=$((count + 1))
   grep -qE -- "$2" "$work/said" || fail "never said '$2': $1"
-  [[ $code = 130 || $1 == *explore* && $code = 0 ]] || fail "exit code $code after Ctrl-C: $1"
+  [[ $code = 130 || ($1 == *explore* || $1 == *serve*) && $code = 0 ]] || fail "exit code $code after Ctrl-C: $1"
 }
 
 fetch_page() { # a minimal system has no curl
@@ -60,6 +61,23 @@ inline() { awk '/^```/ { on = !on; next } !on' "$1" | grep -oE '`(heed|\./dev) [
 
 in_folder() { mkdir -p "$work/$1" && cd "$work/$1" && ln -sfn "$source/build" build && cp "$source"/README*.md .; }
 
+# with_models COMMAND: one of README's commands that need a model which was downloaded.
+with_models() {
+  local name question='Why is the sky blue? One sentence.'
+  [ "$language" = en ] || question='하늘은 왜 파랗습니까? 한 문장으로 답하십시오.'
+  for name in all-mpnet-base-v2 whisper-base talk.flac; do [ ! -e "$models/$name" ] || ln -sfn "$models/$name" .; done
+  [ -z "$models" ] || ln -sfn "$(find -L "$models" -maxdepth 1 -name '*.gguf' -printf '%s %p\n' | sort -n | tail -1 | cut -d' ' -f2)" qwen2.5-1.5b-instruct-q4_k_m.gguf
+  mkdir -p notes && cp "$pages"/0[1-4]-*.md notes/
+  for name in $(grep -oE 'qwen[^ ]*|whisper-base|all-mpnet[^ ]*|[^ ]*\.flac' <<<"$1"); do
+    [ -e "$name" ] || { printf '\n(not typed, %s is not here: %s)\n' "$name" "$1" >>"$log"; return; }
+  done
+  case $1 in
+    heed\ chat*) type_in 0 "echo '$question' | $1 --max-tokens 60" ;;
+    heed\ serve*) interrupted "$1" 'http://' ;;
+    *) type_in 0 "$1" ;;
+  esac
+}
+
 walk_readme() {
   printf '\n## %s\n' "$readme" >>"$log"
   in_folder readme
@@ -73,12 +91,12 @@ walk_readme() {
     case $command in
       ./dev\ quickstart* | export*) ;; # the step before has built it
       heed\ explore*) interrupted "$command --no-browser" 'http://' ;;
+      *qwen* | *whisper* | *mpnet*) with_models "$command" ;;
       *) type_in 0 "$command" ;;
     esac
   done < <(blocks '^console$' "$source/$readme")
   type_in 0 "heed quickstart"
-  type_in 0 "heed --help"
-  type_in 0 "heed train --help"
+  for command in --help "train --help" "train --list-presets" "--version --verbose" cache; do type_in 0 "heed $command"; done
 }
 
 # lesson NUMBER: its program, and its commands with something in place of MODEL, FOLDER and the like.

@@ -78,7 +78,7 @@ TEST(Watching, TheLiveLineInKorean) {
   set_message_language("ko");
   EXPECT_EQ(remaining(0), "남은 시간 0초");
   EXPECT_EQ(remaining(200), "남은 시간 3분 20초");
-  EXPECT_EQ(remaining(3 * 3600 + 5 * 60), "남은 시간 3시간 5분");
+  EXPECT_EQ(remaining(3 * 3600 + 5 * 60), "남은 시간 3시간 05분");
   EXPECT_EQ(metric_name("recall_10"), "재현율@10");
   set_message_language("en");
   EXPECT_EQ(metric_name("ndcg_10"), "nDCG@10");

@@ -65,7 +65,8 @@ int run(const Options& options, const Common& common) {
   if (options.clear) {
     print(tell("removed {}\n", size_text(static_cast<double>(freed))));
   }
-  print(tell("{}: {} files, {} of at most {}\n", printable(folder.native()), files.size(),
+  print(tell("{}: {}, {} of at most {}\n", printable(folder.native()),
+             files.size() == 1 ? tell("1 file") : tell("{} files", files.size()),
              size_text(static_cast<double>(bytes)), size_text(static_cast<double>(cache_limit()))));
   return 0;
 }

@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
   const Tensor from_list = list(x);
   const Tensor from_fused = fused(reshape(x, {kLength, kWidth}), pass, 0);
   std::printf(
-      say("list and fused agree to 0.00001: %s\n", "리스트와 합친 것이 0.00001까지 같음: %s\n"),
+      say("list and fused agree to 0.00001: %s\n", "목록과 합친 것이 0.00001까지 같음: %s\n"),
       lesson::yes_or_no(worst_difference(from_list, from_fused) < 1e-5));
 
   if (argc > 1) {  // a folder for the lesson's picture

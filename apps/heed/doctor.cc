@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
@@ -63,7 +64,12 @@ std::string simd_targets() {
   const int64_t there = hwy::SupportedTargets() & HWY_TARGETS;
   for (int64_t bit = 1; bit > 0 && bit <= there; bit <<= 1) {
     if ((there & bit) != 0) {
-      const std::string name = bit == HWY_AVX3 ? "AVX-512" : hwy::TargetName(bit);
+      std::string name = hwy::TargetName(bit);
+      if (name.starts_with(
+              "AVX3")) {  // Highway's name: AVX3_ZEN4 is AVX-512 with Zen 4's additions
+        name = "AVX-512" + name.substr(4);
+        std::replace(name.begin(), name.end(), '_', ' ');
+      }
       (best.empty() ? best : others) += (best.empty() || others.empty() ? "" : ", ") + name;
     }
   }

@@ -118,7 +118,7 @@ const std::vector<Group>& command_groups() {
 std::string program_help() {
   std::string text =
       tell("heed builds, trains, runs and inspects Transformers on an ordinary CPU.") + "\n\n" +
-      tell("Usage: {}", "heed COMMAND [options]") + "\n";
+      tell("Usage: {}", tell("heed COMMAND [options]")) + "\n";
   for (const Group& group : command_groups()) {
     text += fmt::format("\n{}:\n", translate(group.title));
     for (const std::string_view name : group.names) {
@@ -146,7 +146,7 @@ std::string usage_line(const Command& command, const OptionTable& options) {
       text += " " + option.name() + " " + option.value_name();
     }
   }
-  return text + " [options]";
+  return text + " " + tell("[options]");
 }
 
 std::vector<std::string> option_groups(const OptionTable& options) {

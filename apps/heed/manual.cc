@@ -136,7 +136,8 @@ std::string command_page(const Command& command, const OptionTable& options) {
 std::string program_page() {
   std::string text = title("heed") + section(tell("NAME")) + "heed \\- " +
                      roff(tell("build, train, run and inspect Transformers")) + "\n";
-  text += section(tell("SYNOPSIS")) + "\\fBheed\\fR \\fICOMMAND\\fR [options]\n";
+  text += section(tell("SYNOPSIS")) + "\\fBheed\\fR \\fI" + tell("COMMAND") + "\\fR " +
+          tell("[options]") + "\n";
   text +=
       section(tell("DESCRIPTION")) +
       roff(tell("heed builds, trains, runs and inspects attention models on an ordinary CPU. It "

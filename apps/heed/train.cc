@@ -168,6 +168,7 @@ void print_next(const TrainOptions& options) {
   const std::string run = options.out.string();
   const bool plain = run.find_first_of(" \t\n'\"\\$`*?&|;<>()") == std::string::npos;
   if (use != uses.end() && plain && options.lora.empty() && !options.quiet) {
+    print_now("");  // what was said on stdout comes before it, wherever both go
     print_message(tell("next: {}", fmt::format("heed {} {} {}", use->second.first, printable(run),
                                                use->second.second)));
   }

@@ -45,7 +45,9 @@ WeightsReport validate_weights(const Tensor& weights, bool causal, int64_t offse
   }
   if (report.not_finite > 0) {
     report.problems.push_back(
-        fmt::format(fmt::runtime(say("{} weights are NaN or infinite")), report.not_finite));
+        report.not_finite == 1
+            ? std::string(say("1 weight is NaN or infinite"))
+            : fmt::format(fmt::runtime(say("{} weights are NaN or infinite")), report.not_finite));
   }
   if (report.worst_sum_error > kSumTolerance) {
     report.problems.push_back(fmt::format(fmt::runtime(say("a row's weights sum to 1 ± {:.3g}")),

@@ -1,4 +1,5 @@
 #include "base/check.h"
+#include "base/language.h"
 #include "heed/io.h"
 #include "models/files.h"
 #include "train/task.h"
@@ -16,7 +17,7 @@ bool is_features(const std::string& data) {
 /// The model's captions lie in texts[i].target; what they are of has no words.
 void keep_texts(Task& task, const std::vector<std::string>& captions) {
   for (size_t i = 0; i < captions.size(); ++i) {
-    task.texts.push_back({fmt::format("image {}", i), captions[i]});
+    task.texts.push_back({tell("image {}", i), captions[i]});
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/language.h"
 #include "dist/communicator.h"
 #include "heed/generate.h"
 #include "heed/io.h"
@@ -242,7 +243,7 @@ std::vector<TrainSample> class_samples(const Model& model, const Task& task,
     samples.push_back(
         {batch.input_ids.defined()
              ? text_of(task.tokenizer, ids_of(batch.input_ids, batch.attention_mask, row))
-             : fmt::format("image {}", examples[i]),
+             : tell("image {}", examples[i]),
          task.labels[static_cast<size_t>(truth[i])], task.labels[static_cast<size_t>(best[i])]});
   }
   return samples;

@@ -88,6 +88,7 @@ std::string curves_verdict(const LossCurves& curves) {
   constexpr double kRise = 1.03;   // of the validation loss over its lowest
   constexpr double kGap = 1.3;     // of the validation loss over the training loss
   constexpr double kStill = 0.97;  // of the validation loss over the last third
+  constexpr double kSolved = 1e-3;
   if (curves.train.size() < kFewSteps) {
     return {};
   }
@@ -105,6 +106,12 @@ std::string curves_verdict(const LossCurves& curves) {
   const auto lowest = std::min_element(curves.validation.begin(), curves.validation.end());
   const auto at = static_cast<size_t>(lowest - curves.validation.begin());
   const double last = curves.validation.back();
+  if (std::max(train, last) < first_loss(curves) * kSolved) {
+    return tell(
+        "Both losses fell below a thousandth of what they were (training {:.3g}, validation "
+        "{:.3g}): there is little left to learn.",
+        train, last);
+  }
   if (last > *lowest * kRise && train < last) {
     return tell(
         "Overfitting: the training loss fell to {:.3g}, but the validation loss rose from "

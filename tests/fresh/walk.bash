@@ -148,11 +148,13 @@ typed_in_lesson() {
     "heed train … --"*) type_in 0 "$tiny --out run$count --${1##* --}" ;;
     "heed ask INDEX QUESTION --model LM --show-attention")
       type_in 0 "heed index $pages --model minilm --out INDEX"
-      type_in 0 "heed search INDEX 'Why are there several heads?' -k 2"
-      [ -z "$reader" ] || type_in 0 "heed ask INDEX 'What does the causal mask hide?' --model $reader --show-attention --max-tokens 60"
+      local why='Why are there several heads?' hides='What does the causal mask hide?'
+      [ "$language" = en ] || why='헤드는 왜 여럿입니까?' hides='인과 마스크는 무엇을 가립니까?'
+      type_in 0 "heed search INDEX '$why' -k 2"
+      [ -z "$reader" ] || type_in 0 "heed ask INDEX '$hides' --model $reader --show-attention --max-tokens 60"
       ;;
     "heed train --task fid")
-      printf '{"question":"When was it built?","passages":["It was built in 1889.","It is tall."],"answers":["1889"]}\n%.0s' $(seq 20) >fid.jsonl
+      printf '{"question":"When was it built?","ctxs":[{"title":"Tower","text":"It was built in 1889."},{"title":"Tower","text":"It is tall."}],"answers":["1889"]}\n%.0s' $(seq 20) >fid.jsonl
       type_in 0 "$1 --data fid.jsonl --tokenizer wordpiece:100 --layers 1 --heads 2 --width 16 --steps 3 --out fid"
       ;;
     "heed train --task embed")

@@ -6,6 +6,7 @@ if [ -n "${HEED_FRESH_MODELS:-}" ]; then
   for model in "$HEED_FRESH_MODELS"/{minilm,all-mpnet-base-v2,whisper-base,talk.flac,*.gguf}; do
     [ ! -e "$model" ] || cp -rL --reflink=auto "$model" "$root/models/"
   done
+  chmod -R a+rX "$root/models"
 fi
 for language in en ko; do
   seconds_of inside --offline "$root" minsu /heed bash tests/fresh/walk.bash $language "/tmp/walk.$language.log" "$([ ! -d "$root/models" ] || echo /models)"

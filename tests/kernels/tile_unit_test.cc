@@ -1,5 +1,6 @@
-// The bf16 product on AMX tiles, run on a model of the tile instructions: packing, loops, edges and
-// the order of its sums. On a machine with AMX the same tests run on its tiles too.
+// The bf16 product on AMX tiles: packing, loops, edges and the order of its sums. Runs on a model
+// of the tile instructions, and the machine code either on the processor's tiles or, where it has
+// none, through the same model.
 #include "kernels/tile_unit.h"
 
 #include <fmt/format.h>
@@ -7,11 +8,13 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "heed/ops.h"
 #include "heed/runtime.h"
 #include "kernels/packed_weights.h"
+#include "support/amx_emulator.h"
 #include "support/bf16_operand.h"
 #include "support/check.h"
 #include "support/software_tiles.h"
@@ -24,25 +27,34 @@ using kernels::Element;
 using kernels::kTileUnit;
 using kernels::Matrix;
 
-/// Parameter: the model (false) or the machine's own tiles (true).
-class TileProduct : public ::testing::TestWithParam<bool> {
+enum class Tiles { model, machine_code };
+
+class TileProduct : public ::testing::TestWithParam<Tiles> {
  protected:
   void SetUp() override {
     if (!kernels::uses_bf16_instructions()) {
       GTEST_SKIP() << "panels of pairs need AVX-512 BF16";
     }
-    if (GetParam() && kernels::amx_state() != AmxState::in_use) {
-      GTEST_SKIP() << "no AMX here";
+    if (GetParam() == Tiles::machine_code && kernels::amx_state() == AmxState::absent) {
+      emulator_.emplace();
     }
     kernels::use_tile_unit(unit());
   }
-  void TearDown() override { EXPECT_EQ(SoftwareTiles::holders, 0) << "tiles were not released"; }
+  void TearDown() override {
+    EXPECT_EQ(SoftwareTiles::holders, 0) << "tiles were not released";
+    const bool on_model = GetParam() == Tiles::model || emulator_.has_value();
+    if (on_model && !IsSkipped()) {
+      EXPECT_GT(SoftwareTiles::configurations, before_) << "tiles were not used";
+    }
+  }
 
   static const kernels::TileUnit* unit() {
-    return GetParam() ? kernels::amx_tiles() : &kTileUnit<SoftwareTiles>;
+    return GetParam() == Tiles::model ? &kTileUnit<SoftwareTiles> : kernels::amx_tiles();
   }
 
  private:
+  const int before_ = SoftwareTiles::configurations;
+  std::optional<AmxEmulator> emulator_;
   const ScopedTileUnit back_{nullptr};
 };
 
@@ -251,8 +263,10 @@ TEST_P(TileProduct, TakesSubnormalNumbersForZero) {
   EXPECT_EQ(linear(x, w, {}).to(DType::f32).data<float>()[0], 0.0f);
 }
 
-INSTANTIATE_TEST_SUITE_P(Units, TileProduct, ::testing::Bool(),
-                         [](const auto& each) { return each.param ? "Amx" : "Software"; });
+INSTANTIATE_TEST_SUITE_P(Units, TileProduct, ::testing::Values(Tiles::model, Tiles::machine_code),
+                         [](const auto& each) {
+                           return each.param == Tiles::model ? "Model" : "MachineCode";
+                         });
 
 struct SwapsOperands : SoftwareTiles {
   template <int sum, int a, int b>
@@ -282,6 +296,7 @@ TEST(TileCheck, FindsAUnitThatMultipliesWrongly) {
   const int before = SoftwareTiles::configurations;
   EXPECT_TRUE(kernels::computes_correctly(kTileUnit<SoftwareTiles>));
   EXPECT_GT(SoftwareTiles::configurations, before) << "the check did not use tiles";
+  EXPECT_EQ(SoftwareTiles::holders, 0);
   EXPECT_FALSE(kernels::computes_correctly(kTileUnit<SwapsOperands>));
   EXPECT_FALSE(kernels::computes_correctly(kTileUnit<LosesAPair>));
   EXPECT_FALSE(kernels::computes_correctly(kTileUnit<ForgetsSums>));

@@ -65,12 +65,26 @@ class SoftwareTiles {
 
   template <int tile>
   static void zero() {
-    at<tile>() = {};
+    zero_tile(tile);
   }
-
   template <int tile>
   static void load(const void* from, int64_t bytes) {
-    Tile& to = at<tile>();
+    load_tile(tile, from, bytes);
+  }
+  template <int tile>
+  static void store(void* to, int64_t bytes) {
+    store_tile(tile, to, bytes);
+  }
+  template <int sum, int a, int b>
+  static void dot() {
+    dot_tiles(sum, a, b);
+  }
+
+  // The same with numbers of tiles that are known at run time.
+  static void zero_tile(size_t tile) { at(tile) = {}; }
+
+  static void load_tile(size_t tile, const void* from, int64_t bytes) {
+    Tile& to = at(tile);
     to = {};
     for (int64_t r = 0; r < state.shapes.rows[tile]; ++r) {
       std::memcpy(to[static_cast<size_t>(r)].data(), static_cast<const char*>(from) + r * bytes,
@@ -78,26 +92,24 @@ class SoftwareTiles {
     }
   }
 
-  template <int tile>
-  static void store(void* to, int64_t bytes) {
-    const Tile& from = at<tile>();
+  static void store_tile(size_t tile, void* to, int64_t bytes) {
+    const Tile& from = at(tile);
     for (int64_t r = 0; r < state.shapes.rows[tile]; ++r) {
       std::memcpy(static_cast<char*>(to) + r * bytes, from[static_cast<size_t>(r)].data(),
                   state.shapes.row_bytes[tile]);
     }
   }
 
-  template <int sum, int a, int b>
-  static void dot() {
-    static_assert(sum != a && sum != b && a != b);
+  static void dot_tiles(size_t sum, size_t a, size_t b) {
+    EXPECT_TRUE(sum != a && sum != b && a != b);
     const auto& rows = state.shapes.rows;
     const auto& bytes = state.shapes.row_bytes;
     EXPECT_EQ(rows[sum], rows[a]);
     EXPECT_EQ(bytes[sum], bytes[b]);
     EXPECT_EQ(bytes[a], 4 * rows[b]);
-    Tile& sums = at<sum>();
-    const Tile& left = at<a>();
-    const Tile& right = at<b>();
+    Tile& sums = at(sum);
+    const Tile& left = at(a);
+    const Tile& right = at(b);
     for (size_t m = 0; m < rows[sum]; ++m) {
       for (size_t n = 0; n < bytes[sum] / 4u; ++n) {
         float even = 0.0f, odd = 0.0f;
@@ -116,10 +128,9 @@ class SoftwareTiles {
   using Tile = SoftwareTileState::Tile;
   static inline thread_local SoftwareTileState state;
 
-  template <size_t tile>
-  static Tile& at() {
+  static Tile& at(size_t tile) {
     EXPECT_TRUE(state.configured) << "this thread has no tiles";
-    return state.tiles[tile];
+    return state.tiles.at(tile);
   }
 
   /// Subnormal numbers are zeros of their sign, as operands and as results.

@@ -25,6 +25,10 @@ class AmxEmulator {
   struct sigaction before_ {};
 };
 
+#else
+
+struct AmxEmulator {};
+
 #endif
 
 }  // namespace heed::test

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "base/folder_entries.h"
 #include "base/language.h"
 #include "base/utf8.h"
 #include "data/table.h"
@@ -22,13 +23,8 @@ bool is_image(const path& file) {
 }
 
 std::vector<path> sorted_entries(const path& folder) {
-  std::vector<path> entries;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (!entry.path().filename().string().starts_with('.')) {
-      entries.push_back(entry.path());
-    }
-  }
-  std::sort(entries.begin(), entries.end());
+  std::vector<path> entries = folder_entries(folder);
+  std::erase_if(entries, [](const path& e) { return e.filename().native().starts_with('.'); });
   return entries;
 }
 

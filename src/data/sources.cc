@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/checksum.h"
 #include "base/file.h"
+#include "base/folder_entries.h"
 #include "text/tokenizer_impl.h"
 
 namespace heed {
@@ -31,13 +32,8 @@ std::vector<std::string> split_at_commas(const std::string& text) {
 }
 
 void add_folder(const path& folder, std::vector<path>& files) {
-  const size_t first = files.size();
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file() && !entry.path().filename().string().starts_with('.')) {
-      files.push_back(entry.path());
-    }
-  }
-  std::sort(files.begin() + static_cast<int64_t>(first), files.end());
+  const std::vector<path> below = files_below(folder);
+  files.insert(files.end(), below.begin(), below.end());
 }
 
 /// Beginning, middle and end of a file: what most edits change along with its size.

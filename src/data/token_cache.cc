@@ -16,6 +16,7 @@
 #include "base/checksum.h"
 #include "base/file.h"
 #include "base/file_descriptor.h"
+#include "base/folder_entries.h"
 #include "base/language.h"
 #include "base/output_file.h"
 #include "base/print_message.h"
@@ -60,11 +61,10 @@ int64_t now_seconds() {
 template <class Fn>
 void for_each_file(const path& folder, Fn&& fn) {
   std::error_code error;
-  for (auto entry = std::filesystem::directory_iterator(folder, error);
-       !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+  for (const path& entry : folder_entries(folder, error)) {
     struct stat info {};
-    if (lstat(entry->path().c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
-      fn(entry->path(), info);
+    if (lstat(entry.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+      fn(entry, info);
     }
   }
 }

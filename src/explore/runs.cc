@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/file_descriptor.h"
+#include "base/folder_entries.h"
 #include "explore/answers.h"
 #include "heed/io.h"
 #include "heed/ops.h"
@@ -80,10 +81,10 @@ struct Snapshot {
 std::vector<Snapshot> snapshots_of(const fs::path& run) {
   std::vector<Snapshot> found;
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(run / "snapshots", ignored)) {
-    const std::string name = entry.path().filename().string();
+  for (const fs::path& entry : folder_entries(run / "snapshots", ignored)) {
+    const std::string name = entry.filename().string();
     if (name.starts_with("step-") && name.ends_with(".safetensors")) {
-      found.push_back({std::strtoll(name.c_str() + 5, nullptr, 10), entry.path()});
+      found.push_back({std::strtoll(name.c_str() + 5, nullptr, 10), entry});
     }
   }
   std::sort(found.begin(), found.end(),
@@ -95,9 +96,9 @@ std::vector<Snapshot> snapshots_of(const fs::path& run) {
 std::vector<Snapshot> checkpoints_of(const fs::path& run) {
   std::vector<Snapshot> found;
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(run / "checkpoints", ignored)) {
-    const std::string name = entry.path().filename().string();
-    const fs::path weights = entry.path() / "model.safetensors";
+  for (const fs::path& entry : folder_entries(run / "checkpoints", ignored)) {
+    const std::string name = entry.filename().string();
+    const fs::path weights = entry / "model.safetensors";
     if (name.starts_with("step-") && fs::exists(weights, ignored) &&
         fs::exists(run / "model" / "config.json", ignored)) {
       found.push_back({std::strtoll(name.c_str() + 5, nullptr, 10), weights});

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/per_thread.h"
 #include "kernels/scratch.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -45,13 +46,13 @@ struct BackwardBuffers {
   T* clean;   // [64, padded depth]: keys without poisoned rows
 
   BackwardBuffers(const AttentionProblem<T>& p, int64_t b, int64_t h, int64_t first, int64_t last) {
-    thread_local Scratch scratch;
+    thread_local PerThread<Scratch> scratch;
     const size_t square = kQueryTile * kKeyTile;
     const size_t depth = padded(p.depth) * kQueryTile;
     const size_t value_depth = padded(p.value_depth) * kQueryTile;
     const auto count = static_cast<size_t>(last - first);
-    T* next = scratch.reserve<T>(count * (3 * depth + 2 * value_depth + 2 * kQueryTile) +
-                                 5 * square + depth);
+    T* next = scratch.get().reserve<T>(count * (3 * depth + 2 * value_depth + 2 * kQueryTile) +
+                                       5 * square + depth);
     const auto take = [&next](size_t wanted) {
       T* taken = next;
       next += wanted;

@@ -2,6 +2,7 @@
 // their gradients rounded, sums and the softmax in f32.
 #include <vector>
 
+#include "base/per_thread.h"
 #include "kernels/attention_backward.h"
 #include "kernels/scratch.h"
 
@@ -60,14 +61,15 @@ struct PairBuffers {
 
   PairBuffers(const AttentionProblem<BFloat16>& p, int64_t b, int64_t h, int64_t first,
               int64_t last) {
-    thread_local Scratch scratch;
+    thread_local PerThread<Scratch> scratch;
     const size_t square = kQueryTile * kKeyTile;
     const size_t depth = padded(p.depth) * kQueryTile;
     const size_t value_depth = padded(p.value_depth) * kQueryTile;
     const size_t larger = HWY_MAX(depth, value_depth);
     const auto count = static_cast<size_t>(last - first);
-    float* next = scratch.reserve<float>(count * (3 * depth + 2 * value_depth + 3 * kQueryTile) +
-                                         8 * square + 2 * depth + 2 * larger);
+    float* next =
+        scratch.get().reserve<float>(count * (3 * depth + 2 * value_depth + 3 * kQueryTile) +
+                                     8 * square + 2 * depth + 2 * larger);
     const auto take = [&next](size_t wanted) {
       float* taken = next;
       next += wanted;

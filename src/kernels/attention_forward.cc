@@ -1,4 +1,5 @@
 #include "base/parallel.h"
+#include "base/per_thread.h"
 #include "kernels/attention.h"
 #include "kernels/attention_rows.h"
 #include "kernels/gemm.h"
@@ -33,11 +34,11 @@ struct ForwardBuffers {
 
   template <class T>
   explicit ForwardBuffers(const AttentionProblem<T>& p) {
-    thread_local Scratch scratch;
+    thread_local PerThread<Scratch> scratch;
     const size_t square = kQueryTile * kKeyTile;
     const size_t depth = padded(p.depth) * kQueryTile;
     const size_t value_depth = padded(p.value_depth) * kQueryTile;
-    C* next = scratch.reserve<C>(2 * depth + 3 * value_depth + 4 * square + 3 * kQueryTile);
+    C* next = scratch.get().reserve<C>(2 * depth + 3 * value_depth + 4 * square + 3 * kQueryTile);
     const auto take = [&next](size_t count) {
       C* taken = next;
       next += count;

@@ -3,6 +3,7 @@
 // and products are added up in the order of attention_forward.cc, so both give the same bits.
 #include "kernels/attention_rows.h"
 
+#include "base/per_thread.h"
 #include "kernels/scratch.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -38,13 +39,13 @@ struct RowBuffers {
 
   template <class T>
   RowBuffers(const AttentionProblem<T>& p, int64_t rows) {
-    thread_local Scratch scratch;
+    thread_local PerThread<Scratch> scratch;
     const auto n = static_cast<size_t>(rows);
     const auto depth = static_cast<size_t>(p.depth);
     value_stride = (static_cast<size_t>(p.value_depth) + 15) / 16 * 16;
     const size_t line = (n + 15) / 16 * 16;
-    C* next = scratch.reserve<C>(line * (depth + 64 + value_stride + 2) + 2 * 64 * depth +
-                                 64 * value_stride);
+    C* next = scratch.get().reserve<C>(line * (depth + 64 + value_stride + 2) + 2 * 64 * depth +
+                                       64 * value_stride);
     const auto take = [&next](size_t count) {
       C* taken = next;
       next += count;

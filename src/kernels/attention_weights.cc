@@ -1,4 +1,5 @@
 #include "base/parallel.h"
+#include "base/per_thread.h"
 #include "kernels/attention.h"
 #include "kernels/scratch.h"
 
@@ -18,9 +19,9 @@ void weights_tile(const AttentionProblem<T>& p, RowStats<const C> stats, const W
                   int64_t query_tile, C* weights) {
   const auto [b, h, row_begin, row_end, key_begin, key_end] = range;
   const QueryTile<T> queries(p, b, h, query_tile);
-  thread_local Scratch scratch;
+  thread_local PerThread<Scratch> scratch;
   const auto depth = static_cast<size_t>(p.depth) * kQueryTile;
-  C* packed = scratch.reserve<C>(2 * depth + kQueryTile * kKeyTile);
+  C* packed = scratch.get().reserve<C>(2 * depth + kQueryTile * kKeyTile);
   C* buffer = packed + depth;
   C* s = buffer + depth;
   pack_transposed(p.q.at(b, h, queries.row), p.q.row, queries.rows, queries.width, p.depth,

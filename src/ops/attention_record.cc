@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/per_thread.h"
 #include "heed/attention.h"
 #include "heed/ops.h"
 #include "ops/attention_problem.h"
@@ -11,7 +12,7 @@
 namespace heed {
 namespace {
 thread_local Observer* t_observer = nullptr;
-thread_local std::string t_place;
+thread_local PerThread<std::string> t_place;
 thread_local int64_t t_adjusted = 0;
 
 bool is_narrow(DType type) { return type == DType::f16 || type == DType::bf16; }
@@ -143,28 +144,30 @@ HookScope::HookScope(const char* name, int64_t index) : active_(t_observer != nu
   if (!active_) {
     return;
   }
-  length_ = t_place.size();
-  if (!t_place.empty()) {
-    t_place += '.';
+  std::string& place = t_place.get();
+  length_ = place.size();
+  if (!place.empty()) {
+    place += '.';
   }
-  t_place += name;
+  place += name;
   if (index >= 0) {
-    t_place += '.';
-    t_place += std::to_string(index);
+    place += '.';
+    place += std::to_string(index);
   }
 }
 
 HookScope::~HookScope() {
   if (active_) {
-    t_place.resize(length_);
+    t_place.get().resize(length_);
   }
 }
 
 std::string HookScope::path(const char* name) {
+  const std::string& place = t_place.get();
   if (*name == '\0') {
-    return t_place;
+    return place;
   }
-  return t_place.empty() ? name : t_place + "." + name;
+  return place.empty() ? name : place + "." + name;
 }
 
 }  // namespace heed

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/folder_entries.h"
 #include "base/language.h"
 #include "base/utf8.h"
 #include "data/block_reader.h"
@@ -311,18 +312,9 @@ std::vector<DocumentFile> expand_documents(const std::vector<std::string>& docs)
       continue;
     }
     const size_t first = files.size();
-    auto entry = fs::recursive_directory_iterator(
-        path, fs::directory_options::skip_permission_denied, error);
-    check_data(!error, name, "cannot be read: {}", error.message());
-    for (; entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-      const bool hidden = entry->path().filename().string().starts_with('.');
-      if (hidden && entry->is_directory(error)) {
-        entry.disable_recursion_pending();
-      }
-      if (!hidden && entry->is_regular_file(error) &&
-          std::find(kReadable.begin(), kReadable.end(), lower_extension(entry->path())) !=
-              kReadable.end()) {
-        files.push_back({fs::weakly_canonical(entry->path()), entry->path().lexically_normal()});
+    for (const fs::path& file : files_below(path, Unreadable::skip)) {
+      if (std::find(kReadable.begin(), kReadable.end(), lower_extension(file)) != kReadable.end()) {
+        files.push_back({fs::weakly_canonical(file), file.lexically_normal()});
       }
     }
     std::sort(files.begin() + static_cast<std::ptrdiff_t>(first), files.end(),

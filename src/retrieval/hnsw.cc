@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/parallel.h"
+#include "base/per_thread.h"
 #include "heed/runtime.h"
 
 namespace heed {
@@ -218,7 +219,8 @@ void HnswGraph::add_batch(const VectorTable& table, int64_t begin, int64_t end,
   std::vector<Placement> placements(static_cast<size_t>(end - begin));
   constexpr int64_t kTogether = 16;
   parallel_for((end - begin + kTogether - 1) / kTogether, [&](int64_t task) {
-    thread_local std::vector<std::pair<int64_t, Visited>> kept;  // one per size of graph
+    thread_local PerThread<std::vector<std::pair<int64_t, Visited>>> own;
+    auto& kept = own.get();  // one per size of graph
     if (kept.empty() || kept.front().first != nodes()) {
       kept.clear();
       kept.emplace_back(nodes(), Visited(nodes()));

@@ -4,6 +4,7 @@
 
 #include "base/background.h"
 #include "base/check.h"
+#include "base/folder_entries.h"
 #include "heed/generate.h"
 #include "heed/io.h"
 #include "models/common.h"
@@ -19,10 +20,11 @@ void check_fits(const fs::path& path) {
   double bytes = 0.0;
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {
-    for (const auto& entry : fs::directory_iterator(path, ignored)) {
-      const std::string extension = entry.path().extension();
-      if (extension == ".safetensors" || extension == ".bin") {
-        bytes += static_cast<double>(entry.file_size(ignored));
+    for (const fs::path& entry : folder_entries(path)) {
+      const std::string extension = entry.extension();
+      const uintmax_t size = fs::file_size(entry, ignored);
+      if (!ignored && (extension == ".safetensors" || extension == ".bin")) {
+        bytes += static_cast<double>(size);
       }
     }
   } else if (fs::is_regular_file(path, ignored)) {

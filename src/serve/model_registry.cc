@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/folder_entries.h"
 
 namespace heed::serve {
 namespace fs = std::filesystem;
@@ -23,6 +24,16 @@ bool looks_like_model(const fs::path& path) {
   std::error_code ignored;
   return path.extension() == ".gguf" || fs::exists(path / "config.json", ignored) ||
          fs::exists(path / "model" / "config.json", ignored);
+}
+
+ModelRegistry::Entry entry_of(const std::string& name, const LoadedModel& model) {
+  return {name,
+          true,
+          model.loaded_at,
+          model.abilities.tasks(),
+          model.model->model_type(),
+          model.context_length(),
+          model.model->parameter_count()};
 }
 
 }  // namespace
@@ -71,21 +82,16 @@ void ModelRegistry::scan_folder() {
   if (options_.folder.empty()) {
     return;
   }
-  std::error_code error;
-  for (auto entry = fs::directory_iterator(options_.folder, error);
-       !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = served_name(entry->path());
-    if (!is_plain_name(name) || !looks_like_model(entry->path()) || slots_.contains(name)) {
+  for (const fs::path& entry : folder_entries(options_.folder)) {
+    const std::string name = served_name(entry);
+    if (!is_plain_name(name) || !looks_like_model(entry) || slots_.contains(name)) {
       continue;
     }
     Slot slot;
-    slot.source = {name, entry->path()};
+    slot.source = {name, entry};
     slot.from_folder = true;
     slot.entry.name = name;
     slots_.emplace(name, std::move(slot));
-  }
-  if (error) {
-    fail(ErrorKind::data, options_.folder.native(), "cannot be read: {}", error.message());
   }
 }
 
@@ -97,13 +103,7 @@ void ModelRegistry::load_all() {
     Slot& slot = slots_.at(source.name);
     slot.model = std::move(model);
     slot.used = std::chrono::steady_clock::now();
-    slot.entry = {source.name,
-                  true,
-                  slot.model->loaded_at,
-                  slot.model->abilities.tasks(),
-                  slot.model->model->model_type(),
-                  slot.model->context_length(),
-                  slot.model->model->parameter_count()};
+    slot.entry = entry_of(source.name, *slot.model);
   }
   const std::lock_guard lock(mutex_);
   ready_ = true;
@@ -147,11 +147,11 @@ void ModelRegistry::get(const std::string& name, std::function<void(const Result
       slot->used = std::chrono::steady_clock::now();
       result.model = slot->model;
     } else {
-      slot->waiting.push_back(std::move(done));
-      if (slot->waiting.size() == 1) {
+      if (slot->waiting.empty()) {  // first: nobody may wait for a load that is not asked for
         to_load_.emplace_back(slot->source.name, false);
-        changed_.notify_all();
       }
+      slot->waiting.push_back(std::move(done));
+      changed_.notify_all();
       return;
     }
   }
@@ -215,10 +215,13 @@ void ModelRegistry::load(const std::string& name, bool replace) {
     source = slot.source;
   }
   Result result;
+  Entry entry;
   try {
     result.model = open_served_model(source.name, source.path, source.tokenizer, options_.kv_type,
                                      source.adapter, options_.context);
+    entry = entry_of(name, *result.model);
   } catch (const std::exception& error) {
+    result.model = nullptr;
     result.error = error.what();
   }
   std::deque<std::function<void(const Result&)>> waiting;
@@ -228,21 +231,19 @@ void ModelRegistry::load(const std::string& name, bool replace) {
     if (result.model) {
       slot.model = result.model;
       slot.used = std::chrono::steady_clock::now();
-      slot.entry = {name,
-                    true,
-                    result.model->loaded_at,
-                    result.model->abilities.tasks(),
-                    result.model->model->model_type(),
-                    result.model->context_length(),
-                    result.model->model->parameter_count()};
+      slot.entry = std::move(entry);
     }
     waiting.swap(slot.waiting);
   }
+  for (const auto& done : waiting) {
+    try {
+      done(result);
+    } catch (const std::exception&) {
+      // No memory for its answer: the exchange is dropped, and its client told so.
+    }
+  }
   say(result.model ? fmt::format("loaded {}", name)
                    : fmt::format("cannot load {}: {}", name, result.error));
-  for (const auto& done : waiting) {
-    done(result);
-  }
 }
 
 void ModelRegistry::unload_idle() {
@@ -263,39 +264,46 @@ void ModelRegistry::unload_idle() {
   }
 }
 
+/// What may be out of memory is tried again or given up with a line in the log; the thread goes on.
 void ModelRegistry::run() {
-  constexpr std::chrono::milliseconds kLook{1000};
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (reload_) {
-      reload_ = false;
-      try {
-        scan_folder();
-      } catch (const std::exception& error) {  // out of memory, too: the thread goes on
-        say(error.what());
+    try {
+      work(lock);
+    } catch (const std::exception& error) {
+      if (!lock.owns_lock()) {
+        lock.lock();
       }
-      for (const auto& [name, slot] : slots_) {
-        if (slot.model) {
-          to_load_.emplace_back(name, true);
-        }
+      say(error.what());
+    }
+  }
+}
+
+/// The next thing there is to do, or a wait for one. Called with `lock` held, and returns so.
+void ModelRegistry::work(std::unique_lock<std::mutex>& lock) {
+  constexpr std::chrono::milliseconds kLook{1000};
+  if (reload_) {
+    reload_ = false;
+    for (const auto& [name, slot] : slots_) {
+      if (slot.model) {
+        to_load_.emplace_back(name, true);
       }
     }
-    if (!to_load_.empty()) {
-      const auto [name, replace] = to_load_.front();
-      to_load_.pop_front();
-      lock.unlock();
-      load(name, replace);
-      lock.lock();
-      continue;
-    }
-    if (options_.idle.count() == 0) {
-      changed_.wait(lock);
-    } else if (changed_.wait_for(lock, std::min(kLook, options_.idle / 2 + kLook / 100)) ==
-               std::cv_status::timeout) {
-      lock.unlock();
-      unload_idle();
-      lock.lock();
-    }
+    scan_folder();
+  }
+  if (!to_load_.empty()) {
+    const auto [name, replace] = to_load_.front();
+    to_load_.pop_front();
+    lock.unlock();
+    load(name, replace);
+    lock.lock();
+  } else if (options_.idle.count() == 0) {
+    changed_.wait(lock);
+  } else if (changed_.wait_for(lock, std::min(kLook, options_.idle / 2 + kLook / 100)) ==
+             std::cv_status::timeout) {
+    lock.unlock();
+    unload_idle();
+    lock.lock();
   }
 }
 

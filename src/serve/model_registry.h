@@ -82,6 +82,7 @@ class ModelRegistry {
     std::deque<std::function<void(const Result&)>> waiting;
   };
   void run();
+  void work(std::unique_lock<std::mutex>& lock);
   void load(const std::string& name, bool replace);
   void unload_idle();
   void scan_folder();

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/folder_entries.h"
 #include "text/legacy_files.h"
 #include "text/spm.h"
 #include "text/tokenizer_impl.h"
@@ -98,9 +99,9 @@ std::string model_file(const fs::path& folder) {
     }
   }
   std::vector<std::string> found;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.is_regular_file() && entry.path().extension() == ".model") {
-      found.push_back(entry.path().filename().string());
+  for (const fs::path& entry : folder_entries(folder)) {
+    if (entry.extension() == ".model" && fs::is_regular_file(entry)) {
+      found.push_back(entry.filename().string());
     }
   }
   return found.size() == 1 ? found.front() : std::string();

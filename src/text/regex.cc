@@ -9,6 +9,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/per_thread.h"
 #include "text/oniguruma.h"
 
 namespace heed::text {
@@ -87,7 +88,8 @@ Regex::Regex(Regex&&) noexcept = default;
 Regex& Regex::operator=(Regex&&) noexcept = default;
 
 void Regex::find_all(std::string_view text, std::vector<Piece>& matches) const {
-  thread_local const Matcher matcher;
+  thread_local PerThread<Matcher> kept;
+  const Matcher& matcher = kept.get();
   const PCRE2_SIZE* found = pcre2_get_ovector_pointer(matcher.data);
   const auto deadline =
       std::chrono::steady_clock::now() + kPatience + std::chrono::microseconds(text.size());

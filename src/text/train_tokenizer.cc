@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/folder_entries.h"
 #include "heed/text.h"
 #include "text/bpe_trainer.h"
 #include "text/byte_level.h"
@@ -189,13 +190,8 @@ std::vector<std::filesystem::path> files_under(std::span<const std::filesystem::
       files.push_back(path);
       continue;
     }
-    const size_t first = files.size();
-    for (const auto& entry : fs::recursive_directory_iterator(path)) {
-      if (entry.is_regular_file()) {
-        files.push_back(entry.path());
-      }
-    }
-    std::sort(files.begin() + static_cast<ptrdiff_t>(first), files.end());
+    const std::vector<fs::path> below = files_below(path);
+    files.insert(files.end(), below.begin(), below.end());
   }
   return files;
 }

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/checksum.h"
 #include "base/file.h"
+#include "base/folder_entries.h"
 #include "base/language.h"
 #include "base/output_file.h"
 #include "base/print_message.h"
@@ -49,12 +50,12 @@ std::vector<Checkpoint> checkpoints_of(const fs::path& folder) {
   constexpr size_t kMostDigits = 18;
   std::vector<Checkpoint> found;
   if (fs::is_directory(folder)) {
-    for (const auto& entry : fs::directory_iterator(folder)) {
-      const std::string name = entry.path().filename().string();
+    for (const fs::path& entry : folder_entries(folder)) {
+      const std::string name = entry.filename().string();
       const std::string digits = name.starts_with(kBegin) ? name.substr(kBegin.size()) : "";
       if (!digits.empty() && digits.size() <= kMostDigits &&
           digits.find_first_not_of("0123456789") == std::string::npos) {
-        found.push_back({whole_number(digits, name), entry.path()});
+        found.push_back({whole_number(digits, name), entry});
       }
     }
   }
@@ -92,30 +93,26 @@ void put_in_place(const fs::path& finished, const fs::path& name) {
 }
 
 void restore_replaced(const fs::path& folder) {
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
+  for (const fs::path& entry : folder_entries(folder)) {
+    const std::string name = entry.filename().string();
     if (name.starts_with(kReplaced)) {
       const fs::path original = folder / name.substr(kReplaced.size());
       if (fs::exists(original)) {
-        discard(entry.path());
+        discard(entry);
       } else {
-        fs::rename(entry.path(), original);
+        fs::rename(entry, original);
       }
-      return;  // there is never more than one, and the iterator is no longer valid
+      return;  // there is never more than one
     }
   }
 }
 
 /// Removes what a killed process was writing; the lock says that nobody writes now.
 void remove_unfinished(const fs::path& folder) {
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().filename().string().starts_with("tmp.")) {
-      found.push_back(entry.path());
+  for (const fs::path& entry : folder_entries(folder)) {
+    if (entry.filename().native().starts_with("tmp.")) {
+      fs::remove_all(entry);
     }
-  }
-  for (const fs::path& path : found) {
-    fs::remove_all(path);
   }
 }
 

@@ -4,14 +4,7 @@
 # captioner of the golden models, a model of 32,768 tokens, and two runs; Whisper where HEED_MODELS names a folder with
 # whisper-base. HEED_EXPLORER_FILTER names tests, HEED_EXPLORER_BROWSER one browser. Skipped where the browser tests are.
 set -euo pipefail
-heed=$(realpath "$1") source=$(realpath "$2")
-here=$(cd "$(dirname "$0")" && pwd)
-source "$here/npm.bash"
-[ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ] || { echo "the browser tests need Node.js 20"; exit 77; }
-[ -x /usr/bin/chromium ] || { echo "no browser: apt-get install chromium"; exit 77; }
-work=$(mktemp -d)
-server=
-trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
+source "$(dirname "$0")/explore.bash"
 for i in $(seq 200); do echo "the film was good $i"; done >"$work/text.txt"
 for i in $(seq 60); do printf 'a%d b%d\tb%d a%d\n' "$i" "$i" "$i" "$i"; done >"$work/pairs.tsv"
 small="--heads 4 --width 32 --context 128 --batch 4 --steps 4 --quiet"
@@ -30,17 +23,9 @@ mv "$work/long/model" "$work/model" && rm -rf "$work/long" && mv "$work/model" "
 sed -i 's/"max_position_embeddings": *128/"max_position_embeddings": 32768/' "$work/long/config.json"
 cp -r "$source/tests/golden/models/vit_classify" "$work/vit"
 cp -r "$source/tests/golden/models/vit_gpt2" "$work/captioner"
-{ printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n'; for i in $(seq 5 36); do echo "w$i"; done; } >"$work/captioner/vocab.txt"
-: >"$work/err" # the shell in the background may open it later than it is read
-"$heed" explore "$work/lm" "$work/mlm" "$work/seq" "$work/vit" "$work/captioner" "$work/long" "$work/quickstart" \
-  "lm-q8=$work/lm-q8.gguf" ${HEED_MODELS:+"whisper=$HEED_MODELS/whisper-base"} --port 0 --no-browser 2>"$work/err" &
-server=$!
-for _ in $(seq 600); do
-  url=$(sed -nE 's/^listening on (http:.*)$/\1/p' "$work/err")
-  [ -z "$url" ] || break
-  kill -0 "$server" 2>/dev/null || { cat "$work/err"; exit 1; }
-  sleep 0.05
-done
+golden_vocabulary >"$work/captioner/vocab.txt"
+explore "$work/lm" "$work/mlm" "$work/seq" "$work/vit" "$work/captioner" "$work/long" "$work/quickstart" \
+  "lm-q8=$work/lm-q8.gguf" ${HEED_MODELS:+"whisper=$HEED_MODELS/whisper-base"}
 node "$here/run.mjs" --url "$url" --heed "$heed" --folder "$work" --server "$server" ${HEED_EXPLORER_FILTER:+--filter "$HEED_EXPLORER_FILTER"} \
   ${HEED_EXPLORER_BROWSER:+--browser "$HEED_EXPLORER_BROWSER"}
 kill -0 "$server" || { echo "the server died"; exit 1; }

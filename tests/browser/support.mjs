@@ -28,32 +28,38 @@ export function test(name, run, options = {}) {
 export function check(condition, message) {
   if (!condition) throw new Error(message);
 }
+const kRepeated = 3; // more than that is the page's fault
 /// Runs the registered tests whose name matches the regular expression `filter`, several pages at a time, those that measure
-/// alone at the end; returns how many passed, failed and were skipped.
+/// alone at the end; returns how many passed, failed and were skipped. Tests that fail beside others (a browser that loses a
+/// key, a machine that is busy) are repeated alone, three at most, and both outcomes are printed. What passes is named only
+/// where a person looks.
 export async function runAll(context, filter = '', workers = 3) {
   const count = { passed: 0, failed: 0, skipped: 0 };
   const wanted = cases.filter(({ name }) => new RegExp(filter).test(name));
   const shared = wanted.filter((c) => !c.alone);
+  const failed = [];
   const work = async () => {
-    for (let next = shared.shift(); next; next = shared.shift()) await runOne(context, next, count);
+    for (let next = shared.shift(); next; next = shared.shift()) if (!(await runOne(context, next, count))) failed.push(next);
   };
   await Promise.all(Array.from({ length: workers }, work));
-  for (const each of wanted.filter((c) => c.alone)) await runOne(context, each, count);
+  for (const each of wanted.filter((c) => c.alone)) if (!(await runOne(context, each, count))) failed.push(each);
+  count.failed += failed.length;
+  for (const each of failed.length <= kRepeated ? failed : []) {
+    console.log(`[ REPEATED ] ${context.name}: ${each.name}`);
+    if (await runOne(context, each, count)) --count.failed;
+  }
   return count;
 }
 async function runOne(context, { name, run }, count) {
   const began = Date.now();
   try {
     const outcome = await run(context);
-    if (outcome === 'skip') {
-      ++count.skipped;
-      console.log(`[ SKIPPED ] ${context.name}: ${name}`);
-      return;
-    }
-    ++count.passed;
-    console.log(`[      OK ] ${context.name}: ${name} (${Date.now() - began} ms)`);
+    if (outcome === 'skip') console.log(`[ SKIPPED ] ${context.name}: ${name}`);
+    else if (process.stdout.isTTY) console.log(`[      OK ] ${context.name}: ${name} (${Date.now() - began} ms)`);
+    ++count[outcome === 'skip' ? 'skipped' : 'passed'];
+    return true;
   } catch (error) {
-    ++count.failed;
     console.log(`[  FAILED ] ${context.name}: ${name}\n${error.stack}`);
+    return false;
   }
 }

@@ -153,7 +153,7 @@ std::atomic<const TileUnit*>& tile_unit() {
 /// before.
 void touch_result(const GemmProblem& problem) {
   constexpr int64_t kLarge = int64_t{64} << 20;
-  constexpr int64_t kPart = int64_t{16} << 20;
+  constexpr int64_t kPart = int64_t{4} << 20;
   constexpr int64_t kPage = 4096;
   const int64_t bytes = problem.m * problem.n * element_size(problem.c_type);
   if (bytes < kLarge || problem.accumulate || problem.c_stride != problem.n ||

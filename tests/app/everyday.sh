@@ -161,7 +161,7 @@ says out '^heed [0-9]'
 says out SIMD
 code 0 "$heed" doctor --json
 says out '"simd":"[A-Z].* in use'
-<<<<<<< HEAD
+says out '"bf16":"\(AMX tiles\|AVX-512 BF16\|in f32\)'
 # Without /proc, as in a bare chroot, how much memory is free is not known: that is said, and training starts all the same.
 without_proc() { unshare --mount sh -c 'mount -t tmpfs none /proc && exec "$@"' _ "$@"; }
 if without_proc true 2>/dev/null; then
@@ -172,9 +172,6 @@ if without_proc true 2>/dev/null; then
   # shellcheck disable=SC2086
   code 0 without_proc "$heed" train --task regress --data "$work/numbers.jsonl" --out "$work/without" $small --quiet
 fi
-=======
-says out '"bf16":"\(AMX tiles\|AVX-512 BF16\|in f32\)'
->>>>>>> 5ce8d636169ed8e3f997930d588a9f61bd4ca514
 code 0 "$heed" cache
 says out '^ *[0-9.]* KiB  20'
 code 0 "$heed" cache --clear

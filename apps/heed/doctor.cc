@@ -67,8 +67,7 @@ std::string simd_targets() {
   for (int64_t bit = 1; bit > 0 && bit <= there; bit <<= 1) {
     if ((there & bit) != 0) {
       std::string name = hwy::TargetName(bit);
-      if (name.starts_with(
-              "AVX3")) {  // Highway's name: AVX3_ZEN4 is AVX-512 with Zen 4's additions
+      if (name.starts_with("AVX3")) {  // Highway's AVX3_ZEN4 is AVX-512 with what Zen 4 adds
         name = "AVX-512" + name.substr(4);
         std::replace(name.begin(), name.end(), '_', ' ');
       }

@@ -50,6 +50,10 @@ void Lines::for_each(const std::function<void(const std::vector<std::string>&)>&
   };
   const auto answer = [&] {
     errors_.assign(waiting.size(), {});
+    blank_.assign(waiting.size(), false);
+    for (size_t i = 0; i < waiting.size(); ++i) {
+      blank_[i] = from_stdin_ && is_blank_line(waiting[i]);
+    }
     fn(waiting);
     for (const std::string& text : waiting) {
       bytes += static_cast<int64_t>(text.size()) + 1;
@@ -87,6 +91,9 @@ RunOptions Lines::run(int64_t batch_size) {
 }
 
 void Lines::report(size_t input, const std::string& message, bool error) {
+  if (blank_[input]) {
+    return;  // that it has no tokens is no fault
+  }
   if (error) {
     errors_[input] = message;
     failed_ = true;

@@ -38,6 +38,7 @@ class Lines {
   bool from_stdin_;
   int64_t first_line_ = 1;           // of the current texts
   std::vector<std::string> errors_;  // of the current texts
+  std::vector<bool> blank_;          // of them, lines that are answered with a blank line
   bool failed_ = false;
   std::function<void(int64_t done, int64_t total)> on_progress_;  // within the current texts
 };

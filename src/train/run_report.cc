@@ -112,7 +112,8 @@ std::string curves_verdict(const LossCurves& curves) {
         "{:.3g}): there is little left to learn.",
         train, last);
   }
-  if (last > *lowest * kRise && train < last) {
+  const bool stays_above = at + 2 < curves.validation.size();  // one worse evaluation may be noise
+  if (stays_above && last > *lowest * kRise && train < last) {
     return tell(
         "Overfitting: the training loss fell to {:.3g}, but the validation loss rose from "
         "{:.3g} at step {:.0f} to {:.3g}. Try more data, a smaller model, more dropout or "

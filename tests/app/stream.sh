@@ -25,6 +25,12 @@ printf 'the film was good\n\n%s\nthe film was bad\n' "$long" >"$work/lines.txt"
 [ "$(wc -l <"$work/out")" = 4 ] || fail "classify answers 4 lines with $(wc -l <"$work/out")"
 [ -z "$(sed -n 2p "$work/out")" ] || fail "classify answers a blank line with text"
 grep -q "line 3" "$work/err" || fail "classify does not name the line that was cut"
+# Also where nothing goes around a text, so that a blank line has no tokens.
+# shellcheck disable=SC2086
+"$heed" train --task classify --tokenizer bpe:300 --data "$work/reviews.tsv" --out "$work/plain" $small
+"$heed" classify "$work/plain" <"$work/lines.txt" >"$work/out" 2>"$work/err" || fail "classify without special tokens: exit $?"
+[ "$(wc -l <"$work/out")" = 4 ] && [ -z "$(sed -n 2p "$work/out")" ] || fail "classify without special tokens loses lines"
+! grep -q "line 2" "$work/err" || fail "classify complains about a blank line: $(cat "$work/err")"
 code=0
 "$heed" classify "$work/classify" --no-truncate <"$work/lines.txt" >"$work/out" 2>"$work/err" || code=$?
 [ "$code" = 3 ] || fail "classify --no-truncate: exit $code"

@@ -50,6 +50,8 @@ TEST(RunReport, TellsOtherCurvesApart) {
   EXPECT_NE(curves_verdict(curves({2, 2, 2, 2.5, 3, 4}, {})).find("did not fall"),
             std::string::npos);
   EXPECT_EQ(curves_verdict(curves({2, 1}, {2, 1, 1})), "");
+  EXPECT_NE(curves_verdict(curves(falling, {4, 3.5, 3.3, 3, 2.5, 2.4, 2.5})).find("still falling"),
+            std::string::npos);  // the last evaluation alone is a little worse
   const std::vector<double> solved = {1500, 90, 10, 1, 0.1, 0.1, 0.1, 0.05, 0.02, 0.013};
   EXPECT_NE(curves_verdict(curves(solved, {85, 0.1, 0.007, 0.018})).find("little left to learn"),
             std::string::npos);  // noise about 0 is no overfitting

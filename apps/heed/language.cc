@@ -13,7 +13,7 @@ namespace {
 }  // namespace
 
 std::string chosen_language(const std::string& option) {
-  if (!option.empty()) {
+  if (option == "en" || option == "ko") {  // what is wrong with others is said by the locale
     return option;
   }
   for (const char* name : {"LC_ALL", "LC_MESSAGES", "LANG"}) {

@@ -182,6 +182,10 @@ says out ': 0 files, 0'
 code 0 "$heed" explore "$work/lm" quickstart train --help
 says out '^Usage: heed explore '
 
+# A language that heed has not: that is said in the locale's.
+code 2 env LC_ALL=ko_KR.UTF-8 "$heed" doctor --lang fr
+says err "'fr'.*가운데 하나가 아닙니다"
+
 # The help names every command once.
 code 0 "$heed" --help
 sed -nE 's/^  ([a-z]+) .*/\1/p' "$work/out" | sort >"$work/listed"

@@ -38,6 +38,9 @@ std::vector<std::string> sampled_inputs(const std::filesystem::path& model) {
 }  // namespace
 
 std::vector<std::string> example_texts(const ExplorerModel& model) {
+  if (model.model->kind() == ModelKind::regressor) {
+    return sampled_inputs(model.path);
+  }
   if (!model.tokenizer) {
     return {};
   }

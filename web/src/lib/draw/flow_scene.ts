@@ -10,7 +10,7 @@ export interface FlowPicture {
   query: string;
   layers: (number[] | null)[]; // of each layer: each head's share of what the layer adds; null: not there yet
   layer: number; head: number; // the chosen ones
-  candidates: { label: string; probability: number }[];
+  candidates: { label: string; probability: number | null }[]; // null: a number is the answer
   titles: [string, string, string];
 }
 export interface FlowLayout { sourceX: number; queryX: number; stackX: number; stackEnd: number; answerX: number; line: number; middle: number; cell: number; column: number; height: number }
@@ -64,7 +64,7 @@ export function flowScene(p: FlowPicture): Scene {
   stacked(p.sources.map((s) => s.weight)).forEach(({ width, y }, i) => band(at.sourceX, from + i * at.line, at.queryX, y, width));
   // The residual stream: one line that every layer adds to.
   shapes.push({ type: 'rect', x: at.queryX, y: at.middle - 2, w: at.stackEnd - at.queryX, h: 4, fill: accent, opacity: 0.5 });
-  stacked(p.candidates.map((c) => c.probability)).forEach(({ width, y }, i) => band(at.stackEnd, y, at.answerX, to + i * at.line, width));
+  stacked(p.candidates.map((c) => c.probability ?? 1 / p.candidates.length)).forEach(({ width, y }, i) => band(at.stackEnd, y, at.answerX, to + i * at.line, width));
   const largest = Math.max(1e-9, ...p.layers.flatMap((l) => l ?? []));
   const side = at.cell - (at.cell > 8 ? 2 : 1);
   p.layers.forEach((heads, l) => {
@@ -83,7 +83,7 @@ export function flowScene(p: FlowPicture): Scene {
   p.candidates.forEach((c, i) => {
     const y = to + i * at.line;
     shapes.push({ type: 'text', x: at.answerX + 8, y, text: shorten(c.label, most), size: 14, fill: ink, weight: i === 0 ? 650 : 400 });
-    shapes.push({ type: 'text', x: p.width, y, text: c.probability < 0.0005 ? '< 0.1 %' : `${(100 * c.probability).toFixed(c.probability < 0.0995 ? 1 : 0)} %`, size: 12, anchor: 'end', fill: soft });
+    if (c.probability !== null) shapes.push({ type: 'text', x: p.width, y, text: c.probability < 0.0005 ? '< 0.1 %' : `${(100 * c.probability).toFixed(c.probability < 0.0995 ? 1 : 0)} %`, size: 12, anchor: 'end', fill: soft });
   });
   return { width: p.width, height: at.height, shapes };
 }

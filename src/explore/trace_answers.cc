@@ -102,6 +102,9 @@ std::string Explorer::State::write_trace(const std::string& id, Trace& trace, in
       json.field(name, **value);
     }
   }
+  if (!request.target && trace.input().decoder_features.defined()) {
+    json.field("target", trace.target_numbers());
+  }
   if (trace.input().pixel_values.defined()) {
     json.field("image", "data:image/png;base64," + encode_base64(explore::seen_picture(
                                                        trace.model(), trace.input().pixel_values)));

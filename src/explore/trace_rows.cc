@@ -30,8 +30,8 @@ std::vector<ShownToken> number_tokens(const Tensor& features, int64_t first) {
   std::vector<ShownToken> tokens;
   for (int64_t i = first; i < features.size(1); ++i) {
     const std::vector<double> row = slice(features, 1, i, i + 1).to_doubles();
-    ShownToken token = row_token(i, fmt::format("{:.6g}", fmt::join(row, ", ")));
-    token.text = (i > first ? " " : "") + fmt::format("{:.9g}", fmt::join(row, " "));
+    ShownToken token = row_token(i, fmt::format("{:.5g}", fmt::join(row, ", ")));
+    token.text = token.label;
     token.word = i;
     tokens.push_back(std::move(token));
   }
@@ -161,11 +161,8 @@ void Trace::read_numbers() {
 }
 
 std::string Trace::target_numbers() const {
-  std::string text;
-  for (size_t i = 1; i < target_.size(); ++i) {
-    text += target_[i].text;
-  }
-  return text;
+  const Tensor behind = slice(input_.decoder_features, 1, 1, input_.decoder_features.size(1));
+  return fmt::format("{:.9g}", fmt::join(behind.to_doubles(), " "));  // f32 comes back to the bit
 }
 
 }  // namespace heed::explore

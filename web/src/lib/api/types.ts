@@ -140,6 +140,7 @@ export interface Metrics { run: Run; rows: MetricRow[] }
 export interface Sample { step: number; input: string; target: string; output: string }
 export interface Tracked {
   steps: number[];
-  examples: { tokens: string[]; target_tokens?: string[]; attentions: { kind: Kind; layers: number; heads: number }[] }[];
+  examples: { tokens?: string[]; target_tokens?: string[]; // none: an image's patches
+    attentions: { kind: Kind; layers: number; heads: number }[] }[];
 }
 export interface TrackedMaps { steps: number[]; rows: number; columns: number; values: TensorJson; entropy: TensorJson }

@@ -44,7 +44,9 @@ class Session {
     const asked = Math.max(this.trace!.prediction.position, this.trace!.asked ?? -1);
     const fallback = a.query_side === (this.trace!.sides.target ? 'target' : 'source') && asked >= 0 ? asked : a.queries - 1;
     const seen = a.query_side !== 'target' && (this.model?.inputs.image || this.model?.inputs.audio);
-    return sel.query < 0 ? clamp(seen ? 0 : fallback, a.queries) : clamp(sel.query, a.queries);
+    // Where no [CLS] stands for the whole image, the patch in its middle is shown first.
+    const grid = this.gridOf(a.query_side), middle = grid && !grid.first ? Math.floor(grid.rows / 2) * grid.columns + Math.floor(grid.columns / 2) : 0;
+    return sel.query < 0 ? clamp(seen ? middle : fallback, a.queries) : clamp(sel.query, a.queries);
   });
   queryTokens: Token[] = $derived(queryTokensOf(this.trace, this.attention));
   keyTokens: Token[] = $derived(this.tokensOf(this.attention?.key_side));
@@ -86,6 +88,7 @@ class Session {
         if (!location.hash) sel.screen = 'train';
       }
       if (this.model) {
+        this.fitText();
         if (!sel.text && this.model.inputs.text) sel.text = await this.readableExample();
         await this.run();
       }
@@ -111,13 +114,18 @@ class Session {
     return this.offered;
   }
 
+  /// A text that came along from another model is none where numbers are read.
+  fitText() {
+    if (this.model?.answers === 'number' && /[^\d\s.,;+\-eE[\]]/.test(sel.text)) sel.text = this.offered = this.example();
+  }
   /// Chooses another model. What was typed stays, where the model can read it.
   async choose(id: string) {
     const before = this.model?.mask_token, numbers = this.model?.answers === 'number';
     Object.assign(sel, { model: id, kind: '', layer: 0, head: 0, query: -1, key: -1, pair: '', target: '' });
     const m = this.model;
     if (m?.inputs.text) {
-      if (m.answers === 'number' ? /[^\d\s.,;+\-eE]/.test(sel.text) : numbers) sel.text = '';
+      if (numbers && m.answers !== 'number') sel.text = '';
+      this.fitText();
       const masked = m.answers === 'fill-mask' ? sel.text.includes(m.mask_token ?? '[MASK]') : !before || !sel.text.includes(before);
       if (!sel.text || sel.text === this.offered || !masked) sel.text = await this.readableExample();
     }
@@ -151,7 +159,9 @@ class Session {
       if (turn !== this.running) return;
       this.trace = trace;
     } catch (error) {
-      if (turn === this.running) this.error = error;
+      if (turn !== this.running) return;
+      this.error = error;
+      if (this.trace?.model !== request.model) this.trace = null; // what another model did is no answer
     } finally {
       if (turn === this.running) this.busy = false;
     }

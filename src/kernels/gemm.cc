@@ -135,6 +135,27 @@ std::atomic<bool>& bf16_instructions() {
   return use;
 }
 
+/// A new result has no pages yet, and strips of columns touch all of them at once: one tile that
+/// nobody can stop while the system clears gigabytes. So large ones are touched part by part
+/// before.
+void touch_result(const GemmProblem& problem) {
+  constexpr int64_t kLarge = int64_t{64} << 20;
+  constexpr int64_t kPart = int64_t{16} << 20;
+  constexpr int64_t kPage = 4096;
+  const int64_t bytes = problem.m * problem.n * element_size(problem.c_type);
+  if (bytes < kLarge || problem.accumulate || problem.c_stride != problem.n ||
+      problem.epilogue.residual != nullptr) {
+    return;
+  }
+  auto* data = static_cast<char*>(problem.c);
+  parallel_for((bytes + kPart - 1) / kPart, [&](int64_t part) {
+    const int64_t end = std::min(bytes, (part + 1) * kPart);
+    for (int64_t at = part * kPart; at < end; at += kPage) {
+      data[at] = 0;
+    }
+  });
+}
+
 }  // namespace
 
 void use_bf16_instructions(bool wanted) {
@@ -155,6 +176,7 @@ void gemm(const GemmProblem& problem) {
   if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= kSmallProduct) {
     alone.emplace();
   }
+  touch_result(problem);
   if (b.interleaved != nullptr && !is_quantized(b.type) && !reads_packed(problem.a.type, b.type)) {
     GemmProblem other = problem;
     other.b.interleaved = nullptr;

@@ -44,6 +44,30 @@ bool HttpCore::evict_idle() {
 }
 
 struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
+  /// Held by the handler of an accept or of the pause before the next one. Where memory runs out,
+  /// the handler is destroyed without a call, and this says that nothing is under way any more.
+  class Accepting {
+   public:
+    explicit Accepting(std::shared_ptr<Impl> owner) : owner_(std::move(owner)) {
+      owner_->accepting = true;
+    }
+    Accepting(Accepting&&) = default;
+    Accepting& operator=(Accepting&&) = delete;
+    ~Accepting() {
+      if (owner_) {
+        owner_->accepting = false;
+      }
+    }
+    /// Its server, once the handler is called.
+    std::shared_ptr<Impl> end() {
+      owner_->accepting = false;
+      return std::move(owner_);
+    }
+
+   private:
+    std::shared_ptr<Impl> owner_;
+  };
+
   explicit Impl(std::shared_ptr<HttpCore> shared)
       : core(std::move(shared)),
         acceptor(core->io),
@@ -102,14 +126,13 @@ void HttpServer::Impl::accept() {
   if (core->draining || !acceptor.is_open()) {
     return;
   }
-  acceptor.async_accept([self = shared_from_this()](error_code error, tcp::socket socket) {
-    self->on_accept(error, std::move(socket));
-  });
-  accepting = true;
+  acceptor.async_accept(
+      [pending = Accepting(shared_from_this())](error_code error, tcp::socket socket) mutable {
+        pending.end()->on_accept(error, std::move(socket));
+      });
 }
 
 void HttpServer::Impl::on_accept(error_code error, tcp::socket socket) {
-  accepting = false;
   if (core->draining || error == asio::error::operation_aborted) {
     return;
   }
@@ -119,8 +142,8 @@ void HttpServer::Impl::on_accept(error_code error, tcp::socket socket) {
     core->counters.accept_failures += 1;
     core->evict_idle();
     retry.expires_after(kAcceptPause);
-    retry.async_wait([self = shared_from_this()](error_code) { self->accept(); });
-    accepting = true;
+    retry.async_wait(
+        [pending = Accepting(shared_from_this())](error_code) mutable { pending.end()->accept(); });
     return;
   }
   core->counters.accepted += 1;

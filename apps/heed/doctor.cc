@@ -17,6 +17,8 @@
 #include "heed/runtime.h"
 #include "heed/version.h"
 #include "io/json_writer.h"
+#include "kernels/amx.h"
+#include "kernels/gemm.h"
 #include "train/memory_plan.h"
 
 namespace heed::app {
@@ -70,6 +72,25 @@ std::string simd_targets() {
   return others.empty() ? best : tell("{} in use; also there: {}", best, others);
 }
 
+/// What multiplies bf16 numbers, and why AMX tiles do not where the CPU has them.
+std::string bf16_products() {
+  const std::string others =
+      kernels::uses_bf16_instructions() ? "AVX-512 BF16" : tell("in f32 arithmetic");
+  switch (kernels::amx_state()) {
+    case kernels::AmxState::absent:
+      return others;
+    case kernels::AmxState::switched_off:
+      return tell("{}; AMX tiles are switched off (HEED_AMX)", others);
+    case kernels::AmxState::not_permitted:
+      return tell("{}; the system does not permit AMX tiles", others);
+    case kernels::AmxState::wrong:
+      return tell("{}; AMX tiles failed their self-check", others);
+    case kernels::AmxState::in_use:
+      break;
+  }
+  return tell("AMX tiles");
+}
+
 std::string memory() {
   const auto all =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
@@ -109,6 +130,7 @@ std::vector<Finding> findings() {
           {"system", tell("system"), system_name()},
           {"cpu", "CPU", cpu_name()},
           {"simd", "SIMD", simd_targets()},
+          {"bf16", tell("bf16 products"), bf16_products()},
           {"threads", tell("threads"),
            tell("{} of {} hardware threads", thread_count(), std::thread::hardware_concurrency())},
           {"memory", tell("memory"), memory()},

@@ -67,7 +67,10 @@ class Watcher final : public Observer {
   std::vector<RecordedAttention> recorded;
   std::vector<AttentionPlace> places;
 
-  bool wants(const std::string&) override { return true; }
+  /// Everything but weights over all keys, which windows make costly, where nobody reads them.
+  bool wants(const std::string& name) override {
+    return attentions || change_heads || adjust_attention || !name.ends_with("_map");
+  }
   Tensor activation(const std::string& name, const Tensor& value) override;
   void attention(const std::string& name, const AttentionRecord& record) override;
   void adjust(const std::string& name, AttentionOptions& options) override;

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <vector>
 
 #include "base/parallel.h"
 #include "base/prefetch.h"
 #include "base/scratch.h"
+#include "kernels/amx.h"
 #include "kernels/quantize.h"
 #include "kernels/quantized_gemm.h"
 
@@ -15,10 +17,10 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/gemm_bf16-inl.h"
 #include "kernels/gemm_in_place-inl.h"
 #include "kernels/gemm_lanes-inl.h"
 #include "kernels/gemm_rows-inl.h"
+#include "kernels/gemm_tile_unit-inl.h"
 #include "kernels/gemm_tiles-inl.h"
 #include "kernels/packed_weights.h"
 
@@ -33,8 +35,9 @@
 // Where A stays in L2, neither it nor rows of B are packed: kernels/gemm_in_place-inl.h.
 // With few rows (decoding) the time goes into reading B: see kernels/gemm_rows-inl.h. 16-bit
 // weights that lie along k have an order of their own: kernels/gemm_lanes-inl.h. Where A is bf16,
-// panels hold pairs of bf16 if the machine multiplies those: kernels/gemm_bf16-inl.h. Panels of a
-// weight may have been made beforehand (kernels/packed_weights.h); then they are read as they lie.
+// panels hold pairs of bf16 if the machine multiplies those: kernels/gemm_bf16-inl.h; with AMX
+// tiles they have a product of their own: kernels/gemm_tile_unit-inl.h. Panels of a weight may have
+// been made beforehand (kernels/packed_weights.h); then they are read as they lie.
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
@@ -64,8 +67,8 @@ void run(const Job<T>& job) {
 }
 
 void gemm_f32(const GemmProblem& problem) { run(Job<float>(problem)); }
-void gemm_bf16(const GemmProblem& problem, bool instructions) {
-  bf16_product(Job<float>(problem), instructions);
+void gemm_bf16(const GemmProblem& problem, bool instructions, const TileUnit* unit) {
+  bf16_product(Job<float>(problem), instructions, unit);
 }
 void gemm_f64(const GemmProblem& problem) { run(Job<double>(problem)); }
 
@@ -135,12 +138,22 @@ std::atomic<bool>& bf16_instructions() {
   return use;
 }
 
+AmxState checked_amx() {
+  const AmxState state = has_bf16_instructions() ? request_amx() : AmxState::absent;
+  return state == AmxState::in_use && !computes_correctly(*amx_tiles()) ? AmxState::wrong : state;
+}
+
+std::atomic<const TileUnit*>& tile_unit() {
+  static std::atomic<const TileUnit*> unit{amx_state() == AmxState::in_use ? amx_tiles() : nullptr};
+  return unit;
+}
+
 /// A new result has no pages yet, and strips of columns touch all of them at once: one tile that
 /// nobody can stop while the system clears gigabytes. So large ones are touched part by part
 /// before.
 void touch_result(const GemmProblem& problem) {
   constexpr int64_t kLarge = int64_t{64} << 20;
-  constexpr int64_t kPart = int64_t{16} << 20;
+  constexpr int64_t kPart = int64_t{4} << 20;
   constexpr int64_t kPage = 4096;
   const int64_t bytes = problem.m * problem.n * element_size(problem.c_type);
   if (bytes < kLarge || problem.accumulate || problem.c_stride != problem.n ||
@@ -157,6 +170,44 @@ void touch_result(const GemmProblem& problem) {
 }
 
 }  // namespace
+
+AmxState amx_state() {
+  static const AmxState state = checked_amx();
+  return state;
+}
+
+bool computes_correctly(const TileUnit& unit) {
+  constexpr int64_t kM = 45, kN = 83, kK = 77;
+  uint32_t state = 1;
+  const auto number = [&state] {
+    state = state * 1664525u + 1013904223u;
+    return static_cast<float>(state >> 28) - 8.0f;
+  };
+  std::vector<BFloat16> a(kM * kK), b(kK * kN);
+  for (std::vector<BFloat16>* each : {&a, &b}) {
+    for (BFloat16& element : *each) {
+      element = to_bfloat16(number());
+    }
+  }
+  const SingleThreadedScope alone;
+  const auto product = [&](const TileUnit* with) {
+    std::vector<float> c(kM * kN, 3.0f);
+    HWY_DYNAMIC_DISPATCH(gemm_bf16)
+    ({.m = kM,
+      .n = kN,
+      .k = kK,
+      .a = {a.data(), Element::bf16, kK, 1},
+      .b = {b.data(), Element::bf16, kN, 1},
+      .c = c.data(),
+      .c_stride = kN,
+      .accumulate = true},
+     true, with);
+    return c;
+  };
+  return product(&unit) == product(nullptr);
+}
+
+void use_tile_unit(const TileUnit* unit) { tile_unit().store(unit); }
 
 void use_bf16_instructions(bool wanted) {
   bf16_instructions().store(wanted && has_bf16_instructions());
@@ -191,7 +242,7 @@ void gemm(const GemmProblem& problem) {
   if (is_quantized(b.type)) {
     quantized_gemm(problem);
   } else if (problem.a.type == Element::bf16) {
-    HWY_DYNAMIC_DISPATCH(gemm_bf16)(problem, uses_bf16_instructions());
+    HWY_DYNAMIC_DISPATCH(gemm_bf16)(problem, uses_bf16_instructions(), tile_unit().load());
   } else if (problem.c_type == Element::f64) {
     HWY_DYNAMIC_DISPATCH(gemm_f64)(problem);
   } else {

@@ -53,9 +53,9 @@ constexpr int64_t kSmallProduct = 400000;
 /// thread count nor on m, n or the position in C. A and B are f64 exactly where C is; else any of
 /// f32, f16, bf16, computed in f32, and B may be quantised. Only f32 and f64 accumulate.
 ///
-/// Where A is bf16, the product is one of bf16 numbers: a floating B is rounded to bf16, and sums
-/// are f32. AVX-512 BF16 multiplies such numbers twice as fast; it takes subnormal numbers and sums
-/// for zero, other machines do not. All else is the same to the bit on every machine.
+/// Where A is bf16, a floating B is rounded to bf16, and sums are f32. AVX-512 BF16 multiplies such
+/// numbers twice as fast, but takes subnormal ones and such sums for zero; all else is the same to
+/// the bit on every machine without AMX, whose tiles add in an order of their own (kernels/amx.h).
 void gemm(const GemmProblem& problem);
 
 /// For tests: false leaves the bf16 instructions (AVX-512 BF16) unused.

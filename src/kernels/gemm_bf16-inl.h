@@ -167,19 +167,6 @@ struct Bf16Pairs {
 
 #endif
 
-/// The product in bf16. `instructions`: whether the machine has AVX-512 BF16.
-inline void bf16_product(const Job<float>& job, [[maybe_unused]] bool instructions) {
-#if HEED_BF16_INSTRUCTIONS
-  if (instructions) {
-    many_rows<Bf16Pairs>(job);
-    return;
-  }
-#endif
-  Job<float> rounded = job;
-  rounded.b.interleaved = nullptr;  // pairs
-  many_rows<RoundedToBf16>(rounded);
-}
-
 }  // namespace heed::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

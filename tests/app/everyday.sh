@@ -151,12 +151,13 @@ says err 'heed train --task regress'
 
 # What a bug report needs.
 code 0 "$heed" doctor
-for word in CPU SIMD threads memory build cache; do says out "$word"; done
+for word in CPU SIMD bf16 threads memory build cache; do says out "$word"; done
 code 0 "$heed" --version --verbose
 says out '^heed [0-9]'
 says out SIMD
 code 0 "$heed" doctor --json
 says out '"simd":"[A-Z].* in use'
+says out '"bf16":"\(AMX tiles\|AVX-512 BF16\|in f32\)'
 code 0 "$heed" cache
 says out '^ *[0-9.]* KiB  20'
 code 0 "$heed" cache --clear

@@ -30,7 +30,7 @@ export function check(condition, message) {
 }
 const kRepeated = 3; // more than that is the page's fault
 /// Runs the registered tests whose name matches the regular expression `filter`, several pages at a time, those that measure
-/// alone at the end; returns how many passed, failed and were skipped. Tests that fail beside others (a browser that loses a
+/// alone at the end; returns how many passed, failed and were skipped. Tests that fail among others (a browser that loses a
 /// key, a machine that is busy) are repeated alone, three at most, and both outcomes are printed. What passes is named only
 /// where a person looks.
 export async function runAll(context, filter = '', workers = 3) {

@@ -10,14 +10,21 @@
 #include "heed/ops.h"
 #include "heed/runtime.h"
 #include "kernels/gemm.h"
+#include "support/bf16_operand.h"
 #include "support/check.h"
 #include "support/op_case.h"
+#include "support/software_tiles.h"
 
 namespace heed::test {
 namespace {
 
 using kernels::Element;
 using kernels::Matrix;
+
+/// Without AMX tiles, which add in another order (tile_unit_test.cc).
+class Bf16Gemm : public ::testing::Test {
+  const ScopedTileUnit none_{nullptr};
+};
 
 /// Runs fn with the instructions, if this machine has them, and without, on every target.
 template <class Fn>
@@ -30,26 +37,6 @@ void with_and_without_instructions(Fn&& fn) {
   });
   kernels::use_bf16_instructions(true);
 }
-
-Element element(DType type) {
-  return type == DType::bf16 ? Element::bf16 : type == DType::f16 ? Element::f16 : Element::f32;
-}
-
-/// A [rows, columns] matrix of any type and order, and its numbers rounded to bf16.
-struct Operand {
-  Operand(int64_t rows, int64_t columns, DType type, bool transposed, uint64_t seed)
-      : stored(random_normal(transposed ? Shape{columns, rows} : Shape{rows, columns}, DType::f32,
-                             seed)
-                   .to(type)),
-        wide(stored.to(DType::bf16).to(DType::f32)),
-        matrix{stored.raw(), element(type), transposed ? 1 : columns, transposed ? rows : 1} {}
-  float at(int64_t r, int64_t c) const {
-    return wide.data<float>()[r * matrix.row_stride + c * matrix.column_stride];
-  }
-
-  Tensor stored, wide;
-  Matrix matrix;
-};
 
 std::vector<float> product(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b,
                            float start) {
@@ -65,14 +52,14 @@ std::vector<float> product(int64_t m, int64_t n, int64_t k, const Matrix& a, con
   return c;
 }
 
-TEST(Bf16Gemm, IsAChainOverKToTheBit) {
+TEST_F(Bf16Gemm, IsAChainOverKToTheBit) {
   for (const auto& [m, n, k] :
        {std::tuple{1, 1, 1}, std::tuple{3, 5, 2}, std::tuple{13, 33, 31}, std::tuple{12, 32, 64},
         std::tuple{50, 70, 33}, std::tuple{13, 33, 1601}, std::tuple{150, 20, 100}}) {
     for (const DType b_type : {DType::bf16, DType::f32, DType::f16}) {
       for (const int order : {0, 1, 2, 3}) {
-        const Operand a(m, k, DType::bf16, (order & 1) != 0, 1);
-        const Operand b(k, n, b_type, (order & 2) != 0, 2);
+        const Bf16Operand a(m, k, DType::bf16, (order & 1) != 0, 1);
+        const Bf16Operand b(k, n, b_type, (order & 2) != 0, 2);
         const float start = order == 1 ? 0.5f : 0.0f;
         std::vector<float> wanted(static_cast<size_t>(m * n));
         for (int64_t r = 0; r < m; ++r) {
@@ -95,10 +82,10 @@ TEST(Bf16Gemm, IsAChainOverKToTheBit) {
 }
 
 /// Neither k nor the columns are adjacent in memory.
-TEST(Bf16Gemm, TakesAnyStrides) {
+TEST_F(Bf16Gemm, TakesAnyStrides) {
   constexpr int64_t kM = 7, kN = 19, kK = 21;
-  const Operand a(2 * kM, 3 * kK, DType::bf16, false, 3);
-  const Operand b(2 * kK, 3 * kN, DType::f32, false, 4);
+  const Bf16Operand a(2 * kM, 3 * kK, DType::bf16, false, 3);
+  const Bf16Operand b(2 * kK, 3 * kN, DType::f32, false, 4);
   const Matrix some_a{a.stored.raw(), Element::bf16, 2 * 3 * kK, 3};
   const Matrix some_b{b.stored.raw(), Element::f32, 2 * 3 * kN, 3};
   with_and_without_instructions([&](const std::string& how) {
@@ -116,7 +103,7 @@ TEST(Bf16Gemm, TakesAnyStrides) {
 }
 
 /// A row's result does not depend on the rows beside it, the number of threads, or the instruction.
-TEST(Bf16Gemm, GivesTheSameBitsInAnyBatchAndOnAnyThreads) {
+TEST_F(Bf16Gemm, GivesTheSameBitsInAnyBatchAndOnAnyThreads) {
   const int before = thread_count();
   for (const auto& [m, n, k] : {std::tuple{260, 500, 1700}, std::tuple{500, 260, 1700}}) {
     const Tensor x = random_normal({m, k}, DType::f32, 6).to(DType::bf16);
@@ -141,7 +128,7 @@ TEST(Bf16Gemm, GivesTheSameBitsInAnyBatchAndOnAnyThreads) {
   set_thread_count(before);
 }
 
-TEST(Bf16Gemm, KeepsInfinityAndNan) {
+TEST_F(Bf16Gemm, KeepsInfinityAndNan) {
   constexpr int64_t kM = 14, kN = 40, kK = 37;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Tensor x = Tensor::full({kM, kK}, 1.0, DType::f32);
@@ -161,7 +148,7 @@ TEST(Bf16Gemm, KeepsInfinityAndNan) {
 }
 
 /// The one difference between machines: the instruction takes subnormal numbers for zero.
-TEST(Bf16Gemm, TakesSubnormalNumbersForZeroOrForThemselves) {
+TEST_F(Bf16Gemm, TakesSubnormalNumbersForZeroOrForThemselves) {
   const Tensor x = Tensor::full({2, 2}, 1e-39, DType::f32).to(DType::bf16);
   const Tensor w = Tensor::full({2, 2}, 1.0, DType::f32).to(DType::bf16);
   const float one = x.to(DType::f32).data<float>()[0];

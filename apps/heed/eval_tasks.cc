@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/language.h"
+#include "generate/numbers.h"
 #include "heed/autograd.h"
 #include "heed/data.h"
 #include "heed/eval.h"

@@ -1,18 +1,16 @@
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cmath>
 #include <memory>
 
 #include "base/check.h"
 #include "base/language.h"
+#include "generate/numbers.h"
 #include "heed/autograd.h"
 #include "heed/command.h"
 #include "heed/lines.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
 #include "io/json_writer.h"
-#include "train/evaluate.h"
 
 namespace heed::app::predict_command {
 namespace {
@@ -22,23 +20,6 @@ struct Options {
   std::vector<std::string> numbers;
   int64_t length = 0;
 };
-
-/// Numbers separated by commas, semicolons, spaces or tabs, with or without brackets.
-std::vector<float> parse_numbers(const std::string& text) {
-  std::vector<float> numbers;
-  constexpr const char* kBetween = " \t,;[]\r";
-  for (size_t begin = text.find_first_not_of(kBetween); begin != std::string::npos;) {
-    const size_t end = std::min(text.find_first_of(kBetween, begin), text.size());
-    float value = 0;
-    const char* from = text.data() + begin + (text[begin] == '+' ? 1 : 0);
-    const auto [rest, error] = std::from_chars(from, text.data() + end, value);
-    check_data(error == std::errc() && rest == text.data() + end && std::isfinite(value), "numbers",
-               "'{}' is not a number", text.substr(begin, end - begin));
-    numbers.push_back(value);
-    begin = text.find_first_not_of(kBetween, end);
-  }
-  return numbers;
-}
 
 std::string line_of(const std::vector<float>& input, const std::vector<double>& found, bool json) {
   if (!json) {

@@ -75,7 +75,7 @@ void integrate_parts(Trace& trace, const std::string& read, const std::vector<Pa
 
 Attribution attribute(Trace& trace, int64_t position, int64_t token,
                       std::optional<int64_t> against) {
-  const StackShape stack = stack_shape(trace, trace.has_target() ? "decoder." : "");
+  const StackShape stack = stack_shape(trace, answer_stack(trace));
   const std::string last = stack.block(stack.layers - 1) + ".hook_resid_post";
   const std::string final_norm = stack.prefix + "ln_final.hook_normalized";
   const int64_t row = position < 0 ? trace.answer_row() : position;

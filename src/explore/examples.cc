@@ -38,6 +38,10 @@ std::vector<std::string> sampled_inputs(const std::filesystem::path& model) {
 }  // namespace
 
 std::vector<std::string> example_texts(const ExplorerModel& model) {
+  if (model.model->kind() == ModelKind::regressor) {
+    const bool run = std::filesystem::exists(model.path / "model");  // or the model in it
+    return sampled_inputs(run ? model.path / "model" : model.path);
+  }
   if (!model.tokenizer) {
     return {};
   }

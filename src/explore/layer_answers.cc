@@ -170,6 +170,7 @@ std::string answer_steps(Trace& trace, const Json& body) {
   const int64_t query = fields.integer("query", 0, attention.queries() - 1);
   const bool cross = kind == "cross";
   const StackShape stack = stack_shape(trace, query_stack(trace, kind));
+  check_not_padding(trace, stack.prefix, query);
   const std::string block = stack.block(layer);
   const std::map<std::string, Row> rows = trace.rows_at(stack.prefix, query);
   const std::string before = block + (cross ? ".hook_resid_mid" : ".hook_resid_pre");
@@ -193,8 +194,10 @@ std::string answer_steps(Trace& trace, const Json& body) {
   };
   json.begin_object().field("kind", kind).field("layer", layer).field("head", head);
   json.field("query", query);
-  const Row* embed = at(stack.prefix + "hook_embed");
-  const Row* positions = at(stack.prefix + "hook_pos_embed");
+  // The patches of a model with stages are embedded before the first of them.
+  const std::string input = stack.first == 0 && !trace.stages().empty() ? "" : stack.prefix;
+  const Row* embed = at(input + "hook_embed");
+  const Row* positions = at(input + "hook_pos_embed");
   const Row& first = rows.at(stack.block(0) + ".hook_resid_pre");
   write("embed", embed);
   write("pos_embed", positions);

@@ -27,7 +27,7 @@ const char* family_of(const Model& model) {
     case ModelKind::image_text:
       return "image-text";
     case ModelKind::regressor:
-      break;
+      return "regressor";
   }
   return "other";
 }
@@ -78,7 +78,7 @@ std::string position_of(const Model& model, const Json& config, Trace& trace,
   }
   const std::string kind = trace.attentions().empty() ? "" : trace.attentions().front().kind;
   if (!kind.empty() && trace.attention(kind, 0).record.options.bias.defined()) {
-    const bool relative = config.has("relative_attention_num_buckets") ||
+    const bool relative = !trace.stages().empty() || config.has("relative_attention_num_buckets") ||
                           config.boolean_or("use_relative_position_bias", false);
     return relative ? "relative" : "alibi";
   }
@@ -134,10 +134,10 @@ std::unique_ptr<Trace> short_trace(const ExplorerModel& model) {
   try {
     TraceRequest request;
     request.model = model.id;
-    request.text = "it";
     const ModelKind kind = model.model->kind();
-    if (kind == ModelKind::encoder_decoder || kind == ModelKind::vision_decoder ||
-        kind == ModelKind::speech_decoder) {
+    request.text = kind == ModelKind::regressor ? "1" : "it";
+    if (kind == ModelKind::regressor || kind == ModelKind::encoder_decoder ||
+        kind == ModelKind::vision_decoder || kind == ModelKind::speech_decoder) {
       request.target = "";
     }
     return std::make_unique<Trace>(model, request, std::vector<Intervention>{});
@@ -177,7 +177,9 @@ std::string describe_model(const ExplorerModel& model) {
   const bool compares = m.kind() == ModelKind::image_text;
   const std::string stack = compares                                  ? "vision_model."
                             : trace != nullptr && trace->has_target() ? "decoder."
-                                                                      : "";
+                            : trace != nullptr && !trace->stages().empty()
+                                ? trace->stages().front().stack
+                                : "";
   bool blocks = false, pre = true, gated = false, rms = false;
   int64_t inner = 0;
   std::string position = "none";
@@ -197,8 +199,9 @@ std::string describe_model(const ExplorerModel& model) {
     }
   }
   const bool hears = m.kind() == ModelKind::speech_decoder;
-  const bool two =
-      m.kind() == ModelKind::encoder_decoder || m.kind() == ModelKind::vision_decoder || hears;
+  const bool two = m.kind() == ModelKind::encoder_decoder ||
+                   m.kind() == ModelKind::vision_decoder || m.kind() == ModelKind::regressor ||
+                   hears;
   const bool sees = sees_images(m);
   const std::string answers = answers_of(m, trace.get());
   JsonWriter json;
@@ -230,13 +233,13 @@ std::string describe_model(const ExplorerModel& model) {
   }
   write_vision(json, m, config, trace.get());
   const bool words = answers == "next-token" || answers == "target-token";
-  json.key("can")
-      .begin_object()
-      .field("why", blocks)
-      .field("lens", blocks && answers != "embedding" && !compares);
+  // A lens reads one row at every layer of one stack, and a distribution over answers from it.
+  const bool lens = blocks && answers != "embedding" && answers != "number" && !compares &&
+                    trace->stages().empty();
+  json.key("can").begin_object().field("why", blocks).field("lens", lens);
   json.field("neurons", blocks).field("generate", words && !hears);
   json.field("beams", words && two && !hears);
-  json.field("patching", blocks && answers != "embedding" && !compares).end_object();
+  json.field("patching", lens).end_object();
   const std::vector<std::string> examples = example_texts(model);
   json.key("examples").begin_object().field("en", examples).field("ko", examples).end_object();
   return json.end_object().take();

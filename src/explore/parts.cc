@@ -87,7 +87,7 @@ Row HeldNorm::apply(const Row& x) const {
 }
 
 std::string StackShape::block(int64_t layer) const {
-  return fmt::format("{}blocks.{}", prefix, layer);
+  return fmt::format("{}blocks.{}", prefix, first + layer);
 }
 
 std::string query_stack(const Trace& trace, const std::string& kind) {
@@ -97,16 +97,34 @@ std::string query_stack(const Trace& trace, const std::string& kind) {
   if (kind == "encoder") {
     return "encoder.";
   }
+  for (const Stage& stage : trace.stages()) {
+    if (kind_of_stack(stage.stack) == kind) {
+      return stage.stack;
+    }
+  }
   return trace.has_target() ? "decoder." : "";
 }
 
-std::string kind_of_stack(const std::string& prefix) {
-  return prefix.empty() ? "self" : prefix.substr(0, prefix.find_first_of("._"));
+std::string answer_stack(const Trace& trace) {
+  return trace.has_target()       ? "decoder."
+         : trace.stages().empty() ? ""
+                                  : trace.stages().back().stack;
+}
+
+void check_not_padding(const Trace& trace, const std::string& stack, int64_t position) {
+  const Stage* stage = trace.stage(stack);
+  if (stage != nullptr && stage->grid.row_at(position) < 0) {
+    throw Failure(409, "unsupported", "this place only fills up a window: no patch stands there",
+                  "query");
+  }
 }
 
 StackShape stack_shape(const Trace& trace, const std::string& prefix) {
   StackShape shape;
   shape.prefix = prefix;
+  if (const Stage* stage = trace.stage(prefix)) {
+    shape.first = stage->first_layer;
+  }
   while (trace.has_hook(shape.block(shape.layers) + ".hook_resid_pre")) {
     ++shape.layers;
   }

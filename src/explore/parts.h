@@ -22,6 +22,7 @@ struct HeldNorm {
 /// How a stack of blocks is built, as its hooks tell.
 struct StackShape {
   std::string prefix;  ///< as stack_of() names it
+  int64_t first = 0;   ///< number of its first block: a later stage goes on counting
   int64_t layers = 0;
   bool pre_norm = true;
   bool cross = false;
@@ -30,8 +31,10 @@ struct StackShape {
 StackShape stack_shape(const Trace& trace, const std::string& prefix);
 /// The stack whose rows an attention's queries are: "decoder." for cross-attention.
 std::string query_stack(const Trace& trace, const std::string& kind);
-/// The kind of a stack's own attentions: "self", "encoder", "decoder", "text" or "vision".
-std::string kind_of_stack(const std::string& prefix);
+/// The stack that the answer is read from.
+std::string answer_stack(const Trace& trace);
+/// Failure 409 where a position of an attention only fills up its windows: nothing flows into it.
+void check_not_padding(const Trace& trace, const std::string& stack, int64_t position);
 
 /// The norm before a hook, as it was at a position: `input` is what it read, `output` what it gave.
 HeldNorm held_norm(Trace& trace, const std::string& norm_hook, const std::string& input_hook,

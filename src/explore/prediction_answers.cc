@@ -46,7 +46,15 @@ void write_prediction(JsonWriter& json, Trace& trace, int64_t position, int64_t 
                       double temperature, bool all_logits) {
   const Row logits = trace.logits(position);
   json.begin_object().field("position", position);
-  write_candidates(json, trace, logits, softmax_of(logits, temperature), top_k);
+  if (trace.model().model->kind() == ModelKind::regressor) {
+    json.key("candidates").begin_array().end_array().key("value").begin_array();
+    for (const double number : logits) {
+      json.value(number);
+    }
+    json.end_array();
+  } else {
+    write_candidates(json, trace, logits, softmax_of(logits, temperature), top_k);
+  }
   if (all_logits) {
     json.key("logits");
     write_row(json, logits);
@@ -70,7 +78,7 @@ std::string answer_lens(Trace& trace, const Json& body) {
   const Row final_logits = trace.logits(position);
   const auto most = static_cast<int64_t>(final_logits.size()) - 1;
   const int64_t token = fields.integer_or("token", -1, -1, most);
-  const StackShape stack = stack_shape(trace, trace.has_target() ? "decoder." : "");
+  const StackShape stack = stack_shape(trace, answer_stack(trace));
   const std::string last = stack.block(stack.layers - 1) + ".hook_resid_post";
   const std::map<std::string, Row> at =
       trace.rows_at(stack.prefix, position < 0 ? trace.answer_row() : position);

@@ -134,6 +134,9 @@ int64_t Trace::rows_of(const std::string& hook) const {
 }
 
 const std::vector<ShownToken>& Trace::tokens_of(const std::string& stack) const {
+  if (const Stage* of = stage(stack)) {
+    return of->tokens;
+  }
   return has_target() && stack != "encoder." && stack != "vision_model." ? target_ : source_;
 }
 
@@ -191,11 +194,23 @@ const std::map<std::string, Row>& Trace::rows_at(const std::string& stack, int64
   Watcher watcher;
   watcher.all_rows = true;
   watcher.positions[stack] = position;
+  if (const Stage* of = stage(stack)) {
+    watcher.grids[stack] = of->grid;
+    if (of == stages_.data()) {  // which the patches' embeddings go into
+      watcher.positions[""] = of->grid.row_at(position);
+    }
+  }
   run(watcher);
   for (const auto& [name, row] : watcher.rows) {
     row_bytes_ += static_cast<int64_t>(row.size() * sizeof(double));
   }
   return rows_.emplace(key, std::move(watcher.rows)).first->second;
+}
+
+const Stage* Trace::stage(const std::string& stack) const {
+  const auto found = std::find_if(stages_.begin(), stages_.end(),
+                                  [&](const Stage& each) { return each.stack == stack; });
+  return found == stages_.end() ? nullptr : &*found;
 }
 
 std::vector<Row>& Trace::remembered(const std::string& name) {

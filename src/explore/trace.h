@@ -62,6 +62,15 @@ struct Intervention {
   std::string json;  ///< as it was sent
 };
 
+/// A stage of a model that merges patches from stage to stage: a stack with a grid of its own.
+struct Stage {
+  std::string stack;  ///< "stages.0."
+  int64_t first_layer = 0;
+  RowGrid grid;
+  double picture_rows = 0, picture_columns = 0;  ///< places that the picture itself covers
+  std::vector<ShownToken> tokens;                ///< of the attention's positions
+};
+
 /// An attention of the model as the page lists it.
 struct ShownAttention {
   std::string kind;
@@ -91,6 +100,11 @@ class Trace {
   int64_t rows_of(const std::string& hook) const;
   /// The tokens that a stack's rows stand for: the target's for "decoder." and "text_model.".
   const std::vector<ShownToken>& tokens_of(const std::string& stack) const;
+  /// Empty for models whose rows are the same from the first layer to the last.
+  const std::vector<Stage>& stages() const { return stages_; }
+  const Stage* stage(const std::string& stack) const;
+  /// The numbers that a regressor's decoder read, behind the zeros it begins with.
+  std::string target_numbers() const;
 
   /// One attention, recorded; Failure 404 where there is none.
   const RecordedAttention& attention(const std::string& kind, int64_t layer);
@@ -149,8 +163,13 @@ class Trace {
   void read_texts();
   /// How well each text fits the image, [1, texts]: the first as this pass has it.
   Tensor logits_per_text(const ModelOutput& output) const;
+  /// The numbers of a regressor's encoder and decoder.
+  void read_numbers();
   void name_patches();
+  void name_stages();
   void name_frames();
+  /// The row of a hook's value where row `i` of the residual stream stands.
+  int64_t row_in(const std::string& hook, int64_t i) const;
   /// One pass of `copies` copies of the input, with the interventions.
   ModelOutput run(Watcher& watcher, int64_t copies = 1, bool changed = true);
   /// How many copies of the input hold `wanted` rows that are replaced, and the replacement.
@@ -174,6 +193,7 @@ class Trace {
   std::vector<Intervention> interventions_;
   ModelInput input_;
   std::vector<ShownToken> source_, target_;
+  std::vector<Stage> stages_;
   std::vector<std::string> texts_;  ///< that an image is compared with
   bool generated_ = false;
   double seconds_ = 0;

@@ -63,6 +63,35 @@ std::vector<Intervention> Explorer::State::interventions(const Json& list) {
   return changes;
 }
 
+namespace {
+
+/// The side of a kind's keys: each stage has patches of its own, the first those of the image.
+std::string side_of(const Trace& trace, const std::string& kind) {
+  const bool first =
+      trace.stages().empty() || kind == explore::kind_of_stack(trace.stages().front().stack);
+  return first ? "source" : kind;
+}
+
+/// Where the positions of each stage stand in the picture.
+void write_grids(JsonWriter& json, const Trace& trace) {
+  if (trace.stages().empty()) {
+    return;
+  }
+  json.key("grids").begin_object();
+  for (const explore::Stage& stage : trace.stages()) {
+    json.key(side_of(trace, explore::kind_of_stack(stage.stack))).begin_object();
+    json.field("rows", stage.grid.all_rows).field("columns", stage.grid.all_columns);
+    json.field("first", 0).field("patch_rows", stage.grid.rows);
+    json.field("patch_columns", stage.grid.columns);
+    json.field("picture_rows", stage.picture_rows);
+    json.field("picture_columns", stage.picture_columns);
+    json.field("first_layer", stage.first_layer).end_object();
+  }
+  json.end_object();
+}
+
+}  // namespace
+
 std::string Explorer::State::write_trace(const std::string& id, Trace& trace, int64_t top_k) {
   JsonWriter json;
   json.begin_object().field("id", id).field("model", trace.model().id).key("input").begin_object();
@@ -72,6 +101,9 @@ std::string Explorer::State::write_trace(const std::string& id, Trace& trace, in
     if (*value) {
       json.field(name, **value);
     }
+  }
+  if (!request.target && trace.input().decoder_features.defined()) {
+    json.field("target", trace.target_numbers());
   }
   if (trace.input().pixel_values.defined()) {
     json.field("image", "data:image/png;base64," + encode_base64(explore::seen_picture(
@@ -83,15 +115,22 @@ std::string Explorer::State::write_trace(const std::string& id, Trace& trace, in
     json.key("target");
     write_tokens(json, trace.target());
   }
-  json.end_object().key("attentions").begin_array();
+  for (size_t i = 1; i < trace.stages().size(); ++i) {
+    json.key(explore::kind_of_stack(trace.stages()[i].stack));
+    write_tokens(json, trace.stages()[i].tokens);
+  }
+  json.end_object();
+  write_grids(json, trace);
+  json.key("attentions").begin_array();
   for (const explore::ShownAttention& each : trace.attentions()) {
     const bool target = trace.has_target();
     json.begin_object().field("kind", each.kind).field("layers", each.layers);
     json.field("heads", each.heads).field("queries", each.queries).field("keys", each.keys);
     const bool source = each.kind == "encoder" || each.kind == "vision";
     const bool itself = each.kind == "decoder" || each.kind == "text";
-    json.field("query_side", target && !source ? "target" : "source");
-    json.field("key_side", target && itself ? "target" : "source");
+    const std::string side = side_of(trace, each.kind);
+    json.field("query_side", target && !source ? "target" : side);
+    json.field("key_side", target && itself ? "target" : side);
     json.field("causal", each.causal).field("offset", each.offset).end_object();
   }
   json.end_array().field("predictions_at", trace.predictions_at()).key("prediction");
@@ -149,7 +188,10 @@ std::string Explorer::State::experiment(const std::shared_ptr<Trace>& before, co
     changes.push_back(std::move(each));
   }
   explore::TraceRequest request = before->request();
-  if (before->generated()) {
+  const bool numbers = before->model().model->kind() == ModelKind::regressor;
+  if (before->generated() && numbers) {
+    request.target = before->target_numbers();
+  } else if (before->generated()) {
     std::vector<TokenId> written;
     for (size_t i = 1; i < before->target().size(); ++i) {
       written.push_back(before->target()[i].id);
@@ -159,8 +201,11 @@ std::string Explorer::State::experiment(const std::shared_ptr<Trace>& before, co
   const auto after = std::make_shared<Trace>(before->model(), request, std::move(changes));
   const int64_t position = f.integer_or("position", before->first_position(), -1, INT32_MAX);
   const int64_t top_k = f.integer_or("top_k", 10, 1, 100);
-  const std::vector<double> p = explore::softmax_of(before->logits(position));
-  const std::vector<double> q = explore::softmax_of(after->logits(position));
+  // Numbers are no distribution: they are compared as they are.
+  const auto distribution = [&](Trace& of) {
+    return numbers ? std::vector<double>() : explore::softmax_of(of.logits(position));
+  };
+  const std::vector<double> p = distribution(*before), q = distribution(*after);
   JsonWriter first, second;
   explore::write_prediction(first, *before, position, top_k);
   explore::write_prediction(second, *after, position, top_k);

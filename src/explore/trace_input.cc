@@ -220,40 +220,6 @@ void Trace::read_text(bool with_target) {
   }
 }
 
-void Trace::name_patches() {
-  const VisionConfig vision = vision_config(Json::parse(model_.model->config(), "config.json"));
-  const int64_t columns = vision.image.width / vision.patch.width;
-  const int64_t patches = vision.image.height / vision.patch.height * columns;
-  const std::string stack = !texts_.empty() ? "vision_model." : has_target() ? "encoder." : "";
-  if (!has_hook(stack + "blocks.0.hook_resid_pre")) {  // Swin
-    throw Failure(409, "unsupported",
-                  "this model merges patches from stage to stage; heed inspect shows its windows",
-                  "model");
-  }
-  const int64_t count = rows_of(stack + "blocks.0.hook_resid_pre");
-  const int64_t first = count - patches;  // [CLS], and DeiT's token of distillation
-  for (int64_t i = 0; i < count; ++i) {
-    ShownToken token;
-    token.special = i < first;
-    token.label = i == 0 && first > 0 ? "[CLS]"
-                  : i < first         ? fmt::format("[{}]", i)
-                              : fmt::format("{},{}", (i - first) / columns, (i - first) % columns);
-    token.group = i;
-    source_.push_back(std::move(token));
-  }
-}
-
-void Trace::name_frames() {
-  constexpr double kSecondsPerFrame = 0.02;
-  const int64_t count = rows_of("encoder.blocks.0.hook_resid_pre");
-  for (int64_t i = 0; i < count; ++i) {
-    ShownToken token;
-    token.label = fmt::format("{:.2f} s", static_cast<double>(i) * kSecondsPerFrame);
-    token.group = i;
-    source_.push_back(std::move(token));
-  }
-}
-
 void Trace::add_target() {
   if (!model_.tokenizer) {
     throw Failure(409, "unsupported", "this model has no tokenizer", "model");
@@ -352,14 +318,16 @@ void Trace::read_input() {
       read_texts();
       break;
     case ModelKind::regressor:
-      throw Failure(409, "unsupported", "this model reads numbers, not text or images", "model");
+      read_numbers();
+      break;
   }
 }
 
 ModelInput Trace::repeated(int64_t copies) const {
   ModelInput input = input_;
-  for (Tensor* tensor : {&input.input_ids, &input.token_type_ids, &input.decoder_input_ids,
-                         &input.pixel_values, &input.input_features, &input.features}) {
+  for (Tensor* tensor :
+       {&input.input_ids, &input.token_type_ids, &input.decoder_input_ids, &input.pixel_values,
+        &input.input_features, &input.features, &input.decoder_features}) {
     if (tensor->defined() && copies > 1) {
       *tensor = concat(std::vector<Tensor>(static_cast<size_t>(copies), *tensor), 0);
     }

@@ -15,13 +15,16 @@ std::vector<Row> rows_of_matrix(const Tensor& matrix) {
   return rows;
 }
 
-/// `rows` in place of the first rows of a hook's value; the rest is left.
-Tensor with_rows(const Tensor& value, const std::vector<Row>& rows) {
+/// `rows` in place of rows of a hook's value; the rest is left. `at`: where each of them stands.
+Tensor with_rows(
+    const Tensor& value, const std::vector<Row>& rows,
+    const std::function<int64_t(int64_t)>& at = [](int64_t i) { return i; }) {
   const Tensor changed = value.detach().to(DType::f32).contiguous().clone();
-  size_t at = 0;
-  for (const Row& row : rows) {
-    for (const double x : row) {
-      changed.data<float>()[at++] = static_cast<float>(x);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto width = static_cast<int64_t>(rows[i].size());
+    float* out = changed.data<float>() + at(static_cast<int64_t>(i)) * width;
+    for (const double x : rows[i]) {
+      *out++ = static_cast<float>(x);
     }
   }
   return changed.to(value.dtype());
@@ -62,6 +65,11 @@ void Trace::run_probes(const Probe& probe) const {
   }
 }
 
+int64_t Trace::row_in(const std::string& hook, int64_t i) const {
+  const Stage* of = stage(stack_of(hook));
+  return of != nullptr && rows_of(hook) == of->grid.all() ? of->grid.position_of(i) : i;
+}
+
 std::vector<std::vector<Row>> Trace::map_rows(const std::vector<Mapping>& mappings) {
   int64_t wanted = 1;
   Watcher watcher;
@@ -69,14 +77,16 @@ std::vector<std::vector<Row>> Trace::map_rows(const std::vector<Mapping>& mappin
   for (const Mapping& each : mappings) {
     wanted = std::max(wanted, static_cast<int64_t>(each.rows.size()));
     watcher.whole.insert(each.to);
-    watcher.changes.emplace(each.from,
-                            [&each](const Tensor& value) { return with_rows(value, each.rows); });
+    watcher.changes.emplace(each.from, [this, &each](const Tensor& value) {
+      return with_rows(value, each.rows, [&](int64_t i) { return row_in(each.from, i); });
+    });
     for (size_t i = 0; i < hooks_.size(); ++i) {
       last = hooks_[i].name == each.to ? std::max(last, i) : last;
     }
   }
   watcher.stop_after = hooks_[last].name;
-  const int64_t count = rows_of(mappings.front().from);
+  const Stage* of = stage(stack_of(mappings.front().from));
+  const int64_t count = of != nullptr ? of->grid.count() : rows_of(mappings.front().from);
   const Probe probe = probe_input(wanted, count);
   run_probes(probe);
   std::vector<std::vector<Row>> results;
@@ -86,7 +96,7 @@ std::vector<std::vector<Row>> Trace::map_rows(const std::vector<Mapping>& mappin
                 probe.copies * (probe.rows == count ? rows_of(each.to) : probe.rows));
     std::vector<Row>& rows = results.emplace_back();
     for (size_t i = 0; i < each.rows.size(); ++i) {
-      const auto row = static_cast<int64_t>(i);
+      const int64_t row = row_in(each.to, static_cast<int64_t>(i));
       rows.push_back(slice(kept, 0, row, row + 1).to_doubles());
     }
   }

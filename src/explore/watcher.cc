@@ -3,9 +3,23 @@
 #include "heed/ops.h"
 
 namespace heed::explore {
+namespace {
+
+constexpr std::string_view kStages = "stages.";
+
+bool is_stage(const std::string& hook) { return hook.starts_with(kStages); }
+
+}  // namespace
 
 Tensor as_rows(const Tensor& value, int64_t rows) {
   return reshape(value.detach().to(DType::f32).contiguous(), {rows, value.numel() / rows});
+}
+
+std::string kind_of_stack(const std::string& prefix) {
+  if (is_stage(prefix)) {
+    return "stage" + prefix.substr(kStages.size(), prefix.size() - kStages.size() - 1);
+  }
+  return prefix.empty() ? "self" : prefix.substr(0, prefix.find_first_of("._"));
 }
 
 std::string stack_of(const std::string& hook) {
@@ -14,7 +28,27 @@ std::string stack_of(const std::string& hook) {
       return stack;
     }
   }
-  return "";
+  return is_stage(hook) ? hook.substr(0, hook.find('.', kStages.size()) + 1) : "";
+}
+
+int64_t RowGrid::row_at(int64_t position) const {
+  const int64_t row = position / all_columns, column = position % all_columns;
+  return row < rows && column < columns ? row * columns + column : -1;
+}
+
+int64_t RowGrid::position_of(int64_t row) const {
+  const int64_t within = row % count();
+  return row / count() * all() + within / columns * all_columns + within % columns;
+}
+
+AttentionPlace Watcher::place_of(const std::string& name) {
+  AttentionPlace place = parse_place(name);
+  if (is_stage(name)) {
+    const std::string stack = stack_of(name);
+    place.kind = kind_of_stack(stack);
+    place.layer -= first_layers_.emplace(stack, place.layer).first->second;
+  }
+  return place;
 }
 
 Tensor Watcher::activation(const std::string& name, const Tensor& value) {
@@ -32,9 +66,13 @@ Tensor Watcher::activation(const std::string& name, const Tensor& value) {
     // Activations are [rows, …]; those of whole batches in layers of the API are [1, rows, …].
     const int64_t count =
         result.rank() >= 3 && result.size(0) == 1 ? result.size(1) : result.size(0);
-    if (at != positions.end() && at->second < count) {
-      const Tensor folded = as_rows(result, count);
-      rows[name] = slice(folded, 0, at->second, at->second + 1).to_doubles();
+    const auto grid = at == positions.end() ? grids.end() : grids.find(at->first);
+    const int64_t row = at == positions.end() ? -1
+                        : grid != grids.end() && count == grid->second.count()
+                            ? grid->second.row_at(at->second)
+                            : at->second;
+    if (row >= 0 && row < count) {
+      rows[name] = slice(as_rows(result, count), 0, row, row + 1).to_doubles();
     }
   }
   if (whole.contains(name)) {
@@ -47,7 +85,7 @@ Tensor Watcher::activation(const std::string& name, const Tensor& value) {
 }
 
 void Watcher::attention(const std::string& name, const AttentionRecord& record) {
-  const AttentionPlace place = parse_place(name);
+  const AttentionPlace place = place_of(name);
   places.push_back(place);
   if (change_heads) {
     last_place_ = place;
@@ -70,7 +108,7 @@ void Watcher::attention(const std::string& name, const AttentionRecord& record) 
 
 void Watcher::adjust(const std::string& name, AttentionOptions& options) {
   if (adjust_attention) {
-    adjust_attention(parse_place(name), options);
+    adjust_attention(place_of(name), options);
   }
 }
 

@@ -17,6 +17,21 @@ using Row = std::vector<double>;
 /// An activation as [rows, the rest], f32 and contiguous.
 Tensor as_rows(const Tensor& value, int64_t rows);
 
+/// The places of a stack's rows in an image, where the attention may have more of them: a grid that
+/// windows do not divide is filled up to the right and below.
+struct RowGrid {
+  int64_t rows = 0, columns = 0;          ///< of the residual stream
+  int64_t all_rows = 0, all_columns = 0;  ///< of the attention
+
+  int64_t count() const { return rows * columns; }
+  int64_t all() const { return all_rows * all_columns; }
+  bool is_padded() const { return all() != count(); }
+  /// The residual stream's row at a position of the attention; -1 where that only fills up.
+  int64_t row_at(int64_t position) const;
+  /// The attention's position of a row, where rows of several copies follow each other.
+  int64_t position_of(int64_t row) const;
+};
+
 /// Watches one pass: keeps what was asked for, replaces what is to be changed, and can end the pass
 /// early.
 class Watcher final : public Observer {
@@ -28,6 +43,7 @@ class Watcher final : public Observer {
   // What to keep.
   bool all_rows = false;                     ///< keep every hook's rows at `positions`
   std::map<std::string, int64_t> positions;  ///< by stack (as stack_of() names it): the row
+  std::map<std::string, RowGrid> grids;      ///< by stack: where positions are an attention's
   std::set<std::string> whole;               ///< hooks that are kept whole
   bool attentions = false;
   std::string kind;        ///< attention of this kind only; empty: all
@@ -51,18 +67,28 @@ class Watcher final : public Observer {
   std::vector<RecordedAttention> recorded;
   std::vector<AttentionPlace> places;
 
-  bool wants(const std::string&) override { return true; }
+  /// Everything but weights over all keys, which windows make costly, where nobody reads them.
+  bool wants(const std::string& name) override {
+    return attentions || change_heads || adjust_attention || !name.ends_with("_map");
+  }
   Tensor activation(const std::string& name, const Tensor& value) override;
   void attention(const std::string& name, const AttentionRecord& record) override;
   void adjust(const std::string& name, AttentionOptions& options) override;
 
  private:
-  ActivationScope precision_{DType::f32};  // answers take sums apart, which bf16 would round
+  /// As parse_place(), but the layers of a model's stages are counted from 0 in each: "stage1".
+  AttentionPlace place_of(const std::string& name);
+
+  std::map<std::string, int64_t> first_layers_;  // of the stages, by their stack
+  ActivationScope precision_{DType::f32};        // answers take sums apart, which bf16 would round
   AttentionPlace last_place_;
   AttentionRecord last_record_;
 };
 
-/// "encoder.", "decoder.", "text_model.", "vision_model." or "": the stack that a hook belongs to.
+/// "encoder.", "decoder.", "text_model.", "vision_model.", "stages.0." … or "": the stack that a
+/// hook belongs to.
 std::string stack_of(const std::string& hook);
+/// The kind of a stack's own attentions: "self", "encoder", "decoder", "text", "vision", "stage0" …
+std::string kind_of_stack(const std::string& prefix);
 
 }  // namespace heed::explore

@@ -180,6 +180,8 @@ ScoreExplanation explain(Trace& trace, const std::string& kind, int64_t layer, i
   const int64_t key_heads = attention.record.k.size(1);
   const int64_t shared = key_head(attention, head);
   const StackShape stack = stack_shape(trace, query_stack(trace, kind));
+  check_not_padding(trace, stack.prefix, query);
+  check_not_padding(trace, stack.prefix, key);
   const std::string block = stack.block(layer);
   const std::string place = block + (cross ? ".cross_attn" : ".attn");
   const std::string input =

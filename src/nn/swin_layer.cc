@@ -61,9 +61,9 @@ Tensor SwinLayer::attend(const Tensor& x, int64_t height, int64_t width, const P
   const Tensor grid =
       pad_grid(reshape(x, {x.size(0), height, width, x.size(2)}), in.height, in.width);
   const Tensor places = reshape(grid, {x.size(0), in.height * in.width, x.size(2)});
-  in.q = observe("hook_q", split_heads(query_(places), options_.num_heads));
-  in.k = observe("hook_k", split_heads(key_(places), options_.num_heads));
-  in.v = observe("hook_v", split_heads(value_(places), options_.num_heads));
+  in.q = split_heads(observe("hook_q", query_(places)), options_.num_heads);
+  in.k = split_heads(observe("hook_k", key_(places)), options_.num_heads);
+  in.v = split_heads(observe("hook_v", value_(places)), options_.num_heads);
   in.bias_table = bias_table_;
   in.dropout = options_.dropout;
   in.training = pass.training;
@@ -93,7 +93,11 @@ Tensor SwinLayer::operator()(const Tensor& x, int64_t height, int64_t width,
   const Tensor mixed = observe("hook_attn_out", attend(first, height, width, pass));
   const Tensor hidden = observe("hook_resid_mid", x + dropped(mixed));
   const Tensor second = observe("ln2.hook_normalized", after_(hidden));
-  const Tensor out = observe("hook_mlp_out", down_(up_(second, options_.activation)));
+  const auto feed_forward = [&] {
+    const HookScope hook_scope("mlp");
+    return down_(observe("hook_post", up_(second, options_.activation)));
+  };
+  const Tensor out = observe("hook_mlp_out", feed_forward());
   return observe("hook_resid_post", hidden + dropped(out));
 }
 

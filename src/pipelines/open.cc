@@ -31,7 +31,8 @@ LoadedModel open_model(const fs::path& name, const OpenOptions& options) {
   // Side by side: each takes tens of milliseconds with a file of the usual size.
   std::future<Tokenizer> reading = run_in_background([&source] { return Tokenizer::load(source); });
   loaded.model = load_model(found, options.load);
-  if (loaded.model->kind() == ModelKind::vision && options.tokenizer.empty()) {
+  const ModelKind kind = loaded.model->kind();
+  if ((kind == ModelKind::vision || kind == ModelKind::regressor) && options.tokenizer.empty()) {
     reading.wait();  // a folder with a tokenizer or without
     return loaded;
   }

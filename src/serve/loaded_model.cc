@@ -146,9 +146,7 @@ LoadedModelPtr open_served_model(const std::string& name, const fs::path& path,
     model->set_kv_type(kv_type);
   }
   loaded->model = std::move(model);
-  check_data(kind != ModelKind::regressor, path.native(),
-             "holds a regressor, which the server does not serve; use heed predict");
-  if (kind == ModelKind::vision) {
+  if (kind == ModelKind::vision || kind == ModelKind::regressor) {
     try {
       reading.get();
     } catch (const Error&) {  // it reads no text: none is needed

@@ -233,9 +233,12 @@ void Service::dispatch(const CallPtr& call) {
     if (call->model) {
       call->exchange->annotate([&](Exchange::Note& note) { note.model = call->model->name; });
       if (!call->route.suits(call->model->abilities)) {
+        const std::vector<std::string> tasks = call->model->abilities.tasks();
+        const std::string needs = fmt::format("{} needs {}; {} is ", call->route.path,
+                                              call->route.needs, call->model->name);
         throw BadRequest(
-            fmt::format("{} needs {}; {} is one for {}", call->route.path, call->route.needs,
-                        call->model->name, fmt::join(call->model->abilities.tasks(), ", ")),
+            needs + (tasks.empty() ? "only shown by the explorer"
+                                   : fmt::format("one for {}", fmt::join(tasks, ", "))),
             "model");
       }
     }

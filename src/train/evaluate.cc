@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/language.h"
 #include "dist/communicator.h"
+#include "generate/numbers.h"
 #include "heed/generate.h"
 #include "heed/io.h"
 #include "heed/ops.h"
@@ -324,23 +325,6 @@ void run_set(const Model& model, const Task& task, const TrainOptions& options, 
 }
 
 }  // namespace
-
-std::vector<double> predict_numbers(const Model& model, const Tensor& features, int64_t length) {
-  const NoGrad no_grad;
-  Tensor given = Tensor::zeros({1, length, 1});
-  std::vector<double> result;
-  for (int64_t t = 0; t < length; ++t) {
-    ModelInput input;
-    input.features = features;
-    input.decoder_features = slice(given, 1, 0, t + 1);
-    const std::vector<double> values = model.forward(input).logits.to_doubles();
-    result.push_back(values.back());
-    if (t + 1 < length) {
-      given.data<float>()[t + 1] = static_cast<float>(values.back());
-    }
-  }
-  return result;
-}
 
 std::vector<TrainSample> make_samples(const Model& model, const Task& task,
                                       const TrainOptions& options, uint64_t seed) {

@@ -32,7 +32,4 @@ Evaluation evaluate(const Model& model, const Task& task, const TrainOptions& op
 std::vector<TrainSample> make_samples(const Model& model, const Task& task,
                                       const TrainOptions& options, uint64_t seed);
 
-/// The numbers that the regressor gives for one row, each fed back for the next.
-std::vector<double> predict_numbers(const Model& model, const Tensor& features, int64_t length);
-
 }  // namespace heed

@@ -62,6 +62,16 @@ std::vector<std::string> labels_of(const Tokenizer& tokenizer, const Tensor& ids
   return token_labels(row, tokenizer);
 }
 
+/// The numbers [1, N, F] that a regressor reads, one label for each position.
+std::vector<std::string> labels_of(const Tensor& numbers) {
+  std::vector<std::string> labels;
+  for (int64_t i = 0; i < numbers.size(1); ++i) {
+    labels.push_back(
+        fmt::format("{:.4g}", fmt::join(slice(numbers, 1, i, i + 1).to_doubles(), ", ")));
+  }
+  return labels;
+}
+
 std::string tensor_name(int64_t probe, const AttentionPlace& place) {
   return fmt::format("probe.{}.{}attentions.{}", probe,
                      place.kind == "self" ? "" : place.kind + "_", place.layer);
@@ -97,6 +107,9 @@ void save_snapshot(const Model& model, const Task& task, const TrainOptions& opt
     }
     if (input.decoder_input_ids.defined() && task.tokenizer) {
       probes.field("target_tokens", labels_of(task.tokenizer, input.decoder_input_ids));
+    }
+    if (model.kind() == ModelKind::regressor) {
+      probes.field("tokens", labels_of(input.features));
     }
     probes.end_object();
     for (const RecordedAttention& attention : recorder.attentions()) {

@@ -26,6 +26,8 @@ function picture({ width, height }) {
   const pixels = Buffer.from(Array.from({ length: 3 * width * height }, (_, i) => (i * 37 + ((i * i) % 101)) % 256));
   return Buffer.concat([Buffer.from(`P6 ${width} ${height} 255\n`), pixels]).toString('base64');
 }
+/// The last position that stands for something: windows of a grid may be filled up behind it.
+const lastOf = (tokens, queries) => { const at = tokens.findLastIndex((token) => token.label !== 'pad'); return tokens.length === queries && at >= 0 ? at : queries - 1; };
 /// The largest difference between the weights that the page computes and those of the engine, over all heads of all layers.
 async function difference(model) {
   const input = { ...(model.inputs.text ? { text } : {}), ...(model.inputs.image ? { image: picture(model.image) } : {}) };
@@ -40,7 +42,7 @@ async function difference(model) {
         const tile = tensor((await post(`traces/${trace.id}/tile`, { ...place, what: 'weights', level: 0, row: 0, column: 0 })).values);
         for (let r = 0; r < h.queries; ++r) worst = Math.max(worst, largestDifference(rowSteps(h, r).weights, tile.data.subarray(r * tile.shape[1], (r + 1) * tile.shape[1])));
       }
-      await post(`traces/${trace.id}/steps`, { kind: a.kind, layer, head: 0, query: a.queries - 1 });
+      await post(`traces/${trace.id}/steps`, { kind: a.kind, layer, head: 0, query: lastOf(trace.sides[a.query_side], a.queries) });
     }
   }
   if (!(worst <= kBar)) throw new Error(`the largest difference is ${worst}`);

@@ -6,7 +6,12 @@ export interface TensorJson {
   data: string; // base64, little-endian, row-major
 }
 export type Range = [number, number];
-export type Kind = string; // "self", "encoder", "decoder", "cross", "readout"
+export type Kind = string; // "self", "encoder", "decoder", "cross", "readout", "stage0" …
+export type Side = string; // "source", "target"; "stage1" …: the patches of a later stage
+/// Where the positions of a side stand in the picture, row by row from position `first` on.
+export interface Grid { rows: number; columns: number; first: number }
+/// A stage's: windows may need more places than there are patches, and patches more than the picture fills.
+export interface StageGrid extends Grid { patch_rows: number; patch_columns: number; picture_rows: number; picture_columns: number; first_layer: number }
 
 export interface AttentionInfo {
   kind: Kind; layers: number; heads: number; kv_heads: number; head_dim: number;
@@ -22,7 +27,7 @@ export interface Model {
   norm: 'pre' | 'post' | 'none'; norm_type: string; activation: string; gated: boolean;
   position: string;
   mask_token: string | null;
-  patch: { rows: number; columns: number; first: number } | null;
+  patch: Grid | null;
   image: { height: number; width: number; channels: number } | null;
   can: { why: boolean; lens: boolean; neurons: boolean; generate: boolean; beams: boolean; patching: boolean };
   examples: { en: string[]; ko: string[] };
@@ -41,7 +46,7 @@ export interface Candidate { id: number; token: string; logit: number; probabili
 export interface Prediction { position: number; candidates: Candidate[]; value?: number[]; logits?: TensorJson }
 export interface TraceAttention {
   kind: Kind; layers: number; heads: number; queries: number; keys: number;
-  query_side: 'source' | 'target'; key_side: 'source' | 'target'; causal: boolean; offset: number;
+  query_side: Side; key_side: Side; causal: boolean; offset: number;
 }
 export type Intervention =
   | { type: 'head'; kind: Kind; layer: number; head: number; scale: number }
@@ -56,7 +61,8 @@ export interface TraceRequest {
 export interface Trace {
   id: string; model: string;
   input: { text?: string; pair?: string; target?: string; image?: string };
-  sides: { source: Token[]; target?: Token[] };
+  sides: { source: Token[]; target?: Token[]; [stage: string]: Token[] | undefined };
+  grids?: Record<Side, StageGrid>; // of a model that merges patches from stage to stage
   attentions: TraceAttention[];
   predictions_at: number[];
   prediction: Prediction;
@@ -134,6 +140,7 @@ export interface Metrics { run: Run; rows: MetricRow[] }
 export interface Sample { step: number; input: string; target: string; output: string }
 export interface Tracked {
   steps: number[];
-  examples: { tokens: string[]; target_tokens?: string[]; attentions: { kind: Kind; layers: number; heads: number }[] }[];
+  examples: { tokens?: string[]; target_tokens?: string[]; // none: an image's patches
+    attentions: { kind: Kind; layers: number; heads: number }[] }[];
 }
 export interface TrackedMaps { steps: number[]; rows: number; columns: number; values: TensorJson; entropy: TensorJson }

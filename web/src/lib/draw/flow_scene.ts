@@ -10,7 +10,7 @@ export interface FlowPicture {
   query: string;
   layers: (number[] | null)[]; // of each layer: each head's share of what the layer adds; null: not there yet
   layer: number; head: number; // the chosen ones
-  candidates: { label: string; probability: number }[];
+  candidates: { label: string; probability: number | null }[]; // null: a number is the answer
   titles: [string, string, string];
 }
 export interface FlowLayout { sourceX: number; queryX: number; stackX: number; stackEnd: number; answerX: number; line: number; middle: number; cell: number; column: number; height: number }
@@ -22,7 +22,8 @@ export function layoutFlow(p: FlowPicture): FlowLayout {
   const narrow = p.width < 560;
   const widest = (labels: string[]) => labels.reduce((w, l) => Math.max(w, labelWidth(shorten(l, narrow ? 8 : 14), 14)), 30);
   const sourceX = 1.15 * widest(p.sources.map((s) => s.label)) + 14; // widths are guesses, and the chosen word is bold
-  const answer = 1.1 * widest(p.candidates.map((c) => c.label)) + (narrow ? 58 : 76);
+  const alone = p.candidates.some((c) => c.probability === null); // without a share beside it there is room for more
+  const answer = 1.1 * (alone ? p.candidates.reduce((w, c) => Math.max(w, labelWidth(shorten(c.label, 14), 14)), 30) + (narrow ? 12 : 30) : widest(p.candidates.map((c) => c.label))) + (alone ? 12 : narrow ? 58 : 76);
   const answerX = p.width - answer;
   const free = answerX - sourceX;
   const queryX = sourceX + free * (narrow ? 0.32 : 0.3);
@@ -64,7 +65,7 @@ export function flowScene(p: FlowPicture): Scene {
   stacked(p.sources.map((s) => s.weight)).forEach(({ width, y }, i) => band(at.sourceX, from + i * at.line, at.queryX, y, width));
   // The residual stream: one line that every layer adds to.
   shapes.push({ type: 'rect', x: at.queryX, y: at.middle - 2, w: at.stackEnd - at.queryX, h: 4, fill: accent, opacity: 0.5 });
-  stacked(p.candidates.map((c) => c.probability)).forEach(({ width, y }, i) => band(at.stackEnd, y, at.answerX, to + i * at.line, width));
+  stacked(p.candidates.map((c) => c.probability ?? 1 / p.candidates.length)).forEach(({ width, y }, i) => band(at.stackEnd, y, at.answerX, to + i * at.line, width));
   const largest = Math.max(1e-9, ...p.layers.flatMap((l) => l ?? []));
   const side = at.cell - (at.cell > 8 ? 2 : 1);
   p.layers.forEach((heads, l) => {
@@ -82,8 +83,8 @@ export function flowScene(p: FlowPicture): Scene {
   for (const x of [at.queryX, at.stackEnd]) shapes.push({ type: 'rect', x: x - 2, y: at.middle - thick / 2 - 2, w: 4, h: thick + 4, fill: accent });
   p.candidates.forEach((c, i) => {
     const y = to + i * at.line;
-    shapes.push({ type: 'text', x: at.answerX + 8, y, text: shorten(c.label, most), size: 14, fill: ink, weight: i === 0 ? 650 : 400 });
-    shapes.push({ type: 'text', x: p.width, y, text: c.probability < 0.0005 ? '< 0.1 %' : `${(100 * c.probability).toFixed(c.probability < 0.0995 ? 1 : 0)} %`, size: 12, anchor: 'end', fill: soft });
+    shapes.push({ type: 'text', x: at.answerX + 8, y, text: shorten(c.label, c.probability === null ? 14 : most), size: 14, fill: ink, weight: i === 0 ? 650 : 400 });
+    if (c.probability !== null) shapes.push({ type: 'text', x: p.width, y, text: c.probability < 0.0005 ? '< 0.1 %' : `${(100 * c.probability).toFixed(c.probability < 0.0995 ? 1 : 0)} %`, size: 12, anchor: 'end', fill: soft });
   });
   return { width: p.width, height: at.height, shapes };
 }

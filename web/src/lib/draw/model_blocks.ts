@@ -19,10 +19,12 @@ export interface StackSize { hidden: number; inner: number }
 const kSteps = { embed: 0, qkv: 1, weights: 5, output: 7, mlp: 9, logits: 10 };
 
 /// What the hooks of a stack begin with.
-export const prefixOf = (kind: Kind) => (/^(text|vision)$/.test(kind) ? `${kind}_model.` : kind === 'self' || kind === 'readout' ? '' : kind === 'encoder' ? 'encoder.' : 'decoder.');
+const prefixOf = (kind: Kind) => (/^stage/.test(kind) ? `stages.${kind.slice(5)}.` : /^(text|vision)$/.test(kind) ? `${kind}_model.` : kind === 'self' || kind === 'readout' ? '' : kind === 'encoder' ? 'encoder.' : 'decoder.');
+/// What the hooks of a layer begin with. The layers of a later stage go on counting where those of the one before end.
+export const blockOf = (trace: Trace, kind: Kind, layer: number) => `${prefixOf(kind)}blocks.${layer + (trace.grids?.[kind]?.first_layer ?? 0)}`;
 /// The sizes of a stack, as the pass had them: an encoder's may differ from its decoder's.
 export function sizeOf(model: Model, trace: Trace, kind: Kind, layer = 0): StackSize {
-  const block = `${prefixOf(kind)}blocks.${layer}`, last = (hook: string) => trace.activations.find((a) => a.name === `${block}.${hook}`)?.shape.at(-1);
+  const block = blockOf(trace, kind, layer), last = (hook: string) => trace.activations.find((a) => a.name === `${block}.${hook}`)?.shape.at(-1);
   return { hidden: last('hook_resid_pre') ?? model.hidden_size, inner: last('mlp.hook_post') ?? model.intermediate_size };
 }
 const infoOf = (model: Model, kind: Kind) => model.attentions.find((a) => a.kind === kind);

@@ -140,7 +140,9 @@ function placeLine(line: Plane[], unit: number, width: number): { places: PlaneP
   line.forEach((plane, i) => {
     const deep = kDepth.x * depthOf(plane, unit), sizes = labelWidth(`${plane.rows}×${plane.columns}`, 11);
     const next = line[i + 1], inGroup = plane.head !== undefined && next?.head !== undefined;
-    const wide = inGroup ? step : plane.head !== undefined ? deep + 18 : Math.max(deep, sizes) + 14;
+    // The words below a few heads may be wider than they are.
+    const words = Math.max(sizes, labelWidth(`${heads} heads`, 12)) + 14 - (heads - 1) * step;
+    const wide = inGroup ? step : plane.head !== undefined ? Math.max(deep + 18, words) : Math.max(deep, sizes) + 14;
     places.push({ plane, x, wide });
     x += wide;
   });

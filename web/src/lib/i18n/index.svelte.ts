@@ -32,7 +32,10 @@ export function setLanguage(language: Language) {
   locale.language = language;
   remember('heed.language', language);
 }
+/// English has a singular: "1 head", but "2 + 1 layers".
+const singular = (text: string) => text.replace(/(?<![+/]\s)(?<![\d.,+/])\b1 (layer|head|token|number|row|column|other)s\b/g, '1 $1');
 /// The text of a key, with {name} replaced.
 export function t(key: Key, values: Record<string, string | number> = {}, language: Language = locale.language): string {
-  return catalogues[language][key].replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+  const text = catalogues[language][key].replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+  return language === 'en' ? singular(text) : text;
 }

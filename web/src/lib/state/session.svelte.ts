@@ -1,5 +1,5 @@
 import { ApiError, Client, readEmbedded } from '../api/client';
-import type { Model, Models, Token, Trace, TraceAttention, TraceRequest } from '../api/types';
+import type { Grid, Model, Models, Side, Token, Trace, TraceAttention, TraceRequest } from '../api/types';
 import { type Key, type Language, locale, read, remember, t } from '../i18n/index.svelte';
 import type { ScaleMode, Theme } from '../draw/color';
 import { sel } from './selection.svelte';
@@ -43,14 +43,28 @@ class Session {
     if (!a) return 0;
     const asked = Math.max(this.trace!.prediction.position, this.trace!.asked ?? -1);
     const fallback = a.query_side === (this.trace!.sides.target ? 'target' : 'source') && asked >= 0 ? asked : a.queries - 1;
-    return sel.query < 0 ? clamp(a.query_side === 'source' && (this.model?.inputs.image || this.model?.inputs.audio) ? 0 : fallback, a.queries) : clamp(sel.query, a.queries);
+    const seen = a.query_side !== 'target' && (this.model?.inputs.image || this.model?.inputs.audio);
+    // Where no [CLS] stands for the whole image, the patch in its middle is shown first.
+    const grid = this.gridOf(a.query_side), middle = grid && !grid.first ? Math.floor(grid.rows / 2) * grid.columns + Math.floor(grid.columns / 2) : 0;
+    return sel.query < 0 ? clamp(seen ? middle : fallback, a.queries) : clamp(sel.query, a.queries);
   });
   queryTokens: Token[] = $derived(queryTokensOf(this.trace, this.attention));
   keyTokens: Token[] = $derived(this.tokensOf(this.attention?.key_side));
 
-  tokensOf(side: 'source' | 'target' | undefined): Token[] {
-    const sides = this.trace?.sides;
-    return (side === 'target' ? sides?.target : sides?.source) ?? [];
+  /// Where the queries and the keys stand in the picture; null: in none.
+  queryGrid: Grid | null = $derived(this.gridOf(this.attention?.query_side));
+  keyGrid: Grid | null = $derived(this.gridOf(this.attention?.key_side));
+
+  tokensOf(side: Side | undefined): Token[] {
+    return this.trace?.sides[side ?? 'source'] ?? [];
+  }
+  gridOf(side: Side | undefined): Grid | null {
+    return this.trace?.grids?.[side ?? ''] ?? (side === 'source' ? (this.model?.patch ?? null) : null);
+  }
+  /// The row of the residual stream where a position of the attention stands: windows may have more places than patches.
+  rowAt(position: number): number {
+    const grid = this.trace?.grids?.[this.attention?.query_side ?? ''];
+    return grid ? Math.floor(position / grid.columns) * grid.patch_columns + (position % grid.columns) : position;
   }
   setTheme(theme: Theme) {
     this.themeChoice = theme;
@@ -74,6 +88,7 @@ class Session {
         if (!location.hash) sel.screen = 'train';
       }
       if (this.model) {
+        this.fitText();
         if (!sel.text && this.model.inputs.text) sel.text = await this.readableExample();
         await this.run();
       }
@@ -86,24 +101,31 @@ class Session {
     if (!m) return '';
     const own = m.examples[language] ?? [];
     if (own.length) return own[0];
-    const kind = m.family === 'image-text' ? 'match' : m.answers === 'fill-mask' ? 'mask' : m.answers === 'target-token' ? 'translate' : m.answers === 'class' ? 'class' : 'text';
+    const kind = m.answers === 'number' ? 'number' : m.family === 'image-text' ? 'match' : m.answers === 'fill-mask' ? 'mask' : m.answers === 'target-token' ? 'translate' : m.answers === 'class' ? 'class' : 'text';
     return t(`example.${kind}` as Key, { mask: m.mask_token ?? '[MASK]' }, language);
   }
   /// The example in the page's language, or in the other one where the model's vocabulary lacks most of its words.
   async readableExample(): Promise<string> {
     const m = this.model!, own = this.example();
+    if (m.answers === 'number') return (this.offered = own); // there are no words to know
     const made = await api.post<{ tokens: Token[] }>('/heed/v1/tokenize', { model: m.id, text: own }).catch(() => null);
     const unknown = made?.tokens.filter((token) => token.special && token.text.trim() && token.text.trim() !== m.mask_token).length ?? 0;
     this.offered = made && 2 * unknown > made.tokens.length ? this.example(locale.language === 'ko' ? 'en' : 'ko') : own;
     return this.offered;
   }
 
+  /// A text that came along from another model is none where numbers are read.
+  fitText() {
+    if (this.model?.answers === 'number' && /[^\d\s.,;+\-eE[\]]/.test(sel.text)) sel.text = this.offered = this.example();
+  }
   /// Chooses another model. What was typed stays, where the model can read it.
   async choose(id: string) {
-    const before = this.model?.mask_token;
+    const before = this.model?.mask_token, numbers = this.model?.answers === 'number';
     Object.assign(sel, { model: id, kind: '', layer: 0, head: 0, query: -1, key: -1, pair: '', target: '' });
     const m = this.model;
     if (m?.inputs.text) {
+      if (numbers && m.answers !== 'number') sel.text = '';
+      this.fitText();
       const masked = m.answers === 'fill-mask' ? sel.text.includes(m.mask_token ?? '[MASK]') : !before || !sel.text.includes(before);
       if (!sel.text || sel.text === this.offered || !masked) sel.text = await this.readableExample();
     }
@@ -137,7 +159,9 @@ class Session {
       if (turn !== this.running) return;
       this.trace = trace;
     } catch (error) {
-      if (turn === this.running) this.error = error;
+      if (turn !== this.running) return;
+      this.error = error;
+      if (this.trace?.model !== request.model) this.trace = null; // what another model did is no answer
     } finally {
       if (turn === this.running) this.busy = false;
     }
@@ -182,7 +206,7 @@ class Session {
 /// The tokens that an attention's queries stand at. A readout has one query: the word that the reader is asked about.
 export function queryTokensOf(trace: Trace | null, a: TraceAttention | null): Token[] {
   if (!trace || !a) return [];
-  const tokens = (a.query_side === 'target' ? trace.sides.target : trace.sides.source) ?? [];
+  const tokens = trace.sides[a.query_side] ?? [];
   return a.kind === 'readout' && (trace.asked ?? -1) >= 0 ? tokens.slice(trace.asked, trace.asked! + 1) : tokens;
 }
 function clamp(value: number, size: number): number {

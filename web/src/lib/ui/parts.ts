@@ -1,10 +1,13 @@
 import type { Part } from '../api/types';
 import { type Key, t } from '../i18n/index.svelte';
+import { isMerged } from './explain';
+import { kindName } from './named';
 
 /// What a part of the residual stream is called in the page's language.
 export function partName(part: Part): string {
-  const stack = part.kind && part.kind !== 'self' ? `${t(`kind.${part.kind}` as Key)} ` : '';
+  const stack = part.kind && part.kind !== 'self' ? `${kindName(part.kind)} ` : '';
   switch (part.type) {
+    case 'embed': return t(isMerged() ? 'part.merged' : 'part.embed');
     case 'head': return `${stack}${t('part.head', { layer: part.layer ?? 0, head: part.head ?? 0 })}`;
     case 'mlp': return `${stack}${t('part.mlp', { layer: part.layer ?? 0 })}`;
     case 'attention_bias': return `${stack}${t('part.attention_bias', { layer: part.layer ?? 0 })}`;

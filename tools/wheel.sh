@@ -21,14 +21,14 @@ if [ "$(uname -m)" != aarch64 ] && LC_ALL=C readelf -h "$build/lib/libheed_wheel
   [ -n "$native" ] || { echo "dev: no wheel for aarch64: make the one of this machine first (./dev package)" >&2; exit 69; }
   "$venv/bin/python" -m zipfile -e "$native" "$work/native"
   strip=aarch64-linux-gnu-strip
-  options=(-C "cmake.define.CMAKE_TOOLCHAIN_FILE=$PWD/cmake/aarch64-linux-gnu.cmake" -C "cmake.define.HEED_TYPES=$work/native/heed/_heed.pyi")
+  options=(--config-settings "cmake.define.CMAKE_TOOLCHAIN_FILE=$PWD/cmake/aarch64-linux-gnu.cmake" --config-settings "cmake.define.HEED_TYPES=$work/native/heed/_heed.pyi")
   export _PYTHON_HOST_PLATFORM=linux-aarch64 SETUPTOOLS_EXT_SUFFIX=.cpython-$version-aarch64-linux-gnu.so
 fi
 install -s --strip-program="$strip" "$build/lib/libheed_wheel.so" "$work"
-# ccache knows the module's files where the sources did not change.
+# Not -C: Debian 12's pip (23.0) does not know it yet. ccache knows the module's files where the sources did not change.
 export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-$(command -v ccache || true)}
 "$venv/bin/pip" wheel -q --no-build-isolation --no-deps -w "$work" ./python \
-  -C cmake.define.HEED_WHEEL="$work/libheed_wheel.so" -C build-dir="$work/build" "${options[@]}" >"$work/pip.log" 2>&1 ||
+  --config-settings cmake.define.HEED_WHEEL="$work/libheed_wheel.so" --config-settings build-dir="$work/build" "${options[@]}" >"$work/pip.log" 2>&1 ||
   { tail -40 "$work/pip.log" >&2; exit 1; }
 PATH=$venv/bin:$PATH LD_LIBRARY_PATH=$work "$venv/bin/auditwheel" repair -z 9 -w "$dist" "$work"/*.whl \
   >"$work/auditwheel.log" 2>&1 || { cat "$work/auditwheel.log" >&2; exit 1; }

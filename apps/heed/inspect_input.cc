@@ -97,12 +97,16 @@ void read_image(const Model& model, const Json& config, const InspectOptions& op
   result.image =
       shown.alias({size.height, size.width, 3}, {size.width, 1, size.height * size.width}, 0)
           .contiguous();
-  result.patch_rows = size.height / patch.height;
-  result.patch_columns = size.width / patch.width;
+  const bool windows = model.model_type() == "swin";  // it fills up images and windows
+  result.window = windows ? config.integer_or("window_size", 7, 1, 1024) : 0;
+  result.patch_rows = (size.height + (windows ? patch.height - 1 : 0)) / patch.height;
+  result.patch_columns = (size.width + (windows ? patch.width - 1 : 0)) / patch.width;
   // Behind the tokens that stand for the whole image, where there are any.
   const int64_t patches = result.patch_rows * result.patch_columns;
   const bool alone = model.kind() == ModelKind::vision;
-  result.first_patch = alone ? std::max<int64_t>(model.context_length() - patches, 0) : 1;
+  result.first_patch = windows ? 0
+                       : alone ? std::max<int64_t>(model.context_length() - patches, 0)
+                               : 1;
   for (int64_t i = 0; i < result.first_patch; ++i) {
     result.source.push_back(i == 0 ? "[CLS]" : fmt::format("[{}]", i));
   }

@@ -1,6 +1,8 @@
 #include "heed/inspect_view.h"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <filesystem>
 #include <utility>
 
@@ -260,31 +262,40 @@ void InspectView::hide_special(Heatmap& map) const {
   map.column_extent = std::min<int64_t>(map.column_extent, static_cast<int64_t>(columns.size()));
 }
 
-/// Rows and columns of the grid that an attention looks at: the patches, or what is left of them
-/// where stages merge two by two (Swin).
-std::pair<int64_t, int64_t> InspectView::grid_of(const RecordedAttention& attention) const {
+/// The grid that an attention looks at: the patches, or what is left of them where stages merge two
+/// by two (Swin), filled up to whole windows.
+InspectView::PatchGrid InspectView::grid_of(const RecordedAttention& attention) const {
   const InspectInput& input = inspection_.input;
-  int64_t rows = input.patch_rows, columns = input.patch_columns;
-  while (rows * columns > attention.keys() - input.first_patch && rows * columns > 1) {
-    rows = (rows + 1) / 2;
-    columns = (columns + 1) / 2;
+  PatchGrid grid{input.patch_rows, input.patch_columns, input.patch_columns};
+  if (input.window > 0) {
+    int64_t stage = 0;
+    std::sscanf(attention.place.name.c_str(), "stages.%" SCNd64, &stage);
+    for (; stage > 0; --stage) {
+      grid.rows = (grid.rows + 1) / 2;
+      grid.columns = (grid.columns + 1) / 2;
+    }
+    grid.stride = (grid.columns + input.window - 1) / input.window * input.window;
   }
-  return {rows, columns};
+  return grid;
 }
 
+/// The weights of a query, which cross-attentions count as they come and the others by patches.
 Tensor InspectView::patch_weights(const Chosen& each, int64_t query) const {
   const int64_t first = inspection_.input.first_patch;
-  const auto [rows, columns] = grid_of(*each.attention);
+  const auto [rows, columns, stride] = grid_of(*each.attention);
+  if (stride != columns) {
+    query = query / columns * stride + query % columns;
+  }
   return each.attention->record
-      .weights(0, each.head, query, query + 1, first, first + rows * columns)
+      .weights(0, each.head, query, query + 1, first, first + rows * stride)
       .to(DType::f32)
-      .alias({rows, columns}, {columns, 1}, 0);
+      .alias({rows, columns}, {stride, 1}, 0);
 }
 
 PatchPicture InspectView::patches() const {
   const RecordedAttention& first = *chosen_.front().attention;
   const InspectInput& input = inspection_.input;
-  const auto [rows, columns] = grid_of(first);
+  const auto [rows, columns, stride] = grid_of(first);
   if (!input.image.defined() || kind_ == "decoder" || kind_ == "text" || rows * columns <= 1) {
     fail(ErrorKind::usage, "--patches", "this attention does not look at an image");
   }
@@ -302,9 +313,9 @@ PatchPicture InspectView::patches() const {
     }
     return picture;
   }
-  if (options_.query >= first.queries()) {
-    fail(ErrorKind::usage, "--query", "{} is not among the {} queries", options_.query,
-         first.queries());
+  const int64_t queries = input.window > 0 ? rows * columns : first.queries();
+  if (options_.query >= queries) {
+    fail(ErrorKind::usage, "--query", "{} is not among the {} queries", options_.query, queries);
   }
   for (const Chosen& each : chosen_) {
     picture.panels.push_back({tell("Head {}", each.head), patch_weights(each, options_.query)});

@@ -41,7 +41,11 @@ class InspectView {
   std::string default_kind() const;
   [[noreturn]] void fail_nothing_there() const;
   void hide_special(Heatmap& map) const;
-  std::pair<int64_t, int64_t> grid_of(const RecordedAttention& attention) const;
+  /// Rows and columns of patches; the keys of a row lie `stride` apart from those of the next.
+  struct PatchGrid {
+    int64_t rows, columns, stride;
+  };
+  PatchGrid grid_of(const RecordedAttention& attention) const;
   Tensor patch_weights(const Chosen& each, int64_t query) const;
   void choose();
 

@@ -24,6 +24,12 @@ expect() { # code, text in stderr, command…
 }
 model=$source/tests/golden/generation/gpt2
 expect 3 "they do not belong together" "$heed" generate "$model" --tokenizer "$work/tokenizer.json" --prompt x
+# 11 × 11 patches, filled up to 12 × 12 for windows of 2: queries are counted by patches, and stages have fewer.
+odd=$source/tests/golden/models/swin_odd
+for layer_of in "0 121" "2 36"; do
+  expect 2 "${layer_of#* } is not among the ${layer_of#* } queries" "$heed" inspect "$odd" --image "$source/tests/golden/io/rgb.png" \
+    --layer "${layer_of% *}" --patches --query "${layer_of#* }" --format svg -o "$work/patches.svg"
+done
 expect 2 "there is no option --no-such-flag" "$heed" generate "$model" --no-such-flag
 expect 2 "did you mean --prompt?" "$heed" generate "$model" --promt x
 expect 2 "did you mean generate?" "$heed" generat "$model"

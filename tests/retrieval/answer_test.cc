@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "heed/autograd.h"
+#include "heed/error.h"
 #include "heed/io.h"
 #include "heed/ops.h"
 #include "heed/retrieval.h"

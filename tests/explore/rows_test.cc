@@ -1,5 +1,6 @@
 // The explorer on models whose rows are no tokens: Swin, which merges patches from stage to stage
 // and attends inside windows, and regressors, which read and answer numbers.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -92,3 +92,15 @@ test('the number under the keys of a picture is copied', async (context) => {
   check(Math.abs(100 * number - percent) <= 0.06, `${number} and “${said}”`);
   await finish(context, page);
 });
+
+test('a model of speech asks for a recording on every screen', async (context) => {
+  const { speech } = context.models;
+  if (!speech) return 'skip';
+  for (const screen of ['map', 'steps', 'why', 'experiments', 'compare']) {
+    const page = await open(context, `/${screen}?m=${speech}`);
+    check((await page.locator('main').textContent()).includes('Give it a recording first'), `${screen} says what is missing`);
+    await page.getByRole('button', { name: 'Choose a recording' }).click();
+    await page.getByRole('button', { name: 'Use a synthetic sound' }).waitFor();
+    await finish(context, page);
+  }
+});

@@ -1,6 +1,6 @@
 // English texts. ko.ts has the same keys; a test compares them.
 export const en = {
-  'nav': 'Screens', 'skip': 'Skip to the content', 'model': 'Model', 'model.facts': '{type} · {layers} layers · {heads} heads', 'loading': 'Loading …',
+  'nav': 'Screens', 'skip': 'Skip to the content', 'model': 'Model', 'model.facts': '{type} · {layers} layers · {heads} heads', 'loading': 'Loading …', 'waiting.recording': 'This model reads speech. Give it a recording first.', 'waiting.toRead': 'Choose a recording',
   'screen.read': 'Read', 'screen.map': 'Map', 'screen.steps': 'Steps', 'screen.why': 'Why', 'screen.experiments': 'Experiments', 'screen.compare': 'Compare', 'screen.train': 'Train', 'screen.lessons': 'Lessons',
   'theme.light': 'Light colours', 'theme.dark': 'Dark colours',
   'offline.save': 'Save page', 'offline.saving': 'Saving …', 'offline.title': 'Save this page with its data as one HTML file that works offline', 'offline.note': 'This is a saved page: it holds the numbers of one text and needs no server.',

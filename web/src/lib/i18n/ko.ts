@@ -2,7 +2,7 @@ import type { en } from './en';
 
 // 한국어 문구입니다. en.ts와 키가 같아야 하며, 테스트가 확인합니다.
 export const ko: Record<keyof typeof en, string> = {
-  'nav': '화면', 'skip': '본문으로 건너뛰기', 'model': '모델', 'model.facts': '{type} · 층 {layers}개 · 헤드 {heads}개', 'loading': '불러오는 중 …',
+  'nav': '화면', 'skip': '본문으로 건너뛰기', 'model': '모델', 'model.facts': '{type} · 층 {layers}개 · 헤드 {heads}개', 'loading': '불러오는 중 …', 'waiting.recording': '이 모델은 음성을 읽습니다. 먼저 녹음을 주십시오.', 'waiting.toRead': '녹음 고르러 가기',
   'screen.read': '읽기', 'screen.map': '맵', 'screen.steps': '단계', 'screen.why': '이유', 'screen.experiments': '실험', 'screen.compare': '비교', 'screen.train': '학습', 'screen.lessons': '수업',
   'theme.light': '밝은 화면', 'theme.dark': '어두운 화면',
   'offline.save': '페이지 저장', 'offline.saving': '저장하는 중 …', 'offline.title': '이 페이지와 데이터를 오프라인에서도 열리는 HTML 파일 하나로 저장합니다', 'offline.note': '저장된 페이지입니다. 글 하나의 수치가 들어 있고 서버가 필요 없습니다.',

@@ -30,6 +30,8 @@ class Session {
   private running = 0;
 
   model: Model | null = $derived.by(() => this.models?.models.find((m) => m.id === sel.model) ?? this.models?.models[0] ?? null);
+  /// A model of speech has nothing to show before there is a recording.
+  needsRecording = $derived(!api.offline && !!this.model?.inputs.audio && !this.audio);
   /// The attention that is selected, always one that the trace has.
   attention: TraceAttention | null = $derived.by(() => {
     const all = this.trace?.attentions ?? [];
@@ -147,8 +149,8 @@ class Session {
   async run() {
     const request = this.current();
     if (!request || api.offline) return;
-    if (this.model?.inputs.audio && !this.audio) {
-      this.trace = null; // nothing to show before there is a recording
+    if (this.needsRecording) {
+      this.trace = null;
       return;
     }
     const turn = ++this.running;

@@ -236,8 +236,9 @@ TEST(Seq2Seq, GivesTheReferenceOutputs) {
   for (const auto& [name, tensor] : expected) {
     ASSERT_TRUE(actual.contains(name)) << name;
     // At padded positions of the encoder the reference holds what no one reads.
-    auto seen = [&, name = name](const Tensor& x) {
-      if (!name.starts_with("encoder")) {
+    const bool encoder = name.starts_with("encoder");
+    const auto seen = [&real, encoder](const Tensor& x) {
+      if (!encoder) {
         return x;
       }
       return mul(x, reshape(real, x.rank() == 4 ? Shape{real.size(0), 1, real.size(1), 1}

@@ -99,9 +99,9 @@ TEST(Identity, AnswersAreTheSameBitsInAnyCompany) {
   }
   for (int round = 0; round < 3; ++round) {
     std::vector<std::future<Answer>> together;
-    for (const auto& [path, body] : requests) {
-      together.push_back(std::async(std::launch::async, [&path = path, &body = body] {
-        return all_models().post(path, body);
+    for (const auto& request : requests) {
+      together.push_back(std::async(std::launch::async, [&request] {
+        return all_models().post(request.first, request.second);
       }));
     }
     for (size_t i = 0; i < requests.size(); ++i) {

@@ -42,7 +42,7 @@ function(heed_unite variable name)
       string(APPEND text "#include \"${file}\"  // NOLINT(bugprone-suspicious-include)\n")
     endforeach()
     file(CONFIGURE OUTPUT ${path} CONTENT "${text}" @ONLY)
-    # A local name may be a neighbour's global one; `./dev lint` looks at shadowing file by file.
+    # A local name may be a neighbour's global one; `./dev lint` looks at shadowing in the files that changed.
     set_source_files_properties(${path} PROPERTIES COMPILE_OPTIONS "${ARGN};-Wno-shadow")
     list(APPEND single ${path})
   endforeach()

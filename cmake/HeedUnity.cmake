@@ -2,7 +2,10 @@
 # with OPTIONS (HEED_UNITY). Most of a file's compile time goes to headers and templates that its neighbours need,
 # too. Files with compile definitions or include folders of their own stay as they are. tools/unity_groups.awk
 # says which files may share a unit.
+# HEED_UNITY_LINES limits a unit's length; `./dev lint --all`, which reads everything anyway, takes longer ones.
 find_program(HEED_AWK awk)
+set(HEED_UNITY_LINES 1500 CACHE STRING "Lines of a unit of several source files, at most")
+mark_as_advanced(HEED_AWK HEED_UNITY_LINES)
 
 function(heed_unite variable name)
   if(NOT HEED_UNITY OR NOT HEED_AWK)
@@ -19,7 +22,7 @@ function(heed_unite variable name)
       list(APPEND shared ${file})
     endif()
   endforeach()
-  execute_process(COMMAND ${HEED_AWK} -v lines=1500 -f ${PROJECT_SOURCE_DIR}/tools/unity_groups.awk ${shared}
+  execute_process(COMMAND ${HEED_AWK} -v lines=${HEED_UNITY_LINES} -f ${PROJECT_SOURCE_DIR}/tools/unity_groups.awk ${shared}
     OUTPUT_VARIABLE units OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   string(REPLACE "\n" ";" units "${units}")
   set(number 0)
@@ -36,7 +39,7 @@ function(heed_unite variable name)
     set(text)
     foreach(file IN LISTS files)
       file(RELATIVE_PATH file ${PROJECT_BINARY_DIR}/unity ${file})
-      string(APPEND text "#include \"${file}\"\n")
+      string(APPEND text "#include \"${file}\"  // NOLINT(bugprone-suspicious-include)\n")
     endforeach()
     file(CONFIGURE OUTPUT ${path} CONTENT "${text}" @ONLY)
     # A local name may be a neighbour's global one; `./dev lint` looks at shadowing file by file.

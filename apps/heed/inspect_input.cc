@@ -5,11 +5,11 @@
 
 #include "base/check.h"
 #include "base/utf8.h"
-#include "heed/autograd.h"
 #include "heed/generate.h"
 #include "heed/inspect_run.h"
 #include "heed/io.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 #include "models/forward.h"
 #include "pipelines/image_input.h"
 
@@ -97,7 +97,7 @@ void read_image(const Model& model, const Json& config, const InspectOptions& op
   result.image =
       shown.alias({size.height, size.width, 3}, {size.width, 1, size.height * size.width}, 0)
           .contiguous();
-  const bool windows = model.model_type() == "swin";  // it fills up images and windows
+  const bool windows = model_spec(model).windowed_patches;  // it fills up images and windows
   result.window = windows ? config.integer_or("window_size", 7, 1, 1024) : 0;
   result.patch_rows = (size.height + (windows ? patch.height - 1 : 0)) / patch.height;
   result.patch_columns = (size.width + (windows ? patch.width - 1 : 0)) / patch.width;

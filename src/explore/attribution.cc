@@ -43,6 +43,7 @@ void integrate_parts(Trace& trace, const std::string& read, const std::vector<Pa
   const Row whole = sum_of(parts);
   const auto points = quadrature(kPoints);
   std::vector<Row> rows;
+  rows.reserve(points.size());
   for (const auto& point : points) {
     rows.push_back(times(whole, point.first));
   }

@@ -92,6 +92,7 @@ std::string answer_lens(Trace& trace, const Json& body) {
     levels.push_back({stack.block(layer) + ".hook_resid_post", "mlp", layer});
   }
   std::vector<Row> rows;
+  rows.reserve(levels.size());
   for (const Level& level : levels) {
     rows.push_back(at.at(level.hook));
   }

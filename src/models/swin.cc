@@ -1,10 +1,10 @@
 #include "base/check.h"
 #include "base/language.h"
-#include "heed/autograd.h"
+#include "heed/tensor.h"
 #include "heed/transformer.h"
-#include "models/heads.h"
 #include "models/patch_grid.h"
 #include "models/registry.h"
+#include "models/task_heads.h"
 
 namespace heed {
 namespace {
@@ -296,6 +296,7 @@ ModelSpec swin_spec() {
   spec.heads = {{"SwinForImageClassification", "image-classification", "classifier."},
                 {"SwinModel", "", ""}};
   spec.ties.prefix = "swin.";
+  spec.windowed_patches = true;
   spec.train_tasks = {"image-classify"};
   spec.fresh_config = swin_fresh_config;
   spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "heed/text.h"
 #include "support/data.h"
 

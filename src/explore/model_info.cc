@@ -10,7 +10,10 @@ namespace {
 
 constexpr int64_t kMostNumbers = 65536;
 
-const char* family_of(const Model& model) {
+const char* family_of(const Model& model, const Trace* trace) {
+  if (model.kind() == ModelKind::encoder && trace != nullptr && trace->has_target()) {
+    return "encoder-decoder";  // whose decoder reads the source
+  }
   switch (model.kind()) {
     case ModelKind::decoder:
       return "decoder";
@@ -38,7 +41,7 @@ std::string answers_of(const Model& model, Trace* trace) {
     case ModelKind::encoder_decoder:
     case ModelKind::vision_decoder:
     case ModelKind::speech_decoder:
-      return "target-token";
+      return trace != nullptr && trace->first_position() < 0 ? "embedding" : "target-token";
     case ModelKind::regressor:
       return "number";
     case ModelKind::decoder:
@@ -49,6 +52,9 @@ std::string answers_of(const Model& model, Trace* trace) {
   }
   if (points_at_tokens(model)) {
     return "span";
+  }
+  if (trace != nullptr && !trace->spans().empty()) {
+    return "answer-span";
   }
   try {
     const size_t count = trace == nullptr ? 0 : trace->logits(trace->first_position()).size();
@@ -206,7 +212,7 @@ std::string describe_model(const ExplorerModel& model) {
   const std::string answers = answers_of(m, trace.get());
   JsonWriter json;
   json.begin_object().field("id", model.id).field("name", model.id);
-  json.field("model_type", m.model_type()).field("family", family_of(m)).field("answers", answers);
+  json.field("model_type", m.model_type()).field("family", family_of(m, trace.get())).field("answers", answers);
   json.key("inputs").begin_object().field("text", compares || (!sees && !hears));
   json.field("pair", m.kind() == ModelKind::encoder && m.model_type() != "heed-reader");
   json.field("target", two).field("image", sees).field("audio", hears).end_object();

@@ -254,6 +254,9 @@ std::string Explorer::State::patching(const std::shared_ptr<Trace>& clean, const
   }
   const int64_t position = f.integer_or("position", clean->first_position(), -1, INT32_MAX);
   const auto most = static_cast<int64_t>(clean->logits(position).size()) - 1;
+  if (std::cmp_not_equal(corrupt->logits(position).size(), most + 1)) {  // of other stretches
+    throw Failure(400, "invalid", "the two texts offer different answers", "corrupt");
+  }
   const int64_t answer = f.integer("answer", 0, most);
   const int64_t against = f.integer_or("against", -1, -1, most);
   const auto metric = [&](Trace& each) {

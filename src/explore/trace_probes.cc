@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+
+#include <numeric>
+
 #include "explore/trace.h"
 #include "heed/autograd.h"
 #include "heed/ops.h"
@@ -6,14 +10,6 @@
 
 namespace heed::explore {
 namespace {
-
-std::vector<Row> rows_of_matrix(const Tensor& matrix) {
-  std::vector<Row> rows;
-  for (int64_t i = 0; i < matrix.size(0); ++i) {
-    rows.push_back(slice(matrix, 0, i, i + 1).to_doubles());
-  }
-  return rows;
-}
 
 /// `rows` in place of rows of a hook's value; the rest is left. `at`: where each of them stands.
 Tensor with_rows(
@@ -111,7 +107,7 @@ int64_t Trace::copies_for(const std::string& hook, int64_t wanted) const {
 }
 
 Tensor Trace::replaced(const Tensor& value, const std::string& hook,
-                       const std::vector<Row>& rows) const {
+                       const std::vector<Row>& rows) {
   if (few_logits_ || logits_.rank() != 2) {
     return with_rows(value, rows);
   }
@@ -153,6 +149,38 @@ Row Trace::logits_of_nothing(const std::string& hook) {
   return run(watcher, 1, false).logits.to_doubles();
 }
 
+int64_t Trace::read_row() {
+  int64_t layers = 0;
+  const auto hook = [](int64_t layer) {
+    return fmt::format("decoder.blocks.{}.hook_resid_post", layer);
+  };
+  while (has_hook(hook(layers))) {
+    ++layers;
+  }
+  Tensor leaf;
+  Watcher watcher;
+  watcher.changes.emplace(hook(layers - 1), [&](const Tensor& value) {
+    leaf = value.detach().to(DType::f32).clone();
+    leaf.set_requires_grad(true);
+    return leaf.to(value.dtype());
+  });
+  const Tensor logits = model_.model->forward(input_).logits;
+  const Tensor weights = Tensor::zeros(logits.shape(), logits.dtype());
+  for (int64_t i = 0; i < weights.numel(); ++i) {  // a sum of all might leave nothing
+    weights.data<float>()[i] = static_cast<float>(i + 1);
+  }
+  backward(logits, weights);
+  const Tensor gradient = as_rows(leaf.grad(), rows_of(hook(layers - 1)));
+  const std::vector<Row> rows = rows_of_matrix(gradient);
+  const auto size = [](const Row& row) {
+    return std::inner_product(row.begin(), row.end(), row.begin(), 0.0);
+  };
+  const auto largest =
+      std::max_element(rows.begin(), rows.end(),
+                       [&](const Row& a, const Row& b) { return size(a) < size(b); });
+  return largest - rows.begin();
+}
+
 std::vector<Row> Trace::logit_gradients(const std::string& hook, const std::vector<Row>& rows,
                                         const std::vector<std::pair<int64_t, double>>& weights) {
   const auto wanted = static_cast<int64_t>(rows.size());
@@ -166,7 +194,7 @@ std::vector<Row> Trace::logit_gradients(const std::string& hook, const std::vect
     return leaf.to(value.dtype());
   });
   const UnroundedInputScope unrounded;
-  const Tensor logits = model_.model->forward(repeated(copies)).logits;
+  const Tensor logits = with_span_logits(model_.model->forward(repeated(copies))).logits;
   const Tensor flat = reshape(logits, {logits.numel() / logits.size(-1), logits.size(-1)});
   const Tensor direction = Tensor::zeros(flat.shape());
   for (int64_t i = 0; i < wanted; ++i) {

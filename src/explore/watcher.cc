@@ -15,6 +15,14 @@ Tensor as_rows(const Tensor& value, int64_t rows) {
   return reshape(value.detach().to(DType::f32).contiguous(), {rows, value.numel() / rows});
 }
 
+std::vector<Row> rows_of_matrix(const Tensor& matrix) {
+  std::vector<Row> rows;
+  for (int64_t i = 0; i < matrix.size(0); ++i) {
+    rows.push_back(slice(matrix, 0, i, i + 1).to_doubles());
+  }
+  return rows;
+}
+
 std::string kind_of_stack(const std::string& prefix) {
   if (is_stage(prefix)) {
     return "stage" + prefix.substr(kStages.size(), prefix.size() - kStages.size() - 1);

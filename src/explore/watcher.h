@@ -17,6 +17,9 @@ using Row = std::vector<double>;
 /// An activation as [rows, the rest], f32 and contiguous.
 Tensor as_rows(const Tensor& value, int64_t rows);
 
+/// The rows of a matrix, one by one.
+std::vector<Row> rows_of_matrix(const Tensor& matrix);
+
 /// The places of a stack's rows in an image, where the attention may have more of them: a grid that
 /// windows do not divide is filled up to the right and below.
 struct RowGrid {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMostTokens = 15;  // of an answer, as in Hugging Face's pipeline
 
-/// The first and the last token of what a text says, without white space at its ends.
+/// A text without the white space at its ends.
 std::string trimmed(const std::string& text) {
   constexpr const char* kSpaces = " \t\r\n";
   const size_t first = text.find_first_not_of(kSpaces);
@@ -23,10 +23,15 @@ std::string trimmed(const std::string& text) {
 
 }  // namespace
 
-ModelOutput with_span_logits(ModelOutput output) {
-  if (output.start_logits.defined() && !output.logits.defined()) {
-    const Shape each{output.start_logits.size(0), output.start_logits.size(1), 1};
-    output.logits = concat({reshape(output.start_logits, each), reshape(output.end_logits, each)}, 2);
+ModelOutput Trace::with_row_logits(ModelOutput output) const {
+  Tensor first = output.start_logits, second = output.end_logits;
+  if (finds_replaced_ && output.logits.defined()) {
+    second = output.logits;
+    first = Tensor::zeros(second.shape(), second.dtype());
+  }
+  if (first.defined()) {
+    const Shape each{first.size(0), first.size(1), 1};
+    output.logits = concat({reshape(first, each), reshape(second, each)}, 2);
   }
   return output;
 }

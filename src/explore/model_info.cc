@@ -113,6 +113,18 @@ bool subtracts_mean(Trace& trace, const StackShape& stack) {
       .centered;
 }
 
+/// Whether scores are products of queries and keys, so that they can be split.
+bool splits_scores(Trace& trace) {
+  try {
+    for (const ShownAttention& each : trace.attentions()) {
+      check_splittable(trace, trace.attention(each.kind, 0));
+    }
+    return !trace.attentions().empty();
+  } catch (const Failure&) {
+    return false;
+  }
+}
+
 void write_attentions(JsonWriter& json, Trace* trace) {
   json.key("attentions").begin_array();
   for (const ShownAttention& each :
@@ -212,7 +224,9 @@ std::string describe_model(const ExplorerModel& model) {
   const std::string answers = answers_of(m, trace.get());
   JsonWriter json;
   json.begin_object().field("id", model.id).field("name", model.id);
-  json.field("model_type", m.model_type()).field("family", family_of(m, trace.get())).field("answers", answers);
+  json.field("model_type", m.model_type())
+      .field("family", family_of(m, trace.get()))
+      .field("answers", answers);
   json.key("inputs").begin_object().field("text", compares || (!sees && !hears));
   json.field("pair", m.kind() == ModelKind::encoder && m.model_type() != "heed-reader");
   json.field("target", two).field("image", sees).field("audio", hears).end_object();
@@ -242,7 +256,7 @@ std::string describe_model(const ExplorerModel& model) {
   // A lens reads one row at every layer of one stack, and a distribution over answers from it.
   const bool lens = blocks && answers != "embedding" && answers != "number" && !compares &&
                     trace->stages().empty();
-  json.key("can").begin_object().field("why", blocks).field("lens", lens);
+  json.key("can").begin_object().field("why", blocks && splits_scores(*trace)).field("lens", lens);
   json.field("neurons", blocks).field("generate", words && !hears);
   json.field("beams", words && two && !hears);
   json.field("patching", lens).end_object();

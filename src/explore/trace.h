@@ -82,8 +82,6 @@ struct ShownAttention {
 struct AnswerSpan {
   int64_t first = 0, last = 0;
 };
-/// A question answerer's start_logits and end_logits as `logits` [B, T, 2]; others as they are.
-ModelOutput with_span_logits(ModelOutput output);
 
 /// One input of a model and everything that can be asked about its pass. Keeps little: what is
 /// asked for later is computed by another pass, which gives the same bits.
@@ -110,6 +108,10 @@ class Trace {
   /// Empty for models whose rows are the same from the first layer to the last.
   const std::vector<Stage>& stages() const { return stages_; }
   const Stage* stage(const std::string& stack) const;
+  /// Kinds whose maps are too large to be shown whole: stages of more than 4,096 places.
+  const std::vector<std::string>& left_out() const { return left_out_; }
+  /// What the queries of an attention with fewer of them than tokens stand for; empty for others.
+  const std::vector<ShownToken>& landmarks() const { return landmarks_; }
   /// The numbers that a regressor's decoder read, behind the zeros it begins with.
   std::string target_numbers() const;
 
@@ -129,8 +131,8 @@ class Trace {
   int64_t first_position() const { return first_position_; }
   /// The word that a reader is asked about; -1 for other models.
   int64_t asked() const { return asked_; }
-  /// The row that an answer for the whole input is read from: a reader's word, the last row of a
-  /// decoder, the row that a classifier's decoder is read at, otherwise the first.
+  /// The row that an answer for the whole input is read from: a reader's word, or the row that a
+  /// classifier reads.
   int64_t answer_row();
   /// What a logit stands for: a token, a label, a word or a stretch of the text.
   std::string name_of(int64_t id) const;
@@ -175,8 +177,12 @@ class Trace {
   /// The decoder of a classifier, a question answerer or a bare model (BART) reads the source.
   void add_source_as_target();
   void find_spans();
-  /// The row of the decoder's last block that a classifier's logits depend on.
-  int64_t read_row();
+  /// What a head has for each token as `logits` [B, T, 2]: a question answerer's start_logits and
+  /// end_logits, and of ELECTRA's discriminator 0 and the logit that a token was replaced. Others
+  /// as they are.
+  ModelOutput with_row_logits(ModelOutput output) const;
+  /// The row of the last block that a classifier's logits depend on most.
+  std::optional<int64_t> read_row();
   std::string span_text(const AnswerSpan& span) const;
   /// The texts that an image is compared with, one per line; the first one is the target.
   void read_texts();
@@ -186,13 +192,15 @@ class Trace {
   void read_numbers();
   void name_patches();
   void name_stages();
+  /// Nystromformer's queries where a text is longer than its landmarks: means of neighbours.
+  void name_landmarks();
   void name_frames();
   /// The row of a hook's value where row `i` of the residual stream stands.
   int64_t row_in(const std::string& hook, int64_t i) const;
   /// One pass of `copies` copies of the input, with the interventions.
   ModelOutput run(Watcher& watcher, int64_t copies = 1, bool changed = true);
   /// How many copies of the input hold `wanted` rows that are replaced, and the replacement.
-  int64_t copies_for(const std::string& hook, int64_t wanted) const;
+  int64_t copies_for(const std::string& hook, int64_t wanted);
   Tensor replaced(const Tensor& value, const std::string& hook, const std::vector<Row>& rows);
   void apply_interventions(Watcher& watcher) const;
   void note_attentions(const Watcher& watcher);
@@ -213,6 +221,8 @@ class Trace {
   ModelInput input_;
   std::vector<ShownToken> source_, target_;
   std::vector<Stage> stages_;
+  std::vector<std::string> left_out_;
+  std::vector<ShownToken> landmarks_;
   std::vector<std::string> texts_;  ///< that an image is compared with
   bool generated_ = false;
   double seconds_ = 0;
@@ -227,6 +237,7 @@ class Trace {
   int64_t answer_row_ = -1;  ///< -1: not known yet
   int64_t passage_ = 0;      ///< first token of a pair's second text
   std::vector<AnswerSpan> spans_;
+  bool finds_replaced_ = false;  ///< ELECTRA's discriminator
   std::vector<RecordedAttention> recorded_;
   bool all_recorded_ = false;
   bool rounds_inputs_ = false;

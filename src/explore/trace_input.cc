@@ -112,6 +112,10 @@ VisionConfig vision_of(const ExplorerModel& model) {
 
 Tensor image_input(const ExplorerModel& model, const std::optional<std::string>& image) {
   constexpr uint64_t kMostPixels = 32'000'000;
+  if (model_spec(*model.model).reads_features) {
+    throw Failure(409, "unsupported",
+                  "this model reads features of image regions, which are no image", "model");
+  }
   const VisionConfig vision = vision_of(model);
   if (!image) {
     return example_picture(vision);
@@ -318,6 +322,8 @@ Tensor Trace::logits_per_text(const ModelOutput& output) const {
 }
 
 void Trace::read_input() {
+  const ModelHead* head = head_of(*model_.model);
+  finds_replaced_ = head != nullptr && head->architecture.ends_with("ForPreTraining");
   switch (model_.model->kind()) {
     case ModelKind::decoder:
     case ModelKind::encoder:

@@ -36,7 +36,7 @@ constexpr int64_t kMmlaArea = 64;  // rows and columns of C that one thread mult
 /// sum [2, 2] + a [2, 4] · b [2, 4]ᵀ: two k at a time, whose products are added to each other and
 /// then to the sum, all rounded to odd, and subnormal numbers count as zero.
 HWY_INLINE float32x4_t add_mmla(float32x4_t sum, uint16x8_t a, uint16x8_t b) {
-  asm(".arch_extension bf16\n\tbfmmla %0.4s, %1.8h, %2.8h" : "+w"(sum) : "w"(a), "w"(b));
+  asm(".arch armv8.6-a\n\tbfmmla %0.4s, %1.8h, %2.8h" : "+w"(sum) : "w"(a), "w"(b));
   return sum;
 }
 

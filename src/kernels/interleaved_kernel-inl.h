@@ -233,9 +233,7 @@ struct PairSums {
     }
   }
   static HWY_INLINE WordVec add_eight(WordVec to, int8x16_t x, WordVec weights) {
-    asm(".arch_extension i8mm\n\tsmmla %0.4s, %1.16b, %2.16b"
-        : "+w"(to.raw)
-        : "w"(x), "w"(weights.raw));
+    asm(".arch armv8.6-a\n\tsmmla %0.4s, %1.16b, %2.16b" : "+w"(to.raw) : "w"(x), "w"(weights.raw));
     return to;
   }
   /// Products of eight bytes per row, from `x` on and `k` bytes apart, with zipped words.

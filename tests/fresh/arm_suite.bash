@@ -23,8 +23,8 @@ processor_seconds() {
   echo $(((${12} + ${13}) / 100))
 }
 
-# watch PID LOG: ends the process where its last test takes more than the limit, or stands still.
-watch() {
+# limit_test PID LOG: ends the process where its last test takes more than the limit, or stands still.
+limit_test() {
   local pid=$1 log=$2 test= now used before=0 since=$SECONDS
   while sleep 2 && used=$(processor_seconds "$pid" 2>/dev/null); do
     now=$(grep -a '^\[ RUN ' "$log" | tail -1)
@@ -51,7 +51,7 @@ run_program() {
     code=0
     "$build/bin/$name" --gtest_color=no --gtest_filter="*${filter:+-$filter}" >"$log" 2>&1 </dev/null &
     pid=$!
-    watch "$pid" "$log" &
+    limit_test "$pid" "$log" &
     wait "$pid" || code=$?
     wait
     awk '/^\[ RUN  /{reason=""; said=0} said{reason=$0; said=0} /: Skipped$/{said=1}
@@ -73,7 +73,7 @@ run_program() {
   printf '  %s: %d passed, %d failed, %d skipped, %d s\n' "$name" "$(grep -c '^ok' "$results")" "$(grep -c '^failed' "$results")" \
     "$(grep -c '^skipped' "$results")" $((SECONDS - start)) >&2
 }
-export -f processor_seconds watch run_program
+export -f processor_seconds limit_test run_program
 
 programs=("$@")
 [ $# -gt 0 ] || programs=($(cd "$build/bin" && ls | grep '^test_') scripts)

@@ -53,7 +53,8 @@ target_compile_definitions(heed_options INTERFACE HWY_DISABLE_PCLMUL_AES)
 option(HEED_COVERAGE "Count the lines and branches of library and program that run (Clang)" OFF)
 set(HEED_COUNTED)
 if(HEED_COVERAGE)
-  set(HEED_COUNTED -fprofile-instr-generate -fcoverage-mapping -fprofile-update=atomic)
+  # Behind -Xclang, as ccache 4.7 takes no -fprofile-update.
+  set(HEED_COUNTED -fprofile-instr-generate -fcoverage-mapping "SHELL:-Xclang -fprofile-update=atomic")
   add_link_options(-fprofile-instr-generate)
 endif()
 

@@ -50,3 +50,27 @@ function(heed_unite variable name)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/unity_groups.awk)
   set(${variable} ${single} PARENT_SCOPE)
 endfunction()
+
+# heed_unite_kernels(VARIABLE NAME FILES file… OPTIONS option…): the same for kernels, each of which Highway compiles once per target:
+# the unit as a whole is what it reads again for every target. A file names itself as that when it is read, so the
+# unit takes the name back at its end.
+function(heed_unite_kernels variable name)
+  if(NOT HEED_UNITY)
+    return()
+  endif()
+  cmake_parse_arguments(UNIT "" "" "FILES;OPTIONS" ${ARGN})
+  set(path ${PROJECT_BINARY_DIR}/unity/kernels_${name}.cc)
+  set(again "#undef HWY_TARGET_INCLUDE\n#define HWY_TARGET_INCLUDE \"kernels_${name}.cc\"\n")
+  set(text "${again}#include <hwy/foreach_target.h>\n")
+  set(sources ${${variable}})
+  foreach(file IN LISTS UNIT_FILES)
+    set(file ${CMAKE_CURRENT_SOURCE_DIR}/kernels/${file}.cc)
+    list(REMOVE_ITEM sources ${file})
+    file(RELATIVE_PATH file ${PROJECT_BINARY_DIR}/unity ${file})
+    string(APPEND text "#include \"${file}\"\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${path} CONTENT "${text}${again}" @ONLY)
+  set_source_files_properties(${path} PROPERTIES COMPILE_OPTIONS "${UNIT_OPTIONS};-Wno-shadow"
+    INCLUDE_DIRECTORIES ${PROJECT_BINARY_DIR}/unity)
+  set(${variable} ${path} ${sources} PARENT_SCOPE)
+endfunction()

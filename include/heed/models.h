@@ -325,9 +325,6 @@ struct ModelSpec {
   bool pooler_is_embedding = false;
   bool points_at_tokens = false;  ///< may answer with a token of its text (heed-reader)
   bool reads_features = false;    ///< reads features of image regions, not images (heed-captioner)
-  /// Attends within windows of its grid of patches; images and windows that do not divide are
-  /// filled up (Swin).
-  bool windowed_patches = false;
   std::string fresh_tokenizer;  ///< the kind it usually has: "wordpiece:8192"; empty: "bpe:8192"
 };
 

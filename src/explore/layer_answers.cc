@@ -170,6 +170,12 @@ std::string answer_steps(Trace& trace, const Json& body) {
   const bool cross = kind == "cross";
   const StackShape stack = stack_shape(trace, query_stack(trace, kind));
   check_not_padding(trace, stack.prefix, query);
+  if (attention.queries() != trace.rows_of(stack.block(layer) + ".hook_attn_out") &&
+      trace.stages().empty() && kind != "readout") {
+    throw Failure(409, "unsupported",
+                  "these queries are means of several tokens, which have no parts of their own",
+                  "query");
+  }
   const std::string block = stack.block(layer);
   const std::map<std::string, Row> rows = trace.rows_at(stack.prefix, query);
   const std::string before = block + (cross ? ".hook_resid_mid" : ".hook_resid_pre");
@@ -215,7 +221,7 @@ std::string answer_steps(Trace& trace, const Json& body) {
   json.field("embed_norm", embed != nullptr && !sums_up);
   write("embed_sum", &first);
   write("resid_pre", at(before));
-  write("normalized", stack.pre_norm ? at(norm_hook) : at(before));
+  write("normalized", stack.pre_norm && at(norm_hook) != nullptr ? at(norm_hook) : at(before));
   write("concat", &z);
   const std::vector<Row> w_o =
       output_weight(trace, z_hook, out_hook, head, attention.heads(), z.size());

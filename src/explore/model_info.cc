@@ -8,7 +8,10 @@
 namespace heed::explore {
 namespace {
 
-const char* family_of(const Model& model) {
+const char* family_of(const Model& model, const Trace* trace) {
+  if (model.kind() == ModelKind::encoder && trace != nullptr && trace->has_target()) {
+    return "encoder-decoder";  // whose decoder reads the source
+  }
   switch (model.kind()) {
     case ModelKind::decoder:
       return "decoder";
@@ -36,7 +39,7 @@ std::string answers_of(const Model& model, Trace* trace) {
     case ModelKind::encoder_decoder:
     case ModelKind::vision_decoder:
     case ModelKind::speech_decoder:
-      return "target-token";
+      return trace != nullptr && trace->first_position() < 0 ? "embedding" : "target-token";
     case ModelKind::regressor:
       return "number";
     case ModelKind::decoder:
@@ -47,6 +50,9 @@ std::string answers_of(const Model& model, Trace* trace) {
   }
   if (points_at_tokens(model)) {
     return "span";
+  }
+  if (trace != nullptr && !trace->spans().empty()) {
+    return "answer-span";
   }
   try {
     const size_t count = trace == nullptr ? 0 : trace->logits(trace->first_position()).size();
@@ -103,6 +109,18 @@ bool subtracts_mean(Trace& trace, const StackShape& stack) {
   return held_norm(trace, norm, stack.pre_norm ? before : block + ".hook_attn_out",
                    stack.pre_norm ? "" : before, rows.at(before), found->second)
       .centered;
+}
+
+/// Whether scores are products of queries and keys, so that they can be split.
+bool splits_scores(Trace& trace) {
+  try {
+    for (const ShownAttention& each : trace.attentions()) {
+      check_splittable(trace, trace.attention(each.kind, 0));
+    }
+    return !trace.attentions().empty();
+  } catch (const Failure&) {
+    return false;
+  }
 }
 
 void write_attentions(JsonWriter& json, Trace* trace) {
@@ -204,7 +222,9 @@ std::string describe_model(const ExplorerModel& model) {
   const std::string answers = answers_of(m, trace.get());
   JsonWriter json;
   json.begin_object().field("id", model.id).field("name", model.id);
-  json.field("model_type", m.model_type()).field("family", family_of(m)).field("answers", answers);
+  json.field("model_type", m.model_type())
+      .field("family", family_of(m, trace.get()))
+      .field("answers", answers);
   json.key("inputs").begin_object().field("text", compares || (!sees && !hears));
   json.field("pair", m.kind() == ModelKind::encoder && !model_spec(m).points_at_tokens);
   json.field("target", two).field("image", sees).field("audio", hears).end_object();
@@ -234,7 +254,7 @@ std::string describe_model(const ExplorerModel& model) {
   // A lens reads one row at every layer of one stack, and a distribution over answers from it.
   const bool lens = blocks && answers != "embedding" && answers != "number" && !compares &&
                     trace->stages().empty();
-  json.key("can").begin_object().field("why", blocks).field("lens", lens);
+  json.key("can").begin_object().field("why", blocks && splits_scores(*trace)).field("lens", lens);
   json.field("neurons", blocks).field("generate", words && !hears);
   json.field("beams", words && two && !hears);
   json.field("patching", lens).end_object();

@@ -15,7 +15,7 @@ bool lies_below(const fs::path& path, const fs::path& folder) {
   std::error_code error;
   const fs::path relative =
       fs::relative(fs::weakly_canonical(path, error), fs::weakly_canonical(folder, error), error);
-  return !error && !relative.empty() && *relative.begin() != "..";
+  return !error && *relative.begin() != "..";  // of two absolute paths, so never empty
 }
 
 /// Resolves a shard name from an untrusted index. The shard must be inside the folder, or in the

@@ -20,6 +20,10 @@ class EncoderDecoder : public Model {
   Tensor decode(const Tensor& ids, Pass& pass) const override;
   Tensor do_logits(const Tensor& rows) const override;
 
+  /// What the decoder reads in a full pass over `input`, i64 [B, T]: decoder_input_ids, or what is
+  /// made from labels or from the source. Undefined where the input lacks all of them.
+  virtual Tensor decoder_ids(const ModelInput& input) const;
+
  protected:
   /// The decoder's side, as generation sees it.
   struct Target {

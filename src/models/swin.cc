@@ -296,7 +296,6 @@ ModelSpec swin_spec() {
   spec.heads = {{"SwinForImageClassification", "image-classification", "classifier."},
                 {"SwinModel", "", ""}};
   spec.ties.prefix = "swin.";
-  spec.windowed_patches = true;
   spec.train_tasks = {"image-classify"};
   spec.fresh_config = swin_fresh_config;
   spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {

@@ -159,7 +159,7 @@ void Bench::refused(const Run& run, const std::vector<std::string>& words, int c
   const double seconds = outcome.cpu_seconds - idle_outcome().cpu_seconds;
   demand(seconds < budget(1.0), std::to_string(seconds) + " s of processor time");
   const int64_t memory = outcome.peak_bytes - idle_outcome().peak_bytes;
-  demand(kSanitized || kEmulated || memory <= bytes + kAllowedBytes,
+  demand(kSanitized || kEmulated || counted() || memory <= bytes + kAllowedBytes,
          std::to_string(memory) + " bytes of memory");
   count(problem.empty() ? "" : problem + ": " + outcome.err.substr(0, 400), command_of(run));
 }

@@ -225,6 +225,20 @@ void odd_documents(Bench& bench) {
   bench.expect(found.out.find("good.txt") != std::string::npos, "the rest goes on");
 }
 
+void adapters(Bench& bench) {
+  bench.file("adapter/adapter_config.json",
+             R"({"peft_type":"LORA","base_model_name_or_path":"absent","r":4})");
+  bench.file("adapter/adapter_model.safetensors", safetensors("{}"));
+  bench.refused({"info", bench.path("adapter")}, {"adapter"});
+  // One that was trained for a llama: other shapes, and other layers.
+  const std::string adapter = golden("lora/llama/final");
+  for (const char* other : {"qwen3", "gpt2_lm"}) {
+    bench.refused({"generate", bench.model(other), "--adapter", adapter, "--prompt", "a",
+                   "--max-tokens", "1"},
+                  {adapter});
+  }
+}
+
 void audio(Bench& bench) {
   const std::string model = bench.model("whisper");
   std::filesystem::copy(small_models() / "lm" / "tokenizer.json", model);
@@ -256,13 +270,7 @@ std::vector<Fault> other_faults() {
       {101, "foreign, truncated or altered index", bad_index},
       {102, "indexing killed", killed_index},
       {103, "binary, empty or huge document", odd_documents},
-      {104, "adapter without its model, or of another",
-       [](Bench& bench) {
-         bench.file("adapter/adapter_config.json",
-                    R"({"peft_type":"LORA","base_model_name_or_path":"absent","r":4})");
-         bench.file("adapter/adapter_model.safetensors", safetensors("{}"));
-         bench.refused({"info", bench.path("adapter")}, {"adapter"});
-       }},
+      {104, "adapter without its model, or of another", adapters},
       {105, "template that loops, recurses or reads outside", templates},
       {106, "malformed or endless audio", audio},
   };

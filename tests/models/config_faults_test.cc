@@ -130,6 +130,16 @@ TEST(ConfigFaults, Fault43ThetaNotAboveZero) {
   expect_refused(config, {"spiral", "default", "llama3"});
 }
 
+TEST(ConfigFaults, RotatedColumnsOfGptjAreEvenAndWithinAHead) {
+  json config = {{"model_type", "gptj"}, {"n_embd", 32},     {"n_head", 4},    {"n_layer", 1},
+                 {"n_positions", 8},     {"vocab_size", 11}, {"rotary_dim", 4}};
+  EXPECT_GT(create_model(config.dump(), 1)->parameter_count(), 0);
+  for (const int wrong : {3, 10}) {
+    config["rotary_dim"] = wrong;
+    expect_refused(config, {"config.json", "rotary_dim is " + std::to_string(wrong)});
+  }
+}
+
 TEST(ConfigFaults, Fault44UnknownArchitectureListsWhatIsSupported) {
   expect_refused({{"model_type", "mamba"}}, {"mamba", "gpt2", "llama"});
   expect_refused({{"hidden_size", 4}}, {"model_type"});

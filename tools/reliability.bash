@@ -44,20 +44,27 @@ fuzz_one() {
   fi
 }
 
-# coverage: lines and branches that the fast tests run, as a table and in build-coverage/report.
+# coverage: what the fast tests, the fuzzers' seeds and the scripts that run the program reach of the lines, and of the branches of
+# the readers. Fails where that is too little (tools/coverage.py); what is not reached is listed in build-coverage/report.
 command_coverage() {
   need build test coverage
-  configure build-coverage -S . -B build-coverage -G Ninja -DCMAKE_BUILD_TYPE=Debug -DHEED_WERROR=OFF \
-    -DHEED_PCH=OFF "-DCMAKE_CXX_FLAGS=--coverage -fprofile-update=atomic -O1"
-  ninja -C build-coverage >&2
-  find build-coverage -name '*.gcda' -delete
-  (cd build-coverage && ctest -j2 -L fast --output-on-failure) >&2 || say "dev: some tests failed; the report covers what ran"
-  mkdir -p build-coverage/report
-  gcovr --root . --filter src/ --filter apps/ --exclude-throw-branches --exclude-unreachable-branches \
-    --html-details build-coverage/report/index.html --json-summary build-coverage/report/summary.json \
-    --txt build-coverage/report/summary.txt build-coverage
-  cat build-coverage/report/summary.txt
+  local folder=build-coverage tests
+  build coverage -DHEED_WERROR=OFF -- heed_program
+  mapfile -t tests < <(ninja -C $folder -t targets all | sed -nE 's|^bin/(test_[a-z]+): .*|\1|p')
+  build coverage -- fuzz_replay heed_fault_shim heed_clock_shim "${tests[@]}"
+  rm -rf $folder/profiles $folder/report
+  mkdir -p $folder/profiles $folder/report
+  printf '%s\n' "${tests[@]}" fuzz_replay "${coverage_scripts[@]}" |
+    HEED_SOURCE=$PWD HEED_PROGRAM=$PWD/$folder/heed xargs -P2 -n1 bash tools/coverage_run.sh "$folder" >&2
+  llvm-profdata-19 merge --failure-mode=all -o $folder/report/all.profdata $folder/profiles/*.profraw
+  llvm-cov-19 export -skip-functions -instr-profile $folder/report/all.profdata $folder/heed >$folder/report/export.json
+  python3 tools/coverage.py $folder/report/export.json $folder/report
 }
+
+# Those that only run the program, without a browser, Python packages, MPI or models that must be downloaded.
+coverage_scripts=(app/commands app/eval app/everyday app/plus_two app/progress app/stream app/translate app/completion
+  data/data_command inspect/inspect_command models/convert ops/attention_command retrieval/readers serve/operation
+  text/tokenize_command train/long_models train/lora_command train/train_command)
 
 # crash [KILLS]: a fault at every single file operation, then so many kills (tests/faults/crash.sh).
 command_crash() {

@@ -14,18 +14,8 @@ namespace heed::test {
 namespace {
 
 Run tiny_training(Bench& bench, const std::string& out) {
-  std::string text;
-  for (int i = 0; i < 60; ++i) {
-    text += fmt::format("the {} cats sat on the mat\n", i);
-  }
-  Run run;
-  run.arguments = {"train",       "--task",  "lm",       "--data",    bench.file("text.txt", text),
-                   "--tokenizer", "char",    "--layers", "1",         "--heads",
-                   "1",           "--width", "8",        "--context", "16",
-                   "--batch",     "2",       "--steps",  "1",         "--quiet",
-                   "--out",       out};
-  run.environment = {{"XDG_CACHE_HOME", bench.path("cache")}};
-  return run;
+  return one_block_training(bench, "lm", lines_about_cats(bench),
+                            {"--batch", "2", "--steps", "1", "--out", out});
 }
 
 void stale_temporaries(Bench& bench) {

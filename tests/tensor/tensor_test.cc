@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "heed/error.h"
 #include "heed/ops.h"
+#include "heed/runtime.h"
 #include "support/budget.h"
 #include "support/error.h"
 

@@ -108,6 +108,7 @@ std::vector<Row> lens_logits(Trace& trace, const StackShape& stack,
   const std::map<std::string, Row> at =
       trace.rows_at(stack.prefix, position < 0 ? trace.answer_row() : position);
   std::vector<Row> rows;
+  rows.reserve(levels.size());
   for (const Level& level : levels) {
     rows.push_back(at.at(level.hook));
   }

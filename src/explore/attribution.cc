@@ -136,9 +136,8 @@ void add_row(Attribution& all, const Attribution& each) {
   all.remainder += each.remainder;
   all.integrated = all.integrated || each.integrated;
   for (const auto& [about, value] : each.parts) {
-    const auto same = std::find_if(all.parts.begin(), all.parts.end(), [&](const auto& part) {
-      return part.first.name == about.name;
-    });
+    const auto same = std::find_if(all.parts.begin(), all.parts.end(),
+                                   [&](const auto& part) { return part.first.name == about.name; });
     if (same == all.parts.end()) {
       all.parts.emplace_back(about, value);
     } else {
@@ -165,7 +164,8 @@ Attribution attribute(Trace& trace, int64_t position, int64_t token,
   Attribution result;  // the start is read at the answer's first token, the end at its last
   for (const auto& [span, weight] : wanted) {
     const AnswerSpan& ends = trace.spans().at(static_cast<size_t>(span));
-    for (const ReadRow& read : {ReadRow{ends.first, {{0, weight}}}, ReadRow{ends.last, {{1, weight}}}}) {
+    for (const ReadRow& read :
+         {ReadRow{ends.first, {{0, weight}}}, ReadRow{ends.last, {{1, weight}}}}) {
       const double logit = read.value(trace.row_logits(read.row));
       add_row(result, attribute_row(trace, stack, read, logit, false));
     }

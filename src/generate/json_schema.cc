@@ -204,9 +204,9 @@ GrammarNodePtr SchemaCompiler::node_for(const Schema& schema, const std::string&
   }
   check_keywords(schema, path);
   if (has(schema, "$ref")) {
-    static const std::set<std::string> kNotes{
-        "$ref",    "$defs",   "definitions", "$schema",  "$id", "title", "description",
-        "default", "examples", "$comment",    "deprecated"};
+    static const std::set<std::string> kNotes{"$ref",     "$defs",    "definitions", "$schema",
+                                              "$id",      "title",    "description", "default",
+                                              "examples", "$comment", "deprecated"};
     for (const auto& [key, value] : schema.items()) {
       if (!kNotes.contains(key)) {
         refuse(join(path, key), "beside $ref this keyword is not supported");

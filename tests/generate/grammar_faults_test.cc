@@ -265,9 +265,11 @@ TEST(SchemaMerge, EveryRefusalSaysWhy) {
   const Refused cases[] = {
       {R"({"allOf":[{"type":"string"},{"type":"integer"}]})", "/allOf: no type fits all of it"},
       {R"({"allOf":[{"type":"number"},{"type":"null"}]})", "/allOf: no type fits all of it"},
-      {R"({"allOf":[{"pattern":"a"},{"pattern":"b"}]})", "two different 'pattern' cannot be joined"},
+      {R"({"allOf":[{"pattern":"a"},{"pattern":"b"}]})",
+       "two different 'pattern' cannot be joined"},
       {R"({"type":"string","allOf":[false]})", "/allOf: false allows no value"},
-      {R"({"type":"string","allOf":[{"$ref":"#"}]})", "'$ref' cannot be joined with other keywords"},
+      {R"({"type":"string","allOf":[{"$ref":"#"}]})",
+       "'$ref' cannot be joined with other keywords"},
       {R"({"type":"string","allOf":[{"anyOf":[true]}]})", "'anyOf' cannot be joined"},
       {R"({"type":"string","allOf":[{"oneOf":[true]}]})", "'oneOf' cannot be joined"},
       {R"({"type":"string","allOf":[{"allOf":[true]}]})", "'allOf' cannot be joined"},

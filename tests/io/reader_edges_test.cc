@@ -1,4 +1,5 @@
-// The edges of the readers: the last value that is taken and the first that is not, and every form a value may have.
+// The edges of the readers: the last value that is taken and the first that is not, and every form
+// a value may have.
 #include <gtest/gtest.h>
 #include <zlib.h>
 // clang-format off
@@ -174,8 +175,8 @@ TEST_F(ReaderEdges, SplittingATokenizerGivesUpOnOddValues) {
     EXPECT_FALSE(split_tokenizer_json(head + value + "}}", "t")) << value;
   }
   for (const std::string value : {"true", "null", R"("b")", "[1]"}) {
-    EXPECT_FALSE(split_tokenizer_json(R"({"model":{"merges":["a b"],"vocab":{"a":)" + value + "}}}",
-                                      "t"))
+    EXPECT_FALSE(
+        split_tokenizer_json(R"({"model":{"merges":["a b"],"vocab":{"a":)" + value + "}}}", "t"))
         << value;
   }
   // Two lists of merges; an object of merges; both under another name.
@@ -310,9 +311,9 @@ TEST_F(ReaderEdges, GgufShardNamesAndNumbers) {
     return folder_ / name;
   };
   // Not one of several: too short, another ending, no hyphen, no digits, no "-of-".
-  for (const char* name : {"m.gguf", "a-00001-of-00002.bin", "a_00001-of-00002.gguf",
-                           "a-0000x-of-00002.gguf", "a-0000/-of-00002.gguf",
-                           "a-00001_of_00002.gguf", "a-00001-of-0000:.gguf"}) {
+  for (const char* name :
+       {"m.gguf", "a-00001-of-00002.bin", "a_00001-of-00002.gguf", "a-0000x-of-00002.gguf",
+        "a-0000/-of-00002.gguf", "a-00001_of_00002.gguf", "a-00001-of-0000:.gguf"}) {
     if (std::string(name).find('/') == std::string::npos) {
       EXPECT_NO_THROW(GgufFile(shard(name, 0, 1))) << name;
       EXPECT_ERROR(GgufFile(shard(name, 0, 2)), "its name must end in -00001-of-00002.gguf");

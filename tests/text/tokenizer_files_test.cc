@@ -1,4 +1,5 @@
-// Tokenizers in every kind of file: what the fields of a file decide, and every reason to refuse one.
+// Tokenizers in every kind of file: what the fields of a file decide, and every reason to refuse
+// one.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -55,9 +56,9 @@ TEST_F(TokenizerFiles, SentencePieceFieldsThatAreNotKnownAreSkipped) {
   const text::SpmVocabulary v = text::read_sentencepiece(model, "m");
   ASSERT_EQ(v.pieces.size(), 2u);
   EXPECT_EQ(v.unk, 0);
-  EXPECT_EQ(v.bos, 1);                // the trainer's default
-  EXPECT_FALSE(v.eos.has_value());    // 2 is no piece
-  EXPECT_FALSE(v.pad.has_value());    // none unless the trainer was told
+  EXPECT_EQ(v.bos, 1);              // the trainer's default
+  EXPECT_FALSE(v.eos.has_value());  // 2 is no piece
+  EXPECT_FALSE(v.pad.has_value());  // none unless the trainer was told
 }
 
 TEST_F(TokenizerFiles, SentencePieceRefusals) {
@@ -111,9 +112,7 @@ TEST_F(TokenizerFiles, SentencePieceDecodesAddedTokensBetweenItsOwn) {
   EXPECT_EQ(tokenizer.decode(Ids{8, 9}), "<x> <y>");
   EXPECT_EQ(tokenizer.decode(Ids{8, 3, 9}), "<x> a <y>");
   EXPECT_EQ(tokenizer.decode(Ids{3}), "a");
-  const Encoding encoding = tokenizer.encode("a ?", false);
-  EXPECT_EQ(encoding.ids, (Ids{3, 5, 0}));
-  EXPECT_EQ(encoding.offsets.size(), 3u);
+  EXPECT_EQ(tokenizer.encode("a ?", false).ids, (Ids{3, 5, 0}));
 }
 
 TEST_F(TokenizerFiles, SpmDocumentFollowsTheVocabulary) {
@@ -237,7 +236,8 @@ TEST_F(TokenizerFiles, TruncationAndPaddingOfTokenizerJson) {
       EXPECT_EQ(read->side, side) << direction;
     }
   }
-  const auto fixed = with(R"("padding":{"strategy":{"Fixed":4},"direction":"Left"})").impl().padding;
+  const auto fixed =
+      with(R"("padding":{"strategy":{"Fixed":4},"direction":"Left"})").impl().padding;
   EXPECT_EQ(fixed->length, 4);
   EXPECT_EQ(fixed->side, Side::left);
   const auto longest = with(R"("padding":{"strategy":"BatchLongest"})").impl().padding;
@@ -357,9 +357,9 @@ TEST_F(TokenizerFiles, GgufKeysOfEveryKindOfTokenizer) {
             (std::vector<std::string>{"[UNK]", "▁[]", "a"}));
   EXPECT_FALSE(words.boolean("tokenizer.ggml.add_bos_token"));
   // <s> is there, and nothing puts it in front of a text.
-  const GgufFile bos = written(
-      R"({"model":{"type":"BPE","vocab":{"<s>":0,"a":1},"merges":[]},"post_processor":{)"
-      R"("type":"BertProcessing","sep":["a",1],"cls":["a",1]}})");
+  const GgufFile bos =
+      written(R"({"model":{"type":"BPE","vocab":{"<s>":0,"a":1},"merges":[]},"post_processor":{)"
+              R"("type":"BertProcessing","sep":["a",1],"cls":["a",1]}})");
   EXPECT_FALSE(bos.boolean("tokenizer.ggml.add_bos_token"));
 }
 

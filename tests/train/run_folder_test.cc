@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "heed/models.h"
 #include "support/data.h"
 #include "support/error.h"
 
@@ -68,6 +69,10 @@ TEST(RunFolder, OtherRanksWriteNothing) {
   const RunFolder run(folder / "run", false, /*writes=*/false);
   run.add_line("metrics.jsonl", "{}");
   run.cut_lines("metrics.jsonl", 1);
+  const auto model = create_model(
+      R"({"model_type":"gpt2","vocab_size":8,"n_positions":4,"n_embd":4,"n_layer":1,"n_head":1})",
+      1);
+  run.save(*model, {}, Ema({}, 0.0), RunState(), 1);
   EXPECT_FALSE(fs::exists(folder / "run"));
 }
 

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "base/parallel.h"
-#include "base/prefetch.h"
 #include "base/scratch.h"
 #include "kernels/amx.h"
 #include "kernels/arm_bf16.h"
 #include "kernels/quantize.h"
 #include "kernels/quantized_gemm.h"
+#include "kernels/weight_order.h"
 
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
@@ -99,39 +99,6 @@ int64_t bytes_of(Element type, int64_t count) {
   }
   return count * element_size(type);
 }
-
-/// The order in which a thread multiplies by its weights. While a model decodes it is the same in
-/// every step: between two products, when one thread normalises or attends, the others can fetch
-/// the weights that come next.
-class WeightOrder {
- public:
-  void pass(const void* weights, int64_t bytes) {
-    const Piece piece{weights, std::min(bytes, kMostBytes)};
-    if (before_ != nullptr) {
-      *before_ = piece;
-    }
-    Entry& entry = entries_[reinterpret_cast<uintptr_t>(weights) / 4096 % kEntries];
-    if (entry.weights != weights) {
-      entry = {weights, {}};
-    }
-    before_ = &entry.next;
-    prefetch_while_idle(entry.next.data, entry.next.bytes);
-  }
-
- private:
-  static constexpr size_t kEntries = 1024;
-  static constexpr int64_t kMostBytes = 384 * 1024;  // beside what a thread works with in L2
-  struct Piece {
-    const void* data = nullptr;
-    int64_t bytes = 0;
-  };
-  struct Entry {
-    const void* weights = nullptr;
-    Piece next;
-  };
-  Entry entries_[kEntries];
-  Piece* before_ = nullptr;
-};
 
 bool has_bf16_instructions() {
 #if HWY_ARCH_X86

@@ -49,6 +49,15 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
 endif()
 target_compile_definitions(heed_options INTERFACE HWY_DISABLE_PCLMUL_AES)
 
+# What ./dev coverage counts: library and program. Clang counts the branches of the source, not of the machine code.
+option(HEED_COVERAGE "Count the lines and branches of library and program that run (Clang)" OFF)
+set(HEED_COUNTED)
+if(HEED_COVERAGE)
+  # Behind -Xclang, as ccache 4.7 takes no -fprofile-update.
+  set(HEED_COUNTED -fprofile-instr-generate -fcoverage-mapping "SHELL:-Xclang -fprofile-update=atomic")
+  add_link_options(-fprofile-instr-generate)
+endif()
+
 # heed_harden(TARGET): what an attacker may not change in a program that others run.
 # - All symbols are bound at start and their table is read-only then (full RELRO).
 # - The run path is that of the installed file from the beginning. CMake's own run path of the build

@@ -5,8 +5,10 @@
 command_fuzz() {
   [ $# -eq 2 ] || die "usage: ./dev fuzz TARGET SECONDS, or ./dev fuzz all MINUTES (shared by all targets)"
   need build fuzz
+  local cached=()
+  ! command -v ccache >/dev/null || cached=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   # One SIMD target: the readers hold no vector code, and compiling takes a third of the time.
-  CXX=clang++-19 configure build-fuzz -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+  CXX=clang++-19 configure build-fuzz "${cached[@]}" -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     "-DCMAKE_CXX_FLAGS=-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined -fsanitize-coverage-ignorelist=$PWD/fuzz/uninstrumented.txt -DHWY_COMPILE_ONLY_STATIC" \
     "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" -DHEED_FUZZ=ON -DHEED_TESTS=OFF -DHEED_EXAMPLES=OFF -DHEED_MPI=OFF
   local targets=("$1") seconds=$2 target failed=0
@@ -42,29 +44,38 @@ fuzz_one() {
   fi
 }
 
-# coverage: lines and branches that the fast tests run, as a table and in build-coverage/report.
+# coverage: what the fast tests, the fuzzers' seeds and the scripts that run the program reach of the lines, and of the branches of
+# the readers. Fails where that is too little (tools/coverage.py); what is not reached is listed in build-coverage/report.
 command_coverage() {
   need build test coverage
-  configure build-coverage -S . -B build-coverage -G Ninja -DCMAKE_BUILD_TYPE=Debug -DHEED_WERROR=OFF \
-    -DHEED_PCH=OFF "-DCMAKE_CXX_FLAGS=--coverage -fprofile-update=atomic -O1"
-  ninja -C build-coverage >&2
-  find build-coverage -name '*.gcda' -delete
-  (cd build-coverage && ctest -j2 -L fast --output-on-failure) >&2 || say "dev: some tests failed; the report covers what ran"
-  mkdir -p build-coverage/report
-  gcovr --root . --filter src/ --filter apps/ --exclude-throw-branches --exclude-unreachable-branches \
-    --html-details build-coverage/report/index.html --json-summary build-coverage/report/summary.json \
-    --txt build-coverage/report/summary.txt build-coverage
-  cat build-coverage/report/summary.txt
+  local folder=build-coverage tests
+  build coverage -DHEED_WERROR=OFF -- heed_program
+  mapfile -t tests < <(ninja -C $folder -t targets all | sed -nE 's|^bin/(test_[a-z]+): .*|\1|p')
+  build coverage -- fuzz_replay heed_fault_shim heed_clock_shim "${tests[@]}"
+  rm -rf $folder/profiles $folder/report
+  mkdir -p $folder/profiles $folder/report
+  printf '%s\n' "${tests[@]}" fuzz_replay "${coverage_scripts[@]}" |
+    HEED_SOURCE=$PWD HEED_PROGRAM=$PWD/$folder/heed xargs -P2 -n1 bash tools/coverage_run.sh "$folder" >&2
+  llvm-profdata-19 merge --failure-mode=all -o $folder/report/all.profdata $folder/profiles/*.profraw
+  llvm-cov-19 export -skip-functions -instr-profile $folder/report/all.profdata $folder/heed >$folder/report/export.json
+  python3 tools/coverage.py $folder/report/export.json $folder/report
 }
+
+# Those that only run the program, without a browser, Python packages, MPI or models that must be downloaded.
+coverage_scripts=(app/commands app/eval app/everyday app/plus_two app/progress app/stream app/translate app/completion
+  data/data_command inspect/inspect_command models/convert ops/attention_command retrieval/readers serve/operation
+  text/tokenize_command train/long_models train/lora_command train/train_command)
 
 # crash [KILLS]: a fault at every single file operation, then so many kills (tests/faults/crash.sh).
 command_crash() {
   need build test
   build release -- heed_program heed_fault_shim
+  # In memory, where syncing costs nothing: the faults come from the library that is loaded before the program.
+  [ ! -w /dev/shm ] || export TMPDIR=/dev/shm
   HEED_CRASH_STRIDE=1 HEED_KILLS=${1:-1000} bash tests/faults/crash.sh "$PWD/build/heed" "$PWD"
 }
 
-# reproducible: builds this commit twice, in folders of different names, and compares.
+# reproducible: builds this commit twice as packages are built, in folders of different names, and compares.
 command_reproducible() {
   need build
   local name folder commit
@@ -72,7 +83,7 @@ command_reproducible() {
   folder=$(mktemp -d)
   for name in first the-second-one; do
     git worktree add -q --detach "$folder/$name" "$commit"
-    (cd "$folder/$name" && configure build --preset release -DHEED_TESTS=OFF -DHEED_EXAMPLES=OFF &&
+    (cd "$folder/$name" && configure build --preset release -DHEED_HARDENED=ON -DHEED_TESTS=OFF -DHEED_EXAMPLES=OFF &&
       CCACHE_DISABLE=1 ninja -C build heed_program heed_shared >&2)
   done
   local code=0
@@ -83,6 +94,7 @@ command_reproducible() {
       code=1
     fi
   done
+  HEED_HARDENED=ON bash tests/faults/hardening.sh "$folder/first/build/heed" >&2 || code=1
   for name in first the-second-one; do
     git worktree remove --force "$folder/$name"
   done

@@ -5,11 +5,11 @@
 
 #include "base/check.h"
 #include "base/utf8.h"
-#include "heed/autograd.h"
 #include "heed/generate.h"
 #include "heed/inspect_run.h"
 #include "heed/io.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 #include "models/forward.h"
 #include "pipelines/image_input.h"
 

@@ -247,6 +247,7 @@ void InspectView::hide_special(Heatmap& map) const {
   }
   const auto pick = [](std::vector<std::string>& labels, const std::vector<int64_t>& places) {
     std::vector<std::string> picked;
+    picked.reserve(places.size());
     for (const int64_t place : places) {
       picked.push_back(labels[static_cast<size_t>(place)]);
     }

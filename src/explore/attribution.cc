@@ -58,6 +58,7 @@ void integrate_parts(Trace& trace, const std::string& hook, const std::vector<Pa
   const Row whole = sum_of(parts);
   const auto points = quadrature(kPoints);
   std::vector<Row> rows;
+  rows.reserve(points.size());
   for (const auto& point : points) {
     rows.push_back(times(whole, point.first));
   }
@@ -135,13 +136,14 @@ void add_row(Attribution& all, const Attribution& each) {
   all.logit += each.logit;
   all.remainder += each.remainder;
   all.integrated = all.integrated || each.integrated;
-  for (const auto& [about, value] : each.parts) {
-    const auto same = std::find_if(all.parts.begin(), all.parts.end(),
-                                   [&](const auto& part) { return part.first.name == about.name; });
+  for (const auto& added : each.parts) {
+    const auto same = std::find_if(all.parts.begin(), all.parts.end(), [&](const auto& part) {
+      return part.first.name == added.first.name;
+    });
     if (same == all.parts.end()) {
-      all.parts.emplace_back(about, value);
+      all.parts.push_back(added);
     } else {
-      same->second += value;
+      same->second += added.second;
     }
   }
 }

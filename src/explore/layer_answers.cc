@@ -5,13 +5,12 @@
 
 #include "explore/answers.h"
 #include "explore/parts.h"
-#include "heed/autograd.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 
 namespace heed::explore {
 namespace {
 
-constexpr int64_t kMostNumbers = 65536;
 constexpr int64_t kMostSources = 4096;
 constexpr int64_t kMostOutputWeight = 262144;  // numbers: 1 MB
 
@@ -324,24 +323,9 @@ std::string answer_why(Trace& trace, const Json& body) {
 
 std::string answer_activation(Trace& trace, const Json& body) {
   const Fields fields(body, {"name", "rows", "columns"});
-  const std::string name = fields.text("name");
-  const Tensor whole = trace.activation(name);
-  const auto [r0, r1] = fields.range("rows", whole.size(0), INT64_MAX, true);
-  const auto [c0, c1] = fields.range("columns", whole.size(1), INT64_MAX, true);
-  if ((r1 - r0) * (c1 - c0) > kMostNumbers) {
-    throw Failure(
-        413, "too_large",
-        fmt::format("{} numbers are asked for; at most {}", (r1 - r0) * (c1 - c0), kMostNumbers),
-        "rows");
-  }
-  JsonWriter json;
-  json.begin_object().field("name", name);
-  json.field("shape", std::vector<int64_t>{whole.size(0), whole.size(1)});
-  write_range(json, "rows", r0, r1);
-  write_range(json, "columns", c0, c1);
-  json.key("values");
-  write_tensor(json, slice(slice(whole, 0, r0, r1), 1, c0, c1));
-  return json.end_object().take();
+  const Tensor whole = trace.activation(fields.text("name"));
+  return answer_part(fields, whole.shape(), whole.size(0), whole.size(1),
+                     [&](int64_t begin, int64_t end) { return slice(whole, 0, begin, end); });
 }
 
 }  // namespace heed::explore

@@ -8,8 +8,6 @@
 namespace heed::explore {
 namespace {
 
-constexpr int64_t kMostNumbers = 65536;
-
 const char* family_of(const Model& model, const Trace* trace) {
   if (model.kind() == ModelKind::encoder && trace != nullptr && trace->has_target()) {
     return "encoder-decoder";  // whose decoder reads the source
@@ -235,7 +233,7 @@ std::string describe_model(const ExplorerModel& model) {
       .field("family", family_of(m, trace.get()))
       .field("answers", answers);
   json.key("inputs").begin_object().field("text", compares || (!sees && !hears));
-  json.field("pair", m.kind() == ModelKind::encoder && m.model_type() != "heed-reader");
+  json.field("pair", m.kind() == ModelKind::encoder && !model_spec(m).points_at_tokens);
   json.field("target", two).field("image", sees).field("audio", hears).end_object();
   write_attentions(json, trace.get());
   json.field("hidden_size", m.hidden_size()).field("intermediate_size", inner);
@@ -312,24 +310,10 @@ std::string answer_parameter(const ExplorerModel& model, const Json& body) {
     const Tensor& t = each.tensor;
     const int64_t rows = t.rank() < 2 ? 1 : t.size(0),
                   columns = t.numel() / std::max<int64_t>(rows, 1);
-    const auto [r0, r1] = fields.range("rows", rows, INT64_MAX, true);
-    const auto [c0, c1] = fields.range("columns", columns, INT64_MAX, true);
-    if ((r1 - r0) * (c1 - c0) > kMostNumbers) {
-      throw Failure(
-          413, "too_large",
-          fmt::format("{} numbers are asked for; at most {}", (r1 - r0) * (c1 - c0), kMostNumbers),
-          "rows");
-    }
-    JsonWriter json;
-    json.begin_object().field("name", name);
-    json.field("shape", std::vector<int64_t>(t.shape().begin(), t.shape().end()));
-    write_range(json, "rows", r0, r1);
-    write_range(json, "columns", c0, c1);
-    json.key("values");
-    const Tensor part = t.rank() < 2 ? t : slice(t, 0, r0, r1);
-    const Tensor flat = reshape(part.detach().to(DType::f32).contiguous(), {r1 - r0, columns});
-    write_tensor(json, slice(flat, 1, c0, c1));
-    return json.end_object().take();
+    return answer_part(fields, t.shape(), rows, columns, [&](int64_t begin, int64_t end) {
+      const Tensor part = t.rank() < 2 ? t : slice(t, 0, begin, end);
+      return reshape(part.detach().to(DType::f32).contiguous(), {end - begin, columns});
+    });
   }
   throw Failure(404, "not_found", fmt::format("there is no parameter '{}'", name), "name");
 }

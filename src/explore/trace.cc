@@ -4,8 +4,8 @@
 
 #include <chrono>
 
-#include "heed/autograd.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 
 namespace heed::explore {
 namespace {

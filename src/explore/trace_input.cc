@@ -5,10 +5,10 @@
 
 #include "base/base64.h"
 #include "explore/trace.h"
-#include "heed/autograd.h"
 #include "heed/generate.h"
 #include "heed/io.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 #include "models/forward.h"
 #include "models/registry.h"
 #include "pipelines/image_input.h"
@@ -89,8 +89,7 @@ std::vector<TokenId> likeliest_target(const ExplorerModel& explorer, const Model
 
 /// A picture to begin with: a bright disc on a dark ground.
 Tensor example_picture(const VisionConfig& vision) {
-  const Tensor pixels =
-      Tensor::zeros({1, vision.channels, vision.image.height, vision.image.width});
+  Tensor pixels = Tensor::zeros({1, vision.channels, vision.image.height, vision.image.width});
   const auto height = static_cast<double>(vision.image.height);
   const auto width = static_cast<double>(vision.image.width);
   float* out = pixels.data<float>();
@@ -141,7 +140,7 @@ std::string seen_picture(const ExplorerModel& model, const Tensor& pixels) {
     for (int64_t i = 0; i < plane; ++i) {
       const double share = (pixels.data<float>()[at + i] - low) / (high - low);
       picture.data<uint8_t>()[i * 3 + c] =
-          static_cast<uint8_t>(std::clamp(share, 0.0, 1.0) * 255.0 + 0.5);
+          static_cast<uint8_t>(std::lround(std::clamp(share, 0.0, 1.0) * 255.0));
     }
   }
   return encode_png(picture);

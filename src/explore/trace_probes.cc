@@ -1,6 +1,6 @@
 #include "explore/parts.h"
-#include "heed/autograd.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 
 // Passes in which rows of a hook are replaced, to find out what the layers behind it make of them.
 

@@ -48,7 +48,7 @@ Tensor features_of(const std::string& text, int64_t size, int64_t lead, const ch
         fmt::format("the text has {} numbers; the model takes {} at each position", count, size),
         param);
   }
-  const Tensor features = Tensor::zeros({1, lead + count / size, size});
+  Tensor features = Tensor::zeros({1, lead + count / size, size});
   std::copy(numbers.begin(), numbers.end(), features.data<float>() + lead * size);
   return features;
 }

@@ -42,7 +42,7 @@ GrammarNodePtr digits(int64_t count) { return repeat_node(chars_node({{'0', '9'}
 
 /// Formats that have a grammar; null for the others, which are notes for the reader.
 GrammarNodePtr format_node(const std::string& format) {
-  const GrammarNodePtr date =
+  GrammarNodePtr date =
       sequence_node({digits(4), literal_node("-"),
                      choice_node({sequence_node({literal_node("0"), chars_node({{'1', '9'}})}),
                                   sequence_node({literal_node("1"), chars_node({{'0', '2'}})})}),
@@ -54,7 +54,7 @@ GrammarNodePtr format_node(const std::string& format) {
   const GrammarNodePtr hour =
       choice_node({sequence_node({chars_node({{'0', '1'}}), digits(1)}),
                    sequence_node({literal_node("2"), chars_node({{'0', '3'}})})});
-  const GrammarNodePtr time = sequence_node(
+  GrammarNodePtr time = sequence_node(
       {hour, literal_node(":"), sixty, literal_node(":"), sixty,
        optional_node(
            sequence_node({literal_node("."), repeat_node(chars_node({{'0', '9'}}), 1, 6)})),
@@ -120,23 +120,22 @@ int64_t SchemaCompiler::count(const Schema& schema, const char* keyword, const s
 }
 
 GrammarNodePtr SchemaCompiler::constants(const Schema& schema, const std::string& path) {
+  const char* keyword = has(schema, "const") ? "const" : "enum";
+  const Schema values =
+      has(schema, "const") ? Schema::array({schema.at("const")}) : schema.at("enum");
+  if (!values.is_array() || values.empty()) {
+    refuse(join(path, keyword), "a list of values is expected");
+  }
+  Schema others = schema;
+  others.erase(keyword);
   std::vector<GrammarNodePtr> choices;
-  if (has(schema, "const")) {
-    choices.push_back(literal_node(schema.at("const").dump()));
-  } else {
-    if (!schema.at("enum").is_array() || schema.at("enum").empty()) {
-      refuse(join(path, "enum"), "a list of values is expected");
+  for (const Schema& value : values) {
+    if (!are_disjoint(others, Schema{{"const", value}})) {
+      choices.push_back(literal_node(value.dump()));
     }
-    Schema others = schema;
-    others.erase("enum");
-    for (const Schema& value : schema.at("enum")) {
-      if (!are_disjoint(others, Schema{{"const", value}})) {
-        choices.push_back(literal_node(value.dump()));
-      }
-    }
-    if (choices.empty()) {
-      refuse(join(path, "enum"), "no value has the type that the schema asks for");
-    }
+  }
+  if (choices.empty()) {
+    refuse(join(path, keyword), "no value has the type that the schema asks for");
   }
   return choice_node(std::move(choices));
 }
@@ -147,7 +146,7 @@ GrammarNodePtr SchemaCompiler::reference(const std::string& target, const std::s
   if (known != references_.end()) {
     return rule_node(known->second);
   }
-  if (target != "#" && !target.starts_with("#/")) {
+  if (!target.starts_with("#/")) {  // "#" is known from the beginning
     refuse(path, fmt::format("'{}' points outside the schema; only #/… is supported", target));
   }
   const Schema* found = nullptr;
@@ -205,9 +204,11 @@ GrammarNodePtr SchemaCompiler::node_for(const Schema& schema, const std::string&
   }
   check_keywords(schema, path);
   if (has(schema, "$ref")) {
+    static const std::set<std::string> kNotes{"$ref",     "$defs",    "definitions", "$schema",
+                                              "$id",      "title",    "description", "default",
+                                              "examples", "$comment", "deprecated"};
     for (const auto& [key, value] : schema.items()) {
-      if (key != "$ref" && key != "$defs" && key != "definitions" && key != "description" &&
-          key != "title" && key != "default" && key != "$comment") {
+      if (!kNotes.contains(key)) {
         refuse(join(path, key), "beside $ref this keyword is not supported");
       }
     }
@@ -332,11 +333,9 @@ GrammarNodePtr SchemaCompiler::number_node(const Schema& schema, const std::stri
     bounded = true;
     double& bound = lower ? low : high;
     bool& is_open = lower ? low_open : high_open;
-    if (lower ? value > bound : value < bound) {
+    if (lower ? value >= bound : value <= bound) {  // an open bound is read after a closed one
       bound = value;
       is_open = open;
-    } else if (value == bound) {
-      is_open = is_open || open;
     }
   };
   read("minimum", true, false);

@@ -44,9 +44,8 @@ size_t GzipReader::read(std::string_view& packed, char* out, size_t capacity) {
   zlib.avail_out = static_cast<uInt>(wanted);
   const int status = inflate(&zlib, Z_NO_FLUSH);
   const size_t made = wanted - zlib.avail_out;
-  const bool starved =
-      status == Z_BUF_ERROR && zlib.avail_in == 0;  // needs more input: not an error yet
-  check_data(status == Z_OK || status == Z_STREAM_END || starved, name_,
+  // Z_BUF_ERROR: more input or capacity is needed, which is no error yet.
+  check_data(status == Z_OK || status == Z_STREAM_END || status == Z_BUF_ERROR, name_,
              "is a corrupt or truncated gzip file");
   packed.remove_prefix(given - zlib.avail_in);
   check_expansion(given - zlib.avail_in, made);

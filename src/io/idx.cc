@@ -52,9 +52,8 @@ IdxHeader parse_header(std::string_view text, const std::string& file) {
   uint64_t elements = 1;
   for (size_t i = 0; i < axes; ++i) {
     const uint32_t size = big_endian(text, 4 + 4 * i);
-    check_data(
-        !__builtin_mul_overflow(elements, uint64_t{size}, &elements) && elements <= kMaxBytes, file,
-        "declares more than {} elements", kMaxBytes);
+    elements *= size;  // both below 2^33: no overflow
+    check_data(elements <= kMaxBytes, file, "declares more than {} elements", kMaxBytes);
     header.shape.push_back(size);
   }
   header.bytes = 4 + 4 * axes;

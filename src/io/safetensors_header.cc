@@ -168,13 +168,8 @@ class HeaderReader {
   }
 
   std::string location() const {
-    switch (state_) {
-      case State::start:
-        return "header";
-      case State::metadata:
-        return "__metadata__: " + quote(key_);
-      default:
-        break;
+    if (state_ == State::metadata) {
+      return "__metadata__: " + quote(key_);
     }
     static constexpr std::string_view kFields[] = {"", ": dtype", ": shape", "", ": data_offsets"};
     const std::string_view field =

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "models/common.h"
-#include "models/heads.h"
-#include "models/layers.h"
+#include "models/layer_stack.h"
+#include "models/task_heads.h"
 
 namespace heed {
 

@@ -286,7 +286,8 @@ Block::Mixer nystrom_mixer(const Scope& scope, const EncoderConfig& c, int64_t l
     if (full || x.size(1) <= landmarks) {
       z = attention(p.q(x), p.k(x), v, p.options(key_padding, pass));
     } else {
-      const double scale = std::pow(static_cast<double>(c.hidden_size / c.num_heads), -0.25);
+      const int64_t head_dim = c.hidden_size / c.num_heads;
+      const double scale = std::pow(static_cast<double>(head_dim), -0.25);
       z = nystrom_attention(mul(p.q(x), scale), mul(p.k(x), scale), v, key_padding, landmarks);
     }
     if (weight.defined()) {

@@ -146,4 +146,26 @@ Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& mod
   return model_pixels(vision, model, load_image(image, static_cast<int>(vision.channels)));
 }
 
+ReadableImages read_images(const VisionConfig& vision, const std::filesystem::path& model,
+                           const std::vector<std::filesystem::path>& images,
+                           const std::vector<size_t>& together, const RunOptions& run) {
+  ReadableImages readable;
+  std::vector<Tensor> pixels;
+  for (const size_t i : together) {
+    try {
+      pixels.push_back(model_pixels(vision, model, images[i]));
+      readable.inputs.push_back(i);
+    } catch (const Error& error) {
+      if (!run.on_error) {
+        throw;
+      }
+      run.on_error(i, error.what());
+    }
+  }
+  if (!pixels.empty()) {
+    readable.pixels = concat(pixels, 0);
+  }
+  return readable;
+}
+
 }  // namespace heed

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "heed/io.h"
+#include "heed/pipelines.h"
 #include "heed/tensor.h"
 
 namespace heed {
@@ -37,5 +39,16 @@ Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& mod
 /// The same for an image that has been decoded.
 Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& model,
                     const Tensor& image);
+
+/// The images of a batch that can be read.
+struct ReadableImages {
+  std::vector<size_t> inputs;  ///< their indices among all
+  Tensor pixels;               ///< f32 [inputs, C, H, W]; undefined where there are none
+};
+/// Reads those of `images` that `together` names. One that cannot be read goes to `run.on_error`;
+/// where that is not set, its error is thrown.
+ReadableImages read_images(const VisionConfig& vision, const std::filesystem::path& model,
+                           const std::vector<std::filesystem::path>& images,
+                           const std::vector<size_t>& together, const RunOptions& run);
 
 }  // namespace heed

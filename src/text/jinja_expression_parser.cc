@@ -39,8 +39,15 @@ Token ExpressionParser::take() {
   return token;
 }
 
-bool ExpressionParser::skip_op(std::string_view text) { return is_op(text) && (take(), true); }
-bool ExpressionParser::skip_name(std::string_view text) { return is_name(text) && (take(), true); }
+bool ExpressionParser::skip_op(std::string_view text) { return skip_if(is_op(text)); }
+bool ExpressionParser::skip_name(std::string_view text) { return skip_if(is_name(text)); }
+
+bool ExpressionParser::skip_if(bool found) {
+  if (found) {
+    take();
+  }
+  return found;
+}
 
 void ExpressionParser::unexpected(std::string_view wanted) const {
   const Token& token = current();

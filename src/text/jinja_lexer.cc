@@ -321,7 +321,7 @@ class Lexer {
     static constexpr std::string_view kValues = "\\'\"\a\b\f\n\r\t\v";
     std::string out;
     for (size_t i = 0; i < text.size(); ++i) {
-      if (text[i] != '\\' || i + 1 >= text.size()) {
+      if (text[i] != '\\') {  // string() has seen that a character follows a backslash
         out += text[i];
         continue;
       }

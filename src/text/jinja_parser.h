@@ -57,6 +57,7 @@ class ExpressionParser {
   friend class Nesting;
   ExpressionPtr make(Expression::Kind kind, std::vector<ExpressionPtr> children,
                      std::string text = "") const;
+  bool skip_if(bool found);
   static void measure(Expression& node);
   ExpressionPtr logical_or();
   ExpressionPtr logical_and();

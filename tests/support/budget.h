@@ -4,6 +4,9 @@
 
 namespace heed::test {
 
+/// Whether the library counts what runs (./dev coverage), which makes it many times as slow.
+bool counted();
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
 #else
@@ -17,11 +20,11 @@ inline constexpr bool kEmulated = true;
 inline constexpr bool kEmulated = false;
 #endif
 
-/// A limit of time or memory. A sanitizer or an emulator makes a program many times as slow and
-/// large, so that only what has left all bounds is noticed there.
+/// A limit of time or memory. A sanitizer, an emulator or counters make a program many times as
+/// slow and large, so that only what has left all bounds is noticed there.
 template <class T>
-constexpr T budget(T limit) {
-  return kSanitized || kEmulated ? limit * 40 : limit;
+T budget(T limit) {
+  return kSanitized || kEmulated || counted() ? limit * 40 : limit;
 }
 
 /// Seconds of processor time that a call takes, of all threads together: unlike the time of day, it

@@ -1,38 +1,18 @@
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <fstream>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "heed/text.h"
 #include "support/data.h"
+#include "wire.h"
 
 namespace heed {
 namespace {
 
-/// A field of protobuf's wire format: a number, or bytes behind their length.
-std::string number(int field, uint32_t value) {
-  std::string out;
-  for (uint32_t rest : {static_cast<uint32_t>(field) << 3U, value}) {
-    for (; rest >= 0x80U; rest >>= 7U) {
-      out += static_cast<char>((rest & 0x7FU) | 0x80U);
-    }
-    out += static_cast<char>(rest);
-  }
-  return out;
-}
-
-std::string bytes(int field, const std::string& value) {
-  std::string key = number(field, static_cast<uint32_t>(value.size()));
-  key[0] = static_cast<char>(key[0] | 2);
-  return key + value;
-}
-
-std::string piece(const std::string& text, float score, uint32_t type) {
-  std::string raw(sizeof score, '\0');
-  std::memcpy(raw.data(), &score, sizeof score);
-  return bytes(1, bytes(1, text) + std::string(1, '\x15') + raw + number(3, type));
-}
+using test::bytes;
+using test::number;
+using test::piece;
 
 /// KoBERT's kind of vocabulary: [UNK] [PAD] [CLS] [SEP] and some pieces.
 std::string kobert() {

@@ -11,6 +11,7 @@
 #include "heed/open.h"
 #include "heed/serve.h"
 #include "io/json_writer.h"
+#include "models/forward.h"
 
 namespace heed::app {
 namespace {
@@ -81,7 +82,11 @@ int inspect_why(const Model& model, const Tokenizer& tokenizer, const InspectOpt
   subject.path = options.model;
   subject.model = std::shared_ptr<const Model>(std::shared_ptr<void>(), &model);
   subject.tokenizer = tokenizer;
-  const bool two = model.kind() == ModelKind::encoder_decoder;
+  // A classifier on BART has a decoder, too, which reads the source.
+  ModelInput sample;
+  sample.input_ids = Tensor::zeros({1, 1}, DType::i64);
+  const bool two =
+      model.kind() == ModelKind::encoder_decoder || decoder_input_ids(model, sample).defined();
   const std::string kind = !options.kind.empty() ? options.kind : two ? "cross" : "self";
   const ScoreExplanation why = explain_score(subject, *options.text, kind, layer, head, query, key);
   const std::vector<Pair> pairs = strongest_first(why);

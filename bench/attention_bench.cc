@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include "alternate.h"
-#include "heed/autograd.h"
 #include "heed/runtime.h"
+#include "heed/tensor.h"
 #include "heed/transformer.h"
 #include "machine.h"
 

@@ -8,10 +8,10 @@
 #include <string_view>
 
 #include "alternate.h"
-#include "heed/autograd.h"
 #include "heed/models.h"
 #include "heed/picture.h"
 #include "heed/runtime.h"
+#include "heed/tensor.h"
 #include "heed/train.h"
 #include "heed/transformer.h"
 

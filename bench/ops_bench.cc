@@ -5,8 +5,8 @@
 
 #include "alternate.h"
 #include "base/parallel.h"
-#include "heed/autograd.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 #include "heed/train.h"
 
 namespace {

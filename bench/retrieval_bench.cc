@@ -8,10 +8,10 @@
 #include <filesystem>
 
 #include "alternate.h"
-#include "heed/autograd.h"
 #include "heed/models.h"
 #include "heed/retrieval.h"
 #include "heed/runtime.h"
+#include "heed/tensor.h"
 #include "machine.h"
 #include "retrieval/embedder.h"
 #include "retrieval/hnsw.h"

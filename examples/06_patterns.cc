@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <functional>
 
-#include "heed/error.h"
 #include "heed/inspect.h"
 #include "heed/ops.h"
 #include "heed/picture.h"
+#include "heed/runtime.h"
 #include "lesson.h"
 
 using namespace heed;

@@ -9,7 +9,7 @@
 
 #include "base/file_descriptor.h"
 #include "base/printable.h"
-#include "heed/error.h"
+#include "heed/runtime.h"
 
 namespace heed::fuzz {
 

@@ -14,9 +14,9 @@ declare -A direct=(
   [lessons]="train draw"
 )
 declare -A module_of=(
-  [runtime.h]=base [error.h]=base [version.h]=base [tensor.h]=tensor [autograd.h]=autograd [ops.h]=ops [attention.h]=ops
+  [runtime.h]=base [version.h]=base [tensor.h]=tensor [ops.h]=ops [attention.h]=ops
   [io.h]=io [text.h]=text [nn.h]=nn [transformer.h]=nn [models.h]=models [data.h]=data [train.h]=train
-  [generate.h]=generate [inspect.h]=inspect [picture.h]=draw [text_pipelines.h]=pipelines [pipelines.h]=pipelines
+  [generate.h]=generate [inspect.h]=inspect [picture.h]=draw [pipelines.h]=pipelines
   [retrieval.h]=retrieval [serve.h]=explore [lessons.h]=lessons
 )
 
@@ -78,8 +78,10 @@ others=$(grep -rlE 'nlohmann|adopt_json|#include "io/json(_document)?\.h"' src a
   grep -vE '^src/(io/|text/|generate/json_schema|serve/(constraint|tool_calls)\.cc$)' || true)
 [ -z "$others" ] || complain "these use the parser's JSON type instead of heed::Json: $others"
 
-# A file beyond 450 lines holds a second idea.
+# A file beyond 450 lines holds a second idea. A public header may have 600: it is one topic, which a reader looks up by
+# its name, and its length is that of its comments.
 while read -r lines file; do
-  [ "$lines" -le 450 ] || complain "$file has $lines lines; split it by idea"
+  case $file in include/heed/*) most=600 ;; *) most=450 ;; esac
+  [ "$lines" -le $most ] || complain "$file has $lines lines; split it by idea"
 done < <(git ls-files '*.cc' '*.h' 2>/dev/null | xargs -r wc -l | awk '$2 != "total"')
 exit $bad

@@ -30,6 +30,9 @@ if [ "$only" != archive ]; then
   mv "$work"/cpack/*.deb "$dist"
 fi
 
+# Other machines' programs are looked at there.
+[ ${#emulator[@]} -gt 0 ] || HEED_HARDENED=ON bash tests/faults/hardening.sh "$build/portable/heed" >&2
+
 # The archive: the program and every library that is not glibc's, which must be the system's.
 name=heed-$version-linux-$machine
 folder=$work/$name
@@ -55,4 +58,6 @@ install -d "$folder/share/bash-completion/completions" "$folder/share/zsh/site-f
 "${run[@]}" completion zsh >"$folder/share/zsh/site-functions/_heed"
 "${run[@]}" completion fish >"$folder/share/fish/vendor_completions.d/heed.fish"
 cp LICENSE README.md README.ko.md "$folder"
+# What it is made of; ldd asks the loader of this machine.
+[ ${#emulator[@]} -gt 0 ] || bash tools/sbom.sh "$build/portable/heed" "$folder/bin/heed" >"$folder/share/heed.spdx.json"
 tar -C "$work" --owner=0 --group=0 --sort=name --mtime="@$SOURCE_DATE_EPOCH" -c "$name" | gzip -9n >"$dist/$name.tar.gz"

@@ -5,8 +5,10 @@
 command_fuzz() {
   [ $# -eq 2 ] || die "usage: ./dev fuzz TARGET SECONDS, or ./dev fuzz all MINUTES (shared by all targets)"
   need build fuzz
+  local cached=()
+  ! command -v ccache >/dev/null || cached=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   # One SIMD target: the readers hold no vector code, and compiling takes a third of the time.
-  CXX=clang++-19 configure build-fuzz -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+  CXX=clang++-19 configure build-fuzz "${cached[@]}" -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     "-DCMAKE_CXX_FLAGS=-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined -fsanitize-coverage-ignorelist=$PWD/fuzz/uninstrumented.txt -DHWY_COMPILE_ONLY_STATIC" \
     "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" -DHEED_FUZZ=ON -DHEED_TESTS=OFF -DHEED_EXAMPLES=OFF -DHEED_MPI=OFF
   local targets=("$1") seconds=$2 target failed=0
@@ -68,10 +70,12 @@ coverage_scripts=(app/commands app/eval app/everyday app/plus_two app/progress a
 command_crash() {
   need build test
   build release -- heed_program heed_fault_shim
+  # In memory, where syncing costs nothing: the faults come from the library that is loaded before the program.
+  [ ! -w /dev/shm ] || export TMPDIR=/dev/shm
   HEED_CRASH_STRIDE=1 HEED_KILLS=${1:-1000} bash tests/faults/crash.sh "$PWD/build/heed" "$PWD"
 }
 
-# reproducible: builds this commit twice, in folders of different names, and compares.
+# reproducible: builds this commit twice as packages are built, in folders of different names, and compares.
 command_reproducible() {
   need build
   local name folder commit
@@ -79,7 +83,7 @@ command_reproducible() {
   folder=$(mktemp -d)
   for name in first the-second-one; do
     git worktree add -q --detach "$folder/$name" "$commit"
-    (cd "$folder/$name" && configure build --preset release -DHEED_TESTS=OFF -DHEED_EXAMPLES=OFF &&
+    (cd "$folder/$name" && configure build --preset release -DHEED_HARDENED=ON -DHEED_TESTS=OFF -DHEED_EXAMPLES=OFF &&
       CCACHE_DISABLE=1 ninja -C build heed_program heed_shared >&2)
   done
   local code=0
@@ -90,6 +94,7 @@ command_reproducible() {
       code=1
     fi
   done
+  HEED_HARDENED=ON bash tests/faults/hardening.sh "$folder/first/build/heed" >&2 || code=1
   for name in first the-second-one; do
     git worktree remove --force "$folder/$name"
   done

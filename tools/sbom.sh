@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# sbom.sh PROGRAM: an SPDX 2.3 document in JSON about the program: its own checksum, the libraries it links and
-# the header-only ones it was compiled with, each with its Debian package, version and checksum.
+# sbom.sh PROGRAM [DELIVERED]: an SPDX 2.3 document in JSON about the program: its own checksum, or that of DELIVERED
+# (a stripped copy), the libraries it links and the header-only ones it was compiled with, each with its Debian
+# package, version and checksum.
 # SOURCE_DATE_EPOCH, or the last commit's time, is the document's: the same commit gives the same document.
 set -euo pipefail
 program=$1
 version=$("$program" --version | sed -nE 's/^heed ([0-9.]+).*/\1/p')
 seconds=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 created=$(date -u -d "@$seconds" +%Y-%m-%dT%H:%M:%SZ)
-checksum=$(sha256sum "$program" | cut -d' ' -f1)
+checksum=$(sha256sum "${2:-$program}" | cut -d' ' -f1)
 
 # The linked files with their Debian packages, in one query: dpkg reads its lists of files each time it is
 # asked. A root with a merged /usr may know a file with and without it.
@@ -45,7 +46,7 @@ linked_packages() {
   "documentNamespace": "https://spdx.org/spdxdocs/heed-$version-$checksum",
   "creationInfo": {"created": "$created", "creators": ["Tool: heed-tools-sbom.sh"]},
   "packages": [
-    {"SPDXID": "SPDXRef-heed", "name": "heed", "versionInfo": "$version", "downloadLocation": "NOASSERTION", "filesAnalyzed": false, "licenseConcluded": "NOASSERTION", "licenseDeclared": "NOASSERTION", "copyrightText": "NOASSERTION", "primaryPackagePurpose": "APPLICATION", "checksums": [{"algorithm": "SHA256", "checksumValue": "$checksum"}]}$packages
+    {"SPDXID": "SPDXRef-heed", "name": "heed", "versionInfo": "$version", "downloadLocation": "NOASSERTION", "filesAnalyzed": false, "licenseConcluded": "Apache-2.0", "licenseDeclared": "Apache-2.0", "copyrightText": "NOASSERTION", "primaryPackagePurpose": "APPLICATION", "checksums": [{"algorithm": "SHA256", "checksumValue": "$checksum"}]}$packages
   ],
   "relationships": [
     {"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES", "relatedSpdxElement": "SPDXRef-heed"}$relations

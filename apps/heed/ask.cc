@@ -12,10 +12,11 @@
 #include "heed/command.h"
 #include "heed/io.h"
 #include "heed/language.h"
+#include "heed/model_options.h"
 #include "heed/open.h"
+#include "heed/pipelines.h"
 #include "heed/print_generated.h"
 #include "heed/retrieval.h"
-#include "heed/text_pipelines.h"
 #include "io/json_writer.h"
 
 namespace heed::app::ask_command {
@@ -146,11 +147,8 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--model", &o->model, "Language model: a folder, run folder, .gguf or .bin")
       .required()
       .file();
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
-  table
-      .add("--adapter", &o->adapter,
-           "Folder of a LoRA adapter in PEFT's format, added to the model")
-      .file();
+  add_tokenizer(table, o->tokenizer);
+  add_adapter(table, o->adapter);
   table.add("--top-k,-k", &o->top_k, "Sources to put into the prompt").range(1, 100);
   table.add("--mode", &o->mode, "dense (meaning), lexical (words, BM25) or hybrid (both)")
       .choices({"dense", "lexical", "hybrid"});

@@ -4,10 +4,10 @@
 #include "base/language.h"
 #include "base/printable.h"
 #include "heed/attention_call.h"
-#include "heed/autograd.h"
 #include "heed/command.h"
 #include "heed/inspect.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 
 namespace heed::app {
 namespace {

@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "heed/command.h"
 #include "heed/generation_options.h"
+#include "heed/model_options.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
 #include "io/json_writer.h"
@@ -81,11 +82,8 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("IMAGE", &o->images, "PNG or JPEG; .npy or .safetensors for region features")
       .required()
       .file();
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
-  table
-      .add("--adapter", &o->adapter,
-           "Folder of a LoRA adapter in PEFT's format, added to the model")
-      .file();
+  add_tokenizer(table, o->tokenizer);
+  add_adapter(table, o->adapter);
   table.add("--beam-size", &o->beam.beams, "Beams; 1 is greedy").range(1, 64);
   table.add("--n-best", &o->beam.n_best, "Captions per image, with scores").range(1, 64);
   table.add("--length-penalty", &o->beam.length_penalty, "Values above 0 favour longer texts");

@@ -12,6 +12,7 @@
 #include "heed/generation_options.h"
 #include "heed/interrupt.h"
 #include "heed/language.h"
+#include "heed/model_options.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
 #include "heed/print_generated.h"
@@ -299,11 +300,8 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   add_kv_window(table, o->kv_window);
   table.add("--chat-template", &o->chat_template, "Jinja file instead of the model's own template")
       .file();
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
-  table
-      .add("--adapter", &o->adapter,
-           "Folder of a LoRA adapter in PEFT's format, added to the model")
-      .file();
+  add_tokenizer(table, o->tokenizer);
+  add_adapter(table, o->adapter);
   table
       .add("--cache", &o->cache,
            "Prompt cache: read from this file if it exists, and written to it at the end")

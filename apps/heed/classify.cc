@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "heed/command.h"
 #include "heed/lines.h"
+#include "heed/model_options.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
 #include "io/json_writer.h"
@@ -110,11 +111,8 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--label", &o->labels,
             "What an image may show, for models of images and texts; may be given several times");
   table.add("--template", &o->hypothesis, "The text that is compared with an image");
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
-  table
-      .add("--adapter", &o->adapter,
-           "Folder of a LoRA adapter in PEFT's format, added to the model")
-      .file();
+  add_tokenizer(table, o->tokenizer);
+  add_adapter(table, o->adapter);
   table.add("--no-truncate", &o->no_truncate,
             "Reject texts that are too long instead of truncating them");
   table.add("--batch", &o->batch, "Texts per batch").range(1, 4096);

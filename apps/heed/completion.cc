@@ -204,7 +204,8 @@ std::string fish_script() {
     for (const Option& option : table.all()) {
       const std::string choices = fmt::format("{}", fmt::join(option.choices(), " "));
       if (option.is_positional()) {
-        text += here + (choices.empty() ? " -F\n" : " -a '" + choices + "'\n");
+        text += here;
+        text += choices.empty() ? " -F\n" : fmt::format(" -a '{}'\n", choices);
         continue;
       }
       text += here;

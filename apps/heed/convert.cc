@@ -6,6 +6,7 @@
 #include "base/language.h"
 #include "base/print_message.h"
 #include "heed/command.h"
+#include "heed/model_options.h"
 #include "heed/models.h"
 #include "heed/progress.h"
 #include "heed/text.h"
@@ -194,10 +195,7 @@ const Registration registration{
            .add("--imatrix", &options->importance,
                 "Importance matrix (llama.cpp's GGUF) that weighs the errors of quantising")
            .file();
-       table
-           .add("--adapter", &options->adapter,
-                "Folder of a LoRA adapter in PEFT's format, added to the model")
-           .file();
+       add_adapter(table, options->adapter);
        table.add("--merge", &options->merge, "Add the adapter's updates to the weights");
        table
            .add("--tokenizer", &options->tokenizer,

@@ -8,9 +8,9 @@
 #include "base/language.h"
 #include "base/print_message.h"
 #include "heed/command.h"
-#include "heed/error.h"
 #include "heed/lessons.h"
 #include "heed/open.h"
+#include "heed/runtime.h"
 #include "io/json_writer.h"
 
 namespace heed::app {

@@ -19,6 +19,7 @@
 #include "heed/version.h"
 #include "io/json_writer.h"
 #include "kernels/amx.h"
+#include "kernels/arm_bf16.h"
 #include "kernels/gemm.h"
 #include "train/memory_plan.h"
 
@@ -77,10 +78,21 @@ std::string simd_targets() {
   return others.empty() ? best : tell("{} in use; also there: {}", best, others);
 }
 
-/// What multiplies bf16 numbers, and why AMX tiles do not where the CPU has them.
+/// What multiplies bf16 numbers, and why AMX tiles or ARM's matrix instruction do not where the CPU
+/// has them.
 std::string bf16_products() {
-  const std::string others =
+  std::string others =
       kernels::uses_bf16_instructions() ? "AVX-512 BF16" : tell("in f32 arithmetic");
+  switch (kernels::arm_bf16_state()) {
+    case kernels::ArmBf16State::absent:
+      break;
+    case kernels::ArmBf16State::switched_off:
+      return tell("{}; BFMMLA is switched off (HEED_ARM_BF16)", others);
+    case kernels::ArmBf16State::wrong:
+      return tell("{}; BFMMLA failed its self-check", others);
+    case kernels::ArmBf16State::in_use:
+      return "BFMMLA";
+  }
   switch (kernels::amx_state()) {
     case kernels::AmxState::absent:
       return others;
@@ -124,7 +136,7 @@ std::string hub_folder() {
     const char* value = std::getenv(name);
     return std::string(value == nullptr ? "" : value);
   };
-  if (const std::string hub = variable("HF_HUB_CACHE"); !hub.empty()) {
+  if (std::string hub = variable("HF_HUB_CACHE"); !hub.empty()) {
     return hub;
   }
   if (const std::string home = variable("HF_HOME"); !home.empty()) {

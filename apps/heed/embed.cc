@@ -8,6 +8,7 @@
 #include "heed/command.h"
 #include "heed/io.h"
 #include "heed/lines.h"
+#include "heed/model_options.h"
 #include "heed/open.h"
 #include "heed/ops.h"
 #include "heed/pipelines.h"
@@ -103,11 +104,8 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
   table.add("MODEL", &o->model, "Model folder, run folder or .gguf of an encoder").required();
   table.add("--text", &o->texts, "Text; may be given several times (default: lines of stdin)");
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
-  table
-      .add("--adapter", &o->adapter,
-           "Folder of a LoRA adapter in PEFT's format, added to the model")
-      .file();
+  add_tokenizer(table, o->tokenizer);
+  add_adapter(table, o->adapter);
   table
       .add("--pooling", &o->pooling,
            "mean or max of all tokens, cls: the first one, or pooler: the model's own, not scaled "

@@ -9,14 +9,15 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/language.h"
-#include "heed/autograd.h"
 #include "heed/data.h"
 #include "heed/generate.h"
 #include "heed/io.h"
+#include "heed/model_options.h"
 #include "heed/models.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
 #include "heed/progress.h"
+#include "heed/tensor.h"
 #include "io/json_writer.h"
 #include "models/gguf/stored_types.h"
 #include "models/registry.h"
@@ -239,15 +240,12 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .file();
   table.add("--task", &o->task, "What to measure (default: what the model was made for)")
       .choices({"lm", "mlm", "translate", "classify", "image-classify", "caption", "regress"});
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  add_tokenizer(table, o->tokenizer);
   table
       .add("--imatrix", &o->importance,
            "lm: write the importance of every matrix's columns here, for `heed convert --imatrix`")
       .file();
-  table
-      .add("--adapter", &o->adapter,
-           "Folder of a LoRA adapter in PEFT's format, added to the model")
-      .file();
+  add_adapter(table, o->adapter);
   table.add("--batch", &o->batch, "Examples per batch").range(1, 4096);
   table.add("--beam-size", &o->beams, "translate, caption: beams; 0: the default of that command")
       .range(0, 1024);

@@ -5,7 +5,6 @@
 #include "base/check.h"
 #include "base/language.h"
 #include "generate/numbers.h"
-#include "heed/autograd.h"
 #include "heed/data.h"
 #include "heed/eval.h"
 #include "heed/io.h"
@@ -13,6 +12,7 @@
 #include "heed/ops.h"
 #include "heed/pipelines.h"
 #include "heed/progress.h"
+#include "heed/tensor.h"
 #include "train/evaluate.h"
 #include "train/task.h"
 

@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "heed/command.h"
 #include "heed/lines.h"
+#include "heed/model_options.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
 #include "io/json_writer.h"
@@ -71,11 +72,8 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
             "Text with [MASK] where a word is missing; may be given several times (default: lines "
             "of stdin)");
   table.add("--top-k", &o->top_k, "Candidates per mask").range(1, 1 << 20);
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
-  table
-      .add("--adapter", &o->adapter,
-           "Folder of a LoRA adapter in PEFT's format, added to the model")
-      .file();
+  add_tokenizer(table, o->tokenizer);
+  add_adapter(table, o->adapter);
   table.add("--batch", &o->batch, "Texts per batch").range(1, 4096);
   return [o, &common] { return run(*o, common); };
 }

@@ -6,6 +6,7 @@
 
 #include "base/printable.h"
 #include "heed/command.h"
+#include "heed/model_options.h"
 #include "heed/open.h"
 #include "io/json_writer.h"
 
@@ -54,10 +55,7 @@ const Registration registration{
        auto options = std::make_shared<Options>();
        table.add("MODEL", &options->model, "Model folder, run folder, .gguf or llama2.c .bin")
            .required();
-       table
-           .add("--adapter", &options->adapter,
-                "Folder of a LoRA adapter in PEFT's format, added to the model")
-           .file();
+       add_adapter(table, options->adapter);
        table
            .add("--input", &options->input,
                 "Tensors by Hugging Face's names: input_ids, attention_mask, pixel_values, "

@@ -10,6 +10,7 @@
 #include "heed/command.h"
 #include "heed/generation_options.h"
 #include "heed/lines.h"
+#include "heed/model_options.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
 #include "heed/print_generated.h"
@@ -169,11 +170,8 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   auto o = std::make_shared<Options>();
   table.add("MODEL", &o->model, "Model folder, run folder, .gguf or llama2.c .bin").required();
   Option& prompt = table.add("--prompt", &o->prompt, "Text to continue (default: lines of stdin)");
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
-  table
-      .add("--adapter", &o->adapter,
-           "Folder of a LoRA adapter in PEFT's format, added to the model")
-      .file();
+  add_tokenizer(table, o->tokenizer);
+  add_adapter(table, o->adapter);
   table.add("--max-tokens", &o->max_tokens, "Tokens to generate").range(0, 1 << 24);
   table.add("--n", &o->samples, "Samples per prompt").range(1, 1024);
   table

@@ -9,6 +9,7 @@
 #include "base/print_message.h"
 #include "heed/command.h"
 #include "heed/language.h"
+#include "heed/model_options.h"
 #include "heed/open.h"
 #include "heed/progress.h"
 #include "heed/retrieval.h"
@@ -107,7 +108,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .file();
   table.add("--model", &o->model, "Encoder: a model folder; needed for a new index").file();
   table.add("--out,-o", &o->out, "Index file to create or update").required().file();
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  add_tokenizer(table, o->tokenizer);
   table.add("--chunk-tokens", &o->chunk_tokens, "Maximum number of tokens per chunk (default: 200)")
       .range(8, 8192);
   table

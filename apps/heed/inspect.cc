@@ -8,12 +8,13 @@
 #include "base/check.h"
 #include "base/language.h"
 #include "base/utf8.h"
-#include "heed/autograd.h"
 #include "heed/inspect_run.h"
 #include "heed/io.h"
 #include "heed/language.h"
+#include "heed/model_options.h"
 #include "heed/open.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 
 namespace heed::app::inspect_command {
 namespace {
@@ -244,10 +245,8 @@ void add_options(OptionTable& table, InspectOptions& o) {
   table.add("--image", &o.image, "Image to look at").file();
   table.add("--audio", &o.audio, "Recording to listen to, for speech models").file();
   table.add("--ask", &o.ask, "For a reader: the word it is asked about (default: \"it\")");
-  table.add("--tokenizer", &o.tokenizer, "Tokenizer file, if the model has none").file();
-  table
-      .add("--adapter", &o.adapter, "Folder of a LoRA adapter in PEFT's format, added to the model")
-      .file();
+  add_tokenizer(table, o.tokenizer);
+  add_adapter(table, o.adapter);
   table.add("--kind", &o.kind, "Which attention")
       .choices({"self", "encoder", "decoder", "cross", "readout", "text", "vision"});
   table

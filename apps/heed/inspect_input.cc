@@ -5,11 +5,11 @@
 
 #include "base/check.h"
 #include "base/utf8.h"
-#include "heed/autograd.h"
 #include "heed/generate.h"
 #include "heed/inspect_run.h"
 #include "heed/io.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 #include "models/forward.h"
 #include "pipelines/image_input.h"
 
@@ -91,16 +91,17 @@ void read_image(const Model& model, const Json& config, const InspectOptions& op
     fail(ErrorKind::usage, "inspect", "this model needs --image FILE");
   }
   const VisionConfig vision = vision_config(config);
-  const auto [size, patch, channels] = vision;
+  const ImageSize size = vision.image;
   result.input.pixel_values = model_pixels(vision, options.model, options.image);
   const Tensor shown = resize_image(load_image(options.image, 3), size.height, size.width);
   result.image =
       shown.alias({size.height, size.width, 3}, {size.width, 1, size.height * size.width}, 0)
           .contiguous();
-  const bool windows = model.model_type() == "swin";  // it fills up images and windows
-  result.window = windows ? config.integer_or("window_size", 7, 1, 1024) : 0;
-  result.patch_rows = (size.height + (windows ? patch.height - 1 : 0)) / patch.height;
-  result.patch_columns = (size.width + (windows ? patch.width - 1 : 0)) / patch.width;
+  const bool windows = vision.window > 0;
+  result.vision = vision;
+  const StageGrid grid = stage_grid(vision, 0);
+  result.patch_rows = grid.rows;
+  result.patch_columns = grid.columns;
   // Behind the tokens that stand for the whole image, where there are any.
   const int64_t patches = result.patch_rows * result.patch_columns;
   const bool alone = model.kind() == ModelKind::vision;

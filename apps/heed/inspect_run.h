@@ -10,6 +10,7 @@
 #include "heed/models.h"
 #include "heed/picture.h"
 #include "heed/text.h"
+#include "pipelines/image_input.h"
 
 namespace heed::app {
 
@@ -56,7 +57,7 @@ struct InspectInput {
   int64_t asked_place = -1;
   Tensor image;  ///< u8 [H, W, 3]; of speech the spectrogram, low frequencies at the bottom
   int64_t patch_rows = 0, patch_columns = 0, first_patch = 0;
-  int64_t window = 0;  ///< patches on a side of Swin's windows; 0: no windows
+  VisionConfig vision;  ///< of a model that sees
 };
 InspectInput inspect_input(const Model& model, const Tokenizer& tokenizer,
                            const InspectOptions& options);

@@ -247,6 +247,7 @@ void InspectView::hide_special(Heatmap& map) const {
   }
   const auto pick = [](std::vector<std::string>& labels, const std::vector<int64_t>& places) {
     std::vector<std::string> picked;
+    picked.reserve(places.size());
     for (const int64_t place : places) {
       picked.push_back(labels[static_cast<size_t>(place)]);
     }
@@ -267,14 +268,11 @@ void InspectView::hide_special(Heatmap& map) const {
 InspectView::PatchGrid InspectView::grid_of(const RecordedAttention& attention) const {
   const InspectInput& input = inspection_.input;
   PatchGrid grid{input.patch_rows, input.patch_columns, input.patch_columns};
-  if (input.window > 0) {
+  if (input.vision.window > 0) {
     int64_t stage = 0;
     std::sscanf(attention.place.name.c_str(), "stages.%" SCNd64, &stage);
-    for (; stage > 0; --stage) {
-      grid.rows = (grid.rows + 1) / 2;
-      grid.columns = (grid.columns + 1) / 2;
-    }
-    grid.stride = (grid.columns + input.window - 1) / input.window * input.window;
+    const StageGrid found = stage_grid(input.vision, stage);
+    grid = {found.rows, found.columns, found.all_columns};
   }
   return grid;
 }
@@ -313,7 +311,7 @@ PatchPicture InspectView::patches() const {
     }
     return picture;
   }
-  const int64_t queries = input.window > 0 ? rows * columns : first.queries();
+  const int64_t queries = input.vision.window > 0 ? rows * columns : first.queries();
   if (options_.query >= queries) {
     fail(ErrorKind::usage, "--query", "{} is not among the {} queries", options_.query, queries);
   }

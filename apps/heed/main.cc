@@ -19,7 +19,6 @@
 #include "base/printable.h"
 #include "heed/command.h"
 #include "heed/doctor.h"
-#include "heed/error.h"
 #include "heed/help.h"
 #include "heed/language.h"
 #include "heed/lessons.h"

@@ -5,11 +5,12 @@
 #include "base/check.h"
 #include "base/language.h"
 #include "generate/numbers.h"
-#include "heed/autograd.h"
 #include "heed/command.h"
 #include "heed/lines.h"
+#include "heed/model_options.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
+#include "heed/tensor.h"
 #include "io/json_writer.h"
 
 namespace heed::app::predict_command {
@@ -82,10 +83,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
             "The numbers to go on from (default: lines of stdin, with spaces or as CSV)");
   table.add("--length", &o->length, "Numbers to predict (default: as many as were given)")
       .range(0, 1 << 20);
-  table
-      .add("--adapter", &o->adapter,
-           "Folder of a LoRA adapter in PEFT's format, added to the model")
-      .file();
+  add_adapter(table, o->adapter);
   return [o, &common] { return run(*o, common); };
 }
 

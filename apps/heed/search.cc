@@ -11,6 +11,7 @@
 #include "dist/communicator.h"
 #include "heed/command.h"
 #include "heed/language.h"
+#include "heed/model_options.h"
 #include "heed/open.h"
 #include "heed/retrieval.h"
 #include "io/json_writer.h"
@@ -158,7 +159,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("--model", &o->model, "Encoder of the index, if it has moved").file();
   table.add("--query-model", &o->query_model, "Encoder of questions, if it is another one (DPR)")
       .file();
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
+  add_tokenizer(table, o->tokenizer);
   table.add("--lang", &o->language, "Language (default: by the locale)").choices({"en", "ko"});
   return [o, &common] { return run(*o, common); };
 }

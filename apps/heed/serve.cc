@@ -27,6 +27,7 @@
 #include "base/print_message.h"
 #include "heed/command.h"
 #include "heed/generation_options.h"
+#include "heed/model_options.h"
 #include "serve/sandbox.h"
 
 namespace heed::app::serve_command {
@@ -295,10 +296,7 @@ std::function<int()> setup(OptionTable& table, const Common& common, bool explor
       .file();
   table.add("--models-dir", &serve.models_dir, "Folder of models, each loaded on first use").file();
   table.add("--tokenizer", &serve.tokenizer, "Tokenizer file, for models that have none").file();
-  table
-      .add("--adapter", &serve.adapter,
-           "Folder of a LoRA adapter in PEFT's format, added to the model")
-      .file();
+  add_adapter(table, serve.adapter);
   table.add("--alias", &serve.aliases,
             "OTHER=NAME: a second name of a model; *=NAME: it answers to any name");
   table

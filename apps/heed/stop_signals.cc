@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <utility>
 
 namespace heed::app {
 namespace {
@@ -27,7 +28,7 @@ void on_signal(int) {
 StopSignals::StopSignals(std::stop_source source, unsigned deadline) {
   sem_init(&g_heard, 0, 0);
   g_deadline = static_cast<std::sig_atomic_t>(deadline);
-  watcher_ = std::jthread([source](const std::stop_token& end) mutable {
+  watcher_ = std::jthread([source = std::move(source)](const std::stop_token& end) mutable {
     while (sem_wait(&g_heard) != 0 && errno == EINTR) {
     }
     if (!end.stop_requested()) {

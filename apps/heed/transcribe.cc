@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "heed/command.h"
 #include "heed/generation_options.h"
+#include "heed/model_options.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
 #include "heed/print_generated.h"
@@ -109,11 +110,8 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .required()
       .file();
   table.add("AUDIO", &o->files, "WAV, FLAC or OGG").required().file();
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
-  table
-      .add("--adapter", &o->adapter,
-           "Folder of a LoRA adapter in PEFT's format, added to the model")
-      .file();
+  add_tokenizer(table, o->tokenizer);
+  add_adapter(table, o->adapter);
   add_kv_type(table, o->kv_type);
   table.add("--language", &o->speech.language,
             "Language spoken, such as en or ko (default: detected in the first 30 seconds)");

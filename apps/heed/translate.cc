@@ -7,6 +7,7 @@
 #include "heed/command.h"
 #include "heed/generation_options.h"
 #include "heed/lines.h"
+#include "heed/model_options.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
 #include "heed/print_generated.h"
@@ -98,11 +99,8 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
       .required()
       .file();
   table.add("--text", &o->texts, "Text; may be given several times (default: lines of stdin)");
-  table.add("--tokenizer", &o->tokenizer, "Tokenizer file, if the model has none").file();
-  table
-      .add("--adapter", &o->adapter,
-           "Folder of a LoRA adapter in PEFT's format, added to the model")
-      .file();
+  add_tokenizer(table, o->tokenizer);
+  add_adapter(table, o->adapter);
   table.add("--batch", &o->batch, "Lines per batch").range(1, 1024);
   add_kv_type(table, o->kv_type);
   table.add("--source-lang", &o->source_lang,

@@ -4,9 +4,7 @@
 // with the headers of that part.
 
 #include "heed/attention.h"
-#include "heed/autograd.h"
 #include "heed/data.h"
-#include "heed/error.h"
 #include "heed/generate.h"
 #include "heed/inspect.h"
 #include "heed/io.h"
@@ -20,7 +18,6 @@
 #include "heed/serve.h"
 #include "heed/tensor.h"
 #include "heed/text.h"
-#include "heed/text_pipelines.h"
 #include "heed/train.h"
 #include "heed/transformer.h"
 #include "heed/version.h"

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "heed/autograd.h"
 #include "heed/tensor.h"
 
 // Differentiable operations. Every function checks its arguments, throws Error naming the op and

@@ -104,7 +104,8 @@ HEED_API ExplorerModel open_explorer_model(const std::filesystem::path& path,
 /// A contribution to a score: an embedding, an earlier head, an earlier feed-forward layer, a bias.
 struct ScorePart {
   std::string name;  ///< "embed", "pos_embed", "blocks.2.attn.head.5", "blocks.2.mlp", "b_Q", …
-  /// "embed", "position", "head", "attention_bias", "mlp", "norm_bias", "bias"; "rounding": what
+  /// "embed", "position", "head", "attention_bias", "mlp", "norm_bias", "bias"; "other": what a
+  /// layer adds behind its feed-forward part (DeBERTa's convolution); "rounding": what
   /// products with quantised weights changed by rounding their inputs to 8 bits
   std::string type;
   std::string kind = {};  ///< of a head: "self", "encoder", "decoder" or "cross"

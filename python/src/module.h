@@ -61,6 +61,12 @@ enum class Ends {
   by_itself,  ///< when the work looks at its stop token: it has something to save
 };
 
+/// Raises KeyboardInterrupt.
+[[noreturn]] inline void raise_interrupted() {
+  PyErr_SetNone(PyExc_KeyboardInterrupt);
+  throw nb::python_error();
+}
+
 /// Calls work(stop) without the GIL; raises KeyboardInterrupt where Ctrl-C came.
 template <Ends ends = Ends::at_once, class Work>
 auto interruptible(Work&& work) {
@@ -79,8 +85,7 @@ auto interruptible(Work&& work) {
     throw nb::python_error();
   }
   if (!result) {  // stopped, and the program's own handler of SIGINT raised nothing
-    PyErr_SetNone(PyExc_KeyboardInterrupt);
-    throw nb::python_error();
+    raise_interrupted();
   }
   return std::move(*result);
 }

@@ -111,8 +111,7 @@ nb::dict train(const std::string& toml, const std::filesystem::path& out,
     return heed::train(options, callbacks);
   });
   if (result.interrupted) {
-    PyErr_SetNone(PyExc_KeyboardInterrupt);
-    throw nb::python_error();
+    raise_interrupted();
   }
   nb::dict made;
   made["steps"] = result.steps;

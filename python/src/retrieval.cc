@@ -61,8 +61,7 @@ nb::dict build_index(const std::vector<std::string>& docs, const std::filesystem
     return heed::build_index(docs, out, options);
   });
   if (report.cancelled) {
-    PyErr_SetNone(PyExc_KeyboardInterrupt);
-    throw nb::python_error();
+    raise_interrupted();
   }
   nb::dict made;
   made["files"] = report.files;
@@ -85,12 +84,17 @@ struct PyIndex {
       : path(file), index(heed::SearchIndex::open(file, options)) {}
 };
 
-nb::list search(PyIndex& self, const std::string& query, const std::string& mode, int64_t top_k,
-                bool hnsw) {
+heed::SearchOptions search_options(const std::string& mode, int64_t top_k, bool hnsw = false) {
   heed::SearchOptions options;
   options.mode = heed::parse_search_mode(mode);
   options.top_k = top_k;
   options.hnsw = hnsw;
+  return options;
+}
+
+nb::list search(PyIndex& self, const std::string& query, const std::string& mode, int64_t top_k,
+                bool hnsw) {
+  const heed::SearchOptions options = search_options(mode, top_k, hnsw);
   return python_results(interruptible([&](std::stop_token) {
     const std::lock_guard lock(self.mutex);
     return self.index.search(query, options);
@@ -131,8 +135,7 @@ nb::dict ask(PyIndex& self, const std::string& question, const PyModel& model,
     throw nb::value_error(("there is no reader '" + reader + "'; use prompt, fid or rag").c_str());
   }
   heed::AskOptions options;
-  options.search.mode = heed::parse_search_mode(mode);
-  options.search.top_k = top_k;
+  options.search = search_options(mode, top_k);
   options.max_tokens = max_tokens;
   options.sampling.temperature = temperature;
   options.sampling.seed = seed;

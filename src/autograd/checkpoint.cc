@@ -23,6 +23,7 @@ Tensor checkpoint(std::function<Tensor(const std::vector<Tensor>&)> fn,
   all.push_back(parameters);
   std::vector<Saved> saved(inputs.begin(), inputs.end());
   std::vector<bool> wanted;
+  wanted.reserve(inputs.size());
   for (const Tensor& input : inputs) {
     wanted.push_back(input.requires_grad());
   }
@@ -44,6 +45,7 @@ Tensor checkpoint(std::function<Tensor(const std::vector<Tensor>&)> fn,
                   set_random_state(after);
                   backward(y_again, dy);
                   std::vector<Tensor> dxs;
+                  dxs.reserve(again.size());
                   for (const Tensor& input : again) {
                     dxs.push_back(input.requires_grad() ? input.grad() : Tensor());
                   }

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "heed/autograd.h"
+#include "heed/tensor.h"
 #include "tensor/impl.h"
 
 namespace heed {

@@ -17,6 +17,7 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kLarge = int64_t{1} << 20;  // from here on blocks come from the arena
 constexpr int64_t kPage = 4096;
+constexpr int64_t kSpare = int64_t{64} << 20;
 
 /// Rounds up to one of eight steps between powers of two: at most 12.5 % is lost.
 int64_t size_class(int64_t bytes) {
@@ -61,6 +62,7 @@ class Cache {
       void*& kept = small_.find(size)->second;
       next_of(block) = kept;
       kept = block;
+      small_free_ += size;
     }
   }
 
@@ -95,15 +97,28 @@ class Cache {
     }
     void*& kept = small_[size];
     if (kept != nullptr) {
+      small_free_ -= size;
+      most_small_ = std::max(most_small_, small_bytes_ - small_free_);
       return std::exchange(kept, next_of(kept));
+    }
+    // More is kept than was ever used at once where the sizes change, as a server's do with the
+    // lengths of its prompts: each size would keep the most that was ever used of it.
+    if (small_bytes_ + size > most_small_ + most_small_ / 4 + kSpare) {
+      release_small();
     }
     void* block = std::aligned_alloc(static_cast<size_t>(kAlignment), static_cast<size_t>(size));
     small_bytes_ += block != nullptr ? size : 0;
+    most_small_ = std::max(most_small_, small_bytes_ - small_free_);
     return block;
   }
 
   void release_free() {
     large_.release();
+    release_small();
+  }
+
+  void release_small() {
+    small_free_ = 0;
     for (auto& [size, kept] : small_) {
       while (kept != nullptr) {
         std::free(std::exchange(kept, next_of(kept)));
@@ -115,7 +130,9 @@ class Cache {
   std::mutex mutex_;
   std::unordered_map<int64_t, void*> small_;  // kept for reuse: the first block of each size
   Arena large_;
-  int64_t small_bytes_ = 0;
+  int64_t small_bytes_ = 0;  // in use or free
+  int64_t small_free_ = 0;
+  int64_t most_small_ = 0;  // in use at once, of small blocks
   int64_t in_use_ = 0;
   int64_t peak_ = 0;
 };

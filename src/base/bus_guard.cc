@@ -42,8 +42,8 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
   for (GuardedRange* range = g_first.load(); range != nullptr; range = range->next) {
     const uintptr_t end = range->end.load();
     if (end != 0 && address >= range->begin.load() && address < end) {
-      const uintptr_t page = address / g_page * g_page;
-      void* zeros = mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
+      char* page = static_cast<char*>(info->si_addr) - address % g_page;
+      void* zeros = mmap(page, end - address + address % g_page, PROT_READ,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
       if (zeros != MAP_FAILED) {
         range->cut.store(true);

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 
 namespace heed {
 

@@ -49,8 +49,8 @@ void drop_pages(std::span<const std::byte> part) {
     return;
   }
   parallel_ranges(static_cast<int64_t>(end - first), kPiece, [&](int64_t from, int64_t to) {
-    madvise(reinterpret_cast<void*>(first + static_cast<uintptr_t>(from)),
-            static_cast<size_t>(to - from), MADV_DONTNEED);
+    auto* start = const_cast<std::byte*>(part.data()) + (first - begin) + from;
+    madvise(start, static_cast<size_t>(to - from), MADV_DONTNEED);
   });
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/korean_particles.h"
 #include "base/message_catalogue.h"
-#include "heed/error.h"
+#include "heed/runtime.h"
 
 namespace heed {
 namespace {

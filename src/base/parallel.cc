@@ -13,7 +13,7 @@
 #include "base/allocator.h"
 #include "base/check.h"
 #include "base/prefetch.h"
-#include "heed/error.h"
+#include "heed/runtime.h"
 
 namespace heed {
 namespace {
@@ -32,6 +32,8 @@ bool stops(const std::stop_token* stop) { return stop != nullptr && stop->stop_r
 void pause_cpu() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" : : : "memory");  // `yield` is over at once on most cores
 #endif
 }
 
@@ -54,6 +56,7 @@ class Prefetch {
     }
     const uintptr_t begin = next_.fetch_add(kPiece, std::memory_order_relaxed);
     for (uintptr_t line = begin; line < std::min(begin + kPiece, end); line += 64) {
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): a prefetch follows no pointer
       __builtin_prefetch(reinterpret_cast<const void*>(line), 0, 2);
     }
     return true;

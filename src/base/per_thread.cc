@@ -40,7 +40,7 @@ void destroy_with_thread(void* object, void (*destroy)(void*)) {
   if (pthread_setspecific(key.key, kept.get()) != 0) {
     throw std::bad_alloc();
   }
-  kept.release();
+  static_cast<void>(kept.release());  // the key owns it now
 }
 
 }  // namespace heed::detail

@@ -53,20 +53,12 @@ class FidLoader final : public Loader {
 
   Batch collate(const std::vector<int64_t>& examples, int64_t begin, int64_t end,
                 int64_t) const override {
-    std::vector<int64_t> sequences;
-    for (const int64_t example : examples) {
-      for (int64_t i = 0; i < per_example_; ++i) {
-        sequences.push_back(example * per_example_ + i);
-      }
-    }
     Batch batch;
-    fill_inputs(batch, passages_, sequences, tokens_, options().max_length);
-    const auto rows = static_cast<int64_t>(examples.size());
+    fill_inputs(batch, passages_, sequences_of(examples, per_example_), tokens_,
+                options().max_length);
     fill_targets(batch, targets_, examples, tokens_, options().max_length);
     batch.passages = per_example_;
-    Batch part = batch_rows(batch, begin, end);
-    part.global_targets = batch_rows(batch, 0, rows).targets;
-    return part;
+    return rank_rows(batch, begin, end);
   }
 
  private:

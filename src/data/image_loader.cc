@@ -134,8 +134,7 @@ class CaptionLoader final : public Loader {
                 int64_t) const override {
     Batch whole;
     fill_targets(whole, captions_, examples, tokens_, options().max_length);
-    Batch batch = batch_rows(whole, begin, end);
-    batch.global_targets = batch_rows(whole, 0, whole.rows).targets;
+    Batch batch = rank_rows(whole, begin, end);
     fill_(batch, examples, begin, end);
     return batch;
   }

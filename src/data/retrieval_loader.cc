@@ -38,14 +38,8 @@ class RetrievalLoader final : public Loader {
  protected:
   Batch collate(const std::vector<int64_t>& examples, int64_t begin, int64_t end,
                 int64_t) const override {
-    std::vector<int64_t> sequences;
-    for (const int64_t example : examples) {
-      for (int64_t i = 0; i < per_example_; ++i) {
-        sequences.push_back(example * per_example_ + i);
-      }
-    }
     Batch batch;
-    fill_inputs(batch, texts_, sequences, tokens_, options().max_length);
+    fill_inputs(batch, texts_, sequences_of(examples, per_example_), tokens_, options().max_length);
     const auto rows = static_cast<int64_t>(examples.size());
     batch.labels = Tensor::zeros({rows}, DType::i64);
     batch.rows = rows;

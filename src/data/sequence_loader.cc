@@ -6,13 +6,6 @@
 namespace heed {
 namespace {
 
-/// The rows of a rank, with what counts over all ranks.
-Batch slice(const Batch& whole, int64_t begin, int64_t end) {
-  Batch batch = batch_rows(whole, begin, end);
-  batch.global_targets = batch_rows(whole, 0, whole.rows).targets;
-  return batch;
-}
-
 class PairLoader final : public Loader {
  public:
   PairLoader(const PairData& data, const SequenceTokens& tokens, const LoaderOptions& options)
@@ -32,7 +25,7 @@ class PairLoader final : public Loader {
     Batch batch;
     fill_inputs(batch, data_.source, examples, tokens_, options().max_length);
     fill_targets(batch, data_.target, examples, tokens_, options().max_length);
-    return slice(batch, begin, end);
+    return rank_rows(batch, begin, end);
   }
 
  private:
@@ -61,7 +54,7 @@ class ClassLoader final : public Loader {
     for (int64_t row = 0; row < batch.rows; ++row) {
       data_.label.copy(examples[static_cast<size_t>(row)], 1, batch.labels.data<int64_t>() + row);
     }
-    return slice(batch, begin, end);
+    return rank_rows(batch, begin, end);
   }
 
  private:

@@ -40,8 +40,7 @@ class SpeechLoader final : public Loader {
                 int64_t) const override {
     Batch whole;
     fill_targets(whole, texts_, examples, tokens_, options().max_length);
-    Batch batch = batch_rows(whole, begin, end);
-    batch.global_targets = batch_rows(whole, 0, whole.rows).targets;
+    Batch batch = rank_rows(whole, begin, end);
     batch.input_features = Tensor::empty({end - begin, mels_, frames_});
     for (int64_t row = begin; row < end; ++row) {
       const Tensor one =

@@ -74,4 +74,21 @@ void fill_targets(Batch& batch, const TokenShard& shard, const std::vector<int64
   }
 }
 
+Batch rank_rows(const Batch& whole, int64_t begin, int64_t end) {
+  Batch batch = batch_rows(whole, begin, end);
+  batch.global_targets = batch_rows(whole, 0, whole.rows).targets;
+  return batch;
+}
+
+std::vector<int64_t> sequences_of(const std::vector<int64_t>& examples, int64_t per_example) {
+  std::vector<int64_t> sequences;
+  sequences.reserve(examples.size() * static_cast<size_t>(per_example));
+  for (const int64_t example : examples) {
+    for (int64_t i = 0; i < per_example; ++i) {
+      sequences.push_back(example * per_example + i);
+    }
+  }
+  return sequences;
+}
+
 }  // namespace heed

@@ -19,4 +19,10 @@ void fill_inputs(Batch& batch, const TokenShard& shard, const std::vector<int64_
 void fill_targets(Batch& batch, const TokenShard& shard, const std::vector<int64_t>& sequences,
                   const SequenceTokens& tokens, int64_t max_length);
 
+/// Rows [begin, end) of a batch, those of one rank, with the targets of all rows as global_targets.
+Batch rank_rows(const Batch& whole, int64_t begin, int64_t end);
+
+/// The sequences of examples that have `per_example` each, one behind the other.
+std::vector<int64_t> sequences_of(const std::vector<int64_t>& examples, int64_t per_example);
+
 }  // namespace heed

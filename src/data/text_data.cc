@@ -202,6 +202,7 @@ std::vector<LabelledText> read_labelled(const std::string& data, const DataOptio
 
 TokenShard tokenize_all(const std::vector<std::string>& texts, const Tokenizer& tokenizer) {
   std::vector<std::vector<TokenId>> sequences;
+  sequences.reserve(texts.size());
   for (const std::string& text : texts) {
     sequences.push_back(tokenizer.encode_ids(text));
   }

@@ -260,6 +260,7 @@ uint64_t shrink_cache(const path& folder, uint64_t limit, std::string_view keep)
   }
   by_key.erase(std::string(keep));
   std::vector<Entry> oldest_first;
+  oldest_first.reserve(by_key.size());
   for (auto& [key, entry] : by_key) {
     oldest_first.push_back(std::move(entry));
   }

@@ -222,13 +222,13 @@ Tensor max_pool_map(const Tensor& values, int64_t max_rows, int64_t max_columns)
   check(values.defined() && values.rank() == 2, "max_pool_map", "values must be [rows, columns]");
   check(max_rows > 0 && max_columns > 0, "max_pool_map", "{} x {} cells asked for", max_rows,
         max_columns);
-  const Tensor full = values.detach().to(DType::f32).contiguous();
+  Tensor full = values.detach().to(DType::f32).contiguous();
   const int64_t rows = full.size(0), columns = full.size(1);
   const int64_t out_rows = std::min(rows, max_rows), out_columns = std::min(columns, max_columns);
   if (out_rows == rows && out_columns == columns) {
     return full;
   }
-  const Tensor result = Tensor::empty({out_rows, out_columns});
+  Tensor result = Tensor::empty({out_rows, out_columns});
   const float* in = full.data<float>();
   float* out = result.data<float>();
   parallel_for(out_rows, [&](int64_t r) {
@@ -293,7 +293,7 @@ Tensor to_tensor(const Heatmap& map) {
     return prepared.values[0].clone();
   }
   const auto count = static_cast<int64_t>(prepared.values.size());
-  const Tensor all = Tensor::empty({count, prepared.rows, prepared.columns});
+  Tensor all = Tensor::empty({count, prepared.rows, prepared.columns});
   for (int64_t p = 0; p < count; ++p) {
     const float* from = prepared.values[static_cast<size_t>(p)].data<float>();
     std::copy(from, from + prepared.rows * prepared.columns,

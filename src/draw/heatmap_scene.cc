@@ -110,7 +110,7 @@ void choose_title(Layout& layout, const std::string& title) {
   for (size_t begin = 0; begin < title.size();) {
     const size_t end = std::min(title.find(' ', begin), title.size());
     const std::string word = title.substr(begin, end - begin);
-    const std::string longer = line.empty() ? word : line + " " + word;
+    const std::string longer = line.empty() ? word : fmt::format("{} {}", line, word);
     if (!line.empty() && title_width(longer, layout.title_size) > room) {
       layout.title_lines.push_back(line);
       line = word;
@@ -253,10 +253,9 @@ void draw_column_labels(Scene& scene, const PreparedMap& map, const Layout& layo
 
 void draw_panel(Scene& scene, const PreparedMap& map, const Layout& layout, size_t panel) {
   const auto index = static_cast<int64_t>(panel);
-  const int64_t column = index % layout.across;
+  const int64_t column = index % layout.across, row = index / layout.across;
   const double x0 = layout.left + static_cast<double>(column) * (layout.panel_width + layout.gap_x);
-  const double y0 = layout.top + static_cast<double>(index / layout.across) *
-                                     (layout.panel_height + layout.gap_y);
+  const double y0 = layout.top + static_cast<double>(row) * (layout.panel_height + layout.gap_y);
   if (layout.as_image) {
     draw_image(scene, map, layout, panel, x0, y0);
   } else {

@@ -70,7 +70,7 @@ Tensor heated(const Tensor& image, const Tensor& weights, const ColorRange& rang
   const int64_t height = from.size(0), width = from.size(1);
   const int64_t rows = heat.size(0), columns = heat.size(1);
   const float* w = heat.data<float>();
-  const Tensor result = Tensor::empty({height, width, 3}, DType::u8);
+  Tensor result = Tensor::empty({height, width, 3}, DType::u8);
   const auto* in = from.data<uint8_t>();
   auto* out = result.data<uint8_t>();
   const double paint[3] = {kHeat.red, kHeat.green, kHeat.blue};
@@ -118,8 +118,9 @@ Scene patch_scene(const PatchPicture& picture) {
   }
   for (int64_t i = 0; i < count; ++i) {
     const HeatmapPanel& panel = picture.panels[static_cast<size_t>(i)];
-    const double x = kGap + static_cast<double>(i % across) * (wide * unit + kGap);
-    const double y = top + static_cast<double>(i / across) * (tall * unit + kTitle + kGap);
+    const int64_t column = i % across, row = i / across;
+    const double x = kGap + static_cast<double>(column) * (wide * unit + kGap);
+    const double y = top + static_cast<double>(row) * (tall * unit + kTitle + kGap);
     SceneItem& label = scene.label(x + wide * unit / 2, y + kTitle / 2, shorten(panel.title, 28),
                                    12, SceneItem::Anchor::middle);
     label.attributes = " class=\"panel-title\"";

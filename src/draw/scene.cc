@@ -19,7 +19,7 @@ SceneItem& Scene::rectangle(double x, double y, double wide, double tall, const 
   return items.emplace_back(std::move(item));
 }
 
-SceneItem& Scene::label(double x, double y, std::string text, double size,
+SceneItem& Scene::label(double x, double y, const std::string& text, double size,
                         SceneItem::Anchor anchor) {
   SceneItem item;
   item.kind = SceneItem::Kind::text;

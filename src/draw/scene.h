@@ -36,7 +36,8 @@ struct Scene {
   std::vector<SceneItem> items;
 
   SceneItem& rectangle(double x, double y, double wide, double tall, const Color& color);
-  SceneItem& label(double x, double y, std::string text, double size, SceneItem::Anchor anchor);
+  SceneItem& label(double x, double y, const std::string& text, double size,
+                   SceneItem::Anchor anchor);
   SceneItem& line(std::vector<double> points, const Color& color, double stroke = 1);
   SceneItem& image(double x, double y, double wide, double tall, Tensor pixels);
 };

@@ -130,7 +130,7 @@ class Canvas {
     cairo_surface_flush(surface_.get());
     const int64_t width = cairo_image_surface_get_width(surface_.get());
     const int64_t height = cairo_image_surface_get_height(surface_.get());
-    const Tensor result = Tensor::empty({height, width, 3}, DType::u8);
+    Tensor result = Tensor::empty({height, width, 3}, DType::u8);
     auto* out = result.data<uint8_t>();
     for (int64_t y = 0; y < height; ++y) {
       const uint32_t* row = row_of(surface_.get(), y);

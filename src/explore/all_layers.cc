@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "explore/attention_parts.h"
-#include "heed/autograd.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 
 namespace heed::explore {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kMostRows = 1024;
 
 std::vector<const RecordedAttention*> layers_of(Trace& trace, const std::string& kind) {
-  const std::vector<const RecordedAttention*> layers = trace.attentions_of(kind);
+  std::vector<const RecordedAttention*> layers = trace.attentions_of(kind);
   if (layers.empty()) {
     throw Failure(404, "not_found", fmt::format("there is no attention of kind {}", kind), "kind");
   }
@@ -51,7 +51,7 @@ Tensor contribution_of(Trace& trace, const std::string& kind) {
   const NoGrad no_grad;
   const std::vector<const RecordedAttention*> layers = layers_of(trace, kind);
   const int64_t rows = layers.front()->queries(), columns = layers.front()->keys();
-  const Tensor result = Tensor::zeros({rows, columns});
+  Tensor result = Tensor::zeros({rows, columns});
   std::vector<double> sums(static_cast<size_t>(rows * columns));
   for (const RecordedAttention* each : layers) {
     std::fill(sums.begin(), sums.end(), 0.0);

@@ -5,8 +5,8 @@
 #include "explore/answers.h"
 #include "explore/attention_parts.h"
 #include "explore/parts.h"
-#include "heed/autograd.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 
 namespace heed::explore {
 namespace {

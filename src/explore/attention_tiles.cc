@@ -3,8 +3,8 @@
 
 #include "explore/answers.h"
 #include "explore/attention_parts.h"
-#include "heed/autograd.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 
 namespace heed::explore {
 namespace {
@@ -61,7 +61,7 @@ Tensor exact_tile(const RecordedAttention& attention, const std::string& what, i
   const int64_t rows = (place.row_end - place.row_begin + place.cell - 1) / place.cell;
   const int64_t columns = (place.key_end - place.key_begin + place.cell - 1) / place.cell;
   const float nothing = what == "scores" ? -std::numeric_limits<float>::infinity() : 0.0F;
-  const Tensor values = Tensor::full({rows, columns}, nothing);
+  Tensor values = Tensor::full({rows, columns}, nothing);
   const bool all = per_cell == place.cell;
   const int64_t step = all ? kRowsAtATime : place.cell / per_cell;
   for (int64_t row = place.row_begin; row < place.row_end; row += step) {

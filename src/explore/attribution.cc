@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "base/language.h"
@@ -34,23 +35,34 @@ std::vector<std::pair<double, double>> quadrature(int count) {
   return points;
 }
 
+/// One row of the residual stream that a logit is read from, and how much each of the outputs that
+/// the head has for this row counts.
+struct ReadRow {
+  int64_t row = 0;
+  std::vector<std::pair<int64_t, double>> outputs;
+
+  double value(const Row& logits) const {
+    double sum = 0;
+    for (const auto& [output, weight] : outputs) {
+      sum += weight * logits.at(static_cast<size_t>(output));
+    }
+    return sum;
+  }
+};
+
 /// Integrated gradients: each part times the head's gradient, averaged on the way from nothing to
 /// the whole row. The parts add up to the logit for any smooth head.
-void integrate_parts(Trace& trace, const std::string& read, const std::vector<Part>& parts,
-                     int64_t token, std::optional<int64_t> against, double at_zero,
-                     Attribution& result) {
+void integrate_parts(Trace& trace, const std::string& hook, const std::vector<Part>& parts,
+                     const ReadRow& read, double at_zero, Attribution& result) {
   constexpr int kPoints = 48;
   const Row whole = sum_of(parts);
   const auto points = quadrature(kPoints);
   std::vector<Row> rows;
+  rows.reserve(points.size());
   for (const auto& point : points) {
     rows.push_back(times(whole, point.first));
   }
-  std::vector<std::pair<int64_t, double>> weights{{token, 1.0}};
-  if (against) {
-    weights.emplace_back(*against, -1.0);
-  }
-  const std::vector<Row> gradients = trace.logit_gradients(read, rows, weights);
+  const std::vector<Row> gradients = trace.logit_gradients(hook, rows, read.outputs);
   Row mean(whole.size(), 0.0);
   for (size_t i = 0; i < points.size(); ++i) {
     add_to(mean, gradients[i], points[i].second);
@@ -71,46 +83,38 @@ void integrate_parts(Trace& trace, const std::string& read, const std::vector<Pa
   }
 }
 
-}  // namespace
-
-Attribution attribute(Trace& trace, int64_t position, int64_t token,
-                      std::optional<int64_t> against) {
-  const StackShape stack = stack_shape(trace, answer_stack(trace));
+/// Splits what one row gives to a logit. `alone`: no other row is read.
+Attribution attribute_row(Trace& trace, const StackShape& stack, const ReadRow& read, double logit,
+                          bool alone) {
   const std::string last = stack.block(stack.layers - 1) + ".hook_resid_post";
   const std::string final_norm = stack.prefix + "ln_final.hook_normalized";
-  const int64_t row = position < 0 ? trace.answer_row() : position;
-  std::vector<Part> parts = residual_parts(trace, stack, stack.layers, row);
-  const std::map<std::string, Row> rows = trace.rows_at(stack.prefix, row);
-  std::string read = last;
+  std::vector<Part> parts = residual_parts(trace, stack, stack.layers, read.row);
+  const std::map<std::string, Row> rows = trace.rows_at(stack.prefix, read.row);
+  std::string hook = last;
   if (rows.contains(final_norm)) {
     const HeldNorm norm =
         held_norm(trace, final_norm, last, "", need_row(rows, last), rows.at(final_norm));
     through_norm(norm, "ln_final.b", -1, parts);
-    read = final_norm;
+    hook = final_norm;
   }
   std::vector<Row> probes{Row(parts.front().row.size(), 0.0), sum_of(parts)};
   for (const Part& part : parts) {
     probes.push_back(part.row);
   }
-  const std::vector<Row> made = trace.map_to_logits(read, probes);
-  const auto value = [&](const Row& logits) {
-    return logits.at(static_cast<size_t>(token)) -
-           (against ? logits.at(static_cast<size_t>(*against)) : 0.0);
-  };
+  const std::vector<Row> made = trace.map_to_logits(hook, probes);
   // What is left without that row is a bias, unless other rows are read as well: a mean over them.
-  // A reader's other rows are the words it chooses among.
-  if (position < 0 && trace.asked() < 0 &&
-      std::abs(value(trace.logits_of_nothing(read)) - value(made[0])) > kRounding) {
+  if (alone &&
+      std::abs(read.value(trace.logits_of_nothing(hook)) - read.value(made[0])) > kRounding) {
     throw Failure(409, "unsupported", kReadsMore);
   }
   Attribution result;
-  result.logit = value(trace.logits(position));
-  double total = value(made[0]);
+  result.logit = logit;
+  double total = read.value(made[0]);
   if (total != 0.0) {
     result.parts.push_back({{"b_U", "bias"}, total});
   }
   for (size_t i = 0; i < parts.size(); ++i) {
-    const double each = value(made[i + 2]) - value(made[0]);
+    const double each = read.value(made[i + 2]) - read.value(made[0]);
     result.parts.push_back({parts[i].about, each});
     total += each;
   }
@@ -122,7 +126,51 @@ Attribution attribute(Trace& trace, int64_t position, int64_t token,
   if (std::abs(result.remainder) > kRounding * (std::abs(result.logit) + 1.0)) {
     // A head with an activation (a masked model's transform, a classifier's pooler).
     result.parts.clear();
-    integrate_parts(trace, read, parts, token, against, value(made[0]), result);
+    integrate_parts(trace, hook, parts, read, read.value(made[0]), result);
+  }
+  return result;
+}
+
+/// Adds what another row gives: parts of the same name become one.
+void add_row(Attribution& all, const Attribution& each) {
+  all.logit += each.logit;
+  all.remainder += each.remainder;
+  all.integrated = all.integrated || each.integrated;
+  for (const auto& added : each.parts) {
+    const auto same = std::find_if(all.parts.begin(), all.parts.end(), [&](const auto& part) {
+      return part.first.name == added.first.name;
+    });
+    if (same == all.parts.end()) {
+      all.parts.push_back(added);
+    } else {
+      same->second += added.second;
+    }
+  }
+}
+
+}  // namespace
+
+Attribution attribute(Trace& trace, int64_t position, int64_t token,
+                      std::optional<int64_t> against) {
+  const StackShape stack = stack_shape(trace, answer_stack(trace));
+  std::vector<std::pair<int64_t, double>> wanted{{token, 1.0}};
+  if (against) {
+    wanted.emplace_back(*against, -1.0);
+  }
+  if (trace.spans().empty()) {
+    const ReadRow read{position < 0 ? trace.answer_row() : position, wanted};
+    // A reader's other rows are the words it chooses among.
+    return attribute_row(trace, stack, read, read.value(trace.logits(position)),
+                         position < 0 && trace.asked() < 0);
+  }
+  Attribution result;  // the start is read at the answer's first token, the end at its last
+  for (const auto& [span, weight] : wanted) {
+    const AnswerSpan& ends = trace.spans().at(static_cast<size_t>(span));
+    for (const ReadRow& read :
+         {ReadRow{ends.first, {{0, weight}}}, ReadRow{ends.last, {{1, weight}}}}) {
+      const double logit = read.value(trace.row_logits(read.row));
+      add_row(result, attribute_row(trace, stack, read, logit, false));
+    }
   }
   return result;
 }

@@ -3,7 +3,8 @@
 
 #include "explore/answers.h"
 #include "explore/trace.h"
-#include "heed/error.h"
+#include "heed/models.h"
+#include "heed/runtime.h"
 
 namespace heed::explore {
 namespace {
@@ -46,7 +47,7 @@ std::vector<std::string> example_texts(const ExplorerModel& model) {
     return {};
   }
   std::vector<std::string> texts;
-  if (model.model->model_type() == "heed-reader") {
+  if (model_spec(*model.model).points_at_tokens) {
     // The sentences that quickstart's reader learned to understand, in either language.
     texts = {"The animal didn't cross the street because it was too tired .",
              "The animal didn't cross the street because it was too wide .",

@@ -236,6 +236,7 @@ const Shown& first_shown(const std::vector<Shown>& all, const ExplorerFileOption
   }
   if (found == all.end() || options.layer >= found->layers || options.head >= found->heads) {
     std::vector<std::string> there;
+    there.reserve(all.size());
     for (const Shown& a : all) {
       there.push_back(tell("{}: layers 0 to {}, heads 0 to {}", a.kind, a.layers - 1, a.heads - 1));
     }

@@ -40,7 +40,7 @@ Sizes sizes_of(const ExplorerMaps& group) {
 /// Cells of `cell` x `cell` weights, each the largest of them.
 Tensor pooled_map(const Tensor& weights, int64_t cell) {
   const int64_t rows = weights.size(0), columns = weights.size(1);
-  const Tensor result = Tensor::zeros({(rows + cell - 1) / cell, (columns + cell - 1) / cell});
+  Tensor result = Tensor::zeros({(rows + cell - 1) / cell, (columns + cell - 1) / cell});
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) {
       float& value = result.data<float>()[r / cell * result.size(1) + c / cell];

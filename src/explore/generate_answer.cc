@@ -2,9 +2,9 @@
 
 #include "base/check.h"
 #include "explore/explorer_state.h"
-#include "heed/autograd.h"
 #include "heed/generate.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 
 namespace heed {
 

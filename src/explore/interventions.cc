@@ -123,7 +123,7 @@ Tensor changed_row(const Tensor& value, int64_t count, const Intervention& chang
     }
     row[i] = static_cast<float>(sum / static_cast<double>(count));
   }
-  return reshape(rows, value.shape()).to(value.dtype());
+  return from_rows(rows, value);
 }
 
 /// A hook's rows, or those of one head of them, taken from another pass.
@@ -149,7 +149,7 @@ Tensor patched(const Tensor& value, int64_t count, const Intervention& change, c
     std::copy_n(from.data<float>() + other * width + first, part,
                 rows.data<float>() + r * width + first);
   }
-  return reshape(rows, value.shape()).to(value.dtype());
+  return from_rows(rows, value);
 }
 
 }  // namespace
@@ -198,8 +198,7 @@ void Trace::apply_interventions(Watcher& watcher) const {
   for (const Intervention& each : interventions_) {
     if (each.type == Intervention::Type::position) {
       watcher.changes.emplace(each.hook, [&each](const Tensor& value) {
-        const bool batched = value.rank() >= 3 && value.size(0) == 1;
-        return changed_row(value, batched ? value.size(1) : value.size(0), each);
+        return changed_row(value, hook_rows(each.hook, value.shape()), each);
       });
     } else if (each.type == Intervention::Type::patch) {
       const Tensor from = each.from->activation(each.hook);
@@ -208,8 +207,7 @@ void Trace::apply_interventions(Watcher& watcher) const {
         heads = std::max(heads, shown.heads);
       }
       watcher.changes.emplace(each.hook, [&each, from, heads](const Tensor& value) {
-        const bool batched = value.rank() >= 3 && value.size(0) == 1;
-        return patched(value, batched ? value.size(1) : value.size(0), each, from, heads);
+        return patched(value, hook_rows(each.hook, value.shape()), each, from, heads);
       });
     }
   }

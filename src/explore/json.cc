@@ -5,6 +5,11 @@
 #include "heed/ops.h"
 
 namespace heed::explore {
+namespace {
+
+constexpr int64_t kMostNumbers = 65536;  // of one answer
+
+}  // namespace
 
 void write_tensor(JsonWriter& json, const Tensor& given) {
   const bool integer = given.dtype() == DType::i64 || given.dtype() == DType::i32;
@@ -128,6 +133,25 @@ std::pair<int64_t, int64_t> Fields::range(std::string_view name, int64_t size, i
                   std::string(name));
   }
   return {ends[0], ends[1]};
+}
+
+std::string answer_part(const Fields& fields, const Shape& shape, int64_t rows, int64_t columns,
+                        const std::function<Tensor(int64_t begin, int64_t end)>& rows_of) {
+  const auto [r0, r1] = fields.range("rows", rows, INT64_MAX, true);
+  const auto [c0, c1] = fields.range("columns", columns, INT64_MAX, true);
+  const int64_t count = (r1 - r0) * (c1 - c0);
+  if (count > kMostNumbers) {
+    throw Failure(413, "too_large",
+                  fmt::format("{} numbers are asked for; at most {}", count, kMostNumbers), "rows");
+  }
+  JsonWriter json;
+  json.begin_object().field("name", fields.text("name"));
+  json.field("shape", std::vector<int64_t>(shape.begin(), shape.end()));
+  write_range(json, "rows", r0, r1);
+  write_range(json, "columns", c0, c1);
+  json.key("values");
+  write_tensor(json, slice(rows_of(r0, r1), 1, c0, c1));
+  return json.end_object().take();
 }
 
 }  // namespace heed::explore

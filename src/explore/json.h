@@ -39,4 +39,10 @@ class Fields {
   Json body_;
 };
 
+/// Answers with the part of a matrix [rows, columns] that the fields `rows` and `columns` ask for;
+/// Failure 413 where that is too much. `rows_of(begin, end)` gives whole rows, `shape` is what the
+/// answer says of the tensor itself.
+std::string answer_part(const Fields& fields, const Shape& shape, int64_t rows, int64_t columns,
+                        const std::function<Tensor(int64_t begin, int64_t end)>& rows_of);
+
 }  // namespace heed::explore

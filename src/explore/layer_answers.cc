@@ -5,13 +5,12 @@
 
 #include "explore/answers.h"
 #include "explore/parts.h"
-#include "heed/autograd.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 
 namespace heed::explore {
 namespace {
 
-constexpr int64_t kMostNumbers = 65536;
 constexpr int64_t kMostSources = 4096;
 constexpr int64_t kMostOutputWeight = 262144;  // numbers: 1 MB
 
@@ -171,6 +170,12 @@ std::string answer_steps(Trace& trace, const Json& body) {
   const bool cross = kind == "cross";
   const StackShape stack = stack_shape(trace, query_stack(trace, kind));
   check_not_padding(trace, stack.prefix, query);
+  if (attention.queries() != trace.rows_of(stack.block(layer) + ".hook_attn_out") &&
+      trace.stages().empty() && kind != "readout") {
+    throw Failure(409, "unsupported",
+                  "these queries are means of several tokens, which have no parts of their own",
+                  "query");
+  }
   const std::string block = stack.block(layer);
   const std::map<std::string, Row> rows = trace.rows_at(stack.prefix, query);
   const std::string before = block + (cross ? ".hook_resid_mid" : ".hook_resid_pre");
@@ -216,7 +221,7 @@ std::string answer_steps(Trace& trace, const Json& body) {
   json.field("embed_norm", embed != nullptr && !sums_up);
   write("embed_sum", &first);
   write("resid_pre", at(before));
-  write("normalized", stack.pre_norm ? at(norm_hook) : at(before));
+  write("normalized", stack.pre_norm && at(norm_hook) != nullptr ? at(norm_hook) : at(before));
   write("concat", &z);
   const std::vector<Row> w_o =
       output_weight(trace, z_hook, out_hook, head, attention.heads(), z.size());
@@ -318,24 +323,9 @@ std::string answer_why(Trace& trace, const Json& body) {
 
 std::string answer_activation(Trace& trace, const Json& body) {
   const Fields fields(body, {"name", "rows", "columns"});
-  const std::string name = fields.text("name");
-  const Tensor whole = trace.activation(name);
-  const auto [r0, r1] = fields.range("rows", whole.size(0), INT64_MAX, true);
-  const auto [c0, c1] = fields.range("columns", whole.size(1), INT64_MAX, true);
-  if ((r1 - r0) * (c1 - c0) > kMostNumbers) {
-    throw Failure(
-        413, "too_large",
-        fmt::format("{} numbers are asked for; at most {}", (r1 - r0) * (c1 - c0), kMostNumbers),
-        "rows");
-  }
-  JsonWriter json;
-  json.begin_object().field("name", name);
-  json.field("shape", std::vector<int64_t>{whole.size(0), whole.size(1)});
-  write_range(json, "rows", r0, r1);
-  write_range(json, "columns", c0, c1);
-  json.key("values");
-  write_tensor(json, slice(slice(whole, 0, r0, r1), 1, c0, c1));
-  return json.end_object().take();
+  const Tensor whole = trace.activation(fields.text("name"));
+  return answer_part(fields, whole.shape(), whole.size(0), whole.size(1),
+                     [&](int64_t begin, int64_t end) { return slice(whole, 0, begin, end); });
 }
 
 }  // namespace heed::explore

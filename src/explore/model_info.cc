@@ -8,9 +8,10 @@
 namespace heed::explore {
 namespace {
 
-constexpr int64_t kMostNumbers = 65536;
-
-const char* family_of(const Model& model) {
+const char* family_of(const Model& model, const Trace* trace) {
+  if (model.kind() == ModelKind::encoder && trace != nullptr && trace->has_target()) {
+    return "encoder-decoder";  // whose decoder reads the source
+  }
   switch (model.kind()) {
     case ModelKind::decoder:
       return "decoder";
@@ -38,7 +39,7 @@ std::string answers_of(const Model& model, Trace* trace) {
     case ModelKind::encoder_decoder:
     case ModelKind::vision_decoder:
     case ModelKind::speech_decoder:
-      return "target-token";
+      return trace != nullptr && trace->first_position() < 0 ? "embedding" : "target-token";
     case ModelKind::regressor:
       return "number";
     case ModelKind::decoder:
@@ -49,6 +50,9 @@ std::string answers_of(const Model& model, Trace* trace) {
   }
   if (points_at_tokens(model)) {
     return "span";
+  }
+  if (trace != nullptr && !trace->spans().empty()) {
+    return "answer-span";
   }
   try {
     const size_t count = trace == nullptr ? 0 : trace->logits(trace->first_position()).size();
@@ -105,6 +109,18 @@ bool subtracts_mean(Trace& trace, const StackShape& stack) {
   return held_norm(trace, norm, stack.pre_norm ? before : block + ".hook_attn_out",
                    stack.pre_norm ? "" : before, rows.at(before), found->second)
       .centered;
+}
+
+/// Whether scores are products of queries and keys, so that they can be split.
+bool splits_scores(Trace& trace) {
+  try {
+    for (const ShownAttention& each : trace.attentions()) {
+      check_splittable(trace, trace.attention(each.kind, 0));
+    }
+    return !trace.attentions().empty();
+  } catch (const Failure&) {
+    return false;
+  }
 }
 
 void write_attentions(JsonWriter& json, Trace* trace) {
@@ -206,9 +222,11 @@ std::string describe_model(const ExplorerModel& model) {
   const std::string answers = answers_of(m, trace.get());
   JsonWriter json;
   json.begin_object().field("id", model.id).field("name", model.id);
-  json.field("model_type", m.model_type()).field("family", family_of(m)).field("answers", answers);
+  json.field("model_type", m.model_type())
+      .field("family", family_of(m, trace.get()))
+      .field("answers", answers);
   json.key("inputs").begin_object().field("text", compares || (!sees && !hears));
-  json.field("pair", m.kind() == ModelKind::encoder && m.model_type() != "heed-reader");
+  json.field("pair", m.kind() == ModelKind::encoder && !model_spec(m).points_at_tokens);
   json.field("target", two).field("image", sees).field("audio", hears).end_object();
   write_attentions(json, trace.get());
   json.field("hidden_size", m.hidden_size()).field("intermediate_size", inner);
@@ -236,7 +254,7 @@ std::string describe_model(const ExplorerModel& model) {
   // A lens reads one row at every layer of one stack, and a distribution over answers from it.
   const bool lens = blocks && answers != "embedding" && answers != "number" && !compares &&
                     trace->stages().empty();
-  json.key("can").begin_object().field("why", blocks).field("lens", lens);
+  json.key("can").begin_object().field("why", blocks && splits_scores(*trace)).field("lens", lens);
   json.field("neurons", blocks).field("generate", words && !hears);
   json.field("beams", words && two && !hears);
   json.field("patching", lens).end_object();
@@ -285,24 +303,10 @@ std::string answer_parameter(const ExplorerModel& model, const Json& body) {
     const Tensor& t = each.tensor;
     const int64_t rows = t.rank() < 2 ? 1 : t.size(0),
                   columns = t.numel() / std::max<int64_t>(rows, 1);
-    const auto [r0, r1] = fields.range("rows", rows, INT64_MAX, true);
-    const auto [c0, c1] = fields.range("columns", columns, INT64_MAX, true);
-    if ((r1 - r0) * (c1 - c0) > kMostNumbers) {
-      throw Failure(
-          413, "too_large",
-          fmt::format("{} numbers are asked for; at most {}", (r1 - r0) * (c1 - c0), kMostNumbers),
-          "rows");
-    }
-    JsonWriter json;
-    json.begin_object().field("name", name);
-    json.field("shape", std::vector<int64_t>(t.shape().begin(), t.shape().end()));
-    write_range(json, "rows", r0, r1);
-    write_range(json, "columns", c0, c1);
-    json.key("values");
-    const Tensor part = t.rank() < 2 ? t : slice(t, 0, r0, r1);
-    const Tensor flat = reshape(part.detach().to(DType::f32).contiguous(), {r1 - r0, columns});
-    write_tensor(json, slice(flat, 1, c0, c1));
-    return json.end_object().take();
+    return answer_part(fields, t.shape(), rows, columns, [&](int64_t begin, int64_t end) {
+      const Tensor part = t.rank() < 2 ? t : slice(t, 0, begin, end);
+      return reshape(part.detach().to(DType::f32).contiguous(), {end - begin, columns});
+    });
   }
   throw Failure(404, "not_found", fmt::format("there is no parameter '{}'", name), "name");
 }

@@ -133,14 +133,17 @@ StackShape stack_shape(const Trace& trace, const std::string& prefix) {
   }
   const std::string first = shape.block(0);
   shape.cross = trace.has_hook(first + ".cross_attn.hook_q");
-  for (const Watcher::Seen& each : trace.hooks()) {
-    if (each.name == first + ".ln1.hook_normalized") {
-      shape.pre_norm = true;
-      break;
+  // The first layer that has a norm there tells: ModernBERT's first has none.
+  for (int64_t layer = 0; layer < shape.layers; ++layer) {
+    const std::string block = shape.block(layer);
+    if (!trace.has_hook(block + ".ln1.hook_normalized")) {
+      continue;
     }
-    if (each.name == first + ".attn.hook_q") {
-      shape.pre_norm = false;
-      break;
+    for (const Watcher::Seen& each : trace.hooks()) {
+      if (each.name == block + ".ln1.hook_normalized" || each.name == block + ".hook_attn_out") {
+        shape.pre_norm = !each.name.ends_with(".hook_attn_out");
+        return shape;
+      }
     }
   }
   return shape;
@@ -208,6 +211,9 @@ std::vector<Row> head_outputs(Trace& trace, const StackShape& stack, int64_t lay
     return known;
   }
   const auto& rows = trace.rows_at(stack.prefix, position);
+  if (!rows.contains(z_hook)) {  // no heads: FNet
+    return {};
+  }
   const Row& z = need_row(rows, z_hook);
   const std::string kind = cross ? "cross" : kind_of_stack(stack.prefix);
   int64_t heads = 0;
@@ -343,6 +349,10 @@ std::vector<Part> residual_parts(Trace& trace, const StackShape& stack, int64_t 
     parts.push_back({{fmt::format("blocks.{}.mlp", l), "mlp", "", l, -1}, times(mlp, scale)});
     finish("ln2", block + ".hook_mlp_out",
            stack.cross ? block + ".ln_cross.hook_normalized" : block + ".hook_resid_mid", scale);
+    const Row& after = need_row(rows, block + ".hook_resid_post");
+    if (!close(x, after)) {  // something follows the feed-forward: DeBERTa's convolution
+      parts.push_back({{fmt::format("blocks.{}.finish", l), "other", "", l, -1}, minus(after, x)});
+    }
   }
   return parts;
 }
@@ -357,6 +367,9 @@ std::vector<Part> attention_input_parts(Trace& trace, const StackShape& stack, i
   const std::string block = stack.block(layer);
   const std::string input = block + (cross ? ".hook_resid_mid" : ".hook_resid_pre");
   const std::string output = block + (cross ? ".ln_cross.hook_normalized" : ".ln1.hook_normalized");
+  if (!trace.has_hook(output)) {
+    return parts;
+  }
   const HeldNorm norm =
       held_norm(trace, output, input, "", need_row(rows, input), need_row(rows, output));
   through_norm(norm, cross ? "ln_cross.b" : "ln1.b", layer, parts);

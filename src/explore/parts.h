@@ -57,6 +57,10 @@ void through_norm(const HeldNorm& norm, const std::string& name, int64_t layer,
 std::vector<Row> head_outputs(Trace& trace, const StackShape& stack, int64_t layer,
                               int64_t position, bool cross);
 
+/// Failure 409 where an attention's scores are no products of queries and keys (Performer), or its
+/// queries no tokens (Nystromformer's landmarks), or where the query is a global token
+/// (Longformer).
+void check_splittable(const Trace& trace, const RecordedAttention& attention, int64_t query = -1);
 ScoreExplanation explain(Trace& trace, const std::string& kind, int64_t layer, int64_t head,
                          int64_t query, int64_t key);
 

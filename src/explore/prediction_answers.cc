@@ -35,7 +35,11 @@ void write_candidates(JsonWriter& json, const Trace& trace, const Row& logits,
     const auto id = static_cast<size_t>(order[static_cast<size_t>(i)]);
     json.begin_object().field("id", static_cast<int64_t>(id));
     json.field("token", trace.name_of(static_cast<int64_t>(id)));
-    json.field("logit", logits[id]).field("probability", probabilities[id]).end_object();
+    json.field("logit", logits[id]).field("probability", probabilities[id]);
+    if (!trace.spans().empty()) {
+      json.field("span", std::vector<int64_t>{trace.spans()[id].first, trace.spans()[id].last});
+    }
+    json.end_object();
   }
   json.end_array();
 }
@@ -72,6 +76,46 @@ std::string answer_predict(Trace& trace, const Json& body) {
   return json.take();
 }
 
+namespace {
+
+/// A place on the way through the layers where the lens reads the residual stream.
+struct Level {
+  std::string hook, part;
+  int64_t layer;
+};
+
+std::vector<Level> lens_levels(const StackShape& stack) {
+  std::vector<Level> levels{{stack.block(0) + ".hook_resid_pre", "embed", -1}};
+  for (int64_t layer = 0; layer < stack.layers; ++layer) {
+    levels.push_back({stack.block(layer) + ".hook_resid_mid", "attn", layer});
+    levels.push_back({stack.block(layer) + ".hook_resid_post", "mlp", layer});
+  }
+  return levels;
+}
+
+/// What the model's head makes of the residual stream at each level.
+std::vector<Row> lens_logits(Trace& trace, const StackShape& stack,
+                             const std::vector<Level>& levels, int64_t position) {
+  const std::string last = stack.block(stack.layers - 1) + ".hook_resid_post";
+  std::vector<Row> made;
+  if (!trace.spans().empty()) {  // every row has a part in the answer
+    for (const Level& level : levels) {
+      made.push_back(trace.span_logits(
+          trace.map_to_logits(last, rows_of_matrix(trace.activation(level.hook)))));
+    }
+    return made;
+  }
+  const std::map<std::string, Row> at =
+      trace.rows_at(stack.prefix, position < 0 ? trace.answer_row() : position);
+  std::vector<Row> rows;
+  for (const Level& level : levels) {
+    rows.push_back(at.at(level.hook));
+  }
+  return trace.map_to_logits(last, rows);
+}
+
+}  // namespace
+
 std::string answer_lens(Trace& trace, const Json& body) {
   const Fields fields(body, {"position", "token", "top_k"});
   const int64_t position = fields.integer("position", -1, INT32_MAX);
@@ -79,23 +123,8 @@ std::string answer_lens(Trace& trace, const Json& body) {
   const auto most = static_cast<int64_t>(final_logits.size()) - 1;
   const int64_t token = fields.integer_or("token", -1, -1, most);
   const StackShape stack = stack_shape(trace, answer_stack(trace));
-  const std::string last = stack.block(stack.layers - 1) + ".hook_resid_post";
-  const std::map<std::string, Row> at =
-      trace.rows_at(stack.prefix, position < 0 ? trace.answer_row() : position);
-  struct Level {
-    std::string hook, part;
-    int64_t layer;
-  };
-  std::vector<Level> levels{{stack.block(0) + ".hook_resid_pre", "embed", -1}};
-  for (int64_t layer = 0; layer < stack.layers; ++layer) {
-    levels.push_back({stack.block(layer) + ".hook_resid_mid", "attn", layer});
-    levels.push_back({stack.block(layer) + ".hook_resid_post", "mlp", layer});
-  }
-  std::vector<Row> rows;
-  for (const Level& level : levels) {
-    rows.push_back(at.at(level.hook));
-  }
-  const std::vector<Row> made = trace.map_to_logits(last, rows);
+  const std::vector<Level> levels = lens_levels(stack);
+  const std::vector<Row> made = lens_logits(trace, stack, levels, position);
   JsonWriter json;
   json.begin_object().field("position", position).key("rows").begin_array();
   for (size_t i = 0; i < levels.size(); ++i) {

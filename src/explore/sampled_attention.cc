@@ -202,7 +202,7 @@ SeenKeys seen_keys(const RecordedAttention& attention, int64_t query) {
 Tensor sampled_weights(const RecordedAttention& attention, int64_t head,
                        std::span<const int64_t> rows) {
   const int64_t keys = attention.keys();
-  const Tensor weights = Tensor::zeros({static_cast<int64_t>(rows.size()), keys});
+  Tensor weights = Tensor::zeros({static_cast<int64_t>(rows.size()), keys});
   const SampledScores scores(attention, head, rows);
   for (int64_t begin = 0; begin < keys; begin += kKeys) {
     const int64_t end = std::min(begin + kKeys, keys);
@@ -223,7 +223,7 @@ Tensor sampled_tile(const RecordedAttention& attention, const std::string& what,
                     const TilePlace& place, int64_t per_cell) {
   const int64_t rows = (place.row_end - place.row_begin + place.cell - 1) / place.cell;
   const int64_t columns = (place.key_end - place.key_begin + place.cell - 1) / place.cell;
-  const Tensor values = Tensor::full({rows, columns}, what == "scores" ? kNone : 0.0F);
+  Tensor values = Tensor::full({rows, columns}, what == "scores" ? kNone : 0.0F);
   if (head < 0) {
     fill_by_mean(attention, place, per_cell, values);
   } else {

@@ -4,8 +4,8 @@
 
 #include <chrono>
 
-#include "heed/autograd.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 
 namespace heed::explore {
 namespace {
@@ -80,6 +80,8 @@ Trace::Trace(ExplorerModel model, TraceRequest request, std::vector<Intervention
     name_patches();
   } else if (input_.input_features.defined()) {
     name_frames();
+  } else if (model_.model->kind() == ModelKind::encoder) {
+    name_landmarks();
   }
   if (few_logits_) {
     if (!watcher.kept.contains(kFinalRows)) {
@@ -112,7 +114,7 @@ ModelOutput Trace::run(Watcher& watcher, int64_t copies, bool changed) {
   try {
     ModelInput input = repeated(copies);
     input.want_logits = !few_logits_;
-    return model_.model->forward(input);
+    return with_row_logits(model_.model->forward(input));
   } catch (const Watcher::Stopped&) {
     return {};
   }
@@ -126,8 +128,7 @@ bool Trace::has_hook(const std::string& name) const {
 int64_t Trace::rows_of(const std::string& hook) const {
   for (const Watcher::Seen& each : hooks_) {
     if (each.name == hook) {
-      const bool batched = each.shape.rank() >= 3 && each.shape[0] == 1;
-      return batched ? each.shape[1] : each.shape[0];
+      return hook_rows(each.name, each.shape);
     }
   }
   throw Failure(404, "not_found", fmt::format("there is no hook '{}'", hook), "name");
@@ -242,6 +243,9 @@ void Trace::find_predictions(const ModelOutput& output) {
   if (!logits_.defined() || logits_.rank() == 2) {
     return;
   }
+  if (output.start_logits.defined()) {
+    return find_spans();
+  }
   for (int64_t i = 0; i < logits_.size(1); ++i) {
     predictions_at_.push_back(i);
   }
@@ -255,9 +259,15 @@ void Trace::find_predictions(const ModelOutput& output) {
   }
 }
 
-int64_t Trace::answer_row() const {
-  const bool last = model_.model->kind() == ModelKind::decoder;
-  return asked_ >= 0 ? asked_ : last ? static_cast<int64_t>(source_.size()) - 1 : 0;
+int64_t Trace::answer_row() {
+  if (answer_row_ < 0) {
+    const bool last = model_.model->kind() == ModelKind::decoder;
+    answer_row_ = asked_ >= 0 ? asked_ : last ? static_cast<int64_t>(source_.size()) - 1 : 0;
+    if (asked_ < 0 && texts_.empty() && logits_.defined() && logits_.rank() == 2) {
+      answer_row_ = read_row().value_or(answer_row_);
+    }
+  }
+  return answer_row_;
 }
 
 Row Trace::logits(int64_t position) {
@@ -277,6 +287,9 @@ Row Trace::logits(int64_t position) {
   if (logits_.rank() == 2) {
     return slice(logits_, 0, 0, 1).to_doubles();
   }
+  if (!spans_.empty()) {
+    return span_logits(rows_of_matrix(as_rows(logits_, logits_.size(1))));
+  }
   if (position < 0 || position >= logits_.size(1)) {
     throw Failure(400, "invalid",
                   fmt::format("'position' is {}; there are {}", position, logits_.size(1)),
@@ -288,6 +301,12 @@ Row Trace::logits(int64_t position) {
 std::string Trace::name_of(int64_t id) const {
   if (!texts_.empty()) {
     return std::cmp_less(id, texts_.size()) ? texts_[static_cast<size_t>(id)] : "";
+  }
+  if (!spans_.empty()) {
+    return std::cmp_less(id, spans_.size()) ? span_text(spans_[static_cast<size_t>(id)]) : "";
+  }
+  if (finds_replaced_) {
+    return id == 0 ? "original" : "replaced";
   }
   if (points_at_tokens(*model_.model)) {
     return std::cmp_less(id, source_.size()) ? source_[static_cast<size_t>(id)].label : "";

@@ -78,6 +78,11 @@ struct ShownAttention {
   bool causal = false;
 };
 
+/// A stretch of the source's tokens that may be the answer to a question, both ends included.
+struct AnswerSpan {
+  int64_t first = 0, last = 0;
+};
+
 /// One input of a model and everything that can be asked about its pass. Keeps little: what is
 /// asked for later is computed by another pass, which gives the same bits.
 class Trace {
@@ -103,6 +108,10 @@ class Trace {
   /// Empty for models whose rows are the same from the first layer to the last.
   const std::vector<Stage>& stages() const { return stages_; }
   const Stage* stage(const std::string& stack) const;
+  /// Kinds whose maps are too large to be shown whole: stages of more than 4,096 places.
+  const std::vector<std::string>& left_out() const { return left_out_; }
+  /// What the queries of an attention with fewer of them than tokens stand for; empty for others.
+  const std::vector<ShownToken>& landmarks() const { return landmarks_; }
   /// The numbers that a regressor's decoder read, behind the zeros it begins with.
   std::string target_numbers() const;
 
@@ -122,11 +131,17 @@ class Trace {
   int64_t first_position() const { return first_position_; }
   /// The word that a reader is asked about; -1 for other models.
   int64_t asked() const { return asked_; }
-  /// The row that an answer for the whole input is read from: a reader's word, the last row of a
-  /// decoder, otherwise the first.
-  int64_t answer_row() const;
-  /// What a logit stands for: a token, a label, a word of the text.
+  /// The row that an answer for the whole input is read from: a reader's word, or the row that a
+  /// classifier reads.
+  int64_t answer_row();
+  /// What a logit stands for: a token, a label, a word or a stretch of the text.
   std::string name_of(int64_t id) const;
+  /// The stretches that a question answerer chooses among, one for each logit; empty for others.
+  const std::vector<AnswerSpan>& spans() const { return spans_; }
+  /// The logits of all spans from a start and an end logit for each row.
+  Row span_logits(const std::vector<Row>& pairs) const;
+  /// The logits that a row has of its own: a question answerer's start and end logit.
+  Row row_logits(int64_t row) const;
 
   /// Runs passes of the same input in which rows of hooks are replaced, and gives what other hooks
   /// make of each: result[i] belongs to rows[i].
@@ -159,6 +174,16 @@ class Trace {
   void read_text(bool with_target);
   void check_ids(const std::vector<TokenId>& ids, const char* param) const;
   void add_target();
+  /// The decoder of a classifier, a question answerer or a bare model (BART) reads the source.
+  void add_source_as_target();
+  void find_spans();
+  /// What a head has for each token as `logits` [B, T, 2]: a question answerer's start_logits and
+  /// end_logits, and of ELECTRA's discriminator 0 and the logit that a token was replaced. Others
+  /// as they are.
+  ModelOutput with_row_logits(ModelOutput output) const;
+  /// The row of the last block that a classifier's logits depend on most.
+  std::optional<int64_t> read_row();
+  std::string span_text(const AnswerSpan& span) const;
   /// The texts that an image is compared with, one per line; the first one is the target.
   void read_texts();
   /// How well each text fits the image, [1, texts]: the first as this pass has it.
@@ -167,14 +192,16 @@ class Trace {
   void read_numbers();
   void name_patches();
   void name_stages();
+  /// Nystromformer's queries where a text is longer than its landmarks: means of neighbours.
+  void name_landmarks();
   void name_frames();
   /// The row of a hook's value where row `i` of the residual stream stands.
   int64_t row_in(const std::string& hook, int64_t i) const;
   /// One pass of `copies` copies of the input, with the interventions.
   ModelOutput run(Watcher& watcher, int64_t copies = 1, bool changed = true);
   /// How many copies of the input hold `wanted` rows that are replaced, and the replacement.
-  int64_t copies_for(const std::string& hook, int64_t wanted) const;
-  Tensor replaced(const Tensor& value, const std::string& hook, const std::vector<Row>& rows) const;
+  int64_t copies_for(const std::string& hook, int64_t wanted);
+  Tensor replaced(const Tensor& value, const std::string& hook, const std::vector<Row>& rows);
   void apply_interventions(Watcher& watcher) const;
   void note_attentions(const Watcher& watcher);
   void find_predictions(const ModelOutput& output);
@@ -194,6 +221,8 @@ class Trace {
   ModelInput input_;
   std::vector<ShownToken> source_, target_;
   std::vector<Stage> stages_;
+  std::vector<std::string> left_out_;
+  std::vector<ShownToken> landmarks_;
   std::vector<std::string> texts_;  ///< that an image is compared with
   bool generated_ = false;
   double seconds_ = 0;
@@ -205,6 +234,10 @@ class Trace {
   std::vector<int64_t> predictions_at_;
   int64_t first_position_ = -1;
   int64_t asked_ = -1;
+  int64_t answer_row_ = -1;  ///< -1: not known yet
+  int64_t passage_ = 0;      ///< first token of a pair's second text
+  std::vector<AnswerSpan> spans_;
+  bool finds_replaced_ = false;  ///< ELECTRA's discriminator
   std::vector<RecordedAttention> recorded_;
   bool all_recorded_ = false;
   bool rounds_inputs_ = false;

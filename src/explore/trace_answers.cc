@@ -119,8 +119,15 @@ std::string Explorer::State::write_trace(const std::string& id, Trace& trace, in
     json.key(explore::kind_of_stack(trace.stages()[i].stack));
     write_tokens(json, trace.stages()[i].tokens);
   }
+  if (!trace.landmarks().empty()) {
+    json.key("landmarks");
+    write_tokens(json, trace.landmarks());
+  }
   json.end_object();
   write_grids(json, trace);
+  if (!trace.left_out().empty()) {
+    json.field("left_out", trace.left_out());
+  }
   json.key("attentions").begin_array();
   for (const explore::ShownAttention& each : trace.attentions()) {
     const bool target = trace.has_target();
@@ -129,7 +136,8 @@ std::string Explorer::State::write_trace(const std::string& id, Trace& trace, in
     const bool source = each.kind == "encoder" || each.kind == "vision";
     const bool itself = each.kind == "decoder" || each.kind == "text";
     const std::string side = side_of(trace, each.kind);
-    json.field("query_side", target && !source ? "target" : side);
+    const bool landmarks = !trace.landmarks().empty() && each.kind == "self";
+    json.field("query_side", landmarks ? "landmarks" : target && !source ? "target" : side);
     json.field("key_side", target && itself ? "target" : side);
     json.field("causal", each.causal).field("offset", each.offset).end_object();
   }
@@ -254,6 +262,9 @@ std::string Explorer::State::patching(const std::shared_ptr<Trace>& clean, const
   }
   const int64_t position = f.integer_or("position", clean->first_position(), -1, INT32_MAX);
   const auto most = static_cast<int64_t>(clean->logits(position).size()) - 1;
+  if (std::cmp_not_equal(corrupt->logits(position).size(), most + 1)) {  // of other stretches
+    throw Failure(400, "invalid", "the two texts offer different answers", "corrupt");
+  }
   const int64_t answer = f.integer("answer", 0, most);
   const int64_t against = f.integer_or("against", -1, -1, most);
   const auto metric = [&](Trace& each) {

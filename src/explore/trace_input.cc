@@ -5,11 +5,12 @@
 
 #include "base/base64.h"
 #include "explore/trace.h"
-#include "heed/autograd.h"
 #include "heed/generate.h"
 #include "heed/io.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 #include "models/forward.h"
+#include "models/registry.h"
 #include "pipelines/image_input.h"
 #include "pipelines/speech_decoding.h"
 
@@ -24,6 +25,12 @@ Tensor as_batch(const std::vector<TokenId>& ids) {
 
 LoadedModel as_loaded(const ExplorerModel& model) {
   return {model.path, model.model, model.tokenizer};
+}
+
+/// False for a bare model, which gives vectors.
+bool writes_text(const Model& model) {
+  const ModelHead* head = head_of(model);
+  return head == nullptr || !head->task.empty();
 }
 
 /// What Whisper reads behind <|startoftranscript|>: language and task, and that no timestamps
@@ -82,8 +89,7 @@ std::vector<TokenId> likeliest_target(const ExplorerModel& explorer, const Model
 
 /// A picture to begin with: a bright disc on a dark ground.
 Tensor example_picture(const VisionConfig& vision) {
-  const Tensor pixels =
-      Tensor::zeros({1, vision.channels, vision.image.height, vision.image.width});
+  Tensor pixels = Tensor::zeros({1, vision.channels, vision.image.height, vision.image.width});
   const auto height = static_cast<double>(vision.image.height);
   const auto width = static_cast<double>(vision.image.width);
   float* out = pixels.data<float>();
@@ -105,6 +111,10 @@ VisionConfig vision_of(const ExplorerModel& model) {
 
 Tensor image_input(const ExplorerModel& model, const std::optional<std::string>& image) {
   constexpr uint64_t kMostPixels = 32'000'000;
+  if (model_spec(*model.model).reads_features) {
+    throw Failure(409, "unsupported",
+                  "this model reads features of image regions, which are no image", "model");
+  }
   const VisionConfig vision = vision_of(model);
   if (!image) {
     return example_picture(vision);
@@ -130,7 +140,7 @@ std::string seen_picture(const ExplorerModel& model, const Tensor& pixels) {
     for (int64_t i = 0; i < plane; ++i) {
       const double share = (pixels.data<float>()[at + i] - low) / (high - low);
       picture.data<uint8_t>()[i * 3 + c] =
-          static_cast<uint8_t>(std::clamp(share, 0.0, 1.0) * 255.0 + 0.5);
+          static_cast<uint8_t>(std::lround(std::clamp(share, 0.0, 1.0) * 255.0));
     }
   }
   return encode_png(picture);
@@ -198,6 +208,15 @@ void Trace::read_text(bool with_target) {
   }
   input_.input_ids = as_batch(encoding.ids);
   source_ = shown_tokens(model_.tokenizer, encoding, text);
+  if (request_.pair) {
+    size_t before = model_.tokenizer.encode_ids(text, false).size();  // tokens of the first text
+    for (; std::cmp_less(passage_, encoding.ids.size()); ++passage_) {
+      const bool own = encoding.special_tokens_mask[static_cast<size_t>(passage_)] == 0;
+      if (own && before-- == 0) {
+        break;
+      }
+    }
+  }
   if (request_.pair && reads_token_types(*model_.model)) {
     input_.token_type_ids = as_batch(encoding.type_ids);
   }
@@ -240,12 +259,21 @@ void Trace::add_target() {
     ids.push_back(start);
     ids.insert(ids.end(), prompt.begin(), prompt.end());
     model_.tokenizer.append_ids(*request_.target, ids);
+  } else if (!writes_text(*model_.model)) {
+    ids.push_back(start);
   } else {
     ids = likeliest_target(model_, input_, start, prompt);
     generated_ = true;
   }
   input_.decoder_input_ids = as_batch(ids);
   target_ = shown_tokens(model_.tokenizer, ids);
+}
+
+void Trace::add_source_as_target() {
+  const Tensor ids = decoder_input_ids(*model_.model, input_);
+  input_.decoder_input_ids = ids;
+  const std::vector<int64_t> all = ids.to(DType::i64).to_vector<int64_t>();
+  target_ = shown_tokens(model_.tokenizer, {all.begin(), all.end()});
 }
 
 void Trace::read_texts() {
@@ -293,14 +321,24 @@ Tensor Trace::logits_per_text(const ModelOutput& output) const {
 }
 
 void Trace::read_input() {
+  const ModelHead* head = head_of(*model_.model);
+  finds_replaced_ = head != nullptr && head->architecture.ends_with("ForPreTraining");
   switch (model_.model->kind()) {
     case ModelKind::decoder:
     case ModelKind::encoder:
       read_text(false);
+      if (decoder_input_ids(*model_.model, input_).defined()) {
+        add_source_as_target();
+      }
       break;
     case ModelKind::encoder_decoder:
       read_text(true);
-      add_target();
+      if (!request_.target && !request_.target_ids && !writes_text(*model_.model) &&
+          decoder_input_ids(*model_.model, input_).defined()) {
+        add_source_as_target();
+      } else {
+        add_target();
+      }
       break;
     case ModelKind::vision:
       input_.pixel_values = image_input(model_, request_.image);

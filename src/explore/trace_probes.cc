@@ -1,19 +1,11 @@
-#include "explore/trace.h"
-#include "heed/autograd.h"
+#include "explore/parts.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 
 // Passes in which rows of a hook are replaced, to find out what the layers behind it make of them.
 
 namespace heed::explore {
 namespace {
-
-std::vector<Row> rows_of_matrix(const Tensor& matrix) {
-  std::vector<Row> rows;
-  for (int64_t i = 0; i < matrix.size(0); ++i) {
-    rows.push_back(slice(matrix, 0, i, i + 1).to_doubles());
-  }
-  return rows;
-}
 
 /// `rows` in place of rows of a hook's value; the rest is left. `at`: where each of them stands.
 Tensor with_rows(
@@ -103,15 +95,17 @@ std::vector<std::vector<Row>> Trace::map_rows(const std::vector<Mapping>& mappin
   return results;
 }
 
-int64_t Trace::copies_for(const std::string& hook, int64_t wanted) const {
+int64_t Trace::copies_for(const std::string& hook, int64_t wanted) {
   // A classifier reads one row of each sequence (or all of them): one sequence for each row.
   const bool pooled = !few_logits_ && logits_.rank() == 2;
+  if (pooled) {
+    answer_row();  // which takes a pass of its own, before the one that is about to run
+  }
   const int64_t count = rows_of(hook);
   return pooled ? wanted : (wanted + count - 1) / count;
 }
 
-Tensor Trace::replaced(const Tensor& value, const std::string& hook,
-                       const std::vector<Row>& rows) const {
+Tensor Trace::replaced(const Tensor& value, const std::string& hook, const std::vector<Row>& rows) {
   if (few_logits_ || logits_.rank() != 2) {
     return with_rows(value, rows);
   }
@@ -153,6 +147,34 @@ Row Trace::logits_of_nothing(const std::string& hook) {
   return run(watcher, 1, false).logits.to_doubles();
 }
 
+std::optional<int64_t> Trace::read_row() {
+  const StackShape stack = stack_shape(*this, answer_stack(*this));
+  const std::string hook = stack.block(stack.layers - 1) + ".hook_resid_post";
+  Tensor leaf;
+  Watcher watcher;
+  watcher.changes.emplace(hook, [&](const Tensor& value) {
+    leaf = value.detach().to(DType::f32).clone();
+    leaf.set_requires_grad(true);
+    return leaf.to(value.dtype());
+  });
+  const Tensor logits = model_.model->forward(input_).logits;
+  const Tensor weights = Tensor::zeros(logits.shape(), logits.dtype());
+  for (int64_t i = 0; i < weights.numel(); ++i) {  // a sum of all might leave nothing
+    weights.data<float>()[i] = static_cast<float>(i + 1);
+  }
+  if (!logits.requires_grad()) {
+    return std::nullopt;
+  }
+  backward(logits, weights);
+  if (!leaf.grad().defined()) {
+    return std::nullopt;
+  }
+  const std::vector<Row> rows = rows_of_matrix(as_rows(leaf.grad(), rows_of(hook)));
+  const auto largest = std::max_element(
+      rows.begin(), rows.end(), [](const Row& a, const Row& b) { return norm_of(a) < norm_of(b); });
+  return largest - rows.begin();
+}
+
 std::vector<Row> Trace::logit_gradients(const std::string& hook, const std::vector<Row>& rows,
                                         const std::vector<std::pair<int64_t, double>>& weights) {
   const auto wanted = static_cast<int64_t>(rows.size());
@@ -166,7 +188,7 @@ std::vector<Row> Trace::logit_gradients(const std::string& hook, const std::vect
     return leaf.to(value.dtype());
   });
   const UnroundedInputScope unrounded;
-  const Tensor logits = model_.model->forward(repeated(copies)).logits;
+  const Tensor logits = with_row_logits(model_.model->forward(repeated(copies))).logits;
   const Tensor flat = reshape(logits, {logits.numel() / logits.size(-1), logits.size(-1)});
   const Tensor direction = Tensor::zeros(flat.shape());
   for (int64_t i = 0; i < wanted; ++i) {

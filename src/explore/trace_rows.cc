@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "explore/trace.h"
 #include "generate/numbers.h"
 #include "heed/ops.h"
@@ -22,8 +24,6 @@ ShownToken row_token(int64_t index, std::string label, bool special = false) {
 constexpr int64_t kMostNumbers = 64;  // that a regressor goes on with by itself
 
 std::string patch_label(int64_t row, int64_t column) { return fmt::format("{},{}", row, column); }
-
-int64_t up_to_multiple(int64_t value, int64_t of) { return (value + of - 1) / of * of; }
 
 /// The rows of features [1, N, F] from `first` on: numbers that belong together share a token.
 std::vector<ShownToken> number_tokens(const Tensor& features, int64_t first) {
@@ -48,7 +48,7 @@ Tensor features_of(const std::string& text, int64_t size, int64_t lead, const ch
         fmt::format("the text has {} numbers; the model takes {} at each position", count, size),
         param);
   }
-  const Tensor features = Tensor::zeros({1, lead + count / size, size});
+  Tensor features = Tensor::zeros({1, lead + count / size, size});
   std::copy(numbers.begin(), numbers.end(), features.data<float>() + lead * size);
   return features;
 }
@@ -76,48 +76,64 @@ void Trace::name_patches() {
 }
 
 void Trace::name_stages() {
-  const Json config = Json::parse(model_.model->config(), "config.json");
-  const VisionConfig vision = vision_config(config);
-  const int64_t window = config.integer_or("window_size", 7, 1, 1024);
-  const auto whole = [](int64_t pixels, int64_t patch) { return (pixels + patch - 1) / patch; };
-  RowGrid grid{whole(vision.image.height, vision.patch.height),
-               whole(vision.image.width, vision.patch.width), 0, 0};
+  const VisionConfig vision = vision_config(Json::parse(model_.model->config(), "config.json"));
   int64_t first = 0;
-  ImageSize patch = vision.patch;  // pixels of a place
   for (const ShownAttention& each : attentions_) {
+    const auto number = static_cast<int64_t>(stages_.size());
+    const StageGrid grid = stage_grid(vision, number);
     Stage stage;
-    stage.stack = fmt::format("stages.{}.", stages_.size());
-    grid.all_rows = up_to_multiple(grid.rows, window);
-    grid.all_columns = up_to_multiple(grid.columns, window);
+    stage.stack = fmt::format("stages.{}.", number);
+    stage.first_layer = first;
+    stage.grid = {grid.rows, grid.columns, grid.all_rows, grid.all_columns};
     const std::string input = fmt::format("{}blocks.{}.hook_resid_pre", stage.stack, first);
     if (each.kind != kind_of_stack(stage.stack) || !has_hook(input) ||
-        rows_of(input) != grid.count() || each.queries != grid.all()) {
-      throw Failure(409, "unsupported",
-                    fmt::format("a grid of {} × {} patches is too large to be shown whole",
-                                grid.rows, grid.columns),
-                    "model");
+        rows_of(input) != stage.grid.count()) {
+      stages_.clear();
+      break;
     }
-    stage.first_layer = first;
-    stage.grid = grid;
-    stage.picture_rows =
-        static_cast<double>(vision.image.height) / static_cast<double>(patch.height);
-    stage.picture_columns =
-        static_cast<double>(vision.image.width) / static_cast<double>(patch.width);
-    for (int64_t i = 0; i < grid.all(); ++i) {
-      const bool real = grid.row_at(i) >= 0;
+    if (each.queries != stage.grid.all()) {  // recorded window by window
+      left_out_.push_back(each.kind);
+    }
+    const auto places = [number](int64_t pixels, int64_t patch) {  // pixels of a place double
+      return static_cast<double>(pixels) /
+             std::ldexp(static_cast<double>(patch), static_cast<int>(number));
+    };
+    stage.picture_rows = places(vision.image.height, vision.patch.height);
+    stage.picture_columns = places(vision.image.width, vision.patch.width);
+    for (int64_t i = 0; i < stage.grid.all(); ++i) {
+      const bool real = stage.grid.row_at(i) >= 0;
       stage.tokens.push_back(row_token(
           i, real ? patch_label(i / grid.all_columns, i % grid.all_columns) : "pad", !real));
     }
     stages_.push_back(std::move(stage));
     first += each.layers;
-    grid.rows = (grid.rows + 1) / 2;
-    grid.columns = (grid.columns + 1) / 2;
-    patch = {patch.height * 2, patch.width * 2};
   }
   if (stages_.empty()) {
     throw Failure(409, "unsupported", "this model is no stack of Transformer blocks", "model");
   }
   source_ = stages_.front().tokens;
+  const auto is_left_out = [this](const std::string& kind) {
+    return std::find(left_out_.begin(), left_out_.end(), kind) != left_out_.end();
+  };
+  std::erase_if(attentions_, [&](const ShownAttention& each) { return is_left_out(each.kind); });
+  std::erase_if(recorded_,
+                [&](const RecordedAttention& each) { return is_left_out(each.place.kind); });
+}
+
+void Trace::name_landmarks() {
+  for (const ShownAttention& each : attentions_) {
+    const auto count = static_cast<int64_t>(source_.size());
+    if (each.kind != "self" || each.queries >= count || each.queries == 0) {
+      continue;
+    }
+    const int64_t size = (count + each.queries - 1) / each.queries;
+    for (int64_t i = 0; i < each.queries; ++i) {
+      const int64_t begin = std::min(i * size, count - 1), last = std::min(begin + size, count) - 1;
+      const auto label = [this](int64_t at) { return source_[static_cast<size_t>(at)].label; };
+      landmarks_.push_back(row_token(
+          i, last > begin ? fmt::format("{} … {}", label(begin), label(last)) : label(begin)));
+    }
+  }
 }
 
 void Trace::name_frames() {

@@ -11,8 +11,35 @@ bool is_stage(const std::string& hook) { return hook.starts_with(kStages); }
 
 }  // namespace
 
+int64_t hook_rows(const std::string& name, const Shape& shape) {
+  if (shape.rank() == 4) {
+    return shape[2];
+  }
+  const std::string_view last = std::string_view(name).substr(name.rfind('.') + 1);
+  const bool heads = !is_stage(name) && (last.starts_with("hook_q") || last.starts_with("hook_k") ||
+                                         last.starts_with("hook_v"));
+  return shape.rank() == 3 && shape[0] == 1 && !heads ? shape[1] : shape[0];
+}
+
 Tensor as_rows(const Tensor& value, int64_t rows) {
-  return reshape(value.detach().to(DType::f32).contiguous(), {rows, value.numel() / rows});
+  const Tensor ordered = value.rank() == 4 ? transpose(value.detach(), 1, 2) : value.detach();
+  return reshape(ordered.to(DType::f32).contiguous(), {rows, value.numel() / rows});
+}
+
+Tensor from_rows(const Tensor& rows, const Tensor& value) {
+  const Shape& shape = value.shape();
+  const Tensor ordered =
+      shape.rank() == 4 ? transpose(reshape(rows, {shape[0], shape[2], shape[1], shape[3]}), 1, 2)
+                        : reshape(rows, shape);
+  return ordered.contiguous().to(value.dtype());
+}
+
+std::vector<Row> rows_of_matrix(const Tensor& matrix) {
+  std::vector<Row> rows;
+  for (int64_t i = 0; i < matrix.size(0); ++i) {
+    rows.push_back(slice(matrix, 0, i, i + 1).to_doubles());
+  }
+  return rows;
 }
 
 std::string kind_of_stack(const std::string& prefix) {
@@ -63,9 +90,7 @@ Tensor Watcher::activation(const std::string& name, const Tensor& value) {
   hooks.push_back({name, result.shape()});
   if (all_rows) {
     const auto at = positions.find(stack_of(name));
-    // Activations are [rows, …]; those of whole batches in layers of the API are [1, rows, …].
-    const int64_t count =
-        result.rank() >= 3 && result.size(0) == 1 ? result.size(1) : result.size(0);
+    const int64_t count = hook_rows(name, result.shape());
     const auto grid = at == positions.end() ? grids.end() : grids.find(at->first);
     const int64_t row = at == positions.end() ? -1
                         : grid != grids.end() && count == grid->second.count()

@@ -14,8 +14,16 @@ namespace heed::explore {
 /// A row of numbers of the residual stream or of a hook.
 using Row = std::vector<double>;
 
+/// Rows that one sequence has at a hook. Values are [rows, …]; whole batches [1, rows, …];
+/// queries, keys and values of heads [rows, heads, …] or [1, heads, rows, …].
+int64_t hook_rows(const std::string& name, const Shape& shape);
 /// An activation as [rows, the rest], f32 and contiguous.
 Tensor as_rows(const Tensor& value, int64_t rows);
+/// Its inverse: such rows in the shape and type of `value`.
+Tensor from_rows(const Tensor& rows, const Tensor& value);
+
+/// The rows of a matrix, one by one.
+std::vector<Row> rows_of_matrix(const Tensor& matrix);
 
 /// The places of a stack's rows in an image, where the attention may have more of them: a grid that
 /// windows do not divide is filled up to the right and below.

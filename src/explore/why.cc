@@ -163,6 +163,39 @@ Row record_row(const Tensor& x, int64_t head, int64_t row) {
 
 }  // namespace
 
+void check_splittable(const Trace& trace, const RecordedAttention& attention, int64_t query) {
+  const std::string hook = attention.place.name + ".hook_q";
+  const auto found = std::find_if(trace.hooks().begin(), trace.hooks().end(),
+                                  [&](const Watcher::Seen& each) { return each.name == hook; });
+  if (found == trace.hooks().end()) {
+    return;
+  }
+  const int64_t rows = hook_rows(hook, found->shape);
+  if (attention.queries() != rows) {
+    throw Failure(409, "unsupported",
+                  "these queries are means of several tokens, which have no parts of their own",
+                  "query");
+  }
+  int64_t all = 1;
+  for (const int64_t size : found->shape) {
+    all *= size;
+  }
+  const int64_t depth = all / (rows * attention.heads()), shown = attention.record.q.size(3);
+  if (shown != depth && shown != 2 * depth) {
+    throw Failure(409, "unsupported",
+                  "these scores are no products of queries and keys and cannot be split");
+  }
+  if (shown == 2 * depth && query >= 0) {  // Longformer: zeros, and a query of another projection
+    const Row row = record_row(attention.record.q, 0, query);
+    if (norm_of({row.begin(), row.begin() + depth}) == 0) {
+      throw Failure(409, "unsupported",
+                    "this token attends globally, by projections of its own: its scores are not "
+                    "split; choose another token",
+                    "query");
+    }
+  }
+}
+
 ScoreExplanation explain(Trace& trace, const std::string& kind, int64_t layer, int64_t head,
                          int64_t query, int64_t key) {
   const RecordedAttention& attention = trace.attention(kind, layer);
@@ -176,6 +209,7 @@ ScoreExplanation explain(Trace& trace, const std::string& kind, int64_t layer, i
   if (kind == "readout") {
     throw Failure(409, "unsupported", "a readout is split no further");
   }
+  check_splittable(trace, attention, query);
   const bool cross = kind == "cross";
   const int64_t key_heads = attention.record.k.size(1);
   const int64_t shared = key_head(attention, head);
@@ -184,10 +218,10 @@ ScoreExplanation explain(Trace& trace, const std::string& kind, int64_t layer, i
   check_not_padding(trace, stack.prefix, key);
   const std::string block = stack.block(layer);
   const std::string place = block + (cross ? ".cross_attn" : ".attn");
-  const std::string input =
-      stack.pre_norm ? block + (cross ? ".ln_cross.hook_normalized" : ".ln1.hook_normalized")
-      : cross        ? block + ".hook_resid_mid"
-                     : block + ".hook_resid_pre";
+  const std::string normed = block + (cross ? ".ln_cross.hook_normalized" : ".ln1.hook_normalized");
+  const std::string input = stack.pre_norm && trace.has_hook(normed) ? normed
+                            : cross                                  ? block + ".hook_resid_mid"
+                                                                     : block + ".hook_resid_pre";
   const Side q = project_side(trace, attention_input_parts(trace, stack, layer, query, cross),
                               {place, 'q', input, stack.prefix, query, attention.heads(), head});
   Side k;

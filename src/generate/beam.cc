@@ -170,6 +170,7 @@ class BeamSearch {
     }
     if (options_.on_step) {
       std::vector<BeamStep> kept;
+      kept.reserve(running.size());
       for (const Continuation& each : running) {
         kept.push_back(step_of(each, false));
       }

@@ -42,7 +42,7 @@ GrammarNodePtr digits(int64_t count) { return repeat_node(chars_node({{'0', '9'}
 
 /// Formats that have a grammar; null for the others, which are notes for the reader.
 GrammarNodePtr format_node(const std::string& format) {
-  const GrammarNodePtr date =
+  GrammarNodePtr date =
       sequence_node({digits(4), literal_node("-"),
                      choice_node({sequence_node({literal_node("0"), chars_node({{'1', '9'}})}),
                                   sequence_node({literal_node("1"), chars_node({{'0', '2'}})})}),
@@ -54,7 +54,7 @@ GrammarNodePtr format_node(const std::string& format) {
   const GrammarNodePtr hour =
       choice_node({sequence_node({chars_node({{'0', '1'}}), digits(1)}),
                    sequence_node({literal_node("2"), chars_node({{'0', '3'}})})});
-  const GrammarNodePtr time = sequence_node(
+  GrammarNodePtr time = sequence_node(
       {hour, literal_node(":"), sixty, literal_node(":"), sixty,
        optional_node(
            sequence_node({literal_node("."), repeat_node(chars_node({{'0', '9'}}), 1, 6)})),

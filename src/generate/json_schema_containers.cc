@@ -22,7 +22,7 @@ GrammarNodePtr SchemaCompiler::array_node(const Schema& schema, const std::strin
   if (schema.contains(prefix_key)) {
     const Schema& list = schema.at(prefix_key);
     for (size_t i = 0; i < list.size(); ++i) {
-      const std::string place = path + "/" + prefix_key + "/" + std::to_string(i);
+      const std::string place = fmt::format("{}/{}/{}", path, prefix_key, i);
       first.push_back(node_for(list[i], place, depth + 1));
     }
   }
@@ -101,8 +101,9 @@ GrammarNodePtr SchemaCompiler::object_node(const Schema& schema, const std::stri
     const std::string& name = names[i];
     const bool known = properties.contains(name);
     const GrammarNodePtr value =
-        known ? node_for(properties.at(name), path + "/properties/" + name, depth + 1)
-              : node_for(others, path + "/additionalProperties", depth + 1);
+        known
+            ? node_for(properties.at(name), fmt::format("{}/properties/{}", path, name), depth + 1)
+            : node_for(others, path + "/additionalProperties", depth + 1);
     const uint32_t member = builder_.declare(name);
     builder_.define(member, json_.member(literal_node(Schema(name).dump()), value));
     const uint32_t behind = builder_.declare(name);  // this member or those after it, with a comma

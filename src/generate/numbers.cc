@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "heed/autograd.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 
 namespace heed {
 

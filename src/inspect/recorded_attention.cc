@@ -99,7 +99,7 @@ Tensor RecordedAttention::pooled(int64_t sequence, int64_t head, int64_t max_row
   }
   // A tile of the kernel's rows at a time, as it computes them together; what they show is merged,
   // as one cell may lie in two tiles. The largest does not depend on the order.
-  const Tensor result = Tensor::zeros({rows, columns});
+  Tensor result = Tensor::zeros({rows, columns});
   std::mutex merging;
   parallel_for((queries() + kRows - 1) / kRows, [&](int64_t task) {
     const int64_t begin = task * kRows, end = std::min(begin + kRows, queries());

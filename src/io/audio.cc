@@ -16,7 +16,7 @@ namespace heed {
 namespace {
 
 constexpr int64_t kMostSeconds = 6 * 60 * 60;
-constexpr int64_t kBlock = 1 << 16;  // frames that are read at a time
+constexpr int64_t kBlock = 1 << 12;  // frames that are read at a time
 
 /// libsndfile's view of bytes in memory.
 struct Bytes {

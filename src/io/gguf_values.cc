@@ -92,6 +92,7 @@ int64_t GgufFile::integer_at(std::string_view key, const GgufValue& value, uint6
       if (std::cmp_less(number, low) || std::cmp_greater(number, high)) {
         wanted(key, std::to_string(number), fmt::format("a whole number from {} to {}", low, high));
       }
+      // NOLINTNEXTLINE(bugprone-signed-char-misuse): a number of 8 bits, not a character
       result = static_cast<int64_t>(number);
     } else {
       wanted(key, std::to_string(number), "a whole number");

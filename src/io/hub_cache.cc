@@ -20,7 +20,7 @@ fs::path hub_cache() {
     return value == nullptr ? fs::path() : fs::path(value);
   };
   for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
-    if (const fs::path found = variable(name); !found.empty()) {
+    if (fs::path found = variable(name); !found.empty()) {
       return found;
     }
   }
@@ -96,7 +96,7 @@ fs::path find_in_hub_cache(const fs::path& name) {
     fail(ErrorKind::data, name.native(), "there is no such file or folder");
   }
   const fs::path cache = hub_cache();
-  const fs::path snapshot = cached_snapshot(cache, *hub);
+  fs::path snapshot = cached_snapshot(cache, *hub);
   if (snapshot.empty()) {
     fail(ErrorKind::data, name.native(),
          "there is no such file or folder, and no model of that name in the local Hugging Face "

@@ -68,7 +68,7 @@ Tensor decode_image(std::string_view bytes, const std::string& name, int channel
 
 Tensor load_image(const std::filesystem::path& path, int channels) {
   const MappedFile file(path);
-  const Tensor image = decode_image(file.text(), path.native(), channels);
+  Tensor image = decode_image(file.text(), path.native(), channels);
   file.check_not_truncated();
   return image;
 }

@@ -79,7 +79,7 @@ Tensor decode_jpeg(std::string_view bytes, const std::string& name, uint64_t max
   const int channels = job.decoder.out_color_components;
   check_data(channels == 1 || channels == 3, name,
              "is a JPEG with {} colour channels (CMYK); save it as RGB", channels);
-  const Tensor pixels =
+  Tensor pixels =
       empty_image(job.decoder.output_height, job.decoder.output_width, channels, name, max_pixels);
   check_data(read_rows(job, pixels.data<uint8_t>()), name, "is a corrupt JPEG: {}", job.message);
   return pixels;

@@ -63,7 +63,7 @@ Tensor decode_netpbm(std::string_view bytes, const std::string& name, uint64_t m
       (words.rest().size() + 2) / each / static_cast<uint64_t>(channels);
   check_data(width == 0 || height <= pixels_at_most / width, name,
              "{} x {} pixels are more than the file holds", width, height);
-  const Tensor pixels = empty_image(height, width, channels, name, max_pixels);
+  Tensor pixels = empty_image(height, width, channels, name, max_pixels);
   uint8_t* out = pixels.data<uint8_t>();
   const auto count = static_cast<uint64_t>(pixels.numel());
   if (as_text) {

@@ -105,9 +105,8 @@ Tensor decode_png(std::string_view bytes, const std::string& name, uint64_t max_
   check_data(read_header(job), name, "is a corrupt PNG: {}", job.message);
   const int channels = png_get_channels(job.png, job.info);
   check_data(channels == 1 || channels == 3, name, "is a PNG with {} channels", channels);
-  const Tensor pixels =
-      empty_image(png_get_image_height(job.png, job.info), png_get_image_width(job.png, job.info),
-                  channels, name, max_pixels);
+  Tensor pixels = empty_image(png_get_image_height(job.png, job.info),
+                              png_get_image_width(job.png, job.info), channels, name, max_pixels);
   set_rows(job, pixels);
   check_data(read_rows(job), name, "is a corrupt PNG: {}", job.message);
   return pixels;

@@ -39,10 +39,11 @@ std::vector<MelFilter> mel_filters(const LogMelOptions& o) {
     edges.push_back(to_hertz(top * static_cast<double>(i) / static_cast<double>(o.mels + 1)));
   }
   std::vector<MelFilter> filters(static_cast<size_t>(o.mels));
+  const int64_t nyquist = o.sample_rate / 2;
   for (size_t m = 0; m < filters.size(); ++m) {
     for (int64_t bin = 0; bin < bins; ++bin) {
-      const double hertz = static_cast<double>(o.sample_rate / 2) * static_cast<double>(bin) /
-                           static_cast<double>(bins - 1);
+      const double hertz =
+          static_cast<double>(nyquist) * static_cast<double>(bin) / static_cast<double>(bins - 1);
       const double up = (hertz - edges[m]) / (edges[m + 1] - edges[m]);
       const double down = (edges[m + 2] - hertz) / (edges[m + 2] - edges[m + 1]);
       const double height = std::min(up, down) * 2.0 / (edges[m + 2] - edges[m]);

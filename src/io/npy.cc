@@ -73,7 +73,7 @@ Tensor load_npy(const std::filesystem::path& path) {
   auto mapping = std::make_shared<MappedFile>(path);
   const std::string_view text = mapping->text();
   check_data(text.starts_with(kMagic) && text.size() >= 12, file, "is not a .npy file");
-  const int version = text[6];
+  const int version = static_cast<unsigned char>(text[6]);
   check_data(version >= 1 && version <= 3, file, "has .npy version {}; 1 to 3 are supported",
              version);
   uint32_t length = 0;

@@ -45,8 +45,9 @@ Weights weights_for(int64_t in, int64_t out, Resample filter) {
   weights.values.assign(static_cast<size_t>(out * weights.width), 0.0);
   for (int64_t i = 0; i < out; ++i) {
     const double center = (static_cast<double>(i) + 0.5) * scale;
-    const int64_t begin = std::max<int64_t>(0, static_cast<int64_t>(center - support + 0.5));
-    const int64_t end = std::min(in, static_cast<int64_t>(center + support + 0.5));
+    const int64_t begin =
+        std::max<int64_t>(0, static_cast<int64_t>(std::floor(center - support + 0.5)));
+    const int64_t end = std::min(in, static_cast<int64_t>(std::floor(center + support + 0.5)));
     double* row = weights.values.data() + i * weights.width;
     double sum = 0.0;
     for (int64_t x = begin; x < end; ++x) {

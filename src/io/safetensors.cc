@@ -68,6 +68,7 @@ Tensor widened(const std::byte* data, const Shape& shape) {
   for (int64_t i = 0, count = shape.numel(); i < count; ++i) {
     From value;
     std::memcpy(&value, data + static_cast<size_t>(i) * sizeof(From), sizeof(From));
+    // NOLINTNEXTLINE(bugprone-signed-char-misuse): a number of 8 bits, not a character
     out[i] = static_cast<To>(value);
   }
   return result;

@@ -27,7 +27,7 @@ fs::path shard_path(const fs::path& folder, const std::string& name, std::string
     plain = plain && part != "..";
   }
   check_data(plain, index, "weight_map: shard {} is not a plain name in this folder", quote(name));
-  const fs::path path = folder / relative;
+  fs::path path = folder / relative;
   std::error_code error;
   check_data(fs::exists(path, error), index, "weight_map: shard {} is missing", quote(name));
   const fs::path snapshots = fs::weakly_canonical(folder, error).parent_path();

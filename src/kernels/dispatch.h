@@ -5,6 +5,8 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
+
 #include "kernels/types.h"
 
 /// Calls X(T) for every floating type a kernel is made for.
@@ -31,6 +33,11 @@ static inline size_t target_index() {
     chosen.Update(hwy::SupportedTargets());
   }
   return chosen.GetIndex();
+}
+
+/// Rows of n elements that make a tile: about 16,384 elements.
+inline int64_t rows_per_tile(int64_t n) {
+  return std::max<int64_t>(1, 16384 / std::max<int64_t>(n, 1));
 }
 
 }  // namespace heed::kernels

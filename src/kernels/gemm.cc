@@ -2,15 +2,22 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/parallel.h"
-#include "base/prefetch.h"
 #include "base/scratch.h"
 #include "kernels/amx.h"
+#include "kernels/arm_bf16.h"
 #include "kernels/quantize.h"
 #include "kernels/quantized_gemm.h"
+#include "kernels/weight_order.h"
+
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm.cc"
@@ -36,8 +43,9 @@
 // With few rows (decoding) the time goes into reading B: see kernels/gemm_rows-inl.h. 16-bit
 // weights that lie along k have an order of their own: kernels/gemm_lanes-inl.h. Where A is bf16,
 // panels hold pairs of bf16 if the machine multiplies those: kernels/gemm_bf16-inl.h; with AMX
-// tiles they have a product of their own: kernels/gemm_tile_unit-inl.h. Panels of a weight may have
-// been made beforehand (kernels/packed_weights.h); then they are read as they lie.
+// tiles or ARM's BFMMLA they have a product of their own: kernels/gemm_tile_unit-inl.h,
+// kernels/gemm_bfmmla-inl.h. Panels of a weight may have been made beforehand
+// (kernels/packed_weights.h); then they are read as they lie.
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
@@ -92,39 +100,6 @@ int64_t bytes_of(Element type, int64_t count) {
   return count * element_size(type);
 }
 
-/// The order in which a thread multiplies by its weights. While a model decodes it is the same in
-/// every step: between two products, when one thread normalises or attends, the others can fetch
-/// the weights that come next.
-class WeightOrder {
- public:
-  void pass(const void* weights, int64_t bytes) {
-    const Piece piece{weights, std::min(bytes, kMostBytes)};
-    if (before_ != nullptr) {
-      *before_ = piece;
-    }
-    Entry& entry = entries_[reinterpret_cast<uintptr_t>(weights) / 4096 % kEntries];
-    if (entry.weights != weights) {
-      entry = {weights, {}};
-    }
-    before_ = &entry.next;
-    prefetch_while_idle(entry.next.data, entry.next.bytes);
-  }
-
- private:
-  static constexpr size_t kEntries = 1024;
-  static constexpr int64_t kMostBytes = 384 * 1024;  // beside what a thread works with in L2
-  struct Piece {
-    const void* data = nullptr;
-    int64_t bytes = 0;
-  };
-  struct Entry {
-    const void* weights = nullptr;
-    Piece next;
-  };
-  Entry entries_[kEntries];
-  Piece* before_ = nullptr;
-};
-
 bool has_bf16_instructions() {
 #if HWY_ARCH_X86
   return __builtin_cpu_supports("avx512bf16") != 0;
@@ -138,6 +113,35 @@ std::atomic<bool>& bf16_instructions() {
   return use;
 }
 
+/// The product of a self-check: whole numbers, with edges in every dimension.
+std::vector<float> check_product(bool instructions, const TileUnit* unit) {
+  constexpr int64_t kM = 45, kN = 83, kK = 77;
+  uint32_t state = 1;
+  const auto number = [&state] {
+    state = state * 1664525u + 1013904223u;
+    return static_cast<float>(state >> 28) - 8.0f;
+  };
+  std::vector<BFloat16> a(kM * kK), b(kK * kN);
+  for (std::vector<BFloat16>* each : {&a, &b}) {
+    for (BFloat16& element : *each) {
+      element = to_bfloat16(number());
+    }
+  }
+  std::vector<float> c(kM * kN, 3.0f);
+  const SingleThreadedScope alone;
+  HWY_DYNAMIC_DISPATCH(gemm_bf16)
+  ({.m = kM,
+    .n = kN,
+    .k = kK,
+    .a = {a.data(), Element::bf16, kK, 1},
+    .b = {b.data(), Element::bf16, kN, 1},
+    .c = c.data(),
+    .c_stride = kN,
+    .accumulate = true},
+   instructions, unit);
+  return c;
+}
+
 AmxState checked_amx() {
   const AmxState state = has_bf16_instructions() ? request_amx() : AmxState::absent;
   return state == AmxState::in_use && !computes_correctly(*amx_tiles()) ? AmxState::wrong : state;
@@ -146,6 +150,28 @@ AmxState checked_amx() {
 std::atomic<const TileUnit*>& tile_unit() {
   static std::atomic<const TileUnit*> unit{amx_state() == AmxState::in_use ? amx_tiles() : nullptr};
   return unit;
+}
+
+ArmBf16State checked_arm_bf16() {
+#if HWY_ARCH_ARM_A64 && defined(__linux__)
+  constexpr unsigned long kHasBf16 = 1ul << 14;  // HWCAP2_BF16
+  if ((getauxval(AT_HWCAP2) & kHasBf16) == 0) {
+    return ArmBf16State::absent;
+  }
+  const char* value = std::getenv("HEED_ARM_BF16");
+  if (value != nullptr && std::string_view(value) == "off") {
+    return ArmBf16State::switched_off;
+  }
+  return check_product(true, nullptr) == check_product(false, nullptr) ? ArmBf16State::in_use
+                                                                       : ArmBf16State::wrong;
+#else
+  return ArmBf16State::absent;
+#endif
+}
+
+std::atomic<bool>& arm_bf16() {
+  static std::atomic<bool> use{arm_bf16_state() == ArmBf16State::in_use};
+  return use;
 }
 
 /// A new result has no pages yet, and strips of columns touch all of them at once: one tile that
@@ -176,35 +202,13 @@ AmxState amx_state() {
   return state;
 }
 
+ArmBf16State arm_bf16_state() {
+  static const ArmBf16State state = checked_arm_bf16();
+  return state;
+}
+
 bool computes_correctly(const TileUnit& unit) {
-  constexpr int64_t kM = 45, kN = 83, kK = 77;
-  uint32_t state = 1;
-  const auto number = [&state] {
-    state = state * 1664525u + 1013904223u;
-    return static_cast<float>(state >> 28) - 8.0f;
-  };
-  std::vector<BFloat16> a(kM * kK), b(kK * kN);
-  for (std::vector<BFloat16>* each : {&a, &b}) {
-    for (BFloat16& element : *each) {
-      element = to_bfloat16(number());
-    }
-  }
-  const SingleThreadedScope alone;
-  const auto product = [&](const TileUnit* with) {
-    std::vector<float> c(kM * kN, 3.0f);
-    HWY_DYNAMIC_DISPATCH(gemm_bf16)
-    ({.m = kM,
-      .n = kN,
-      .k = kK,
-      .a = {a.data(), Element::bf16, kK, 1},
-      .b = {b.data(), Element::bf16, kN, 1},
-      .c = c.data(),
-      .c_stride = kN,
-      .accumulate = true},
-     true, with);
-    return c;
-  };
-  return product(&unit) == product(nullptr);
+  return check_product(true, &unit) == check_product(true, nullptr);
 }
 
 void use_tile_unit(const TileUnit* unit) { tile_unit().store(unit); }
@@ -214,6 +218,12 @@ void use_bf16_instructions(bool wanted) {
 }
 
 bool uses_bf16_instructions() { return bf16_instructions().load(); }
+
+void use_arm_bf16(bool wanted) {
+  arm_bf16().store(wanted && arm_bf16_state() == ArmBf16State::in_use);
+}
+
+bool uses_arm_bf16() { return arm_bf16().load(); }
 
 void gemm(const GemmProblem& problem) {
   const int64_t m = problem.m;
@@ -242,7 +252,8 @@ void gemm(const GemmProblem& problem) {
   if (is_quantized(b.type)) {
     quantized_gemm(problem);
   } else if (problem.a.type == Element::bf16) {
-    HWY_DYNAMIC_DISPATCH(gemm_bf16)(problem, uses_bf16_instructions(), tile_unit().load());
+    HWY_DYNAMIC_DISPATCH(gemm_bf16)
+    (problem, uses_bf16_instructions() || uses_arm_bf16(), tile_unit().load());
   } else if (problem.c_type == Element::f64) {
     HWY_DYNAMIC_DISPATCH(gemm_f64)(problem);
   } else {

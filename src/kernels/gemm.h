@@ -55,7 +55,7 @@ constexpr int64_t kSmallProduct = 400000;
 ///
 /// Where A is bf16, a floating B is rounded to bf16, and sums are f32. AVX-512 BF16 multiplies such
 /// numbers twice as fast, but takes subnormal ones and such sums for zero; all else is the same to
-/// the bit on every machine without AMX, whose tiles add in an order of their own (kernels/amx.h).
+/// the bit everywhere but with AMX and BFMMLA, which add in other orders (amx.h, arm_bf16.h).
 void gemm(const GemmProblem& problem);
 
 /// For tests: false leaves the bf16 instructions (AVX-512 BF16) unused.

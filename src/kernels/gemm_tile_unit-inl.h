@@ -14,6 +14,7 @@
 #include "base/parallel.h"
 #include "base/scratch.h"
 #include "kernels/gemm_bf16-inl.h"
+#include "kernels/gemm_bfmmla-inl.h"
 #include "kernels/tile_unit.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -173,8 +174,8 @@ inline void tile_unit_product(const Job<float>& job, const TileUnit& unit) {
 
 #endif
 
-/// The product in bf16. `instructions`: whether the machine has AVX-512 BF16; `unit`: its tiles, if
-/// it has such and they are to be used.
+/// The product in bf16. `instructions`: whether the machine has AVX-512 BF16 or BFMMLA; `unit`: its
+/// tiles. Both only if they are to be used.
 inline void bf16_product(const Job<float>& job, [[maybe_unused]] bool instructions,
                          [[maybe_unused]] const TileUnit* unit) {
 #if HEED_BF16_INSTRUCTIONS
@@ -184,6 +185,11 @@ inline void bf16_product(const Job<float>& job, [[maybe_unused]] bool instructio
   }
   if (instructions) {
     many_rows<Bf16Pairs>(job);
+    return;
+  }
+#elif HEED_BFMMLA
+  if (instructions) {
+    bfmmla_product(job);
     return;
   }
 #endif

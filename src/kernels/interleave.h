@@ -80,6 +80,12 @@ struct WithDotInstruction : Block {};
 template <class Block>
 struct Interleaved<WithDotInstruction<Block>> : Interleaved<Block> {};
 
+/// The same for the matrix instruction, which multiplies two rows at a time by two columns (ARM).
+template <class Block>
+struct WithMatrixInstruction : Block {};
+template <class Block>
+struct Interleaved<WithMatrixInstruction<Block>> : Interleaved<Block> {};
+
 /// Blocks whose sides come before their words.
 template <class Block>
 inline constexpr int64_t kUnitBlocks = Interleaved<Block>::kSide % 64 == 0 ? 1 : 2;
@@ -117,5 +123,9 @@ bool multiplies_interleaved();
 
 /// C[m, n] = A[m, k] · B[k, n] with B.interleaved: the bits of quantized_gemm().
 void interleaved_gemm(const GemmProblem& problem);
+
+/// For tests: false leaves the matrix instruction (ARM's SMMLA) unused. The bits are the same.
+void use_matrix_instructions(bool wanted);
+bool uses_matrix_instructions();
 
 }  // namespace heed::kernels

@@ -1,10 +1,15 @@
 #include <algorithm>
+#include <atomic>
 #include <limits>
 
 #include "base/parallel.h"
 #include "base/scratch.h"
 #include "kernels/interleave.h"
 #include "kernels/quantized_gemm.h"
+
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/interleaved_gemm.cc"
@@ -129,7 +134,7 @@ class InterleavedProduct {
     }
     const int64_t row_tiles = (job_.m + kLaneTileRows - 1) / kLaneTileRows;
     const int64_t even = (job_.m + row_tiles - 1) / row_tiles;
-    const int64_t height = (even + kLaneRows - 1) / kLaneRows * kLaneRows;
+    const int64_t height = (even + kMostRows - 1) / kMostRows * kMostRows;
     const int64_t tile = std::min(streamed_tile(job_.n), kLaneTileGroups * kGroupColumns);
     parallel_for(row_tiles * ((job_.n + tile - 1) / tile), [&](int64_t index) {
       const int64_t row = index % row_tiles * height;
@@ -142,9 +147,10 @@ class InterleavedProduct {
 
  private:
   using W = Words32<Block>;
-  using I = Interleaved<Block>;
+  using Single = typename RowBlock<Block>::Type;  // of one row
   static constexpr int64_t kWeights = kBlockWeights<Block>;
   static constexpr int64_t kSpanBlocks = kLaneSpan / kWeights;
+  static constexpr int kMostRows = kByMatrix<Block> ? 4 : kLaneRows;
 
   void round_row(int64_t row) {
     const bool dense = job_.a.type == Element::f32 && job_.a.column_stride == 1;
@@ -165,14 +171,14 @@ class InterleavedProduct {
   }
   int64_t stride() const { return group_bytes<Block>(blocks_); }
 
-  /// Calls run<count>(r) for `rows` rows, kLaneRows of them at a time and fewer at the end.
-  template <int count = kLaneRows, class Run>
+  /// Calls run<count>(r) for `rows` rows, kMostRows of them at a time and fewer at the end.
+  template <int count = kMostRows, class Run>
   static void in_rows(int64_t r, int64_t rows, const Run& run) {
     for (; r + count <= rows; r += count) {
       run.template operator()<count>(r);
     }
     if constexpr (count > 1) {
-      in_rows<count == 6 ? 4 : count - 1>(r, rows, run);
+      in_rows<count == 6 ? 4 : kByMatrix<Block> ? count / 2 : count - 1>(r, rows, run);
     }
   }
 
@@ -194,16 +200,16 @@ class InterleavedProduct {
       }
     }
     in_rows(0, rows, [&]<int count>(int64_t r) {
-      multiply_lanes<Block, count, groups>(x_, row + r, block, blocks, at, c + r * c_stride,
-                                           c_stride);
+      multiply_lanes<std::conditional_t<count == 1, Single, Block>, count, groups>(
+          x_, row + r, block, blocks, at, c + r * c_stride, c_stride);
     });
   }
 
   void stream_group(int64_t row, int64_t block, int64_t blocks, int64_t group, float* c) {
     if constexpr (W::kFactors) {
-      stream_super<Block>(x_, row, block, blocks, pointers(group), c);
+      stream_super<Single>(x_, row, block, blocks, pointers(group), c);
     } else {
-      multiply_plain<Block, 1, 1>(x_, row, block, blocks, pointers(group), c, 0);
+      multiply_plain<Single, 1, 1>(x_, row, block, blocks, pointers(group), c, 0);
     }
   }
 
@@ -218,7 +224,7 @@ class InterleavedProduct {
         std::fill_n(sums + r * stride, groups * kGroupColumns, 0.0f);
       }
     }
-    const int64_t span = rows <= kLaneRows ? blocks_ : kSpanBlocks;
+    const int64_t span = rows <= kMostRows ? blocks_ : kSpanBlocks;
     for (int64_t block = 0; block < blocks_; block += span) {
       const int64_t blocks = std::min(span, blocks_ - block);
       int64_t g = 0;
@@ -268,12 +274,17 @@ bool has_lane_dots([[maybe_unused]] bool dot_instructions) {
 }
 
 void interleaved_gemm_target([[maybe_unused]] const GemmProblem& problem,
-                             [[maybe_unused]] bool dot_instructions) {
+                             [[maybe_unused]] bool dot_instructions,
+                             [[maybe_unused]] bool matrix_instructions) {
 #ifndef HEED_NO_LANE_DOTS
   const Job<float> job(problem);
   with_block_of(job.b.type, [&]<class Block>(const Block*) {
     if constexpr (Interleaved<Block>::kWords != 0) {
 #if HWY_ARCH_ARM_A64
+      if (dot_instructions && matrix_instructions && job.m > 1) {
+        InterleavedProduct<WithMatrixInstruction<Block>>(job).run();
+        return;
+      }
       if (dot_instructions) {
         InterleavedProduct<WithDotInstruction<Block>>(job).run();
         return;
@@ -294,13 +305,38 @@ namespace heed::kernels {
 HWY_EXPORT(has_lane_dots);
 HWY_EXPORT(interleaved_gemm_target);
 
+namespace {
+
+bool has_matrix_instructions() {
+#if HWY_ARCH_ARM_A64 && defined(__linux__)
+  constexpr unsigned long kHasI8mm = 1ul << 13;  // HWCAP2_I8MM
+  return (getauxval(AT_HWCAP2) & kHasI8mm) != 0;
+#else
+  return false;
+#endif
+}
+
+std::atomic<bool>& matrix_instructions() {
+  static std::atomic<bool> use{has_matrix_instructions()};
+  return use;
+}
+
+}  // namespace
+
 bool multiplies_interleaved() {
   return HWY_DYNAMIC_DISPATCH(has_lane_dots)(uses_dot_instructions());
 }
 
 void interleaved_gemm(const GemmProblem& problem) {
-  HWY_DYNAMIC_DISPATCH(interleaved_gemm_target)(problem, uses_dot_instructions());
+  HWY_DYNAMIC_DISPATCH(interleaved_gemm_target)
+  (problem, uses_dot_instructions(), uses_matrix_instructions());
 }
+
+void use_matrix_instructions(bool wanted) {
+  matrix_instructions().store(wanted && has_matrix_instructions());
+}
+
+bool uses_matrix_instructions() { return matrix_instructions().load(); }
 
 }  // namespace heed::kernels
 #endif

@@ -107,6 +107,8 @@ struct GroupPointers {
 template <class Block>
 struct Words32<WithDotInstruction<Block>> : Words32<Block> {};
 template <class Block>
+struct Words32<WithMatrixInstruction<Block>> : Words32<Block> {};
+template <class Block>
 struct DotsOf {
   using Type = LaneDots;
 };
@@ -115,7 +117,24 @@ template <class Block>
 struct DotsOf<WithDotInstruction<Block>> {
   using Type = LaneDotInstruction;
 };
+template <class Block>
+struct DotsOf<WithMatrixInstruction<Block>> {
+  using Type = LaneDotInstruction;
+};
 #endif
+/// Whether pairs of rows are multiplied by pairs of words, and what single rows are multiplied as.
+template <class Block>
+inline constexpr bool kByMatrix = false;
+template <class Block>
+inline constexpr bool kByMatrix<WithMatrixInstruction<Block>> = true;
+template <class Block>
+struct RowBlock {
+  using Type = Block;
+};
+template <class Block>
+struct RowBlock<WithMatrixInstruction<Block>> {
+  using Type = WithDotInstruction<Block>;
+};
 /// sum + the products of four bytes of weights per lane with those of x.
 template <class Block>
 HWY_INLINE WordVec add_dots(WordVec sum, WordVec weights, WordVec x) {
@@ -185,6 +204,107 @@ HWY_INLINE void add_plain_words(const LaneBlock& of, WordVec (*sum)[vectors],
     add_word<Block, rows, vectors>(of, w, value, sum)),
    ...);
 }
+
+#if HWY_ARCH_ARM_A64
+
+/// Words w and w + 1 of four columns become eight bytes of columns 0 and 1, and of 2 and 3.
+HWY_INLINE void zip_words(WordVec* low, WordVec* high, int vectors) {
+  for (int v = 0; v < vectors; ++v) {
+    const WordVec first(vzip1q_s32(low[v].raw, high[v].raw));
+    high[v] = WordVec(vzip2q_s32(low[v].raw, high[v].raw));
+    low[v] = first;
+  }
+}
+
+/// Sums of pairs of rows with four columns per vector: [row, column] of columns 0 and 1, and of 2
+/// and 3. An odd row is multiplied twice.
+template <int rows, int vectors>
+struct PairSums {
+  static constexpr int kPairs = (rows + 1) / 2;
+  WordVec sum[kPairs][vectors][2];
+
+  HWY_INLINE PairSums() {
+    HWY_UNROLL(4)
+    for (int p = 0; p < kPairs; ++p) {
+      HWY_UNROLL(4)
+      for (int v = 0; v < vectors; ++v) {
+        sum[p][v][0] = sum[p][v][1] = hn::Zero(Words());
+      }
+    }
+  }
+  static HWY_INLINE WordVec add_eight(WordVec to, int8x16_t x, WordVec weights) {
+    asm(".arch armv8.6-a\n\tsmmla %0.4s, %1.16b, %2.16b" : "+w"(to.raw) : "w"(x), "w"(weights.raw));
+    return to;
+  }
+  /// Products of eight bytes per row, from `x` on and `k` bytes apart, with zipped words.
+  HWY_INLINE void add(const int8_t* x, int64_t k, const WordVec* first, const WordVec* second) {
+    HWY_UNROLL(4)
+    for (int p = 0; p < kPairs; ++p) {
+      const int8_t* upper = x + 2 * p * k;
+      const int8_t* lower = 2 * p + 1 < rows ? upper + k : upper;
+      const int8x16_t both = vcombine_s8(vld1_s8(upper), vld1_s8(lower));
+      HWY_UNROLL(4)
+      for (int v = 0; v < vectors; ++v) {
+        sum[p][v][0] = add_eight(sum[p][v][0], both, first[v]);
+        sum[p][v][1] = add_eight(sum[p][v][1], both, second[v]);
+      }
+    }
+  }
+  /// Adds row by row what was gathered here.
+  HWY_INLINE void add_to(WordVec (*to)[vectors]) const {
+    HWY_UNROLL(8)
+    for (int r = 0; r < rows; ++r) {
+      HWY_UNROLL(4)
+      for (int v = 0; v < vectors; ++v) {
+        const auto left = vreinterpretq_s64_s32(sum[r / 2][v][0].raw);
+        const auto right = vreinterpretq_s64_s32(sum[r / 2][v][1].raw);
+        const auto four = r % 2 == 0 ? vzip1q_s64(left, right) : vzip2q_s64(left, right);
+        to[r][v] = hn::Add(to[r][v], WordVec(vreinterpretq_s32_s64(four)));
+      }
+    }
+  }
+};
+
+/// Words 2w and 2w + 1 of a plain block, zipped; their bytes as signed numbers.
+template <class Block, int vectors, int w>
+HWY_INLINE void load_pair(const LaneBlock& of, WordVec* first, WordVec* second) {
+  load_values<Block, vectors, 2 * w>(of.at, of.words, first);
+  load_values<Block, vectors, 2 * w + 1>(of.at, of.words, second);
+  if constexpr (Words32<Block>::kFull) {
+    const auto sign = hn::Set(Words(), static_cast<int32_t>(0x80808080u));
+    for (int v = 0; v < vectors; ++v) {
+      first[v] = hn::Xor(first[v], sign);
+      second[v] = hn::Xor(second[v], sign);
+    }
+  }
+  zip_words(first, second, vectors);
+}
+template <class Block, int rows, int vectors, int... w>
+HWY_INLINE void add_plain_pairs(const LaneBlock& of, WordVec (*sum)[vectors],
+                                std::integer_sequence<int, w...>) {
+  const int8_t* x = of.x.bytes + of.row * of.x.k + of.block * kBlockWeights<Block>;
+  PairSums<rows, vectors> pairs;
+  WordVec first[vectors];
+  WordVec second[vectors];
+  ((load_pair<Block, vectors, w>(of, first, second), pairs.add(x + 8 * w, of.x.k, first, second)),
+   ...);
+  pairs.add_to(sum);
+}
+
+#endif
+
+/// The products of a plain block with every row.
+template <class Block, int rows, int vectors>
+HWY_INLINE void add_plain(const LaneBlock& of, WordVec (*sum)[vectors]) {
+#if HWY_ARCH_ARM_A64
+  if constexpr (kByMatrix<Block>) {
+    add_plain_pairs<Block, rows, vectors>(of, sum, std::make_integer_sequence<int, 4>());
+    return;
+  }
+#endif
+  add_plain_words<Block, rows, vectors>(of, sum, std::make_integer_sequence<int, 8>());
+}
+
 /// Asks for the weights that come `kAhead` bytes later.
 template <class Block, int groups>
 HWY_INLINE void fetch_block(const GroupPointers& at, const uint8_t* words) {
@@ -226,7 +346,7 @@ HWY_NOINLINE void multiply_plain(const RoundedLanes& x, int64_t row, int64_t blo
                                               : hn::Zero(di);
       }
     }
-    add_plain_words<Block, rows, vectors>(of, whole, std::make_integer_sequence<int, 8>());
+    add_plain<Block, rows, vectors>(of, whole);
     HWY_UNROLL(4)
     for (int v = 0; v < vectors; ++v) {
       const uint8_t* mine = of.side + v / kGroupVectors * at.stride;

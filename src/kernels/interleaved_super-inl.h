@@ -19,6 +19,7 @@ namespace heed::kernels::HWY_NAMESPACE {
 /// Where the words of a superblock come from: the groups, unpacked while they are multiplied.
 template <class Block, int vectors>
 struct GroupWords {
+  static constexpr bool kZipped = false;
   const LaneBlock& of;
 
   template <int part, int w>
@@ -55,6 +56,41 @@ HWY_INLINE void add_part_words(const LaneBlock& of, const Source& source, int64_
     add_word<Block, rows, vectors>(of, place + w, value, sum)),
    ...);
 }
+#if HWY_ARCH_ARM_A64
+template <class Block, int rows, int vectors, int part, class Source, int... w>
+HWY_INLINE void add_part_pairs(const LaneBlock& of, const Source& source, int64_t round,
+                               WordVec (*sum)[vectors], std::integer_sequence<int, w...>) {
+  const int8_t* x = of.x.bytes + of.row * of.x.k + of.block * kBlockWeights<Block> +
+                    4 * Words32<Block>::template place<part>(round);
+  PairSums<rows, vectors> pairs;
+  WordVec first[vectors];
+  WordVec second[vectors];
+  const auto zip = [&]() HWY_ATTR {
+    if constexpr (!Source::kZipped) {
+      zip_words(first, second, vectors);
+    }
+  };
+  ((source.template load<part, 2 * w>(round, first),
+    source.template load<part, 2 * w + 1>(round, second), zip(),
+    pairs.add(x + 8 * w, of.x.k, first, second)),
+   ...);
+  pairs.add_to(sum);
+}
+#endif
+template <class Block, int rows, int vectors, int part, class Source>
+HWY_INLINE void add_part_products(const LaneBlock& of, const Source& source, int64_t round,
+                                  WordVec (*sum)[vectors]) {
+  constexpr int kWords = static_cast<int>(Words32<Block>::kPartWords);
+#if HWY_ARCH_ARM_A64
+  if constexpr (kByMatrix<Block>) {
+    add_part_pairs<Block, rows, vectors, part>(of, source, round, sum,
+                                               std::make_integer_sequence<int, kWords / 2>());
+    return;
+  }
+#endif
+  add_part_words<Block, rows, vectors, part>(of, source, round, sum,
+                                             std::make_integer_sequence<int, kWords>());
+}
 /// One part of a superblock: its sums times its factors, added to `super`.
 template <class Block, int rows, int vectors, int part, class Source>
 HWY_INLINE void add_part(const LaneBlock& of, const Source& source, int64_t round,
@@ -73,8 +109,7 @@ HWY_INLINE void add_part(const LaneBlock& of, const Source& source, int64_t roun
       }
     }
   }
-  add_part_words<Block, rows, vectors, part>(of, source, round, whole,
-                                             std::make_integer_sequence<int, W::kPartWords>());
+  add_part_products<Block, rows, vectors, part>(of, source, round, whole);
   HWY_UNROLL(4)
   for (int v = 0; v < vectors; ++v) {
     const auto factor = hn::Load(d, factors.factor + (index * vectors + v) * kLaneCount);
@@ -192,9 +227,11 @@ HWY_INLINE void multiply_lanes(const RoundedLanes& x, int64_t row, int64_t block
   }
 }
 
-/// A superblock of some groups as bytes, with its factors: unpacked once for many rows.
+/// A superblock of some groups as bytes, with its factors: unpacked once for many rows. For the
+/// matrix instruction pairs of words are zipped.
 template <class Block, int groups>
 struct LanePanel {
+  static constexpr bool kZipped = kByMatrix<Block>;
   static constexpr int kVectors = groups * static_cast<int>(kGroupVectors);
   using W = Words32<Block>;
 
@@ -224,7 +261,28 @@ struct LanePanel {
     ((load_values<Block, kVectors, part, w>(at, from, round, value),
       put(words + place<part, w>(round))),
      ...);
+#if HWY_ARCH_ARM_A64
+    if constexpr (kZipped) {
+      (zip_pair<part, w / 2 * 2>(round, std::bool_constant<w % 2 == 0>()), ...);
+    }
+#endif
   }
+#if HWY_ARCH_ARM_A64
+  template <int part, int w>
+  HWY_INLINE void zip_pair(int64_t, std::false_type) {}
+  template <int part, int w>
+  HWY_INLINE void zip_pair(int64_t round, std::true_type) {
+    WordVec first[kVectors];
+    WordVec second[kVectors];
+    load<part, w>(round, first);
+    load<part, w + 1>(round, second);
+    zip_words(first, second, kVectors);
+    for (int v = 0; v < kVectors; ++v) {
+      hn::Store(first[v], Words(), words + place<part, w>(round) + v * kLaneCount);
+      hn::Store(second[v], Words(), words + place<part, w + 1>(round) + v * kLaneCount);
+    }
+  }
+#endif
   template <int... part>
   HWY_INLINE void unpack_round(const GroupPointers& at, const uint8_t* from, int64_t round,
                                std::integer_sequence<int, part...>) {

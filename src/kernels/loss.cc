@@ -58,14 +58,10 @@ namespace heed::kernels {
 HEED_EXPORT(cross_entropy_row)
 HEED_EXPORT(cross_entropy_grad_row)
 
-namespace {
-int64_t rows_a_tile(int64_t n) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(n, 1)); }
-}  // namespace
-
 template <class T>
 void cross_entropy(double* loss, Compute<T>* lse, const T* logits, const int64_t* targets,
                    CrossEntropy options, int64_t rows, int64_t classes) {
-  parallel_ranges(rows, rows_a_tile(classes), [&](int64_t begin, int64_t end) {
+  parallel_ranges(rows, rows_per_tile(classes), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       if (targets[row] == options.ignore_index) {
         loss[row] = 0.0;
@@ -82,7 +78,7 @@ void cross_entropy(double* loss, Compute<T>* lse, const T* logits, const int64_t
 template <class G, class T>
 void cross_entropy_grad(const CrossEntropyGrad<G, T>& loss) {
   const int64_t classes = loss.classes;
-  parallel_ranges(loss.rows, rows_a_tile(classes), [&](int64_t begin, int64_t end) {
+  parallel_ranges(loss.rows, rows_per_tile(classes), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       G* dlogits = loss.dlogits + row * loss.stride;
       if (loss.targets[row] == loss.options.ignore_index) {

@@ -167,8 +167,6 @@ constexpr int64_t kRowsOfGradient = 32;  // rows of one partial sum of dweight a
 
 int64_t gradient_tiles(int64_t rows) { return (rows + kRowsOfGradient - 1) / kRowsOfGradient; }
 
-int64_t rows_a_tile(int64_t n) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(n, 1)); }
-
 }  // namespace
 
 int64_t norm_grad_scratch(int64_t rows, int64_t n) {
@@ -178,7 +176,7 @@ int64_t norm_grad_scratch(int64_t rows, int64_t n) {
 
 template <class T>
 void layer_norm(const LayerNorm<T>& norm) {
-  parallel_ranges(norm.rows, rows_a_tile(norm.n), [&](int64_t begin, int64_t end) {
+  parallel_ranges(norm.rows, rows_per_tile(norm.n), [&](int64_t begin, int64_t end) {
     HEED_CALL(layer_norm_rows, T)(norm, begin, end);
   });
 }
@@ -206,7 +204,7 @@ void norm_grad(const NormGrad<T>& norm) {
 template <class T>
 void rms_norm(T* y, Compute<T>* scale, const T* x, const T* weight, double eps, int64_t rows,
               int64_t n) {
-  parallel_ranges(rows, rows_a_tile(n), [&](int64_t begin, int64_t end) {
+  parallel_ranges(rows, rows_per_tile(n), [&](int64_t begin, int64_t end) {
     HEED_CALL(rms_norm_rows, T)
     (y + begin * n, scale + begin, x + begin * n, weight, eps, static_cast<size_t>(end - begin),
      static_cast<size_t>(n));

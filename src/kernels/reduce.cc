@@ -81,16 +81,16 @@ HEED_EXPORT(sum_partials_range)
 
 namespace {
 
-constexpr int64_t kTile = 16384;    // elements of one partial sum
-constexpr int64_t kRows = 64;       // rows of one partial sum of columns
-constexpr int64_t kColumns = 1024;  // columns that one tile sums
+constexpr int64_t kSumTile = 16384;  // elements of one partial sum
+constexpr int64_t kRows = 64;        // rows of one partial sum of columns
+constexpr int64_t kColumns = 1024;   // columns that one tile sums
 
 /// Adds up fn(begin, end) over tiles, in their order.
 template <class Fn>
 double sum_tiles(int64_t count, Fn&& fn) {
-  std::vector<double> partial(static_cast<size_t>((count + kTile - 1) / kTile));
-  parallel_ranges(count, kTile, [&](int64_t begin, int64_t end) {
-    partial[static_cast<size_t>(begin / kTile)] = static_cast<double>(fn(begin, end));
+  std::vector<double> partial(static_cast<size_t>((count + kSumTile - 1) / kSumTile));
+  parallel_ranges(count, kSumTile, [&](int64_t begin, int64_t end) {
+    partial[static_cast<size_t>(begin / kSumTile)] = static_cast<double>(fn(begin, end));
   });
   double sum = 0.0;
   for (const double value : partial) {
@@ -131,13 +131,13 @@ template <class T, class X>
 void sum_axis(T* y, const X* x, int64_t outer, int64_t n, int64_t inner, double scale,
               Compute<T>* scratch) {
   if (inner == 1) {
-    const int64_t grain = std::max<int64_t>(1, kTile / std::max<int64_t>(n, 1));
+    const int64_t grain = std::max<int64_t>(1, kSumTile / std::max<int64_t>(n, 1));
     parallel_ranges(outer, grain, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         double sum = 0.0;
-        for (int64_t at = 0; at < n; at += kTile) {
+        for (int64_t at = 0; at < n; at += kSumTile) {
           sum += static_cast<double>(HEED_CALL(sum_range, X)(
-              x + row * n + at, static_cast<size_t>(std::min(kTile, n - at))));
+              x + row * n + at, static_cast<size_t>(std::min(kSumTile, n - at))));
         }
         y[row] = narrow<T>(sum * scale);
       }
@@ -168,7 +168,7 @@ void sum_axis(T* y, const X* x, int64_t outer, int64_t n, int64_t inner, double 
 
 template <class T>
 void max_axis(T* largest, int64_t* index, const T* x, int64_t outer, int64_t n, int64_t inner) {
-  const int64_t grain = std::max<int64_t>(1, kTile / std::max<int64_t>(n, 1));
+  const int64_t grain = std::max<int64_t>(1, kSumTile / std::max<int64_t>(n, 1));
   parallel_ranges(outer * inner, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const T* from = x + i / inner * n * inner + i % inner;

@@ -103,14 +103,9 @@ HEED_EXPORT(log_softmax_rows)
 HEED_EXPORT(log_softmax_grad_rows)
 HWY_EXPORT(log_sum_exp_row);
 
-namespace {
-/// Rows of one tile: about 16,384 elements.
-int64_t rows_a_tile(int64_t n) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(n, 1)); }
-}  // namespace
-
 template <class T>
 void softmax(T* y, const T* x, int64_t rows, int64_t n) {
-  parallel_ranges(rows, rows_a_tile(n), [&](int64_t begin, int64_t end) {
+  parallel_ranges(rows, rows_per_tile(n), [&](int64_t begin, int64_t end) {
     std::vector<Compute<T>> scratch(std::is_same_v<T, Compute<T>> ? 0 : static_cast<size_t>(n));
     HEED_CALL(softmax_rows, T)
     (y + begin * n, x + begin * n, static_cast<size_t>(end - begin), static_cast<size_t>(n),
@@ -120,7 +115,7 @@ void softmax(T* y, const T* x, int64_t rows, int64_t n) {
 
 template <class T>
 void softmax_grad(T* dx, const T* dy, const T* y, int64_t rows, int64_t n) {
-  parallel_ranges(rows, rows_a_tile(n), [&](int64_t begin, int64_t end) {
+  parallel_ranges(rows, rows_per_tile(n), [&](int64_t begin, int64_t end) {
     HEED_CALL(softmax_grad_rows, T)
     (dx + begin * n, dy + begin * n, y + begin * n, static_cast<size_t>(end - begin),
      static_cast<size_t>(n));
@@ -129,7 +124,7 @@ void softmax_grad(T* dx, const T* dy, const T* y, int64_t rows, int64_t n) {
 
 template <class T>
 void log_softmax(T* y, const T* x, int64_t rows, int64_t n) {
-  parallel_ranges(rows, rows_a_tile(n), [&](int64_t begin, int64_t end) {
+  parallel_ranges(rows, rows_per_tile(n), [&](int64_t begin, int64_t end) {
     HEED_CALL(log_softmax_rows, T)
     (y + begin * n, x + begin * n, static_cast<size_t>(end - begin), static_cast<size_t>(n));
   });
@@ -137,7 +132,7 @@ void log_softmax(T* y, const T* x, int64_t rows, int64_t n) {
 
 template <class T>
 void log_softmax_grad(T* dx, const T* dy, const T* y, int64_t rows, int64_t n) {
-  parallel_ranges(rows, rows_a_tile(n), [&](int64_t begin, int64_t end) {
+  parallel_ranges(rows, rows_per_tile(n), [&](int64_t begin, int64_t end) {
     HEED_CALL(log_softmax_grad_rows, T)
     (dx + begin * n, dy + begin * n, y + begin * n, static_cast<size_t>(end - begin),
      static_cast<size_t>(n));

@@ -2,11 +2,11 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "heed/autograd.h"
 #include "heed/io.h"
 #include "heed/lessons.h"
 #include "heed/ops.h"
 #include "heed/runtime.h"
+#include "heed/tensor.h"
 #include "heed/train.h"
 
 namespace heed {

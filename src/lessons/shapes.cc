@@ -61,8 +61,9 @@ void draw(uint8_t* pixels, const Drawn& shape, double x, double y, double radius
     for (int column = 0; column < kSide; ++column) {
       int inside = 0;
       for (int point = 0; point < 4; ++point) {
-        inside += covers(shape.outline, column + 0.25 + 0.5 * (point % 2) - x,
-                         row + 0.25 + 0.5 * (point / 2) - y, radius);
+        const int right = point % 2, below = point / 2;
+        inside += covers(shape.outline, column + 0.25 + 0.5 * right - x,
+                         row + 0.25 + 0.5 * below - y, radius);
       }
       uint8_t* pixel = pixels + (row * kSide + column) * 3;
       for (int channel = 0; channel < 3; ++channel) {

@@ -260,7 +260,7 @@ fs::path base_model_path(const fs::path& path) {
   check_data(!base.empty(), config.file(),
              "does not name its model (base_model_name_or_path); open the model with this adapter");
   const fs::path beside = folder / base;
-  const fs::path found = [&] {
+  fs::path found = [&] {
     try {
       return !fs::exists(base) && fs::exists(beside) ? beside : find_in_hub_cache(base);
     } catch (const Error&) {

@@ -152,6 +152,7 @@ struct Convolution {
     std::vector<Tensor> groups;
     for (int64_t g = 0; g < positions.groups; ++g) {
       std::vector<Tensor> columns;
+      columns.reserve(taps.size());
       for (const Tensor& tap : taps) {
         columns.push_back(slice(tap, 1, g * part, (g + 1) * part));
       }

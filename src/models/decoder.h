@@ -5,7 +5,7 @@
 
 #include "heed/models.h"
 #include "models/common.h"
-#include "models/heads.h"
+#include "models/task_heads.h"
 
 namespace heed {
 

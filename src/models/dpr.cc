@@ -1,7 +1,7 @@
 #include "base/check.h"
 #include "models/common.h"
-#include "models/heads.h"
 #include "models/registry.h"
+#include "models/task_heads.h"
 
 namespace heed {
 namespace {

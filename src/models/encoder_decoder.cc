@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "models/forward.h"
 
 namespace heed {
 
@@ -75,6 +76,16 @@ Tensor target_ids(const ModelInput& input, int64_t start, int64_t padding) {
     }
   }
   return ids;
+}
+
+Tensor EncoderDecoder::decoder_ids(const ModelInput& input) const {
+  const bool given = input.decoder_input_ids.defined() || input.labels.defined();
+  return given ? target_ids(input, target_.start, target_.padding) : Tensor();
+}
+
+Tensor decoder_input_ids(const Model& model, const ModelInput& input) {
+  const auto* both = dynamic_cast<const EncoderDecoder*>(&model);
+  return both == nullptr ? Tensor() : both->decoder_ids(input);
 }
 
 EncoderDecoder::BothSides EncoderDecoder::run_both(const ModelInput& input) const {

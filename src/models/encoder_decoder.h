@@ -1,8 +1,8 @@
 #pragma once
 
 #include "models/common.h"
-#include "models/heads.h"
-#include "models/layers.h"
+#include "models/layer_stack.h"
+#include "models/task_heads.h"
 
 namespace heed {
 
@@ -19,6 +19,10 @@ class EncoderDecoder : public Model {
   SequenceCache new_cache(int64_t capacity) const override;
   Tensor decode(const Tensor& ids, Pass& pass) const override;
   Tensor do_logits(const Tensor& rows) const override;
+
+  /// What the decoder reads in a full pass over `input`, i64 [B, T]: decoder_input_ids, or what is
+  /// made from labels or from the source. Undefined where the input lacks all of them.
+  virtual Tensor decoder_ids(const ModelInput& input) const;
 
  protected:
   /// The decoder's side, as generation sees it.

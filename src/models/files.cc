@@ -5,8 +5,8 @@
 #include "heed/io.h"
 #include "models/adapter.h"
 #include "models/gguf/model.h"
-#include "models/heads.h"
 #include "models/llama2c.h"
+#include "models/task_heads.h"
 
 namespace heed {
 namespace {

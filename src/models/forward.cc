@@ -108,6 +108,7 @@ ModelInput model_input(const TensorMap& tensors, const std::string& file) {
     const auto place = places.find(name);
     if (place == places.end()) {
       std::vector<std::string_view> known;
+      known.reserve(places.size());
       for (const auto& [each, unused] : places) {
         known.push_back(each);
       }

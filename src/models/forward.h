@@ -23,6 +23,11 @@ struct ForwardWanted {
 /// grad.<parameter>.
 TensorMap run_forward(const Model& model, const ModelInput& input, const ForwardWanted& wanted);
 
+/// What the decoder of an encoder-decoder over tokens reads in a full pass, i64 [B, T]:
+/// decoder_input_ids, or what the model makes of labels or, where its decoder reads the source (a
+/// classifier on BART), of input_ids. Undefined for other models and where the input lacks these.
+Tensor decoder_input_ids(const Model& model, const ModelInput& input);
+
 /// Whether the model tells the first and the second text of a pair apart by token_type_ids.
 bool reads_token_types(const Model& model);
 

@@ -4,8 +4,8 @@
 #include "base/language.h"
 #include "models/common.h"
 #include "models/cross_decoder.h"
-#include "models/heads.h"
 #include "models/registry.h"
+#include "models/task_heads.h"
 
 namespace heed {
 namespace {

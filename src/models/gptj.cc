@@ -1,3 +1,4 @@
+#include "base/check.h"
 #include "models/decoder.h"
 #include "models/registry.h"
 
@@ -78,6 +79,9 @@ ModelSpec gptj_spec() {
     decoder.init = Init::normal(positive_or(config, "initializer_range", 0.02));
     const int64_t rotated =
         size_or(config, "rotary_dim", config.mentions("rotary_dim") ? decoder.head_dim : 64);
+    check_data(rotated > 0 && rotated % 2 == 0 && rotated <= decoder.head_dim, config.file(),
+               "rotary_dim is {}; it must be even and at most the {} columns of a head", rotated,
+               decoder.head_dim);
     decoder.rotary = {Rotary(rotated, decoder.context_length, 10000.0, true)};
     decoder.ignored = {"*.attn.bias", "*.attn.masked_bias"};
     return make_decoder(config, scope, decoder);

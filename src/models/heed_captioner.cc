@@ -2,7 +2,7 @@
 
 #include "models/encoder_decoder.h"
 #include "models/fresh_config.h"
-#include "models/layers.h"
+#include "models/layer_stack.h"
 #include "models/registry.h"
 
 namespace heed {

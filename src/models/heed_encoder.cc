@@ -2,9 +2,9 @@
 
 #include "base/check.h"
 #include "models/fresh_config.h"
-#include "models/heads.h"
 #include "models/registry.h"
 #include "models/sparse_mixers.h"
+#include "models/task_heads.h"
 
 namespace heed {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "heed/models.h"
-#include "models/layers.h"
+#include "models/layer_stack.h"
 
 namespace heed {
 

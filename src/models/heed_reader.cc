@@ -2,9 +2,9 @@
 #include <limits>
 
 #include "base/check.h"
-#include "models/heads.h"
-#include "models/layers.h"
+#include "models/layer_stack.h"
 #include "models/registry.h"
+#include "models/task_heads.h"
 
 namespace heed {
 namespace {

@@ -222,7 +222,7 @@ Tensor Rag::token_loss(const Tensor& log_probabilities, const Tensor& doc_scores
   const Tensor mask = counted(targets, padding_, 0);
   const Tensor chosen =
       reshape(gather(joint, 2, reshape(targets, {batch, length, 1})), {batch, length});
-  const Tensor loss = mul(sum(mul(chosen, mask), 1), -1.0);
+  Tensor loss = mul(sum(mul(chosen, mask), 1), -1.0);
   if (label_smoothing_ == 0.0) {
     return loss;
   }
@@ -253,7 +253,7 @@ Tensor Rag::sequence_loss(const Tensor& log_probabilities, const Tensor& doc_sco
     const Tensor with_docs = add(values, mul(mul(log_docs, second), times));
     return mul(log_sum_exp(sum(mul(with_docs, mask), 2), 1), -1.0);
   };
-  const Tensor loss = summed(chosen, 1.0, exclude_start && all_bos ? 1 : 0);
+  Tensor loss = summed(chosen, 1.0, exclude_start && all_bos ? 1 : 0);
   if (label_smoothing_ == 0.0) {
     return loss;
   }

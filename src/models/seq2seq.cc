@@ -76,9 +76,7 @@ class Seq2SeqModel final : public TokenTranslator {
   ModelOutput do_forward(const ModelInput& given) const override {
     ModelInput input = given;
     const bool labelled = !classifies() && given.labels.defined();
-    if (family_.decoder_reads_source && !labelled && !given.decoder_input_ids.defined()) {
-      input.decoder_input_ids = shifted(given.input_ids);
-    }
+    input.decoder_input_ids = decoder_ids(given);
     if (head_kind_ == Head::generation || labelled) {
       return EncoderDecoder::do_forward(input);
     }
@@ -93,6 +91,14 @@ class Seq2SeqModel final : public TokenTranslator {
     }
     output.encoder_last_hidden_state = both.source.to_batch(both.encoded.rows);
     return output;
+  }
+
+  Tensor decoder_ids(const ModelInput& input) const override {
+    const bool labelled = !classifies() && input.labels.defined();
+    if (family_.decoder_reads_source && !labelled && !input.decoder_input_ids.defined()) {
+      return shifted(input.input_ids);
+    }
+    return classifies() ? input.decoder_input_ids : EncoderDecoder::decoder_ids(input);
   }
 
   Tensor do_logits(const Tensor& rows) const override {

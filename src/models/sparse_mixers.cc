@@ -5,20 +5,12 @@
 
 #include "base/check.h"
 #include "heed/transformer.h"
+#include "nn/bigbird.h"
+#include "nn/heads.h"
 #include "nn/longformer.h"
 
 namespace heed {
 namespace {
-
-/// [B, T, hidden_size] -> [B, heads, T, head_dim]
-Tensor split_heads(const Tensor& x, int64_t heads) {
-  return transpose(reshape(x, {x.size(0), x.size(1), heads, -1}), 1, 2);
-}
-
-/// Its inverse.
-Tensor join_heads(const Tensor& x) {
-  return reshape(transpose(x, 1, 2), {x.size(0), x.size(2), -1});
-}
 
 /// Projections of one layer.
 struct Projections {
@@ -211,7 +203,12 @@ Block::Mixer bigbird_mixer(const Scope& scope, const EncoderConfig& c, int64_t b
     in.random_blocks = bigbird_random_blocks(p.heads, blocks, random_blocks, key, !pass.training);
     in.dropout = p.dropout;
     in.training = pass.training;
-    return p.out(slice(bigbird_attention(in), 2, 0, length));
+    const auto sparse = [&] { return slice(bigbird_attention(in), 2, 0, length); };
+    if (shows_whole_map(length)) {
+      return p.out(
+          shown_as_one([&] { return bigbird_whole_map(in, length, key_padding); }, sparse));
+    }
+    return p.out(sparse());
   });
 }
 
@@ -289,7 +286,8 @@ Block::Mixer nystrom_mixer(const Scope& scope, const EncoderConfig& c, int64_t l
     if (full || x.size(1) <= landmarks) {
       z = attention(p.q(x), p.k(x), v, p.options(key_padding, pass));
     } else {
-      const double scale = std::pow(static_cast<double>(c.hidden_size / c.num_heads), -0.25);
+      const int64_t head_dim = c.hidden_size / c.num_heads;
+      const double scale = std::pow(static_cast<double>(head_dim), -0.25);
       z = nystrom_attention(mul(p.q(x), scale), mul(p.k(x), scale), v, key_padding, landmarks);
     }
     if (weight.defined()) {

@@ -1,10 +1,10 @@
 #include "base/check.h"
 #include "base/language.h"
-#include "heed/autograd.h"
+#include "heed/tensor.h"
 #include "heed/transformer.h"
-#include "models/heads.h"
 #include "models/patch_grid.h"
 #include "models/registry.h"
+#include "models/task_heads.h"
 
 namespace heed {
 namespace {

@@ -251,7 +251,8 @@ void add_gguf_stack(GgufSpec& gguf, const std::string& side, const std::string& 
   };
   for (const auto& [name, checkpoint] : parts) {
     if (side == "dec" || !std::string_view(name).starts_with("cross_")) {
-      gguf.tensors.push_back({side + ".blk.#." + name, stack + ".block.#." + checkpoint});
+      gguf.tensors.push_back({fmt::format("{}.blk.#.{}", side, name),
+                              fmt::format("{}.block.#.{}", stack, checkpoint)});
     }
   }
   gguf.tensors.push_back({side + ".output_norm", stack + ".final_layer_norm"});

@@ -2,8 +2,8 @@
 #include "models/common.h"
 #include "models/cross_decoder.h"
 #include "models/fresh_config.h"
-#include "models/heads.h"
 #include "models/registry.h"
+#include "models/task_heads.h"
 
 namespace heed {
 namespace {

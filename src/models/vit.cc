@@ -3,9 +3,9 @@
 #include "base/check.h"
 #include "models/common.h"
 #include "models/fresh_config.h"
-#include "models/heads.h"
 #include "models/patch_grid.h"
 #include "models/registry.h"
+#include "models/task_heads.h"
 
 namespace heed {
 namespace {

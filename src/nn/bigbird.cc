@@ -1,9 +1,11 @@
+#include "nn/bigbird.h"
+
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "base/check.h"
 #include "heed/ops.h"
-#include "heed/transformer.h"
 
 namespace heed {
 namespace {
@@ -147,6 +149,40 @@ Tensor bigbird_attention(const BigBirdInputs& in) {
     out = out * reshape(key_padding.to(out.dtype()), {out.size(0), 1, out.size(2), 1});
   }
   return out;
+}
+
+Tensor bigbird_whole_map(const BigBirdInputs& in, int64_t length, const Tensor& key_padding) {
+  const int64_t heads = in.q.size(1), blocks = in.q.size(2) / in.block_size;
+  const int64_t random = in.random_blocks.size(2);
+  const Tensor table = in.random_blocks.to(DType::i64).contiguous();
+  // How often each query block sees each key block, [heads, blocks, blocks].
+  std::vector<int64_t> seen(static_cast<size_t>(heads * blocks * blocks), 1);
+  for (int64_t h = 0; h < heads; ++h) {
+    for (int64_t row = 1; row + 1 < blocks; ++row) {
+      int64_t* times = seen.data() + (h * blocks + row) * blocks;
+      std::fill_n(times, blocks, 0);
+      const int64_t* drawn = table.data<int64_t>() + (h * (blocks - 2) + row - 1) * random;
+      const BlockList list = blocks_of(row, blocks, drawn, random);
+      for (size_t n = 0; n < list.block.size(); ++n) {
+        times[list.block[n]] += list.again[n] ? 0 : 1;
+      }
+    }
+  }
+  AttentionOptions options;
+  options.key_padding = key_padding;
+  options.mask = Tensor::empty({1, heads, length, length}, DType::u8);
+  options.bias = Tensor::empty({1, heads, length, length});
+  uint8_t* mask = options.mask.data<uint8_t>();
+  float* bias = options.bias.data<float>();
+  for (int64_t i = 0; i < heads * length * length; ++i) {
+    const int64_t h = i / (length * length), query = i / length % length, key = i % length;
+    const int64_t times = seen[static_cast<size_t>((h * blocks + query / in.block_size) * blocks +
+                                                   key / in.block_size)];
+    mask[i] = times > 0 ? 1 : 0;
+    bias[i] = std::log(static_cast<float>(std::max<int64_t>(times, 1)));
+  }
+  const auto real = [&](const Tensor& x) { return slice(x, 2, 0, length); };
+  return attention(real(in.q), real(in.k), real(in.v), options);
 }
 
 Tensor bigbird_random_blocks(int64_t heads, int64_t blocks, int64_t random, RandomKey key,

@@ -30,7 +30,7 @@ inline bool shows_whole_map(int64_t length) {
 template <class Whole, class Sparse>
 Tensor shown_as_one(const Whole& whole, const Sparse& sparse) {
   const int64_t before = adjusted_attentions();
-  const Tensor shown = whole();
+  Tensor shown = whole();
   if (adjusted_attentions() != before) {
     return shown;
   }

@@ -142,18 +142,19 @@ Tensor visible_keys(const LongformerInputs& in) {
 
 /// The same attention over all pairs of positions, for observers: quadratic.
 Tensor whole_map_attention(const LongformerInputs& in) {
-  const double scale = 1.0 / std::sqrt(static_cast<double>(in.q.size(3)));
-  Tensor scores = matmul(in.q, transpose(in.k)) * scale;
   AttentionOptions options;
   options.mask = visible_keys(in);
   if (!in.q_global.defined()) {
-    return attend_scores(scores, in.v, options);
+    return attention(in.q, in.k, in.v, options);
   }
+  const double scale = 1.0 / std::sqrt(static_cast<double>(in.q.size(3)));
   const Tensor global = matmul(in.q_global, transpose(in.k_global)) * scale;
-  const Tensor rows =
-      reshape(in.global_mask.to(scores.dtype()), {in.q.size(0), 1, in.q.size(2), 1});
+  const Tensor rows = reshape(in.global_mask.to(in.q.dtype()), {in.q.size(0), 1, in.q.size(2), 1});
   const Tensor others = add(rows * -1.0, 1.0);
-  const Tensor out = attend_scores(scores * others + global * rows, in.v, options);
+  // Both kinds of queries and keys side by side; each token has zeros in place of the other kind.
+  options.scale = scale;
+  const Tensor out = attention(concat({in.q * others, in.q_global * rows}, 3),
+                               concat({in.k, in.k_global}, 3), in.v, options);
   const Tensor hidden =
       contiguous(expand(logical_not(options.mask.to(DType::boolean)), global.shape()));
   const Tensor seen = masked_fill(global, hidden, -1e30);

@@ -42,7 +42,7 @@ Tensor token_weights(const Tensor& x, const Tensor& q, const Linear& key,
 Tensor weighted_values(const Tensor& x, const Tensor& weights, const Linear& value) {
   const int64_t heads = weights.size(1), count = weights.size(2), length = x.size(1);
   const Tensor mixed = matmul(reshape(weights, {heads * count, length}), squeeze(x, 0));
-  const Tensor values =
+  Tensor values =
       matmul(reshape(mixed, {1, heads, count, x.size(2)}), transpose(by_head(value, heads)));
   if (!value.bias().defined()) {
     return values;

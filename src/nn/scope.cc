@@ -199,7 +199,7 @@ Tensor Scope::adapted_parameter(const std::string& full, const Shape& shape,
   State& state = *state_;
   const auto* found = state.find(full);
   const bool stored = found != nullptr && found->second.shape() == shape;
-  const Tensor tensor = state.adapter->parameter(full, shape, stored, [&] {
+  Tensor tensor = state.adapter->parameter(full, shape, stored, [&] {
     return stored ? dequantize(found->second).clone() : initial(shape, init, state.seed, full);
   });
   if (tensor.defined()) {

@@ -150,9 +150,9 @@ TransformerOptions decoding(TransformerOptions options) {
 }  // namespace
 
 TransformerEncoder::TransformerEncoder(const Scope& scope, TransformerOptions options)
-    : Transformer(scope, encoding(std::move(options))) {}
+    : Transformer(scope, encoding(options)) {}
 
 TransformerDecoder::TransformerDecoder(const Scope& scope, TransformerOptions options)
-    : Transformer(scope, decoding(std::move(options))) {}
+    : Transformer(scope, decoding(options)) {}
 
 }  // namespace heed

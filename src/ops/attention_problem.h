@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "heed/attention.h"
-#include "heed/autograd.h"
+#include "heed/tensor.h"
 #include "kernels/attention.h"
 #include "kernels/gemm.h"
 

@@ -98,9 +98,9 @@ FlashResult ragged_forward(const RaggedCall& call, const Tensor& q, const Tensor
   return dispatch_float(q.dtype(), kRagged, [&](auto zero) {
     using T = decltype(zero);
     using C = kernels::Compute<T>;
-    const FlashResult result{Tensor::empty({rows, heads, call.shape.value_depth}, q.dtype()),
-                             Tensor::empty({rows * heads}, DTypeOf<C>::value),
-                             Tensor::empty({rows * heads}, DTypeOf<C>::value)};
+    FlashResult result{Tensor::empty({rows, heads, call.shape.value_depth}, q.dtype()),
+                       Tensor::empty({rows * heads}, DTypeOf<C>::value),
+                       Tensor::empty({rows * heads}, DTypeOf<C>::value)};
     call.sequences.for_each([&](int64_t i) {
       const int64_t query = call.sequences.query_starts[static_cast<size_t>(i)];
       const int64_t row = query * heads;

@@ -73,7 +73,7 @@ AttentionRecord record_of(const Tensor& q, const Tensor& k, const Tensor& v, con
 
 Tensor AttentionRecord::lse() const {
   constexpr double kLn2 = 0.69314718055994530942;
-  const Tensor result = Tensor::empty(row_max.shape(), row_max.dtype());
+  Tensor result = Tensor::empty(row_max.shape(), row_max.dtype());
   dispatch_float(row_max.dtype(), "attention", [&](auto zero) {
     using T = decltype(zero);
     const T* max = row_max.data<T>();
@@ -98,7 +98,7 @@ Tensor AttentionRecord::weights(int64_t batch, int64_t head, int64_t row_begin, 
         "batch {}, head {}, rows {} to {} and keys {} to {} do not lie inside [{}, {}, {}, {}]",
         batch, head, row_begin, row_end, key_begin, key_end, shape.batch, shape.heads,
         shape.queries, shape.keys);
-  const Tensor result = Tensor::empty({row_end - row_begin, key_end - key_begin}, row_max.dtype());
+  Tensor result = Tensor::empty({row_end - row_begin, key_end - key_begin}, row_max.dtype());
   write_weights(*this, shape,
                 {{.b = batch,
                   .h = head,
@@ -122,7 +122,7 @@ Tensor AttentionRecord::all_weights() const {
       heads.push_back({.b = b, .h = h, .row_end = shape.queries, .key_end = shape.keys});
     }
   }
-  const Tensor result = Tensor::empty(shape.scores(), row_max.dtype());
+  Tensor result = Tensor::empty(shape.scores(), row_max.dtype());
   write_weights(*this, shape, heads, result);
   return result;
 }

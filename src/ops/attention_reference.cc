@@ -149,7 +149,7 @@ Tensor hidden_mask(const AttentionShape& shape, const AttentionOptions& options)
   const VisibleRange range = visible_range(options.position);
   const int64_t batch = padding != nullptr || mask.batch != 0 ? shape.batch : 1;
   const int64_t heads = mask.head != 0 ? shape.heads : 1;
-  const Tensor hidden = Tensor::empty({batch, heads, shape.queries, shape.keys}, DType::boolean);
+  Tensor hidden = Tensor::empty({batch, heads, shape.queries, shape.keys}, DType::boolean);
   bool* out = hidden.data<bool>();
   parallel_ranges(batch * heads * shape.queries, 64, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {

@@ -26,7 +26,7 @@ Tensor cast(const Tensor& x, DType type) {
   if (x.dtype() == type) {
     return x;
   }
-  const Tensor y = converted(x, type);
+  Tensor y = converted(x, type);
   if (!is_floating(type)) {
     return y;
   }

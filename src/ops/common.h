@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "heed/autograd.h"
 #include "heed/ops.h"
 #include "heed/tensor.h"
 #include "tensor/dispatch.h"

@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "base/parallel.h"
-#include "heed/autograd.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 #include "tensor/dispatch.h"
 
 namespace heed {

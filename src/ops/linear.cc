@@ -103,7 +103,7 @@ Tensor bias_gradient(const Tensor& dz, const Sizes& e, DType type) {
   if (type != DType::f32 || dz.dtype() == DType::f32) {
     return cast(sum(reshape(dz, {e.rows, e.out}), 0), type);
   }
-  const Tensor db = Tensor::empty({e.out}, type);
+  Tensor db = Tensor::empty({e.out}, type);
   const Tensor scratch = Tensor::empty({kernels::sum_axis_scratch(1, e.rows, e.out)}, type);
   dispatch_float(dz.dtype(), kLinear, [&](auto tag) {
     using T = decltype(tag);

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/parallel.h"
-#include "heed/autograd.h"
+#include "heed/tensor.h"
 #include "tensor/dispatch.h"
 
 namespace heed {
@@ -20,7 +20,7 @@ Tensor spread(const Tensor& x, int64_t keys, int64_t offset) {
   const Tensor in = x.contiguous();
   const int64_t queries = x.size(2);
   const int64_t columns = x.size(3);
-  const Tensor out = Tensor::empty({x.size(0), x.size(1), queries, keys}, x.dtype());
+  Tensor out = Tensor::empty({x.size(0), x.size(1), queries, keys}, x.dtype());
   dispatch_float(x.dtype(), "relative", [&](auto zero) {
     using T = decltype(zero);
     parallel_ranges(x.size(0) * x.size(1) * queries, kRows, [&](int64_t begin, int64_t end) {
@@ -40,7 +40,7 @@ Tensor collect(const Tensor& w, int64_t reach, int64_t offset) {
   const int64_t queries = w.size(2);
   const int64_t keys = w.size(3);
   const int64_t columns = 2 * reach + 1;
-  const Tensor out = Tensor::zeros({w.size(0), w.size(1), queries, columns}, w.dtype());
+  Tensor out = Tensor::zeros({w.size(0), w.size(1), queries, columns}, w.dtype());
   dispatch_float(w.dtype(), "relative", [&](auto zero) {
     using T = decltype(zero);
     parallel_ranges(w.size(0) * w.size(1) * queries, kRows, [&](int64_t begin, int64_t end) {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "heed/autograd.h"
 #include "heed/inspect.h"
+#include "heed/tensor.h"
 
 namespace heed {
 

@@ -7,8 +7,8 @@
 #include "base/language.h"
 #include "base/parallel.h"
 #include "base/utf8.h"
-#include "heed/error.h"
 #include "heed/io.h"
+#include "heed/runtime.h"
 
 namespace heed {
 namespace {

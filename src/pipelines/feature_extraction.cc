@@ -2,8 +2,8 @@
 
 #include "base/check.h"
 #include "base/language.h"
-#include "heed/autograd.h"
 #include "heed/models.h"
+#include "heed/tensor.h"
 #include "pipelines/batches.h"
 #include "pipelines/sentence_modules.h"
 
@@ -37,10 +37,7 @@ std::string_view name_of(Pooling pooling) {
   return "mean";
 }
 
-FeatureExtraction::FeatureExtraction(const std::filesystem::path& model, const OpenOptions& options)
-    : FeatureExtraction(open_model(model, options)) {}
-
-FeatureExtraction::FeatureExtraction(LoadedModel model) : loaded_(std::move(model)) {
+FeatureExtraction::FeatureExtraction(LoadedModel model) : ModelPipeline(std::move(model)) {
   const ModelKind kind = loaded_.model->kind();
   check_suits(kind == ModelKind::encoder || kind == ModelKind::encoder_decoder, kTask, kNeeds,
               loaded_);

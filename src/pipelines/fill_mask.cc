@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/language.h"
-#include "heed/autograd.h"
+#include "heed/tensor.h"
 #include "pipelines/batches.h"
 
 namespace heed {
@@ -53,10 +53,7 @@ std::vector<MaskCandidate> candidates(const Tokenizer& tokenizer, const float* l
 
 }  // namespace
 
-FillMask::FillMask(const std::filesystem::path& model, const OpenOptions& options)
-    : FillMask(open_model(model, options)) {}
-
-FillMask::FillMask(LoadedModel model) : loaded_(std::move(model)) {
+FillMask::FillMask(LoadedModel model) : ModelPipeline(std::move(model)) {
   check_suits(loaded_.model->kind() == ModelKind::encoder, kTask, kNeeds, loaded_);
   check_data(loaded_.tokenizer.special().mask.has_value(), loaded_.path.native(),
              "the tokenizer has no mask token, which `{}` needs", kTask);
@@ -73,6 +70,7 @@ std::vector<std::vector<MaskedToken>> FillMask::operator()(const std::vector<std
   check(options.top_k >= 1, kTask, "top_k = {}", options.top_k);
   const TokenId mask = *loaded_.tokenizer.special().mask;
   std::vector<std::string> masked;
+  masked.reserve(texts.size());
   for (const std::string& text : texts) {
     masked.push_back(with_own_mask(text, loaded_.tokenizer));
   }

@@ -1,6 +1,6 @@
 #include "base/check.h"
 #include "base/language.h"
-#include "heed/autograd.h"
+#include "heed/tensor.h"
 #include "pipelines/batches.h"
 #include "pipelines/image_input.h"
 #include "pipelines/labels.h"
@@ -12,11 +12,7 @@ constexpr std::string_view kNeeds = say("a model of images with a classification
 
 }  // namespace
 
-ImageClassification::ImageClassification(const std::filesystem::path& model,
-                                         const OpenOptions& options)
-    : ImageClassification(open_model(model, options)) {}
-
-ImageClassification::ImageClassification(LoadedModel model) : loaded_(std::move(model)) {
+ImageClassification::ImageClassification(LoadedModel model) : ModelPipeline(std::move(model)) {
   check_suits(loaded_.model->kind() == ModelKind::vision, kTask, kNeeds, loaded_);
 }
 
@@ -32,30 +28,19 @@ std::vector<std::vector<LabelScore>> ImageClassification::operator()(
   std::vector<std::vector<LabelScore>> results(images.size());
   const std::vector<int64_t> lengths(images.size(), 1);
   for_each_batch(lengths, kTask, options.run, [&](const std::vector<size_t>& together) {
-    std::vector<Tensor> pixels;
-    std::vector<size_t> readable;
-    for (const size_t i : together) {
-      try {
-        pixels.push_back(model_pixels(vision, loaded_.path, images[i]));
-        readable.push_back(i);
-      } catch (const Error& error) {
-        if (!options.run.on_error) {
-          throw;
-        }
-        options.run.on_error(i, error.what());
-      }
-    }
-    if (readable.empty()) {
+    const ReadableImages readable =
+        read_images(vision, loaded_.path, images, together, options.run);
+    if (readable.inputs.empty()) {
       return;
     }
     ModelInput input;
-    input.pixel_values = concat(pixels, 0);
+    input.pixel_values = readable.pixels;
     const Tensor logits = loaded_.model->forward(input).logits;
     check_suits(logits.defined() && logits.rank() == 2, kTask, kNeeds, loaded_);
     const Labels labels(*loaded_.model, logits.size(1));
     const Tensor rows = logits.to(DType::f32).contiguous();
-    for (size_t i = 0; i < readable.size(); ++i) {
-      results[readable[i]] =
+    for (size_t i = 0; i < readable.inputs.size(); ++i) {
+      results[readable.inputs[i]] =
           labels.scores(rows.data<float>() + static_cast<int64_t>(i) * rows.size(1), options.top_k);
     }
   });

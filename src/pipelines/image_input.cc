@@ -113,7 +113,26 @@ VisionConfig vision_config(const Json& config) {
   const bool clip = config.string_or("model_type", "").starts_with("clip");
   return {image_size_of(vision, "image_size", 224),
           image_size_of(vision, "patch_size", clip ? kClipPatch : 16),
-          vision.integer_or("num_channels", 3, 1, 3)};
+          vision.integer_or("num_channels", 3, 1, 3),
+          vision.has("depths") ? vision.integer_or("window_size", 7, 1, 1024) : 0};
+}
+
+StageGrid stage_grid(const VisionConfig& vision, int64_t stage) {
+  const int64_t window = std::max<int64_t>(vision.window, 1);
+  const auto up = [](int64_t value, int64_t of) { return (value + of - 1) / of; };
+  StageGrid grid;
+  // A model with windows fills up images that patches do not divide; others leave the rest out.
+  grid.rows = vision.window > 0 ? up(vision.image.height, vision.patch.height)
+                                : vision.image.height / vision.patch.height;
+  grid.columns = vision.window > 0 ? up(vision.image.width, vision.patch.width)
+                                   : vision.image.width / vision.patch.width;
+  for (; stage > 0; --stage) {
+    grid.rows = up(grid.rows, 2);
+    grid.columns = up(grid.columns, 2);
+  }
+  grid.all_rows = up(grid.rows, window) * window;
+  grid.all_columns = up(grid.columns, window) * window;
+  return grid;
 }
 
 Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& model,
@@ -125,6 +144,28 @@ Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& mod
 Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& model,
                     const std::filesystem::path& image) {
   return model_pixels(vision, model, load_image(image, static_cast<int>(vision.channels)));
+}
+
+ReadableImages read_images(const VisionConfig& vision, const std::filesystem::path& model,
+                           const std::vector<std::filesystem::path>& images,
+                           const std::vector<size_t>& together, const RunOptions& run) {
+  ReadableImages readable;
+  std::vector<Tensor> pixels;
+  for (const size_t i : together) {
+    try {
+      pixels.push_back(model_pixels(vision, model, images[i]));
+      readable.inputs.push_back(i);
+    } catch (const Error& error) {
+      if (!run.on_error) {
+        throw;
+      }
+      run.on_error(i, error.what());
+    }
+  }
+  if (!pixels.empty()) {
+    readable.pixels = concat(pixels, 0);
+  }
+  return readable;
 }
 
 }  // namespace heed

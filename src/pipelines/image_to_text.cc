@@ -33,10 +33,7 @@ bool is_features(const std::filesystem::path& file) {
 
 }  // namespace
 
-ImageToText::ImageToText(const std::filesystem::path& model, const OpenOptions& options)
-    : ImageToText(open_model(model, options)) {}
-
-ImageToText::ImageToText(LoadedModel model) : loaded_(std::move(model)) {
+ImageToText::ImageToText(LoadedModel model) : ModelPipeline(std::move(model)) {
   check_suits(loaded_.model->kind() == ModelKind::vision_decoder, kTask,
               say("an image-to-text model"), loaded_);
 }

@@ -207,6 +207,7 @@ Pipeline pipeline(std::string_view task, const std::filesystem::path& model,
 
 std::vector<std::string> pipeline_tasks() {
   std::vector<std::string> names;
+  names.reserve(kTasks.size());
   for (const Task& each : kTasks) {
     names.emplace_back(each.name);
   }

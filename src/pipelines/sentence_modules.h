@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "heed/text_pipelines.h"
+#include "heed/pipelines.h"
 
 namespace heed {
 

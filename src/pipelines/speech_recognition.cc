@@ -2,8 +2,8 @@
 
 #include "base/check.h"
 #include "base/language.h"
-#include "heed/autograd.h"
 #include "heed/io.h"
+#include "heed/tensor.h"
 #include "pipelines/batches.h"
 #include "pipelines/speech_decoding.h"
 
@@ -207,10 +207,7 @@ class Transcriber {
 
 }  // namespace
 
-SpeechRecognition::SpeechRecognition(const std::filesystem::path& model, const OpenOptions& options)
-    : SpeechRecognition(open_model(model, options)) {}
-
-SpeechRecognition::SpeechRecognition(LoadedModel model) : loaded_(std::move(model)) {
+SpeechRecognition::SpeechRecognition(LoadedModel model) : ModelPipeline(std::move(model)) {
   check_suits(loaded_.model->kind() == ModelKind::speech_decoder, kTask,
               say("a speech recognition model (whisper)"), loaded_);
 }

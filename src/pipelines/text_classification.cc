@@ -1,6 +1,6 @@
 #include "base/check.h"
 #include "base/language.h"
-#include "heed/autograd.h"
+#include "heed/tensor.h"
 #include "pipelines/batches.h"
 #include "pipelines/labels.h"
 
@@ -11,11 +11,7 @@ constexpr std::string_view kNeeds = say("an encoder with a classification head")
 
 }  // namespace
 
-TextClassification::TextClassification(const std::filesystem::path& model,
-                                       const OpenOptions& options)
-    : TextClassification(open_model(model, options)) {}
-
-TextClassification::TextClassification(LoadedModel model) : loaded_(std::move(model)) {
+TextClassification::TextClassification(LoadedModel model) : ModelPipeline(std::move(model)) {
   check_suits(loaded_.model->kind() == ModelKind::encoder, kTask, kNeeds, loaded_);
 }
 

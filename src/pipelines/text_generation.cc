@@ -3,8 +3,8 @@
 
 #include "base/check.h"
 #include "base/language.h"
-#include "heed/error.h"
 #include "heed/io.h"
+#include "heed/runtime.h"
 #include "pipelines/batches.h"
 #include "pipelines/json_options.h"
 
@@ -98,10 +98,7 @@ void apply_generation_options(const Model& model, const GenerationOptions& optio
   }
 }
 
-TextGeneration::TextGeneration(const std::filesystem::path& model, const OpenOptions& options)
-    : TextGeneration(open_model(model, options)) {}
-
-TextGeneration::TextGeneration(LoadedModel model) : loaded_(std::move(model)) {
+TextGeneration::TextGeneration(LoadedModel model) : ModelPipeline(std::move(model)) {
   const ModelKind kind = loaded_.model->kind();
   check_suits(kind == ModelKind::decoder || kind == ModelKind::encoder_decoder, kTask, kNeeds,
               loaded_);

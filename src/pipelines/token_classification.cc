@@ -1,6 +1,6 @@
 #include "base/check.h"
 #include "base/language.h"
-#include "heed/autograd.h"
+#include "heed/tensor.h"
 #include "pipelines/batches.h"
 #include "pipelines/labels.h"
 
@@ -52,11 +52,7 @@ std::vector<LabelledSpan> aggregated(const std::vector<LabelledSpan>& tokens,
 
 }  // namespace
 
-TokenClassification::TokenClassification(const std::filesystem::path& model,
-                                         const OpenOptions& options)
-    : TokenClassification(open_model(model, options)) {}
-
-TokenClassification::TokenClassification(LoadedModel model) : loaded_(std::move(model)) {
+TokenClassification::TokenClassification(LoadedModel model) : ModelPipeline(std::move(model)) {
   check_suits(loaded_.model->kind() == ModelKind::encoder, kTask, kNeeds, loaded_);
 }
 

@@ -6,10 +6,7 @@
 
 namespace heed {
 
-Translation::Translation(const std::filesystem::path& model, const OpenOptions& options)
-    : Translation(open_model(model, options)) {}
-
-Translation::Translation(LoadedModel model) : loaded_(std::move(model)) {
+Translation::Translation(LoadedModel model) : ModelPipeline(std::move(model)) {
   check_suits(loaded_.model->kind() == ModelKind::encoder_decoder, kTask,
               say("an encoder-decoder model"), loaded_);
 }

@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "generate/prefill.h"
-#include "heed/autograd.h"
 #include "heed/inspect.h"
+#include "heed/tensor.h"
 #include "kernels/softmax.h"
 #include "pipelines/speech_decoding.h"
 

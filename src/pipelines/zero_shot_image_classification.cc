@@ -3,8 +3,8 @@
 
 #include "base/check.h"
 #include "base/language.h"
-#include "heed/autograd.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 #include "pipelines/batches.h"
 #include "pipelines/image_input.h"
 
@@ -86,12 +86,8 @@ std::vector<LabelScore> scores_of(const float* logits, const std::vector<std::st
 
 }  // namespace
 
-ZeroShotImageClassification::ZeroShotImageClassification(const std::filesystem::path& model,
-                                                         const OpenOptions& options)
-    : ZeroShotImageClassification(open_model(model, options)) {}
-
 ZeroShotImageClassification::ZeroShotImageClassification(LoadedModel model)
-    : loaded_(std::move(model)) {
+    : ModelPipeline(std::move(model)) {
   check_suits(loaded_.model->kind() == ModelKind::image_text, kTask, kNeeds, loaded_);
 }
 
@@ -109,25 +105,17 @@ std::vector<std::vector<LabelScore>> ZeroShotImageClassification::operator()(
   std::vector<std::vector<LabelScore>> results(images.size());
   const std::vector<int64_t> lengths(images.size(), 1);
   for_each_batch(lengths, kTask, options.run, [&](const std::vector<size_t>& together) {
-    std::vector<Tensor> pixels;
-    std::vector<size_t> readable;
-    for (const size_t i : together) {
-      try {
-        pixels.push_back(model_pixels(vision, loaded_.path, images[i]));
-        readable.push_back(i);
-      } catch (const Error& error) {
-        report_error(options.run, kTask, i, error.what());
-      }
-    }
-    if (readable.empty()) {
+    const ReadableImages readable =
+        read_images(vision, loaded_.path, images, together, options.run);
+    if (readable.inputs.empty()) {
       return;
     }
     ModelInput input = texts;
-    input.pixel_values = concat(pixels, 0);
+    input.pixel_values = readable.pixels;
     const Tensor logits = loaded_.model->forward(input).logits_per_image.to(DType::f32);
-    for (size_t row = 0; row < readable.size(); ++row) {
+    for (size_t row = 0; row < readable.inputs.size(); ++row) {
       const float* own = logits.data<float>() + static_cast<int64_t>(row) * logits.size(1);
-      results[readable[row]] = scores_of(own, options.labels, alone, options.top_k);
+      results[readable.inputs[row]] = scores_of(own, options.labels, alone, options.top_k);
     }
   });
   return results;

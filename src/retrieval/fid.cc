@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "heed/autograd.h"
 #include "heed/data.h"
 #include "heed/inspect.h"
 #include "heed/retrieval.h"
+#include "heed/tensor.h"
 #include "retrieval/padded_texts.h"
 #include "retrieval/write_answer.h"
 
@@ -28,6 +28,7 @@ ModelInput fid_input(const Tokenizer& tokenizer, std::string_view question,
                      const std::vector<FidPassage>& passages, int64_t passage_tokens) {
   check(!passages.empty(), "fid_input", "there is no passage to read");
   std::vector<std::string> texts;
+  texts.reserve(passages.size());
   for (const FidPassage& passage : passages) {
     texts.push_back(fid_text(question, passage.title, passage.text));
   }

@@ -127,6 +127,7 @@ std::vector<LexicalSearch::Scored> LexicalSearch::candidates(const Phrases& phra
     return found;
   }
   std::vector<double> scores;
+  scores.reserve(found.size());
   for (const Scored& each : found) {
     scores.push_back(each.score);
   }

@@ -2,9 +2,9 @@
 
 #include "base/check.h"
 #include "base/utf8.h"
-#include "heed/autograd.h"
 #include "heed/inspect.h"
 #include "heed/retrieval.h"
+#include "heed/tensor.h"
 #include "retrieval/write_answer.h"
 
 namespace heed {
@@ -133,7 +133,7 @@ void measure_attention(const Recorder& recorder, const std::string& kind, int64_
 }
 
 Tensor row_of_ids(const std::vector<int64_t>& ids) {
-  const Tensor row = Tensor::empty({1, static_cast<int64_t>(ids.size())}, DType::i64);
+  Tensor row = Tensor::empty({1, static_cast<int64_t>(ids.size())}, DType::i64);
   std::copy(ids.begin(), ids.end(), row.data<int64_t>());
   return row;
 }

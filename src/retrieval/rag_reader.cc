@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "heed/autograd.h"
 #include "heed/io.h"
 #include "heed/ops.h"
 #include "heed/retrieval.h"
+#include "heed/tensor.h"
 #include "retrieval/padded_texts.h"
 
 namespace heed {

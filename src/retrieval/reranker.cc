@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "heed/autograd.h"
+#include "heed/tensor.h"
 #include "models/forward.h"
 
 namespace heed {

@@ -136,7 +136,7 @@ uint64_t checksum(const File& file, int64_t seal) {
 }  // namespace
 
 SealState check_index_file(const std::filesystem::path& path) {
-  const std::string name = path.native();
+  const std::string& name = path.native();
   const File file(path, O_RDONLY);
   const Header header = read_header(file, name);
   std::error_code ignored;

@@ -44,6 +44,7 @@ std::vector<Candidate> fuse(SearchMode mode, const std::vector<VectorHit>& dense
   add(dense, true);
   add(lexical, false);
   std::vector<Candidate> candidates;
+  candidates.reserve(found.size());
   for (const auto& [chunk, candidate] : found) {
     candidates.push_back(candidate);
   }
@@ -180,7 +181,7 @@ struct SearchIndex::Impl {
   const HnswGraph& opened_graph() {
     const std::string& file = store.database().path().native();
     if (options.distributed) {
-      fail(ErrorKind::usage, file, "is searched exactly under mpirun; leave --hnsw out");
+      fail(ErrorKind::usage, file, "is searched exactly by several ranks; switch `hnsw` off");
     }
     if (!info.hnsw) {
       fail(ErrorKind::usage, file, "has no HNSW graph; build it with `heed index --hnsw`");
@@ -230,6 +231,7 @@ struct SearchIndex::Impl {
       reranker.emplace(options.reranker);
     }
     std::vector<std::string> passages;
+    passages.reserve(candidates.size());
     for (const Candidate& candidate : candidates) {
       passages.push_back(read(candidate).text);
     }

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/trimmed.h"
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "io/json_writer.h"
 #include "serve/field.h"
 #include "serve/text_run.h"

@@ -148,6 +148,7 @@ void answer_classify(const CallPtr& call) {
     throw BadRequest("'input' is missing or an empty list", "input");
   }
   std::vector<EncodedText> texts;
+  texts.reserve(input.size());
   for (const std::string& text : input) {
     texts.push_back(encode_text(*call->model, text, "input", call->flag("truncate")));
   }

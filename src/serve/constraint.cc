@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 
 namespace heed::serve {
 namespace {

@@ -135,6 +135,7 @@ std::string rerank_answer(const Call& call, const std::vector<std::string>& docu
 void rerank_by_pairs(const CallPtr& call, const std::string& query,
                      const std::vector<std::string>& documents) {
   std::vector<EncodedText> pairs;
+  pairs.reserve(documents.size());
   for (const std::string& document : documents) {
     pairs.push_back(encode_text_pair(*call->model, query, document, "documents", true));
   }
@@ -185,6 +186,7 @@ void rerank_by_vectors(const CallPtr& call, const std::string& query,
 void answer_embeddings(const CallPtr& call) {
   const std::vector<std::string> input = read_input(call->body->at("input"));
   std::vector<EncodedText> texts;
+  texts.reserve(input.size());
   for (const std::string& text : input) {
     texts.push_back(encode_text(*call->model, text, "input", call->flag("truncate")));
   }

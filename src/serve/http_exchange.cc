@@ -27,7 +27,7 @@ std::string format_head(const HttpResponse& response, int64_t length, bool chunk
   }
   head += "X-Content-Type-Options: nosniff\r\n";  // model output is never taken for a page
   for (const auto& [name, value] : response.fields) {
-    head += name + ": " + value + "\r\n";
+    head.append(name).append(": ").append(value).append("\r\n");
   }
   if (!request_id.empty()) {
     head += "x-request-id: " + request_id + "\r\n";

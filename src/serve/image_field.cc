@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/base64.h"
-#include "heed/error.h"
 #include "heed/io.h"
+#include "heed/runtime.h"
 #include "pipelines/image_input.h"
 
 namespace heed::serve {

@@ -10,8 +10,8 @@
 
 #include "heed/generate.h"
 #include "heed/models.h"
+#include "heed/pipelines.h"
 #include "heed/text.h"
-#include "heed/text_pipelines.h"
 #include "serve/chat_bridge.h"
 
 namespace heed::serve {

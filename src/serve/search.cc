@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "heed/autograd.h"
 #include "heed/retrieval.h"
+#include "heed/tensor.h"
 #include "serve/chat_prompt.h"
 #include "serve/handlers.h"
 #include "serve/service.h"

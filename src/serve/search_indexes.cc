@@ -34,8 +34,10 @@ SearchIndexes::~SearchIndexes() = default;
 
 SearchIndexes::Held SearchIndexes::get(const std::string& name) {
   if (slots_.empty()) {
-    throw BadRequest("no index is served here; start the server with --index NAME=FILE", "index",
-                     "no_index", 404);
+    throw BadRequest(
+        "this server has no index; name one when it is started (`--index NAME=FILE` of `heed "
+        "serve`)",
+        "index", "no_index", 404);
   }
   if (name.empty() && slots_.size() > 1) {
     throw BadRequest("'index' is missing, and several are served", "index",

@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "base/base64.h"
-#include "heed/autograd.h"
-#include "heed/error.h"
 #include "heed/io.h"
 #include "heed/pipelines.h"
+#include "heed/runtime.h"
+#include "heed/tensor.h"
 #include "serve/handlers.h"
 #include "text/unicode.h"
 

@@ -52,7 +52,8 @@ void fuse(std::vector<std::string>& tokens) {
   for (const std::string& token : tokens) {
     whole += token;
   }
-  tokens.assign(1, std::move(whole));
+  tokens.clear();
+  tokens.push_back(std::move(whole));
 }
 
 class ByteLevel final : public Decoder {
@@ -93,7 +94,11 @@ class WordPiece final : public Decoder {
     for (size_t i = 0; i < tokens.size(); ++i) {
       std::string& token = tokens[i];
       if (i > 0) {
-        token = token.starts_with(prefix_) ? token.substr(prefix_.size()) : " " + token;
+        if (token.starts_with(prefix_)) {
+          token.erase(0, prefix_.size());
+        } else {
+          token.insert(token.begin(), ' ');
+        }
       }
       if (clean_up_) {
         clean_up(token);

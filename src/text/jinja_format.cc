@@ -81,7 +81,7 @@ std::string digits_of(const Value& value, const Spec& spec) {
   }
 }
 
-std::string padded(std::string text, std::string_view sign, const Spec& spec, char align) {
+std::string padded(const std::string& text, std::string_view sign, const Spec& spec, char align) {
   const size_t count = character_count(text) + sign.size();
   const auto width = static_cast<size_t>(spec.width);
   const size_t missing = width > count ? width - count : 0;
@@ -100,8 +100,8 @@ std::string format_value(Budget& budget, const Value& value, const Spec& spec) {
     std::string digits = digits_of(value, spec);
     const bool negative = value.number() < 0;
     const std::string sign = negative ? "-" : spec.sign == '-' ? "" : std::string(1, spec.sign);
-    return padded(spec.thousands ? with_thousands(std::move(digits)) : std::move(digits), sign,
-                  spec, spec.align == '\0' ? '>' : spec.align);
+    return padded(spec.thousands ? with_thousands(std::move(digits)) : digits, sign, spec,
+                  spec.align == '\0' ? '>' : spec.align);
   }
   if (!text_type && spec.type != '\0') {
     raise("the format {} needs a number, not a value of type {}", spec.type, value.type_name());
@@ -117,7 +117,7 @@ std::string format_value(Budget& budget, const Value& value, const Spec& spec) {
   if (spec.precision >= 0) {
     text.resize(character_offset(text, static_cast<size_t>(spec.precision)));
   }
-  return padded(std::move(text), "", spec, spec.align == '\0' ? '<' : spec.align);
+  return padded(text, "", spec, spec.align == '\0' ? '<' : spec.align);
 }
 
 /// What follows a ":" in a field of str.format().

@@ -30,8 +30,10 @@ Value map(Budget& budget, const Value& input, const CallArguments& arguments) {
     const Value* otherwise = arguments.find(~size_t{0}, "default");
     for (const Value& item : items_of(budget, input)) {
       Value value = get_path(budget, item, path);
-      mapped.push_back(value.is_undefined() && otherwise != nullptr ? *otherwise
-                                                                    : std::move(value));
+      if (value.is_undefined() && otherwise != nullptr) {
+        value = *otherwise;
+      }
+      mapped.push_back(std::move(value));
     }
   } else {
     const std::string name = to_text(budget, arguments.positional[0]);

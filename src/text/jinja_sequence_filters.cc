@@ -85,6 +85,7 @@ std::vector<std::pair<Value, Value>> keyed_items(Budget& budget, const Value& in
 
 Value values_of(Budget& budget, std::vector<std::pair<Value, Value>> keyed) {
   std::vector<Value> values;
+  values.reserve(keyed.size());
   for (auto& each : keyed) {
     values.push_back(std::move(each.second));
   }

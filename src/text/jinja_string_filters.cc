@@ -133,7 +133,7 @@ Value whole_part(double number, const Value& otherwise) {
 
 Value to_int(Budget&, const Value& input, const CallArguments& arguments) {
   const Value* given = arguments.find(0, "default");
-  const Value otherwise = given != nullptr ? *given : Value(int64_t{0});
+  Value otherwise = given != nullptr ? *given : Value(int64_t{0});
   if (input.is_number()) {
     return input.is_integer() ? Value(input.integer()) : whole_part(input.number(), otherwise);
   }

@@ -140,16 +140,17 @@ Value make_dict(Budget& budget, std::vector<std::pair<Value, Value>> items) {
   std::vector<std::pair<Value, Value>> unique;
   std::unordered_map<std::string, size_t> index;
   unique.reserve(items.size());
-  for (auto& [key, value] : items) {
+  for (std::pair<Value, Value>& item : items) {
+    const auto& [key, value] = item;
     deepest = std::max({deepest, nesting(key), nesting(value)});
     std::string hash = hash_key(key);
     bytes += sizeof(unique[0]) + kEntryBytes + hash.size();
     budget.require(bytes);
     const auto [place, fresh] = index.emplace(std::move(hash), unique.size());
     if (fresh) {
-      unique.emplace_back(std::move(key), std::move(value));
+      unique.push_back(std::move(item));
     } else {
-      unique[place->second].second = std::move(value);
+      unique[place->second].second = std::move(item.second);
     }
   }
   budget.step(1 + items.size());

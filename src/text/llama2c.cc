@@ -37,7 +37,7 @@ SpmVocabulary::Type piece_type(std::string_view text, size_t id) {
 
 /// The longest token's length, then score, length and bytes of each token up to the file's end.
 std::shared_ptr<TokenizerImpl> load_llama2c(const std::filesystem::path& path) {
-  const std::string file = path.native();
+  const std::string& file = path.native();
   const std::string bytes = read_file(path, kLargestLlama2c);
   size_t at = 0;
   const auto take = [&](void* to, size_t count) {

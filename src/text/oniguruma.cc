@@ -1,5 +1,6 @@
 #include "text/oniguruma.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <optional>
@@ -146,10 +147,8 @@ class Translator {
     std::string_view name = pattern_.substr(at_ + 3, end - at_ - 3);
     const bool negated = name.starts_with('^') != (next == 'P');
     name.remove_prefix(name.starts_with('^') ? 1 : 0);
-    std::string property(name);
-    for (const std::string_view script : kScripts) {
-      property = name == script ? "sc:" + property : property;
-    }
+    const bool is_script = std::find(kScripts.begin(), kScripts.end(), name) != kScripts.end();
+    const std::string property = (is_script ? "sc:" : "") + std::string(name);
     const std::string added = added_characters(name);
     if (negated && !added.empty()) {
       set.others.push_back("[^\\p{" + property + "}" + added + "]");

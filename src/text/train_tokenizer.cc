@@ -27,8 +27,8 @@ using text::WordCount;
 constexpr const char* kName = "trained tokenizer";
 
 std::vector<std::string> special_of(const TokenizerTraining& options,
-                                    std::vector<std::string> usual) {
-  return options.special_tokens.empty() ? std::move(usual) : options.special_tokens;
+                                    const std::vector<std::string>& usual) {
+  return options.special_tokens.empty() ? usual : options.special_tokens;
 }
 
 /// Words in GPT-2's writing of bytes, so that the trainer's characters are bytes.
@@ -111,6 +111,7 @@ std::map<char32_t, int64_t> count_characters(const std::vector<WordCount>& words
 /// The most frequent characters, in the order of code points.
 std::vector<std::string> alphabet_of(const std::map<char32_t, int64_t>& counts, size_t most) {
   std::vector<std::pair<int64_t, char32_t>> order;
+  order.reserve(counts.size());
   for (const auto& [code, count] : counts) {
     order.emplace_back(-count, code);
   }

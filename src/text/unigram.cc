@@ -11,14 +11,14 @@ namespace {
 constexpr double kUnknownPenalty = 10;
 
 /// The best segmentation up to a position of the piece.
-struct Node {
+struct LatticeNode {
   double score;
   uint32_t start;
   int32_t id;  ///< -1: no way leads here yet
 };
 
 struct UnigramScratch final : ModelScratch {
-  std::vector<Node> nodes;
+  std::vector<LatticeNode> nodes;
 };
 
 /// The most probable cut of a piece into tokens (Viterbi).
@@ -64,7 +64,7 @@ class Unigram final : public Model {
     const size_t first = out.size();
     size_t end = piece.size();
     while (end > 0) {
-      const Node& node = nodes[end];
+      const LatticeNode& node = nodes[end];
       if (node.id == kUnknown) {  // a run of unknown characters is one token
         size_t begin = node.start;
         while (begin > 0 && nodes[begin].id == kUnknown) {
@@ -84,10 +84,10 @@ class Unigram final : public Model {
   static constexpr int32_t kNoWay = -1;
   static constexpr int32_t kUnknown = -2;
 
-  void forward(std::string_view piece, std::vector<Node>& nodes) const {
+  void forward(std::string_view piece, std::vector<LatticeNode>& nodes) const {
     nodes.assign(piece.size() + 1, {0, 0, kNoWay});
     const auto offer = [&](size_t end, double score, size_t start, int32_t id) {
-      Node& node = nodes[end];
+      LatticeNode& node = nodes[end];
       if (node.id == kNoWay || score > node.score) {
         node = {score, static_cast<uint32_t>(start), id};
       }

@@ -51,9 +51,10 @@ std::optional<Vocabulary> Vocabulary::from_members(
   Vocabulary vocabulary;
   vocabulary.tokens_.resize(static_cast<size_t>(size));
   vocabulary.present_.resize(static_cast<size_t>(size));
-  for (auto& [token, id] : members) {
-    vocabulary.tokens_[static_cast<size_t>(id)] = std::move(token);
-    vocabulary.present_[static_cast<size_t>(id)] = true;
+  for (std::pair<std::string, int32_t>& member : members) {
+    const auto id = static_cast<size_t>(member.second);
+    vocabulary.tokens_[id] = std::move(member.first);
+    vocabulary.present_[id] = true;
   }
   vocabulary.index();
   // An id or a token that came twice makes fewer of them.

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/checksum.h"
 #include "base/clock.h"
-#include "heed/autograd.h"
+#include "heed/tensor.h"
 #include "kernels/reduce.h"
 
 namespace heed {
@@ -321,7 +321,7 @@ void DataParallel::share_weights() {
 
 TensorMap DataParallel::state(const Optimizer& optimizer) {
   State& s = *state_;
-  const TensorMap own = optimizer.state();
+  TensorMap own = optimizer.state();
   if (!s.shard) {
     return own;
   }

@@ -75,6 +75,7 @@ std::vector<std::string> generate_rows(const Model& model, const Task& task,
   }
   scheduler.run();
   std::vector<std::string> texts;
+  texts.reserve(written.size());
   for (const std::vector<TokenId>& ids : written) {
     texts.push_back(text_of(task.tokenizer, ids));
   }

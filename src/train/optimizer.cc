@@ -66,13 +66,14 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, const OptimizerOptions&
   check_options(options);
   std::unordered_set<std::string> names;
   for (ParameterGroup& group : groups) {
-    for (auto& [name, value] : group.parameters) {
+    for (NamedTensor& parameter : group.parameters) {
+      const auto& [name, value] = parameter;
       check(value.defined() && is_floating(value.dtype()) && value.is_contiguous(), "optimizer",
             "parameter '{}' must be a contiguous floating tensor", name);
       check(names.insert(name).second, "optimizer", "parameter '{}' is there twice", name);
       Slot slot;
-      slot.name = std::move(name);
-      slot.value = std::move(value);
+      slot.name = std::move(parameter.first);
+      slot.value = std::move(parameter.second);
       slot.weight_decay = group.weight_decay.value_or(options.weight_decay);
       slot.lr_scale = group.lr_scale;
       slots_.push_back(std::move(slot));

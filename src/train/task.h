@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "heed/data.h"
-#include "heed/error.h"
 #include "heed/models.h"
+#include "heed/runtime.h"
 #include "heed/text.h"
 #include "heed/train.h"
 

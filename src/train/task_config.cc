@@ -46,8 +46,8 @@ bool can_be_tuned(const std::string& type, const std::string& task) {
 
 std::string chosen_arch(const TrainOptions& o, const std::string& usual) {
   const std::vector<std::string> known = types_for(o.task, usual);
-  const std::string from = o.from.empty() ? std::string() : type_of(o.from);
-  const std::string wanted = o.arch.empty() ? from : o.arch;
+  std::string from = o.from.empty() ? std::string() : type_of(o.from);
+  std::string wanted = o.arch.empty() ? from : o.arch;
   if (std::find(known.begin(), known.end(), wanted) != known.end()) {
     if (!o.arch.empty() && !from.empty() && o.arch != from) {
       fail(ErrorKind::usage, "arch", "'{}' was given, but {} is a {}; leave it out", o.arch, o.from,

@@ -3,10 +3,9 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "heed/autograd.h"
-#include "heed/error.h"
 #include "heed/ops.h"
 #include "heed/runtime.h"
+#include "heed/tensor.h"
 #include "heed/train.h"
 #include "train/trainer_impl.h"
 

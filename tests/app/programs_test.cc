@@ -10,11 +10,11 @@
 #include <sstream>
 
 #include "base/file.h"
-#include "heed/autograd.h"
 #include "heed/generate.h"
 #include "heed/inspect.h"
 #include "heed/io.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 #include "support/check.h"
 #include "support/data.h"
 #include "support/text.h"

@@ -1,10 +1,8 @@
-#include "heed/autograd.h"
-
 #include <gtest/gtest.h>
 
-#include "heed/error.h"
 #include "heed/ops.h"
 #include "heed/runtime.h"
+#include "heed/tensor.h"
 #include "support/check.h"
 #include "support/error.h"
 

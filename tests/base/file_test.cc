@@ -7,7 +7,7 @@
 
 #include <csignal>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "support/data.h"
 #include "support/error.h"
 

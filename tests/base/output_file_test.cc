@@ -15,7 +15,7 @@
 
 #include "base/file.h"
 #include "base/file_descriptor.h"
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "support/data.h"
 #include "support/error.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/prefetch.h"
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "support/budget.h"
 #include "support/error.h"
 

@@ -2,6 +2,7 @@
 # explore ARGUMENTS…, which starts the server and sets $server and $url.
 heed=$(realpath "$1") source=$(realpath "$2")
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$here/../support/server.bash"
 source "$here/npm.bash"
 [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ] || { echo "the browser tests need Node.js 20"; exit 77; }
 [ -x /usr/bin/chromium ] || { echo "no browser: apt-get install chromium"; exit 77; }
@@ -10,17 +11,9 @@ server=
 trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
 
 explore() {
-  : >"$work/err" # the shell in the background may open it later than it is read
   "$heed" explore "$@" --port 0 --no-browser 2>"$work/err" &
   server=$!
-  for _ in $(seq 600); do
-    url=$(sed -nE 's/^listening on (http:.*)$/\1/p' "$work/err")
-    [ -z "$url" ] || return 0
-    kill -0 "$server" 2>/dev/null || break
-    sleep 0.05
-  done
-  cat "$work/err"
-  exit 1
+  url=$(wait_for_server "$server" "$work/err") || exit 1
 }
 
 # Names for the 37 tokens of the golden models, which have none.

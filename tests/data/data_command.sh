@@ -2,17 +2,7 @@
 # heed data: every set is written, the same for the same seed, and nonsense is refused.
 set -u
 heed=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-failed=0
-expect() { # wanted code, then the command
-  local wanted=$1; shift
-  "$@" >"$folder/out" 2>"$folder/err"
-  local code=$?
-  if [ $code -ne "$wanted" ]; then
-    echo "exit $code instead of $wanted: $*"; cat "$folder/err"; failed=1
-  fi
-}
+source "$(dirname "$0")/../support/expect.bash"
 
 expect 0 "$heed" data --list
 for name in coreference dates reverse copy addition plus-two shapes; do

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "heed/data.h"
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "heed/text.h"
 #include "support/data.h"
 

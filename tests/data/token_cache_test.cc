@@ -11,7 +11,7 @@
 #include "base/output_file.h"
 #include "data/shard.h"
 #include "data/support.h"
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "support/error.h"
 
 namespace heed::test {

@@ -4,7 +4,6 @@
 
 #include "data/tokenize_ranks.h"
 #include "dist/placement.h"
-#include "heed/error.h"
 #include "heed/runtime.h"
 #include "support/error.h"
 

@@ -5,9 +5,9 @@
 #include <regex>
 #include <sstream>
 
-#include "heed/error.h"
 #include "heed/io.h"
 #include "heed/picture.h"
+#include "heed/runtime.h"
 #include "io/json.h"
 #include "support/check.h"
 #include "support/error.h"

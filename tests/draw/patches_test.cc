@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "heed/error.h"
 #include "heed/io.h"
 #include "heed/picture.h"
+#include "heed/runtime.h"
 #include "support/error.h"
 
 namespace heed {

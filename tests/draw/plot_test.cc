@@ -3,9 +3,9 @@
 #include <limits>
 
 #include "draw/ticks.h"
-#include "heed/error.h"
 #include "heed/io.h"
 #include "heed/picture.h"
+#include "heed/runtime.h"
 #include "support/error.h"
 #include "support/text.h"
 

@@ -8,9 +8,9 @@
 
 #include "draw/heatmap.h"
 #include "draw/scene.h"
-#include "heed/error.h"
 #include "heed/io.h"
 #include "heed/picture.h"
+#include "heed/runtime.h"
 #include "support/error.h"
 
 namespace heed {

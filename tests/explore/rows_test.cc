@@ -8,9 +8,9 @@
 
 #include "base/base64.h"
 #include "generate/numbers.h"
-#include "heed/autograd.h"
 #include "heed/inspect.h"
 #include "heed/serve.h"
+#include "heed/tensor.h"
 #include "io/json.h"
 #include "support/data.h"
 

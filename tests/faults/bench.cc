@@ -175,43 +175,30 @@ Outcome Bench::accepted(const Run& run) {
 
 void Bench::expect(bool right, const std::string& what) { count(right ? "" : "not so", what); }
 
-Run small_training(Bench& bench, const std::string& out, const std::vector<std::string>& more) {
+Run one_block_training(Bench& bench, const std::string& task, const std::string& data,
+                       const std::vector<std::string>& more) {
+  Run run;
+  run.arguments = {"train", "--task",  task, "--data",  data, "--tokenizer", "char", "--layers",
+                   "1",     "--heads", "1",  "--width", "8",  "--context",   "16",   "--quiet"};
+  run.arguments.insert(run.arguments.end(), more.begin(), more.end());
+  run.environment = {{"XDG_CACHE_HOME", bench.path("cache")}};
+  return run;
+}
+
+std::string lines_about_cats(Bench& bench) {
   std::string text;
   for (int i = 0; i < 60; ++i) {
     text += "the " + std::to_string(i) + " cats sat on the mat\n";
   }
-  Run run;
-  run.arguments = {"train",
-                   "--task",
-                   "lm",
-                   "--data",
-                   bench.file("text.txt", text),
-                   "--tokenizer",
-                   "char",
-                   "--layers",
-                   "1",
-                   "--heads",
-                   "1",
-                   "--width",
-                   "8",
-                   "--context",
-                   "16",
-                   "--batch",
-                   "2",
-                   "--steps",
-                   "6",
-                   "--checkpoint-every",
-                   "2",
-                   "--keep",
-                   "2",
-                   "--warmup",
-                   "1",
-                   "--quiet",
-                   "--out",
-                   bench.path(out)};
-  run.arguments.insert(run.arguments.end(), more.begin(), more.end());
-  run.environment = {{"XDG_CACHE_HOME", bench.path("cache")}};
-  return run;
+  return bench.file("text.txt", text);
+}
+
+Run small_training(Bench& bench, const std::string& out, const std::vector<std::string>& more) {
+  std::vector<std::string> all = {
+      "--batch", "2",        "--steps", "6",     "--checkpoint-every", "2", "--keep",
+      "2",       "--warmup", "1",       "--out", bench.path(out)};
+  all.insert(all.end(), more.begin(), more.end());
+  return one_block_training(bench, "lm", lines_about_cats(bench), all);
 }
 
 std::string trained_weights(Bench& bench, const std::string& out) {

@@ -94,6 +94,11 @@ std::vector<Fault> server_faults();
 std::vector<Fault> other_faults();
 
 // Small builders of files and runs.
+/// A training command for a model of one block on `data`; `more` comes last.
+Run one_block_training(Bench& bench, const std::string& task, const std::string& data,
+                       const std::vector<std::string>& more);
+/// A file of sixty short lines.
+std::string lines_about_cats(Bench& bench);
 /// A language model of one block that trains on a few lines; `more` comes last.
 Run small_training(Bench& bench, const std::string& out, const std::vector<std::string>& more = {});
 /// The weights that a run of it ended with.

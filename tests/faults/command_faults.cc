@@ -17,19 +17,9 @@ namespace {
 
 /// A training command that ends after a step; `more` comes last.
 Run tiny_training(Bench& bench, const std::vector<std::string>& more) {
-  std::string text;
-  for (int i = 0; i < 60; ++i) {
-    text += fmt::format("the {} cats sat on the mat\n", i);
-  }
-  Run run;
-  run.arguments = {"train",       "--task",  "lm",       "--data",    bench.file("text.txt", text),
-                   "--tokenizer", "char",    "--layers", "1",         "--heads",
-                   "1",           "--width", "8",        "--context", "16",
-                   "--batch",     "2",       "--steps",  "2",         "--warmup",
-                   "1",           "--quiet"};
-  run.arguments.insert(run.arguments.end(), more.begin(), more.end());
-  run.environment = {{"XDG_CACHE_HOME", bench.path("cache")}};
-  return run;
+  std::vector<std::string> all = {"--batch", "2", "--steps", "2", "--warmup", "1"};
+  all.insert(all.end(), more.begin(), more.end());
+  return one_block_training(bench, "lm", lines_about_cats(bench), all);
 }
 
 void not_a_model(Bench& bench) {

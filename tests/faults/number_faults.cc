@@ -30,42 +30,25 @@ Run caption_training(Bench& bench, const std::string& name, float value, int fir
   const std::string header =
       R"({"features":{"dtype":"F32","shape":[64,2,4],"data_offsets":[0,2048]}})";
   bench.file(name + ".txt", texts);
-  Run run;
-  run.arguments = {"train",
-                   "--task",
-                   "caption",
-                   "--data",
-                   bench.file(name + ".safetensors", safetensors(header) + numbers),
-                   "--tokenizer",
-                   "char",
-                   "--layers",
-                   "1",
-                   "--heads",
-                   "1",
-                   "--width",
-                   "8",
-                   "--context",
-                   "16",
-                   "--batch",
-                   "16",
-                   "--steps",
-                   "8",
-                   "--checkpoint-every",
-                   "1",
-                   "--keep",
-                   "20",
-                   "--validation-share",
-                   "0",
-                   "--warmup",
-                   "1",
-                   "--seed",
-                   "3",
-                   "--quiet",
-                   "--out",
-                   bench.path(name)};
-  run.arguments.insert(run.arguments.end(), more.begin(), more.end());
-  run.environment = {{"XDG_CACHE_HOME", bench.path("cache")}};
-  return run;
+  std::vector<std::string> all = {"--batch",
+                                  "16",
+                                  "--steps",
+                                  "8",
+                                  "--checkpoint-every",
+                                  "1",
+                                  "--keep",
+                                  "20",
+                                  "--validation-share",
+                                  "0",
+                                  "--warmup",
+                                  "1",
+                                  "--seed",
+                                  "3",
+                                  "--out",
+                                  bench.path(name)};
+  all.insert(all.end(), more.begin(), more.end());
+  return one_block_training(bench, "caption",
+                            bench.file(name + ".safetensors", safetensors(header) + numbers), all);
 }
 
 int count_of(const std::string& text, const std::string& word) {

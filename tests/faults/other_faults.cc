@@ -14,18 +14,8 @@ namespace heed::test {
 namespace {
 
 Run tiny_training(Bench& bench, const std::string& out) {
-  std::string text;
-  for (int i = 0; i < 60; ++i) {
-    text += fmt::format("the {} cats sat on the mat\n", i);
-  }
-  Run run;
-  run.arguments = {"train",       "--task",  "lm",       "--data",    bench.file("text.txt", text),
-                   "--tokenizer", "char",    "--layers", "1",         "--heads",
-                   "1",           "--width", "8",        "--context", "16",
-                   "--batch",     "2",       "--steps",  "1",         "--quiet",
-                   "--out",       out};
-  run.environment = {{"XDG_CACHE_HOME", bench.path("cache")}};
-  return run;
+  return one_block_training(bench, "lm", lines_about_cats(bench),
+                            {"--batch", "2", "--steps", "1", "--out", out});
 }
 
 void stale_temporaries(Bench& bench) {
@@ -235,6 +225,20 @@ void odd_documents(Bench& bench) {
   bench.expect(found.out.find("good.txt") != std::string::npos, "the rest goes on");
 }
 
+void adapters(Bench& bench) {
+  bench.file("adapter/adapter_config.json",
+             R"({"peft_type":"LORA","base_model_name_or_path":"absent","r":4})");
+  bench.file("adapter/adapter_model.safetensors", safetensors("{}"));
+  bench.refused({"info", bench.path("adapter")}, {"adapter"});
+  // One that was trained for a llama: other shapes, and other layers.
+  const std::string adapter = golden("lora/llama/final");
+  for (const char* other : {"qwen3", "gpt2_lm"}) {
+    bench.refused({"generate", bench.model(other), "--adapter", adapter, "--prompt", "a",
+                   "--max-tokens", "1"},
+                  {adapter});
+  }
+}
+
 void audio(Bench& bench) {
   const std::string model = bench.model("whisper");
   std::filesystem::copy(small_models() / "lm" / "tokenizer.json", model);
@@ -266,13 +270,7 @@ std::vector<Fault> other_faults() {
       {101, "foreign, truncated or altered index", bad_index},
       {102, "indexing killed", killed_index},
       {103, "binary, empty or huge document", odd_documents},
-      {104, "adapter without its model, or of another",
-       [](Bench& bench) {
-         bench.file("adapter/adapter_config.json",
-                    R"({"peft_type":"LORA","base_model_name_or_path":"absent","r":4})");
-         bench.file("adapter/adapter_model.safetensors", safetensors("{}"));
-         bench.refused({"info", bench.path("adapter")}, {"adapter"});
-       }},
+      {104, "adapter without its model, or of another", adapters},
       {105, "template that loops, recurses or reads outside", templates},
       {106, "malformed or endless audio", audio},
   };

@@ -1,44 +1,83 @@
 #!/usr/bin/env bash
 # arm_suite.bash BUILD JOBS [PROGRAM… | scripts]: runs test programs whole, JOBS at a time, and then the
 # scripts by ctest. One process per test, as ctest has it, would spend most of the time in qemu's start.
-# HEED_ARM_LEFT_OUT: patterns of tests that are not run (as --gtest_filter has them), for an emulator's patience.
+# HEED_ARM_LIMIT: seconds of processor time that one test may take (default 600). A test over it has failed;
+# the program is started again for those after it. Tests that no emulator can run skip themselves
+# (tests/support/emulated.h); every one is listed with its reason. BUILD/arm keeps what the programs said.
+# HEED_ARM_LEFT_OUT: patterns of tests that are not run (as --gtest_filter has them).
 set -euo pipefail
 build=$1 jobs=$2
 shift 2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-export work build HEED_SOURCE=$PWD HEED_PROGRAM=$PWD/$build/heed
+work=$PWD/$build/arm
+limit=${HEED_ARM_LIMIT:-600}
+rm -rf "$work"
+mkdir -p "$work"
+export work build limit HEED_SOURCE=$PWD HEED_PROGRAM=$PWD/$build/heed
 say() { printf '%s\n' "$*" >&2; }
 
-# run_program NAME: lines "ok TEST", "skipped TEST" and "failed TEST" to $work/NAME.results. A test that ends
-# the whole program (or takes an hour) has failed; the program is started again for those after it.
+# processor_seconds PID: of all its threads.
+processor_seconds() {
+  local stat
+  stat=$(<"/proc/$1/stat") 2>/dev/null || return 1
+  set -- ${stat##*) }
+  echo $(((${12} + ${13}) / 100))
+}
+
+# limit_test PID LOG: ends the process where its last test takes more than the limit, or stands still.
+limit_test() {
+  local pid=$1 log=$2 test= now used before=0 since=$SECONDS
+  while sleep 2 && used=$(processor_seconds "$pid" 2>/dev/null); do
+    now=$(grep -a '^\[ RUN ' "$log" | tail -1)
+    if [ "$now" != "$test" ]; then
+      test=$now before=$used since=$SECONDS
+    elif ((used - before > limit)); then
+      echo "over the limit of $limit s of processor time" >"$log.ended"
+      kill -KILL "$pid" 2>/dev/null
+    elif ((SECONDS - since > 100 * limit)); then
+      echo "no end after $((SECONDS - since)) s" >"$log.ended"
+      kill -KILL "$pid" 2>/dev/null
+    fi
+  done
+}
+
+# run_program NAME: lines "ok TEST", "skipped TEST REASON" and "failed TEST" to $work/NAME.results. A test that
+# ends the whole program has failed; the program is started again for those after it.
 run_program() {
-  local name=$1 results=$work/$1.results log=$work/$1.log filter code last start=$SECONDS
+  local name=$1 results=$work/$1.results log filter code last pid start=$SECONDS try=0 reason
   : >"$results"
   while :; do
+    try=$((try + 1)) log=$work/$name.$try.log
     filter=$({ cut -d' ' -f2 "$results"; echo "${HEED_ARM_LEFT_OUT:-}"; } | sed '/^$/d' | paste -sd:)
     code=0
-    timeout 3600 "$build/bin/$name" --gtest_color=no --gtest_filter="*${filter:+-$filter}" >"$log" 2>&1 </dev/null || code=$?
-    sed -nE 's/^\[ +OK \] ([^ ]+).*/ok \1/p; s/^\[ +SKIPPED \] ([^ ]+) \(.*/skipped \1/p; s/^\[ +FAILED +\] ([^ ,]+).* \([0-9]+ ms\)$/failed \1/p' "$log" >>"$results"
+    "$build/bin/$name" --gtest_color=no --gtest_filter="*${filter:+-$filter}" >"$log" 2>&1 </dev/null &
+    pid=$!
+    limit_test "$pid" "$log" &
+    wait "$pid" || code=$?
+    wait
+    awk '/^\[ RUN  /{reason=""; said=0} said{reason=$0; said=0} /: Skipped$/{said=1}
+      /^\[       OK \] /{print "ok", $4} /^\[  SKIPPED \] .* ms\)$/{print "skipped", $4, reason}
+      /^\[  FAILED  \] .* ms\)$/{sub(",$", "", $4); print "failed", $4}' "$log" >>"$results"
     awk '/^\[ RUN  /{said=""} {said=said $0 "\n"} /^\[  FAILED  \] .* ms\)$/{printf "%s", said; said=""}' "$log" | head -200 >&2
     ! grep -q '^\[==========\] .* ran\.' "$log" || break
     last=$(sed -nE 's/^\[ RUN +\] ([^ ]+).*/\1/p' "$log" | tail -1)
-    if [ -z "$last" ] || grep -q " $last\$" "$results"; then
+    if [ -z "$last" ] || cut -d' ' -f2 "$results" | grep -qxF "$last"; then
       printf 'failed %s\n' "$name" >>"$results"
       tail -5 "$log" >&2
       break
     fi
     echo "failed $last" >>"$results"
-    printf '%s ends the program with %d:\n%s\n' "$last" "$code" "$(tail -5 "$log")" >&2
+    reason="ends the program with $code"
+    [ ! -e "$log.ended" ] || reason=$(cat "$log.ended")
+    printf '%s: %s:\n%s\n' "$last" "$reason" "$(tail -5 "$log")" >&2
   done
   printf '  %s: %d passed, %d failed, %d skipped, %d s\n' "$name" "$(grep -c '^ok' "$results")" "$(grep -c '^failed' "$results")" \
     "$(grep -c '^skipped' "$results")" $((SECONDS - start)) >&2
 }
-export -f run_program
+export -f processor_seconds limit_test run_program
 
 programs=("$@")
 [ $# -gt 0 ] || programs=($(cd "$build/bin" && ls | grep '^test_') scripts)
-printf '%s\n' "${programs[@]}" | { grep -vx scripts || true; } | xargs -r -P "$jobs" -I{} bash -euo pipefail -c 'run_program "$1"' _ {}
+printf '%s\n' "${programs[@]}" | { grep -vx scripts || true; } | xargs -r -P "$jobs" -I{} bash -uo pipefail -c 'run_program "$1"' _ {}
 count() { cat "$work"/*.results 2>/dev/null | grep -c "^$1" || true; }
 passed=$(count ok) failed=$(count failed) skipped=$(count skipped)
 
@@ -51,6 +90,6 @@ if [[ " ${programs[*]} " == *" scripts "* ]]; then
   read -r a _ b _ c _ <<<"$line"
   passed=$((passed + a)) failed=$((failed + b)) skipped=$((skipped + c))
 fi
-cat "$work"/*.results 2>/dev/null | sed -n 's/^failed /  failed: /p' >&2
+cat "$work"/*.results 2>/dev/null | sed -nE 's/^(failed|skipped) ([^ ]+) ?(.*)/  \1: \2  \3/p' | sed 's/ *$//' | sort >&2
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "heed/error.h"
 #include "heed/runtime.h"
 #include "support/check.h"
 #include "support/data.h"

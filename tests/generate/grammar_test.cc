@@ -6,8 +6,8 @@
 
 #include "generate/sampling.h"
 #include "generate/token_trie.h"
-#include "heed/error.h"
 #include "heed/generate.h"
+#include "heed/runtime.h"
 #include "schema_cases.h"
 #include "support/data.h"
 #include "support/error.h"

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "heed/error.h"
 #include "heed/generate.h"
 #include "heed/ops.h"
+#include "heed/runtime.h"
 #include "support/check.h"
 #include "support/data.h"
 #include "support/error.h"

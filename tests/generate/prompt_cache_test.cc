@@ -2,8 +2,8 @@
 
 #include <fstream>
 
-#include "heed/error.h"
 #include "heed/generate.h"
+#include "heed/runtime.h"
 #include "support/data.h"
 
 namespace heed::test {

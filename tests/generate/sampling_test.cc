@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "support/data.h"
 #include "support/error.h"
 #include "tokenizers.h"

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "generate/prefill.h"
-#include "heed/error.h"
 #include "heed/generate.h"
 #include "heed/models.h"
 #include "heed/ops.h"
+#include "heed/runtime.h"
 #include "support/check.h"
 
 namespace heed::test {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "heed/error.h"
 #include "heed/generate.h"
+#include "heed/runtime.h"
 #include "support/data.h"
 
 namespace heed::test {

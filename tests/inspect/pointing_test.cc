@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "heed/error.h"
 #include "heed/inspect.h"
+#include "heed/runtime.h"
 #include "support/check.h"
 #include "support/error.h"
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heed/autograd.h"
-#include "heed/error.h"
 #include "heed/inspect.h"
 #include "heed/models.h"
 #include "heed/ops.h"
+#include "heed/runtime.h"
+#include "heed/tensor.h"
 #include "io/json.h"
 #include "support/check.h"
 #include "support/data.h"

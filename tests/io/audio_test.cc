@@ -6,8 +6,8 @@
 #include <numbers>
 #include <span>
 
-#include "heed/error.h"
 #include "heed/io.h"
+#include "heed/runtime.h"
 #include "io/resample_audio.h"
 #include "support/data.h"
 #include "support/error.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "io/gguf.h"
 #include "support/data.h"
 #include "support/error.h"

@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "heed/error.h"
 #include "heed/ops.h"
+#include "heed/runtime.h"
 #include "support/data.h"
 #include "support/error.h"
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "io/json_writer.h"
 #include "support/error.h"
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "heed/error.h"
 #include "heed/io.h"
+#include "heed/runtime.h"
 #include "support/budget.h"
 #include "support/data.h"
 #include "support/error.h"

@@ -4,8 +4,8 @@
 #include <fstream>
 
 #include "base/file.h"
-#include "heed/error.h"
 #include "heed/io.h"
+#include "heed/runtime.h"
 #include "support/data.h"
 #include "support/error.h"
 

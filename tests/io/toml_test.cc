@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 
 namespace heed {
 namespace {

@@ -3,9 +3,9 @@
 #include <hwy/highway.h>
 
 #include "heed/attention.h"
-#include "heed/autograd.h"
 #include "heed/ops.h"
 #include "heed/runtime.h"
+#include "heed/tensor.h"
 #include "support/check.h"
 
 namespace heed {

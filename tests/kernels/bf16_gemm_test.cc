@@ -9,6 +9,7 @@
 
 #include "heed/ops.h"
 #include "heed/runtime.h"
+#include "kernels/arm_bf16.h"
 #include "kernels/gemm.h"
 #include "support/bf16_operand.h"
 #include "support/check.h"
@@ -21,8 +22,10 @@ namespace {
 using kernels::Element;
 using kernels::Matrix;
 
-/// Without AMX tiles, which add in another order (tile_unit_test.cc).
+/// Without AMX tiles and BFMMLA, which add in other orders (tile_unit_test.cc, arm_bf16_test.cc).
 class Bf16Gemm : public ::testing::Test {
+  void SetUp() override { kernels::use_arm_bf16(false); }
+  void TearDown() override { kernels::use_arm_bf16(true); }
   const ScopedTileUnit none_{nullptr};
 };
 

@@ -62,17 +62,23 @@ Tensor product(const Tensor& x, const Tensor& w) {
   return y;
 }
 
-/// Every SIMD target, and AVX-512 also without its dot-product instructions.
+/// Every SIMD target, and AVX-512 and NEON also without their dot-product and matrix instructions.
 template <class Fn>
 void for_each_kernel(Fn&& fn) {
   for_each_target([&](const char* target) {
+    if (kernels::uses_matrix_instructions()) {
+      SCOPED_TRACE(std::string(target) + " with matrix instructions");
+      fn();
+    }
+    kernels::use_matrix_instructions(false);
     for (const bool dot : {true, false}) {
       kernels::use_dot_instructions(dot);
       SCOPED_TRACE(std::string(target) + (dot ? "" : " without dot instructions"));
       fn();
     }
+    kernels::use_dot_instructions(true);
+    kernels::use_matrix_instructions(true);
   });
-  kernels::use_dot_instructions(true);
 }
 
 struct RoundedRow {

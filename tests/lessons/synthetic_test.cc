@@ -6,8 +6,8 @@
 #include <set>
 #include <sstream>
 
-#include "heed/error.h"
 #include "heed/lessons.h"
+#include "heed/runtime.h"
 #include "lessons/hangul.h"
 #include "support/data.h"
 #include "support/error.h"

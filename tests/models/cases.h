@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "heed/error.h"
 #include "heed/io.h"
 #include "heed/models.h"
+#include "heed/runtime.h"
 #include "models/forward.h"
 #include "support/check.h"
 #include "support/data.h"

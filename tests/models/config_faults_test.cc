@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "heed/error.h"
 #include "heed/models.h"
+#include "heed/runtime.h"
 #include "support/data.h"
 
 namespace heed::test {
@@ -128,6 +128,16 @@ TEST(ConfigFaults, Fault43ThetaNotAboveZero) {
   expect_refused(config, {"rope_theta"});
   config["rope_parameters"] = {{"rope_type", "spiral"}};
   expect_refused(config, {"spiral", "default", "llama3"});
+}
+
+TEST(ConfigFaults, RotatedColumnsOfGptjAreEvenAndWithinAHead) {
+  json config = {{"model_type", "gptj"}, {"n_embd", 32},     {"n_head", 4},    {"n_layer", 1},
+                 {"n_positions", 8},     {"vocab_size", 11}, {"rotary_dim", 4}};
+  EXPECT_GT(create_model(config.dump(), 1)->parameter_count(), 0);
+  for (const int wrong : {3, 10}) {
+    config["rotary_dim"] = wrong;
+    expect_refused(config, {"config.json", "rotary_dim is " + std::to_string(wrong)});
+  }
 }
 
 TEST(ConfigFaults, Fault44UnknownArchitectureListsWhatIsSupported) {

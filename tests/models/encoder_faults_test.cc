@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "heed/autograd.h"
-#include "heed/error.h"
 #include "heed/models.h"
+#include "heed/runtime.h"
+#include "heed/tensor.h"
 
 namespace heed::test {
 namespace {

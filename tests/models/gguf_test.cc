@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/file.h"
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "io/json.h"
 #include "models/gguf/model.h"
 #include "models/gguf/names.h"

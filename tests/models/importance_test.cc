@@ -2,8 +2,8 @@
 
 #include <map>
 
-#include "heed/error.h"
 #include "heed/models.h"
+#include "heed/runtime.h"
 #include "models/gguf/stored_types.h"
 #include "support/check.h"
 #include "support/data.h"

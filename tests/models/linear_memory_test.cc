@@ -2,9 +2,9 @@
 // of tensors, so that the result does not depend on the machine.
 #include <gtest/gtest.h>
 
-#include "heed/autograd.h"
 #include "heed/models.h"
 #include "heed/runtime.h"
+#include "heed/tensor.h"
 #include "support/check.h"
 
 namespace heed::test {

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "base/file.h"
-#include "heed/error.h"
 #include "heed/models.h"
 #include "heed/runtime.h"
 #include "heed/text.h"

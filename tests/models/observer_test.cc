@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "heed/attention.h"
-#include "heed/autograd.h"
 #include "heed/models.h"
 #include "heed/ops.h"
+#include "heed/tensor.h"
 #include "models/forward.h"
 #include "support/check.h"
 #include "support/data.h"

@@ -4,9 +4,9 @@
 #include <sstream>
 
 #include "base/file.h"
-#include "heed/error.h"
 #include "heed/generate.h"
 #include "heed/models.h"
+#include "heed/runtime.h"
 #include "io/json_writer.h"
 #include "support/budget.h"
 #include "support/check.h"

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "heed/error.h"
 #include "heed/models.h"
+#include "heed/runtime.h"
 #include "support/check.h"
 #include "support/data.h"
 #include "support/error.h"

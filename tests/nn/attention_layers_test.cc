@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "heed/error.h"
 #include "heed/io.h"
 #include "heed/ops.h"
+#include "heed/runtime.h"
 #include "heed/transformer.h"
 #include "support/check.h"
 #include "support/data.h"

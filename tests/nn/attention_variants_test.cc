@@ -3,7 +3,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "heed/error.h"
 #include "heed/io.h"
 #include "heed/ops.h"
 #include "heed/runtime.h"

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "heed/autograd.h"
-#include "heed/error.h"
 #include "heed/inspect.h"
+#include "heed/runtime.h"
+#include "heed/tensor.h"
 #include "heed/train.h"
 #include "support/check.h"
 #include "support/data.h"

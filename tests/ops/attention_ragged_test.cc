@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include "heed/attention.h"
-#include "heed/error.h"
 #include "heed/ops.h"
 #include "heed/runtime.h"
 #include "support/check.h"

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "heed/attention.h"
-#include "heed/error.h"
 #include "heed/ops.h"
+#include "heed/runtime.h"
 #include "support/check.h"
 
 namespace heed::test {

@@ -4,8 +4,8 @@
 #include <map>
 
 #include "heed/attention.h"
-#include "heed/error.h"
 #include "heed/ops.h"
+#include "heed/runtime.h"
 #include "support/check.h"
 #include "support/error.h"
 

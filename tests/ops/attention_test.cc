@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "heed/error.h"
 #include "heed/ops.h"
 #include "heed/runtime.h"
 #include "ops/attention_grid.h"

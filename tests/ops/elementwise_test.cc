@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "heed/error.h"
 #include "heed/ops.h"
+#include "heed/runtime.h"
 #include "support/error.h"
 #include "support/op_case.h"
 

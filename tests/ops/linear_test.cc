@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include "heed/error.h"
 #include "heed/ops.h"
 #include "heed/runtime.h"
 #include "support/check.h"

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <limits>
 
-#include "heed/error.h"
 #include "heed/io.h"
 #include "heed/ops.h"
+#include "heed/runtime.h"
 #include "kernels/quantize.h"
 #include "support/data.h"
 #include "support/error.h"

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "heed/error.h"
 #include "heed/ops.h"
+#include "heed/runtime.h"
 #include "support/check.h"
 #include "support/error.h"
 

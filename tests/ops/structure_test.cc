@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "heed/attention.h"
-#include "heed/error.h"
 #include "heed/ops.h"
 #include "heed/runtime.h"
 #include "support/check.h"

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <thread>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "pipelines/support.h"
 #include "support/check.h"
 

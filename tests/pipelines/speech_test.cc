@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "pipelines/language_tokens.h"
 #include "pipelines/speech_decoding.h"
 #include "support/data.h"

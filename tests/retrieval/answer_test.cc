@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
-#include "heed/autograd.h"
-#include "heed/error.h"
 #include "heed/io.h"
 #include "heed/ops.h"
 #include "heed/retrieval.h"
+#include "heed/runtime.h"
+#include "heed/tensor.h"
 #include "retrieval/support.h"
 #include "support/check.h"
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <set>
 
-#include "heed/error.h"
 #include "heed/retrieval.h"
 #include "heed/runtime.h"
 #include "retrieval/support.h"

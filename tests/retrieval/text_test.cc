@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "retrieval/chunks.h"
 #include "retrieval/documents.h"
 #include "retrieval/sentences.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "support/data.h"
 #include "support/error.h"
 #include "test_server.h"

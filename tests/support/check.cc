@@ -6,9 +6,9 @@
 #include <cstring>
 #include <sstream>
 
-#include "heed/autograd.h"
 #include "heed/ops.h"
 #include "heed/runtime.h"
+#include "heed/tensor.h"
 
 namespace heed::test {
 namespace {

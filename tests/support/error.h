@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 
 namespace heed::test {
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "support/budget.h"
 
 namespace heed::test {

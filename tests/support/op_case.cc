@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "base/clock.h"
-#include "heed/autograd.h"
+#include "heed/tensor.h"
 
 namespace heed::test {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "heed/error.h"
 #include "heed/ops.h"
+#include "heed/runtime.h"
 #include "support/budget.h"
 #include "support/error.h"
 
@@ -108,6 +108,21 @@ TEST(Allocator, ASecondStepTouchesNoNewPages) {
   const int64_t before = page_faults();
   step();
   EXPECT_LT(page_faults() - before, 100);
+}
+
+TEST(Allocator, BlocksOfSizesThatAreNotUsedAnyMoreAreGivenBack) {
+  // A server's cached prompts take up to a limit in all, in whatever sizes their lengths give.
+  constexpr int64_t kTotal = int64_t{96} << 20;
+  release_cached_memory();
+  const int64_t before = memory_stats().reserved;
+  for (const int64_t bytes : {700'000, 300'000, 120'000, 50'000, 20'000}) {
+    std::vector<Tensor> tensors;
+    for (int64_t used = 0; used < kTotal; used += bytes) {
+      tensors.push_back(Tensor::empty({bytes / 4}));
+    }
+    EXPECT_LE(memory_stats().reserved - before, kTotal * 9 / 4) << bytes;
+  }
+  release_cached_memory();
 }
 
 TEST(Allocator, CountsWhatIsInUse) {

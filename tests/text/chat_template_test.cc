@@ -8,7 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "heed/text.h"
 #include "support/budget.h"
 #include "support/data.h"

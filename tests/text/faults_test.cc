@@ -4,7 +4,7 @@
 #include <fstream>
 #include <functional>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "heed/text.h"
 #include "support/budget.h"
 #include "support/data.h"

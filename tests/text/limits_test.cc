@@ -3,7 +3,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "heed/text.h"
 #include "support/budget.h"
 #include "support/data.h"

@@ -2,7 +2,7 @@
 
 #include <fstream>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "heed/text.h"
 #include "support/data.h"
 #include "wire.h"

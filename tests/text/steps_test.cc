@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "io/json.h"
 #include "support/error.h"
 #include "text/decoder.h"

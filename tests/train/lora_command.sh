@@ -6,24 +6,7 @@ set -u
 heed=$1
 source_folder=$2
 golden=$source_folder/tests/golden/models
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-export XDG_CACHE_HOME=$folder/cache
-failed=0
-expect() { # wanted code, then the command
-  local wanted=$1; shift
-  "$@" >"$folder/out" 2>"$folder/err"
-  local code=$?
-  if [ $code -ne "$wanted" ]; then
-    echo "exit $code instead of $wanted: $*"; tail -5 "$folder/err"; failed=1
-  fi
-}
-says() { # file, words
-  grep -q -- "$2" "$folder/$1" || { echo "$1 does not say: $2"; tail -5 "$folder/$1"; failed=1; }
-}
-same() { # two files
-  cmp -s "$1" "$2" || { echo "$1 and $2 differ"; failed=1; }
-}
+source "$(dirname "$0")/../support/expect.bash"
 few="--batch 4 --steps 4 --warmup 1 --eval-every 4 --lr 1e-2 --context 32 --quiet"
 
 # A base model of our own with a tokenizer and a chat template.

@@ -3,7 +3,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "heed/train.h"
 #include "io/json.h"
 #include "support/data.h"

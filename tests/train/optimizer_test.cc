@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "heed/autograd.h"
-#include "heed/error.h"
 #include "heed/io.h"
 #include "heed/ops.h"
+#include "heed/runtime.h"
+#include "heed/tensor.h"
 #include "heed/train.h"
 #include "support/check.h"
 #include "support/data.h"

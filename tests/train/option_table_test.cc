@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "train/resume_options.h"
 
 namespace heed {

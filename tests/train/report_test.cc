@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heed/autograd.h"
-#include "heed/error.h"
 #include "heed/models.h"
+#include "heed/runtime.h"
+#include "heed/tensor.h"
 #include "heed/train.h"
 #include "support/data.h"
 #include "support/error.h"

@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "base/file.h"
-#include "heed/error.h"
+#include "heed/runtime.h"
 #include "heed/train.h"
 #include "io/json.h"
 #include "support/check.h"

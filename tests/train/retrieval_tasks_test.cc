@@ -6,9 +6,9 @@
 #include <map>
 
 #include "heed/data.h"
-#include "heed/error.h"
 #include "heed/models.h"
 #include "heed/retrieval.h"
+#include "heed/runtime.h"
 #include "heed/train.h"
 #include "support/data.h"
 #include "support/error.h"

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <fstream>
 
-#include "heed/error.h"
 #include "heed/io.h"
 #include "heed/models.h"
+#include "heed/runtime.h"
 #include "heed/text.h"
 #include "heed/train.h"
 #include "support/check.h"

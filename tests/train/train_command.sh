@@ -3,21 +3,7 @@
 # and file, fine-tuning, frozen weights, and what the run folder holds.
 set -u
 heed=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-export XDG_CACHE_HOME=$folder/cache
-failed=0
-expect() { # wanted code, then the command
-  local wanted=$1; shift
-  "$@" >"$folder/out" 2>"$folder/err"
-  local code=$?
-  if [ $code -ne "$wanted" ]; then
-    echo "exit $code instead of $wanted: $*"; tail -5 "$folder/err"; failed=1
-  fi
-}
-says() { # file, words
-  grep -q -- "$2" "$folder/$1" || { echo "$1 does not say: $2"; tail -5 "$folder/$1"; failed=1; }
-}
+source "$(dirname "$0")/../support/expect.bash"
 small="--layers 1 --heads 2 --width 16 --context 32 --batch 4 --steps 3 --warmup 1 --eval-every 3 --eval-texts 4"
 
 for i in $(seq 1 60); do echo "the $i cats sat on the mat and looked at $((i * 7)) birds ."; done >"$folder/text.txt"

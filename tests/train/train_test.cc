@@ -5,7 +5,6 @@
 #include <fstream>
 
 #include "base/file.h"
-#include "heed/error.h"
 #include "heed/io.h"
 #include "heed/runtime.h"
 #include "support/check.h"

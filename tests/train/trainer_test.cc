@@ -3,10 +3,9 @@
 
 #include <cmath>
 
-#include "heed/autograd.h"
-#include "heed/error.h"
 #include "heed/ops.h"
 #include "heed/runtime.h"
+#include "heed/tensor.h"
 #include "heed/train.h"
 #include "support/check.h"
 #include "support/data.h"

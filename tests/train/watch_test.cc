@@ -5,7 +5,6 @@
 
 #include "base/file.h"
 #include "base/language.h"
-#include "heed/error.h"
 #include "heed/io.h"
 #include "heed/lessons.h"
 #include "heed/ops.h"

@@ -98,7 +98,7 @@ void add_token_ids(const GgufFile& file, JsonBuilder& config) {
 /// config.json as heed put it into the file.
 Json own_config(const GgufFile& file) {
   constexpr const char* kOwn = "heed.config";
-  const Json own = Json::parse(file.has(kOwn) ? file.string(kOwn) : "{}", file.file());
+  Json own = Json::parse(file.has(kOwn) ? file.string(kOwn) : "{}", file.file());
   check_data(own.is_object(), file.file(), "{} is no JSON object", kOwn);
   return own;
 }

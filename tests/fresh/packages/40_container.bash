@@ -1,5 +1,6 @@
-# The container file, its steps executed in roots: under 120 MB, not root, a read-only root, the health
-# check, and a server that answers and stops. Compiling is what ./dev package did: its archive is taken.
+# The container file, built by buildah where it is installed, and otherwise its steps executed in roots:
+# under 120 MB, not root, a read-only root, the health check, and a server that answers and stops.
+# Compiling is what ./dev package did: its archive is taken.
 [ "$release" = 12 ] || skip "the container file is for Debian 12"
 archive=$(ls "$source/dist/heed-"*"-linux-$(uname -m).tar.gz" 2>/dev/null) || skip "dist/ has no archive for this processor"
 file=$source/docs/deploy/Containerfile
@@ -17,7 +18,36 @@ slim() {
   rm -rf --one-file-system "$1"/etc/apt/{auth.conf.d,trusted.gpg*,keyrings} "$1"/usr/local/share/ca-certificates "$1"/var/log/*
 }
 
+# by_buildah: the files of the image that buildah makes of the file, in $here. The base image is made of a
+# minimal root, since a registry may be out of reach.
+by_buildah() {
+  local tool=(buildah --root "$work/images" --runroot "$work/images-run" --storage-driver vfs) base container
+  base=$(bare_root 12)
+  cp -a --reflink=auto "$base" "$work/base"
+  rm -rf --one-file-system "$work/base"/usr/share/{man,info,locale,groff,lintian}/* "$work/base"/var/{lib/apt/lists,cache/apt}/*
+  find "$work/base/usr/share/doc" -type f ! -name copyright -delete
+  container=$("${tool[@]}" from scratch)
+  "${tool[@]}" add -q "$container" "$work/base" / >/dev/null
+  "${tool[@]}" commit -q "$container" localhost/debian:12-slim >/dev/null
+  rm -rf --one-file-system "$work/base"
+  git clone -q "$source" "$work/context"
+  mkdir "$work/context/dist" && cp "$archive" "$work/context/dist"
+  sed 's#\./dev package archive#true#; s#^FROM debian:#FROM localhost/debian:#' "$file" >"$work/context/Containerfile"
+  "${tool[@]}" build -q --isolation chroot --pull-never --format docker -t heed -f "$work/context/Containerfile" "$work/context" >/dev/null
+  container=$("${tool[@]}" from --pull-never localhost/heed)
+  here=$("${tool[@]}" mount "$container")
+  "${tool[@]}" inspect --type image localhost/heed >"$work/image.json"
+  for word in '"User": "65534:65534"' '"8080/tcp"' '"Healthcheck"' '"StopSignal": "SIGTERM"'; do
+    grep -qF "$word" "$work/image.json" || fail "the image has no $word"
+  done
+}
+builder=
+! command -v buildah >/dev/null || builder=buildah
+
 while read -r instruction rest; do
+  case ${builder:+$instruction} in # what buildah does
+    FROM | WORKDIR | COPY | RUN) continue ;;
+  esac
   case $instruction in
     FROM)
       [[ $rest == "debian:12-slim"* ]] || fail "the base image is $rest"
@@ -45,7 +75,11 @@ while read -r instruction rest; do
   esac
 done < <(sed -e '/^#/d' -e '/^$/d' -e ':a' -e '/\\$/{N;s/\\\n//;ba' -e '}' "$file")
 
-slim "$here"
+if [ -n "$builder" ]; then
+  by_buildah
+else
+  slim "$here"
+fi
 megabytes=$(($(du -s --apparent-size -B1 "$here" | cut -f1) / 1000000))
 [ "$megabytes" -lt 120 ] || fail "the image has $megabytes MB"
 mkdir -p "$here/models"
@@ -80,4 +114,4 @@ unshare --net bash -euo pipefail -c "$(declare -f inside)"'
   ask sesame | grep " 200 " || { echo "FAILED: no answer"; exit 1; }
   kill -TERM $server
   wait $server' _ "$user" "$check" "${entrypoint[@]}" "${command[@]}"
-echo "note: $megabytes MB"
+echo "note: $megabytes MB${builder:+, built by $builder}"

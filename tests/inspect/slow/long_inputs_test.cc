@@ -4,9 +4,9 @@
 #include <fstream>
 #include <string>
 
-#include "heed/autograd.h"
 #include "heed/inspect.h"
 #include "heed/models.h"
+#include "heed/tensor.h"
 #include "support/budget.h"
 #include "support/check.h"
 

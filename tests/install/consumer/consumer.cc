@@ -2,9 +2,9 @@
 #include <iostream>
 
 #include "heed/attention.h"
-#include "heed/error.h"
 #include "heed/models.h"
 #include "heed/ops.h"
+#include "heed/runtime.h"
 #include "heed/train.h"
 
 int main() {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "heed/autograd.h"
-#include "heed/error.h"
 #include "heed/inspect.h"
 #include "heed/lessons.h"
+#include "heed/runtime.h"
+#include "heed/tensor.h"
 #include "support/error.h"
 
 namespace heed {

@@ -2,6 +2,7 @@
 # chat template into $work/run, and start_server OPTION…, which serves it as "lm" and sets port.
 heed=$1
 source_folder=$2
+source "$source_folder/tests/support/server.bash"
 work=$(mktemp -d)
 server=
 cleanup() {
@@ -22,15 +23,9 @@ make_model() {
 
 start_server() {
   make_model
-  : >"$work/err" # the shell in the background may open it later than it is read
   "$heed" serve lm="$work/run" --port 0 "$@" >"$work/out" 2>"$work/err" &
   server=$!
-  for _ in $(seq 600); do
-    port=$(sed -nE 's/^listening on http:\/\/127\.0\.0\.1:([0-9]+)$/\1/p' "$work/err")
-    [ -z "$port" ] || return 0
-    kill -0 "$server" 2>/dev/null || break
-    sleep 0.05
-  done
-  cat "$work/err" >&2
-  exit 1
+  local url
+  url=$(wait_for_server "$server" "$work/err") || exit 1
+  port=${url##*:}
 }

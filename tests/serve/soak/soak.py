@@ -2,7 +2,8 @@
 
 128 connections: honest requests of every kind, slow readers, clients that go away, bad requests,
 slow headers. Fails where an honest request is answered with 5xx or not at all, where /health takes
-long, or where the server's memory or descriptors grow from one third of the time to the end.
+long, or where the server's memory or descriptors grow from one third of the time to the end. The prompts
+that a server keeps to share them (256 MiB per model) are filled before, so that what grows is a leak.
 """
 import asyncio
 import json
@@ -12,7 +13,7 @@ import sys
 import time
 
 port, process, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
-end = time.monotonic() + seconds
+end = 0.0
 counts, failures, health = {}, [], []
 
 
@@ -122,7 +123,25 @@ def usage():
     return memory, len(os.listdir(f"/proc/{process}/fd"))
 
 
+async def fill_shared_prompts():
+    words = "the quick brown fox jumps over the lazy dog one two three four five".split()
+
+    async def some():
+        for _ in range(150):
+            text = " ".join(random.choice(words) for _ in range(120))[:490]
+            status, answered = await answer(request({"prompt": text, "max_tokens": 1}))
+            if status != 200:
+                failures.append(f"{status}: {answered[-300:]!r}")
+
+    await asyncio.gather(*(some() for _ in range(16)))
+
+
 async def main():
+    global end
+    start = usage()
+    await fill_shared_prompts()
+    filled = usage()
+    end = time.monotonic() + seconds
     kinds = [honest] * 64 + [leaver] * 24 + [slow_reader] * 8 + [slow_header] * 16 + [bad] * 16
     tasks = [asyncio.create_task(client(kind)) for kind in kinds] + [asyncio.create_task(check_health())]
     await asyncio.sleep(seconds / 3)
@@ -132,7 +151,7 @@ async def main():
     late = usage()
     health.sort()
     p99 = health[int(0.99 * len(health))]
-    print(json.dumps({"counts": counts, "memory": [early[0], late[0]], "descriptors": [early[1], late[1]], "health_p99": p99}))
+    print(json.dumps({"counts": counts, "memory": [start[0], filled[0], early[0], late[0]], "descriptors": [early[1], late[1]], "health_p99": p99}))
     if late[0] > early[0] * 1.2 + (32 << 20):
         failures.append(f"memory grew from {early[0]} to {late[0]} bytes")
     if late[1] > 64:

@@ -20,7 +20,7 @@ export interface AttentionInfo {
 export interface Model {
   id: string; name: string; model_type: string;
   family: string;
-  answers: 'next-token' | 'fill-mask' | 'class' | 'span' | 'target-token' | 'number' | 'embedding';
+  answers: 'next-token' | 'fill-mask' | 'class' | 'span' | 'answer-span' | 'target-token' | 'number' | 'embedding';
   inputs: { text: boolean; pair: boolean; target: boolean; image: boolean; audio: boolean };
   attentions: AttentionInfo[];
   hidden_size: number; intermediate_size: number; vocab_size: number; max_positions: number | null; parameters: number;
@@ -42,7 +42,7 @@ export interface Models {
 export interface Token {
   id: number; label: string; text: string; special: boolean; group: number; word: number;
 }
-export interface Candidate { id: number; token: string; logit: number; probability: number }
+export interface Candidate { id: number; token: string; logit: number; probability: number; span?: [number, number] } // span: first and last token of an answer
 export interface Prediction { position: number; candidates: Candidate[]; value?: number[]; logits?: TensorJson }
 export interface TraceAttention {
   kind: Kind; layers: number; heads: number; queries: number; keys: number;
@@ -63,6 +63,7 @@ export interface Trace {
   input: { text?: string; pair?: string; target?: string; image?: string };
   sides: { source: Token[]; target?: Token[]; [stage: string]: Token[] | undefined };
   grids?: Record<Side, StageGrid>; // of a model that merges patches from stage to stage
+  left_out?: Kind[]; // stages whose grids are too large for a map
   attentions: TraceAttention[];
   predictions_at: number[];
   prediction: Prediction;
@@ -106,7 +107,7 @@ export interface Steps {
 }
 export interface Part {
   name: string;
-  type: 'embed' | 'position' | 'segment' | 'head' | 'attention_bias' | 'mlp' | 'norm_bias' | 'bias' | 'encoder' | 'rounding';
+  type: 'embed' | 'position' | 'segment' | 'head' | 'attention_bias' | 'mlp' | 'norm_bias' | 'bias' | 'encoder' | 'other' | 'rounding';
   kind?: Kind; layer?: number; head?: number;
 }
 export interface Why {

@@ -38,6 +38,12 @@ export function layoutMatrix(p: MatrixPicture): MatrixLayout {
   const right = p.columnLabels.length ? Math.ceil(widest(p.columnLabels.slice(-3)) * 0.5) + 8 : 1;
   return { left, top, cellWidth: p.cell, cellHeight: p.cell, width: left + p.columns * p.cell + right, height: top + p.rows * p.cell + 1 };
 }
+/// The side of a cell with which a matrix fits a width: down to 9 pixels where there are labels; wider maps scroll.
+export function fittedCell(p: Omit<MatrixPicture, 'cell'>, width: number, most: number): number {
+  const outer = layoutMatrix({ ...p, cell: 16 });
+  const room = (width - outer.left - (outer.width - outer.left - p.columns * 16)) / p.columns;
+  return Math.max(p.rowLabels.length ? 9 : 2, Math.min(most, Math.floor(room)));
+}
 function fontSize(cell: number): number {
   return cell >= 22 ? 13 : cell >= 15 ? 12 : 11;
 }

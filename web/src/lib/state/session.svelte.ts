@@ -91,7 +91,7 @@ class Session {
       }
       if (this.model) {
         this.fitText();
-        if (!sel.text && this.model.inputs.text) sel.text = await this.readableExample();
+        if (!sel.text && this.model.inputs.text) await this.offer();
         await this.run();
       }
     } catch (error) {
@@ -103,7 +103,7 @@ class Session {
     if (!m) return '';
     const own = m.examples[language] ?? [];
     if (own.length) return own[0];
-    const kind = m.answers === 'number' ? 'number' : m.family === 'image-text' ? 'match' : m.answers === 'fill-mask' ? 'mask' : m.answers === 'target-token' ? 'translate' : m.answers === 'class' ? 'class' : 'text';
+    const kind = m.answers === 'number' ? 'number' : m.family === 'image-text' ? 'match' : m.answers === 'fill-mask' ? 'mask' : m.answers === 'target-token' ? 'translate' : m.answers === 'class' ? 'class' : m.answers === 'answer-span' ? 'question' : 'text';
     return t(`example.${kind}` as Key, { mask: m.mask_token ?? '[MASK]' }, language);
   }
   /// The example in the page's language, or in the other one where the model's vocabulary lacks most of its words.
@@ -116,6 +116,11 @@ class Session {
     return this.offered;
   }
 
+  /// Puts the example in: for a question, with the text that answers it.
+  async offer() {
+    sel.text = await this.readableExample();
+    if (this.model?.answers === 'answer-span') sel.pair = t('example.passage', {}, sel.text === this.example('ko') ? 'ko' : 'en');
+  }
   /// A text that came along from another model is none where numbers are read.
   fitText() {
     if (this.model?.answers === 'number' && /[^\d\s.,;+\-eE[\]]/.test(sel.text)) sel.text = this.offered = this.example();
@@ -129,7 +134,7 @@ class Session {
       if (numbers && m.answers !== 'number') sel.text = '';
       this.fitText();
       const masked = m.answers === 'fill-mask' ? sel.text.includes(m.mask_token ?? '[MASK]') : !before || !sel.text.includes(before);
-      if (!sel.text || sel.text === this.offered || !masked) sel.text = await this.readableExample();
+      if (!sel.text || sel.text === this.offered || !masked) await this.offer();
     }
     await this.run();
   }

@@ -10,6 +10,7 @@ export function partName(part: Part): string {
     case 'embed': return t(isMerged() ? 'part.merged' : 'part.embed');
     case 'head': return `${stack}${t('part.head', { layer: part.layer ?? 0, head: part.head ?? 0 })}`;
     case 'mlp': return `${stack}${t('part.mlp', { layer: part.layer ?? 0 })}`;
+    case 'other': return t('part.other', { layer: part.layer ?? 0 });
     case 'attention_bias': return `${stack}${t('part.attention_bias', { layer: part.layer ?? 0 })}`;
     case 'bias': return /^b_[QKU]$/.test(part.name) ? t(`part.bias_${part.name[2]}` as Key) : part.name;
     case 'rounding': return (part.layer ?? -1) >= 0 ? `${stack}${t('part.rounding_layer', { layer: part.layer! })}` : t('part.rounding');

@@ -1,4 +1,4 @@
-#include "models/layers.h"
+#include "models/layer_stack.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "models/heads.h"
+#include "models/task_heads.h"
 
 #include "base/check.h"
 

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "models/heads.h"
+#include "models/task_heads.h"
 
 namespace heed {
 

@@ -63,8 +63,11 @@ class File:
             folded = taken == 0 and not_taken == 0 and count_at(entry["segments"], line, column) > 0
             if folded:  # if constexpr and the like: no branch of the program
                 continue
+            text = self.text[line - 1]
+            if text[: column - 1].rstrip().endswith("switch ("):  # that no case fits: none of the source's branches
+                continue
             self.branches[line, column, "true"] += taken
-            if not self.text[line - 1][column - 1 :].startswith(("case ", "default")):
+            if not text[column - 1 :].startswith(("case ", "default")):
                 self.branches[line, column, "false"] += not_taken
 
     def unreached(self):

@@ -81,7 +81,7 @@ std::string simd_targets() {
 /// What multiplies bf16 numbers, and why AMX tiles or ARM's matrix instruction do not where the CPU
 /// has them.
 std::string bf16_products() {
-  const std::string others =
+  std::string others =
       kernels::uses_bf16_instructions() ? "AVX-512 BF16" : tell("in f32 arithmetic");
   switch (kernels::arm_bf16_state()) {
     case kernels::ArmBf16State::absent:
@@ -136,7 +136,7 @@ std::string hub_folder() {
     const char* value = std::getenv(name);
     return std::string(value == nullptr ? "" : value);
   };
-  if (const std::string hub = variable("HF_HUB_CACHE"); !hub.empty()) {
+  if (std::string hub = variable("HF_HUB_CACHE"); !hub.empty()) {
     return hub;
   }
   if (const std::string home = variable("HF_HOME"); !home.empty()) {

@@ -12,15 +12,6 @@ namespace {
 
 constexpr int64_t kMostTokens = 15;  // of an answer, as in Hugging Face's pipeline
 
-/// A text without the white space at its ends.
-std::string trimmed(const std::string& text) {
-  constexpr const char* kSpaces = " \t\r\n";
-  const size_t first = text.find_first_not_of(kSpaces);
-  return first == std::string::npos
-             ? text
-             : text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
-}
-
 }  // namespace
 
 ModelOutput Trace::with_row_logits(ModelOutput output) const {
@@ -38,10 +29,12 @@ ModelOutput Trace::with_row_logits(ModelOutput output) const {
 
 void Trace::find_spans() {
   const auto count = static_cast<int64_t>(source_.size());
+  const TokenId unknown = model_.tokenizer.special().unk.value_or(-1);
   const auto answers = [&](int64_t from) {
     for (int64_t first = from; first < count; ++first) {
       for (int64_t last = first; last < std::min(count, first + kMostTokens); ++last) {
-        if (source_[static_cast<size_t>(last)].special) {
+        const ShownToken& token = source_[static_cast<size_t>(last)];
+        if (token.special && token.id != unknown) {
           break;
         }
         spans_.push_back({first, last});
@@ -71,13 +64,22 @@ Row Trace::row_logits(int64_t row) const {
 }
 
 std::string Trace::span_text(const AnswerSpan& span) const {
-  std::string text, labels;
-  for (int64_t i = span.first; i <= span.last; ++i) {
-    const ShownToken& token = source_[static_cast<size_t>(i)];
-    text += token.text;
-    labels += (labels.empty() ? "" : " ") + token.label;
+  const bool second = request_.pair && span.first >= passage_;
+  const bool one_text = second || !request_.pair || span.last < passage_;
+  if (one_text && !offsets_.empty()) {
+    const std::string& text = second ? *request_.pair : *request_.text;
+    const auto begin = static_cast<size_t>(offsets_[static_cast<size_t>(span.first)].begin);
+    const auto end = static_cast<size_t>(offsets_[static_cast<size_t>(span.last)].end);
+    if (begin < end && end <= text.size()) {
+      const std::string found = text.substr(begin, end - begin);
+      return found.substr(std::min(found.find_first_not_of(' '), found.size() - 1));
+    }
   }
-  return text.empty() ? labels : trimmed(text);
+  std::string labels;
+  for (int64_t i = span.first; i <= span.last; ++i) {
+    labels += (labels.empty() ? "" : " ") + source_[static_cast<size_t>(i)].label;
+  }
+  return labels;
 }
 
 }  // namespace heed::explore

@@ -136,14 +136,14 @@ void add_row(Attribution& all, const Attribution& each) {
   all.logit += each.logit;
   all.remainder += each.remainder;
   all.integrated = all.integrated || each.integrated;
-  for (const auto& [about, value] : each.parts) {
+  for (const auto& added : each.parts) {
     const auto same = std::find_if(all.parts.begin(), all.parts.end(), [&](const auto& part) {
-      return part.first.name == about.name;
+      return part.first.name == added.first.name;
     });
     if (same == all.parts.end()) {
-      all.parts.emplace_back(about, value);
+      all.parts.push_back(added);
     } else {
-      same->second += value;
+      same->second += added.second;
     }
   }
 }
@@ -166,7 +166,8 @@ Attribution attribute(Trace& trace, int64_t position, int64_t token,
   Attribution result;  // the start is read at the answer's first token, the end at its last
   for (const auto& [span, weight] : wanted) {
     const AnswerSpan& ends = trace.spans().at(static_cast<size_t>(span));
-    for (const ReadRow& read : {ReadRow{ends.first, {{0, weight}}}, ReadRow{ends.last, {{1, weight}}}}) {
+    for (const ReadRow& read :
+         {ReadRow{ends.first, {{0, weight}}}, ReadRow{ends.last, {{1, weight}}}}) {
       const double logit = read.value(trace.row_logits(read.row));
       add_row(result, attribute_row(trace, stack, read, logit, false));
     }

@@ -146,7 +146,9 @@ void write_attentions(JsonWriter& json, Trace* trace) {
 }
 
 /// A pass over a short input, from which most of the description is read.
-std::unique_ptr<Trace> short_trace(const ExplorerModel& model) {
+std::unique_ptr<Trace> short_trace(const ExplorerModel& model, bool ended = false) {
+  const auto named = Json::parse(model.model->config(), "config.json").find("eos_token_id");
+  const int64_t end = named && named->is_integer() ? named->integer(0, int64_t{1} << 32) : -1;
   try {
     TraceRequest request;
     request.model = model.id;
@@ -156,11 +158,16 @@ std::unique_ptr<Trace> short_trace(const ExplorerModel& model) {
         kind == ModelKind::vision_decoder || kind == ModelKind::speech_decoder) {
       request.target = "";
     }
+    if (ended) {
+      request.ids = model.tokenizer.encode_ids("it");
+      request.ids->push_back(end);
+    }
     return std::make_unique<Trace>(model, request, std::vector<Intervention>{});
   } catch (const Failure&) {
     return nullptr;
-  } catch (const Error&) {  // the model has no answer to so short a text
-    return nullptr;
+  } catch (const Error&) {  // the model has no answer to so short a text, or wants its end marked
+    const bool text = model.model->kind() == ModelKind::encoder && model.tokenizer;
+    return ended || end < 0 || !text ? nullptr : short_trace(model, true);
   }
 }
 

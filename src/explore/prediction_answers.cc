@@ -100,8 +100,8 @@ std::vector<Row> lens_logits(Trace& trace, const StackShape& stack,
   std::vector<Row> made;
   if (!trace.spans().empty()) {  // every row has a part in the answer
     for (const Level& level : levels) {
-      made.push_back(
-          trace.span_logits(trace.map_to_logits(last, rows_of_matrix(trace.activation(level.hook)))));
+      made.push_back(trace.span_logits(
+          trace.map_to_logits(last, rows_of_matrix(trace.activation(level.hook)))));
     }
     return made;
   }

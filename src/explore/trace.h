@@ -234,8 +234,9 @@ class Trace {
   std::vector<int64_t> predictions_at_;
   int64_t first_position_ = -1;
   int64_t asked_ = -1;
-  int64_t answer_row_ = -1;  ///< -1: not known yet
-  int64_t passage_ = 0;      ///< first token of a pair's second text
+  int64_t answer_row_ = -1;        ///< -1: not known yet
+  int64_t passage_ = 0;            ///< first token of a pair's second text
+  std::vector<TextSpan> offsets_;  ///< of the source's tokens in their text
   std::vector<AnswerSpan> spans_;
   bool finds_replaced_ = false;  ///< ELECTRA's discriminator
   std::vector<RecordedAttention> recorded_;

@@ -208,6 +208,7 @@ void Trace::read_text(bool with_target) {
   }
   input_.input_ids = as_batch(encoding.ids);
   source_ = shown_tokens(model_.tokenizer, encoding, text);
+  offsets_ = encoding.offsets;
   if (request_.pair) {
     size_t before = model_.tokenizer.encode_ids(text, false).size();  // tokens of the first text
     for (; std::cmp_less(passage_, encoding.ids.size()); ++passage_) {
@@ -274,6 +275,12 @@ void Trace::add_source_as_target() {
   input_.decoder_input_ids = ids;
   const std::vector<int64_t> all = ids.to(DType::i64).to_vector<int64_t>();
   target_ = shown_tokens(model_.tokenizer, {all.begin(), all.end()});
+  for (size_t i = 1; i < target_.size() && i <= source_.size(); ++i) {
+    if (target_[i].id == source_[i - 1].id) {  // as the source names it: an unknown word by itself
+      target_[i] = source_[i - 1];
+      ++target_[i].group;
+    }
+  }
 }
 
 void Trace::read_texts() {

@@ -40,7 +40,7 @@ class GbnfParser {
 
   [[noreturn]] void refuse(size_t at, const std::string& what) const {
     int64_t line = 1;
-    for (size_t i = 0; i < at && i < text_.size(); ++i) {
+    for (size_t i = 0; i < at; ++i) {
       line += text_[i] == '\n' ? 1 : 0;
     }
     fail(ErrorKind::data, name_, "line {}: {}", line, what);

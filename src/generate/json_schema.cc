@@ -146,7 +146,7 @@ GrammarNodePtr SchemaCompiler::reference(const std::string& target, const std::s
   if (known != references_.end()) {
     return rule_node(known->second);
   }
-  if (target != "#" && !target.starts_with("#/")) {
+  if (!target.starts_with("#/")) {  // "#" is known from the beginning
     refuse(path, fmt::format("'{}' points outside the schema; only #/… is supported", target));
   }
   const Schema* found = nullptr;
@@ -204,9 +204,9 @@ GrammarNodePtr SchemaCompiler::node_for(const Schema& schema, const std::string&
   }
   check_keywords(schema, path);
   if (has(schema, "$ref")) {
-    static const std::set<std::string> kNotes{
-        "$ref",    "$defs",   "definitions", "$schema",  "$id", "title", "description",
-        "default", "examples", "$comment",    "deprecated"};
+    static const std::set<std::string> kNotes{"$ref",     "$defs",    "definitions", "$schema",
+                                              "$id",      "title",    "description", "default",
+                                              "examples", "$comment", "deprecated"};
     for (const auto& [key, value] : schema.items()) {
       if (!kNotes.contains(key)) {
         refuse(join(path, key), "beside $ref this keyword is not supported");
@@ -333,11 +333,9 @@ GrammarNodePtr SchemaCompiler::number_node(const Schema& schema, const std::stri
     bounded = true;
     double& bound = lower ? low : high;
     bool& is_open = lower ? low_open : high_open;
-    if (lower ? value > bound : value < bound) {
+    if (lower ? value >= bound : value <= bound) {  // an open bound is read after a closed one
       bound = value;
       is_open = open;
-    } else if (value == bound) {
-      is_open = is_open || open;
     }
   };
   read("minimum", true, false);

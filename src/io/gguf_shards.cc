@@ -14,8 +14,7 @@ constexpr int64_t kMostShards = 99'999;  // as many as five digits number
 constexpr size_t kDigits = 5;
 
 bool are_digits(std::string_view text) {
-  return text.size() == kDigits &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 }  // namespace

@@ -90,13 +90,13 @@ class Splitter {
 
   bool found_both() const { return objects_ == 1 && arrays_ == 1; }
 
-  bool null() { return section_ == Section::tree && tree_.null(); }
-  bool boolean(bool value) { return section_ == Section::tree && tree_.boolean(value); }
+  bool null() { return section_ == Section::tree ? tree_.null() : false; }
+  bool boolean(bool value) { return section_ == Section::tree ? tree_.boolean(value) : false; }
   bool number_integer(Builder::number_integer_t value) {
-    return section_ == Section::tree && tree_.number_integer(value);
+    return section_ == Section::tree ? tree_.number_integer(value) : false;
   }
   bool number_float(Builder::number_float_t value, const string_t& text) {
-    return section_ == Section::tree && tree_.number_float(value, text);
+    return section_ == Section::tree ? tree_.number_float(value, text) : false;
   }
   bool binary(Builder::binary_t&) { return false; }
   bool number_unsigned(Builder::number_unsigned_t value) {

@@ -44,8 +44,9 @@ void refit(const float* x, const float* w, int group, Whole& whole) {
   double xa = 0.0;
   double xb = 0.0;
   for (int i = 0; i < kSuperblock; ++i) {
-    const double a = static_cast<double>(whole.scales[i / group]) * whole.q[i];
-    const double b = -static_cast<double>(whole.mins[i / group]);
+    const int part = i / group;
+    const double a = static_cast<double>(whole.scales[part]) * whole.q[i];
+    const double b = -static_cast<double>(whole.mins[part]);
     const double weight = static_cast<double>(w[i]);
     aa += weight * a * a;
     ab += weight * a * b;

@@ -23,21 +23,18 @@ std::optional<Json> side_file(const fs::path& folder, const char* name) {
   return fs::exists(path) ? std::optional(Json::read(path)) : std::nullopt;
 }
 
-/// The merges that belong to a vocab.json: merges.txt, or gpt2.merges.txt for gpt2.vocab.json.
+/// The merges that belong to a file whose name ends in vocab.json: merges.txt, or gpt2.merges.txt
+/// for gpt2.vocab.json.
 fs::path merges_beside(const fs::path& vocabulary) {
   const fs::path folder = vocabulary.parent_path();
   std::string name = vocabulary.filename().string();
-  const size_t at = name.rfind("vocab.json");
-  if (at != std::string::npos) {
-    name.replace(at, std::string::npos, "merges.txt");
-  }
+  name.replace(name.rfind("vocab.json"), std::string::npos, "merges.txt");
   for (const fs::path& candidate : {folder / name, folder / "merges.txt"}) {
-    if (at != std::string::npos && fs::exists(candidate)) {
+    if (fs::exists(candidate)) {
       return candidate;
     }
   }
-  fail(ErrorKind::data, vocabulary.native(), "needs its merges beside it ({} or merges.txt)",
-       at != std::string::npos ? name : "*.merges.txt");
+  fail(ErrorKind::data, vocabulary.native(), "needs its merges beside it ({} or merges.txt)", name);
 }
 
 /// GPT-2's files are also those of RoBERTa and its kin, which put <s> and </s> around a text.

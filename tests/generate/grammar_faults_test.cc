@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "generate/json_schema.h"
 #include "heed/generate.h"
 #include "support/error.h"
 
@@ -265,9 +266,14 @@ TEST(SchemaMerge, EveryRefusalSaysWhy) {
   const Refused cases[] = {
       {R"({"allOf":[{"type":"string"},{"type":"integer"}]})", "/allOf: no type fits all of it"},
       {R"({"allOf":[{"type":"number"},{"type":"null"}]})", "/allOf: no type fits all of it"},
-      {R"({"allOf":[{"pattern":"a"},{"pattern":"b"}]})", "two different 'pattern' cannot be joined"},
+      {R"({"allOf":[{"type":"integer"},{"type":"null"}]})", "/allOf: no type fits all of it"},
+      {R"({"allOf":[{"properties":{"a":false}},{"properties":{"a":{"type":"null"}}}]})",
+       "/allOf: false allows no value"},
+      {R"({"allOf":[{"pattern":"a"},{"pattern":"b"}]})",
+       "two different 'pattern' cannot be joined"},
       {R"({"type":"string","allOf":[false]})", "/allOf: false allows no value"},
-      {R"({"type":"string","allOf":[{"$ref":"#"}]})", "'$ref' cannot be joined with other keywords"},
+      {R"({"type":"string","allOf":[{"$ref":"#"}]})",
+       "'$ref' cannot be joined with other keywords"},
       {R"({"type":"string","allOf":[{"anyOf":[true]}]})", "'anyOf' cannot be joined"},
       {R"({"type":"string","allOf":[{"oneOf":[true]}]})", "'oneOf' cannot be joined"},
       {R"({"type":"string","allOf":[{"allOf":[true]}]})", "'allOf' cannot be joined"},
@@ -283,7 +289,7 @@ TEST(SchemaMerge, EveryRefusalSaysWhy) {
       {R"({"oneOf":[{"enum":[1,2]},{"enum":[2]}]})", "may fit the same value"},
       {R"({"oneOf":[true,{"type":"string"}]})", "may fit the same value"},
       {R"({"oneOf":[{"type":"string"},true]})", "may fit the same value"},
-      {R"({"oneOf":[{"type":[1]},{"type":"string"}]})", "there is no type ''"},
+      {R"({"oneOf":[{"type":"string"},{"type":[1]}]})", "there is no type ''"},
       {R"({"oneOf":[{"type":"object"},{"type":["object","null"]}]})", "may fit the same value"},
       {R"({"oneOf":[{"type":"object","properties":{"a":{"const":1}},"required":["a"]},)"
        R"({"type":"object","properties":{"b":{"const":1},"a":{"const":2}}}]})",
@@ -298,6 +304,17 @@ TEST(SchemaMerge, EveryRefusalSaysWhy) {
   for (const Refused& each : cases) {
     EXPECT_ERROR(Grammar::from_json_schema(each.source, "s"), each.why) << each.source;
   }
+}
+
+TEST(SchemaMerge, SchemasThatShareNoValue) {
+  const auto schema = [](const char* text) { return Schema::parse(text); };
+  EXPECT_TRUE(are_disjoint(schema(R"({"type":"null"})"), false));
+  EXPECT_TRUE(are_disjoint(false, schema(R"({"type":"null"})")));
+  EXPECT_FALSE(are_disjoint(schema(R"({"const":"a"})"), schema(R"({"type":"string"})")));
+  EXPECT_FALSE(
+      are_disjoint(schema(R"({"type":"object"})"), schema(R"({"type":["object","null"]})")));
+  EXPECT_FALSE(
+      are_disjoint(schema(R"({"type":["object","null"]})"), schema(R"({"type":"object"})")));
 }
 
 }  // namespace

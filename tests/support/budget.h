@@ -20,8 +20,8 @@ inline constexpr bool kEmulated = true;
 inline constexpr bool kEmulated = false;
 #endif
 
-/// A limit of time or memory. A sanitizer, an emulator or counters make a program many times as slow and
-/// large, so that only what has left all bounds is noticed there.
+/// A limit of time or memory. A sanitizer, an emulator or counters make a program many times as
+/// slow and large, so that only what has left all bounds is noticed there.
 template <class T>
 T budget(T limit) {
   return kSanitized || kEmulated || counted() ? limit * 40 : limit;

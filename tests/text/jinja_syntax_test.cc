@@ -34,11 +34,14 @@ TEST(JinjaSyntax, WhatConstructsGive) {
       {"{{ 1 + +1 }}", "2"},
       {"{{ [4, 5].1 }}", "5"},
       // Strings
-      {R"({{ '\1' }}{{ '\101b' }}{{ '\7 ' }}{{ '\08' }})", std::string("\1Ab\7 \0" "8", 7)},
+      {R"({{ '\1' }}{{ '\101b' }}{{ '\7 ' }}{{ '\08' }})", std::string("\1Ab\7 \0"
+                                                                       "8",
+                                                                       7)},
       {R"({{ '\x41\u00e9\U0001F600\q\
 ' }})",
        "Aé😀\\q"},
       {"{{ 'a' 'b' }}", "ab"},
+      {R"({{ 'a\n\'' }})", "a\n'"},
       // Tuples
       {"{% set a = 1, %}{{ a }}", "(1,)"},
       {"{{ (1,) }}{{ 1, }}", "(1,)(1,)"},
@@ -60,6 +63,7 @@ TEST(JinjaSyntax, WhatConstructsGive) {
       {"{{ 1 is number not in [true] }}", "False"},
       {"{% for a in [1] %}{{ a is number if a }}{% endfor %}", "True"},
       {"{{ not (1 in [2]) }} {{ 1 not in [2] }}", "True True"},
+      {"{{ not in [1] }}", "False"},  // a name like any other here
       // Slices
       {"{{ [1, 2, 3][1:] }}{{ [1, 2, 3][:1] }}{{ [1, 2, 3][::2] }}", "[2, 3][1][1, 3]"},
   };
@@ -110,6 +114,10 @@ TEST(JinjaSyntax, EveryRefusalSaysWhereAndWhat) {
       {"{{ 1 is number is number }}", "two tests in a row need 'and' between them"},
       {"{% for a of b %}{% endfor %}", "found 'of', expected 'in'"},
       {"{% for 1 in b %}{% endfor %}", "found '1', expected a name"},
+      {"{% for a, 1 in b %}{% endfor %}", "found '1', expected 'in'"},
+      {"{{ 1, = }}", "found '=', expected }}"},
+      {"{{ 1 not 2 }}", "found 'not', expected }}"},
+      {"{{ 'a'|upper()() }}", "call"},
       {"{% break %}", "'break' outside of a loop"},
       {"{% call 1 %}{% endcall %}", "{% call %} needs a call of a macro"},
       {"{% set a = 1 2 %}", "found '2', expected %}"},

@@ -6,6 +6,7 @@
 #include "heed/lessons.h"
 #include "heed/runtime.h"
 #include "heed/tensor.h"
+#include "support/emulated.h"
 #include "support/error.h"
 
 namespace heed {
@@ -36,6 +37,7 @@ double accuracy_without(const CoreferenceReader& reader, const HeadPointing& hea
 
 // The reader of "it" is not told which head to look at: the table finds it.
 TEST(Reader, ItsReadoutIsTheHeadThatPoints) {
+  HEED_SKIP_EMULATED("trains for 300 steps, as `heed quickstart` of the package does");
   for (const Language language : {Language::english, Language::korean}) {
     const CoreferenceReader reader = train_coreference({.language = language});
     const std::vector<HeadPointing> ranked = pointing(reader);
@@ -49,6 +51,7 @@ TEST(Reader, ItsReadoutIsTheHeadThatPoints) {
 // The same encoder with a plain classifier answers as well, and no head of it points that well:
 // where it looks is not why it answers.
 TEST(Reader, APlainClassifierAnswersWithoutPointing) {
+  HEED_SKIP_EMULATED("trains for 300 steps, as `heed quickstart` of the package does");
   const CoreferenceReader reader = train_coreference({.readout = Readout::classifier});
   const double accuracy = score_coreference(reader, kHeldOut).accuracy;
   EXPECT_GE(accuracy, 0.9);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,6 +31,19 @@ struct Window {
 };
 using PositionMask = std::variant<NoMask, Causal, Window>;
 
+/// Which keys each query attends to, and what is added to its scores, where a tensor over all pairs
+/// would be too large: windows with global tokens, blocks, random features. It is read a part at a
+/// time.
+class HEED_API ScorePattern {
+ public:
+  virtual ~ScorePattern();
+  /// What is added to the scaled scores of the queries `rows` and the keys [key_begin, key_end) of
+  /// one head, f32 [rows, keys]: -infinity where a query does not attend to a key. Undefined where
+  /// none of these queries attends to any of these keys.
+  virtual Tensor part(int64_t batch, int64_t head, std::span<const int64_t> rows, int64_t key_begin,
+                      int64_t key_end) const = 0;
+};
+
 enum class AttentionKernel {
   automatic,  ///< the fastest one that fits
   reference,  ///< the formula in plain steps; holds the whole matrix
@@ -42,6 +56,8 @@ struct AttentionOptions {
   Tensor mask;         ///< bool or u8, true = attend; broadcastable to [B, Hq, Tq, Tk]
   Tensor bias;         ///< floating, added to the scaled scores, has a gradient; broadcastable
   Tensor key_padding;  ///< bool or u8 [B, Tk], true = real
+  /// Beside mask and bias; a few queries of it are written out at a time. Takes no dropout.
+  std::shared_ptr<const ScorePattern> pattern;
   std::optional<double> scale;  ///< default 1/sqrt(D)
   double softcap = 0.0;  ///< s -> softcap * tanh(s / softcap) where > 0, before masks and bias
   double dropout = 0.0;  ///< on the weights
@@ -99,6 +115,10 @@ struct AttentionRecord {
   /// [B, Hq, Tq]: log of the sum of exponentials; -inf in a fully masked row.
   HEED_API Tensor lse() const;
 
+  /// Rows [row_begin, row_end) and keys [key_begin, key_end) of one head as a record of its own,
+  /// whose q is [1, 1, rows, D]; its pattern is written out as mask and bias.
+  HEED_API AttentionRecord part(int64_t batch, int64_t head, int64_t row_begin, int64_t row_end,
+                                int64_t key_begin, int64_t key_end) const;
   /// Weights of rows [row_begin, row_end) and keys [key_begin, key_end) of one head, before
   /// dropout.
   HEED_API Tensor weights(int64_t batch, int64_t head, int64_t row_begin, int64_t row_end,

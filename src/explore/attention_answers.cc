@@ -71,7 +71,7 @@ Tensor figure_weights(const RecordedAttention& attention, int64_t head,
   if (whole) {
     return weights_of(attention, head, rows.front(), rows.back() + 1, 0, attention.keys());
   }
-  if (seen_by_position(attention)) {
+  if (can_be_sampled(attention)) {
     return sampled_weights(attention, head, rows);
   }
   std::vector<Tensor> parts;
@@ -233,13 +233,14 @@ std::string answer_head(Trace& trace, const Json& body) {
   const Tensor lse =
       slice(slice(slice(attention.record.lse(), 0, 0, 1), 1, head, head + 1), 2, q0, q1);
   tensor("lse", reshape(lse.contiguous(), {q1 - q0}));
-  if (options.bias.defined()) {
-    tensor("bias", broadcast_part(options.bias, head, q0, q1, k0, k1));
+  if (const Tensor bias = bias_of(attention, head, q0, q1, k0, k1); bias.defined()) {
+    tensor("bias", bias);
   } else {
     json.key("bias").null();
   }
   // What no rule of position says: a mask of the pass, or one that an experiment cut.
-  if (options.mask.defined() || (window != nullptr && (window->prefix > 0 || window->right > 0))) {
+  if (options.mask.defined() || options.pattern ||
+      (window != nullptr && (window->prefix > 0 || window->right > 0))) {
     const Tensor scores = scores_of(attention, head, q0, q1, k0, k1);
     const Tensor mask = Tensor::ones({q1 - q0, k1 - k0}, DType::u8);
     for (int64_t i = 0; i < mask.numel(); ++i) {

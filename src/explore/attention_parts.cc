@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <limits>
 
@@ -32,24 +31,22 @@ double scale_of(const RecordedAttention& attention) {
       1.0 / std::sqrt(static_cast<double>(attention.record.q.size(3))));
 }
 
-Tensor broadcast_part(const Tensor& x, int64_t head, int64_t row_begin, int64_t row_end,
-                      int64_t key_begin, int64_t key_end) {
-  Tensor part = x;
-  const std::array<std::pair<int64_t, int64_t>, 4> wanted{std::pair<int64_t, int64_t>{0, 1},
-                                                          {head, head + 1},
-                                                          {row_begin, row_end},
-                                                          {key_begin, key_end}};
-  for (int64_t axis = 0; axis < x.rank(); ++axis) {
-    const auto& [begin, end] = wanted[static_cast<size_t>(4 - x.rank() + axis)];
-    if (part.size(axis) > 1) {
-      part = slice(part, axis, begin, end);
-    }
+Tensor bias_of(const RecordedAttention& attention, int64_t head, int64_t row_begin, int64_t row_end,
+               int64_t key_begin, int64_t key_end) {
+  const AttentionOptions& options = attention.record.options;
+  if (!options.bias.defined() && !options.pattern) {
+    return {};
   }
-  while (part.rank() > 2) {
-    part = reshape(part.contiguous(),
-                   Shape(std::vector<int64_t>(part.shape().begin() + 1, part.shape().end())));
+  const Tensor bias =
+      attention.record.part(0, head, row_begin, row_end, key_begin, key_end).options.bias;
+  if (!bias.defined()) {
+    return {};
   }
-  return expand(part.to(DType::f32), {row_end - row_begin, key_end - key_begin}).contiguous();
+  const Shape shape{row_end - row_begin, key_end - key_begin};
+  const Tensor own = bias.rank() == 4   ? squeeze(squeeze(bias, 0), 0)
+                     : bias.rank() == 3 ? squeeze(bias, 0)
+                                        : bias;
+  return expand(own.to(DType::f32), shape).contiguous();
 }
 
 Tensor head_rows(const Tensor& x, int64_t head, int64_t begin, int64_t end) {
@@ -84,10 +81,7 @@ Tensor scores_of(const RecordedAttention& attention, int64_t head, int64_t row_b
   const std::vector<double> lse =
       slice(slice(slice(attention.record.lse(), 0, 0, 1), 1, head, head + 1), 2, row_begin, row_end)
           .to_doubles();
-  Tensor bias;
-  if (options.bias.defined()) {
-    bias = broadcast_part(options.bias, head, row_begin, row_end, key_begin, key_end);
-  }
+  const Tensor bias = bias_of(attention, head, row_begin, row_end, key_begin, key_end);
   for (int64_t r = 0; r < scores.size(0); ++r) {
     for (int64_t c = 0; c < scores.size(1); ++c) {
       float& score = scores.data<float>()[r * scores.size(1) + c];

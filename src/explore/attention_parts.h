@@ -16,9 +16,10 @@ const RecordedAttention& asked_attention(Trace& trace, const Fields& fields,
 double scale_of(const RecordedAttention& attention);
 /// The head of keys and values that a head of queries reads.
 int64_t key_head(const RecordedAttention& attention, int64_t head);
-/// Part [rows, keys] of a bias or mask that is broadcast over the axes it has not.
-Tensor broadcast_part(const Tensor& x, int64_t head, int64_t row_begin, int64_t row_end,
-                      int64_t key_begin, int64_t key_end);
+/// What is added to the scaled scores of a part of a head, [rows, keys]; undefined where nothing
+/// is.
+Tensor bias_of(const RecordedAttention& attention, int64_t head, int64_t row_begin, int64_t row_end,
+               int64_t key_begin, int64_t key_end);
 /// Rows [begin, end) of one head of q, k, v or the output, as f32 [rows, head_dim].
 Tensor head_rows(const Tensor& x, int64_t head, int64_t begin, int64_t end);
 /// Weights [rows, keys] of a head, or the mean of all heads for -1, as the pass used them.
@@ -30,8 +31,8 @@ Tensor scores_of(const RecordedAttention& attention, int64_t head, int64_t row_b
 
 // sampled_attention.cc: some rows of a long text, without those between them.
 
-/// Whether positions alone say which keys a query sees: no mask and no bias.
-bool seen_by_position(const RecordedAttention& attention);
+/// Whether any queries can be read without those between them: no tensor masks or adds to scores.
+bool can_be_sampled(const RecordedAttention& attention);
 /// The keys that a query sees by position: [begin, end), and those before `prefix`.
 struct SeenKeys {
   int64_t begin = 0, end = 0, prefix = 0;

@@ -124,7 +124,7 @@ std::string answer_tile(Trace& trace, const Json& body) {
     throw Failure(400, "invalid", "this tile lies outside the matrix", "row");
   }
   const bool whole = level < kWholeLevels;
-  const bool sampled = !whole && seen_by_position(attention) && (head >= 0 || what == "weights");
+  const bool sampled = !whole && can_be_sampled(attention) && (head >= 0 || what == "weights");
   const int64_t per_cell = whole     ? place.cell
                            : sampled ? rows_per_cell(attention, head, place)
                                      : kFewRows;

@@ -1,15 +1,19 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "base/language.h"
 #include "explore/parts.h"
+#include "heed/ops.h"
 
 namespace heed::explore {
 namespace {
 
 constexpr double kRounding = 1e-2;  // of a linear head, with room for f16
-constexpr const char* kReadsMore =
-    say("this model's head reads more than one row: the logit cannot be split into parts");
+constexpr double kRough = 0.05;     // of the parts of any other, from which on they say nothing
+constexpr const char* kNotSmooth = say(
+    "this model's head is no smooth function of the rows it reads: the logit is no sum of parts");
 
 /// Nodes and weights of Gauss-Legendre quadrature on [0, 1], by Newton's method on the polynomial.
 std::vector<std::pair<double, double>> quadrature(int count) {
@@ -77,15 +81,14 @@ void integrate_parts(Trace& trace, const std::string& hook, const std::vector<Pa
   }
   result.remainder = result.logit - total;
   result.integrated = true;
-  constexpr double kRough = 0.05;
   if (std::abs(result.remainder) > kRough * (std::abs(result.logit) + 1.0)) {
-    throw Failure(409, "unsupported", kReadsMore);
+    throw Failure(409, "unsupported", kNotSmooth);
   }
 }
 
-/// Splits what one row gives to a logit. `alone`: no other row is read.
-Attribution attribute_row(Trace& trace, const StackShape& stack, const ReadRow& read, double logit,
-                          bool alone) {
+/// Splits what one row gives to a logit.
+Attribution attribute_row(Trace& trace, const StackShape& stack, const ReadRow& read,
+                          double logit) {
   const std::string last = stack.block(stack.layers - 1) + ".hook_resid_post";
   const std::string final_norm = stack.prefix + "ln_final.hook_normalized";
   std::vector<Part> parts = residual_parts(trace, stack, stack.layers, read.row);
@@ -102,11 +105,6 @@ Attribution attribute_row(Trace& trace, const StackShape& stack, const ReadRow& 
     probes.push_back(part.row);
   }
   const std::vector<Row> made = trace.map_to_logits(hook, probes);
-  // What is left without that row is a bias, unless other rows are read as well: a mean over them.
-  if (alone &&
-      std::abs(read.value(trace.logits_of_nothing(hook)) - read.value(made[0])) > kRounding) {
-    throw Failure(409, "unsupported", kReadsMore);
-  }
   Attribution result;
   result.logit = logit;
   double total = read.value(made[0]);
@@ -131,20 +129,154 @@ Attribution attribute_row(Trace& trace, const StackShape& stack, const ReadRow& 
   return result;
 }
 
+/// The gradient of a logit of the whole input with respect to all rows of a hook, averaged on the
+/// way from nothing to what they are.
+struct PooledGradient {
+  std::vector<Row> rows;
+  bool linear = false;  ///< it is the same all the way
+};
+
+PooledGradient pooled_gradient(Trace& trace, const std::string& hook,
+                               const std::vector<std::pair<int64_t, double>>& wanted) {
+  constexpr int kPoints = 48;
+  constexpr double kSame = 1e-4;
+  const Tensor whole = trace.activation(hook);
+  const std::vector<Tensor> ends = trace.gradients_of(hook, {whole, mul(whole, 0.25)}, wanted);
+  const auto size = [](const Tensor& x) { return norm_of(x.to_doubles()); };
+  PooledGradient result;
+  result.linear = size(sub(ends[0], ends[1])) <= kSame * size(ends[0]);
+  if (result.linear) {
+    result.rows = rows_of_matrix(ends[0]);
+    return result;
+  }
+  const auto points = quadrature(kPoints);
+  std::vector<Tensor> values;
+  for (const auto& point : points) {
+    values.push_back(mul(whole, point.first));
+  }
+  const std::vector<Tensor> gradients = trace.gradients_of(hook, values, wanted);
+  result.rows.assign(static_cast<size_t>(whole.size(0)),
+                     Row(static_cast<size_t>(whole.size(1)), 0.0));
+  for (size_t i = 0; i < points.size(); ++i) {
+    const std::vector<Row> rows = rows_of_matrix(gradients[i]);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      add_to(result.rows[r], rows[r], points[i].second);
+    }
+  }
+  return result;
+}
+
+/// Rows whose gradients point the same way: a mean's all do.
+struct ReadTogether {
+  Row direction;  ///< of length 1
+  std::vector<int64_t> rows;
+  std::vector<double> weights;
+};
+
+std::vector<ReadTogether> read_together(const std::vector<Row>& gradients) {
+  constexpr double kNothing = 1e-9, kParallel = 1e-5;
+  double most = 0;
+  for (const Row& row : gradients) {
+    most = std::max(most, norm_of(row));
+  }
+  std::vector<ReadTogether> groups;
+  for (size_t r = 0; r < gradients.size(); ++r) {
+    const double size = norm_of(gradients[r]);
+    if (size <= kNothing * most) {
+      continue;
+    }
+    auto found = std::find_if(groups.begin(), groups.end(), [&](const ReadTogether& each) {
+      const double along = dot(gradients[r], each.direction);
+      return norm_of(minus(gradients[r], times(each.direction, along))) <= kParallel * size;
+    });
+    if (found == groups.end()) {
+      groups.push_back({times(gradients[r], 1.0 / size), {}, {}});
+      found = groups.end() - 1;
+    }
+    found->rows.push_back(static_cast<int64_t>(r));
+    found->weights.push_back(dot(gradients[r], found->direction));
+  }
+  return groups;
+}
+
+/// The parts of rows that are read together, through the last norm where there is one.
+std::vector<Part> parts_together(Trace& trace, const StackShape& stack, const ReadTogether& group,
+                                 const std::string& last, const std::string& final_norm) {
+  const Stage* stage = trace.stage(stack.prefix);
+  std::vector<int64_t> positions;
+  for (const int64_t row : group.rows) {
+    positions.push_back(stage == nullptr ? row : stage->grid.position_of(row));
+  }
+  ReadRows read(trace, stack.prefix, positions, group.weights);
+  if (final_norm.empty()) {
+    return residual_parts(trace, stack, stack.layers, std::move(read));
+  }
+  HeldNorm norm;
+  const std::vector<std::string> hooks{last, final_norm};
+  const std::vector<Tensor> values = trace.activations(hooks);
+  for (size_t i = 0; i < group.rows.size(); ++i) {
+    const auto row = [&](const Tensor& x) {
+      return slice(x, 0, group.rows[i], group.rows[i] + 1).to_doubles();
+    };
+    norm = held_norm(trace, final_norm, last, "", row(values[0]), row(values[1]));
+    read.weights[i] *= std::exchange(norm.rstd, 1.0);
+  }
+  std::vector<Part> parts = residual_parts(trace, stack, stack.layers, std::move(read));
+  through_norm(norm, "ln_final.b", -1, parts,
+               std::accumulate(group.weights.begin(), group.weights.end(), 0.0));
+  return parts;
+}
+
+void add_part(Attribution& all, const ScorePart& about, double value) {
+  const auto same = std::find_if(all.parts.begin(), all.parts.end(),
+                                 [&](const auto& part) { return part.first.name == about.name; });
+  if (same == all.parts.end()) {
+    all.parts.emplace_back(about, value);
+  } else {
+    same->second += value;
+  }
+}
+
+/// Splits a logit of the whole input, whichever rows its head reads: one, a mean over all, or some
+/// of each.
+Attribution attribute_pooled(Trace& trace, const StackShape& stack,
+                             const std::vector<std::pair<int64_t, double>>& wanted) {
+  const std::string last = stack.block(stack.layers - 1) + ".hook_resid_post";
+  const std::string own_norm = stack.prefix + "ln_final.hook_normalized";
+  const std::string norm = trace.has_hook(own_norm) ? own_norm : std::string(kFinalRows);
+  const bool by_row = trace.has_hook(norm) && trace.rows_of(norm) == trace.rows_of(last);
+  const std::string hook = by_row ? norm : last;
+  const PooledGradient gradient = pooled_gradient(trace, hook, wanted);
+  const ReadRow read{-1, wanted};
+  Attribution result;
+  result.logit = read.value(trace.logits(-1));
+  result.integrated = !gradient.linear;
+  const Tensor nothing = Tensor::zeros(trace.activation(hook).shape());
+  double total = read.value(trace.logits_of(hook, {nothing}).front());
+  if (total != 0.0) {
+    result.parts.push_back({{"b_U", "bias"}, total});
+  }
+  for (const ReadTogether& group : read_together(gradient.rows)) {
+    for (const Part& part : parts_together(trace, stack, group, last, by_row ? norm : "")) {
+      const double value = dot(part.row, group.direction);
+      add_part(result, part.about, value);
+      total += value;
+    }
+  }
+  result.remainder = result.logit - total;
+  if (std::abs(result.remainder) > kRough * (std::abs(result.logit) + 1.0)) {
+    throw Failure(409, "unsupported", kNotSmooth);
+  }
+  return result;
+}
+
 /// Adds what another row gives: parts of the same name become one.
 void add_row(Attribution& all, const Attribution& each) {
   all.logit += each.logit;
   all.remainder += each.remainder;
   all.integrated = all.integrated || each.integrated;
-  for (const auto& added : each.parts) {
-    const auto same = std::find_if(all.parts.begin(), all.parts.end(), [&](const auto& part) {
-      return part.first.name == added.first.name;
-    });
-    if (same == all.parts.end()) {
-      all.parts.push_back(added);
-    } else {
-      same->second += added.second;
-    }
+  for (const auto& [about, value] : each.parts) {
+    add_part(all, about, value);
   }
 }
 
@@ -157,11 +289,12 @@ Attribution attribute(Trace& trace, int64_t position, int64_t token,
   if (against) {
     wanted.emplace_back(*against, -1.0);
   }
+  if (trace.is_pooled() && trace.asked() < 0) {
+    return attribute_pooled(trace, stack, wanted);
+  }
   if (trace.spans().empty()) {
-    const ReadRow read{position < 0 ? trace.answer_row() : position, wanted};
-    // A reader's other rows are the words it chooses among.
-    return attribute_row(trace, stack, read, read.value(trace.logits(position)),
-                         position < 0 && trace.asked() < 0);
+    const ReadRow read{position < 0 ? trace.asked() : position, wanted};
+    return attribute_row(trace, stack, read, read.value(trace.logits(position)));
   }
   Attribution result;  // the start is read at the answer's first token, the end at its last
   for (const auto& [span, weight] : wanted) {
@@ -169,7 +302,7 @@ Attribution attribute(Trace& trace, int64_t position, int64_t token,
     for (const ReadRow& read :
          {ReadRow{ends.first, {{0, weight}}}, ReadRow{ends.last, {{1, weight}}}}) {
       const double logit = read.value(trace.row_logits(read.row));
-      add_row(result, attribute_row(trace, stack, read, logit, false));
+      add_row(result, attribute_row(trace, stack, read, logit));
     }
   }
   return result;

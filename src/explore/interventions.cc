@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "explore/trace.h"
 #include "heed/ops.h"
 
 namespace heed::explore {
 namespace {
-
-constexpr int64_t kMostMask = int64_t{1} << 24;  // cells of a mask that cuts edges
 
 bool is_at(const Intervention& change, const AttentionPlace& place) {
   return change.kind == place.kind && change.layer == place.layer;
@@ -78,28 +78,32 @@ Tensor changed_edge(const Tensor& rows, const AttentionRecord& record, const Int
   return result.to(rows.dtype());
 }
 
-/// The attention's mask with one edge cut.
-void cut_edge(const Intervention& change, int64_t heads, int64_t queries, int64_t keys,
-              AttentionOptions& options) {
-  check_edge(change, queries, keys);
-  if (heads * queries * keys > kMostMask) {
-    throw Failure(413, "too_large", "the input is too long for cutting single edges",
-                  "interventions");
-  }
-  const Tensor mask = Tensor::ones({1, heads, queries, keys}, DType::u8);
-  if (options.mask.defined()) {
-    const std::vector<double> given = expand(options.mask.to(DType::u8), mask.shape()).to_doubles();
-    for (size_t i = 0; i < given.size(); ++i) {
-      mask.data<uint8_t>()[i] = given[i] != 0.0;
+/// A pattern, or none, with one edge cut.
+class CutPattern final : public ScorePattern {
+ public:
+  CutPattern(std::shared_ptr<const ScorePattern> before, const Intervention& change)
+      : before_(std::move(before)), head_(change.head), query_(change.query), key_(change.key) {}
+
+  Tensor part(int64_t batch, int64_t head, std::span<const int64_t> rows, int64_t key_begin,
+              int64_t key_end) const override {
+    const auto count = static_cast<int64_t>(rows.size()), keys = key_end - key_begin;
+    Tensor result = before_ ? before_->part(batch, head, rows, key_begin, key_end)
+                            : Tensor::zeros({count, keys});
+    if (!result.defined() || (head_ >= 0 && head_ != head) || key_ < key_begin || key_ >= key_end) {
+      return result;
     }
-  }
-  for (int64_t head = 0; head < heads; ++head) {
-    if (change.head < 0 || change.head == head) {
-      mask.data<uint8_t>()[(head * queries + change.query) * keys + change.key] = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      if (rows[static_cast<size_t>(i)] == query_) {
+        result.data<float>()[i * keys + key_ - key_begin] = -INFINITY;
+      }
     }
+    return result;
   }
-  options.mask = mask;
-}
+
+ private:
+  std::shared_ptr<const ScorePattern> before_;
+  int64_t head_, query_, key_;
+};
 
 /// A hook's rows with one of them changed.
 Tensor changed_row(const Tensor& value, int64_t count, const Intervention& change) {
@@ -189,7 +193,8 @@ void Trace::apply_interventions(Watcher& watcher) const {
       if (each.type == Intervention::Type::edge && each.mode == "cut" && is_at(each, place)) {
         for (const ShownAttention& shown : attentions_) {
           if (shown.kind == place.kind) {
-            cut_edge(each, shown.heads, shown.queries, shown.keys, options);
+            check_edge(each, shown.queries, shown.keys);
+            options.pattern = std::make_shared<CutPattern>(options.pattern, each);
           }
         }
       }

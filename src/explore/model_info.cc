@@ -81,8 +81,10 @@ std::string position_of(const Model& model, const Json& config, Trace& trace,
     return "rotary";
   }
   const std::string kind = trace.attentions().empty() ? "" : trace.attentions().front().kind;
-  if (!kind.empty() && trace.attention(kind, 0).record.options.bias.defined()) {
-    const bool relative = !trace.stages().empty() || config.has("relative_attention_num_buckets") ||
+  const bool by_grid =
+      !trace.stages().empty() && bias_of(trace.attention(kind, 0), 0, 0, 1, 0, 1).defined();
+  if (by_grid || (!kind.empty() && trace.attention(kind, 0).record.options.bias.defined())) {
+    const bool relative = by_grid || config.has("relative_attention_num_buckets") ||
                           config.boolean_or("use_relative_position_bias", false);
     return relative ? "relative" : "alibi";
   }

@@ -40,17 +40,37 @@ void check_not_padding(const Trace& trace, const std::string& stack, int64_t pos
 HeldNorm held_norm(Trace& trace, const std::string& norm_hook, const std::string& input_hook,
                    const std::string& zero_hook, const Row& input, const Row& output);
 
+/// Rows of a stack that are read together, each with a weight: one row, or a mean over several. A
+/// norm is the same linear map for all of them but for one factor per row, so that what is read can
+/// be split as if it were one row.
+struct ReadRows {
+  int64_t position = -1;                         ///< where there is one row
+  std::vector<std::map<std::string, Row>> rows;  ///< of each, every hook
+  std::vector<double> weights;
+
+  ReadRows(Trace& trace, const std::string& stack, int64_t at);
+  ReadRows(Trace& trace, const std::string& stack, const std::vector<int64_t>& positions,
+           std::vector<double> factors);
+  bool has(const std::string& hook) const { return rows.front().contains(hook); }
+  /// The weighted sum of a hook's rows; Failure 409 where the model does not report it.
+  Row sum(const std::string& hook) const;
+  double total() const;  ///< of the weights
+};
+
 /// What adds up to the residual stream that enters a layer (layer == layers: the last norm's
 /// input) at a position. `until_cross`: up to the cross-attention of that layer.
 std::vector<Part> residual_parts(Trace& trace, const StackShape& stack, int64_t layer,
                                  int64_t position, bool until_cross = false);
+std::vector<Part> residual_parts(Trace& trace, const StackShape& stack, int64_t layer,
+                                 ReadRows read, bool until_cross = false);
 /// The same through the norm that a layer's attention reads by; where the model's norms come after
 /// its parts, the residual stream itself.
 std::vector<Part> attention_input_parts(Trace& trace, const StackShape& stack, int64_t layer,
                                         int64_t position, bool cross);
-/// Every part through a norm whose scale is held; its bias becomes a part called `name`.
+/// Every part through a norm whose scale is held; its bias, times `weight`, becomes a part called
+/// `name`.
 void through_norm(const HeldNorm& norm, const std::string& name, int64_t layer,
-                  std::vector<Part>& parts);
+                  std::vector<Part>& parts, double weight = 1.0);
 
 /// Each head's contribution to an attention's output at a position, and the output's bias last.
 /// Empty where they do not add up to it (a norm follows).

@@ -105,8 +105,15 @@ std::vector<Row> lens_logits(Trace& trace, const StackShape& stack,
     }
     return made;
   }
+  if (trace.is_pooled() && trace.asked() < 0) {  // so have they here
+    std::vector<std::string> hooks;
+    for (const Level& level : levels) {
+      hooks.push_back(level.hook);
+    }
+    return trace.logits_of(last, trace.activations(hooks));
+  }
   const std::map<std::string, Row> at =
-      trace.rows_at(stack.prefix, position < 0 ? trace.answer_row() : position);
+      trace.rows_at(stack.prefix, position < 0 ? trace.asked() : position);
   std::vector<Row> rows;
   rows.reserve(levels.size());
   for (const Level& level : levels) {

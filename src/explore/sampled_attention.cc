@@ -50,12 +50,19 @@ class SampledScores {
     }
   }
 
-  /// Scores [rows, keys] of [begin, end), soft-capped; what is masked is left as it is.
+  /// Scores [rows, keys] of [begin, end), soft-capped and with what a pattern adds; what positions
+  /// hide is left as it is. Undefined where no query sees a key by the pattern.
   Tensor at(int64_t begin, int64_t end) const {
+    const auto& pattern = attention_.record.options.pattern;
+    const Tensor added = pattern ? pattern->part(0, head_, rows_, begin, end) : Tensor();
+    if (pattern && !added.defined()) {
+      return {};
+    }
     const Tensor k = head_rows(attention_.record.k, key_head(attention_, head_), begin, end);
     Tensor scores = matmul(q_, transpose(k, 0, 1)).contiguous();
     const double cap = attention_.record.options.softcap;
-    return cap > 0 ? mul(tanh(mul(scores, 1.0 / cap)), cap).contiguous() : scores;
+    scores = cap > 0 ? mul(tanh(mul(scores, 1.0 / cap)), cap).contiguous() : scores;
+    return added.defined() ? add(scores, added).contiguous() : scores;
   }
   /// Whether any of the queries sees a key of [begin, end).
   bool any(int64_t begin, int64_t end) const {
@@ -79,6 +86,9 @@ class SampledScores {
 void add_weights(const SampledScores& scores, int64_t begin, int64_t end, float share,
                  const Tensor& sums) {
   const Tensor values = scores.at(begin, end);
+  if (!values.defined()) {
+    return;
+  }
   const int64_t width = end - begin;
   parallel_for(sums.size(0), [&](int64_t r) {
     const auto i = static_cast<size_t>(r);
@@ -128,6 +138,9 @@ void fill_by_scores(const RecordedAttention& attention, const std::string& what,
       continue;
     }
     const Tensor part = scores.at(begin, end);
+    if (!part.defined()) {
+      continue;
+    }
     const std::vector<float> norms = what == "value_weighted"
                                          ? log_norms(attention, head, begin, end)
                                          : std::vector<float>(static_cast<size_t>(end - begin));
@@ -180,7 +193,7 @@ void fill_by_mean(const RecordedAttention& attention, const TilePlace& place, in
 
 }  // namespace
 
-bool seen_by_position(const RecordedAttention& attention) {
+bool can_be_sampled(const RecordedAttention& attention) {
   const AttentionOptions& options = attention.record.options;
   return !options.mask.defined() && !options.bias.defined() && !options.key_padding.defined();
 }

@@ -192,20 +192,29 @@ const std::map<std::string, Row>& Trace::rows_at(const std::string& stack, int64
     rows_.clear();
     row_bytes_ = 0;
   }
+  std::map<std::string, Row> rows = std::move(rows_at(stack, std::vector{position}).front());
+  for (const auto& [name, row] : rows) {
+    row_bytes_ += static_cast<int64_t>(row.size() * sizeof(double));
+  }
+  return rows_.emplace(key, std::move(rows)).first->second;
+}
+
+std::vector<std::map<std::string, Row>> Trace::rows_at(const std::string& stack,
+                                                       const std::vector<int64_t>& positions) {
   Watcher watcher;
   watcher.all_rows = true;
-  watcher.positions[stack] = position;
+  watcher.positions[stack] = positions;
   if (const Stage* of = stage(stack)) {
     watcher.grids[stack] = of->grid;
     if (of == stages_.data()) {  // which the patches' embeddings go into
-      watcher.positions[""] = of->grid.row_at(position);
+      for (const int64_t position : positions) {
+        watcher.positions[""].push_back(of->grid.row_at(position));
+      }
     }
   }
+  watcher.rows.resize(positions.size());
   run(watcher);
-  for (const auto& [name, row] : watcher.rows) {
-    row_bytes_ += static_cast<int64_t>(row.size() * sizeof(double));
-  }
-  return rows_.emplace(key, std::move(watcher.rows)).first->second;
+  return std::move(watcher.rows);
 }
 
 const Stage* Trace::stage(const std::string& stack) const {
@@ -221,13 +230,23 @@ std::vector<Row>& Trace::remembered(const std::string& name) {
   return remembered_[name];
 }
 
-Tensor Trace::activation(const std::string& hook) {
-  const int64_t count = rows_of(hook);
+Tensor Trace::activation(const std::string& hook) { return activations({hook}).front(); }
+
+std::vector<Tensor> Trace::activations(const std::vector<std::string>& hooks) {
   Watcher watcher;
-  watcher.whole.insert(hook);
-  watcher.stop_after = hook;
+  watcher.whole.insert(hooks.begin(), hooks.end());
+  for (const Watcher::Seen& each : hooks_) {
+    watcher.stop_after = watcher.whole.contains(each.name) ? each.name : watcher.stop_after;
+  }
+  for (const std::string& hook : hooks) {
+    rows_of(hook);  // which fails where there is none
+  }
   run(watcher);
-  return as_rows(watcher.kept.at(hook), count);
+  std::vector<Tensor> found;
+  for (const std::string& hook : hooks) {
+    found.push_back(as_rows(watcher.kept.at(hook), rows_of(hook)));
+  }
+  return found;
 }
 
 void Trace::find_predictions(const ModelOutput& output) {
@@ -259,16 +278,7 @@ void Trace::find_predictions(const ModelOutput& output) {
   }
 }
 
-int64_t Trace::answer_row() {
-  if (answer_row_ < 0) {
-    const bool last = model_.model->kind() == ModelKind::decoder;
-    answer_row_ = asked_ >= 0 ? asked_ : last ? static_cast<int64_t>(source_.size()) - 1 : 0;
-    if (asked_ < 0 && texts_.empty() && logits_.defined() && logits_.rank() == 2) {
-      answer_row_ = read_row().value_or(answer_row_);
-    }
-  }
-  return answer_row_;
-}
+bool Trace::is_pooled() const { return !few_logits_ && logits_.defined() && logits_.rank() == 2; }
 
 Row Trace::logits(int64_t position) {
   if (few_logits_) {

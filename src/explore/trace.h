@@ -108,8 +108,6 @@ class Trace {
   /// Empty for models whose rows are the same from the first layer to the last.
   const std::vector<Stage>& stages() const { return stages_; }
   const Stage* stage(const std::string& stack) const;
-  /// Kinds whose maps are too large to be shown whole: stages of more than 4,096 places.
-  const std::vector<std::string>& left_out() const { return left_out_; }
   /// What the queries of an attention with fewer of them than tokens stand for; empty for others.
   const std::vector<ShownToken>& landmarks() const { return landmarks_; }
   /// The numbers that a regressor's decoder read, behind the zeros it begins with.
@@ -121,6 +119,9 @@ class Trace {
   std::vector<const RecordedAttention*> attentions_of(const std::string& kind);
   /// Every hook's row at a position of a stack.
   const std::map<std::string, Row>& rows_at(const std::string& stack, int64_t position);
+  /// The same at several positions, by one pass; not kept.
+  std::vector<std::map<std::string, Row>> rows_at(const std::string& stack,
+                                                  const std::vector<int64_t>& positions);
   /// A whole activation as [rows, …]; Failure 404 where there is none.
   Tensor activation(const std::string& hook);
 
@@ -131,9 +132,6 @@ class Trace {
   int64_t first_position() const { return first_position_; }
   /// The word that a reader is asked about; -1 for other models.
   int64_t asked() const { return asked_; }
-  /// The row that an answer for the whole input is read from: a reader's word, or the row that a
-  /// classifier reads.
-  int64_t answer_row();
   /// What a logit stands for: a token, a label, a word or a stretch of the text.
   std::string name_of(int64_t id) const;
   /// The stretches that a question answerer chooses among, one for each logit; empty for others.
@@ -155,8 +153,16 @@ class Trace {
   bool rounds_inputs() const { return rounds_inputs_; }
   /// The logits that result where rows of one hook are replaced, row by row.
   std::vector<Row> map_to_logits(const std::string& hook, const std::vector<Row>& rows);
-  /// The logits of the whole input where every row of a hook is zero.
-  Row logits_of_nothing(const std::string& hook);
+  /// The logits of the whole input where a hook's rows are replaced by each of these matrices.
+  std::vector<Row> logits_of(const std::string& hook, const std::vector<Tensor>& values);
+  /// The gradient of Σ weights[token] · logit(token) of the whole input with respect to all rows of
+  /// a hook, where these are replaced: [rows, width] for each of the values.
+  std::vector<Tensor> gradients_of(const std::string& hook, const std::vector<Tensor>& values,
+                                   const std::vector<std::pair<int64_t, double>>& weights);
+  /// Hooks of one pass as matrices [rows, …].
+  std::vector<Tensor> activations(const std::vector<std::string>& hooks);
+  /// Whether there is one answer for the whole input, from logits [1, classes].
+  bool is_pooled() const;
   /// The gradient of Σ weights[token] · logit(token) with respect to each row of a hook, at the
   /// values given: row i of the result belongs to rows[i].
   std::vector<Row> logit_gradients(const std::string& hook, const std::vector<Row>& rows,
@@ -181,8 +187,6 @@ class Trace {
   /// end_logits, and of ELECTRA's discriminator 0 and the logit that a token was replaced. Others
   /// as they are.
   ModelOutput with_row_logits(ModelOutput output) const;
-  /// The row of the last block that a classifier's logits depend on most.
-  std::optional<int64_t> read_row();
   std::string span_text(const AnswerSpan& span) const;
   /// The texts that an image is compared with, one per line; the first one is the target.
   void read_texts();
@@ -199,9 +203,6 @@ class Trace {
   int64_t row_in(const std::string& hook, int64_t i) const;
   /// One pass of `copies` copies of the input, with the interventions.
   ModelOutput run(Watcher& watcher, int64_t copies = 1, bool changed = true);
-  /// How many copies of the input hold `wanted` rows that are replaced, and the replacement.
-  int64_t copies_for(const std::string& hook, int64_t wanted);
-  Tensor replaced(const Tensor& value, const std::string& hook, const std::vector<Row>& rows);
   void apply_interventions(Watcher& watcher) const;
   void note_attentions(const Watcher& watcher);
   void find_predictions(const ModelOutput& output);
@@ -221,7 +222,6 @@ class Trace {
   ModelInput input_;
   std::vector<ShownToken> source_, target_;
   std::vector<Stage> stages_;
-  std::vector<std::string> left_out_;
   std::vector<ShownToken> landmarks_;
   std::vector<std::string> texts_;  ///< that an image is compared with
   bool generated_ = false;
@@ -234,7 +234,6 @@ class Trace {
   std::vector<int64_t> predictions_at_;
   int64_t first_position_ = -1;
   int64_t asked_ = -1;
-  int64_t answer_row_ = -1;        ///< -1: not known yet
   int64_t passage_ = 0;            ///< first token of a pair's second text
   std::vector<TextSpan> offsets_;  ///< of the source's tokens in their text
   std::vector<AnswerSpan> spans_;

@@ -125,9 +125,6 @@ std::string Explorer::State::write_trace(const std::string& id, Trace& trace, in
   }
   json.end_object();
   write_grids(json, trace);
-  if (!trace.left_out().empty()) {
-    json.field("left_out", trace.left_out());
-  }
   json.key("attentions").begin_array();
   for (const explore::ShownAttention& each : trace.attentions()) {
     const bool target = trace.has_target();

@@ -95,115 +95,128 @@ std::vector<std::vector<Row>> Trace::map_rows(const std::vector<Mapping>& mappin
   return results;
 }
 
-int64_t Trace::copies_for(const std::string& hook, int64_t wanted) {
-  // A classifier reads one row of each sequence (or all of them): one sequence for each row.
-  const bool pooled = !few_logits_ && logits_.rank() == 2;
-  if (pooled) {
-    answer_row();  // which takes a pass of its own, before the one that is about to run
+namespace {
+
+/// One row of a matrix replaced by each of `rows`.
+std::vector<Tensor> with_row(const Tensor& matrix, int64_t at, const std::vector<Row>& rows) {
+  std::vector<Tensor> changed;
+  for (const Row& row : rows) {
+    changed.push_back(with_rows(matrix, {row}, [at](int64_t) { return at; }));
   }
-  const int64_t count = rows_of(hook);
-  return pooled ? wanted : (wanted + count - 1) / count;
+  return changed;
 }
 
-Tensor Trace::replaced(const Tensor& value, const std::string& hook, const std::vector<Row>& rows) {
-  if (few_logits_ || logits_.rank() != 2) {
-    return with_rows(value, rows);
+/// The direction Σ weights[token] of each of `rows` rows of logits.
+Tensor direction_of(const Shape& shape, int64_t rows,
+                    const std::vector<std::pair<int64_t, double>>& weights) {
+  Tensor direction = Tensor::zeros(shape);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (const auto& [token, weight] : weights) {
+      direction.data<float>()[i * shape[1] + token] = static_cast<float>(weight);
+    }
   }
-  const Tensor changed = value.detach().to(DType::f32).contiguous().clone();
-  const int64_t count = rows_of(hook);
-  const int64_t width = changed.numel() / (static_cast<int64_t>(rows.size()) * count);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    float* row = changed.data<float>() + (static_cast<int64_t>(i) * count + answer_row()) * width;
-    std::copy_n(rows[i].begin(), width, row);
-  }
-  return changed.to(value.dtype());
+  return direction;
 }
+
+Tensor flat_logits(const Tensor& logits) {
+  return reshape(logits, {logits.numel() / logits.size(-1), logits.size(-1)});
+}
+
+/// Calls fn(first, last) for as many of `count` inputs of `rows` rows as one pass may hold.
+template <class Fn>
+void in_passes(int64_t count, int64_t rows, const Fn& fn) {
+  constexpr int64_t kMostRows = 4096;
+  const int64_t each = std::max<int64_t>(kMostRows / std::max<int64_t>(rows, 1), 1);
+  for (int64_t first = 0; first < count; first += each) {
+    fn(first, std::min(first + each, count));
+  }
+}
+
+}  // namespace
 
 std::vector<Row> Trace::map_to_logits(const std::string& hook, const std::vector<Row>& rows) {
+  if (is_pooled()) {  // a reader, whose other rows are the words that it chooses among
+    return logits_of(hook, with_row(activation(hook), asked_, rows));
+  }
   const auto wanted = static_cast<int64_t>(rows.size());
-  const int64_t copies = copies_for(hook, wanted);
   Watcher watcher;
-  watcher.changes.emplace(hook, [&](const Tensor& value) { return replaced(value, hook, rows); });
+  watcher.changes.emplace(hook, [&](const Tensor& value) { return with_rows(value, rows); });
+  const UnroundedInputScope unrounded;
   if (few_logits_) {
     const NoGrad no_grad;
-    const UnroundedInputScope unrounded;
     watcher.whole.insert(kFinalRows);
     const Probe probe = probe_input(wanted, rows_of(hook));
     run_probes(probe);
     const Tensor read = as_rows(watcher.kept.at(kFinalRows), probe.copies * probe.rows);
     return rows_of_matrix(model_.model->logits(slice(read, 0, 0, wanted)));
   }
-  const UnroundedInputScope unrounded;
+  const int64_t copies = (wanted + rows_of(hook) - 1) / rows_of(hook);
   const Tensor logits = run(watcher, copies, false).logits.detach().to(DType::f32).contiguous();
-  const Tensor flat = reshape(logits, {logits.numel() / logits.size(-1), logits.size(-1)});
-  return rows_of_matrix(slice(flat, 0, 0, wanted));
+  return rows_of_matrix(slice(flat_logits(logits), 0, 0, wanted));
 }
 
-Row Trace::logits_of_nothing(const std::string& hook) {
-  Watcher watcher;
-  watcher.changes.emplace(
-      hook, [](const Tensor& value) { return Tensor::zeros(value.shape(), value.dtype()); });
+std::vector<Row> Trace::logits_of(const std::string& hook, const std::vector<Tensor>& values) {
+  std::vector<Row> results;
   const UnroundedInputScope unrounded;
-  return run(watcher, 1, false).logits.to_doubles();
+  in_passes(static_cast<int64_t>(values.size()), rows_of(hook), [&](int64_t first, int64_t last) {
+    Watcher watcher;
+    watcher.changes.emplace(hook, [&](const Tensor& value) {
+      return from_rows(concat({values.begin() + first, values.begin() + last}, 0), value);
+    });
+    const Tensor logits = run(watcher, last - first, false).logits.detach().to(DType::f32);
+    for (Row& row : rows_of_matrix(flat_logits(logits.contiguous()))) {
+      results.push_back(std::move(row));
+    }
+  });
+  return results;
 }
 
-std::optional<int64_t> Trace::read_row() {
-  const StackShape stack = stack_shape(*this, answer_stack(*this));
-  const std::string hook = stack.block(stack.layers - 1) + ".hook_resid_post";
-  Tensor leaf;
-  Watcher watcher;
-  watcher.changes.emplace(hook, [&](const Tensor& value) {
-    leaf = value.detach().to(DType::f32).clone();
-    leaf.set_requires_grad(true);
-    return leaf.to(value.dtype());
+std::vector<Tensor> Trace::gradients_of(const std::string& hook, const std::vector<Tensor>& values,
+                                        const std::vector<std::pair<int64_t, double>>& weights) {
+  std::vector<Tensor> results;
+  const UnroundedInputScope unrounded;
+  const int64_t count = rows_of(hook);
+  in_passes(static_cast<int64_t>(values.size()), count, [&](int64_t first, int64_t last) {
+    Tensor leaf;
+    Watcher watcher;
+    watcher.changes.emplace(hook, [&](const Tensor& value) {
+      leaf = concat({values.begin() + first, values.begin() + last}, 0);
+      leaf.set_requires_grad(true);
+      return reshape(leaf, value.shape()).to(value.dtype());
+    });
+    const Tensor logits = model_.model->forward(repeated(last - first)).logits;
+    backward(logits, direction_of(logits.shape(), last - first, weights).to(logits.dtype()));
+    for (int64_t i = 0; i < last - first; ++i) {
+      results.push_back(slice(leaf.grad(), 0, i * count, (i + 1) * count).contiguous());
+    }
   });
-  const Tensor logits = model_.model->forward(input_).logits;
-  const Tensor weights = Tensor::zeros(logits.shape(), logits.dtype());
-  for (int64_t i = 0; i < weights.numel(); ++i) {  // a sum of all might leave nothing
-    weights.data<float>()[i] = static_cast<float>(i + 1);
-  }
-  if (!logits.requires_grad()) {
-    return std::nullopt;
-  }
-  backward(logits, weights);
-  if (!leaf.grad().defined()) {
-    return std::nullopt;
-  }
-  const std::vector<Row> rows = rows_of_matrix(as_rows(leaf.grad(), rows_of(hook)));
-  const auto largest = std::max_element(
-      rows.begin(), rows.end(), [](const Row& a, const Row& b) { return norm_of(a) < norm_of(b); });
-  return largest - rows.begin();
+  return results;
 }
 
 std::vector<Row> Trace::logit_gradients(const std::string& hook, const std::vector<Row>& rows,
                                         const std::vector<std::pair<int64_t, double>>& weights) {
+  std::vector<Row> results;
+  if (is_pooled()) {
+    for (const Tensor& each :
+         gradients_of(hook, with_row(activation(hook), asked_, rows), weights)) {
+      results.push_back(slice(each, 0, asked_, asked_ + 1).to_doubles());
+    }
+    return results;
+  }
   const auto wanted = static_cast<int64_t>(rows.size());
-  const bool pooled = !few_logits_ && logits_.rank() == 2;
-  const int64_t copies = copies_for(hook, wanted);
+  const int64_t copies = (wanted + rows_of(hook) - 1) / rows_of(hook);
   Tensor leaf;
   Watcher watcher;
   watcher.changes.emplace(hook, [&](const Tensor& value) {
-    leaf = replaced(value, hook, rows).to(DType::f32);
+    leaf = with_rows(value, rows).to(DType::f32);
     leaf.set_requires_grad(true);
     return leaf.to(value.dtype());
   });
   const UnroundedInputScope unrounded;
-  const Tensor logits = with_row_logits(model_.model->forward(repeated(copies))).logits;
-  const Tensor flat = reshape(logits, {logits.numel() / logits.size(-1), logits.size(-1)});
-  const Tensor direction = Tensor::zeros(flat.shape());
-  for (int64_t i = 0; i < wanted; ++i) {
-    for (const auto& [token, weight] : weights) {
-      direction.data<float>()[i * flat.size(1) + token] = static_cast<float>(weight);
-    }
-  }
-  backward(flat, direction.to(flat.dtype()));
+  const Tensor flat = flat_logits(with_row_logits(model_.model->forward(repeated(copies))).logits);
+  backward(flat, direction_of(flat.shape(), wanted, weights).to(flat.dtype()));
   const Tensor gradient = as_rows(leaf.grad(), copies * rows_of(hook));
-  std::vector<Row> results;
-  for (int64_t i = 0; i < wanted; ++i) {
-    const int64_t at = pooled ? i * rows_of(hook) + answer_row() : i;
-    results.push_back(slice(gradient, 0, at, at + 1).to_doubles());
-  }
-  return results;
+  return rows_of_matrix(slice(gradient, 0, 0, wanted));
 }
 
 }  // namespace heed::explore

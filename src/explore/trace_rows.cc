@@ -87,12 +87,9 @@ void Trace::name_stages() {
     stage.grid = {grid.rows, grid.columns, grid.all_rows, grid.all_columns};
     const std::string input = fmt::format("{}blocks.{}.hook_resid_pre", stage.stack, first);
     if (each.kind != kind_of_stack(stage.stack) || !has_hook(input) ||
-        rows_of(input) != stage.grid.count()) {
+        rows_of(input) != stage.grid.count() || each.queries != stage.grid.all()) {
       stages_.clear();
       break;
-    }
-    if (each.queries != stage.grid.all()) {  // recorded window by window
-      left_out_.push_back(each.kind);
     }
     const auto places = [number](int64_t pixels, int64_t patch) {  // pixels of a place double
       return static_cast<double>(pixels) /
@@ -112,12 +109,6 @@ void Trace::name_stages() {
     throw Failure(409, "unsupported", "this model is no stack of Transformer blocks", "model");
   }
   source_ = stages_.front().tokens;
-  const auto is_left_out = [this](const std::string& kind) {
-    return std::find(left_out_.begin(), left_out_.end(), kind) != left_out_.end();
-  };
-  std::erase_if(attentions_, [&](const ShownAttention& each) { return is_left_out(each.kind); });
-  std::erase_if(recorded_,
-                [&](const RecordedAttention& each) { return is_left_out(each.place.kind); });
 }
 
 void Trace::name_landmarks() {

@@ -78,6 +78,21 @@ AttentionPlace Watcher::place_of(const std::string& name) {
   return place;
 }
 
+void Watcher::keep_rows(const std::string& name, const Tensor& value, const std::string& stack,
+                        const std::vector<int64_t>& wanted) {
+  const int64_t count = hook_rows(name, value.shape());
+  const auto grid = grids.find(stack);
+  const bool by_grid = grid != grids.end() && count == grid->second.count();
+  const Tensor matrix = as_rows(value, count);
+  rows.resize(std::max(rows.size(), wanted.size()));
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const int64_t row = by_grid ? grid->second.row_at(wanted[i]) : wanted[i];
+    if (row >= 0 && row < count) {
+      rows[i][name] = slice(matrix, 0, row, row + 1).to_doubles();
+    }
+  }
+}
+
 Tensor Watcher::activation(const std::string& name, const Tensor& value) {
   Tensor result = value;
   if (name.ends_with(".hook_z") && change_heads && last_place_.name + ".hook_z" == name) {
@@ -88,17 +103,8 @@ Tensor Watcher::activation(const std::string& name, const Tensor& value) {
     result = change->second(result);
   }
   hooks.push_back({name, result.shape()});
-  if (all_rows) {
-    const auto at = positions.find(stack_of(name));
-    const int64_t count = hook_rows(name, result.shape());
-    const auto grid = at == positions.end() ? grids.end() : grids.find(at->first);
-    const int64_t row = at == positions.end() ? -1
-                        : grid != grids.end() && count == grid->second.count()
-                            ? grid->second.row_at(at->second)
-                            : at->second;
-    if (row >= 0 && row < count) {
-      rows[name] = slice(as_rows(result, count), 0, row, row + 1).to_doubles();
-    }
+  if (const auto at = positions.find(stack_of(name)); all_rows && at != positions.end()) {
+    keep_rows(name, result, at->first, at->second);
   }
   if (whole.contains(name)) {
     kept.insert_or_assign(name, result.detach());

@@ -49,10 +49,10 @@ class Watcher final : public Observer {
   struct Stopped {};
 
   // What to keep.
-  bool all_rows = false;                     ///< keep every hook's rows at `positions`
-  std::map<std::string, int64_t> positions;  ///< by stack (as stack_of() names it): the row
-  std::map<std::string, RowGrid> grids;      ///< by stack: where positions are an attention's
-  std::set<std::string> whole;               ///< hooks that are kept whole
+  bool all_rows = false;                                  ///< keep every hook's rows at `positions`
+  std::map<std::string, std::vector<int64_t>> positions;  ///< by stack (stack_of()): the rows
+  std::map<std::string, RowGrid> grids;  ///< by stack: where positions are an attention's
+  std::set<std::string> whole;           ///< hooks that are kept whole
   bool attentions = false;
   std::string kind;        ///< attention of this kind only; empty: all
   int64_t layer = -1;      ///< and of this layer only; -1: all
@@ -69,8 +69,8 @@ class Watcher final : public Observer {
     std::string name;
     Shape shape;
   };
-  std::vector<Seen> hooks;  ///< in the order of the pass
-  std::map<std::string, Row> rows;
+  std::vector<Seen> hooks;                       ///< in the order of the pass
+  std::vector<std::map<std::string, Row>> rows;  ///< at each of `positions`
   std::map<std::string, Tensor> kept;
   std::vector<RecordedAttention> recorded;
   std::vector<AttentionPlace> places;
@@ -84,6 +84,8 @@ class Watcher final : public Observer {
   void adjust(const std::string& name, AttentionOptions& options) override;
 
  private:
+  void keep_rows(const std::string& name, const Tensor& value, const std::string& stack,
+                 const std::vector<int64_t>& wanted);
   /// As parse_place(), but the layers of a model's stages are counted from 0 in each: "stage1".
   AttentionPlace place_of(const std::string& name);
 

@@ -151,10 +151,8 @@ Side project_side(Trace& trace, const std::vector<Part>& parts, const SideQuesti
 }
 
 double bias_at(const RecordedAttention& attention, int64_t head, int64_t query, int64_t key) {
-  const Tensor& bias = attention.record.options.bias;
-  return bias.defined()
-             ? broadcast_part(bias, head, query, query + 1, key, key + 1).to_doubles().front()
-             : 0.0;
+  const Tensor bias = bias_of(attention, head, query, query + 1, key, key + 1);
+  return bias.defined() ? bias.to_doubles().front() : 0.0;
 }
 
 Row record_row(const Tensor& x, int64_t head, int64_t row) {

@@ -14,15 +14,6 @@ namespace {
 
 constexpr int64_t kRows = 64;  // rows of weights that exist at a time, for each tile
 
-/// Part of a tensor that may be broadcast over batch and heads.
-Tensor part_of(const Tensor& x, int64_t sequence, int64_t head) {
-  if (!x.defined() || x.rank() < 4) {
-    return x;
-  }
-  Tensor part = x.size(0) > 1 ? slice(x, 0, sequence, sequence + 1) : slice(x, 0, 0, 1);
-  return part.size(1) > 1 ? slice(part, 1, head, head + 1) : part;
-}
-
 Tensor one_head(const Tensor& x, int64_t sequence, int64_t head) {
   return slice(slice(x, 0, sequence, sequence + 1), 1, head, head + 1).detach().contiguous();
 }
@@ -141,16 +132,8 @@ AttentionSteps RecordedAttention::steps(int64_t sequence, int64_t head) const {
   check_head(*this, sequence, head);
   check(queries() * keys() <= int64_t{1} << 24, "steps",
         "{} x {} scores are too many to show every step of", queries(), keys());
-  const int64_t shared = heads() / record.k.size(1);
-  AttentionOptions options = record.options;
-  options.mask = part_of(options.mask, sequence, head);
-  options.bias = part_of(options.bias, sequence, head);
-  if (options.key_padding.defined()) {
-    options.key_padding = slice(options.key_padding, 0, sequence, sequence + 1);
-  }
-  return attention_steps(one_head(record.q, sequence, head),
-                         one_head(record.k, sequence, head / shared),
-                         one_head(record.v, sequence, head / shared), options);
+  const AttentionRecord own = record.part(sequence, head, 0, queries(), 0, keys());
+  return attention_steps(own.q, own.k, own.v, own.options);
 }
 
 AttentionPatterns RecordedAttention::patterns(int64_t sequence, int64_t head) const {

@@ -203,12 +203,8 @@ Block::Mixer bigbird_mixer(const Scope& scope, const EncoderConfig& c, int64_t b
     in.random_blocks = bigbird_random_blocks(p.heads, blocks, random_blocks, key, !pass.training);
     in.dropout = p.dropout;
     in.training = pass.training;
-    const auto sparse = [&] { return slice(bigbird_attention(in), 2, 0, length); };
-    if (shows_whole_map(length)) {
-      return p.out(
-          shown_as_one([&] { return bigbird_whole_map(in, length, key_padding); }, sparse));
-    }
-    return p.out(sparse());
+    return p.out(shows_whole_map() ? shown_bigbird_attention(in, length, key_padding)
+                                   : slice(bigbird_attention(in), 2, 0, length));
   });
 }
 

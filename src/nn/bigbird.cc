@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <vector>
 
 #include "base/check.h"
 #include "heed/ops.h"
+#include "nn/heads.h"
 
 namespace heed {
 namespace {
@@ -96,6 +98,58 @@ Tensor inner_blocks(const BigBirdInputs& in, const Tensor& key_padding, int64_t 
   return reshape(out, {batch, heads, inner * in.block_size, in.v.size(3)});
 }
 
+/// The blocks that every query block sees, as a pattern over all pairs of positions. A block that a
+/// query sees more than once counts as often, by a bias of its logarithm.
+class BlockPattern final : public ScorePattern {
+ public:
+  explicit BlockPattern(const BigBirdInputs& in)
+      : block_size_(in.block_size),
+        blocks_(in.q.size(2) / in.block_size),
+        random_(in.random_blocks.size(2)),
+        table_(in.random_blocks.to(DType::i64).to_vector<int64_t>()) {}
+
+  Tensor part(int64_t /*batch*/, int64_t head, std::span<const int64_t> rows, int64_t key_begin,
+              int64_t key_end) const override {
+    const auto count = static_cast<int64_t>(rows.size());
+    Tensor result = Tensor::full({count, key_end - key_begin}, -INFINITY);
+    float* out = result.data<float>() - key_begin;
+    bool any = false;
+    for (const int64_t row : rows) {
+      for (const auto& [block, times] : seen_blocks(head, row / block_size_)) {
+        const int64_t from = std::max(block * block_size_, key_begin);
+        const int64_t to = std::min((block + 1) * block_size_, key_end);
+        if (from < to) {
+          std::fill(out + from, out + to, std::log(static_cast<float>(times)));
+          any = true;
+        }
+      }
+      out += key_end - key_begin;
+    }
+    return any ? result : Tensor();
+  }
+
+ private:
+  /// How often a query block sees each block that it sees.
+  std::map<int64_t, int64_t> seen_blocks(int64_t head, int64_t row) const {
+    std::map<int64_t, int64_t> times;
+    if (row == 0 || row + 1 == blocks_) {
+      for (int64_t block = 0; block < blocks_; ++block) {
+        times[block] = 1;
+      }
+      return times;
+    }
+    const int64_t* drawn = table_.data() + (head * (blocks_ - 2) + row - 1) * random_;
+    const BlockList list = blocks_of(row, blocks_, drawn, random_);
+    for (size_t n = 0; n < list.block.size(); ++n) {
+      times[list.block[n]] += list.again[n] ? 0 : 1;
+    }
+    return times;
+  }
+
+  int64_t block_size_, blocks_, random_;
+  std::vector<int64_t> table_;
+};
+
 void check_inputs(const BigBirdInputs& in) {
   check(in.block_size > 0, kBigBird, "block size {} must be positive", in.block_size);
   check(in.q.rank() == 4 && in.q.shape() == in.k.shape() && in.v.rank() == 4 &&
@@ -151,38 +205,24 @@ Tensor bigbird_attention(const BigBirdInputs& in) {
   return out;
 }
 
-Tensor bigbird_whole_map(const BigBirdInputs& in, int64_t length, const Tensor& key_padding) {
-  const int64_t heads = in.q.size(1), blocks = in.q.size(2) / in.block_size;
-  const int64_t random = in.random_blocks.size(2);
-  const Tensor table = in.random_blocks.to(DType::i64).contiguous();
-  // How often each query block sees each key block, [heads, blocks, blocks].
-  std::vector<int64_t> seen(static_cast<size_t>(heads * blocks * blocks), 1);
-  for (int64_t h = 0; h < heads; ++h) {
-    for (int64_t row = 1; row + 1 < blocks; ++row) {
-      int64_t* times = seen.data() + (h * blocks + row) * blocks;
-      std::fill_n(times, blocks, 0);
-      const int64_t* drawn = table.data<int64_t>() + (h * (blocks - 2) + row - 1) * random;
-      const BlockList list = blocks_of(row, blocks, drawn, random);
-      for (size_t n = 0; n < list.block.size(); ++n) {
-        times[list.block[n]] += list.again[n] ? 0 : 1;
-      }
-    }
-  }
-  AttentionOptions options;
-  options.key_padding = key_padding;
-  options.mask = Tensor::empty({1, heads, length, length}, DType::u8);
-  options.bias = Tensor::empty({1, heads, length, length});
-  uint8_t* mask = options.mask.data<uint8_t>();
-  float* bias = options.bias.data<float>();
-  for (int64_t i = 0; i < heads * length * length; ++i) {
-    const int64_t h = i / (length * length), query = i / length % length, key = i % length;
-    const int64_t times = seen[static_cast<size_t>((h * blocks + query / in.block_size) * blocks +
-                                                   key / in.block_size)];
-    mask[i] = times > 0 ? 1 : 0;
-    bias[i] = std::log(static_cast<float>(std::max<int64_t>(times, 1)));
-  }
+Tensor shown_bigbird_attention(const BigBirdInputs& in, int64_t length, const Tensor& key_padding) {
   const auto real = [&](const Tensor& x) { return slice(x, 2, 0, length); };
-  return attention(real(in.q), real(in.k), real(in.v), options);
+  PatternInputs whole{real(in.q), real(in.k), real(in.v), {}};
+  whole.options.key_padding = key_padding;
+  whole.options.pattern = std::make_shared<BlockPattern>(in);
+  const auto sparse = [&] {
+    RowCollector rows;
+    const Tensor output = bigbird_attention(in);
+    // Of the first block, the inner ones as sequences of their own, and the last.
+    const auto joined = [&](std::vector<Tensor> parts) {
+      parts[1] = reshape(parts[1], {in.q.size(0), in.q.size(1), in.q.size(2) - 2 * in.block_size});
+      return real(concat(parts, 2)).contiguous();
+    };
+    return FlashResult{real(output), joined(rows.row_max), joined(rows.row_inverse)};
+  };
+  return shown_by_pattern(whole, sparse, [&](const AttentionOptions& changed) {
+    return attend_by_pattern(whole, changed);
+  });
 }
 
 Tensor bigbird_random_blocks(int64_t heads, int64_t blocks, int64_t random, RandomKey key,

@@ -16,12 +16,47 @@ inline Tensor join_heads(const Tensor& x) {
   return reshape(transpose(x, 1, 2), {x.size(0), x.size(2), x.size(1) * x.size(3)});
 }
 
-/// Whether an observer asks for weights over all keys, as one matrix, and it is not too large.
-inline bool shows_whole_map(int64_t length) {
-  constexpr int64_t kLongest = 2048;
+/// Whether an observer asks for weights over all keys, as one matrix.
+inline bool shows_whole_map(const char* name = "hook_whole_map") {
   Observer* observer = Observer::current();
-  return observer != nullptr && length <= kLongest &&
-         observer->wants(HookScope::path("hook_whole_map"));
+  return observer != nullptr && observer->wants(HookScope::path(name));
+}
+
+/// The inputs of an attention over all pairs of positions, whose pattern says which of them count.
+struct PatternInputs {
+  Tensor q, k, v;
+  AttentionOptions options;
+};
+
+/// Attention that is computed by `sparse`, in time that does not grow with the square of the
+/// length, is shown to the observer in scope as one matrix of weights, which `whole` describes.
+/// sparse() gives the output and the statistics of every row, from which any part of the weights is
+/// computed when it is asked for. Where the observer changes the options, adjusted(options) has the
+/// output instead.
+template <class Sparse, class Adjusted>
+Tensor shown_by_pattern(const PatternInputs& whole, const Sparse& sparse,
+                        const Adjusted& adjusted) {
+  Observer* observer = Observer::current();
+  const std::string place = HookScope::path();
+  AttentionOptions options = whole.options;
+  const int64_t before = adjusted_attentions();
+  adjust_by(*observer, place, options);
+  FlashResult result;
+  if (adjusted_attentions() == before) {
+    result = sparse();
+  } else {
+    const UnobservedScope unobserved;
+    result = adjusted(options);
+  }
+  observer->attention(place, record_of(whole.q, whole.k, whole.v, result.output, options, result));
+  return result.output;
+}
+
+/// attention() of such inputs with other options, for observers that changed them.
+inline FlashResult attend_by_pattern(const PatternInputs& whole, const AttentionOptions& options) {
+  RowCollector rows;
+  const Tensor output = attention(whole.q, whole.k, whole.v, options);
+  return {output, rows.row_max.front(), rows.row_inverse.front()};
 }
 
 /// For attention that is not computed as one matrix of weights: whole() computes it as one, for the

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/check.h"
 #include "heed/ops.h"
@@ -119,47 +120,39 @@ std::vector<uint8_t> flags_of(const Tensor& mask, int64_t count, uint8_t otherwi
                         : std::vector<uint8_t>(static_cast<size_t>(count), otherwise);
 }
 
-/// Which keys each query sees, u8 [B, 1, T, T].
-Tensor visible_keys(const LongformerInputs& in) {
-  const int64_t batch = in.q.size(0), length = in.q.size(2);
-  const std::vector<uint8_t> global = flags_of(in.global_mask, batch * length, 0);
-  const std::vector<uint8_t> real = flags_of(in.key_padding, batch * length, 1);
-  Tensor visible = Tensor::zeros({batch, 1, length, length}, DType::u8);
-  uint8_t* out = visible.data<uint8_t>();
-  for (int64_t b = 0; b < batch; ++b) {
-    const auto first = static_cast<size_t>(b * length);
-    for (int64_t i = 0; i < length; ++i) {
-      for (int64_t j = 0; j < length; ++j) {
-        const auto query = first + static_cast<size_t>(i), key = first + static_cast<size_t>(j);
-        const bool near = std::abs(i - j) <= in.window / 2;
-        *out++ =
-            real[query] != 0 && real[key] != 0 && (global[query] != 0 || global[key] != 0 || near);
+/// The window and the global tokens as a pattern over all pairs of positions.
+class WindowPattern final : public ScorePattern {
+ public:
+  explicit WindowPattern(const LongformerInputs& in)
+      : length_(in.q.size(2)),
+        reach_(in.window / 2),
+        global_(flags_of(in.global_mask, in.q.size(0) * length_, 0)),
+        real_(flags_of(in.key_padding, in.q.size(0) * length_, 1)) {}
+
+  Tensor part(int64_t batch, int64_t /*head*/, std::span<const int64_t> rows, int64_t key_begin,
+              int64_t key_end) const override {
+    const auto count = static_cast<int64_t>(rows.size());
+    Tensor result = Tensor::full({count, key_end - key_begin}, -INFINITY);
+    float* out = result.data<float>();
+    const uint8_t* global = global_.data() + batch * length_;
+    const uint8_t* real = real_.data() + batch * length_;
+    bool any = false;
+    for (const int64_t i : rows) {
+      for (int64_t j = key_begin; j < key_end; ++j, ++out) {
+        const bool near = std::abs(i - j) <= reach_;
+        if (real[i] != 0 && real[j] != 0 && (near || global[i] != 0 || global[j] != 0)) {
+          *out = 0.0F;
+          any = true;
+        }
       }
     }
+    return any ? result : Tensor();
   }
-  return visible;
-}
 
-/// The same attention over all pairs of positions, for observers: quadratic.
-Tensor whole_map_attention(const LongformerInputs& in) {
-  AttentionOptions options;
-  options.mask = visible_keys(in);
-  if (!in.q_global.defined()) {
-    return attention(in.q, in.k, in.v, options);
-  }
-  const double scale = 1.0 / std::sqrt(static_cast<double>(in.q.size(3)));
-  const Tensor global = matmul(in.q_global, transpose(in.k_global)) * scale;
-  const Tensor rows = reshape(in.global_mask.to(in.q.dtype()), {in.q.size(0), 1, in.q.size(2), 1});
-  const Tensor others = add(rows * -1.0, 1.0);
-  // Both kinds of queries and keys side by side; each token has zeros in place of the other kind.
-  options.scale = scale;
-  const Tensor out = attention(concat({in.q * others, in.q_global * rows}, 3),
-                               concat({in.k, in.k_global}, 3), in.v, options);
-  const Tensor hidden =
-      contiguous(expand(logical_not(options.mask.to(DType::boolean)), global.shape()));
-  const Tensor seen = masked_fill(global, hidden, -1e30);
-  return out * others + matmul(softmax(seen), in.v_global) * rows;
-}
+ private:
+  int64_t length_, reach_;
+  std::vector<uint8_t> global_, real_;  // [B, T]
+};
 
 /// What all tokens see: their window and the global tokens.
 Tensor window_attention(const LongformerInputs& in, const GlobalTokens& tokens,
@@ -243,13 +236,84 @@ Tensor without_padding(const Tensor& out, const Tensor& key_padding) {
   return out * reshape(key_padding.to(out.dtype()), {out.size(0), 1, out.size(2), 1});
 }
 
+/// Rows of x [B, H, T, D] that global tokens have of another kind: 1 and 0, [B, 1, T, 1].
+Tensor global_flags(const LongformerInputs& in) {
+  return reshape(in.global_mask.to(in.q.dtype()), {in.q.size(0), 1, in.q.size(2), 1});
+}
+
+/// Both kinds of queries and keys side by side; each token has zeros in place of the other kind.
+PatternInputs all_pairs(const LongformerInputs& in) {
+  PatternInputs whole{in.q, in.k, in.v, {}};
+  if (in.q_global.defined()) {
+    const Tensor rows = global_flags(in);
+    whole.q = concat({in.q * add(rows * -1.0, 1.0), in.q_global * rows}, 3);
+    whole.k = concat({in.k, in.k_global}, 3);
+  }
+  whole.options.scale = 1.0 / std::sqrt(static_cast<double>(in.q.size(3)));
+  whole.options.pattern = std::make_shared<WindowPattern>(in);
+  return whole;
+}
+
+/// The statistics of every row, and as output what the local values would give.
+FlashResult row_statistics(LongformerInputs in) {
+  const NoGrad no_grad;
+  in.training = false;
+  const GlobalTokens tokens = find_global_tokens(in.global_mask, in.q.size(0), in.q.size(2));
+  RowCollector rows;
+  Tensor output = window_attention(in, tokens, 0);
+  if (tokens.count > 0) {
+    output = put_rows(
+        output,
+        attention(take_rows(in.q_global, tokens.position), in.k_global, in.v, everything(in)),
+        tokens);
+    for (std::vector<Tensor>* each : {&rows.row_max, &rows.row_inverse}) {
+      each->front() =
+          squeeze(put_rows(unsqueeze(each->front(), 3), unsqueeze(each->back(), 3), tokens), 3);
+    }
+  }
+  const auto real = [&](const Tensor& x) {
+    return squeeze(without_padding(unsqueeze(x, 3), in.key_padding), 3).contiguous();
+  };
+  return {without_padding(output, in.key_padding), real(rows.row_max.front()),
+          real(rows.row_inverse.front())};
+}
+
+/// `in` with what an observer changed; has what global tokens need.
+Tensor changed_attention(const LongformerInputs& in, const PatternInputs& whole,
+                         const AttentionOptions& options) {
+  const Tensor out = attention(whole.q, whole.k, in.v, options);
+  if (!in.q_global.defined()) {
+    return out;
+  }
+  const Tensor rows = global_flags(in);
+  return out * add(rows * -1.0, 1.0) + attention(whole.q, whole.k, in.v_global, options) * rows;
+}
+
+/// computed() shown to the observer in scope as one matrix of weights. `in` has what global tokens
+/// need.
+template <class Computed>
+Tensor shown_longformer(const LongformerInputs& in, const Computed& computed) {
+  const PatternInputs whole = all_pairs(in);
+  std::optional<Tensor> output;
+  const auto sparse = [&] {
+    FlashResult shown = row_statistics(in);
+    const UnobservedScope unobserved;
+    output = computed();
+    return shown;
+  };
+  shown_by_pattern(whole, sparse, [&](const AttentionOptions& options) {
+    output = changed_attention(in, whole, options);
+    return attend_by_pattern(whole, options);
+  });
+  return *output;
+}
+
 }  // namespace
 
 Tensor longformer_attention(const LongformerInputs& in) {
   check_inputs(in);
-  if (shows_whole_map(in.q.size(2))) {
-    return shown_as_one([&] { return whole_map_attention(in); },
-                        [&] { return longformer_attention(in); });
+  if (shows_whole_map()) {
+    return shown_longformer(in, [&] { return longformer_attention(in); });
   }
   const GlobalTokens tokens = find_global_tokens(in.global_mask, in.q.size(0), in.q.size(2));
   Tensor out = window_attention(in, tokens, 0);
@@ -267,15 +331,15 @@ Tensor longformer_attention(const Tensor& x, const GlobalProjections& global,
                             const LongformerInputs& in, int64_t first_example) {
   check_inputs(in);
   const int64_t heads = in.q.size(1);
-  if (shows_whole_map(in.q.size(2))) {
+  if (shows_whole_map()) {
     LongformerInputs all = in;
     if (in.global_mask.defined()) {
       all.q_global = split_heads(global.query(x), heads);
       all.k_global = split_heads(global.key(x), heads);
       all.v_global = split_heads(global.value(x), heads);
     }
-    return shown_as_one([&] { return whole_map_attention(all); },
-                        [&] { return longformer_attention(x, global, in, first_example); });
+    return shown_longformer(all,
+                            [&] { return longformer_attention(x, global, in, first_example); });
   }
   const GlobalTokens tokens = find_global_tokens(in.global_mask, in.q.size(0), in.q.size(2));
   if (differ_in_number(tokens)) {  // one by one: places left empty would move the others' sums

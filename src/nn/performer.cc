@@ -28,6 +28,12 @@ Tensor query_features(const Tensor& q, const Tensor& projection) {
   return exp(e - max(e, -1, true)) + kEpsilon;
 }
 
+/// What the rows of weights are divided by, and the exponent that was taken from their keys' first:
+/// [B, H, T] each.
+struct RowSums {
+  Tensor total, top;
+};
+
 /// [B, 1, T, 1] of 1 and 0, or undefined.
 Tensor real_keys(const Tensor& key_padding, DType type) {
   return key_padding.defined()
@@ -37,23 +43,29 @@ Tensor real_keys(const Tensor& key_padding, DType type) {
 
 Tensor hidden_keys(const Tensor& real) { return add(real * -1.0, 1.0).to(DType::boolean); }
 
-Tensor full(const Tensor& queries, Tensor keys, const Tensor& v, const Tensor& real) {
-  Tensor features;
+Tensor full(const Tensor& queries, Tensor keys, const Tensor& v, const Tensor& real,
+            RowSums* sums) {
   if (real.defined()) {
     keys = masked_fill(keys, expand(hidden_keys(real), keys.shape()), kHidden);
-    // One maximum over sequence and features: only so does it cancel.
-    features = (exp(keys - max(max(keys, -1, true), -2, true)) + kEpsilon) * real;
-  } else {
-    features = exp(keys - max(max(keys, -1, true), -2, true)) + kEpsilon;
+  }
+  // One maximum over sequence and features: only so does it cancel.
+  const Tensor top = max(max(keys, -1, true), -2, true);
+  Tensor features = exp(keys - top) + kEpsilon;
+  if (real.defined()) {
+    features = features * real;
   }
   const Tensor context = matmul(transpose(features), v);    // [B, H, m, Dv]
   const Tensor total = transpose(sum(features, -2, true));  // [B, H, m, 1]
-  return matmul(queries, context) / (matmul(queries, total) + kNothing);
+  const Tensor divisor = matmul(queries, total) + kNothing;
+  if (sums != nullptr) {
+    *sums = {divisor, contiguous(expand(top, divisor.shape()))};
+  }
+  return matmul(queries, context) / divisor;
 }
 
 /// One chunk of rows. Every row has the maximum over the keys it sees, so no later key touches it.
 Tensor causal_chunk(const Tensor& queries, const Tensor& keys, const Tensor& v, const Tensor& real,
-                    PerformerState* state) {
+                    PerformerState* state, RowSums* sums) {
   const int64_t rows = queries.size(2);
   const DType type = v.dtype();
   const Tensor later = Tensor::zeros({rows, rows}, DType::boolean);
@@ -108,45 +120,97 @@ Tensor causal_chunk(const Tensor& queries, const Tensor& keys, const Tensor& v, 
     next.count = next.count + state->count;
   }
   *state = next;
-  return numerator / (denominator + kNothing);
+  denominator = denominator + kNothing;
+  if (sums != nullptr) {
+    *sums = {denominator, top};
+  }
+  return numerator / denominator;
 }
 
 Tensor causal_rows(const Tensor& queries, const Tensor& keys, const Tensor& values,
-                   const Tensor& real, PerformerState* state) {
-  std::vector<Tensor> rows;
+                   const Tensor& real, PerformerState* state, RowSums* sums) {
+  std::vector<Tensor> rows, totals, tops;
   const std::vector<Tensor> query_chunks = chunks(queries, kChunk, 2);
   const std::vector<Tensor> key_chunks = chunks(keys, kChunk, 2);
   const std::vector<Tensor> value_chunks = chunks(values, kChunk, 2);
   for (size_t i = 0; i < query_chunks.size(); ++i) {
     const int64_t begin = static_cast<int64_t>(i) * kChunk;
     const int64_t end = begin + query_chunks[i].size(2);
+    RowSums own;
     rows.push_back(causal_chunk(query_chunks[i], key_chunks[i], value_chunks[i],
-                                real.defined() ? slice(real, 2, begin, end) : real, state));
+                                real.defined() ? slice(real, 2, begin, end) : real, state, &own));
+    totals.push_back(own.total.detach());
+    tops.push_back(own.top.detach());
+  }
+  if (sums != nullptr) {
+    *sums = {concat(totals, 2), concat(tops, 2)};
   }
   return concat(rows, 2);
 }
 
-/// The weights that the features stand for, as one matrix, for observers: what the same sums give
-/// where every key has a value of its own. Quadratic.
-Tensor whole_map_attention(const Tensor& queries, const Tensor& keys, const Tensor& v,
-                           const Tensor& real, bool causal, const Tensor& key_padding) {
-  constexpr double kLeast = 1e-37;  // of a weight, so that its logarithm is finite
-  const int64_t length = v.size(2);
-  Tensor each = Tensor::zeros({length, length}, v.dtype());
-  for (int64_t i = 0; i < length; ++i) {
-    each.data<float>()[i * length + i] = 1.0F;
+/// The logarithms of the weights that the features stand for, as a pattern over all pairs of
+/// positions. Padded keys are hidden by key_padding, later ones by position.
+class FeaturePattern final : public ScorePattern {
+ public:
+  FeaturePattern(const Tensor& q, const Tensor& k, const Tensor& projection, const RowSums& sums)
+      : q_(q.detach()),
+        k_(k.detach()),
+        projection_(projection.detach()),
+        total_(sums.total.detach().contiguous()),
+        top_(sums.top.detach().contiguous()) {}
+
+  Tensor part(int64_t batch, int64_t head, std::span<const int64_t> rows, int64_t key_begin,
+              int64_t key_end) const override {
+    const NoGrad no_grad;
+    const auto of_head = [&](const Tensor& x) {
+      return slice(slice(x, 0, batch, batch + 1), 1, head, head + 1);
+    };
+    const Tensor index = Tensor::empty({static_cast<int64_t>(rows.size())}, DType::i64);
+    std::copy(rows.begin(), rows.end(), index.data<int64_t>());
+    const auto picked = [&](const Tensor& x) {  // [1, 1, rows, columns]
+      return reshape(index_rows(reshape(of_head(x).contiguous(), {x.size(2), x.size(3)}), index),
+                     {1, 1, index.numel(), x.size(3)});
+    };
+    const Tensor queries = query_features(picked(q_), projection_);
+    const Tensor keys =
+        exponents(slice(of_head(k_), 2, key_begin, key_end).contiguous(), projection_);
+    const Tensor peak = max(keys, -1, true);  // of each key: its features are at most 1
+    const Tensor products = matmul(queries, transpose(exp(keys - peak)));
+    const Tensor scaled = products * exp(transpose(peak) - picked(top_));
+    const Tensor weights = (scaled + sum(queries, -1, true) * kEpsilon) / picked(total_);
+    return reshape(log(weights), {index.numel(), key_end - key_begin}).contiguous();
   }
-  const Shape shape{v.size(0), v.size(1), length, length};
-  const Tensor one_hot = contiguous(expand(reshape(each, {1, 1, length, length}), shape));
-  PerformerState state;
-  const Tensor weights = causal ? causal_rows(queries, keys, one_hot, real, &state)
-                                : full(queries, keys, one_hot, real);
-  AttentionOptions options;
-  options.key_padding = key_padding;
+
+ private:
+  Tensor q_, k_, projection_, total_, top_;
+};
+
+/// computed(&sums) shown to the observer in scope as one matrix of weights.
+template <class Computed>
+Tensor shown_performer(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& projection,
+                       bool causal, const Tensor& key_padding, const Computed& computed) {
+  RowSums sums;
+  Tensor output;
+  {
+    const UnobservedScope unobserved;
+    output = computed(&sums);
+  }
+  // The scores are the logarithms of the weights: no products of queries and keys.
+  const Shape rows{q.size(0), q.size(1), q.size(2)};
+  const Tensor nothing = Tensor::zeros({rows[0], rows[1], rows[2], 1});
+  PatternInputs whole{nothing, nothing, v.detach(), {}};
+  whole.options.scale = 1.0;
+  whole.options.key_padding = key_padding;
+  whole.options.pattern = std::make_shared<FeaturePattern>(q, k, projection, sums);
   if (causal) {
-    options.position = Causal{};
+    whole.options.position = Causal{};
   }
-  return attend_scores(log(add(weights, kLeast)), v, options);
+  const auto sparse = [&] {
+    return FlashResult{output, Tensor::zeros(rows), Tensor::full(rows, 1.0)};
+  };
+  return shown_by_pattern(whole, sparse, [&](const AttentionOptions& changed) {
+    return attend_by_pattern(whole, changed);
+  });
 }
 
 }  // namespace
@@ -168,18 +232,18 @@ Tensor performer_attention(const Tensor& q, const Tensor& k, const Tensor& v,
   };
   const Tensor keys = exponents(without_padding(k), projection);
   const Tensor values = without_padding(v);
-  if (q.size(2) == k.size(2) && v.dtype() == DType::f32 && shows_whole_map(q.size(2))) {
-    return shown_as_one(
-        [&] { return whole_map_attention(queries, keys, values, real, causal, key_padding); },
-        [&] { return performer_attention(q, k, v, projection, causal, key_padding); });
-  }
-  if (!causal) {
-    return full(queries, keys, values, real);
-  }
-  check(q.size(2) == k.size(2), kPerformer,
+  check(!causal || q.size(2) == k.size(2), kPerformer,
         "the causal form wants as many queries as keys, not {} and {}", q.size(2), k.size(2));
-  PerformerState state;
-  return causal_rows(queries, keys, values, real, &state);
+  const auto computed = [&](RowSums* sums) {
+    PerformerState state;
+    return causal ? causal_rows(queries, keys, values, real, &state, sums)
+                  : full(queries, keys, values, real, sums);
+  };
+  if (q.size(2) == k.size(2) && v.dtype() == DType::f32 && shows_whole_map()) {
+    return shown_performer(q, without_padding(k), values, projection, causal, key_padding,
+                           computed);
+  }
+  return computed(nullptr);
 }
 
 Tensor performer_continue(const Tensor& q, const Tensor& k, const Tensor& v,
@@ -187,7 +251,8 @@ Tensor performer_continue(const Tensor& q, const Tensor& k, const Tensor& v,
   check(q.rank() == 4 && q.shape() == k.shape() && v.rank() == 4 && v.size(2) == q.size(2),
         kPerformer, "q {}, k {} and v {} must be [batch, heads, length, depth] that agree",
         q.shape(), k.shape(), v.shape());
-  return causal_rows(query_features(q, projection), exponents(k, projection), v, {}, &state);
+  return causal_rows(query_features(q, projection), exponents(k, projection), v, {}, &state,
+                     nullptr);
 }
 
 Tensor performer_projection(int64_t features, int64_t depth, RandomKey key) {

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "base/check.h"
 #include "heed/ops.h"
 #include "heed/transformer.h"
@@ -95,50 +97,67 @@ Tensor table_bias(const Tensor& table, const Grid& grid) {
   return unsqueeze(permute(embedding(table, index), {2, 0, 1}), 0);
 }
 
-/// Whether an observer asks for weights over the whole grid, and it is not too large.
-bool shows_whole_grid(const Grid& grid) {
-  constexpr int64_t kMost = 4096;
-  Observer* observer = Observer::current();
-  return observer != nullptr && grid.height * grid.width <= kMost &&
-         observer->wants(HookScope::path("hook_grid_map"));
-}
-
-/// The same attention over all pairs of places, for observers: a mask hides other windows.
-Tensor whole_grid_attention(const SwinInputs& in, const Grid& grid) {
-  const int64_t count = grid.height * grid.width;
-  const int64_t span = 2 * grid.window - 1;
-  struct Place {
-    int64_t window, region, row, column;
-  };
-  std::vector<Place> places;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t row = (i / grid.width + grid.height - grid.shift) % grid.height;
-    const int64_t column = (i % grid.width + grid.width - grid.shift) % grid.width;
-    const int64_t region = grid.shift == 0
-                               ? 0
-                               : 3 * stripe(row, grid.height, grid.window, grid.shift) +
-                                     stripe(column, grid.width, grid.window, grid.shift);
-    places.push_back({row / grid.window * (grid.width / grid.window) + column / grid.window, region,
-                      row % grid.window, column % grid.window});
-  }
-  Tensor mask = Tensor::empty({1, 1, count, count}, DType::u8);
-  const Tensor index = Tensor::zeros({count, count}, DType::i64);
-  for (int64_t i = 0; i < count; ++i) {
-    for (int64_t j = 0; j < count; ++j) {
-      const Place &query = places[static_cast<size_t>(i)], &key = places[static_cast<size_t>(j)];
-      const bool near = query.window == key.window && query.region == key.region;
-      mask.data<uint8_t>()[i * count + j] = near;
-      index.data<int64_t>()[i * count + j] = near ? (query.row - key.row + grid.window - 1) * span +
-                                                        query.column - key.column + grid.window - 1
-                                                  : 0;
+/// Windows of a grid as a pattern over all pairs of its places.
+class GridPattern final : public ScorePattern {
+ public:
+  GridPattern(const Grid& grid, const Tensor& bias_table) : grid_(grid) {
+    if (bias_table.defined()) {
+      table_ = bias_table.detach().to(DType::f32).contiguous();
+    }
+    for (int64_t i = 0; i < grid.height * grid.width; ++i) {
+      const int64_t row = (i / grid.width + grid.height - grid.shift) % grid.height;
+      const int64_t column = (i % grid.width + grid.width - grid.shift) % grid.width;
+      const int64_t region = grid.shift == 0
+                                 ? 0
+                                 : 3 * stripe(row, grid.height, grid.window, grid.shift) +
+                                       stripe(column, grid.width, grid.window, grid.shift);
+      const int64_t window = row / grid.window * (grid.width / grid.window) + column / grid.window;
+      places_.push_back({9 * window + region, row % grid.window, column % grid.window});
     }
   }
-  AttentionOptions options;
-  options.mask = mask;
-  options.bias = in.bias_table.defined()
-                     ? unsqueeze(permute(embedding(in.bias_table, index), {2, 0, 1}), 0)
-                     : Tensor();
-  return attention(in.q, in.k, in.v, options);
+
+  Tensor part(int64_t /*batch*/, int64_t head, std::span<const int64_t> rows, int64_t key_begin,
+              int64_t key_end) const override {
+    const auto count = static_cast<int64_t>(rows.size());
+    Tensor result = Tensor::full({count, key_end - key_begin}, -INFINITY);
+    float* out = result.data<float>();
+    bool any = false;
+    for (const int64_t row : rows) {
+      const Place& query = places_[static_cast<size_t>(row)];
+      for (int64_t j = key_begin; j < key_end; ++j, ++out) {
+        const Place& key = places_[static_cast<size_t>(j)];
+        if (key.region == query.region) {
+          *out = bias(query, key, head);
+          any = true;
+        }
+      }
+    }
+    return any ? result : Tensor();
+  }
+
+ private:
+  struct Place {
+    int64_t region, row, column;  // of the windows' parts that see each other; inside the window
+  };
+
+  float bias(const Place& query, const Place& key, int64_t head) const {
+    if (!table_.defined()) {
+      return 0.0F;
+    }
+    const int64_t span = 2 * grid_.window - 1;
+    const int64_t at = (query.row - key.row + grid_.window - 1) * span + query.column - key.column +
+                       grid_.window - 1;
+    return table_.data<float>()[at * grid_.heads + head];
+  }
+
+  Grid grid_;
+  Tensor table_;  // [(2·window - 1)², heads]
+  std::vector<Place> places_;
+};
+
+/// The statistics of windows' rows [B·windows, H, window²] as those of the grid's, [B, H, T].
+Tensor rows_of_grid(const Tensor& rows, const Grid& grid) {
+  return squeeze(from_windows(unsqueeze(rows, 3), grid), 3).contiguous();
 }
 
 }  // namespace
@@ -165,9 +184,18 @@ Tensor swin_attention(const SwinInputs& in) {
           in.bias_table.shape(), wanted);
     options.bias = table_bias(in.bias_table, grid);
   }
-  if (shows_whole_grid(grid)) {
-    return shown_as_one([&] { return whole_grid_attention(in, grid); },
-                        [&] { return swin_attention(in); });
+  if (shows_whole_map("hook_grid_map")) {
+    PatternInputs whole{in.q, in.k, in.v, {}};
+    whole.options.pattern = std::make_shared<GridPattern>(grid, in.bias_table);
+    const auto sparse = [&] {
+      RowCollector rows;
+      const Tensor output = swin_attention(in);
+      return FlashResult{output, rows_of_grid(rows.row_max.front(), grid),
+                         rows_of_grid(rows.row_inverse.front(), grid)};
+    };
+    return shown_by_pattern(whole, sparse, [&](const AttentionOptions& changed) {
+      return attend_by_pattern(whole, changed);
+    });
   }
   if (in.shift > 0) {
     options.mask = neighbours(grid);

@@ -87,6 +87,19 @@ Tensor widened(const Tensor& x) {
   return result;
 }
 
+/// By the kernel that the options name; `flash` is filled where that is the flash kernel.
+Tensor computed(const AttentionShape& shape, const Tensor& q, const Tensor& k, const Tensor& v,
+                const AttentionOptions& options, RandomKey random, FlashResult* flash) {
+  switch (options.kernel) {
+    case AttentionKernel::reference:
+      return reference_attention(shape, q, k, v, options, random);
+    case AttentionKernel::chunked:
+      return chunked_attention(shape, q, k, v, options, random);
+    default:
+      return flash_with_gradient(shape, q, k, v, options, random, flash);
+  }
+}
+
 }  // namespace
 
 FlashSaved::FlashSaved(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in,
@@ -163,16 +176,11 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   }
   FlashResult flash;
   Tensor output;
-  switch (options.kernel) {
-    case AttentionKernel::reference:
-      output = reference_attention(shape, q, k, v, options, random);
-      break;
-    case AttentionKernel::chunked:
-      output = chunked_attention(shape, q, k, v, options, random);
-      break;
-    default:
-      output = flash_with_gradient(shape, q, k, v, options, random, &flash);
-      break;
+  if (options.pattern) {
+    flash = pattern_attention(shape, q, k, v, options);
+    output = flash.output;
+  } else {
+    output = computed(shape, q, k, v, options, random, &flash);
   }
   if (observer != nullptr) {
     if (!flash.row_max.defined()) {

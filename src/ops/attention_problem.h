@@ -116,8 +116,23 @@ Tensor hidden_mask(const AttentionShape& shape, const AttentionOptions& options)
 /// The bias in the type in which scores are computed; undefined where there is none.
 Tensor compute_bias(const Tensor& bias, DType type);
 
-/// The options of query rows [begin, end) alone, bias and all.
+/// The options of query rows [begin, end) alone, bias and all; a pattern stays as it is.
 AttentionOptions for_rows(const AttentionOptions& options, int64_t begin, int64_t end);
+
+/// A part of scores [B, Hq, Tq, Tk].
+struct ScoreRange {
+  int64_t batch_begin = 0, batch_end = 0;
+  int64_t head_begin = 0, head_end = 0;
+  int64_t row_begin = 0, row_end = 0;
+  int64_t key_begin = 0, key_end = 0;
+
+  Shape shape() const {
+    return {batch_end - batch_begin, head_end - head_begin, row_end - row_begin,
+            key_end - key_begin};
+  }
+};
+/// The options of a part of the scores, with the pattern written out as mask and bias.
+AttentionOptions for_range(const AttentionOptions& options, const ScoreRange& range);
 
 /// compute(begin, end, inputs of these rows) for `chunk` queries at a time, one after the other.
 /// Where there is more than one, what a chunk computes is not kept: the backward pass recomputes
@@ -139,6 +154,14 @@ class UnobservedScope {
   Observer* before_;
 };
 
+/// Keeps the statistics of the rows of every attention while it is in scope, in which the outer
+/// observer sees nothing.
+class RowCollector final : public Observer {
+ public:
+  void attention(const std::string& name, const AttentionRecord& record) override;
+  std::vector<Tensor> row_max, row_inverse;  ///< [B, Hq, Tq] each
+};
+
 /// Observer::adjust(); counts the attentions of this thread whose options it changed.
 void adjust_by(Observer& observer, const std::string& place, AttentionOptions& options);
 int64_t adjusted_attentions();
@@ -151,6 +174,10 @@ struct FlashResult {
 };
 FlashResult flash_attention(const AttentionShape& shape, const Tensor& q, const Tensor& k,
                             const Tensor& v, const AttentionOptions& options, RandomKey random);
+
+/// attention() by a pattern: some queries at a time, for which it is written out.
+FlashResult pattern_attention(const AttentionShape& shape, const Tensor& q, const Tensor& k,
+                              const Tensor& v, const AttentionOptions& options);
 
 /// What an observer gets of an attention.
 AttentionRecord record_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& output,

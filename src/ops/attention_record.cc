@@ -43,7 +43,26 @@ void write_weights(const AttentionRecord& record, const AttentionShape& shape,
     }
   });
 }
+
+void check_range(const AttentionShape& shape, const ScoreRange& range) {
+  const bool inside = range.batch_begin >= 0 && range.batch_end <= shape.batch &&
+                      range.head_begin >= 0 && range.head_end <= shape.heads &&
+                      range.row_begin >= 0 && range.row_begin <= range.row_end &&
+                      range.row_end <= shape.queries && range.key_begin >= 0 &&
+                      range.key_begin <= range.key_end && range.key_end <= shape.keys;
+  check(inside, "weights",
+        "batch {}, head {}, rows {} to {} and keys {} to {} do not lie inside [{}, {}, {}, {}]",
+        range.batch_begin, range.head_begin, range.row_begin, range.row_end, range.key_begin,
+        range.key_end, shape.batch, shape.heads, shape.queries, shape.keys);
+}
 }  // namespace
+
+ScorePattern::~ScorePattern() = default;
+
+void RowCollector::attention(const std::string& /*name*/, const AttentionRecord& record) {
+  row_max.push_back(record.row_max);
+  row_inverse.push_back(record.row_inverse);
+}
 
 UnobservedScope::UnobservedScope() : before_(t_observer) { t_observer = nullptr; }
 UnobservedScope::~UnobservedScope() { t_observer = before_; }
@@ -56,7 +75,8 @@ void adjust_by(Observer& observer, const std::string& place, AttentionOptions& o
   const bool same = options.position == before.position && options.scale == before.scale &&
                     options.softcap == before.softcap && same_tensor(options.mask, before.mask) &&
                     same_tensor(options.bias, before.bias) &&
-                    same_tensor(options.key_padding, before.key_padding);
+                    same_tensor(options.key_padding, before.key_padding) &&
+                    options.pattern == before.pattern;
   t_adjusted += same ? 0 : 1;
 }
 
@@ -88,16 +108,34 @@ Tensor AttentionRecord::lse() const {
   return result;
 }
 
+AttentionRecord AttentionRecord::part(int64_t batch, int64_t head, int64_t row_begin,
+                                      int64_t row_end, int64_t key_begin, int64_t key_end) const {
+  const AttentionShape shape = check_attention(q, k, v, options);
+  check_range(shape, {batch, batch + 1, head, head + 1, row_begin, row_end, key_begin, key_end});
+  const auto rows_of = [batch](const Tensor& x, int64_t h, int64_t begin, int64_t end) {
+    return slice(slice(slice(x, 0, batch, batch + 1), 1, h, h + 1), 2, begin, end);
+  };
+  const int64_t shared = head / (shape.heads / shape.num_kv_heads);
+  AttentionRecord result;
+  result.q = rows_of(q, head, row_begin, row_end);
+  result.k = rows_of(k, shared, key_begin, key_end);
+  result.v = rows_of(v, shared, key_begin, key_end);
+  result.output = rows_of(output, head, row_begin, row_end);
+  result.options = for_range(
+      options, {batch, batch + 1, head, head + 1, row_begin, row_end, key_begin, key_end});
+  result.row_max = rows_of(row_max, head, row_begin, row_end).contiguous();
+  result.row_inverse = rows_of(row_inverse, head, row_begin, row_end).contiguous();
+  return result;
+}
+
 Tensor AttentionRecord::weights(int64_t batch, int64_t head, int64_t row_begin, int64_t row_end,
                                 int64_t key_begin, int64_t key_end) const {
+  if (options.pattern) {
+    const AttentionRecord own = part(batch, head, row_begin, row_end, key_begin, key_end);
+    return own.weights(0, 0, 0, row_end - row_begin, 0, key_end - key_begin);
+  }
   const AttentionShape shape = check_attention(q, k, v, options);
-  const bool inside = batch >= 0 && batch < shape.batch && head >= 0 && head < shape.heads &&
-                      row_begin >= 0 && row_begin <= row_end && row_end <= shape.queries &&
-                      key_begin >= 0 && key_begin <= key_end && key_end <= shape.keys;
-  check(inside, "weights",
-        "batch {}, head {}, rows {} to {} and keys {} to {} do not lie inside [{}, {}, {}, {}]",
-        batch, head, row_begin, row_end, key_begin, key_end, shape.batch, shape.heads,
-        shape.queries, shape.keys);
+  check_range(shape, {batch, batch + 1, head, head + 1, row_begin, row_end, key_begin, key_end});
   Tensor result = Tensor::empty({row_end - row_begin, key_end - key_begin}, row_max.dtype());
   write_weights(*this, shape,
                 {{.b = batch,
@@ -121,6 +159,13 @@ Tensor AttentionRecord::all_weights() const {
     for (int64_t h = 0; h < shape.heads; ++h) {
       heads.push_back({.b = b, .h = h, .row_end = shape.queries, .key_end = shape.keys});
     }
+  }
+  if (options.pattern) {
+    std::vector<Tensor> parts;
+    for (const kernels::WeightRange& each : heads) {
+      parts.push_back(weights(each.b, each.h));
+    }
+    return reshape(concat(parts, 0), shape.scores());
   }
   Tensor result = Tensor::empty(shape.scores(), row_max.dtype());
   write_weights(*this, shape, heads, result);

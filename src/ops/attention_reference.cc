@@ -216,9 +216,10 @@ AttentionSteps attention_steps(const Tensor& q, const Tensor& k, const Tensor& v
     }
     return steps;
   }
-  AttentionOptions options = wanted;
+  const AttentionShape shape = check_attention(q, k, v, wanted);
+  AttentionOptions options =
+      for_range(wanted, {0, shape.batch, 0, shape.heads, 0, shape.queries, 0, shape.keys});
   options.dropout = 0.0;
-  const AttentionShape shape = check_attention(q, k, v, options);
   AttentionSteps steps = formula(shape, q, k, v, options, RandomKey{}, 0);
   if (would_leak(k, v, options)) {
     steps.output = attention(q, k, v, with_flash(options));

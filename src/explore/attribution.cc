@@ -12,6 +12,8 @@ namespace {
 
 constexpr double kRounding = 1e-2;  // of a linear head, with room for f16
 constexpr double kRough = 0.05;     // of the parts of any other, from which on they say nothing
+constexpr const char* kPooledRows = "hook_pooled";
+constexpr const char* kPooledNorm = "ln_pooled.hook_normalized";
 constexpr const char* kNotSmooth = say(
     "this model's head is no smooth function of the rows it reads: the logit is no sum of parts");
 
@@ -136,31 +138,50 @@ struct PooledGradient {
   bool linear = false;  ///< it is the same all the way
 };
 
+/// What a gradient says that the rows of a hook add to a logit.
+double added_by(const std::vector<Row>& gradient, const Tensor& rows) {
+  double sum = 0;
+  const std::vector<Row> values = rows_of_matrix(rows);
+  for (size_t r = 0; r < values.size(); ++r) {
+    sum += dot(gradient[r], values[r]);
+  }
+  return sum;
+}
+
+/// `added`: the logit less what it is where all rows are zero.
 PooledGradient pooled_gradient(Trace& trace, const std::string& hook,
-                               const std::vector<std::pair<int64_t, double>>& wanted) {
-  constexpr int kPoints = 48;
+                               const std::vector<std::pair<int64_t, double>>& wanted,
+                               double added) {
   constexpr double kSame = 1e-4;
   const Tensor whole = trace.activation(hook);
   const std::vector<Tensor> ends = trace.gradients_of(hook, {whole, mul(whole, 0.25)}, wanted);
   const auto size = [](const Tensor& x) { return norm_of(x.to_doubles()); };
   PooledGradient result;
-  result.linear = size(sub(ends[0], ends[1])) <= kSame * size(ends[0]);
-  if (result.linear) {
-    result.rows = rows_of_matrix(ends[0]);
-    return result;
-  }
-  const auto points = quadrature(kPoints);
-  std::vector<Tensor> values;
-  for (const auto& point : points) {
-    values.push_back(mul(whole, point.first));
-  }
-  const std::vector<Tensor> gradients = trace.gradients_of(hook, values, wanted);
-  result.rows.assign(static_cast<size_t>(whole.size(0)),
-                     Row(static_cast<size_t>(whole.size(1)), 0.0));
-  for (size_t i = 0; i < points.size(); ++i) {
-    const std::vector<Row> rows = rows_of_matrix(gradients[i]);
-    for (size_t r = 0; r < rows.size(); ++r) {
-      add_to(result.rows[r], rows[r], points[i].second);
+  result.rows = rows_of_matrix(ends[0]);
+  const auto fits = [&](double share) {
+    return std::abs(added_by(result.rows, whole) - added) <= share * (std::abs(added) + 1.0);
+  };
+  result.linear = size(sub(ends[0], ends[1])) <= kSame * size(ends[0]) && fits(kSame);
+  // A head with kinks (ReLU) may want more points than a smooth one.
+  for (const int count : {48, 384}) {
+    if (result.linear) {
+      break;
+    }
+    const auto points = quadrature(count);
+    std::vector<Tensor> values;
+    for (const auto& point : points) {
+      values.push_back(mul(whole, point.first));
+    }
+    const std::vector<Tensor> gradients = trace.gradients_of(hook, values, wanted);
+    result.rows.assign(result.rows.size(), Row(result.rows.front().size(), 0.0));
+    for (size_t i = 0; i < points.size(); ++i) {
+      const std::vector<Row> rows = rows_of_matrix(gradients[i]);
+      for (size_t r = 0; r < rows.size(); ++r) {
+        add_to(result.rows[r], rows[r], points[i].second);
+      }
+    }
+    if (fits(1e-3)) {
+      break;
     }
   }
   return result;
@@ -237,28 +258,77 @@ void add_part(Attribution& all, const ScorePart& about, double value) {
   }
 }
 
+/// What a head that reads the whole input reads: the hook of rows behind the last norm, or behind
+/// the norm of their mean (BEiT).
+struct PooledHead {
+  std::string last, norm, hook;
+  bool by_row = false;  ///< the norm is applied to every row
+};
+
+PooledHead pooled_head(const Trace& trace, const StackShape& stack) {
+  PooledHead head;
+  head.last = stack.block(stack.layers - 1) + ".hook_resid_post";
+  for (const std::string& name : {stack.prefix + "ln_final.hook_normalized",
+                                  std::string(kFinalRows), std::string(kPooledNorm)}) {
+    head.norm = head.norm.empty() && trace.has_hook(name) ? name : head.norm;
+  }
+  head.by_row = !head.norm.empty() && trace.rows_of(head.norm) == trace.rows_of(head.last);
+  head.hook = head.norm.empty() ? head.last : head.norm;
+  return head;
+}
+
+/// The parts of what is read and how much each counts: as many lists as directions.
+std::vector<std::pair<std::vector<Part>, Row>> pooled_parts(
+    Trace& trace, const StackShape& stack, const PooledHead& head, const PooledGradient& gradient,
+    const std::vector<std::pair<int64_t, double>>& wanted) {
+  std::vector<std::pair<std::vector<Part>, Row>> lists;
+  if (head.norm.empty() || head.by_row) {
+    for (const ReadTogether& group : read_together(gradient.rows)) {
+      lists.emplace_back(
+          parts_together(trace, stack, group, head.last, head.by_row ? head.norm : ""),
+          group.direction);
+    }
+    return lists;
+  }
+  // A mean that goes through a norm: the rows' gradients say which rows it is of.
+  const std::vector<Tensor> slopes =
+      trace.gradients_of(head.last, {trace.activation(head.last)}, wanted);
+  std::vector<ReadTogether> groups = read_together(rows_of_matrix(slopes.front()));
+  if (groups.size() != 1) {
+    throw Failure(409, "unsupported", kNotSmooth);
+  }
+  ReadTogether& group = groups.front();
+  const double total = std::accumulate(group.weights.begin(), group.weights.end(), 0.0);
+  for (double& weight : group.weights) {
+    weight /= total;
+  }
+  std::vector<Part> parts = parts_together(trace, stack, group, head.last, "");
+  const std::vector<Tensor> ends = trace.activations({kPooledRows, head.norm});
+  const HeldNorm norm =
+      held_norm(trace, head.norm, kPooledRows, "", ends[0].to_doubles(), ends[1].to_doubles());
+  through_norm(norm, "ln_pooled.b", -1, parts);
+  lists.emplace_back(std::move(parts), gradient.rows.front());
+  return lists;
+}
+
 /// Splits a logit of the whole input, whichever rows its head reads: one, a mean over all, or some
 /// of each.
 Attribution attribute_pooled(Trace& trace, const StackShape& stack,
                              const std::vector<std::pair<int64_t, double>>& wanted) {
-  const std::string last = stack.block(stack.layers - 1) + ".hook_resid_post";
-  const std::string own_norm = stack.prefix + "ln_final.hook_normalized";
-  const std::string norm = trace.has_hook(own_norm) ? own_norm : std::string(kFinalRows);
-  const bool by_row = trace.has_hook(norm) && trace.rows_of(norm) == trace.rows_of(last);
-  const std::string hook = by_row ? norm : last;
-  const PooledGradient gradient = pooled_gradient(trace, hook, wanted);
+  const PooledHead head = pooled_head(trace, stack);
   const ReadRow read{-1, wanted};
+  const Tensor nothing = Tensor::zeros(trace.activation(head.hook).shape());
+  double total = read.value(trace.logits_of(head.hook, {nothing}).front());
   Attribution result;
   result.logit = read.value(trace.logits(-1));
+  const PooledGradient gradient = pooled_gradient(trace, head.hook, wanted, result.logit - total);
   result.integrated = !gradient.linear;
-  const Tensor nothing = Tensor::zeros(trace.activation(hook).shape());
-  double total = read.value(trace.logits_of(hook, {nothing}).front());
   if (total != 0.0) {
     result.parts.push_back({{"b_U", "bias"}, total});
   }
-  for (const ReadTogether& group : read_together(gradient.rows)) {
-    for (const Part& part : parts_together(trace, stack, group, last, by_row ? norm : "")) {
-      const double value = dot(part.row, group.direction);
+  for (const auto& [parts, direction] : pooled_parts(trace, stack, head, gradient, wanted)) {
+    for (const Part& part : parts) {
+      const double value = dot(part.row, direction);
       add_part(result, part.about, value);
       total += value;
     }

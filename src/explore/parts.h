@@ -51,7 +51,7 @@ struct ReadRows {
   ReadRows(Trace& trace, const std::string& stack, int64_t at);
   ReadRows(Trace& trace, const std::string& stack, const std::vector<int64_t>& positions,
            std::vector<double> factors);
-  bool has(const std::string& hook) const { return rows.front().contains(hook); }
+  bool has(const std::string& hook) const;  ///< at all of them
   /// The weighted sum of a hook's rows; Failure 409 where the model does not report it.
   Row sum(const std::string& hook) const;
   double total() const;  ///< of the weights

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -206,6 +207,11 @@ ReadRows::ReadRows(Trace& trace, const std::string& stack, int64_t at)
 ReadRows::ReadRows(Trace& trace, const std::string& stack, const std::vector<int64_t>& positions,
                    std::vector<double> factors)
     : rows(trace.rows_at(stack, positions)), weights(std::move(factors)) {}
+
+bool ReadRows::has(const std::string& hook) const {
+  return std::all_of(rows.begin(), rows.end(),
+                     [&](const auto& each) { return each.contains(hook); });
+}
 
 Row ReadRows::sum(const std::string& hook) const {
   Row result = times(need_row(rows.front(), hook), weights.front());

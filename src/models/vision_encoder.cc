@@ -164,7 +164,8 @@ class VisionEncoder final : public SizedModel {
 
   Tensor pooled(const Tensor& rows, const TokenRows& tokens) const {
     if (c_.mean_norm) {
-      return pooled_norm_(patch_mean(rows, tokens));
+      return observe("ln_pooled.hook_normalized",
+                     pooled_norm_(observe("hook_pooled", patch_mean(rows, tokens))));
     }
     const Tensor first = at_place(rows, tokens, 0);
     return pooler_.defined()    ? pooler_(first, c_.pooler_activation)

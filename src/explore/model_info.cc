@@ -260,13 +260,13 @@ std::string describe_model(const ExplorerModel& model) {
   }
   write_vision(json, m, config, trace.get());
   const bool words = answers == "next-token" || answers == "target-token";
-  // A lens reads one row at every layer of one stack, and a distribution over answers from it.
-  const bool lens = blocks && answers != "embedding" && answers != "number" && !compares &&
-                    trace->stages().empty();
+  // The score of an image and a text is an angle between two vectors: it has no parts.
+  const bool lens = blocks && answers != "embedding" && !compares;
   json.key("can").begin_object().field("why", blocks && splits_scores(*trace)).field("lens", lens);
   json.field("neurons", blocks).field("generate", words && !hears);
   json.field("beams", words && two && !hears);
-  json.field("patching", lens).end_object();
+  // Patching compares distributions over answers, at the rows of one stack.
+  json.field("patching", lens && answers != "number" && trace->stages().empty()).end_object();
   const std::vector<std::string> examples = example_texts(model);
   json.key("examples").begin_object().field("en", examples).field("ko", examples).end_object();
   return json.end_object().take();

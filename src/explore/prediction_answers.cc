@@ -44,21 +44,26 @@ void write_candidates(JsonWriter& json, const Trace& trace, const Row& logits,
   json.end_array();
 }
 
+/// The candidates, or the numbers of a regressor, which chooses among none.
+void write_answers(JsonWriter& json, const Trace& trace, const Row& logits,
+                   const std::vector<double>& probabilities, int64_t top_k) {
+  if (trace.model().model->kind() != ModelKind::regressor) {
+    return write_candidates(json, trace, logits, probabilities, top_k);
+  }
+  json.key("candidates").begin_array().end_array().key("value").begin_array();
+  for (const double number : logits) {
+    json.value(number);
+  }
+  json.end_array();
+}
+
 }  // namespace
 
 void write_prediction(JsonWriter& json, Trace& trace, int64_t position, int64_t top_k,
                       double temperature, bool all_logits) {
   const Row logits = trace.logits(position);
   json.begin_object().field("position", position);
-  if (trace.model().model->kind() == ModelKind::regressor) {
-    json.key("candidates").begin_array().end_array().key("value").begin_array();
-    for (const double number : logits) {
-      json.value(number);
-    }
-    json.end_array();
-  } else {
-    write_candidates(json, trace, logits, softmax_of(logits, temperature), top_k);
-  }
+  write_answers(json, trace, logits, softmax_of(logits, temperature), top_k);
   if (all_logits) {
     json.key("logits");
     write_row(json, logits);
@@ -139,7 +144,7 @@ std::string answer_lens(Trace& trace, const Json& body) {
     const std::vector<double> probabilities = softmax_of(made[i]);
     json.begin_object().field("name", levels[i].hook).field("layer", levels[i].layer);
     json.field("part", levels[i].part);
-    write_candidates(json, trace, made[i], probabilities, fields.integer_or("top_k", 5, 1, 100));
+    write_answers(json, trace, made[i], probabilities, fields.integer_or("top_k", 5, 1, 100));
     if (token >= 0) {
       const double own = made[i][static_cast<size_t>(token)];
       json.field("probability", probabilities[static_cast<size_t>(token)]);

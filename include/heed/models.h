@@ -325,6 +325,7 @@ struct ModelSpec {
   bool pooler_is_embedding = false;
   bool points_at_tokens = false;  ///< may answer with a token of its text (heed-reader)
   bool reads_features = false;    ///< reads features of image regions, not images (heed-captioner)
+  bool reads_documents = false;   ///< reads documents beside a question (rag)
   std::string fresh_tokenizer;    ///< the kind it usually has: "wordpiece:8192"; empty: "bpe:8192"
 };
 

@@ -5,6 +5,7 @@
 #include "heed/generate.h"
 #include "heed/ops.h"
 #include "heed/tensor.h"
+#include "models/registry.h"
 
 namespace heed {
 
@@ -16,7 +17,7 @@ namespace {
 
 struct GenerateRequest {
   std::string model, text;
-  std::optional<std::string> image;
+  std::optional<std::string> image, features, pair;
   int64_t beams = 1;
   int64_t max_tokens = 32, candidates = 5, layer = -1, head = -1, top_k = 8;
   std::string kind;
@@ -24,12 +25,14 @@ struct GenerateRequest {
 };
 
 GenerateRequest read_request(const Json& body) {
-  const Fields f(body, {"model", "text", "image", "max_tokens", "temperature", "top_k", "top_p",
-                        "seed", "num_beams", "candidates", "attention"});
+  const Fields f(body, {"model", "text", "pair", "image", "features", "max_tokens", "temperature",
+                        "top_k", "top_p", "seed", "num_beams", "candidates", "attention"});
   GenerateRequest request;
   request.model = f.text("model");
   request.text = f.text_if("text").value_or("");
   request.image = f.text_if("image");
+  request.features = f.text_if("features");
+  request.pair = f.text_if("pair");
   request.beams = f.integer_or("num_beams", 1, 1, 16);
   request.max_tokens = f.integer_or("max_tokens", 32, 1, 1024);
   request.candidates = f.integer_or("candidates", 5, 1, 100);
@@ -90,14 +93,23 @@ Tensor as_batch(const std::vector<TokenId>& ids) {
 /// What the encoder of a model with two stacks reads; nothing for a decoder.
 ModelInput encoder_input(const ExplorerModel& model, const GenerateRequest& request) {
   ModelInput input;
-  if (model.model->kind() == ModelKind::vision_decoder) {
+  const ModelSpec& spec = model_spec(*model.model);
+  if (spec.reads_features) {
+    input.features = explore::feature_input(model, request.features);
+  } else if (model.model->kind() == ModelKind::vision_decoder) {
     input.pixel_values = explore::image_input(model, request.image);
   } else if (model.model->kind() == ModelKind::encoder_decoder) {
-    const std::vector<TokenId> ids = model.tokenizer.encode_ids(request.text);
+    const std::vector<TokenId> ids = model.tokenizer.encode_ids(
+        spec.reads_documents ? explore::text_with_document(*model.model, request.text, request.pair)
+                             : request.text);
     if (ids.empty()) {
       throw Failure(400, "invalid", "the text has no tokens", "text");
     }
     input.input_ids = as_batch(ids);
+    if (spec.reads_documents) {
+      input.context_input_ids = input.input_ids;
+      input.doc_scores = Tensor::zeros({1, 1});
+    }
   }
   return input;
 }

@@ -174,8 +174,8 @@ std::unique_ptr<Trace> short_trace(const ExplorerModel& model, bool ended = fals
 }
 
 bool sees_images(const Model& model) {
-  return model.kind() == ModelKind::vision || model.kind() == ModelKind::vision_decoder ||
-         model.kind() == ModelKind::image_text;
+  return model.kind() == ModelKind::vision || model.kind() == ModelKind::image_text ||
+         (model.kind() == ModelKind::vision_decoder && !model_spec(model).reads_features);
 }
 
 void write_vision(JsonWriter& json, const Model& model, const Json& config, const Trace* trace) {
@@ -227,6 +227,7 @@ std::string describe_model(const ExplorerModel& model) {
   const bool two = m.kind() == ModelKind::encoder_decoder ||
                    m.kind() == ModelKind::vision_decoder || m.kind() == ModelKind::regressor ||
                    hears;
+  const bool features = model_spec(m).reads_features, documents = model_spec(m).reads_documents;
   const bool sees = sees_images(m);
   const std::string answers = answers_of(m, trace.get());
   JsonWriter json;
@@ -234,9 +235,11 @@ std::string describe_model(const ExplorerModel& model) {
   json.field("model_type", m.model_type())
       .field("family", family_of(m, trace.get()))
       .field("answers", answers);
-  json.key("inputs").begin_object().field("text", compares || (!sees && !hears));
-  json.field("pair", m.kind() == ModelKind::encoder && !model_spec(m).points_at_tokens);
-  json.field("target", two).field("image", sees).field("audio", hears).end_object();
+  json.key("inputs").begin_object().field("text", compares || (!sees && !hears && !features));
+  json.field("pair",
+             documents || (m.kind() == ModelKind::encoder && !model_spec(m).points_at_tokens));
+  json.field("target", two).field("image", sees).field("audio", hears);
+  json.field("features", features).end_object();
   write_attentions(json, trace.get());
   json.field("hidden_size", m.hidden_size()).field("intermediate_size", inner);
   json.field("vocab_size", m.vocab_size()).key("max_positions");
@@ -277,7 +280,12 @@ std::string describe_unopened(const std::string& id) {
   json.begin_object().field("id", id).field("name", id).field("model_type", "");
   json.field("family", "other").field("answers", "embedding").key("inputs").begin_object();
   json.field("text", true).field("pair", false).field("target", false).field("image", false);
-  json.field("audio", false).end_object().key("attentions").begin_array().end_array();
+  json.field("audio", false)
+      .field("features", false)
+      .end_object()
+      .key("attentions")
+      .begin_array()
+      .end_array();
   json.field("hidden_size", 0).field("intermediate_size", 0).field("vocab_size", 0);
   json.key("max_positions").null().field("parameters", 0).field("norm", "none");
   json.field("norm_type", "layernorm").field("activation", "").field("gated", false);

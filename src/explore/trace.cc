@@ -78,6 +78,8 @@ Trace::Trace(ExplorerModel model, TraceRequest request, std::vector<Intervention
   }
   if (input_.pixel_values.defined()) {
     name_patches();
+  } else if (model_.model->kind() == ModelKind::vision_decoder) {
+    name_regions();
   } else if (input_.input_features.defined()) {
     name_frames();
   } else if (model_.model->kind() == ModelKind::encoder) {

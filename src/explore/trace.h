@@ -32,7 +32,7 @@ std::string token_name(const Tokenizer& tokenizer, int64_t id);
 /// What a request asks to be run.
 struct TraceRequest {
   std::string model;
-  std::optional<std::string> text, pair, target, image, audio, ask;
+  std::optional<std::string> text, pair, target, image, audio, features, ask;
   /// In place of texts: the tokens themselves.
   std::optional<std::vector<TokenId>> ids, target_ids;
 };
@@ -41,9 +41,17 @@ struct TraceRequest {
 Tensor image_input(const ExplorerModel& model, const std::optional<std::string>& image);
 /// Such pixels as a PNG file: what the model sees.
 std::string seen_picture(const ExplorerModel& model, const Tensor& pixels);
+/// Features [1, N, F] of an image's regions (base64 of a .npy or .safetensors file), or of an
+/// example where there is none.
+Tensor feature_input(const ExplorerModel& model, const std::optional<std::string>& features);
 /// The log-mel spectrogram [1, mels, frames] of a recording (base64 of a file); of silence where
 /// there is none.
 Tensor speech_input(const ExplorerModel& model, const std::optional<std::string>& audio);
+
+/// What a RAG reads: a question behind a document, where there is one, as its config.json joins
+/// them.
+std::string text_with_document(const Model& model, const std::string& question,
+                               const std::optional<std::string>& document);
 
 /// What the LM head of a decoder reads.
 inline constexpr const char* kFinalRows = "ln_final.hook_normalized";
@@ -199,6 +207,7 @@ class Trace {
   /// Nystromformer's queries where a text is longer than its landmarks: means of neighbours.
   void name_landmarks();
   void name_frames();
+  void name_regions();
   /// The row of a hook's value where row `i` of the residual stream stands.
   int64_t row_in(const std::string& hook, int64_t i) const;
   /// One pass of `copies` copies of the input, with the interventions.

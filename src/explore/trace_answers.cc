@@ -165,7 +165,7 @@ std::string Explorer::State::write_trace(const std::string& id, Trace& trace, in
 
 std::string Explorer::State::create(const Json& body) {
   const Fields f(body, {"model", "text", "ids", "pair", "target", "target_ids", "ask", "image",
-                        "audio", "interventions", "top_k"});
+                        "audio", "features", "interventions", "top_k"});
   explore::TraceRequest request;
   request.model = f.text("model");
   request.text = f.text_if("text");
@@ -173,6 +173,7 @@ std::string Explorer::State::create(const Json& body) {
   request.target = f.text_if("target");
   request.image = f.text_if("image");
   request.audio = f.text_if("audio");
+  request.features = f.text_if("features");
   request.ask = f.text_if("ask");
   request.ids = f.tokens_if("ids");
   request.target_ids = f.tokens_if("target_ids");

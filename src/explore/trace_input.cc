@@ -87,82 +87,7 @@ std::vector<TokenId> likeliest_target(const ExplorerModel& explorer, const Model
   return ids;
 }
 
-/// A picture to begin with: a bright disc on a dark ground.
-Tensor example_picture(const VisionConfig& vision) {
-  Tensor pixels = Tensor::zeros({1, vision.channels, vision.image.height, vision.image.width});
-  const auto height = static_cast<double>(vision.image.height);
-  const auto width = static_cast<double>(vision.image.width);
-  float* out = pixels.data<float>();
-  for (int64_t i = 0; i < pixels.numel(); ++i) {
-    const int64_t x = i % vision.image.width;
-    const int64_t y = i / vision.image.width % vision.image.height;
-    const double dy = static_cast<double>(y) / height - 0.5;
-    const double dx = static_cast<double>(x) / width - 0.5;
-    out[i] = dx * dx + dy * dy < 0.09 ? 1.0F : -1.0F;
-  }
-  return pixels;
-}
-
-VisionConfig vision_of(const ExplorerModel& model) {
-  return vision_config(Json::parse(model.model->config(), "config.json"));
-}
-
 }  // namespace
-
-Tensor image_input(const ExplorerModel& model, const std::optional<std::string>& image) {
-  constexpr uint64_t kMostPixels = 32'000'000;
-  if (model_spec(*model.model).reads_features) {
-    throw Failure(409, "unsupported",
-                  "this model reads features of image regions, which are no image", "model");
-  }
-  const VisionConfig vision = vision_of(model);
-  if (!image) {
-    return example_picture(vision);
-  }
-  const std::string bytes = decode_base64(*image, "image");
-  return model_pixels(vision, model.path,
-                      decode_image(bytes, "image", static_cast<int>(vision.channels), kMostPixels));
-}
-
-std::string seen_picture(const ExplorerModel& model, const Tensor& pixels) {
-  const VisionConfig vision = vision_of(model);
-  const int64_t height = pixels.size(2), width = pixels.size(3), plane = height * width;
-  // What black and white become tells how the numbers were normalised.
-  const auto level = [&](uint8_t value) {
-    return model_pixels(vision, model.path,
-                        Tensor::full({vision.channels, height, width}, value, DType::u8));
-  };
-  const Tensor black = level(0), white = level(255);
-  const Tensor picture = Tensor::empty({height, width, 3}, DType::u8);
-  for (int64_t c = 0; c < 3; ++c) {
-    const int64_t at = std::min(c, vision.channels - 1) * plane;
-    const double low = black.data<float>()[at], high = white.data<float>()[at];
-    for (int64_t i = 0; i < plane; ++i) {
-      const double share = (pixels.data<float>()[at + i] - low) / (high - low);
-      picture.data<uint8_t>()[i * 3 + c] =
-          static_cast<uint8_t>(std::lround(std::clamp(share, 0.0, 1.0) * 255.0));
-    }
-  }
-  return encode_png(picture);
-}
-
-Tensor speech_input(const ExplorerModel& model, const std::optional<std::string>& audio) {
-  constexpr int64_t kFramesPerPosition = 2;
-  const Json config = Json::parse(model.model->config(), "config.json");
-  const int64_t frames =
-      kFramesPerPosition * config.integer_or("max_source_positions", 1500, 1, 1 << 20);
-  LogMelOptions mel;
-  mel.mels = config.integer_or("num_mel_bins", 80, 1, 1 << 12);
-  // One window, as the model reads it: silence behind what is there, the rest left out.
-  const Tensor samples = Tensor::zeros({frames * mel.hop_length});
-  if (audio) {
-    const Tensor sound = decode_audio(decode_base64(*audio, "audio"), "audio");
-    std::copy_n(sound.data<float>(), std::min(sound.numel(), samples.numel()),
-                samples.data<float>());
-  }
-  const Tensor features = log_mel_spectrogram(samples, mel);
-  return reshape(slice(features, 1, 0, frames), {1, mel.mels, frames}).contiguous();
-}
 
 void Trace::check_ids(const std::vector<TokenId>& ids, const char* param) const {
   const int64_t most = model_.model->vocab_size();
@@ -180,6 +105,14 @@ void Trace::check_ids(const std::vector<TokenId>& ids, const char* param) const 
   }
 }
 
+std::string text_with_document(const Model& model, const std::string& question,
+                               const std::optional<std::string>& document) {
+  const Json config = Json::parse(model.config(), "config.json");
+  return document ? config.string_or("prefix", "") + *document +
+                        config.string_or("doc_sep", " // ") + question
+                  : question;
+}
+
 void Trace::read_text(bool with_target) {
   if (!model_.tokenizer) {
     throw Failure(409, "unsupported", "this model has no tokenizer", "model");
@@ -193,9 +126,12 @@ void Trace::read_text(bool with_target) {
   if (!request_.text) {
     throw Failure(400, "invalid", "'text' is missing", "text");
   }
-  const std::string& text = *request_.text;
-  const Encoding encoding = request_.pair ? model_.tokenizer.encode_pair(text, *request_.pair)
-                                          : model_.tokenizer.encode(text);
+  const bool documents = model_spec(*model_.model).reads_documents;
+  const std::string text =
+      documents ? text_with_document(*model_.model, *request_.text, request_.pair) : *request_.text;
+  const Encoding encoding = request_.pair && !documents
+                                ? model_.tokenizer.encode_pair(text, *request_.pair)
+                                : model_.tokenizer.encode(text);
   if (encoding.ids.empty()) {
     throw Failure(400, "invalid", "the text has no tokens", "text");
   }
@@ -209,7 +145,10 @@ void Trace::read_text(bool with_target) {
   input_.input_ids = as_batch(encoding.ids);
   source_ = shown_tokens(model_.tokenizer, encoding, text);
   offsets_ = encoding.offsets;
-  if (request_.pair) {
+  if (documents) {  // one of them, which has all of the probability
+    input_.context_input_ids = input_.input_ids;
+    input_.doc_scores = Tensor::zeros({1, 1});
+  } else if (request_.pair) {
     size_t before = model_.tokenizer.encode_ids(text, false).size();  // tokens of the first text
     for (; std::cmp_less(passage_, encoding.ids.size()); ++passage_) {
       const bool own = encoding.special_tokens_mask[static_cast<size_t>(passage_)] == 0;
@@ -351,7 +290,11 @@ void Trace::read_input() {
       input_.pixel_values = image_input(model_, request_.image);
       break;
     case ModelKind::vision_decoder:
-      input_.pixel_values = image_input(model_, request_.image);
+      if (model_spec(*model_.model).reads_features) {
+        input_.features = feature_input(model_, request_.features);
+      } else {
+        input_.pixel_values = image_input(model_, request_.image);
+      }
       add_target();
       break;
     case ModelKind::speech_decoder:
@@ -370,9 +313,9 @@ void Trace::read_input() {
 
 ModelInput Trace::repeated(int64_t copies) const {
   ModelInput input = input_;
-  for (Tensor* tensor :
-       {&input.input_ids, &input.token_type_ids, &input.decoder_input_ids, &input.pixel_values,
-        &input.input_features, &input.features, &input.decoder_features}) {
+  for (Tensor* tensor : {&input.input_ids, &input.token_type_ids, &input.decoder_input_ids,
+                         &input.pixel_values, &input.input_features, &input.features,
+                         &input.decoder_features, &input.context_input_ids, &input.doc_scores}) {
     if (tensor->defined() && copies > 1) {
       *tensor = concat(std::vector<Tensor>(static_cast<size_t>(copies), *tensor), 0);
     }

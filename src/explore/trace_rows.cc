@@ -136,6 +136,12 @@ void Trace::name_frames() {
   }
 }
 
+void Trace::name_regions() {
+  for (int64_t i = 0; i < input_.features.size(1); ++i) {
+    source_.push_back(row_token(i, fmt::format("{}", i + 1)));
+  }
+}
+
 void Trace::read_numbers() {
   constexpr int64_t kMost = 1 << 20;
   const Json config = Json::parse(model_.model->config(), "config.json");

@@ -159,6 +159,34 @@ Row record_row(const Tensor& x, int64_t head, int64_t row) {
   return slice(slice(slice(x, 0, 0, 1), 1, head, head + 1), 2, row, row + 1).to_doubles();
 }
 
+/// What cross-attention's keys are made from: a row of the encoder's output.
+struct KeyRows {
+  std::vector<Part> parts;
+  std::string hook;  ///< of the rows that the projection reads
+  bool linearised = false;
+};
+
+KeyRows encoder_rows(Trace& trace, int64_t key) {
+  constexpr const char* kProjected = "encoder.hook_embed";
+  const std::map<std::string, Row> rows = trace.rows_at("encoder.", key);
+  if (!trace.has_hook("encoder.blocks.0.hook_resid_pre") && rows.contains(kProjected)) {
+    // An encoder without blocks: features of regions through one projection.
+    return {{{{"embed", "embed"}, rows.at(kProjected)}}, kProjected, false};
+  }
+  // What leaves its last block, through its last norm.
+  const StackShape encoder = stack_shape(trace, "encoder.");
+  KeyRows found{residual_parts(trace, encoder, encoder.layers, key),
+                encoder.block(encoder.layers - 1) + ".hook_resid_post", !encoder.pre_norm};
+  const std::string final_norm = "encoder.ln_final.hook_normalized";
+  if (rows.contains(final_norm)) {
+    const HeldNorm norm =
+        held_norm(trace, final_norm, found.hook, "", rows.at(found.hook), rows.at(final_norm));
+    through_norm(norm, "ln_final.b", -1, found.parts);
+    found.hook = final_norm;
+  }
+  return found;
+}
+
 }  // namespace
 
 void check_splittable(const Trace& trace, const RecordedAttention& attention, int64_t query) {
@@ -228,25 +256,10 @@ ScoreExplanation explain(Trace& trace, const std::string& kind, int64_t layer, i
     k = project_side(trace, attention_input_parts(trace, stack, layer, key, false),
                      {place, 'k', input, stack.prefix, key, key_heads, shared});
   } else {
-    // The keys are the encoder's rows: what leaves its last block, through its last norm.
-    const StackShape encoder = stack_shape(trace, "encoder.");
-    linearised = linearised || !encoder.pre_norm;
-    std::vector<Part> parts = residual_parts(trace, encoder, encoder.layers, key);
-    const std::string last = encoder.block(encoder.layers - 1) + ".hook_resid_post";
-    const std::string final_norm = "encoder.ln_final.hook_normalized";
-    const std::map<std::string, Row> rows = trace.rows_at("encoder.", key);
-    std::string read = last;
-    if (rows.contains(final_norm)) {
-      const HeldNorm norm =
-          held_norm(trace, final_norm, last, "", rows.at(last), rows.at(final_norm));
-      for (Part& part : parts) {
-        part.row = norm.apply(part.row);
-      }
-      if (norm_of(norm.bias) > 0) {
-        parts.push_back({{"ln_final.b", "norm_bias"}, norm.bias});
-      }
-      read = final_norm;
-    }
+    KeyRows keys = encoder_rows(trace, key);
+    linearised = linearised || keys.linearised;
+    const std::vector<Part>& parts = keys.parts;
+    const std::string& read = keys.hook;
     k = project_side(trace, parts, {place, 'k', read, "encoder.", key, key_heads, shared});
   }
   ScoreExplanation result;

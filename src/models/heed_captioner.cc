@@ -63,7 +63,8 @@ class Captioner final : public EncoderDecoder {
       rows = add(rows, embedding(table, source.positions).to(rows.dtype()));
     }
     observe_hidden("encoder_hidden_states", 0, source, rows);
-    return pass.dropout(rows, dropout_);
+    const HookScope hook_scope("encoder");
+    return observe("hook_embed", pass.dropout(rows, dropout_));
   }
 
   Tensor run_decoder(const Tensor& ids, const Tensor& positions, Pass& pass,

@@ -363,6 +363,7 @@ ModelSpec rag_spec() {
   ModelSpec spec;
   spec.model_type = "rag";
   spec.kind = ModelKind::encoder_decoder;
+  spec.reads_documents = true;
   spec.heads = {{"RagTokenForGeneration", "question-answering", ""},
                 {"RagSequenceForGeneration", "question-answering", ""}};
   spec.make = [](const Json& config, const Scope& scope) -> std::unique_ptr<Model> {

@@ -40,6 +40,10 @@ Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& mod
 Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& model,
                     const Tensor& image);
 
+/// Features of image regions f32 [images, N, F] from a .npy file, or the tensor `features` of a
+/// .safetensors file.
+Tensor load_features(const std::filesystem::path& file);
+
 /// The images of a batch that can be read.
 struct ReadableImages {
   std::vector<size_t> inputs;  ///< their indices among all

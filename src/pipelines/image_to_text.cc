@@ -7,7 +7,12 @@
 namespace heed {
 namespace {
 
-/// Region features f32 [images, N, F].
+bool is_features(const std::filesystem::path& file) {
+  return file.extension() == ".npy" || file.extension() == ".safetensors";
+}
+
+}  // namespace
+
 Tensor load_features(const std::filesystem::path& file) {
   Tensor features;
   if (file.extension() == ".npy") {
@@ -26,12 +31,6 @@ Tensor load_features(const std::filesystem::path& file) {
   const Tensor wide = cast(features, DType::f32);
   return features.rank() == 2 ? unsqueeze(wide, 0) : wide;
 }
-
-bool is_features(const std::filesystem::path& file) {
-  return file.extension() == ".npy" || file.extension() == ".safetensors";
-}
-
-}  // namespace
 
 ImageToText::ImageToText(LoadedModel model) : ModelPipeline(std::move(model)) {
   check_suits(loaded_.model->kind() == ModelKind::vision_decoder, kTask,

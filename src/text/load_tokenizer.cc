@@ -133,8 +133,11 @@ std::shared_ptr<TokenizerImpl> load_folder(const fs::path& folder) {
     impl->config = config;
     return impl;
   }
-  if (fs::is_directory(folder / "model")) {  // a run folder
-    return load_folder(folder / "model");
+  // A run folder; a RAG, which has another tokenizer for questions.
+  for (const char* inner : {"model", "generator_tokenizer"}) {
+    if (fs::is_directory(folder / inner)) {
+      return load_folder(folder / inner);
+    }
   }
   fail(ErrorKind::data, folder.native(),
        "has no tokenizer: tokenizer.json, vocab.json with merges.txt, vocab.txt or a .model is "

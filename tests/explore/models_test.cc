@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <set>
 
 #include "base/base64.h"
 #include "base/check.h"
@@ -123,11 +124,33 @@ TEST(ExplorerModels, AReadersAnswerIsSplitAtTheWordItIsAskedAbout) {
   }
 }
 
-TEST(ExplorerModels, AMeanOverAllRowsIsNotSplitAsIfItWereOne) {
-  Page page(golden("heed_sentiment"));
-  const std::string trace = page.trace(R"("text":"abcabd")");
-  const Json answer = page.post(trace + "/attribution", R"({"position":-1,"token":0})", 409);
-  EXPECT_NE(answer.at("error").string("message").find("more than one row"), std::string::npos);
+TEST(ExplorerModels, AMeanOverAllRowsIsSplitOverAllOfThem) {
+  // A linear head on the mean of the patches: the logit is a sum over all of them.
+  Page page(golden("swin_classify"));
+  const std::string trace = page.trace(R"("top_k":3)");
+  for (const Json& each : page.made->at("prediction").at("candidates").elements()) {
+    const Json split =
+        page.post(trace + "/attribution",
+                  fmt::format(R"({{"position":-1,"token":{}}})", each.integer("id", 0, 100)));
+    EXPECT_FALSE(split.boolean("integrated"));
+    double sum = 0, size = 0;
+    for (const Json& part : split.at("parts").elements()) {
+      sum += part.at("value").number();
+      size += std::abs(part.at("value").number());
+    }
+    EXPECT_NEAR(sum, each.at("logit").number(), 1e-5 * (1 + size));
+    EXPECT_GE(size_of_parts(split), 0.1 * size);
+  }
+  // A head with an activation behind the mean.
+  Page reader(golden("heed_sentiment"));
+  const std::string text = reader.trace(R"("text":"abcabd")");
+  const Json split = reader.post(text + "/attribution", R"({"position":-1,"token":0})");
+  EXPECT_LE(std::abs(split.at("remainder").number()), 2e-3);
+  std::set<std::string> types;
+  for (const Json& part : split.at("parts").elements()) {
+    types.insert(part.at("part").string("type"));
+  }
+  EXPECT_TRUE(types.contains("embed") && types.contains("head") && types.contains("mlp"));
 }
 
 TEST(ExplorerModels, ExamplesAreTextsThatTheModelKnows) {

@@ -216,7 +216,8 @@ TEST(Regressor, NumbersGoInAndANumberComesOut) {
   const Json about = page.about();
   EXPECT_EQ(about.string("answers"), "number");
   EXPECT_TRUE(about.at("can").boolean("why"));
-  EXPECT_FALSE(about.at("can").boolean("lens"));
+  EXPECT_TRUE(about.at("can").boolean("lens"));
+  EXPECT_FALSE(about.at("can").boolean("patching"));
   const std::string trace = page.trace(R"(,"text":"1, 2.5 -3")");
   const Json source = page.made->at("sides").at("source"),
              target = page.made->at("sides").at("target");

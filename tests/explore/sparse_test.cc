@@ -77,7 +77,7 @@ std::shared_ptr<const Model> longer(const std::string& name, int64_t positions) 
   JsonBuilder config(Json::parse(read_file(file), "config.json"));
   config.set("max_position_embeddings", positions)
       .set("max_encoder_position_embeddings", positions);
-  config.set("segment_means_seq_len", int64_t{64}).set("num_landmarks", int64_t{64});
+  config.set("segment_means_seq_len", int64_t{128}).set("num_landmarks", int64_t{64});
   config.set("block_size", int64_t{64}).set("attention_window", int64_t{256});
   return create_model(config.dump(), 7);
 }

@@ -74,7 +74,7 @@ function info(partial: Partial<Model> & Pick<Model, 'id' | 'name' | 'model_type'
     return s.layers[0].cross ? [one(s.kind, s.causal), one('cross', false)] : [one(s.kind, s.causal)];
   });
   return {
-    inputs: { text: true, pair: false, target: false, image: false, audio: false }, attentions,
+    inputs: { text: true, pair: false, target: false, image: false, audio: false, features: false }, attentions,
     hidden_size: hidden, intermediate_size: inner, vocab_size: vocabulary.length, max_positions: 32768, parameters: 110_592,
     norm: 'pre', norm_type: 'layernorm', activation: 'gelu', gated: false, position: 'sinusoidal', mask_token: null, patch: null, image: null,
     can: { why: true, lens: true, neurons: true, generate: false, beams: false, patching: true }, examples: { en: [], ko: [] }, ...partial,
@@ -105,16 +105,16 @@ export function makeModels(): MockModel[] {
                    examples: { en: ['the cat sat on a mat . the cat'], ko: ['고양이가 매트 위에 앉았다 . 고양이가 매트'] } }, [gpt]),
       style: 'gpt', stacks: [gpt], embedding, positions: sinusoid, head: tied, labels: vocabulary },
     { info: info({ id: 'tiny-bert', name: 'tiny-bert', model_type: 'bert', family: 'encoder', answers: 'fill-mask', norm: 'post', mask_token: '[MASK]',
-                   inputs: { text: true, pair: true, target: false, image: false, audio: false }, position: 'learned',
+                   inputs: { text: true, pair: true, target: false, image: false, audio: false, features: false }, position: 'learned',
                    examples: { en: ['the capital of France is [MASK] .'], ko: ['오늘 날씨가 [MASK] .'] } }, [bert]),
       style: 'bert', stacks: [bert], embedding, positions: sinusoid, segments: random(2, hidden, 0.3, next), head: tied, labels: vocabulary },
     { info: info({ id: 'tiny-seq2seq', name: 'tiny-seq2seq', model_type: 't5', family: 'encoder-decoder', answers: 'target-token', position: 'relative',
-                   inputs: { text: true, pair: false, target: true, image: false, audio: false },
+                   inputs: { text: true, pair: false, target: true, image: false, audio: false, features: false },
                    can: { why: true, lens: true, neurons: true, generate: true, beams: true, patching: true },
                    examples: { en: ['the dog ran to the house'], ko: ['강아지가 집으로 갔다'] } }, [encoder, decoder]),
       style: 'seq2seq', stacks: [encoder, decoder], embedding, positions: () => new Float64Array(hidden), head: tied, labels: vocabulary },
     { info: info({ id: 'tiny-vit', name: 'tiny-vit', model_type: 'vit', family: 'vision', answers: 'class', position: 'learned', vocab_size: labels.length,
-                   inputs: { text: false, pair: false, target: false, image: true, audio: false }, max_positions: 17,
+                   inputs: { text: false, pair: false, target: false, image: true, audio: false, features: false }, max_positions: 17,
                    patch: { rows: 4, columns: 4, first: 1 }, image: { height: 64, width: 64, channels: 3 } }, [vit]),
       style: 'vit', stacks: [vit], embedding: random(256, hidden, 0.8, next), positions: sinusoid, head: random(hidden, labels.length, 0.6, next), labels },
   ];

@@ -21,7 +21,7 @@ export interface Model {
   id: string; name: string; model_type: string;
   family: string;
   answers: 'next-token' | 'fill-mask' | 'class' | 'span' | 'answer-span' | 'target-token' | 'number' | 'embedding';
-  inputs: { text: boolean; pair: boolean; target: boolean; image: boolean; audio: boolean };
+  inputs: { text: boolean; pair: boolean; target: boolean; image: boolean; audio: boolean; features: boolean };
   attentions: AttentionInfo[];
   hidden_size: number; intermediate_size: number; vocab_size: number; max_positions: number | null; parameters: number;
   norm: 'pre' | 'post' | 'none'; norm_type: string; activation: string; gated: boolean;
@@ -55,7 +55,7 @@ export type Intervention =
   | { type: 'causal'; enabled: false }
   | { type: 'patch'; hook: string; position: number | null; head?: number; from: string; from_position?: number };
 export interface TraceRequest {
-  model: string; text?: string; pair?: string; target?: string; target_ids?: number[]; image?: string; audio?: string;
+  model: string; text?: string; pair?: string; target?: string; target_ids?: number[]; image?: string; audio?: string; features?: string;
   interventions?: Intervention[]; top_k?: number;
 }
 export interface Trace {
@@ -63,7 +63,6 @@ export interface Trace {
   input: { text?: string; pair?: string; target?: string; image?: string };
   sides: { source: Token[]; target?: Token[]; [stage: string]: Token[] | undefined };
   grids?: Record<Side, StageGrid>; // of a model that merges patches from stage to stage
-  left_out?: Kind[]; // stages whose grids are too large for a map
   attentions: TraceAttention[];
   predictions_at: number[];
   prediction: Prediction;
@@ -120,7 +119,7 @@ export interface Attribution {
   parts: { part: Part; value: number }[]; remainder: number; integrated?: boolean;
 }
 export interface LensRow {
-  name: string; layer: number; part: 'embed' | 'attn' | 'mlp'; candidates: Candidate[]; probability?: number; rank?: number;
+  name: string; layer: number; part: 'embed' | 'attn' | 'mlp'; candidates: Candidate[]; value?: number[]; probability?: number; rank?: number;
 }
 export interface Lens { position: number; rows: LensRow[] }
 export interface Experiment {

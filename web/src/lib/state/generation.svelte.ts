@@ -26,6 +26,8 @@ export class Generation {
     if (options.temperature) body.temperature = options.temperature;
     if ((options.beams ?? 1) > 1) body.num_beams = options.beams;
     if (model.inputs.image) body.image = session.image;
+    if (model.inputs.target && model.inputs.pair && sel.pair) body.pair = sel.pair;
+    if (model.inputs.features && session.features) body.features = session.features;
     try {
       await api.stream('/heed/v1/generate', body, (event, data) => {
         if (this.control !== control) return;

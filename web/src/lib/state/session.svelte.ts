@@ -17,6 +17,7 @@ class Session {
   trace: Trace | null = $state.raw(null);
   image = $state(''); // base64 of the chosen picture's file
   audio = $state(''); // base64 of the chosen recording's file
+  features = $state(''); // base64 of the chosen file of region features
   busy = $state(false);
   error: unknown = $state.raw(null);
   themeChoice: Theme | '' = $state((read('heed.theme') as Theme | null) ?? '');
@@ -148,6 +149,7 @@ class Session {
     if (m.inputs.target && sel.target) request.target = sel.target;
     if (m.inputs.image) request.image = this.image || (this.image = exampleImage(m.image?.width ?? 64, m.image?.height ?? 64));
     if (m.inputs.audio && this.audio) request.audio = this.audio;
+    if (m.inputs.features && this.features) request.features = this.features;
     return request;
   }
   /// Runs the model on what is typed and makes its trace the shown one.

@@ -10,6 +10,7 @@
 namespace heed::explore {
 namespace {
 
+constexpr double kExact = 1e-4;     // of the logit that the parts of a linear head may miss
 constexpr double kRounding = 1e-2;  // of a linear head, with room for f16
 constexpr double kRough = 0.05;     // of the parts of any other, from which on they say nothing
 constexpr const char* kPooledRows = "hook_pooled";
@@ -123,10 +124,15 @@ Attribution attribute_row(Trace& trace, const StackShape& stack, const ReadRow& 
     result.parts.push_back({{"unembed.rounding", "rounding"}, result.remainder});
     result.remainder = 0;
   }
-  if (std::abs(result.remainder) > kRounding * (std::abs(result.logit) + 1.0)) {
-    // A head with an activation (a masked model's transform, a classifier's pooler).
-    result.parts.clear();
-    integrate_parts(trace, hook, parts, read, read.value(made[0]), result);
+  const double size = std::abs(result.logit) + 1.0, rest = std::abs(result.remainder);
+  if (rest > kExact * size) {
+    // A head with an activation (a masked model's transform, a classifier's pooler), or f16.
+    Attribution integrated;
+    integrated.logit = logit;
+    integrate_parts(trace, hook, parts, read, read.value(made[0]), integrated);
+    if (rest > kRounding * size || std::abs(integrated.remainder) < 0.1 * rest) {
+      return integrated;
+    }
   }
   return result;
 }

@@ -157,7 +157,7 @@ void Trace::read_text(bool with_target) {
       }
     }
   }
-  if (request_.pair && reads_token_types(*model_.model)) {
+  if (request_.pair && !documents && reads_token_types(*model_.model)) {
     input_.token_type_ids = as_batch(encoding.type_ids);
   }
   if (model_spec(*model_.model).points_at_tokens) {

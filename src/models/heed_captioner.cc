@@ -63,7 +63,6 @@ class Captioner final : public EncoderDecoder {
       rows = add(rows, embedding(table, source.positions).to(rows.dtype()));
     }
     observe_hidden("encoder_hidden_states", 0, source, rows);
-    const HookScope hook_scope("encoder");
     return observe("hook_embed", pass.dropout(rows, dropout_));
   }
 

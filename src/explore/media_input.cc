@@ -57,9 +57,7 @@ Tensor example_picture(const VisionConfig& vision) {
   return pixels;
 }
 
-VisionConfig vision_of(const ExplorerModel& model) {
-  return vision_config(Json::parse(model.model->config(), "config.json"));
-}
+VisionConfig vision_of(const ExplorerModel& model) { return vision_config(model.model->config()); }
 
 }  // namespace
 
@@ -98,7 +96,7 @@ std::string seen_picture(const ExplorerModel& model, const Tensor& pixels) {
 
 Tensor speech_input(const ExplorerModel& model, const std::optional<std::string>& audio) {
   constexpr int64_t kFramesPerPosition = 2;
-  const Json config = Json::parse(model.model->config(), "config.json");
+  const Json& config = model.model->config();
   const int64_t frames =
       kFramesPerPosition * config.integer_or("max_source_positions", 1500, 1, 1 << 20);
   LogMelOptions mel;
@@ -116,8 +114,7 @@ Tensor speech_input(const ExplorerModel& model, const std::optional<std::string>
 
 Tensor feature_input(const ExplorerModel& model, const std::optional<std::string>& features) {
   constexpr int64_t kRegions = 36;
-  const int64_t size = Json::parse(model.model->config(), "config.json")
-                           .integer_or("feature_size", 2048, 1, 1 << 20);
+  const int64_t size = model.model->config().integer_or("feature_size", 2048, 1, 1 << 20);
   if (!features) {  // waves of different lengths: an example that is no picture
     Tensor example = Tensor::empty({1, kRegions, size});
     for (int64_t i = 0; i < example.numel(); ++i) {

@@ -107,7 +107,7 @@ void Trace::check_ids(const std::vector<TokenId>& ids, const char* param) const 
 
 std::string text_with_document(const Model& model, const std::string& question,
                                const std::optional<std::string>& document) {
-  const Json config = Json::parse(model.config(), "config.json");
+  const Json& config = model.config();
   return document ? config.string_or("prefix", "") + *document +
                         config.string_or("doc_sep", " // ") + question
                   : question;

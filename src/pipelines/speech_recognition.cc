@@ -22,9 +22,9 @@ class Transcriber {
         options_(options),
         tokens_(speech_tokens(loaded)),
         window_(kFramesPerStep *
-                model_config(*loaded.model).integer_or("max_source_positions", 1500, 1, 1 << 20)) {
+                loaded.model->config().integer_or("max_source_positions", 1500, 1, 1 << 20)) {
     LogMelOptions mel;
-    mel.mels = model_config(*loaded.model).integer_or("num_mel_bins", 80, 1, 1 << 12);
+    mel.mels = loaded.model->config().integer_or("num_mel_bins", 80, 1, 1 << 12);
     content_ = samples.numel() / mel.hop_length;
     // One frame of silence behind the recording; what is missing to a window are zeros of the
     // spectrogram, as in faster-whisper.

@@ -51,8 +51,7 @@ TEST(Captioner, ReadsFeaturesOfRegions) {
   Page page(create_model(small_config("heed-captioner"), 5));
   EXPECT_TRUE(page.about->at("inputs").boolean("features"));
   EXPECT_FALSE(page.about->at("inputs").boolean("image"));
-  const int64_t size = Json::parse(page.model_.model->config(), "config.json")
-                           .integer_or("feature_size", 2048, 1, 1 << 20);
+  const int64_t size = page.model_.model->config().integer_or("feature_size", 2048, 1, 1 << 20);
   const TemporaryFolder folder;
   const Tensor features = Tensor::full({3, size}, 0.5);
   features.data<float>()[1] = 2.0F;

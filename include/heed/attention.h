@@ -111,6 +111,11 @@ struct AttentionRecord {
   AttentionOptions options;
   Tensor row_max;      ///< [B, Hq, Tq]: largest score in units of log2; 0 in a fully masked row
   Tensor row_inverse;  ///< [B, Hq, Tq]: 1 / Σ 2^(score - row_max); 0 in a fully masked row
+  Tensor global_rows;  ///< u8 [B, Tq], 1: the row reads global_v (Longformer); undefined: none does
+  Tensor global_v;     ///< as v
+
+  /// The values [B, Hkv, Tk, Dv] that a row reads.
+  HEED_API const Tensor& values_of(int64_t batch, int64_t row) const;
 
   /// [B, Hq, Tq]: log of the sum of exponentials; -inf in a fully masked row.
   HEED_API Tensor lse() const;

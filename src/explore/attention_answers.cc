@@ -229,6 +229,13 @@ std::string answer_head(Trace& trace, const Json& body) {
   tensor("q", head_rows(attention.record.q, head, q0, q1));
   tensor("k", head_rows(attention.record.k, key_head(attention, head), k0, k1));
   tensor("v", head_rows(attention.record.v, key_head(attention, head), k0, k1));
+  if (attention.record.global_rows.defined()) {
+    json.key("global").begin_object();
+    tensor("rows",
+           reshape(slice(slice(attention.record.global_rows, 0, 0, 1), 1, q0, q1), {q1 - q0}));
+    tensor("v", head_rows(attention.record.global_v, key_head(attention, head), k0, k1));
+    json.end_object();
+  }
   tensor("z", head_rows(attention.record.output, head, q0, q1));
   const Tensor lse =
       slice(slice(slice(attention.record.lse(), 0, 0, 1), 1, head, head + 1), 2, q0, q1);

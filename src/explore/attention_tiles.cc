@@ -30,10 +30,19 @@ Tensor shown_rows(const RecordedAttention& attention, const std::string& what, i
   }
   Tensor weights = weights_of(attention, head, row_begin, row_end, key_begin, key_end);
   if (what == "value_weighted") {
-    const Tensor v = head_rows(attention.record.v, key_head(attention, std::max<int64_t>(head, 0)),
-                               key_begin, key_end);
-    const Tensor norms = sqrt(sum(mul(v, v), -1));
-    weights = mul(weights, reshape(norms, {1, key_end - key_begin})).contiguous();
+    const int64_t shared = key_head(attention, std::max<int64_t>(head, 0));
+    const auto norms_of = [&](const Tensor& values) {
+      const Tensor v = head_rows(values, shared, key_begin, key_end);
+      return reshape(sqrt(sum(mul(v, v), -1)), {1, key_end - key_begin});
+    };
+    Tensor norms = norms_of(attention.record.v);
+    if (attention.record.global_rows.defined()) {
+      const Tensor global = reshape(
+          slice(slice(attention.record.global_rows, 0, 0, 1), 1, row_begin, row_end).to(DType::f32),
+          {row_end - row_begin, 1});
+      norms = add(mul(sub(norms_of(attention.record.global_v), norms), global), norms);
+    }
+    weights = mul(weights, norms).contiguous();
   }
   return weights;
 }

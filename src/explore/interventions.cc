@@ -68,7 +68,8 @@ Tensor changed_edge(const Tensor& rows, const AttentionRecord& record, const Int
         others.empty() ? change.scale * weight : others.at(static_cast<size_t>(head));
     const int64_t shared = head / (heads / record.v.size(1));
     const std::vector<double> value =
-        slice(slice(slice(record.v, 0, 0, 1), 1, shared, shared + 1), 2, change.key, change.key + 1)
+        slice(slice(slice(record.values_of(0, change.query), 0, 0, 1), 1, shared, shared + 1), 2,
+              change.key, change.key + 1)
             .to_doubles();
     float* out = result.data<float>() + (change.query * heads + head) * width;
     for (int64_t i = 0; i < width; ++i) {

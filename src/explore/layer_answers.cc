@@ -139,13 +139,13 @@ Row sum_rows(Row a, const Row& b) {
 Row source_norms(const RecordedAttention& attention, int64_t head, int64_t query,
                  const std::vector<Row>& w_o) {
   const int64_t shared = head / (attention.heads() / attention.record.v.size(1));
+  const Tensor& values = attention.record.values_of(0, query);
   const std::vector<double> weights =
       attention.record.weights(0, head, query, query + 1, 0, attention.keys()).to_doubles();
   Row norms;
   for (int64_t j = 0; j < attention.keys(); ++j) {
     const std::vector<double> v =
-        slice(slice(slice(attention.record.v, 0, 0, 1), 1, shared, shared + 1), 2, j, j + 1)
-            .to_doubles();
+        slice(slice(slice(values, 0, 0, 1), 1, shared, shared + 1), 2, j, j + 1).to_doubles();
     Row out(w_o.front().size(), 0.0);
     for (size_t d = 0; d < v.size(); ++d) {
       for (size_t c = 0; c < out.size(); ++c) {

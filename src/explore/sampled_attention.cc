@@ -102,9 +102,9 @@ void add_weights(const SampledScores& scores, int64_t begin, int64_t end, float 
 }
 
 /// log ‖v_j‖ of the keys of [begin, end).
-std::vector<float> log_norms(const RecordedAttention& attention, int64_t head, int64_t begin,
-                             int64_t end) {
-  const Tensor v = head_rows(attention.record.v, key_head(attention, head), begin, end);
+std::vector<float> log_norms(const RecordedAttention& attention, const Tensor& values, int64_t head,
+                             int64_t begin, int64_t end) {
+  const Tensor v = head_rows(values, key_head(attention, head), begin, end);
   std::vector<float> norms;
   for (const double x : sum(mul(v, v), -1).to_doubles()) {
     norms.push_back(static_cast<float>(0.5 * std::log(x)));
@@ -141,14 +141,19 @@ void fill_by_scores(const RecordedAttention& attention, const std::string& what,
     if (!part.defined()) {
       continue;
     }
-    const std::vector<float> norms = what == "value_weighted"
-                                         ? log_norms(attention, head, begin, end)
-                                         : std::vector<float>(static_cast<size_t>(end - begin));
+    const auto norms_of = [&](const Tensor& values) {
+      return what == "value_weighted" && values.defined()
+                 ? log_norms(attention, values, head, begin, end)
+                 : std::vector<float>(static_cast<size_t>(end - begin));
+    };
+    const std::vector<float> norms = norms_of(attention.record.v);
+    const std::vector<float> global_norms = norms_of(attention.record.global_v);
     parallel_for(values.size(0), [&](int64_t r) {
       for (int64_t i = r * per_cell; i < (r + 1) * per_cell; ++i) {
         const auto at = static_cast<size_t>(i);
         const float* row = part.data<float>() + i * (end - begin) - begin;
-        const float* norm = norms.data() - begin;
+        const bool global = &attention.record.values_of(0, rows[at]) == &attention.record.global_v;
+        const float* norm = (global ? global_norms : norms).data() - begin;
         for (int64_t from = begin; from < end; from += place.cell) {
           const float most = largest_seen(scores.seen(at), from, std::min(from + place.cell, end),
                                           [&](int64_t j) { return row[j] + norm[j]; });

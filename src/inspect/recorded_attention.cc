@@ -133,7 +133,11 @@ AttentionSteps RecordedAttention::steps(int64_t sequence, int64_t head) const {
   check(queries() * keys() <= int64_t{1} << 24, "steps",
         "{} x {} scores are too many to show every step of", queries(), keys());
   const AttentionRecord own = record.part(sequence, head, 0, queries(), 0, keys());
-  return attention_steps(own.q, own.k, own.v, own.options);
+  AttentionSteps steps = attention_steps(own.q, own.k, own.v, own.options);
+  if (own.global_rows.defined()) {  // some rows read other values
+    steps.output = own.output;
+  }
+  return steps;
 }
 
 AttentionPatterns RecordedAttention::patterns(int64_t sequence, int64_t head) const {
@@ -188,9 +192,17 @@ std::vector<double> RecordedAttention::output_shares(int64_t sequence) const {
 Tensor RecordedAttention::value_weighted(int64_t sequence, int64_t head) const {
   check_head(*this, sequence, head);
   const NoGrad no_grad;
-  const Tensor v = one_head(record.v, sequence, head / (heads() / record.v.size(1)));
-  const Tensor norms = sqrt(sum(mul(v, v), -1));  // [1, 1, Tk]
-  return mul(record.weights(sequence, head).to(v.dtype()), reshape(norms, {1, keys()}));
+  const auto norms_of = [&](const Tensor& values) {
+    const Tensor v = one_head(values, sequence, head / (heads() / values.size(1)));
+    return reshape(sqrt(sum(mul(v, v), -1)), {1, keys()});
+  };
+  Tensor norms = norms_of(record.v);
+  if (record.global_rows.defined()) {
+    const Tensor global = reshape(
+        slice(record.global_rows, 0, sequence, sequence + 1).to(norms.dtype()), {queries(), 1});
+    norms = add(mul(sub(norms_of(record.global_v), norms), global), norms);
+  }
+  return mul(record.weights(sequence, head).to(norms.dtype()), norms);
 }
 
 Tensor RecordedAttention::gradient_map(int64_t sequence, int64_t head) const {

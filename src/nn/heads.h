@@ -26,6 +26,7 @@ inline bool shows_whole_map(const char* name = "hook_whole_map") {
 struct PatternInputs {
   Tensor q, k, v;
   AttentionOptions options;
+  Tensor global_rows = {}, global_v = {};  ///< as in AttentionRecord
 };
 
 /// Attention that is computed by `sparse`, in time that does not grow with the square of the
@@ -48,7 +49,10 @@ Tensor shown_by_pattern(const PatternInputs& whole, const Sparse& sparse,
     const UnobservedScope unobserved;
     result = adjusted(options);
   }
-  observer->attention(place, record_of(whole.q, whole.k, whole.v, result.output, options, result));
+  AttentionRecord record = record_of(whole.q, whole.k, whole.v, result.output, options, result);
+  record.global_rows = whole.global_rows;
+  record.global_v = whole.global_v;
+  observer->attention(place, record);
   return result.output;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "base/check.h"
 #include "heed/ops.h"
@@ -248,24 +247,23 @@ PatternInputs all_pairs(const LongformerInputs& in) {
     const Tensor rows = global_flags(in);
     whole.q = concat({in.q * add(rows * -1.0, 1.0), in.q_global * rows}, 3);
     whole.k = concat({in.k, in.k_global}, 3);
+    whole.global_rows = in.global_mask.to(DType::u8).contiguous();
+    whole.global_v = in.v_global.detach().to(DType::f32);
   }
   whole.options.scale = 1.0 / std::sqrt(static_cast<double>(in.q.size(3)));
   whole.options.pattern = std::make_shared<WindowPattern>(in);
   return whole;
 }
 
-/// The statistics of every row, and as output what the local values would give.
+/// The statistics of every row; no output.
 FlashResult row_statistics(LongformerInputs in) {
   const NoGrad no_grad;
   in.training = false;
   const GlobalTokens tokens = find_global_tokens(in.global_mask, in.q.size(0), in.q.size(2));
   RowCollector rows;
-  Tensor output = window_attention(in, tokens, 0);
+  window_attention(in, tokens, 0);
   if (tokens.count > 0) {
-    output = put_rows(
-        output,
-        attention(take_rows(in.q_global, tokens.position), in.k_global, in.v, everything(in)),
-        tokens);
+    attention(take_rows(in.q_global, tokens.position), in.k_global, in.v_global, everything(in));
     for (std::vector<Tensor>* each : {&rows.row_max, &rows.row_inverse}) {
       each->front() =
           squeeze(put_rows(unsqueeze(each->front(), 3), unsqueeze(each->back(), 3), tokens), 3);
@@ -274,8 +272,7 @@ FlashResult row_statistics(LongformerInputs in) {
   const auto real = [&](const Tensor& x) {
     return squeeze(without_padding(unsqueeze(x, 3), in.key_padding), 3).contiguous();
   };
-  return {without_padding(output, in.key_padding), real(rows.row_max.front()),
-          real(rows.row_inverse.front())};
+  return {{}, real(rows.row_max.front()), real(rows.row_inverse.front())};
 }
 
 /// `in` with what an observer changed; has what global tokens need.
@@ -294,18 +291,17 @@ Tensor changed_attention(const LongformerInputs& in, const PatternInputs& whole,
 template <class Computed>
 Tensor shown_longformer(const LongformerInputs& in, const Computed& computed) {
   const PatternInputs whole = all_pairs(in);
-  std::optional<Tensor> output;
   const auto sparse = [&] {
     FlashResult shown = row_statistics(in);
     const UnobservedScope unobserved;
-    output = computed();
+    shown.output = computed();
     return shown;
   };
-  shown_by_pattern(whole, sparse, [&](const AttentionOptions& options) {
-    output = changed_attention(in, whole, options);
-    return attend_by_pattern(whole, options);
+  return shown_by_pattern(whole, sparse, [&](const AttentionOptions& options) {
+    FlashResult changed = attend_by_pattern(whole, options);
+    changed.output = changed_attention(in, whole, options);
+    return changed;
   });
-  return *output;
 }
 
 }  // namespace

@@ -88,7 +88,9 @@ AttentionRecord record_of(const Tensor& q, const Tensor& k, const Tensor& v, con
           widened_for_observers(output),
           options,
           flash.row_max,
-          flash.row_inverse};
+          flash.row_inverse,
+          {},
+          {}};
 }
 
 Tensor AttentionRecord::lse() const {
@@ -108,6 +110,12 @@ Tensor AttentionRecord::lse() const {
   return result;
 }
 
+const Tensor& AttentionRecord::values_of(int64_t batch, int64_t row) const {
+  const bool global =
+      global_rows.defined() && global_rows.data<uint8_t>()[batch * global_rows.size(1) + row] != 0;
+  return global ? global_v : v;
+}
+
 AttentionRecord AttentionRecord::part(int64_t batch, int64_t head, int64_t row_begin,
                                       int64_t row_end, int64_t key_begin, int64_t key_end) const {
   const AttentionShape shape = check_attention(q, k, v, options);
@@ -121,6 +129,11 @@ AttentionRecord AttentionRecord::part(int64_t batch, int64_t head, int64_t row_b
   result.k = rows_of(k, shared, key_begin, key_end);
   result.v = rows_of(v, shared, key_begin, key_end);
   result.output = rows_of(output, head, row_begin, row_end);
+  if (global_rows.defined()) {
+    result.global_v = rows_of(global_v, shared, key_begin, key_end);
+    result.global_rows =
+        slice(slice(global_rows, 0, batch, batch + 1), 1, row_begin, row_end).contiguous();
+  }
   result.options = for_range(
       options, {batch, batch + 1, head, head + 1, row_begin, row_end, key_begin, key_end});
   result.row_max = rows_of(row_max, head, row_begin, row_end).contiguous();

@@ -89,6 +89,7 @@ export interface HeadData {
   scale: number; softcap: number; causal: boolean; offset: number; window: number | null;
   q: TensorJson; k: TensorJson; v: TensorJson; z: TensorJson; lse: TensorJson;
   bias: TensorJson | null; mask: TensorJson | null;
+  global?: { rows: TensorJson; v: TensorJson }; // rows that read other values: Longformer's global tokens
 }
 export interface Neuron {
   index: number; pre: number; post: number; norm: number; promotes: { id: number; token: string; value: number }[];

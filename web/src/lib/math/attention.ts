@@ -10,12 +10,14 @@ export interface HeadNumbers {
   bias: Float32Array | null; mask: Uint8Array | null;
   lse: Float32Array; complete: boolean; // whether the block has all keys; otherwise weights are normalised by the engine's lse
 }
-export function headNumbers(data: HeadData, allKeys: number): HeadNumbers {
+/// `row`: of the block, whose values are wanted; a global token's are others.
+export function headNumbers(data: HeadData, allKeys: number, row = -1): HeadNumbers {
+  const global = data.global && row >= 0 && numbers(data.global.rows)[row] ? data.global : null;
   return {
     queries: data.q.shape[0], keys: data.k.shape[0], headDim: data.q.shape[1], valueDim: data.v.shape[1],
     first: data.queries[0], firstKey: data.keys[0],
     scale: data.scale, softcap: data.softcap, causal: data.causal, offset: data.offset, window: data.window,
-    q: numbers(data.q) as Float32Array, k: numbers(data.k) as Float32Array, v: numbers(data.v) as Float32Array, z: numbers(data.z) as Float32Array,
+    q: numbers(data.q) as Float32Array, k: numbers(data.k) as Float32Array, v: numbers(global?.v ?? data.v) as Float32Array, z: numbers(data.z) as Float32Array,
     bias: data.bias && (numbers(data.bias) as Float32Array), mask: data.mask && (numbers(data.mask) as Uint8Array),
     lse: numbers(data.lse) as Float32Array, complete: data.k.shape[0] === allKeys,
   };

@@ -3,11 +3,11 @@ import { type Key, t } from '../i18n/index.svelte';
 import { isMerged } from './explain';
 import { kindName } from './named';
 
-/// What a part of the residual stream is called in the page's language.
-export function partName(part: Part): string {
+/// What a part of the residual stream is called in the page's language. `merged`: its first part comes from the stage before.
+export function partName(part: Part, merged = isMerged()): string {
   const stack = part.kind && part.kind !== 'self' ? `${kindName(part.kind)} ` : '';
   switch (part.type) {
-    case 'embed': return t(isMerged() ? 'part.merged' : 'part.embed');
+    case 'embed': return t(merged ? 'part.merged' : 'part.embed');
     case 'head': return `${stack}${t('part.head', { layer: part.layer ?? 0, head: part.head ?? 0 })}`;
     case 'mlp': return `${stack}${t('part.mlp', { layer: part.layer ?? 0 })}`;
     case 'other': return t('part.other', { layer: part.layer ?? 0 });

@@ -15,6 +15,13 @@ for folder in "$source"/tests/golden/models/*/; do
     golden_vocabulary | sed -e '4s/.*/<|startoftranscript|>/' -e '30s/.*/<|notimestamps|>/' >"$work/$name/vocab.txt"
   fi
 done
+for folder in "$source"/tests/golden/retrieval/rag_*/; do # RAG keeps the tokenizer of its generator in a folder of its own
+  name=$(basename "$folder")
+  [[ $name =~ ${HEED_EXPLORER_FILTER:-.} ]] || continue
+  mkdir -p "$work/$name/generator_tokenizer"
+  cp "$folder/config.json" "$folder/model.safetensors" "$work/$name"
+  golden_vocabulary >"$work/$name/generator_tokenizer/vocab.txt"
+done
 explore "$work"/*/
 node "$here/families.mjs" "$url"
 kill -0 "$server" || { echo "the server died"; exit 1; }

@@ -24,6 +24,36 @@ test('an image is dropped on the page and read', async (context) => {
   await finish(context, page);
 });
 
+test('features of regions are dropped on the page and read', async (context) => {
+  const { regions } = context.models;
+  if (!regions) return 'skip';
+  const page = await open(context, `/read?m=${regions}`);
+  const source = () => page.locator('[role=toolbar]').last().locator('button').count();
+  check((await source()) === 36, `an example before there is a file: ${await source()}`);
+  check((await page.getByText('Until you choose a file').count()) === 1, 'which the page says');
+  await page.locator('.drop').evaluate((element) => {
+    // A .npy file of 3 regions with 16 features.
+    const head = `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 16), }`.padEnd(117) + '\n';
+    const bytes = new Uint8Array(10 + head.length + 4 * 48);
+    bytes.set([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, head.length, 0]);
+    bytes.set(new TextEncoder().encode(head), 10);
+    bytes.set(new Uint8Array(Float32Array.from({ length: 48 }, (_, i) => Math.cos(i)).buffer), 10 + head.length);
+    const carried = new DataTransfer();
+    carried.items.add(new File([bytes], 'regions.npy'));
+    element.dispatchEvent(new DragEvent('drop', { dataTransfer: carried, bubbles: true, cancelable: true }));
+  });
+  await page.waitForFunction(() => [...document.querySelectorAll('[role=toolbar]')].at(-1)?.querySelectorAll('button').length === 3);
+  await settle(page);
+  check((await page.locator('ol.bars li').count()) >= 2, 'what comes next');
+  check((await page.locator('.note').count()) === 0, 'without a complaint');
+  for (const screen of ['map', 'steps', 'why', 'experiments', 'compare']) {
+    await page.evaluate((to) => (location.hash = location.hash.replace(/^#\/\w+/, `#/${to}`)), screen);
+    await settle(page);
+    check((await page.locator('main .note').count()) === 0, `${screen}: ${await page.locator('main .note').allTextContents()}`);
+  }
+  await finish(context, page);
+});
+
 test('a pair of texts is read together', async (context) => {
   const { encoder } = context.models;
   if (!encoder) return 'skip';

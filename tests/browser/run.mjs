@@ -25,7 +25,7 @@ const { models, runs } = await (await fetch(`${url}/heed/v1/models`)).json();
 const first = (...families) => models.find((m) => families.includes(m.family))?.id;
 const byFamily = {
   decoder: first('decoder'), encoder: models.find((m) => m.answers === 'fill-mask')?.id, seq2seq: first('encoder-decoder'), vision: first('vision'),
-  captioner: first('vision-encoder-decoder'), reader: models.find((m) => m.answers === 'span')?.id, quantised: models.find((m) => m.id.endsWith('q8'))?.id,
+  captioner: models.find((m) => m.family === 'vision-encoder-decoder' && m.inputs.image)?.id, regions: models.find((m) => m.inputs.features)?.id, reader: models.find((m) => m.answers === 'span')?.id, quantised: models.find((m) => m.id.endsWith('q8'))?.id,
   speech: models.find((m) => m.inputs.audio)?.id,
 };
 const long = models.find((m) => m.id === 'long')?.id;

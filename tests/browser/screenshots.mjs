@@ -11,14 +11,14 @@ const { models } = await (await fetch(`${url}/heed/v1/models`)).json();
 const named = (test) => models.find(test)?.id;
 const byFamily = {
   decoder: process.env.HEED_SCREENSHOT_MODEL ?? named((m) => m.family === 'decoder'), encoder: named((m) => m.answers === 'fill-mask'), seq2seq: named((m) => m.family === 'encoder-decoder' && m.answers === 'target-token'),
-  vision: named((m) => m.family === 'vision' && m.model_type !== 'swin'), captioner: named((m) => m.family === 'vision-encoder-decoder'), reader: named((m) => m.answers === 'span'), speech: named((m) => m.inputs.audio),
+  vision: named((m) => m.family === 'vision' && m.model_type !== 'swin'), captioner: named((m) => m.family === 'vision-encoder-decoder' && m.inputs.image), regions: named((m) => m.inputs.features), sparse: named((m) => m.model_type === 'longformer'), document: named((m) => m.inputs.target && m.inputs.pair), reader: named((m) => m.answers === 'span'), speech: named((m) => m.inputs.audio),
   stages: named((m) => m.model_type === 'swin'), regressor: named((m) => m.answers === 'number'), vectors: named((m) => m.answers === 'embedding'),
   shifted: named((m) => m.family === 'encoder-decoder' && m.answers === 'class'), answers: named((m) => m.answers === 'answer-span'), mpnet: named((m) => m.model_type === 'mpnet'),
 };
 const main = byFamily.decoder, cell = 'l=1&h=0&q=4&k=2';
 const screens = { map: `/map?m=${main}&${cell}`, arcs: `/map?m=${main}&l=1&h=0&q=4`, why: `/why?m=${main}&${cell}`, experiments: `/experiments?m=${main}&l=1&h=0`, compare: `/compare?m=${main}&l=0&h=0`, train: `/train?m=${main}`, lessons: `/lessons?n=3&m=${main}&l=1` };
 // The steps that a family does in its own way.
-const own = { decoder: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], encoder: [1, 5, 9, 11], seq2seq: [2, 3, 4, 5, 7, 10, 11], vision: [1, 2, 3, 7, 10, 11], captioner: [1, 2, 7, 11], reader: [1, 5, 11], speech: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], shifted: [2, 5, 7, 11], answers: [2, 7, 11], mpnet: [1, 3, 5, 11], stages: [1, 2, 5, 7, 10, 11], regressor: [1, 2, 7, 10, 11], vectors: [1, 11] };
+const own = { decoder: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], encoder: [1, 5, 9, 11], seq2seq: [2, 3, 4, 5, 7, 10, 11], vision: [1, 2, 3, 7, 10, 11], captioner: [1, 2, 7, 11], regions: [2, 7, 11], sparse: [3, 5, 7, 11], document: [2, 11], reader: [1, 5, 11], speech: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], shifted: [2, 5, 7, 11], answers: [2, 7, 11], mpnet: [1, 3, 5, 11], stages: [1, 2, 5, 7, 10, 11], regressor: [1, 2, 7, 10, 11], vectors: [1, 11] };
 for (const [family, id] of Object.entries(byFamily)) {
   if (!id) continue;
   screens[`read-${family}`] = `/read?m=${id}`;

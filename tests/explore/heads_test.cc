@@ -73,6 +73,44 @@ TEST(Captioner, ReadsFeaturesOfRegions) {
   page.post("traces", R"({"model":"m","features":")" + encode_base64("no file") + "\"}", 400);
 }
 
+std::vector<float> floats(const Json& tensor) {
+  const std::string bytes = decode_base64(tensor.string("data"), "tensor");
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+TEST(Longformer, AGlobalTokenReadsValuesOfItsOwn) {
+  const auto path = golden("models/longformer_classify");
+  Page page(load_model(path), path);
+  page.open("abcabdefghabcabd");
+  const Json head = page.post(page.at + "/head", R"({"kind":"self","layer":1,"head":2,)"
+                                                 R"("queries":[0,16],"keys":[0,16]})");
+  const std::vector<float> weights =
+      floats(page.post(page.at + "/tile", R"({"kind":"self","layer":1,"head":2,"what":"weights",)"
+                                          R"("level":0,"row":0,"column":0})")
+                 .at("values"));
+  const std::string rows = decode_base64(head.at("global").at("rows").string("data"), "rows");
+  ASSERT_EQ(rows, std::string("\1", 1) + std::string(15, '\0'));  // the token that is classified
+  const std::vector<float> z = floats(head.at("z"));
+  const size_t width = z.size() / 16;
+  double others = 0;
+  for (size_t query = 0; query < 16; ++query) {
+    const std::vector<float> own = floats(query == 0 ? head.at("global").at("v") : head.at("v"));
+    const std::vector<float> local = floats(head.at("v"));
+    for (size_t i = 0; i < width; ++i) {
+      double sum = 0, other = 0;
+      for (size_t key = 0; key < 16; ++key) {
+        sum += weights[query * 16 + key] * own[key * width + i];
+        other += weights[query * 16 + key] * local[key * width + i];
+      }
+      EXPECT_NEAR(sum, z[query * width + i], 1e-6) << query;
+      others += query == 0 ? std::abs(other - z[i]) : 0.0;
+    }
+  }
+  EXPECT_GT(others, 1e-3);  // the others' values would give something else
+}
+
 TEST(AnswerSpan, CandidatesAreStretchesOfThePassage) {
   for (const char* name : {"bert_qa", "bart_qa", "led_qa"}) {
     const auto path = golden(std::string("models/") + name);

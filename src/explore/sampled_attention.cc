@@ -59,10 +59,13 @@ class SampledScores {
       return {};
     }
     const Tensor k = head_rows(attention_.record.k, key_head(attention_, head_), begin, end);
+    if (added.defined()) {
+      add_products(k, added);
+      return added;
+    }
     Tensor scores = matmul(q_, transpose(k, 0, 1)).contiguous();
     const double cap = attention_.record.options.softcap;
-    scores = cap > 0 ? mul(tanh(mul(scores, 1.0 / cap)), cap).contiguous() : scores;
-    return added.defined() ? add(scores, added).contiguous() : scores;
+    return cap > 0 ? mul(tanh(mul(scores, 1.0 / cap)), cap).contiguous() : scores;
   }
   /// Whether any of the queries sees a key of [begin, end).
   bool any(int64_t begin, int64_t end) const {
@@ -74,6 +77,29 @@ class SampledScores {
   float lse(size_t i) const { return lse_[i]; }
 
  private:
+  /// Adds the products of those rows that see a key to what a pattern adds.
+  void add_products(const Tensor& k, const Tensor& added) const {
+    const int64_t keys = k.size(0);
+    std::vector<int64_t> seeing;
+    for (int64_t i = 0; i < added.size(0); ++i) {
+      const float* row = added.data<float>() + i * keys;
+      if (std::any_of(row, row + keys, [](float x) { return x != kNone; })) {
+        seeing.push_back(i);
+      }
+    }
+    const auto count = static_cast<int64_t>(seeing.size());
+    const Tensor rows = index_rows(q_, Tensor::from(seeing, {count}));
+    const Tensor products = matmul(rows, transpose(k, 0, 1)).contiguous();
+    const double cap = attention_.record.options.softcap;
+    for (int64_t r = 0; r < count; ++r) {
+      const float* in = products.data<float>() + r * keys;
+      float* out = added.data<float>() + seeing[static_cast<size_t>(r)] * keys;
+      for (int64_t j = 0; j < keys; ++j) {
+        out[j] += cap > 0 ? static_cast<float>(cap * std::tanh(in[j] / cap)) : in[j];
+      }
+    }
+  }
+
   const RecordedAttention& attention_;
   int64_t head_;
   std::span<const int64_t> rows_;

@@ -17,10 +17,6 @@ constexpr size_t kMostRemembered = 2048;
 
 bool is_hook(const std::string& name) { return name.find("hook_") != std::string::npos; }
 
-int64_t record_bytes(const AttentionRecord& record) {
-  return (record.q.numel() + record.k.numel() + record.v.numel() + record.output.numel()) * 4;
-}
-
 ShownAttention& entry_of(std::vector<ShownAttention>& all, const std::string& kind) {
   for (ShownAttention& each : all) {
     if (each.kind == kind) {
@@ -51,26 +47,22 @@ Trace::Trace(ExplorerModel model, TraceRequest request, std::vector<Intervention
   if (cuts) {  // whose masks need the sizes of the attentions
     Watcher sizes;
     sizes.attentions = true;
+    sizes.most_bytes = 0;
     run(sizes, 1, false);
     note_attentions(sizes);
   }
   const auto began = std::chrono::steady_clock::now();
   Watcher watcher;
   watcher.attentions = true;
+  watcher.most_bytes = kKeptBytes;
   if (few_logits_) {
     watcher.whole.insert(kFinalRows);
   }
   const ModelOutput output = run(watcher);
   seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   note_attentions(watcher);
-  int64_t bytes = 0;
-  for (const RecordedAttention& each : watcher.recorded) {
-    bytes += record_bytes(each.record);
-  }
-  all_recorded_ = bytes <= kKeptBytes;
-  if (all_recorded_) {
-    recorded_ = std::move(watcher.recorded);
-  }
+  all_recorded_ = !watcher.too_many;
+  recorded_ = std::move(watcher.recorded);
   for (Watcher::Seen& each : watcher.hooks) {
     if (is_hook(each.name)) {
       hooks_.push_back(std::move(each));
@@ -97,14 +89,14 @@ Trace::Trace(ExplorerModel model, TraceRequest request, std::vector<Intervention
 }
 
 void Trace::note_attentions(const Watcher& watcher) {
-  for (const RecordedAttention& each : watcher.recorded) {
+  for (const Watcher::Met& each : watcher.met) {
     ShownAttention& shown = entry_of(attentions_, each.place.kind);
     shown.layers = std::max(shown.layers, each.place.layer + 1);
-    shown.heads = each.heads();
-    shown.queries = each.queries();
-    shown.keys = each.keys();
-    shown.offset = each.offset();
-    shown.causal = std::holds_alternative<Causal>(each.record.options.position);
+    shown.heads = each.heads;
+    shown.queries = each.queries;
+    shown.keys = each.keys;
+    shown.offset = each.offset;
+    shown.causal = each.causal;
   }
 }
 

@@ -21,6 +21,14 @@ int64_t hook_rows(const std::string& name, const Shape& shape) {
   return shape.rank() == 3 && shape[0] == 1 && !heads ? shape[1] : shape[0];
 }
 
+int64_t record_bytes(const AttentionRecord& record) {
+  int64_t numbers = 0;
+  for (const Tensor& each : {record.q, record.k, record.v, record.output, record.global_v}) {
+    numbers += each.defined() ? each.numel() : 0;
+  }
+  return numbers * 4;
+}
+
 Tensor as_rows(const Tensor& value, int64_t rows) {
   const Tensor ordered = value.rank() == 4 ? transpose(value.detach(), 1, 2) : value.detach();
   return reshape(ordered.to(DType::f32).contiguous(), {rows, value.numel() / rows});
@@ -123,17 +131,24 @@ void Watcher::attention(const std::string& name, const AttentionRecord& record) 
     last_record_ = record;
   }
   // A pooling behind the blocks (SigLIP's) is none of theirs, though it is counted as layer 0.
-  const bool another =
-      std::any_of(recorded.begin(), recorded.end(), [&](const RecordedAttention& each) {
-        return each.place.kind == place.kind && each.place.layer == place.layer &&
-               each.place.name != place.name;
-      });
+  const bool another = std::any_of(met.begin(), met.end(), [&](const Met& each) {
+    return each.place.kind == place.kind && each.place.layer == place.layer &&
+           each.place.name != place.name;
+  });
   if (attentions && !another && (kind.empty() || kind == place.kind) &&
       (layer < 0 || layer == place.layer)) {
     RecordedAttention each;
     each.place = place;
     each.record = record;
-    recorded.push_back(std::move(each));
+    met.push_back({place, each.heads(), each.queries(), each.keys(), each.offset(),
+                   std::holds_alternative<Causal>(record.options.position)});
+    bytes_ += record_bytes(record);
+    too_many = too_many || bytes_ > most_bytes;
+    if (too_many) {
+      recorded.clear();
+    } else {
+      recorded.push_back(std::move(each));
+    }
   }
 }
 

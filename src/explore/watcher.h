@@ -22,6 +22,9 @@ Tensor as_rows(const Tensor& value, int64_t rows);
 /// Its inverse: such rows in the shape and type of `value`.
 Tensor from_rows(const Tensor& rows, const Tensor& value);
 
+/// Bytes that a recorded attention holds.
+int64_t record_bytes(const AttentionRecord& record);
+
 /// The rows of a matrix, one by one.
 std::vector<Row> rows_of_matrix(const Tensor& matrix);
 
@@ -54,9 +57,10 @@ class Watcher final : public Observer {
   std::map<std::string, RowGrid> grids;  ///< by stack: where positions are an attention's
   std::set<std::string> whole;           ///< hooks that are kept whole
   bool attentions = false;
-  std::string kind;        ///< attention of this kind only; empty: all
-  int64_t layer = -1;      ///< and of this layer only; -1: all
-  std::string stop_after;  ///< hook after which nothing is needed
+  std::string kind;                ///< attention of this kind only; empty: all
+  int64_t layer = -1;              ///< and of this layer only; -1: all
+  int64_t most_bytes = INT64_MAX;  ///< of recorded attentions; beyond it none is kept
+  std::string stop_after;          ///< hook after which nothing is needed
 
   // What to change.
   std::multimap<std::string, Change> changes;  ///< by hook
@@ -73,6 +77,14 @@ class Watcher final : public Observer {
   std::vector<std::map<std::string, Row>> rows;  ///< at each of `positions`
   std::map<std::string, Tensor> kept;
   std::vector<RecordedAttention> recorded;
+  /// Every attention that was asked for, kept or not.
+  struct Met {
+    AttentionPlace place;
+    int64_t heads = 0, queries = 0, keys = 0, offset = 0;
+    bool causal = false;
+  };
+  std::vector<Met> met;
+  bool too_many = false;  ///< most_bytes did not hold them
   std::vector<AttentionPlace> places;
 
   /// Everything but weights over all keys, which windows make costly, where nobody reads them.
@@ -91,6 +103,7 @@ class Watcher final : public Observer {
 
   std::map<std::string, int64_t> first_layers_;  // of the stages, by their stack
   ActivationScope precision_{DType::f32};        // answers take sums apart, which bf16 would round
+  int64_t bytes_ = 0;                            // of `recorded`
   AttentionPlace last_place_;
   AttentionRecord last_record_;
 };

@@ -126,7 +126,15 @@ class WindowPattern final : public ScorePattern {
       : length_(in.q.size(2)),
         reach_(in.window / 2),
         global_(flags_of(in.global_mask, in.q.size(0) * length_, 0)),
-        real_(flags_of(in.key_padding, in.q.size(0) * length_, 1)) {}
+        real_(flags_of(in.key_padding, in.q.size(0) * length_, 1)),
+        global_keys_(static_cast<size_t>(in.q.size(0))) {
+    for (size_t i = 0; i < global_.size(); ++i) {
+      if (global_[i] != 0) {
+        const auto at = static_cast<int64_t>(i);
+        global_keys_[static_cast<size_t>(at / length_)].push_back(at % length_);
+      }
+    }
+  }
 
   Tensor part(int64_t batch, int64_t /*head*/, std::span<const int64_t> rows, int64_t key_begin,
               int64_t key_end) const override {
@@ -137,20 +145,31 @@ class WindowPattern final : public ScorePattern {
     const uint8_t* real = real_.data() + batch * length_;
     bool any = false;
     for (const int64_t i : rows) {
-      for (int64_t j = key_begin; j < key_end; ++j, ++out) {
-        const bool near = std::abs(i - j) <= reach_;
-        if (real[i] != 0 && real[j] != 0 && (near || global[i] != 0 || global[j] != 0)) {
-          *out = 0.0F;
+      const auto see = [&](int64_t j) {
+        if (real[j] != 0) {
+          out[j - key_begin] = 0.0F;
           any = true;
         }
+      };
+      const int64_t reach = global[i] != 0 ? length_ : reach_;
+      const int64_t last = std::min(i + reach + 1, key_end);
+      for (int64_t j = std::max(i - reach, key_begin); real[i] != 0 && j < last; ++j) {
+        see(j);
       }
+      for (const int64_t j : global_keys_[static_cast<size_t>(batch)]) {
+        if (real[i] != 0 && j >= key_begin && j < key_end) {
+          see(j);
+        }
+      }
+      out += key_end - key_begin;
     }
     return any ? result : Tensor();
   }
 
  private:
   int64_t length_, reach_;
-  std::vector<uint8_t> global_, real_;  // [B, T]
+  std::vector<uint8_t> global_, real_;             // [B, T]
+  std::vector<std::vector<int64_t>> global_keys_;  // of each sequence
 };
 
 /// What all tokens see: their window and the global tokens.

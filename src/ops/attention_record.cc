@@ -1,5 +1,6 @@
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "base/check.h"
@@ -141,11 +142,37 @@ AttentionRecord AttentionRecord::part(int64_t batch, int64_t head, int64_t row_b
   return result;
 }
 
+namespace {
+
+/// Weights by a pattern, a chunk of keys at a time: none where no query sees any of it.
+Tensor pattern_weights(const AttentionRecord& record, int64_t batch, int64_t head,
+                       std::pair<int64_t, int64_t> rows, std::pair<int64_t, int64_t> keys) {
+  constexpr int64_t kKeys = 256;
+  const int64_t count = rows.second - rows.first;
+  std::vector<int64_t> index(static_cast<size_t>(count));
+  std::iota(index.begin(), index.end(), rows.first);
+  std::vector<Tensor> parts;
+  for (int64_t begin = keys.first; begin < keys.second; begin += kKeys) {
+    const int64_t end = std::min(begin + kKeys, keys.second);
+    const bool several = keys.second - keys.first > kKeys;  // where skipping one pays
+    if (several && !record.options.pattern->part(batch, head, index, begin, end).defined()) {
+      parts.push_back(Tensor::zeros({count, end - begin}, record.row_max.dtype()));
+    } else {
+      const AttentionRecord own = record.part(batch, head, rows.first, rows.second, begin, end);
+      parts.push_back(own.weights(0, 0, 0, count, 0, end - begin));
+    }
+  }
+  return parts.empty()       ? Tensor::zeros({count, 0}, record.row_max.dtype())
+         : parts.size() == 1 ? parts.front()
+                             : concat(parts, 1);
+}
+
+}  // namespace
+
 Tensor AttentionRecord::weights(int64_t batch, int64_t head, int64_t row_begin, int64_t row_end,
                                 int64_t key_begin, int64_t key_end) const {
   if (options.pattern) {
-    const AttentionRecord own = part(batch, head, row_begin, row_end, key_begin, key_end);
-    return own.weights(0, 0, 0, row_end - row_begin, 0, key_end - key_begin);
+    return pattern_weights(*this, batch, head, {row_begin, row_end}, {key_begin, key_end});
   }
   const AttentionShape shape = check_attention(q, k, v, options);
   check_range(shape, {batch, batch + 1, head, head + 1, row_begin, row_end, key_begin, key_end});

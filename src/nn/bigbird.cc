@@ -114,8 +114,14 @@ class BlockPattern final : public ScorePattern {
     Tensor result = Tensor::full({count, key_end - key_begin}, -INFINITY);
     float* out = result.data<float>() - key_begin;
     bool any = false;
+    int64_t last = -1;
+    std::map<int64_t, int64_t> seen;
     for (const int64_t row : rows) {
-      for (const auto& [block, times] : seen_blocks(head, row / block_size_)) {
+      if (row / block_size_ != last) {
+        last = row / block_size_;
+        seen = seen_blocks(head, last);
+      }
+      for (const auto& [block, times] : seen) {
         const int64_t from = std::max(block * block_size_, key_begin);
         const int64_t to = std::min((block + 1) * block_size_, key_end);
         if (from < to) {

@@ -144,23 +144,40 @@ AttentionRecord AttentionRecord::part(int64_t batch, int64_t head, int64_t row_b
 
 namespace {
 
+/// A part of a pattern that has been read.
+class ReadPattern final : public ScorePattern {
+ public:
+  explicit ReadPattern(Tensor read) : read_(std::move(read)) {}
+  Tensor part(int64_t /*batch*/, int64_t /*head*/, std::span<const int64_t> /*rows*/,
+              int64_t /*key_begin*/, int64_t /*key_end*/) const override {
+    return read_;
+  }
+
+ private:
+  Tensor read_;
+};
+
 /// Weights by a pattern, a chunk of keys at a time: none where no query sees any of it.
 Tensor pattern_weights(const AttentionRecord& record, int64_t batch, int64_t head,
                        std::pair<int64_t, int64_t> rows, std::pair<int64_t, int64_t> keys) {
-  constexpr int64_t kKeys = 256;
+  constexpr int64_t kKeys = 512;
   const int64_t count = rows.second - rows.first;
   std::vector<int64_t> index(static_cast<size_t>(count));
   std::iota(index.begin(), index.end(), rows.first);
   std::vector<Tensor> parts;
+  AttentionRecord plain = record;
+  plain.options.pattern = nullptr;
   for (int64_t begin = keys.first; begin < keys.second; begin += kKeys) {
     const int64_t end = std::min(begin + kKeys, keys.second);
-    const bool several = keys.second - keys.first > kKeys;  // where skipping one pays
-    if (several && !record.options.pattern->part(batch, head, index, begin, end).defined()) {
+    const Tensor seen = record.options.pattern->part(batch, head, index, begin, end);
+    if (!seen.defined()) {
       parts.push_back(Tensor::zeros({count, end - begin}, record.row_max.dtype()));
-    } else {
-      const AttentionRecord own = record.part(batch, head, rows.first, rows.second, begin, end);
-      parts.push_back(own.weights(0, 0, 0, count, 0, end - begin));
+      continue;
     }
+    AttentionRecord own = plain.part(batch, head, rows.first, rows.second, begin, end);
+    own.options.pattern = std::make_shared<ReadPattern>(seen);
+    own.options = for_range(own.options, {0, 1, 0, 1, 0, count, 0, end - begin});
+    parts.push_back(own.weights(0, 0, 0, count, 0, end - begin));
   }
   return parts.empty()       ? Tensor::zeros({count, 0}, record.row_max.dtype())
          : parts.size() == 1 ? parts.front()

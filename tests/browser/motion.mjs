@@ -200,3 +200,31 @@ testMotion('one walks through the whole model by keyboard; the marker runs only 
     await finish(context, page);
   }
 });
+
+for (const colorScheme of ['light', 'dark']) {
+  testMotion(`nothing jumps when data arrives late, ${colorScheme}`, async (context) => {
+    const page = await open(context, '/train', {
+      colorScheme,
+      beforeLoad: async (p) => {
+        await p.addInitScript(() => {
+          globalThis.jumped = 0;
+          new PerformanceObserver((list) => list.getEntries().forEach((e) => { if (!e.hadRecentInput) globalThis.jumped += e.value; })).observe({ type: 'layout-shift' });
+        });
+        if (!context.mock) await p.route('**/heed/v1/traces/**', async (route) => { await new Promise((done) => setTimeout(done, 120)); await route.continue(); });
+      },
+    });
+    for (const family of ['decoder', 'encoder', 'seq2seq', 'vision']) {
+      const model = context.models[family];
+      if (!model) continue;
+      await page.evaluate((to) => (location.hash = to), `#/steps?m=${model}&l=1&s=0`); // another model may have another picture
+      await settle(page);
+      for (let step = 1; step < 11; ++step) {
+        await page.evaluate((to) => { globalThis.jumped = 0; location.hash = to; }, `#/steps?m=${model}&l=1&s=${step}`);
+        await settle(page);
+        const jumped = await page.evaluate(() => globalThis.jumped);
+        check(jumped <= 0.02, `step ${step + 1} of ${family}: the layout shifted by ${jumped.toFixed(3)}`);
+      }
+    }
+    await finish(context, page);
+  });
+}

@@ -120,11 +120,8 @@ Tensor causal_chunk(const Tensor& queries, const Tensor& keys, const Tensor& v, 
     next.count = next.count + state->count;
   }
   *state = next;
-  denominator = denominator + kNothing;
-  if (sums != nullptr) {
-    *sums = {denominator, top};
-  }
-  return numerator / denominator;
+  *sums = {denominator + kNothing, top};
+  return numerator / sums->total;
 }
 
 Tensor causal_rows(const Tensor& queries, const Tensor& keys, const Tensor& values,

@@ -129,8 +129,8 @@ TEST(Audio, ResamplingKeepsWhatFitsAndRemovesWhatDoesNot) {
 
 TEST(Audio, TruncatedAndForeignBytesAreErrors) {
   const std::string whole = wav(2, 44100, 3000, 440.0);
-  EXPECT_ERROR(decode_audio("", "empty"), "; use WAV, FLAC or OGG");
-  EXPECT_ERROR(decode_audio("no audio at all", "text"), "; use WAV, FLAC or OGG");
+  EXPECT_ERROR(decode_audio("", "empty"), "; use WAV, FLAC, OGG or MP3");
+  EXPECT_ERROR(decode_audio("no audio at all", "text"), "; use WAV, FLAC, OGG or MP3");
   for (size_t cut = 0; cut < 44; ++cut) {
     try {
       decode_audio(std::string_view(whole).substr(0, cut), "cut.wav");
@@ -139,7 +139,7 @@ TEST(Audio, TruncatedAndForeignBytesAreErrors) {
   }
   std::string rate = whole;
   rate[24] = rate[25] = rate[26] = rate[27] = '\xff';
-  EXPECT_ERROR(decode_audio(rate, "rate.wav"), "; use WAV, FLAC or OGG");
+  EXPECT_ERROR(decode_audio(rate, "rate.wav"), "; use WAV, FLAC, OGG or MP3");
 }
 
 TEST(Audio, ReadsARecordingAsFlac) {

@@ -158,7 +158,7 @@ std::string many_rows(int count) {
 void bad_line(Bench& bench) {
   const Outcome outcome = run_program(index_of(
       bench, bench.file("rows.jsonl", many_rows(3) + "{\"text\": nonsense\n" + many_rows(2))));
-  bench.expect(outcome.code == 3 && outcome.err.find("rows.jsonl") != std::string::npos,
+  bench.expect(outcome.code == 3 && outcome.err.find("rows.jsonl:4") != std::string::npos,
                "the bad row is named: " + outcome.err);
   const Outcome found = bench.accepted(
       {.arguments = {"search", bench.path("x.heed-index"), "dog", "--mode", "lexical", "--json"}});
@@ -215,7 +215,7 @@ void odd_documents(Bench& bench) {
   }
   const Run run = index_of(bench, bench.path("docs"));
   const Outcome outcome = run_program(run);
-  for (const char* name : {"binary.txt", "huge.txt"}) {
+  for (const char* name : {"binary.txt", "empty.txt", "huge.txt"}) {
     bench.expect(outcome.err.find(name) != std::string::npos, std::string(name) + " is named");
   }
   bench.expect(outcome.code == 3 && outcome.peak_bytes < (int64_t{300} << 20),

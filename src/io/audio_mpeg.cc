@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 
 #include "base/check.h"
 #include "io/audio_decoder.h"
@@ -28,23 +29,23 @@ class MpegAudio final : public AudioDecoder {
   explicit MpegAudio(const AudioBytes& bytes) : name_(bytes.name), cursor_(bytes) {
     file_.reset(mpg123_new(nullptr, nullptr));
     mpg123_handle* file = file_.get();
-    const auto set = [file](mpg123_parms what, long flags) {
-      return mpg123_param(file, what, flags, 0.0) == MPG123_OK;
-    };
+    if (file == nullptr) {
+      throw std::bad_alloc();
+    }
     constexpr long kFlags =
         MPG123_QUIET | MPG123_FORCE_FLOAT | MPG123_GAPLESS | MPG123_NO_FRANKENSTEIN;
-    check(file != nullptr && set(MPG123_REMOVE_FLAGS, MPG123_AUTO_RESAMPLE) &&
-              set(MPG123_ADD_FLAGS, kFlags) &&
-              mpg123_replace_reader_handle(file, read_bytes, seek_bytes, nullptr) == MPG123_OK,
-          "decode_audio", "the decoder of MPEG audio cannot be set up");
+    mpg123_param(file, MPG123_REMOVE_FLAGS, MPG123_AUTO_RESAMPLE, 0.0);
+    mpg123_param(file, MPG123_ADD_FLAGS, kFlags, 0.0);
+    mpg123_replace_reader_handle(file, read_bytes, seek_bytes, nullptr);
+    mpg123_open_handle(file, &cursor_);  // where it fails, there is no format
     long rate = 0;
     int channels = 0;
     int encoding = 0;
-    const bool opened = mpg123_open_handle(file, &cursor_) == MPG123_OK &&
-                        mpg123_getformat(file, &rate, &channels, &encoding) == MPG123_OK;
+    const int result = mpg123_getformat(file, &rate, &channels, &encoding);
     cursor_.check();
-    check_data(opened && encoding == MPG123_ENC_FLOAT_32, name_,
+    check_data(result == MPG123_OK, name_,
                "is no audio that can be read; use WAV, FLAC, OGG or MP3");
+    check(encoding == MPG123_ENC_FLOAT_32, "decode_audio", "libmpg123 does not decode to f32");
     channels_ = channels;
     sample_rate_ = rate;
   }

@@ -221,6 +221,17 @@ TEST(Audio, MalformedMp3IsAnErrorWithoutALibrarysText) {
   EXPECT_GT(refused, 0);
 }
 
+TEST(Audio, Mp3ThatEndsInTagOrGarbageIsAnError) {
+  constexpr const char* kNoAudio = "a.mp3: is no audio that can be read";
+  // A tag that is longer than the file, and a file that is shorter than the tag at an end may be.
+  EXPECT_ERROR(decode_audio(std::string("ID3\x03\0\0\x7f\x7f\x7f\x7f", 10), "a.mp3"), kNoAudio);
+  EXPECT_ERROR(decode_audio("\xff\xfb\x90\x64 and no more", "a.mp3"), kNoAudio);
+  EXPECT_ERROR(decode_audio(std::string(20, '\xff'), "a.mp3"), kNoAudio);
+  // Sound, and then something else for longer than a decoder looks for the next frame.
+  EXPECT_ERROR(decode_audio(seed("mono.mp3") + std::string(100'000, 'x'), "a.mp3"),
+               "a.mp3: is broken: its sound cannot be decoded");
+}
+
 TEST(Audio, AFileThatShrinksWhileItIsReadIsAnError) {
   const TemporaryFolder folder;
   std::ofstream(folder / "a.wav", std::ios::binary) << wav(1, 16000, 100000, 440.0);

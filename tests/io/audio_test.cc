@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <numbers>
@@ -228,8 +229,34 @@ TEST(Audio, Mp3ThatEndsInTagOrGarbageIsAnError) {
   EXPECT_ERROR(decode_audio("\xff\xfb\x90\x64 and no more", "a.mp3"), kNoAudio);
   EXPECT_ERROR(decode_audio(std::string(20, '\xff'), "a.mp3"), kNoAudio);
   // Sound, and then something else for longer than a decoder looks for the next frame.
-  EXPECT_ERROR(decode_audio(seed("mono.mp3") + std::string(100'000, 'x'), "a.mp3"),
+  EXPECT_ERROR(decode_audio(seed("mono.mp3").substr(0, 1500) + std::string(100'000, 'x'), "a.mp3"),
                "a.mp3: is broken: its sound cannot be decoded");
+  // What only begins like a tag or a frame.
+  for (const char* text : {"I am no tag", "IDs are no tag", "\xff\x01 is no frame"}) {
+    EXPECT_ERROR(decode_audio(text, "a.mp3"), kNoAudio);
+  }
+}
+
+/// What libraries see of a file: positions inside it only, and nothing behind an error.
+TEST(Audio, CursorStaysInsideTheFile) {
+  AudioBytes bytes{"a.wav", 10, [](int64_t offset, void* data, int64_t count) {
+                     if (offset + count > 8) {
+                       throw Error(ErrorKind::data, "the disk is broken");
+                     }
+                     std::memset(data, 'x', static_cast<size_t>(count));
+                   }};
+  AudioCursor cursor(bytes);
+  EXPECT_EQ(cursor.seek(-1, SEEK_SET), -1);
+  EXPECT_EQ(cursor.seek(1, SEEK_END), -1);
+  EXPECT_EQ(cursor.seek(-3, SEEK_END), 7);
+  EXPECT_EQ(cursor.seek(-2, SEEK_CUR), 5);
+  char data[16];
+  EXPECT_EQ(cursor.read(data, 3), 3);
+  EXPECT_NO_THROW(cursor.check());
+  EXPECT_EQ(cursor.read(data, 16), 0);
+  EXPECT_EQ(cursor.seek(0, SEEK_SET), 0);
+  EXPECT_EQ(cursor.read(data, 1), 0);
+  EXPECT_ERROR(cursor.check(), "the disk is broken");
 }
 
 TEST(Audio, AFileThatShrinksWhileItIsReadIsAnError) {

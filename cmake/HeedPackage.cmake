@@ -15,11 +15,12 @@ target_sources(heed_portable PRIVATE
 set(HEED_PORTABLE_LIBRARIES ${HEED_DEPENDENCIES})
 target_include_directories(heed_portable PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(heed_portable PRIVATE heed_options ${HEED_PORTABLE_LIBRARIES} CLI11::CLI11)
+heed_harden(heed_portable)
 # An RPATH, not a RUNPATH: it must also lead the libraries to each other.
 target_link_options(heed_portable PRIVATE -Wl,--disable-new-dtags -Wl,--as-needed)
 set_target_properties(heed_portable PROPERTIES OUTPUT_NAME heed LINKER_LANGUAGE CXX
   RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/portable
-  BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../lib/heed")
+  INSTALL_RPATH "$ORIGIN/../lib/heed" INSTALL_RPATH_USE_LINK_PATH OFF)
 
 if(NOT PROJECT_IS_TOP_LEVEL)
   return()

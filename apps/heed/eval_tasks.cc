@@ -48,7 +48,7 @@ std::vector<std::string> names_of(const std::vector<LabelScore>& scores) {
 
 /// What config.json calls the classes.
 std::vector<std::string> label_names(const Model& model) {
-  const Json config = Json::parse(model.config(), "config.json");
+  const Json& config = model.config();
   const auto known = config.find("id2label");
   std::vector<std::string> names;
   for (size_t i = 0; known && i < known->size(); ++i) {

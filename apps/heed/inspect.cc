@@ -92,7 +92,7 @@ Tensor answer(const Tensor& logits, int64_t position) {
 
 /// The name of a class in the configuration.
 std::string class_name(const Model& model, int64_t index) {
-  const Json config = Json::parse(model.config(), "config.json");
+  const Json& config = model.config();
   const auto names = config.find("id2label");
   return names ? names->string_or(std::to_string(index), fmt::format("class {}", index))
                : fmt::format("class {}", index);

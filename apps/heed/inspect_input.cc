@@ -244,7 +244,7 @@ void read_target(const Model& model, const Tokenizer& tokenizer, const InspectOp
 
 InspectInput inspect_input(const Model& model, const Tokenizer& tokenizer,
                            const InspectOptions& options) {
-  const Json config = Json::parse(model.config(), "config.json");
+  const Json& config = model.config();
   InspectInput result;
   switch (model.kind()) {
     case ModelKind::decoder:

@@ -101,8 +101,8 @@ class HEED_API Model {
   virtual int64_t num_heads() const { return 0; }
 
   const std::string& model_type() const { return model_type_; }
-  /// config.json as text.
-  const std::string& config() const { return config_; }
+  /// Its config.json, as it was read or made.
+  const Json& config() const { return *config_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
   int64_t parameter_count() const;
   /// The Linear layers that an adapter changes; empty without one.
@@ -127,7 +127,7 @@ class HEED_API Model {
  private:
   friend struct ModelAccess;
   std::string model_type_;
-  std::string config_;
+  std::optional<Json> config_;  // set by whoever builds the model
   int64_t vocab_size_ = 0;
   std::vector<Parameter> parameters_;
   std::vector<UnusedTensor> unused_;
@@ -167,7 +167,11 @@ HEED_API std::unique_ptr<Model> load_model(const std::filesystem::path& path,
 /// A model with fresh parameters from the text of a config.json.
 HEED_API std::unique_ptr<Model> create_model(std::string_view config, uint64_t seed);
 HEED_API std::unique_ptr<Model> create_model(const Json& config, uint64_t seed);
-/// A model from the text of a config.json and tensors by the checkpoint's names.
+/// A model from a config.json, or the text of one, and tensors by the checkpoint's names; `file` is
+/// where these come from, for messages.
+HEED_API std::unique_ptr<Model> build_model(const Json& config, TensorMap tensors,
+                                            const std::string& file,
+                                            const LoadOptions& options = {});
 HEED_API std::unique_ptr<Model> build_model(std::string_view config, TensorMap tensors,
                                             const std::string& file,
                                             const LoadOptions& options = {});

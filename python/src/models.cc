@@ -108,7 +108,8 @@ void bind_model(nb::module_& m) {
       .def_prop_ro("path", [](const PyModel& self) { return self.loaded.path.string(); })
       .def_prop_ro("model_type",
                    [](const PyModel& self) { return self.loaded.model->model_type(); })
-      .def_prop_ro("config", [](const PyModel& self) { return self.loaded.model->config(); })
+      .def_prop_ro("config",
+                   [](const PyModel& self) { return self.loaded.model->config().dump(2); })
       .def_prop_ro("num_parameters",
                    [](const PyModel& self) { return self.loaded.model->parameter_count(); })
       .def_prop_ro("num_layers",

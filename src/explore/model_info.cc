@@ -147,7 +147,7 @@ void write_attentions(JsonWriter& json, Trace* trace) {
 
 /// A pass over a short input, from which most of the description is read.
 std::unique_ptr<Trace> short_trace(const ExplorerModel& model, bool ended = false) {
-  const auto named = Json::parse(model.model->config(), "config.json").find("eos_token_id");
+  const auto named = model.model->config().find("eos_token_id");
   const int64_t end = named && named->is_integer() ? named->integer(0, int64_t{1} << 32) : -1;
   try {
     TraceRequest request;
@@ -195,7 +195,7 @@ void write_vision(JsonWriter& json, const Model& model, const Json& config, cons
 
 std::string describe_model(const ExplorerModel& model) {
   const Model& m = *model.model;
-  const Json config = Json::parse(m.config(), "config.json");
+  const Json& config = m.config();
   const std::unique_ptr<Trace> trace = short_trace(model);
   const bool compares = m.kind() == ModelKind::image_text;
   const std::string stack = compares                                  ? "vision_model."

@@ -317,7 +317,7 @@ std::string Trace::name_of(int64_t id) const {
   if (tokens) {
     return token_name(model_.tokenizer, id);
   }
-  const Json config = Json::parse(model_.model->config(), "config.json");
+  const Json& config = model_.model->config();
   const std::optional<Json> labels = config.find("id2label");
   const auto name = labels && labels->is_object() ? labels->find(std::to_string(id)) : std::nullopt;
   return name && name->is_string() ? name->string() : fmt::format("LABEL_{}", id);

@@ -103,9 +103,7 @@ Tensor example_picture(const VisionConfig& vision) {
   return pixels;
 }
 
-VisionConfig vision_of(const ExplorerModel& model) {
-  return vision_config(Json::parse(model.model->config(), "config.json"));
-}
+VisionConfig vision_of(const ExplorerModel& model) { return vision_config(model.model->config()); }
 
 }  // namespace
 
@@ -148,7 +146,7 @@ std::string seen_picture(const ExplorerModel& model, const Tensor& pixels) {
 
 Tensor speech_input(const ExplorerModel& model, const std::optional<std::string>& audio) {
   constexpr int64_t kFramesPerPosition = 2;
-  const Json config = Json::parse(model.model->config(), "config.json");
+  const Json& config = model.model->config();
   const int64_t frames =
       kFramesPerPosition * config.integer_or("max_source_positions", 1500, 1, 1 << 20);
   LogMelOptions mel;

@@ -60,7 +60,7 @@ void Trace::name_patches() {
   if (!has_hook(stack + "blocks.0.hook_resid_pre")) {
     return name_stages();
   }
-  const VisionConfig vision = vision_config(Json::parse(model_.model->config(), "config.json"));
+  const VisionConfig vision = vision_config(model_.model->config());
   const int64_t columns = vision.image.width / vision.patch.width;
   const int64_t patches = vision.image.height / vision.patch.height * columns;
   const int64_t count = rows_of(stack + "blocks.0.hook_resid_pre");
@@ -76,7 +76,7 @@ void Trace::name_patches() {
 }
 
 void Trace::name_stages() {
-  const VisionConfig vision = vision_config(Json::parse(model_.model->config(), "config.json"));
+  const VisionConfig vision = vision_config(model_.model->config());
   int64_t first = 0;
   for (const ShownAttention& each : attentions_) {
     const auto number = static_cast<int64_t>(stages_.size());
@@ -147,7 +147,7 @@ void Trace::name_frames() {
 
 void Trace::read_numbers() {
   constexpr int64_t kMost = 1 << 20;
-  const Json config = Json::parse(model_.model->config(), "config.json");
+  const Json& config = model_.model->config();
   const int64_t inputs = config.integer_or("input_size", 1, 1, kMost);
   const int64_t outputs = config.integer_or("output_size", 1, 1, kMost);
   const int64_t targets = config.integer_or("decoder_input_size", outputs, 1, kMost);

@@ -18,7 +18,7 @@ bool has_encoder(const Model& model) {
 }  // namespace
 
 GenerationTokens generation_tokens(const Model& model) {
-  const Json config = Json::parse(model.config(), "config.json");
+  const Json& config = model.config();
   GenerationTokens ids;
   const int64_t limit = std::max<int64_t>(model.vocab_size(), 1) - 1;
   auto in_vocabulary = [&](int64_t id) { return id <= limit ? id : -1; };

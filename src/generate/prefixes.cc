@@ -33,7 +33,7 @@ bool can_share(const SequenceCache& cache) {
 }
 
 bool prefixes_last(const Model& model) {
-  return !rotary_depends_on_length(Json::parse(model.config(), "config.json"), kWholeLayers);
+  return !rotary_depends_on_length(model.config(), kWholeLayers);
 }
 
 int64_t common_prefix(const std::vector<int64_t>& a, const std::vector<int64_t>& b, int64_t limit) {

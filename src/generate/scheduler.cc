@@ -18,9 +18,7 @@
 namespace heed {
 
 Scheduler::Scheduler(const Model& model, int64_t max_batch)
-    : model_(model),
-      max_batch_(max_batch),
-      long_from_(rotary_long_from(Json::parse(model.config(), "config.json"))) {
+    : model_(model), max_batch_(max_batch), long_from_(rotary_long_from(model.config())) {
   check(max_batch >= 1, "scheduler", "a batch of {} sequences", max_batch);
 }
 

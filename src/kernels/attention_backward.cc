@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/per_thread.h"
-#include "kernels/scratch.h"
+#include "kernels/thread_scratch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention_backward.cc"
@@ -46,7 +46,7 @@ struct BackwardBuffers {
   T* clean;   // [64, padded depth]: keys without poisoned rows
 
   BackwardBuffers(const AttentionProblem<T>& p, int64_t b, int64_t h, int64_t first, int64_t last) {
-    thread_local PerThread<Scratch> scratch;
+    thread_local PerThread<ThreadScratch> scratch;
     const size_t square = kQueryTile * kKeyTile;
     const size_t depth = padded(p.depth) * kQueryTile;
     const size_t value_depth = padded(p.value_depth) * kQueryTile;

@@ -3,7 +3,7 @@
 #include "kernels/attention.h"
 #include "kernels/attention_rows.h"
 #include "kernels/gemm.h"
-#include "kernels/scratch.h"
+#include "kernels/thread_scratch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention_forward.cc"
@@ -34,7 +34,7 @@ struct ForwardBuffers {
 
   template <class T>
   explicit ForwardBuffers(const AttentionProblem<T>& p) {
-    thread_local PerThread<Scratch> scratch;
+    thread_local PerThread<ThreadScratch> scratch;
     const size_t square = kQueryTile * kKeyTile;
     const size_t depth = padded(p.depth) * kQueryTile;
     const size_t value_depth = padded(p.value_depth) * kQueryTile;

@@ -4,7 +4,7 @@
 #include "kernels/attention_rows.h"
 
 #include "base/per_thread.h"
-#include "kernels/scratch.h"
+#include "kernels/thread_scratch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention_rows.cc"
@@ -39,7 +39,7 @@ struct RowBuffers {
 
   template <class T>
   RowBuffers(const AttentionProblem<T>& p, int64_t rows) {
-    thread_local PerThread<Scratch> scratch;
+    thread_local PerThread<ThreadScratch> scratch;
     const auto n = static_cast<size_t>(rows);
     const auto depth = static_cast<size_t>(p.depth);
     value_stride = (static_cast<size_t>(p.value_depth) + 15) / 16 * 16;

@@ -1,7 +1,7 @@
 #include "base/parallel.h"
 #include "base/per_thread.h"
 #include "kernels/attention.h"
-#include "kernels/scratch.h"
+#include "kernels/thread_scratch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention_weights.cc"
@@ -19,7 +19,7 @@ void weights_tile(const AttentionProblem<T>& p, RowStats<const C> stats, const W
                   int64_t query_tile, C* weights) {
   const auto [b, h, row_begin, row_end, key_begin, key_end] = range;
   const QueryTile<T> queries(p, b, h, query_tile);
-  thread_local PerThread<Scratch> scratch;
+  thread_local PerThread<ThreadScratch> scratch;
   const auto depth = static_cast<size_t>(p.depth) * kQueryTile;
   C* packed = scratch.get().reserve<C>(2 * depth + kQueryTile * kKeyTile);
   C* buffer = packed + depth;

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 /// PEFT's name of what a Hugging Face class does; empty: none.
 std::string task_type(const Model& model) {
   const ModelSpec* spec = find_model_spec(model.model_type());
-  const Json config = Json::parse(model.config(), "config.json");
+  const Json& config = model.config();
   std::string architecture = hugging_face_architecture(model);
   if (const auto named = config.find("architectures"); named && named->size() > 0) {
     architecture = (*named)[0].string();
@@ -123,7 +123,7 @@ void save_adapter(const Model& model, const fs::path& folder, const std::string&
   }
   save_safetensors(folder / kAdapterWeights, tensors, {{"format", "pt"}});
   if (!whole.empty()) {
-    write_file_atomically(folder / "config.json", model.config() + "\n");
+    write_file_atomically(folder / "config.json", model.config().dump(2) + "\n");
   }
   write_file_atomically(folder / kAdapterConfig, adapter_config(model, base, whole));
 }

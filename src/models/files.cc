@@ -13,17 +13,15 @@ namespace {
 constexpr uint64_t kMaxConfig = uint64_t{16} << 20;
 
 /// config.json, with what generation_config.json says beside it under that name.
-std::string config_of(const std::filesystem::path& folder) {
-  std::string text = read_file(folder / "config.json", kMaxConfig);
+Json config_of(const std::filesystem::path& folder) {
+  const Json config = Json::read(folder / "config.json", {}, kMaxConfig);
   const std::filesystem::path beside = folder / kGenerationFile;
-  if (!std::filesystem::exists(beside)) {
-    return text;
+  if (!std::filesystem::exists(beside) || !config.is_object()) {
+    return config;
   }
-  const Json config = Json::parse(text, (folder / "config.json").native());
-  if (!config.is_object()) {
-    return text;
-  }
-  return JsonBuilder(config).set(kGenerationKey, Json::read(beside, {}, kMaxConfig)).dump();
+  return JsonBuilder(config)
+      .set(kGenerationKey, Json::read(beside, {}, kMaxConfig))
+      .build(config.file());
 }
 
 ModelFiles find_base_files(const std::filesystem::path& path) {
@@ -43,28 +41,25 @@ ModelFiles find_base_files(const std::filesystem::path& path) {
   }
   check_data(std::filesystem::exists(folder / "config.json"), path.native(),
              "holds no config.json; give a Hugging Face folder or a run folder");
-  ModelFiles files;
-  files.config = config_of(folder);
-  files.config_name = (folder / "config.json").native();
-  files.weights_name = (folder / "model.safetensors").native();
-  files.tensors = [folder] { return load_weights(folder); };
-  return files;
+  return {.config = config_of(folder),
+          .weights_name = (folder / "model.safetensors").native(),
+          .tensors = [folder] { return load_weights(folder); }};
 }
 
 /// The base's configuration with the head that an adapter's folder describes. What is wrong with
 /// the head is said here: the result goes by the name of the base's file.
-std::string with_head(const ModelFiles& base, const std::filesystem::path& config_file) {
+Json with_head(const Json& base, const std::filesystem::path& config_file) {
   const Json own = Json::read(config_file, {}, kMaxConfig);
   architecture(own);
   label_count(own);
   problem_type_of(own);
-  JsonBuilder config(Json::parse(base.config, base.config_name));
+  JsonBuilder config(base);
   for (const char* key : {"architectures", "id2label", "label2id", "num_labels", "problem_type"}) {
     if (own.has(key)) {
       config.set(key, own.at(key));
     }
   }
-  return config.dump();
+  return config.build(base.file());
 }
 
 }  // namespace
@@ -92,7 +87,7 @@ ModelFiles find_model_files(const std::filesystem::path& path,
     check_data(is_adapter(files.adapter), files.adapter.native(),
                "holds no adapter: there is no {}", kAdapterConfig);
     if (std::filesystem::exists(files.adapter / "config.json")) {
-      files.config = with_head(files, files.adapter / "config.json");
+      files.config = with_head(files.config, files.adapter / "config.json");
     }
   }
   return files;

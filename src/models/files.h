@@ -18,9 +18,9 @@ std::optional<Json> generation_rules(const Json& config);
 
 /// What is needed to build a model, wherever it comes from.
 struct ModelFiles {
-  /// Text of config.json (made up for GGUF and llama2.c), with generation_config.json inside.
-  std::string config;
-  std::string config_name;             ///< in errors
+  /// config.json (made up for GGUF and llama2.c, and named after them), with
+  /// generation_config.json inside.
+  Json config;
   std::string weights_name;            ///< in errors
   std::function<TensorMap()> tensors;  ///< reads the weights
   std::filesystem::path adapter = {};  ///< a folder in PEFT's format, to be added

@@ -246,12 +246,9 @@ std::string config_of(const Sizes& sizes) {
 ModelFiles llama2c_files(const std::filesystem::path& path) {
   const auto mapping = std::make_shared<MappedFile>(path);
   const Sizes sizes = read_header(*mapping);
-  ModelFiles files;
-  files.config = config_of(sizes);
-  files.config_name = path.native();
-  files.weights_name = path.native();
-  files.tensors = [mapping, sizes] { return read_weights(mapping, sizes); };
-  return files;
+  return {.config = Json::parse(config_of(sizes), path.native()),
+          .weights_name = path.native(),
+          .tensors = [mapping, sizes] { return read_weights(mapping, sizes); }};
 }
 
 }  // namespace heed

@@ -100,7 +100,7 @@ struct ModelAccess {
                                        const Scope& scope) {
     scope.finish();
     model->model_type_ = config.string("model_type");
-    model->config_ = config.dump(2);
+    model->config_ = config;
     const ModelKind kind = model->kind();
     if (kind == ModelKind::decoder || kind == ModelKind::encoder ||
         kind == ModelKind::encoder_decoder) {
@@ -128,34 +128,6 @@ void warn_of_unused(const Model& model, const std::string& file) {
   if (!text.empty()) {
     print_message(tell("heed: warning: {}: not used: {}", file, text));
   }
-}
-
-std::unique_ptr<Model> build(std::string_view config_text, const std::string& config_name,
-                             TensorMap tensors, const std::string& file,
-                             const LoadOptions& options) {
-  const Json config = resolve_tied_weights(Json::parse(config_text, config_name), tensors);
-  const std::shared_ptr<Adapter> adapter = make_adapter(options);
-  const bool trainable = options.trainable && adapter == nullptr;
-  if (trainable) {
-    double bytes = 0.0;
-    for (const auto& [name, tensor] : tensors) {
-      bytes += 4.0 * static_cast<double>(tensor.numel());
-    }
-    check_data(bytes <= memory_limit(), file, "is {:.3g} GB in f32; {:.3g} GB of memory are there",
-               bytes * 1e-9, memory_limit() * 1e-9);
-  }
-  const Scope scope = Scope::loaded(std::move(tensors), file, trainable);
-  scope.adapt(adapter);
-  const bool own_head = options.lora ? options.lora->new_head
-                                     : std::filesystem::exists(options.adapter / "config.json");
-  if (adapter != nullptr && own_head) {  // the file's head gives way, without a warning
-    scope.ignore({"*"}, "another head's", true);
-  }
-  auto model = ModelAccess::finish(make_model(config, scope), config, scope);
-  if (adapter != nullptr) {
-    adapter->finish(*model, file);
-  }
-  return model;
 }
 
 bool fit_easily(const TensorMap& tensors) {
@@ -198,8 +170,7 @@ bool reads_at_once(ModelKind kind) {
   return kind == ModelKind::encoder || kind == ModelKind::vision || kind == ModelKind::image_text;
 }
 
-bool reads_at_once(const ModelFiles& files) {
-  const Json config = Json::parse(files.config, files.config_name);
+bool reads_at_once(const Json& config) {
   const ModelSpec* spec = find_model_spec(config.string_or("model_type", ""));
   return spec != nullptr && reads_at_once(spec->kind);
 }
@@ -215,9 +186,36 @@ void widen_matrices(TensorMap& tensors) {
 
 }  // namespace
 
+std::unique_ptr<Model> build_model(const Json& given, TensorMap tensors, const std::string& file,
+                                   const LoadOptions& options) {
+  const Json config = resolve_tied_weights(given, tensors);
+  const std::shared_ptr<Adapter> adapter = make_adapter(options);
+  const bool trainable = options.trainable && adapter == nullptr;
+  if (trainable) {
+    double bytes = 0.0;
+    for (const auto& [name, tensor] : tensors) {
+      bytes += 4.0 * static_cast<double>(tensor.numel());
+    }
+    check_data(bytes <= memory_limit(), file, "is {:.3g} GB in f32; {:.3g} GB of memory are there",
+               bytes * 1e-9, memory_limit() * 1e-9);
+  }
+  const Scope scope = Scope::loaded(std::move(tensors), file, trainable);
+  scope.adapt(adapter);
+  const bool own_head = options.lora ? options.lora->new_head
+                                     : std::filesystem::exists(options.adapter / "config.json");
+  if (adapter != nullptr && own_head) {  // the file's head gives way, without a warning
+    scope.ignore({"*"}, "another head's", true);
+  }
+  auto model = ModelAccess::finish(make_model(config, scope), config, scope);
+  if (adapter != nullptr) {
+    adapter->finish(*model, file);
+  }
+  return model;
+}
+
 std::unique_ptr<Model> build_model(std::string_view config_text, TensorMap tensors,
                                    const std::string& file, const LoadOptions& options) {
-  return build(config_text, "config.json", std::move(tensors), file, options);
+  return build_model(Json::parse(config_text, "config.json"), std::move(tensors), file, options);
 }
 
 std::unique_ptr<Model> create_model(std::string_view config_text, uint64_t seed) {
@@ -236,7 +234,7 @@ std::unique_ptr<Model> load_model(const std::filesystem::path& path, const LoadO
   TensorMap tensors = files.tensors();
   if (activation_type() == DType::bf16 && !options.trainable) {
     round_matrices(tensors);
-  } else if (options.in_memory && !options.trainable && reads_at_once(files) &&
+  } else if (options.in_memory && !options.trainable && reads_at_once(files.config) &&
              fit_easily(tensors)) {
     widen_matrices(tensors);
   }
@@ -244,8 +242,7 @@ std::unique_ptr<Model> load_model(const std::filesystem::path& path, const LoadO
   if (copies && options.in_memory) {
     copy_into_memory(tensors);
   }
-  auto model =
-      build(files.config, files.config_name, std::move(tensors), files.weights_name, options);
+  auto model = build_model(files.config, std::move(tensors), files.weights_name, options);
   for (const Parameter& parameter : model->parameters()) {
     const bool packs = reads_at_once(model->kind()) && can_pack(parameter.tensor);
     if (copies && (packs || can_interleave(parameter.tensor))) {

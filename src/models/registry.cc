@@ -79,8 +79,7 @@ const ModelSpec& model_spec(const Model& model) {
 
 bool points_at_tokens(const Model& model) {
   return model_spec(model).points_at_tokens &&
-         Json::parse(model.config(), "config.json").string_or("readout", "attention") ==
-             "attention";
+         model.config().string_or("readout", "attention") == "attention";
 }
 
 std::vector<const ModelSpec*> model_specs() {

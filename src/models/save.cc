@@ -15,7 +15,7 @@ const char* torch_name(DType type) {
 
 /// The model's configuration with what transformers looks for when it opens a folder.
 std::string config_for(const Model& model, DType type) {
-  const Json own = Json::parse(model.config(), "config.json");
+  const Json& own = model.config();
   JsonBuilder config(own);
   config.erase(kGenerationKey);
   const std::string architecture = hugging_face_architecture(model);
@@ -30,7 +30,7 @@ std::string config_for(const Model& model, DType type) {
 /// generation_config.json as it was read, or the token ids that generate() starts and stops with;
 /// nothing for a model that does not generate.
 std::optional<std::string> generation_config(const Model& model) {
-  const Json config = Json::parse(model.config(), "config.json");
+  const Json& config = model.config();
   if (const auto read = config.find(kGenerationKey)) {
     return read->dump(2);
   }

@@ -57,8 +57,6 @@ void check_suits(bool suits, std::string_view task, std::string_view needs,
   }
 }
 
-Json model_config(const Model& model) { return Json::parse(model.config(), "config.json"); }
-
 bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
 }

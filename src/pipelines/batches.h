@@ -14,9 +14,6 @@ namespace heed {
 void check_suits(bool suits, std::string_view task, std::string_view needs,
                  const LoadedModel& loaded);
 
-/// The model's config.json.
-Json model_config(const Model& model);
-
 /// Whether a text has nothing but white space.
 bool is_blank(std::string_view text);
 

@@ -24,7 +24,7 @@ std::vector<LabelScore> ImageClassification::operator()(
 std::vector<std::vector<LabelScore>> ImageClassification::operator()(
     const std::vector<std::filesystem::path>& images, const ClassificationOptions& options) const {
   const NoGrad no_grad;
-  const VisionConfig vision = vision_config(model_config(*loaded_.model));
+  const VisionConfig vision = vision_config(loaded_.model->config());
   std::vector<std::vector<LabelScore>> results(images.size());
   const std::vector<int64_t> lengths(images.size(), 1);
   for_each_batch(lengths, kTask, options.run, [&](const std::vector<size_t>& together) {

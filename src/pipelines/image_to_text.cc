@@ -48,8 +48,7 @@ std::vector<ModelInput> ImageToText::inputs_of(const std::filesystem::path& file
   std::vector<ModelInput> inputs;
   if (!regions) {
     ModelInput input;
-    input.pixel_values =
-        model_pixels(vision_config(model_config(*loaded_.model)), loaded_.path, file);
+    input.pixel_values = model_pixels(vision_config(loaded_.model->config()), loaded_.path, file);
     inputs.push_back(std::move(input));
     return inputs;
   }

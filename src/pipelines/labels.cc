@@ -8,7 +8,7 @@
 namespace heed {
 
 Labels::Labels(const Model& model, int64_t count) {
-  const Json config = model_config(model);
+  const Json& config = model.config();
   const std::optional<Json> labels = config.find("id2label");
   for (int64_t i = 0; i < count; ++i) {
     const std::string id = std::to_string(i);

@@ -45,7 +45,7 @@ void read_alignment_heads(const Json& rules, const Model& model, SpeechTokens& t
     }
   }
   if (tokens.alignment_heads.empty()) {
-    const int64_t layers = model_config(model).integer("decoder_layers", 1, 4096);
+    const int64_t layers = model.config().integer("decoder_layers", 1, 4096);
     for (int64_t layer = layers / 2; layer < layers; ++layer) {
       for (int64_t head = 0; head < model.num_heads(); ++head) {
         tokens.alignment_heads.emplace_back(layer, head);
@@ -58,7 +58,7 @@ void read_alignment_heads(const Json& rules, const Model& model, SpeechTokens& t
 
 SpeechTokens speech_tokens(const LoadedModel& loaded) {
   const Model& model = *loaded.model;
-  const Json config = model_config(model);
+  const Json& config = model.config();
   const Json rules = generation_rules(config).value_or(config);
   auto id_of = [&](std::string_view token) -> int64_t {
     return loaded.tokenizer.token_to_id(token).value_or(-1);

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "base/check.h"
-#include "models/files.h"
 
 namespace heed {
 namespace {
@@ -24,7 +23,7 @@ bool TensorSamples::read(std::vector<float>& out) {
 }
 
 SpeechFeatures::SpeechFeatures(SampleSource& source, const Model& model) : source_(source) {
-  options_.mels = model_config(model).integer_or("num_mel_bins", 80, 1, 1 << 12);
+  options_.mels = model.config().integer_or("num_mel_bins", 80, 1, 1 << 12);
   restart();
   largest_ = -std::numeric_limits<float>::infinity();
   for (bool more = true; more;) {

@@ -22,7 +22,7 @@ class Transcriber {
         options_(options),
         tokens_(speech_tokens(loaded)),
         window_(kFramesPerStep *
-                model_config(*loaded.model).integer_or("max_source_positions", 1500, 1, 1 << 20)) {
+                loaded.model->config().integer_or("max_source_positions", 1500, 1, 1 << 20)) {
     result_.duration = static_cast<double>(features.samples()) / kSpeechRate;
   }
 

@@ -99,7 +99,7 @@ std::vector<LabelScore> ZeroShotImageClassification::operator()(
 std::vector<std::vector<LabelScore>> ZeroShotImageClassification::operator()(
     const std::vector<std::filesystem::path>& images, const ZeroShotOptions& options) const {
   const NoGrad no_grad;
-  const VisionConfig vision = vision_config(model_config(*loaded_.model));
+  const VisionConfig vision = vision_config(loaded_.model->config());
   const bool alone = scores_pairs_alone(*loaded_.model);
   const ModelInput texts = text_input(loaded_, hypotheses(options), options.run);
   std::vector<std::vector<LabelScore>> results(images.size());

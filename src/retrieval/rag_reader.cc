@@ -57,7 +57,7 @@ Answer ask_rag(SearchIndex& index, const Model& model, const Tokenizer& question
                const Tokenizer& generator_tokenizer, std::string_view question,
                const AskOptions& options, int64_t num_beams) {
   const NoGrad no_grad;
-  const Json config = Json::parse(model.config(), "config.json");
+  const Json& config = model.config();
   if (!config.has("question_encoder") || !config.has("generator")) {
     fail(ErrorKind::usage, "ask", "a model of type rag is expected; this is a {}",
          model.model_type());

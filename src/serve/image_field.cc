@@ -29,8 +29,7 @@ Tensor read_image(const Call& call, const std::string& text, const std::string& 
         param);
   }
   try {
-    const VisionConfig vision =
-        vision_config(Json::parse(call.model->model->config(), "config.json"));
+    const VisionConfig vision = vision_config(call.model->model->config());
     const Tensor image = decode_image(decode_base64(data, param), param,
                                       static_cast<int>(vision.channels), kMostPixels);
     return model_pixels(vision, call.model->path, image);

@@ -73,7 +73,7 @@ void probe_encoder(LoadedModel& loaded, const Json& config) {
 }
 
 void find_abilities(LoadedModel& loaded) {
-  const Json config = Json::parse(loaded.model->config(), "config.json");
+  const Json& config = loaded.model->config();
   Abilities& can = loaded.abilities;
   switch (loaded.model->kind()) {
     case ModelKind::decoder:

@@ -103,8 +103,7 @@ ImageOptions image_options(const TrainOptions& o, const ImageData& data) {
   if (o.from.empty()) {
     return images;
   }
-  const ModelFiles files = find_model_files(o.from);
-  const Json config = Json::parse(files.config, files.config_name);
+  const Json config = find_model_files(o.from).config;
   const auto tower = config.find("vision_config");  // of CLIP and SigLIP
   const Json vision = tower ? *tower : config.find("encoder").value_or(config);
   constexpr int64_t kMost = 4096;

@@ -60,7 +60,8 @@ void check_same_data(Communicator& ranks, const Task& task, const TrainOptions& 
   };
   add("training set", task.train.get());
   add("validation set", task.validation.get());
-  text += fmt::format("model configuration {:016x}\n", fingerprint_of(task.model->config()));
+  text +=
+      fmt::format("model configuration {:016x}\n", fingerprint_of(task.model->config().dump(2)));
   check_same(ranks, "data set in " + options.data, text);
   uint64_t weights = 0;
   for (const Parameter& parameter : task.model->trainable_parameters()) {

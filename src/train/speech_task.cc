@@ -52,7 +52,7 @@ Task make_speech_task(const TrainOptions& o) {
   task.model = start_model(o, Config());
   check_data(task.model->kind() == ModelKind::speech_decoder, o.from,
              "a {} does not do task transcribe", task.model->model_type());
-  const Json config = Json::parse(task.model->config(), "config.json");
+  const Json& config = task.model->config();
   constexpr int64_t kFramesPerPosition = 2;
   const int64_t mels = config.integer_or("num_mel_bins", 80, 1, 1 << 12);
   const int64_t frames =

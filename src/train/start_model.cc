@@ -52,7 +52,7 @@ void say_fresh(const TrainOptions& o, const std::vector<std::string>& fresh) {
 /// A low-rank adapter on the model in `from`, whose own weights stay as they are stored; with a
 /// head of its own where `config` asks for one.
 std::unique_ptr<Model> with_adapter(const TrainOptions& o, const ModelFiles& files,
-                                    const std::string& config, bool new_head) {
+                                    const Json& config, bool new_head) {
   LoraOptions lora = parse_lora(o.lora);
   lora.seed = o.seed;
   lora.new_head = new_head;
@@ -73,21 +73,20 @@ std::unique_ptr<Model> with_adapter(const TrainOptions& o, const ModelFiles& fil
 /// The body of the model in `from` under the head that `config` asks for.
 std::unique_ptr<Model> with_new_head(const TrainOptions& o, const Json& config) {
   const ModelFiles files = find_model_files(o.from);
-  const Json found = Json::parse(files.config, files.config_name);
-  Config own(found);
+  Config own(files.config);
   for (const char* key : {"id2label", "label2id", "num_labels"}) {
     if (const auto value = config.find(key)) {
       own.set(key, *value);
     }
   }
-  const std::string head = head_for_task(found.string_or("model_type", ""), o.task);
+  const std::string head = head_for_task(files.config.string_or("model_type", ""), o.task);
   if (!head.empty()) {
     own.set("architectures", std::vector<std::string>{head});
   }
   check_data(files.adapter.empty(), o.from,
              "is an adapter; merge it with `heed convert --merge` to train another head");
   if (!o.lora.empty()) {
-    return with_adapter(o, files, own.build().dump(), true);
+    return with_adapter(o, files, own.build(), true);
   }
   std::unique_ptr<Model> model = create_model(own.build(), o.seed);
   const TensorMap weights = files.tensors();

@@ -23,8 +23,7 @@ std::vector<std::string> types_for(const std::string& task, const std::string& u
 }
 
 std::string type_of(const std::string& from) {
-  const ModelFiles files = find_model_files(from);
-  return Json::parse(files.config, files.config_name).string_or("model_type", "");
+  return find_model_files(from).config.string_or("model_type", "");
 }
 
 /// Whether a model of that type has what the task trains: it may be started from even where it
@@ -116,7 +115,7 @@ SequenceTokens sequence_tokens(const Tokenizer& t) {
 
 SequenceTokens sequence_tokens(const Tokenizer& tokenizer, const Model& model) {
   SequenceTokens tokens = sequence_tokens(tokenizer);
-  const Json config = Json::parse(model.config(), "config.json");
+  const Json& config = model.config();
   const int64_t most = std::max<int64_t>(model.vocab_size(), 1) - 1;
   auto take = [&](const char* key, TokenId& id) {
     const auto found = config.find(key);

@@ -60,10 +60,7 @@ int64_t config_size(const Json& config, std::initializer_list<const char*> names
   return value >= 1 && value <= kMost ? static_cast<int64_t>(value) : otherwise;
 }
 
-Json config_of(const std::string& from) {
-  const ModelFiles files = find_model_files(from);
-  return Json::parse(files.config, files.config_name);
-}
+Json config_of(const std::string& from) { return find_model_files(from).config; }
 
 int64_t hidden_size_of(const Json& config, int64_t otherwise) {
   return config_size(config, {"hidden_size", "n_embd", "d_model", "dim"}, otherwise);

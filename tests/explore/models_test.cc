@@ -284,9 +284,8 @@ TEST(ExplorerModels, AnImageIsComparedWithTexts) {
     std::vector<TokenId> ids = page.model_.tokenizer.encode("cdeabd").ids;
     ids.insert(ids.begin(), first.begin(), first.end());
     input.input_ids = Tensor::from(ids, {2, static_cast<int64_t>(first.size())});
-    const int64_t size = Json::parse(page.model_.model->config(), "config.json")
-                             .at("vision_config")
-                             .integer("image_size", 1, 1000);
+    const int64_t size =
+        page.model_.model->config().at("vision_config").integer("image_size", 1, 1000);
     std::vector<float> pixels;
     for (int64_t i = 0; i < 3 * size * size; ++i) {
       const auto at = [size](int64_t x) {

@@ -94,8 +94,7 @@ TEST_P(Stages, EachHasItsOwnGridAndTheEnginesWeights) {
   const auto path = test::golden("models/" + GetParam());
   Page page(load_model(path), path);
   const std::string trace = page.trace();
-  const int64_t window =
-      Json::parse(page.model_.model->config(), "config.json").integer("window_size", 1, 99);
+  const int64_t window = page.model_.model->config().integer("window_size", 1, 99);
   const Json grids = page.made->at("grids"), sides = page.made->at("sides");
   int64_t number = 0, rows_before = INT64_MAX;
   for (const Json& each : page.made->at("attentions").elements()) {

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "faults/server_process.h"
+#include "support/budget.h"
 #include "support/gzip.h"
 
 namespace heed::test {
@@ -82,6 +83,10 @@ void output_kinds(Bench& bench) {
 }
 
 void few_threads(Bench& bench) {
+  if constexpr (kEmulated) {
+    bench.skip("emulator: qemu itself ends where the system gives it no thread");
+    return;
+  }
   const std::string model = bench.model("gpt2_lm");
   Run run{.arguments = {"forward", model, "--input", model + "/inputs.safetensors", "--output",
                         bench.path("out"), "--threads", "64"}};
@@ -209,12 +214,8 @@ void escapes(Bench& bench) {
                              "--output", bench.path("o")}}),
           "an error about a tensor's name");
   // Labels, tokens, sources of search results: cells of a table.
-  const std::string label = R"({"0":"a\u001b[31m\n\u0007","1":"a\u001b[31m\n\u0007",)"
-                            R"("2":"a\u001b[31m\n\u0007"})";
-  const std::string classifier = bench.model("bert_classify", {{"id2label", label}});
-  std::filesystem::copy(small_models() / "encoder" / "tokenizer.json", classifier);
-  const Outcome classified =
-      run_program({.arguments = {"classify", classifier, "--text", "the lazy dog"}});
+  const Outcome classified = run_program(
+      {.arguments = {"classify", small_models() / "classifier", "--text", "the lazy dog"}});
   clean(classified, "a label");
   bench.expect(classified.code == 0 && classified.out.find("\\x1b") != std::string::npos,
                "it is shown escaped: " + classified.out + classified.err);
@@ -244,11 +245,13 @@ void signals(Bench& bench) {
   bench.expect(outcome.signal == 0 && outcome.code == 1, "a limit on file sizes is an error");
   bench.expect(!std::filesystem::exists(bench.path("out")), "and leaves nothing behind");
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-    // Reads stdin for ever: a FIFO that nobody writes to.
+    // Reads stdin for ever: a FIFO that nobody writes to. A shell in the background ignores SIGINT,
+    // and heed leaves ignored what its parent ignored.
     const std::string fifo = bench.path("fifo" + std::to_string(number));
     mkfifo(fifo.c_str(), 0600);
     const std::string script = fmt::format(
-        "'{}' tokenize '{}' <>'{}' >/dev/null 2>&1 & p=\\$!; sleep 0.5; kill -{} \\$p; wait \\$p",
+        "env --default-signal '{}' tokenize '{}' <>'{}' >/dev/null 2>&1 & p=\\$!; sleep 0.5; kill "
+        "-{} \\$p; wait \\$p",
         program().native(),
         bench.file("tokenizer.json", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[]}})"),
         fifo, number);

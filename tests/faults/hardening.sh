@@ -3,7 +3,7 @@
 # looks for libraries in no folder that somebody else may choose. HEED_HARDENED=ON (tools/package.sh) demands what
 # packages are compiled with, too: stack protector, checked library calls and control-flow protection.
 set -u
-heed=$1
+heed=$(realpath "$1")
 command -v readelf >/dev/null || { echo "skipped: readelf is not installed (package binutils)"; exit 77; }
 failed=0
 wrong() { echo "wrong: $*"; failed=1; }

@@ -70,6 +70,12 @@ const std::filesystem::path& small_models() {
                R"({"model_type":"bert","architectures":["BertModel"],"hidden_size":32,)"
                R"("num_attention_heads":4,"num_hidden_layers":1,"intermediate_size":64,)"
                R"("type_vocab_size":2,"max_position_embeddings":64,"vocab_size":)");
+    make_model(folder / "classifier", TokenizerKind::wordpiece,
+               R"({"model_type":"bert","architectures":["BertForSequenceClassification"],)"
+               R"("hidden_size":32,"num_attention_heads":4,"num_hidden_layers":1,)"
+               R"("intermediate_size":64,"type_vocab_size":2,"max_position_embeddings":64,)"
+               R"("id2label":{"0":"a\u001b[31m\n\u0007","1":"b\u001b[31m\n\u0007"},)"
+               R"("vocab_size":)");
     make_speech_model(folder / "speech");
     return true;
   }();

@@ -3,7 +3,7 @@
 # qemu-user on this machine; ends with "N passed, N failed, N skipped". PROGRAM: test programs such as
 # test_kernels (default: all, and the scripts). Needs what run.bash needs, and a kernel with binfmt_misc.
 # HEED_ARM_RELEASE: 12 (default) or 13. HEED_ARM_JOBS: programs at a time (default 2). HEED_ARM_LIMIT, HEED_ARM_LEFT_OUT: arm_suite.bash.
-# HEED_FRESH_FOLDER, HEED_FRESH_CACHE, HEED_FRESH_CCACHE: as for run.bash. HEED_FRESH_ROOTS: cross.bash.
+# HEED_FRESH_FOLDER, HEED_FRESH_CACHE, HEED_FRESH_CCACHE: as for run.bash. HEED_FRESH_ROOTS, QEMU_CPU: cross.bash.
 set -euo pipefail
 cd "$(dirname "$0")"
 source=$(cd ../.. && pwd)

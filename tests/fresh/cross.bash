@@ -1,5 +1,8 @@
 # Debian roots that build heed, for this machine or crosswise for aarch64; sourced after root.bash.
 # HEED_FRESH_ROOTS: a folder in which these roots stay from one run to the next, builds included.
+# QEMU_CPU: the processor that qemu shows. Unless told: every instruction but SVE, and pointer authentication by a short
+# hash instead of the architected cipher, which qemu would compute at every call and return of a hardened program.
+export QEMU_CPU=${QEMU_CPU:-max,sve=off,pauth-impdef=on}
 
 # build_root RELEASE ARCHITECTURE: sets $root to the folder of a root with the source in /heed and
 # everything that building needs. For arm64 on another machine: the cross compiler, libraries of the

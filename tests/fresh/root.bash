@@ -122,7 +122,7 @@ inside() {
     shift
   fi
   [ "$2" = root ] || home=/home/$2
-  for variable in http_proxy https_proxy no_proxy PIP_INDEX_URL npm_config_registry; do
+  for variable in http_proxy https_proxy no_proxy PIP_INDEX_URL npm_config_registry QEMU_CPU; do
     [ -z "${!variable:-}" ] || kept+=("$variable=${!variable}")
   done
   if [ -n "${HEED_FRESH_CCACHE:-}" ]; then # for work on these tests; times mean nothing then

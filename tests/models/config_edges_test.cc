@@ -122,7 +122,7 @@ TEST(ConfigEdges, FilesBesideTheConfiguration) {
   EXPECT_ERROR(find_model_files(folder.path(), {}), "holds no config.json");
   std::ofstream(folder / "config.json") << "[]";
   std::ofstream(folder / "generation_config.json") << "{}";
-  EXPECT_EQ(find_model_files(folder.path(), {}).config, "[]");  // refused where it is read
+  EXPECT_EQ(find_model_files(folder.path(), {}).config.dump(), "[]");  // refused where it is read
   std::filesystem::create_directory(folder / "adapter");
   std::ofstream(folder / "adapter/adapter_config.json")
       << R"({"base_model_name_or_path":")" << folder.path().native() << "\"}";
@@ -130,7 +130,7 @@ TEST(ConfigEdges, FilesBesideTheConfiguration) {
   EXPECT_FALSE(generation_rules(config("{}")).has_value());
   std::ofstream(folder / "config.json") << "{}";
   std::ofstream(folder / "generation_config.json") << "[]";
-  const Json odd = config(find_model_files(folder.path(), {}).config);
+  const Json odd = find_model_files(folder.path(), {}).config;
   EXPECT_FALSE(generation_rules(odd).has_value());  // no object: no rules
 }
 

@@ -87,7 +87,7 @@ TEST_P(RobertaGguf, GivesTheSameResultsAndIsABertForOthers) {
   const auto read = load_model(out / "model.gguf");
   EXPECT_EQ(read->model_type(), model->model_type());
   EXPECT_EQ(read->context_length(), model->context_length());
-  const int64_t padding = Json::parse(model->config(), "").integer_or("pad_token_id", 1, 0, 36);
+  const int64_t padding = model->config().integer_or("pad_token_id", 1, 0, 36);
   Tensor ids = random_indices({2, 7}, model->vocab_size(), 5);
   for (int64_t i = 0; i < ids.numel(); ++i) {
     ids.data<int64_t>()[i] += ids.data<int64_t>()[i] == padding ? 1 : 0;

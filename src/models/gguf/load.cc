@@ -223,12 +223,9 @@ ModelFiles model_files(const std::filesystem::path& path) {
   const Json own = own_config(*file);
   const ModelSpec& spec = spec_of(*file, own);
   const Json config = config_of(*file, spec, own);
-  ModelFiles files;
-  files.config = config.dump(2);
-  files.config_name = file->file();
-  files.weights_name = file->file();
-  files.tensors = [file, &spec, config] { return tensors_of(*file, spec.gguf, config); };
-  return files;
+  return {.config = config, .weights_name = file->file(), .tensors = [file, &spec, config] {
+            return tensors_of(*file, spec.gguf, config);
+          }};
 }
 
 }  // namespace heed::gguf

@@ -98,7 +98,7 @@ void add_model(GgufWriter& writer, const Model& model, const StoredTypes& types,
          fmt::join(known, ", "));
   }
   const GgufSpec& gguf = spec->gguf;
-  const Json config = Json::parse(model.config(), "config.json");
+  const Json& config = model.config();
   if (gguf.check_writable) {
     gguf.check_writable(config);
   }
@@ -106,7 +106,7 @@ void add_model(GgufWriter& writer, const Model& model, const StoredTypes& types,
   writer.string("general.name", config.string_or("_name_or_path", gguf.architecture));
   writer.u32("general.file_type", types.file_type(model));
   writer.u32("general.quantization_version", 2);
-  writer.string("heed.config", model.config());
+  writer.string("heed.config", config.dump(2));
   Output out(writer, gguf.architecture);
   write_keys(gguf, config, out);
   if (gguf.write_config) {

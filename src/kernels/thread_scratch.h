@@ -8,12 +8,12 @@ namespace heed::kernels {
 
 /// Working memory of one thread for the tile it runs. Grows to the largest tile and stays, so that
 /// a step after the first allocates nothing.
-class Scratch {
+class ThreadScratch {
  public:
-  Scratch() = default;
-  ~Scratch() { std::free(block_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
+  ThreadScratch() = default;
+  ~ThreadScratch() { std::free(block_); }
+  ThreadScratch(const ThreadScratch&) = delete;
+  ThreadScratch& operator=(const ThreadScratch&) = delete;
 
   /// `count` elements on a cache line; what they hold is not defined.
   template <class T>

@@ -280,7 +280,7 @@ void named_files(Bench& bench) {
   bench.accepted(tiny_training(bench, {"--out", bench.path("run")}));
   const std::vector<std::string> generate = {"generate", bench.path("run"), "--prompt", "the"};
   bench.file("run/model/generation_config.json", R"({"eos_token_id": "x"})");
-  bench.refused(generate, {" generation_config.json: eos_token_id is \"x\""});
+  bench.refused(generate, {"run/model/generation_config.json: eos_token_id is \"x\""});
   bench.file("run/model/generation_config.json", "{");
   bench.refused(generate, {"run/model/generation_config.json: is not valid JSON"});
   std::filesystem::remove(bench.path("run/model/generation_config.json"));

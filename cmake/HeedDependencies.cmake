@@ -67,6 +67,7 @@ heed_library(PANGOCAIRO pangocairo draw/scene_png.cc)
 heed_package(ZLIB ZLIB::ZLIB zlib)
 heed_package(SQLite3 SQLite::SQLite3 sqlite3)
 heed_module(SNDFILE sndfile)
+heed_module(MPG123 libmpg123) # MP3, which libsndfile reads with messages of this library on stderr
 heed_package(tomlplusplus tomlplusplus::tomlplusplus tomlplusplus)
 heed_headers(libxxhash)
 find_package(Boost 1.74 REQUIRED) # headers of src/serve/http_*.cc; nothing to link

@@ -1,7 +1,7 @@
 #include "fuzz/target.h"
 #include "heed/io.h"
 
-/// Any bytes as WAV, FLAC or OGG.
+/// Any bytes as WAV, FLAC, OGG or MP3.
 HEED_FUZZ_TARGET(audio) {
   using namespace heed;
   fuzz::expect_error_or_success([&] { decode_audio(input, "input", 16000); });

@@ -29,6 +29,18 @@ void expect_error_or_success(const std::function<void()>& read) {
   }
 }
 
+void encode_and_decode(const Tokenizer& tokenizer) {
+  for (const std::string_view text : {"", "a", "the cat  sat\n", "역사를 배운다", "\xff\xfe a"}) {
+    const std::vector<TokenId> ids = tokenizer.encode_ids(text);
+    for (const TokenId id : ids) {
+      if (id < 0 || id >= tokenizer.vocab_size()) {
+        std::abort();
+      }
+    }
+    tokenizer.decode(ids);
+  }
+}
+
 void write_input(const std::filesystem::path& path, std::string_view input) {
   static std::map<std::string, FileDescriptor> files;  // opening costs more than writing
   FileDescriptor& file = files[path.native()];

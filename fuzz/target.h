@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "heed/text.h"
+
 // A fuzz target is one file fuzz/NAME.cc:
 //
 //   HEED_FUZZ_TARGET(name) { … reads `input` … }
@@ -39,6 +41,9 @@ void write_input(const std::filesystem::path& path, std::string_view input);
 /// Calls `fn` with the path of a file that holds `input`; `ending` such as ".csv" chooses a reader.
 void with_file(std::string_view input, const std::string& ending,
                const std::function<void(const std::filesystem::path&)>& fn);
+
+/// Sends texts through a tokenizer and back. An id outside its vocabulary ends the process.
+void encode_and_decode(const Tokenizer& tokenizer);
 
 /// Takes numbers from the front of an input; zeros once it is used up.
 class Bytes {

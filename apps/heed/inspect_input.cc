@@ -149,9 +149,9 @@ void read_audio(const Json& config, const InspectOptions& options, InspectInput&
   LogMelOptions mel;
   mel.mels = config.integer_or("num_mel_bins", 80, 1, 1 << 12);
   const int64_t positions = config.integer_or("max_source_positions", 1500, 1, 1 << 20);
-  const Tensor samples = load_audio(options.audio, mel.sample_rate);
   const int64_t wanted = kFramesPerPosition * positions * mel.hop_length;
-  const int64_t used = std::min(wanted, samples.numel());
+  const Tensor samples = load_audio(options.audio, mel.sample_rate, wanted);
+  const int64_t used = samples.numel();
   Tensor window = Tensor::zeros({wanted});
   std::copy_n(samples.data<float>(), used, window.data<float>());
   const Tensor features = log_mel_spectrogram(window, mel).contiguous();

@@ -109,7 +109,7 @@ std::function<int()> setup(OptionTable& table, const Common& common) {
   table.add("MODEL", &o->model, "Model folder of a speech recognition model (whisper)")
       .required()
       .file();
-  table.add("AUDIO", &o->files, "WAV, FLAC or OGG").required().file();
+  table.add("AUDIO", &o->files, "WAV, FLAC, OGG or MP3").required().file();
   add_tokenizer(table, o->tokenizer);
   add_adapter(table, o->adapter);
   add_kv_type(table, o->kv_type);

@@ -84,13 +84,16 @@ HEED_API void save_png(const std::filesystem::path& path, const Tensor& pixels);
 //
 // Speech as models read it: samples of one channel, and their log-mel spectrogram.
 
-/// An audio file as f32 [samples] of one channel at `sample_rate`: WAV, FLAC, OGG and what else
-/// libsndfile reads, told apart by content. Channels are averaged, other rates resampled. A broken
-/// file, or one of more than six hours, throws kind data.
-HEED_API Tensor load_audio(const std::filesystem::path& path, int64_t sample_rate = 16000);
+/// An audio file as f32 [samples] of one channel at `sample_rate`: WAV, FLAC, OGG, MP3 and what
+/// else libsndfile reads, told apart by content. Channels are averaged, other rates resampled. A
+/// broken file, or one of more than six hours, throws kind data. Reads no further than
+/// `most_samples`.
+HEED_API Tensor load_audio(const std::filesystem::path& path, int64_t sample_rate = 16000,
+                           int64_t most_samples = std::numeric_limits<int64_t>::max());
 /// The same for bytes in memory; `name` is for messages.
 HEED_API Tensor decode_audio(std::string_view bytes, const std::string& name,
-                             int64_t sample_rate = 16000);
+                             int64_t sample_rate = 16000,
+                             int64_t most_samples = std::numeric_limits<int64_t>::max());
 
 /// How a spectrogram is taken; the defaults are Whisper's.
 struct LogMelOptions {

@@ -443,6 +443,8 @@ struct SpeechOptions {
   std::function<void(double done, double total)> progress = {};
 };
 
+class SpeechFeatures;
+
 struct SpokenWord {
   std::string text;  ///< with the space before it, as it was written
   double start = 0.0, end = 0.0;
@@ -466,7 +468,8 @@ struct Transcript {
 };
 
 /// Turns speech into text with Whisper, in windows of 30 seconds that begin where the last complete
-/// segment ended. Decoding is greedy, with timestamps.
+/// segment ended. Decoding is greedy, with timestamps. Files are read in windows, too: memory does
+/// not depend on how long a recording is.
 class HEED_API SpeechRecognition : public ModelPipeline {
  public:
   static constexpr std::string_view kTask = "automatic-speech-recognition";
@@ -480,6 +483,8 @@ class HEED_API SpeechRecognition : public ModelPipeline {
                         const SpeechOptions& options = {}) const;
   /// The same for samples f32 [N] of one channel at 16 kHz.
   Transcript from_samples(const Tensor& samples, const SpeechOptions& options = {}) const;
+  /// The same for a recording that is being read (src/pipelines/speech_features.h).
+  Transcript from_features(SpeechFeatures& features, const SpeechOptions& options = {}) const;
 };
 
 // Pipelines by name -------------------------------------------------------------------------------

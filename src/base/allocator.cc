@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kLarge = int64_t{1} << 20;  // from here on blocks come from the arena
 constexpr int64_t kPage = 4096;
-constexpr int64_t kSpare = int64_t{64} << 20;
+constexpr int64_t kSpare = int64_t{16} << 20;  // free small blocks beyond the most ever used
 
 /// Rounds up to one of eight steps between powers of two: at most 12.5 % is lost.
 int64_t size_class(int64_t bytes) {
@@ -103,7 +103,7 @@ class Cache {
     }
     // More is kept than was ever used at once where the sizes change, as a server's do with the
     // lengths of its prompts: each size would keep the most that was ever used of it.
-    if (small_bytes_ + size > most_small_ + most_small_ / 4 + kSpare) {
+    if (small_bytes_ + size > most_small_ + kSpare) {
       release_small();
     }
     void* block = std::aligned_alloc(static_cast<size_t>(kAlignment), static_cast<size_t>(size));

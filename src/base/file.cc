@@ -10,7 +10,6 @@
 
 #include "base/bus_guard.h"
 #include "base/check.h"
-#include "base/file_descriptor.h"
 #include "base/language.h"
 #include "base/parallel.h"
 
@@ -96,15 +95,14 @@ void MappedFile::check_not_truncated() const {
              "could not be read any more while in use (truncated, or a disk error)");
 }
 
-std::string read_file(const std::filesystem::path& path, uint64_t limit) {
-  uint64_t size = 0;
-  const FileDescriptor descriptor = open_regular(path, size);
-  check_data(size <= limit, path.native(), "has {} bytes; the limit is {}", size, limit);
-  std::string text;
-  text.resize(size);
+InputFile::InputFile(const std::filesystem::path& path)
+    : path_(path), descriptor_(open_regular(path, size_)) {}
+
+void InputFile::read_at(uint64_t offset, void* data, size_t bytes) const {
   size_t got = 0;
-  while (got < size) {
-    const ssize_t n = read(descriptor.get(), text.data() + got, size - got);
+  while (got < bytes) {
+    const ssize_t n = pread(descriptor_.get(), static_cast<char*>(data) + got, bytes - got,
+                            static_cast<off_t>(offset + got));
     if (n < 0 && errno == EINTR) {
       continue;
     }
@@ -113,7 +111,16 @@ std::string read_file(const std::filesystem::path& path, uint64_t limit) {
     }
     got += static_cast<size_t>(n);
   }
-  check_data(got == size, path.native(), "ended after {} of {} bytes", got, size);
+  check_data(got == bytes, path_.native(), "ended after {} of {} bytes", offset + got, size_);
+}
+
+std::string read_file(const std::filesystem::path& path, uint64_t limit) {
+  const InputFile file(path);
+  check_data(file.size() <= limit, path.native(), "has {} bytes; the limit is {}", file.size(),
+             limit);
+  std::string text;
+  text.resize(file.size());
+  file.read_at(0, text.data(), text.size());
   return text;
 }
 

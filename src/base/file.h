@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/file_descriptor.h"
 #include "heed/runtime.h"
 
 namespace heed {
@@ -39,6 +40,22 @@ class MappedFile {
 
 /// Gives the pages of a mapped file's part back to the system; they come again when it is read.
 void drop_pages(std::span<const std::byte> part);
+
+/// A regular file that is read in parts, for what must not be in memory as a whole.
+class InputFile {
+ public:
+  explicit InputFile(const std::filesystem::path& path);
+
+  /// Bytes of the file when it was opened.
+  uint64_t size() const { return size_; }
+  /// Reads exactly `bytes` from `offset` on; throws where the file ends before.
+  void read_at(uint64_t offset, void* data, size_t bytes) const;
+
+ private:
+  std::filesystem::path path_;
+  uint64_t size_ = 0;
+  FileDescriptor descriptor_;
+};
 
 /// The whole of a regular file, refused beyond `limit` bytes.
 std::string read_file(const std::filesystem::path& path, uint64_t limit = uint64_t{1} << 40);

@@ -56,10 +56,10 @@ class SpeechLoader final : public Loader {
   Tensor spectrogram(const std::filesystem::path& file) const {
     LogMelOptions options;
     options.mels = mels_;
-    const Tensor samples = load_audio(file, options.sample_rate);
     const int64_t wanted = frames_ * options.hop_length;
+    const Tensor samples = load_audio(file, options.sample_rate, wanted);
     Tensor window = Tensor::zeros({wanted});
-    std::copy_n(samples.data<float>(), std::min(wanted, samples.numel()), window.data<float>());
+    std::copy_n(samples.data<float>(), samples.numel(), window.data<float>());
     return log_mel_spectrogram(window, options).contiguous();
   }
 

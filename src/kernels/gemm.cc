@@ -79,6 +79,7 @@ void gemm_bf16(const GemmProblem& problem, bool instructions, const TileUnit* un
   bf16_product(Job<float>(problem), instructions, unit);
 }
 void gemm_f64(const GemmProblem& problem) { run(Job<double>(problem)); }
+bool multiplies_pairs() { return HEED_BF16_INSTRUCTIONS; }
 
 }  // namespace heed::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -89,6 +90,7 @@ namespace heed::kernels {
 HWY_EXPORT(gemm_f32);
 HWY_EXPORT(gemm_f64);
 HWY_EXPORT(gemm_bf16);
+HWY_EXPORT(multiplies_pairs);
 
 namespace {
 
@@ -100,18 +102,17 @@ int64_t bytes_of(Element type, int64_t count) {
   return count * element_size(type);
 }
 
+/// Whether the CPU has them and the kernels in use were compiled with them: those for AVX2 have
+/// nothing for pairs, whatever the CPU can do.
 bool has_bf16_instructions() {
 #if HWY_ARCH_X86
-  return __builtin_cpu_supports("avx512bf16") != 0;
+  return __builtin_cpu_supports("avx512bf16") != 0 && HWY_DYNAMIC_DISPATCH(multiplies_pairs)();
 #else
   return false;
 #endif
 }
 
-std::atomic<bool>& bf16_instructions() {
-  static std::atomic<bool> use{has_bf16_instructions()};
-  return use;
-}
+std::atomic<bool> bf16_wanted{true};
 
 /// The product of a self-check: whole numbers, with edges in every dimension.
 std::vector<float> check_product(bool instructions, const TileUnit* unit) {
@@ -213,11 +214,9 @@ bool computes_correctly(const TileUnit& unit) {
 
 void use_tile_unit(const TileUnit* unit) { tile_unit().store(unit); }
 
-void use_bf16_instructions(bool wanted) {
-  bf16_instructions().store(wanted && has_bf16_instructions());
-}
+void use_bf16_instructions(bool wanted) { bf16_wanted.store(wanted); }
 
-bool uses_bf16_instructions() { return bf16_instructions().load(); }
+bool uses_bf16_instructions() { return bf16_wanted.load() && has_bf16_instructions(); }
 
 void use_arm_bf16(bool wanted) {
   arm_bf16().store(wanted && arm_bf16_state() == ArmBf16State::in_use);

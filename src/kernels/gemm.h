@@ -58,7 +58,7 @@ constexpr int64_t kSmallProduct = 400000;
 /// the bit everywhere but with AMX and BFMMLA, which add in other orders (amx.h, arm_bf16.h).
 void gemm(const GemmProblem& problem);
 
-/// For tests: false leaves the bf16 instructions (AVX-512 BF16) unused.
+/// Whether the kernels in use, all of them, multiply pairs of bf16; false (for tests) prevents it.
 void use_bf16_instructions(bool wanted);
 bool uses_bf16_instructions();
 

@@ -15,8 +15,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-bool packs_pairs() { return HEED_BF16_INSTRUCTIONS; }
-
 void pack_weights_target(const Matrix& b, int64_t n, int64_t k, void* out) {
   parallel_for((n + kPackedColumns - 1) / kPackedColumns, [&](int64_t panel) {
     const int64_t column = panel * kPackedColumns;
@@ -46,12 +44,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace heed::kernels {
 
-HWY_EXPORT(packs_pairs);
 HWY_EXPORT(pack_weights_target);
 
 bool reads_packed(Element a, Element b) {
-  const bool pairs = uses_bf16_instructions() && HWY_DYNAMIC_DISPATCH(packs_pairs)();
-  return a == b && (b == Element::f32 || (b == Element::bf16 && pairs));
+  return a == b && (b == Element::f32 || (b == Element::bf16 && uses_bf16_instructions()));
 }
 
 int64_t packed_bytes(Element type, int64_t n, int64_t k) {

@@ -35,7 +35,8 @@ HWY_INLINE Compute<T> row_shift(const T* x, size_t n) {
   return most == -std::numeric_limits<Compute<T>>::infinity() ? Compute<T>{0} : most;
 }
 
-/// y[i] = e^(x[i] - shift); returns their sum. y may be x.
+/// y[i] = e^(x[i] - shift); returns their sum. y may be x. Vectors go to two sums in turn up to the
+/// end of the row, so that hidden elements behind it, whose exponential is zero, change no bit.
 template <class T>
 HWY_INLINE Compute<T> row_exp(T* y, const T* x, Compute<T> shift, size_t n) {
   const Tag<T> d;
@@ -57,6 +58,7 @@ HWY_INLINE Compute<T> row_exp(T* y, const T* x, Compute<T> shift, size_t n) {
     const auto e = exp_negative(d, hn::Sub(load_upto(d, x + i, rest), offset));
     store_upto(e, d, y + i, rest);
     sum0 = hn::Add(sum0, hn::IfThenElseZero(hn::FirstN(d, rest), e));
+    std::swap(sum0, sum1);
   }
   return sum_lanes(d, hn::Add(sum0, sum1));
 }

@@ -181,7 +181,9 @@ HWY_INLINE void map(T* out, size_t count, Fn&& fn, const In*... in) {
 }
 
 /// Combines fn(in0[i], in1[i], …) for i < count with `join` (a sum, a maximum), starting from
-/// `start`, in an order that is fixed for a target. The result still has one value a lane.
+/// `start`, in an order that is fixed for a target: every fourth vector goes to the same
+/// accumulator, at the end of a row, too, so that elements behind it that change nothing (zeros of
+/// a sum) change no bit. The result still has one value per lane.
 template <class D, class Join, class Fn, class... In>
 HWY_INLINE hn::Vec<D> fold(D d, size_t count, hn::TFromD<D> start, Join&& join, Fn&& fn,
                            const In*... in) {
@@ -198,12 +200,30 @@ HWY_INLINE hn::Vec<D> fold(D d, size_t count, hn::TFromD<D> start, Join&& join, 
     acc2 = join(acc2, fn(d, load(d, in + i + 2 * lanes)...));
     acc3 = join(acc3, fn(d, load(d, in + i + 3 * lanes)...));
   }
-  for (; i + lanes <= count; i += lanes) {
+  // At most three whole vectors and a part of one are left.
+  const auto last = [&](size_t rest) HWY_ATTR {
+    return hn::IfThenElse(hn::FirstN(d, rest), fn(d, load_some(d, in + count - rest, rest)...),
+                          first);
+  };
+  const size_t rest = (count - i) % lanes;
+  const size_t whole = (count - i) / lanes;
+  if (whole > 0) {
     acc0 = join(acc0, fn(d, load(d, in + i)...));
+  } else if (rest > 0) {
+    acc0 = join(acc0, last(rest));
   }
-  if (i < count) {
-    const auto value = fn(d, load_some(d, in + i, count - i)...);
-    acc1 = join(acc1, hn::IfThenElse(hn::FirstN(d, count - i), value, first));
+  if (whole > 1) {
+    acc1 = join(acc1, fn(d, load(d, in + i + lanes)...));
+  } else if (whole == 1 && rest > 0) {
+    acc1 = join(acc1, last(rest));
+  }
+  if (whole > 2) {
+    acc2 = join(acc2, fn(d, load(d, in + i + 2 * lanes)...));
+  } else if (whole == 2 && rest > 0) {
+    acc2 = join(acc2, last(rest));
+  }
+  if (whole == 3 && rest > 0) {
+    acc3 = join(acc3, last(rest));
   }
   return join(join(acc0, acc1), join(acc2, acc3));
 }

@@ -82,15 +82,16 @@ Tensor scaled(const char* name, const Tensor& x, double scale, double shift) {
 }  // namespace
 
 Tensor add(const Tensor& a, const Tensor& b) {
-  return record("add", combine("add", Binary::add, a, b), {a, b},
-                [shape_a = a.shape(), shape_b = b.shape()](const Tensor& dy) {
-                  return std::vector{sum_to(dy, shape_a), sum_to(dy, shape_b)};
-                });
+  const Tensor y = combine("add", Binary::add, a, b);
+  return record("add", y, {a, b}, [shape_a = a.shape(), shape_b = b.shape()](const Tensor& dy) {
+    return std::vector{sum_to(dy, shape_a), sum_to(dy, shape_b)};
+  });
 }
 
 Tensor sub(const Tensor& a, const Tensor& b) {
+  const Tensor y = combine("sub", Binary::sub, a, b);
   return record(
-      "sub", combine("sub", Binary::sub, a, b), {a, b},
+      "sub", y, {a, b},
       [shape_a = a.shape(), shape_b = b.shape(), b_wanted = b.requires_grad()](const Tensor& dy) {
         std::vector<Tensor> grads(2);
         grads[0] = sum_to(dy, shape_a);

@@ -2,41 +2,33 @@
 
 #include "base/check.h"
 #include "base/language.h"
-#include "heed/io.h"
 #include "heed/tensor.h"
 #include "pipelines/batches.h"
 #include "pipelines/speech_decoding.h"
+#include "pipelines/speech_features.h"
 
 namespace heed {
 namespace {
 
-constexpr int64_t kSampleRate = 16000;
 constexpr int64_t kFramesPerSecond = 100;
 constexpr int64_t kFramesPerStep = 2;  // a timestamp counts steps of 20 ms
 
 /// A recording on its way through the model.
 class Transcriber {
  public:
-  Transcriber(const LoadedModel& loaded, const Tensor& samples, const SpeechOptions& options)
+  Transcriber(const LoadedModel& loaded, SpeechFeatures& features, const SpeechOptions& options)
       : loaded_(loaded),
+        features_(features),
         options_(options),
         tokens_(speech_tokens(loaded)),
         window_(kFramesPerStep *
                 loaded.model->config().integer_or("max_source_positions", 1500, 1, 1 << 20)) {
-    LogMelOptions mel;
-    mel.mels = loaded.model->config().integer_or("num_mel_bins", 80, 1, 1 << 12);
-    content_ = samples.numel() / mel.hop_length;
-    // One frame of silence behind the recording; what is missing to a window are zeros of the
-    // spectrogram, as in faster-whisper.
-    Tensor padded = Tensor::zeros({samples.numel() + mel.hop_length});
-    std::copy_n(samples.data<float>(), samples.numel(), padded.data<float>());
-    features_ = log_mel_spectrogram(padded, mel);
-    result_.duration = static_cast<double>(samples.numel()) / kSampleRate;
+    result_.duration = static_cast<double>(features.samples()) / kSpeechRate;
   }
 
   Transcript run() {
     int64_t seek = 0;
-    while (seek < content_) {
+    while (seek < features_.frames()) {
       seek += one_window(seek);
       if (options_.progress) {
         options_.progress(std::min(seconds(seek), result_.duration), result_.duration);
@@ -53,19 +45,6 @@ class Transcriber {
  private:
   static double seconds(int64_t frames) { return static_cast<double>(frames) / kFramesPerSecond; }
 
-  ModelInput input_at(int64_t seek) const {
-    const int64_t mels = features_.size(0);
-    const int64_t all = features_.size(1);
-    const int64_t count = std::min(window_, all - seek);
-    ModelInput input;
-    input.input_features = Tensor::zeros({1, mels, window_});
-    for (int64_t m = 0; m < mels; ++m) {
-      std::copy_n(features_.data<float>() + m * all + seek, count,
-                  input.input_features.data<float>() + m * window_);
-    }
-    return input;
-  }
-
   void choose_language(const EncoderOutput& encoded) {
     if (!result_.language.empty()) {
       return;
@@ -81,11 +60,8 @@ class Transcriber {
   std::vector<int64_t> prompt() const {
     std::vector<int64_t> ids;
     if (options_.condition_on_previous && tokens_.previous >= 0 && !written_.empty()) {
-      const auto most = static_cast<size_t>(loaded_.model->context_length() / 2 - 1);
       ids.push_back(tokens_.previous);
-      ids.insert(ids.end(),
-                 written_.end() - static_cast<std::ptrdiff_t>(std::min(most, written_.size())),
-                 written_.end());
+      ids.insert(ids.end(), written_.begin(), written_.end());
     }
     const std::vector<int64_t> start =
         start_of_transcript(tokens_, result_.language, options_.task);
@@ -95,8 +71,10 @@ class Transcriber {
 
   /// Transcribes the window at frame `seek`; gives the frames to go on by.
   int64_t one_window(int64_t seek) {
-    const int64_t size = std::min(window_, content_ - seek);
-    const EncoderOutput encoded = loaded_.model->encode(input_at(seek));
+    const int64_t size = std::min(window_, features_.frames() - seek);
+    ModelInput input;
+    input.input_features = features_.window(seek, window_);
+    const EncoderOutput encoded = loaded_.model->encode(input);
     choose_language(encoded);
     const SpeechWindow window = decode_window(*loaded_.model, tokens_, encoded, prompt());
     if (window.no_speech_probability > options_.no_speech_threshold &&
@@ -161,6 +139,10 @@ class Transcriber {
     segment.no_speech_probability = window.no_speech_probability;
     if (!is_blank(segment.text)) {
       written_.insert(written_.end(), text.begin(), text.end());
+      const auto most = static_cast<size_t>(loaded_.model->context_length() / 2 - 1);
+      if (written_.size() > most) {
+        written_.erase(written_.begin(), written_.end() - static_cast<std::ptrdiff_t>(most));
+      }
       result_.segments.push_back(std::move(segment));
     }
   }
@@ -196,13 +178,12 @@ class Transcriber {
   }
 
   const LoadedModel& loaded_;
+  SpeechFeatures& features_;
   const SpeechOptions& options_;
   SpeechTokens tokens_;
-  int64_t window_;       // frames
-  int64_t content_ = 0;  // frames of the recording itself
-  Tensor features_;      // [mels, frames]
+  int64_t window_;  // frames
   Transcript result_;
-  std::vector<int64_t> written_;  // text of all windows so far
+  std::vector<int64_t> written_;  // the last text so far, as much as a prompt takes
 };
 
 }  // namespace
@@ -214,13 +195,22 @@ SpeechRecognition::SpeechRecognition(LoadedModel model) : ModelPipeline(std::mov
 
 Transcript SpeechRecognition::operator()(const std::filesystem::path& audio,
                                          const SpeechOptions& options) const {
-  return from_samples(load_audio(audio, kSampleRate), options);
+  AudioReader reader(audio, kSpeechRate);
+  SpeechFeatures features(reader, *loaded_.model);
+  return from_features(features, options);
 }
 
 Transcript SpeechRecognition::from_samples(const Tensor& samples,
                                            const SpeechOptions& options) const {
   check(samples.rank() == 1 && is_floating(samples.dtype()), "transcribe",
         "samples must be floating [N], not {} {}", name_of(samples.dtype()), samples.shape());
+  TensorSamples source(samples.to(DType::f32).contiguous());
+  SpeechFeatures features(source, *loaded_.model);
+  return from_features(features, options);
+}
+
+Transcript SpeechRecognition::from_features(SpeechFeatures& features,
+                                            const SpeechOptions& options) const {
   const SpeechTokens tokens = speech_tokens(loaded_);
   if (!options.language.empty() && !tokens.languages.empty() &&
       !tokens.languages.contains(options.language)) {
@@ -235,7 +225,7 @@ Transcript SpeechRecognition::from_samples(const Tensor& samples,
     fail(ErrorKind::usage, "task", "'{}' is not known; use transcribe or translate", options.task);
   }
   const NoGrad no_grad;
-  return Transcriber(loaded_, samples.to(DType::f32).contiguous(), options).run();
+  return Transcriber(loaded_, features, options).run();
 }
 
 }  // namespace heed

@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
 
 #include "base/base64.h"
-#include "heed/io.h"
 #include "heed/pipelines.h"
 #include "heed/runtime.h"
 #include "heed/tensor.h"
+#include "io/json_writer.h"
+#include "pipelines/speech_features.h"
 #include "serve/handlers.h"
 #include "text/unicode.h"
 
@@ -91,18 +93,30 @@ HttpResponse answer_in(const std::string& format, const Transcript& transcript, 
   return response;
 }
 
-Tensor read_audio(const Call& call) {
+/// A recording of a request, as far as it has been read.
+struct SentSpeech {
+  std::string decoded;  // where it came as base64
+  std::optional<AudioReader> reader;
+  std::optional<SpeechFeatures> features;
+};
+
+void read_speech(const Call& call, SentSpeech& speech) {
   const auto sent = call.files.find("file");
   try {
-    return decode_audio(
-        sent != call.files.end() ? sent->second : decode_base64(call.text("file"), "file"), "file");
+    if (sent == call.files.end()) {
+      speech.decoded = decode_base64(call.text("file"), "file");
+    }
+    const std::string& bytes = sent == call.files.end() ? speech.decoded : sent->second;
+    speech.reader.emplace(bytes, "file", kSpeechRate);
+    speech.features.emplace(*speech.reader, *call.model->model);
   } catch (const Error& error) {
     throw BadRequest(error.what(), "file", "invalid_audio");
   }
 }
 
 void transcribe(const CallPtr& call, const std::string& task) {
-  const Tensor samples = read_audio(*call);
+  SentSpeech speech;
+  read_speech(*call, speech);
   SpeechOptions options;
   options.language = call->text("language");
   options.task = task;
@@ -125,7 +139,7 @@ void transcribe(const CallPtr& call, const std::string& task) {
                            call->model->tokenizer};
   try {
     const Transcript transcript =
-        SpeechRecognition(std::move(loaded)).from_samples(samples, options);
+        SpeechRecognition(std::move(loaded)).from_features(*speech.features, options);
     call->exchange->respond(
         answer_in(call->text("response_format"), transcript, options.word_times));
   } catch (const Gone&) {

@@ -103,6 +103,23 @@ std::string Bench::file(const std::string& name, const std::string& content) {
   return path;
 }
 
+namespace {
+
+/// Where the JSON value that begins behind `begin` ends. Strings in it hold no brackets.
+size_t end_of_value(const std::string& json, size_t begin) {
+  int depth = 0;
+  for (size_t at = begin; at < json.size(); ++at) {
+    const char each = json[at];
+    depth += each == '{' || each == '[' ? 1 : each == '}' || each == ']' ? -1 : 0;
+    if (depth < 0 || (depth == 0 && each == ',')) {
+      return at;
+    }
+  }
+  return json.size();
+}
+
+}  // namespace
+
 std::string Bench::model(const std::string& name,
                          const std::vector<std::pair<std::string, std::string>>& replace) {
   const std::filesystem::path copy = folder_ / ("model" + std::to_string(models_++));
@@ -114,7 +131,7 @@ std::string Bench::model(const std::string& name,
     if (at == std::string::npos) {
       config.insert(config.find('{') + 1, "\"" + key + "\": " + value + ",");
     } else {
-      config.replace(begin, config.find_first_of(",\n}", begin) - begin, " " + value);
+      config.replace(begin, end_of_value(config, begin) - begin, " " + value);
     }
   }
   std::ofstream(copy / "config.json", std::ios::binary) << config;

@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <iterator>
 
 #include "base/file.h"
 #include "faults/server_process.h"
@@ -64,6 +65,18 @@ void output_kinds(Bench& bench) {
   bench.expect(stat(bench.path("target").c_str(), &info) == 0 && (info.st_mode & 07777) == 0600,
                "the mode is kept");
   bench.expect(read_file(bench.path("target")) != "old", "the link's target was written");
+  const std::string fifo = bench.path("fifo");
+  mkfifo(fifo.c_str(), 0600);
+  std::string came;
+  Run piped{
+      .arguments = {"forward", model, "--input", model + "/inputs.safetensors", "--output", fifo}};
+  piped.meanwhile = [&](pid_t) {
+    std::ifstream stream(fifo, std::ios::binary);  // waits for the writer
+    came.assign(std::istreambuf_iterator<char>(stream), {});
+  };
+  bench.accepted(piped);
+  bench.expect(came == read_file(bench.path("target")), "a FIFO is written through");
+  bench.expect(stat(fifo.c_str(), &info) == 0 && S_ISFIFO(info.st_mode), "and is one still");
   bench.refused({"forward", model, "--input", model + "/inputs.safetensors", "--output",
                  bench.path("absent") / "out"},
                 {"absent/out"}, 1);
@@ -175,7 +188,6 @@ void bombs(Bench& bench) {
 }
 
 void escapes(Bench& bench) {
-  const std::string evil = "\x1b[31mred\x07\n\tx";
   const std::string folder = bench.path("a\x1b[31m\nb");
   std::filesystem::create_directory(folder);
   const auto clean = [&](const Outcome& outcome, const std::string& what) {
@@ -187,23 +199,26 @@ void escapes(Bench& bench) {
     bench.expect(std::count(outcome.err.begin(), outcome.err.end(), '\n') <= 1,
                  what + " is one line");
   };
-  clean(run_program({.arguments = {"info", folder}}), "an error about an odd path");
-  clean(run_program(
-            {.arguments = {"attention", "--input",
-                           bench.file("t.safetensors",
-                                      safetensors("{\"a\\u001b[31m\\n\":{\"dtype\":\"\\u001b\","
-                                                  "\"shape\":[1],\"data_offsets\":[0,4]}}",
-                                                  4)),
-                           "--output", bench.path("o")}}),
-        "an error about a tensor's name");
+  const auto refused = [&](const Outcome& outcome, const std::string& what) {
+    clean(outcome, what);
+    bench.expect(outcome.code == 3 && outcome.err.find("\\x1b") != std::string::npos,
+                 what + " shows them escaped: " + outcome.err);
+  };
+  refused(run_program({.arguments = {"info", folder}}), "an error about an odd path");
+  refused(run_program(
+              {.arguments = {"attention", "--input",
+                             bench.file("t.safetensors",
+                                        safetensors("{\"a\\u001b[31m\\n\":{\"dtype\":\"\\u001b\","
+                                                    "\"shape\":[1],\"data_offsets\":[0,4]}}",
+                                                    4)),
+                             "--output", bench.path("o")}}),
+          "an error about a tensor's name");
   // Labels, tokens, sources of search results: cells of a table.
-  const std::string label = R"({"0":"a\u001b[31m\n\u0007","1":"a\u001b[31m\n\u0007",)"
-                            R"("2":"a\u001b[31m\n\u0007"})";
-  const std::string classifier = bench.model("bert_classify", {{"id2label", label}});
-  std::filesystem::copy(small_models() / "encoder" / "tokenizer.json", classifier);
-  const Outcome classified =
-      run_program({.arguments = {"classify", classifier, "--text", "the lazy dog"}});
+  const Outcome classified = run_program(
+      {.arguments = {"classify", small_models() / "classifier", "--text", "the lazy dog"}});
   clean(classified, "a label");
+  bench.expect(classified.code == 0 && classified.out.find("\\x1b") != std::string::npos,
+               "it is shown escaped: " + classified.out + classified.err);
   bench.expect(std::count(classified.out.begin(), classified.out.end(), '\n') <= 1,
                "a label with a newline stays in its line: " + classified.out);
   const std::string document = bench.file("odd\x1b[31m\n.txt", "the lazy\x1b[31m dog \xc2\x9b");
@@ -216,9 +231,9 @@ void escapes(Bench& bench) {
   clean(found, "a search result");
   bench.expect(std::count(found.out.begin(), found.out.end(), '\n') == 2,
                "a result has two lines: " + found.out);
-  clean(run_program({.arguments = {"info", bench.model("gpt2_lm",
-                                                       {{"model_type", "\"g\\u001b[2J\\n\""}})}}),
-        "an error about a configuration");
+  refused(run_program({.arguments = {"info", bench.model("gpt2_lm",
+                                                         {{"model_type", "\"g\\u001b[2J\\n\""}})}}),
+          "an error about a configuration");
 }
 
 void signals(Bench& bench) {
@@ -265,7 +280,7 @@ void named_files(Bench& bench) {
   bench.accepted(tiny_training(bench, {"--out", bench.path("run")}));
   const std::vector<std::string> generate = {"generate", bench.path("run"), "--prompt", "the"};
   bench.file("run/model/generation_config.json", R"({"eos_token_id": "x"})");
-  bench.refused(generate, {" generation_config.json: eos_token_id is \"x\""});
+  bench.refused(generate, {"run/model/generation_config.json: eos_token_id is \"x\""});
   bench.file("run/model/generation_config.json", "{");
   bench.refused(generate, {"run/model/generation_config.json: is not valid JSON"});
   std::filesystem::remove(bench.path("run/model/generation_config.json"));

@@ -83,21 +83,23 @@ std::vector<Fault> gguf_faults() {
   const uint64_t all = ~uint64_t{0};
   return {
       {19, "bad magic, version or byte order",
-       files({{Gguf{""}, {}},
-              {Gguf{"GGML" + std::string(20, '\0')}, {}},
+       files({{Gguf{""}, {"magic"}},
+              {Gguf{"GGML" + std::string(20, '\0')}, {"'GGUF'"}},
               {start(0, 0, 0), {"version 0"}},
               {start(0, 0, 1), {"version 1"}},
               {start(0, 0, 99), {"version 99"}},
               {start(0, 0, 0x03000000), {"big-endian"}}})},
       {20, "counts -1 or 2^63",
-       files(
-           {{start(all, 0), {}}, {start(high, 0), {}}, {start(0, all), {}}, {start(0, high), {}}})},
+       files({{start(all, 0), {"tensors"}},
+              {start(high, 0), {"tensors"}},
+              {start(0, all), {"metadata values"}},
+              {start(0, high), {"metadata values"}}})},
       {21, "string or array longer than the file",
-       files({{start(0, 1).u64(all), {}},
+       files({{start(0, 1).u64(all), {"a key takes"}},
               {start(0, 1).string("k").u32(8).u64(high), {"'k'"}},
               {start(0, 1).string("k").u32(9).u32(4).u64(all), {"'k'"}}})},
       {22, "empty or duplicate key, unknown type",
-       files({{start(0, 1).key("", 1), {}},
+       files({{start(0, 1).key("", 1), {"'' cannot be a key"}},
               {start(0, 2).key("k", 1).key("k", 1), {"'k'"}},
               {start(0, 1).string("k").u32(77).u32(1), {"'k'"}}})},
       {23, "alignment 0, 3 or of the wrong type",
@@ -118,7 +120,11 @@ std::vector<Fault> gguf_faults() {
       {29, "row not a multiple of the block", files({{one_tensor({33}, 8, 0, 64), {"'t'"}}})},
       {30, "block_count 10^9",
        files({{llama("llama.block_count", 1'000'000'000), {"block_count"}}})},
-      {31, "missing or misshapen tensor", files({{llama("", 0), {"token_embd.weight"}}})},
+      {31, "missing or misshapen tensor",
+       files({{llama("", 0), {"token_embd.weight"}},
+              // One that has another width than the metadata say.
+              {llama("", 0, 1).tensor("token_embd.weight", {4, 11}, 0, 0).data(4 * 4 * 11),
+               {"embed_tokens.weight' is [11, 4]"}}})},
   };
 }
 

@@ -42,6 +42,18 @@ void refused_bodies(Bench& bench, const std::vector<std::string>& bodies) {
   still_there(bench);
 }
 
+/// 400 with an error that names the field.
+void refused_field(Bench& bench, const std::string& field, const std::vector<std::string>& values) {
+  for (const std::string& value : values) {
+    const std::string fields = fmt::format(R"("{}":{})", field, value);
+    const std::string answer = shared().post(kCompletions, completion(fields));
+    bench.expect(status_of(answer) == 400 &&
+                     answer.find(fmt::format(R"("param":"{}")", field)) != std::string::npos,
+                 fields + ": " + answer.substr(0, 400));
+  }
+  still_there(bench);
+}
+
 void bad_json(Bench& bench) {
   refused_bodies(bench, {"", "{", "[]", "{\"prompt\":3.5}", "{\"prompt\":null}", "nonsense",
                          completion("\"max_tokens\":\"x\""), completion("\"stream\":1"),
@@ -76,8 +88,10 @@ void chunks(Bench& bench) {
   for (int i = 0; i < 100; ++i) {
     endless += "1000\r\n" + std::string(4096, 'x') + "\r\n";
   }
+  const int64_t before = server.resident_bytes();
   const int status = server.status(endless);
   bench.expect(status == 413 || status == 400, fmt::format("endless chunks: {}", status));
+  bench.expect(server.resident_bytes() < before + (int64_t{16} << 20), "memory stays small");
   expect_status(bench, server.get_status("/health"), 200, "the server goes on");
 }
 
@@ -152,6 +166,7 @@ void disconnect(Bench& bench) {
   }
   bench.expect(active, "a generation began");
   close(connection);
+  bench.expect(server.metric_becomes("heed_requests_cancelled_total", 1, 60), "it is cancelled");
   bench.expect(server.metric_becomes("heed_sequences_active", 0, 60), "it stops");
   const double tokens = server.metric("heed_generated_tokens_total");
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -184,6 +199,7 @@ void hosts_and_origins(Bench& bench, bool host) {
     return;
   }
   std::string answer = shared().get("/v1/models", "Origin: https://evil.example\r\n");
+  expect_status(bench, status_of(answer), 403, "a foreign origin");
   std::transform(answer.begin(), answer.end(), answer.begin(), ::tolower);
   bench.expect(answer.find("access-control-allow-origin") == std::string::npos, "no CORS header");
 }
@@ -219,10 +235,12 @@ void html(Bench& bench) {
   std::string answer = shared().post(
       kCompletions,
       R"({"model":"lm","prompt":"<script>alert(1)</script>","max_tokens":1,"echo":true})");
+  expect_status(bench, status_of(answer), 200, "a prompt of HTML");
+  bench.expect(answer.find("<script>alert(1)</script>") != std::string::npos,
+               "the text comes back as it was");
   std::transform(answer.begin(), answer.end(), answer.begin(), ::tolower);
-  bench.expect(
-      status_of(answer) == 0 || answer.find("content-type: application/json") != std::string::npos,
-      "output is JSON, not a page");
+  bench.expect(answer.find("content-type: application/json") != std::string::npos,
+               "output is JSON, not a page");
   bench.expect(answer.find("x-content-type-options: nosniff") != std::string::npos,
                "and is not to be guessed at");
 }
@@ -250,8 +268,10 @@ void little_memory(Bench& bench) {
   run.kill_after = 15;
   run.kill_signal = SIGKILL;
   const Outcome outcome = run_program(run);
-  bench.expect(outcome.signal != SIGABRT && outcome.signal != SIGSEGV &&
-                   (outcome.code != 0 || outcome.err.find("listening") != std::string::npos),
+  const bool listens =
+      outcome.signal == SIGKILL && outcome.err.find("listening") != std::string::npos;
+  const bool told = outcome.signal == 0 && outcome.code != 0 && outcome.err.starts_with("heed: ");
+  bench.expect(listens || told,
                fmt::format("96 MB of address space: code {}, signal {}: {}", outcome.code,
                            outcome.signal, outcome.err.substr(0, 200)));
 }
@@ -302,17 +322,15 @@ std::vector<Fault> server_faults() {
       {51, "slow stream reader", slow_reader},
       {52, "max_tokens 2^31 or -5: 400",
        [](Bench& bench) {
-         refused_bodies(bench,
-                        {completion("\"max_tokens\":2147483648"), completion("\"max_tokens\":-5")});
+         refused_field(bench, "max_tokens", {"2147483648", "-5"});
        }},
-      {53, "n = 10^6: 400",
-       [](Bench& bench) { refused_bodies(bench, {completion("\"n\":1000000")}); }},
+      {53, "n = 10^6: 400", [](Bench& bench) { refused_field(bench, "n", {"1000000"}); }},
       {54, "prompt longer than the context: 400",
        [](Bench& bench) { refused_bodies(bench, {long_prompt()}); }},
       {55, "temperature 1e9, top_p -1: 400",
        [](Bench& bench) {
-         refused_bodies(bench, {completion("\"temperature\":1e9"), completion("\"top_p\":-1"),
-                                completion("\"temperature\":-1")});
+         refused_field(bench, "temperature", {"1e9", "-1"});
+         refused_field(bench, "top_p", {"-1"});
        }},
       {56, "disconnect mid-stream stops the generation", disconnect},
       {57, "queue full: 429 or 503 with Retry-After", full_queue},

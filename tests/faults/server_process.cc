@@ -26,8 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 void wait_a_little() { std::this_thread::sleep_for(std::chrono::milliseconds(10)); }
 
-void make_model(const std::filesystem::path& folder, TokenizerKind kind,
-                const std::string& config) {
+void make_model(const std::filesystem::path& folder, TokenizerKind kind, const std::string& config,
+                int64_t more_tokens = 0) {
   const std::string_view texts[] = {
       "the quick brown fox jumps over the lazy dog . one two three ."};
   TokenizerTraining training;
@@ -36,8 +36,26 @@ void make_model(const std::filesystem::path& folder, TokenizerKind kind,
   training.min_frequency = 1;
   const Tokenizer tokenizer = train_tokenizer(texts, training);
   std::filesystem::create_directories(folder);
-  save_model(*create_model(config + std::to_string(tokenizer.vocab_size()) + "}", 1), folder);
+  const int64_t vocabulary = tokenizer.vocab_size() + more_tokens;
+  save_model(*create_model(config + std::to_string(vocabulary) + "}", 1), folder);
   tokenizer.save(folder);
+}
+
+/// A Whisper that reads two seconds at a time. Its own tokens follow the tokenizer's: end, start,
+/// no speech, no timestamps, and 101 timestamps.
+void make_speech_model(const std::filesystem::path& folder) {
+  constexpr int64_t kMore = 105;
+  make_model(folder, TokenizerKind::byte_bpe,
+             R"({"model_type":"whisper","architectures":["WhisperForConditionalGeneration"],)"
+             R"("d_model":16,"encoder_layers":1,"decoder_layers":1,"encoder_attention_heads":2,)"
+             R"("decoder_attention_heads":2,"encoder_ffn_dim":16,"decoder_ffn_dim":16,)"
+             R"("num_mel_bins":8,"max_source_positions":100,"max_target_positions":8,)"
+             R"("vocab_size":)",
+             kMore);
+  const int64_t first = Tokenizer::load(folder).vocab_size();
+  std::ofstream(folder / "generation_config.json") << fmt::format(
+      R"({{"eos_token_id":{},"decoder_start_token_id":{},"no_timestamps_token_id":{}}})", first,
+      first + 1, first + 3);
 }
 
 }  // namespace
@@ -52,6 +70,13 @@ const std::filesystem::path& small_models() {
                R"({"model_type":"bert","architectures":["BertModel"],"hidden_size":32,)"
                R"("num_attention_heads":4,"num_hidden_layers":1,"intermediate_size":64,)"
                R"("type_vocab_size":2,"max_position_embeddings":64,"vocab_size":)");
+    make_model(folder / "classifier", TokenizerKind::wordpiece,
+               R"({"model_type":"bert","architectures":["BertForSequenceClassification"],)"
+               R"("hidden_size":32,"num_attention_heads":4,"num_hidden_layers":1,)"
+               R"("intermediate_size":64,"type_vocab_size":2,"max_position_embeddings":64,)"
+               R"("id2label":{"0":"a\u001b[31m\n\u0007","1":"b\u001b[31m\n\u0007"},)"
+               R"("vocab_size":)");
+    make_speech_model(folder / "speech");
     return true;
   }();
   static_cast<void>(made);

@@ -10,7 +10,8 @@
 namespace heed::test {
 
 /// A folder with small models of random weights, made once per process: lm (a GPT-2 of 512
-/// positions that knows bytes) and encoder (a BERT).
+/// positions that knows bytes), encoder (a BERT), classifier (a BERT whose labels hold escape
+/// sequences) and speech (a Whisper that reads two seconds at a time).
 const std::filesystem::path& small_models();
 
 /// `heed serve lm=… OPTIONS` as a process of its own, on a free port.

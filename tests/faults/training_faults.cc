@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "faults/bench.h"
+#include "heed/io.h"
 #include "support/budget.h"
 
 namespace heed::test {
@@ -73,6 +74,33 @@ void thread_counts(Bench& bench) {
                "the same weights for any number of threads");
 }
 
+/// Rows of logits do not depend on the rows beside them.
+void batches(Bench& bench) {
+  const std::string model = bench.model("gpt2_lm");
+  const auto logits = [&](const std::string& name, const std::vector<uint64_t>& ids) {
+    const size_t rows = ids.size() / 3;
+    std::string bytes;
+    for (const uint64_t id : ids) {
+      bytes += little_endian(id, 8);
+    }
+    const std::string input =
+        bench.file(name + ".safetensors",
+                   safetensors(fmt::format(
+                       R"({{"input_ids":{{"dtype":"I64","shape":[{},3],"data_offsets":[0,{}]}}}})",
+                       rows, bytes.size())) +
+                       bytes);
+    const std::string out = bench.path(name + ".out");
+    bench.accepted({.arguments = {"forward", model, "--input", input, "--output", out}});
+    const Tensor all = load_safetensors(out).at("logits");
+    return std::vector<float>(all.data<float>(), all.data<float>() + all.numel());
+  };
+  const std::vector<float> two = logits("two", {5, 7, 9, 30, 2, 4});
+  std::vector<float> each = logits("first", {5, 7, 9});
+  const std::vector<float> second = logits("second", {30, 2, 4});
+  each.insert(each.end(), second.begin(), second.end());
+  bench.expect(two == each, "the same logits in a batch and alone");
+}
+
 void bad_checksum_key(Bench& bench) {
   bench.accepted(small_training(bench, "run"));
   for (const auto& entry : fs::directory_iterator(bench.path("run") / "checkpoints")) {
@@ -84,6 +112,45 @@ void bad_checksum_key(Bench& bench) {
   const Outcome outcome = run_program(small_training(bench, "run", {"--resume"}));
   bench.expect(outcome.code == 3 && outcome.err.find("checksums") != std::string::npos,
                "a checksum of a file outside is refused: " + outcome.err.substr(0, 300));
+}
+
+/// Whether a run has a checkpoint with all its files.
+bool has_checkpoint(const fs::path& run) {
+  for (const auto& entry : fs::directory_iterator(run / "checkpoints")) {
+    if (entry.path().filename().native().starts_with("step-") &&
+        fs::exists(entry.path() / "state.json") && fs::exists(entry.path() / "model.safetensors")) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// A run that keeps one checkpoint and makes one in every step, looked at in the middle of
+/// whatever it does.
+void rotation(Bench& bench) {
+  Run run = small_training(bench, "rotated",
+                           {"--steps", "1000000", "--checkpoint-every", "1", "--keep", "1"});
+  run.meanwhile = [&](pid_t process) {
+    const fs::path folder = bench.path("rotated");
+    const auto begun = [&] { return fs::exists(folder / "checkpoints") && has_checkpoint(folder); };
+    for (int i = 0; i < 3000 && !begun(); ++i) {
+      usleep(10'000);
+    }
+    int found = 0;
+    constexpr int kLooks = 40;
+    for (int i = 0; i < kLooks; ++i) {
+      usleep(3'000 + 700 * i);
+      kill(process, SIGSTOP);
+      found += has_checkpoint(folder) ? 1 : 0;
+      kill(process, SIGCONT);
+    }
+    bench.expect(found == kLooks,
+                 fmt::format("a whole checkpoint in {} of {} looks", found, kLooks));
+    kill(process, SIGTERM);
+  };
+  const Outcome outcome = run_program(run);
+  bench.expect(outcome.code == 130,
+               fmt::format("the run is stopped: {} {}", outcome.code, outcome.err.substr(0, 200)));
 }
 
 /// Writes that fail at some moments of a run: it says so, and goes on from what it had saved.
@@ -153,6 +220,9 @@ std::vector<Fault> training_faults() {
        [](Bench& bench) {
          bench.accepted(small_training(bench, "run"));
          bench.refused(small_training(bench, "run", {"--resume", "--width", "16"}), {"width"}, 3);
+         Run other = small_training(bench, "run", {"--resume"});
+         std::ofstream(other.arguments[4], std::ios::app) << "one more line\n";
+         bench.refused(other, {"text.txt", "is not what the run began with"}, 3);
        }},
       {72, "resume is exact", resumed},
       {73, "two writers on a run", two_writers},
@@ -165,7 +235,10 @@ std::vector<Fault> training_faults() {
                       "a stale temporary is removed");
        }},
       {75, "rotation keeps a good checkpoint; checksums name only a checkpoint's files",
-       bad_checksum_key},
+       [](Bench& bench) {
+         bad_checksum_key(bench);
+         rotation(bench);
+       }},
       {79, "token id beyond the vocabulary, short or empty data",
        [](Bench& bench) {
          Run run = small_training(bench, "run");
@@ -183,7 +256,11 @@ std::vector<Fault> training_faults() {
          bench.refused({"forward", model, "--input", input, "--output", bench.path("o")}, {"1000"},
                        3);
        }},
-      {80, "bit-identical for any thread count", thread_counts},
+      {80, "bit-identical for any thread count and any batch",
+       [](Bench& bench) {
+         thread_counts(bench);
+         batches(bench);
+       }},
   };
 }
 

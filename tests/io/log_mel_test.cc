@@ -1,3 +1,5 @@
+#include "io/log_mel.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,6 +31,27 @@ TEST(LogMel, SilenceIsTheFloor) {
   EXPECT_EQ(spectrogram.shape().to_string(), Shape({80, 10}).to_string());
   for (const double value : spectrogram.to_doubles()) {
     EXPECT_FLOAT_EQ(static_cast<float>(value), -1.5f);  // (log10 1e-10 + 4) / 4
+  }
+}
+
+/// To the bit, ends included: the last frame may be one of a pair or alone, and lengths below a
+/// frame's are mirrored more than once.
+TEST(LogMel, DoesNotDependOnTheBlocks) {
+  for (const int64_t count : {201, 359, 480, 1600, 5000, 5121}) {
+    const Tensor samples = random_normal({count}, DType::f32, static_cast<uint64_t>(count));
+    const std::span<const float> all(samples.data<float>(), static_cast<size_t>(count));
+    std::vector<float> whole;
+    LogMelStream({}).add(all, true, whole);
+    ASSERT_EQ(whole.size(), static_cast<size_t>(80 * (count / 160)));
+    for (const size_t block : {1, 100, 161, 1000}) {
+      LogMelStream stream({});
+      std::vector<float> parts;
+      for (size_t begin = 0; begin < all.size(); begin += block) {
+        stream.add(all.subspan(begin, std::min(block, all.size() - begin)), false, parts);
+      }
+      stream.add({}, true, parts);
+      EXPECT_EQ(parts, whole) << count << " in blocks of " << block;
+    }
   }
 }
 

@@ -56,25 +56,8 @@ float in_mmla_order(const Bf16Operand& a, const Bf16Operand& b, int64_t row, int
   return sum;
 }
 
-struct Sizes {
-  int64_t m, n, k;
-};
-
-std::vector<float> product(const Sizes& sizes, const Matrix& a, const Matrix& b, float start) {
-  std::vector<float> c(static_cast<size_t>(sizes.m * sizes.n), start);
-  kernels::gemm({.m = sizes.m,
-                 .n = sizes.n,
-                 .k = sizes.k,
-                 .a = a,
-                 .b = b,
-                 .c = c.data(),
-                 .c_stride = sizes.n,
-                 .accumulate = start != 0.0f});
-  return c;
-}
-
-void expect_elements(const Sizes& sizes, const Bf16Operand& a, const Bf16Operand& b, float start,
-                     const std::string& what) {
+void expect_elements(const ProductSizes& sizes, const Bf16Operand& a, const Bf16Operand& b,
+                     float start, const std::string& what) {
   const std::vector<float> c = product(sizes, a.matrix, b.matrix, start);
   for (int64_t r = 0; r < sizes.m; ++r) {
     for (int64_t j = 0; j < sizes.n; ++j) {
@@ -97,8 +80,10 @@ class ArmBf16 : public ::testing::Test {
 };
 
 TEST_F(ArmBf16, AddsInTheOrderOfTheInstructionToTheBit) {
-  for (const Sizes& sizes : {Sizes{1, 1, 1}, Sizes{3, 5, 2}, Sizes{8, 8, 16}, Sizes{9, 17, 31},
-                             Sizes{65, 70, 33}, Sizes{5, 9, 1601}, Sizes{1, 100, 37}}) {
+  for (const ProductSizes& sizes :
+       {ProductSizes{1, 1, 1}, ProductSizes{3, 5, 2}, ProductSizes{8, 8, 16},
+        ProductSizes{9, 17, 31}, ProductSizes{65, 70, 33}, ProductSizes{5, 9, 1601},
+        ProductSizes{1, 100, 37}}) {
     const auto& [m, n, k] = sizes;
     for (const DType b_type : {DType::bf16, DType::f32, DType::f16}) {
       for (const int order : {0, 1, 2, 3}) {
@@ -112,7 +97,7 @@ TEST_F(ArmBf16, AddsInTheOrderOfTheInstructionToTheBit) {
 
 /// Neither k nor rows or columns are adjacent in memory.
 TEST_F(ArmBf16, TakesAnyStrides) {
-  constexpr Sizes kSizes{19, 37, 41};
+  constexpr ProductSizes kSizes{19, 37, 41};
   Bf16Operand a(2 * kSizes.m, 3 * kSizes.k, DType::bf16, false, 3);
   Bf16Operand b(2 * kSizes.k, 3 * kSizes.n, DType::f32, false, 4);
   for (Matrix* each : {&a.matrix, &b.matrix}) {
@@ -150,7 +135,7 @@ TEST_F(ArmBf16, FinishesAsOtherProductsDo) {
     return add(random_indices(shape, 9, seed).to(DType::f32), Tensor::full({1}, -4.0, DType::f32))
         .to(type);
   };
-  for (const Sizes& sizes : {Sizes{77, 90, 50}, Sizes{12, 9, 100000}}) {
+  for (const ProductSizes& sizes : {ProductSizes{77, 90, 50}, ProductSizes{12, 9, 100000}}) {
     const auto& [m, n, k] = sizes;
     const Tensor x = whole({m, k}, DType::bf16, 1);
     const Tensor w = whole({n, k}, DType::bf16, 2);
@@ -180,7 +165,7 @@ TEST_F(ArmBf16, FinishesAsOtherProductsDo) {
 }
 
 TEST_F(ArmBf16, KeepsInfinityAndNanToTheirRows) {
-  constexpr Sizes kSizes{11, 19, 37};
+  constexpr ProductSizes kSizes{11, 19, 37};
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Tensor x = Tensor::full({kSizes.m, kSizes.k}, 1.0, DType::f32);
   x.data<float>()[0 * kSizes.k + 3] = kInfinity;

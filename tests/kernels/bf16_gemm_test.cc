@@ -41,20 +41,6 @@ void with_and_without_instructions(Fn&& fn) {
   kernels::use_bf16_instructions(true);
 }
 
-std::vector<float> product(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b,
-                           float start) {
-  std::vector<float> c(static_cast<size_t>(m * n), start);
-  kernels::gemm({.m = m,
-                 .n = n,
-                 .k = k,
-                 .a = a,
-                 .b = b,
-                 .c = c.data(),
-                 .c_stride = n,
-                 .accumulate = start != 0.0f});
-  return c;
-}
-
 TEST_F(Bf16Gemm, IsAChainOverKToTheBit) {
   for (const auto& [m, n, k] :
        {std::tuple{1, 1, 1}, std::tuple{3, 5, 2}, std::tuple{13, 33, 31}, std::tuple{12, 32, 64},
@@ -75,7 +61,7 @@ TEST_F(Bf16Gemm, IsAChainOverKToTheBit) {
           }
         }
         with_and_without_instructions([&, m = m, n = n, k = k](const std::string& how) {
-          EXPECT_EQ(product(m, n, k, a.matrix, b.matrix, start), wanted)
+          EXPECT_EQ(product({m, n, k}, a.matrix, b.matrix, start), wanted)
               << how << ", " << m << " x " << n << " x " << k << ", " << name_of(b_type)
               << ", order " << order;
         });
@@ -92,7 +78,7 @@ TEST_F(Bf16Gemm, TakesAnyStrides) {
   const Matrix some_a{a.stored.raw(), Element::bf16, 2 * 3 * kK, 3};
   const Matrix some_b{b.stored.raw(), Element::f32, 2 * 3 * kN, 3};
   with_and_without_instructions([&](const std::string& how) {
-    const std::vector<float> c = product(kM, kN, kK, some_a, some_b, 0.0f);
+    const std::vector<float> c = product({kM, kN, kK}, some_a, some_b, 0.0f);
     for (int64_t r = 0; r < kM; ++r) {
       for (int64_t col = 0; col < kN; ++col) {
         float sum = 0.0f;

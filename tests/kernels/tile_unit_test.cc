@@ -77,25 +77,8 @@ float in_tile_order(const Bf16Operand& a, const Bf16Operand& b, int64_t row, int
   return sum;
 }
 
-struct Sizes {
-  int64_t m, n, k;
-};
-
-std::vector<float> product(const Sizes& sizes, const Matrix& a, const Matrix& b, float start) {
-  std::vector<float> c(static_cast<size_t>(sizes.m * sizes.n), start);
-  kernels::gemm({.m = sizes.m,
-                 .n = sizes.n,
-                 .k = sizes.k,
-                 .a = a,
-                 .b = b,
-                 .c = c.data(),
-                 .c_stride = sizes.n,
-                 .accumulate = start != 0.0f});
-  return c;
-}
-
 /// Also close to the exact product: each of at most k roundings loses 2⁻²⁴ of what is added up.
-void expect_elements(const std::vector<float>& c, const Sizes& sizes, const Bf16Operand& a,
+void expect_elements(const std::vector<float>& c, const ProductSizes& sizes, const Bf16Operand& a,
                      const Bf16Operand& b, float start, const std::string& what) {
   for (int64_t r = 0; r < sizes.m; ++r) {
     for (int64_t j = 0; j < sizes.n; ++j) {
@@ -113,9 +96,10 @@ void expect_elements(const std::vector<float>& c, const Sizes& sizes, const Bf16
 }
 
 TEST_P(TileProduct, AddsInTheOrderOfTheTilesToTheBit) {
-  for (const Sizes& sizes :
-       {Sizes{1, 1, 1}, Sizes{3, 5, 2}, Sizes{16, 16, 32}, Sizes{17, 33, 31}, Sizes{32, 32, 64},
-        Sizes{33, 70, 77}, Sizes{13, 33, 1601}, Sizes{150, 20, 100}, Sizes{1, 200, 96}}) {
+  for (const ProductSizes& sizes :
+       {ProductSizes{1, 1, 1}, ProductSizes{3, 5, 2}, ProductSizes{16, 16, 32},
+        ProductSizes{17, 33, 31}, ProductSizes{32, 32, 64}, ProductSizes{33, 70, 77},
+        ProductSizes{13, 33, 1601}, ProductSizes{150, 20, 100}, ProductSizes{1, 200, 96}}) {
     const auto& [m, n, k] = sizes;
     for (const DType b_type : {DType::bf16, DType::f32, DType::f16}) {
       for (const int order : {0, 1, 2, 3}) {
@@ -141,7 +125,7 @@ TEST_P(TileProduct, AddsInTheOrderOfTheTilesToTheBit) {
 
 /// Neither k nor rows or columns are adjacent in memory.
 TEST_P(TileProduct, TakesAnyStrides) {
-  constexpr Sizes kSizes{19, 37, 41};
+  constexpr ProductSizes kSizes{19, 37, 41};
   const Bf16Operand a(2 * kSizes.m, 3 * kSizes.k, DType::bf16, false, 3);
   const Bf16Operand b(2 * kSizes.k, 3 * kSizes.n, DType::f32, false, 4);
   Bf16Operand some_a = a;
@@ -157,7 +141,7 @@ TEST_P(TileProduct, TakesAnyStrides) {
 /// A row's result does not depend on the rows beside it or on the number of threads.
 TEST_P(TileProduct, GivesTheSameBitsInAnyBatchAndOnAnyThreads) {
   const int before = thread_count();
-  for (const Sizes& sizes : {Sizes{140, 40, 1601}, Sizes{300, 40, 70}}) {
+  for (const ProductSizes& sizes : {ProductSizes{140, 40, 1601}, ProductSizes{300, 40, 70}}) {
     const auto& [m, n, k] = sizes;
     const Tensor x = random_normal({m, k}, DType::f32, 6).to(DType::bf16);
     for (const DType type : {DType::f32, DType::bf16}) {
@@ -182,7 +166,7 @@ TEST_P(TileProduct, GivesTheSameBitsInAnyBatchAndOnAnyThreads) {
 /// C [m, n] and what the activation was given, with everything that can follow a product. The rows
 /// of C are 7 elements further apart than they need to be.
 struct Finished {
-  Finished(const Sizes& sizes, DType type, bool activated)
+  Finished(const ProductSizes& sizes, DType type, bool activated)
       : c(Tensor::full({sizes.m, sizes.n + 7}, 5.0, type)),
         before(Tensor::full({sizes.m, sizes.n}, 6.0, type)) {
     const Tensor x = whole_numbers({sizes.m, sizes.k}, DType::bf16, 1);
@@ -216,7 +200,7 @@ struct Finished {
 
 /// Whole numbers are exact in any order: with them every step after the product must have the bits
 /// that it has without tiles, and nothing beside C may change.
-void expect_bits_of_other_products(const Sizes& sizes, DType type, bool activated,
+void expect_bits_of_other_products(const ProductSizes& sizes, DType type, bool activated,
                                    const kernels::TileUnit* unit) {
   kernels::use_tile_unit(nullptr);
   const Finished plain(sizes, type, activated);
@@ -243,7 +227,7 @@ TEST_P(TileProduct, PacksLargeOperandsInParts) {
 
 /// The end of a panel is filled with zeros, not with what follows it: infinity times zero is NaN.
 TEST_P(TileProduct, KeepsInfinityToItsColumn) {
-  constexpr Sizes kSizes{18, 70, 37};
+  constexpr ProductSizes kSizes{18, 70, 37};
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const Tensor x = Tensor::full({kSizes.m, kSizes.k}, 1.0, DType::f32).to(DType::bf16);
   Tensor w = Tensor::full({kSizes.n, kSizes.k}, 2.0, DType::f32);

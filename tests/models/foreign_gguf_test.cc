@@ -1,27 +1,43 @@
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+
 #include "heed/models.h"
 #include "models/gguf/model.h"
 #include "support/check.h"
 #include "support/data.h"
+#include "support/error.h"
 
 namespace heed::test {
 namespace {
 
+/// What another writer did differently.
+struct Edit {
+  std::set<std::string> without = {};          ///< keys and tensors
+  std::map<std::string, Tensor> tensors = {};  ///< added, or instead of what is there
+};
+
 /// The model written as GGUF and read again without heed's own keys, as files that others have
 /// written are.
-std::unique_ptr<Model> as_foreign(const Model& model, const std::filesystem::path& folder) {
+std::unique_ptr<Model> as_foreign(const Model& model, const std::filesystem::path& folder,
+                                  const Edit& edit = {}) {
   GgufWriter first;
   gguf::add_model(first, model, gguf::StoredTypes(DType::f32));
   first.write(folder / "ours.gguf");
   const GgufFile ours(folder / "ours.gguf");
   GgufWriter writer;
   for (const auto& [key, value] : ours.values()) {
-    if (!key.starts_with("heed.")) {
+    if (!key.starts_with("heed.") && !edit.without.contains(key)) {
       writer.value(key, value);
     }
   }
   for (const auto& [name, tensor] : ours.tensors()) {
+    if (!edit.without.contains(name) && !edit.tensors.contains(name)) {
+      writer.tensor(name, tensor);
+    }
+  }
+  for (const auto& [name, tensor] : edit.tensors) {
     writer.tensor(name, tensor);
   }
   writer.write(folder / "foreign.gguf");
@@ -37,9 +53,9 @@ Tensor results(const Model& model, const Tensor& ids) {
   return model.forward(input).logits;
 }
 
-void expect_same_results(const Model& model, const std::string& what) {
+void expect_same_results(const Model& model, const std::string& what, const Edit& edit = {}) {
   const TemporaryFolder out;
-  const auto read = as_foreign(model, out.path());
+  const auto read = as_foreign(model, out.path(), edit);
   const Tensor ids = random_indices({2, 7}, model.vocab_size(), 5);
   expect_norm_close(results(*read, ids), results(model, ids), 1e-6, what);
 }
@@ -77,6 +93,14 @@ TEST(ForeignGguf, KnowsRotaryScalingByKeysAndTensors) {
          "original_max_position_embeddings":8)",
       R"("rope_type":"longrope","original_max_position_embeddings":4,
          "short_factor":[1.0,1.5,2.0,2.5,3.0,3.5],"long_factor":[2.0,2.5,3.0,4.0,5.0,6.0])",
+      // No longer texts than the model was trained on, but another scale of the scores.
+      R"("rope_type":"yarn","factor":1.0,"original_max_position_embeddings":32,
+         "attention_factor":0.7)",
+      // Factors that do not depend on the length, with and without such a scale.
+      R"("rope_type":"longrope","original_max_position_embeddings":32,"attention_factor":1.0,
+         "short_factor":[1.0,1.5,2.0,2.5,3.0,3.5],"long_factor":[1.0,1.5,2.0,2.5,3.0,3.5])",
+      R"("rope_type":"longrope","original_max_position_embeddings":32,"attention_factor":0.7,
+         "short_factor":[1.0,1.5,2.0,2.5,3.0,3.5],"long_factor":[1.0,1.5,2.0,2.5,3.0,3.5])",
   };
   for (const char* each : settings) {
     const std::string more = std::string(R"("rope_parameters":{"rope_theta":500.0,)") + each + "}";
@@ -128,6 +152,75 @@ TEST(ForeignGguf, FactorsOfLlama3DoNotDependOnTheLength) {
   const TemporaryFolder out;
   const auto read = as_foreign(*create_model(decoder("llama", 2, more), 3), out.path());
   EXPECT_NO_THROW(read->set_kv_window({.recent = 8, .sinks = 2}));
+}
+
+constexpr const char* kLongFactors =
+    R"("rope_parameters":{"rope_theta":500.0,"rope_type":"longrope","attention_factor":1.25,
+       "original_max_position_embeddings":32,
+       "short_factor":[1.0,1.5,2.0,2.5,3.0,3.5],"long_factor":[2.0,2.5,3.0,4.0,5.0,6.0]})";
+
+/// Without the length that a model was trained on, it is the length that the file names.
+TEST(ForeignGguf, LongRopeMayLeaveItsOriginalLengthOut) {
+  expect_same_results(*create_model(decoder("llama", 2, kLongFactors), 3), "longrope",
+                      {.without = {"llama.rope.scaling.original_context_length"}});
+}
+
+TEST(ForeignGguf, LongRopeNeedsBothOfItsTensors) {
+  const auto model = create_model(decoder("llama", 2, kLongFactors), 3);
+  const TemporaryFolder out;
+  for (const char* missing : {"rope_factors_long.weight", "rope_factors_short.weight"}) {
+    EXPECT_ERROR(as_foreign(*model, out.path(), {.without = {missing}}),
+                 "rope.scaling.type 'longrope' is not supported");
+  }
+}
+
+/// What heed put into its own file is more exact than what the keys say: it is not overwritten.
+TEST(ForeignGguf, OwnRotarySettingsStayAsTheyAre) {
+  for (const char* name : {"rope_scaling", "rope_parameters"}) {
+    const std::string more =
+        std::string(R"("rope_theta":500.0,")") + name +
+        R"(":{"rope_theta":500.0,"rope_type":"llama3","factor":4.0,"low_freq_factor":1.0,
+        "high_freq_factor":4.0,"original_max_position_embeddings":8})";
+    const auto model = create_model(decoder("llama", 2, more), 3);
+    const TemporaryFolder out;
+    GgufWriter writer;
+    gguf::add_model(writer, *model, gguf::StoredTypes(DType::f32));
+    writer.write(out / "ours.gguf");
+    const auto read = load_model(out / "ours.gguf");
+    EXPECT_EQ(read->config().at(name).string_or("rope_type", ""), "llama3") << name;
+    const Tensor ids = random_indices({2, 7}, model->vocab_size(), 5);
+    expect_same_bits(results(*read, ids), results(*model, ids), name);
+  }
+}
+
+/// Keys with a default are taken for it: here a number, layer_norm_epsilon.
+TEST(ForeignGguf, NumbersMayBeLeftOut) {
+  expect_same_results(*load_model(golden("models/gpt2_lm")), "gpt2",
+                      {.without = {"gpt2.attention.layer_norm_epsilon"}});
+}
+
+TEST(ForeignGguf, TensorsThatDoNotFitAreNamed) {
+  const auto gpt2 = load_model(golden("models/gpt2_lm"));
+  const auto llama = create_model(decoder("llama", 1, R"("rope_theta":500.0)"), 3);
+  const TemporaryFolder out;
+  const auto refused = [&](const Model& model, const Edit& edit, const std::string& part) {
+    EXPECT_ERROR(as_foreign(model, out.path(), edit), part);
+  };
+  const std::string rows = "foreign.gguf: tensor 'token_embd.weight' is missing or no matrix";
+  refused(*gpt2, {.without = {"token_embd.weight"}}, rows);
+  refused(*gpt2, {.tensors = {{"token_embd.weight", Tensor::zeros({32})}}}, rows);
+  // One that would be transposed, and one that nobody knows.
+  refused(*gpt2, {.tensors = {{"blk.0.attn_qkv.weight", Tensor::zeros({32})}}},
+          "'transformer.h.0.attn.c_attn.weight' is [32]");
+  refused(*llama, {.tensors = {{"blk.0.unheard_of.weight", Tensor::zeros({2, 32})}}},
+          "blk.0.unheard_of.weight");
+  // Queries and keys whose rows are no pairs of halves.
+  refused(*llama, {.tensors = {{"blk.0.attn_q.weight", Tensor::zeros({22, 24})}}},
+          "'blk.0.attn_q.weight' [22, 24] is not 2 heads of an even size");
+  refused(*llama, {.tensors = {{"blk.0.attn_k.weight", Tensor::zeros({11, 24})}}},
+          "'blk.0.attn_k.weight' [11, 24] is not 1 heads of an even size");
+  refused(*llama, {.tensors = {{"blk.0.attn_q.weight", Tensor::zeros({})}}},
+          "'blk.0.attn_q.weight' [] is not 2 heads of an even size");
 }
 
 }  // namespace

@@ -93,7 +93,10 @@ TEST_F(Llama2cFaults, NumbersOutOfRange) {
   }
   header_ = good;
   header_[3] = 3;
-  expect_refused(floats_, "n_heads");
+  expect_refused(floats_, "dim 8 is not n_heads 3 of an even width");
+  header_ = good;
+  header_[0] = 6;
+  expect_refused(floats_, "dim 6 is not n_heads 2 of an even width");
 }
 
 /// The model of the other tests with random weights, written as versions 0, 1 and 2.

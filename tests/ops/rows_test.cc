@@ -7,6 +7,7 @@
 #include "heed/runtime.h"
 #include "support/check.h"
 #include "support/error.h"
+#include "support/op_case.h"
 
 namespace heed::test {
 namespace {
@@ -28,6 +29,22 @@ TEST(Softmax, RowsOfMinusInfinityGiveZerosAndNaNStays) {
   EXPECT_TRUE(std::isnan(hidden[0]));
   const std::vector<double> huge = softmax(Tensor::from({1e30, 0.0, -1e30}, {3})).to_doubles();
   EXPECT_EQ(huge, (std::vector<double>{1, 0, 0}));
+}
+
+/// A sequence has the same bits however much padding its batch puts behind it.
+TEST(Softmax, PaddingBehindARowChangesNoBit) {
+  constexpr int64_t kMost = 150;  // more than two rounds of four AVX-512 vectors
+  const Tensor scores = random_normal({1, kMost});
+  for_each_target([&](const char* target) {
+    for (int64_t length = 1; length < kMost; ++length) {
+      const Tensor alone = slice(scores, 1, 0, length).contiguous();
+      const Tensor padding = Tensor::full({1, kMost - length}, 1.0);
+      const Tensor padded = softmax(concat({alone, padding * -1e30}, 1));
+      const std::string what = std::string(target) + ", " + std::to_string(length);
+      expect_same_bits(slice(padded, 1, 0, length).contiguous(), softmax(alone), what);
+      expect_same_bits(sum(concat({alone, padding * 0.0}, 1), -1), sum(alone, -1), what);
+    }
+  });
 }
 
 TEST(Softmax, GradientsOverAnyAxis) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "heed/ops.h"
 #include "kernels/gemm.h"
 #include "support/check.h"
@@ -25,5 +27,23 @@ struct Bf16Operand {
   Tensor stored, wide;
   kernels::Matrix matrix;
 };
+
+struct ProductSizes {
+  int64_t m, n, k;
+};
+/// a [m, k] · b [k, n] by gemm(), added to `start` where that is not 0.
+inline std::vector<float> product(const ProductSizes& sizes, const kernels::Matrix& a,
+                                  const kernels::Matrix& b, float start) {
+  std::vector<float> c(static_cast<size_t>(sizes.m * sizes.n), start);
+  kernels::gemm({.m = sizes.m,
+                 .n = sizes.n,
+                 .k = sizes.k,
+                 .a = a,
+                 .b = b,
+                 .c = c.data(),
+                 .c_stride = sizes.n,
+                 .accumulate = start != 0.0f});
+  return c;
+}
 
 }  // namespace heed::test

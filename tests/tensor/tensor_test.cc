@@ -120,7 +120,8 @@ TEST(Allocator, BlocksOfSizesThatAreNotUsedAnyMoreAreGivenBack) {
     for (int64_t used = 0; used < kTotal; used += bytes) {
       tensors.push_back(Tensor::empty({bytes / 4}));
     }
-    EXPECT_LE(memory_stats().reserved - before, kTotal * 9 / 4) << bytes;
+    // An eighth is lost to the sizes that blocks come in; 16 MiB may be free beyond that.
+    EXPECT_LE(memory_stats().reserved - before, kTotal * 9 / 8 + (int64_t{17} << 20)) << bytes;
   }
   release_cached_memory();
 }

@@ -35,6 +35,10 @@ check_cxx_compiler_flag(-munroll-only-small-loops HEED_HAS_UNROLL_ONLY_SMALL_LOO
 if(HEED_HAS_UNROLL_ONLY_SMALL_LOOPS)
   list(APPEND HEED_COLD_OPTIONS -munroll-only-small-loops -mvzeroupper)
 endif()
+check_cxx_compiler_flag(-mearly-ra=all HEED_HAS_EARLY_RA) # the same on aarch64 from GCC 14 on
+if(HEED_HAS_EARLY_RA)
+  list(APPEND HEED_COLD_OPTIONS -mearly-ra=all)
+endif()
 # No errno from maths and no traps: both block vectorisation. Nothing that changes results
 # (no -ffast-math); contraction is off so that scalar code gives the same bits on every target.
 target_compile_options(heed_options INTERFACE -fno-math-errno -fno-trapping-math -ffp-contract=off)

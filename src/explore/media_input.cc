@@ -104,9 +104,9 @@ Tensor speech_input(const ExplorerModel& model, const std::optional<std::string>
   // One window, as the model reads it: silence behind what is there, the rest left out.
   const Tensor samples = Tensor::zeros({frames * mel.hop_length});
   if (audio) {
-    const Tensor sound = decode_audio(decode_base64(*audio, "audio"), "audio");
-    std::copy_n(sound.data<float>(), std::min(sound.numel(), samples.numel()),
-                samples.data<float>());
+    const Tensor sound =
+        decode_audio(decode_base64(*audio, "audio"), "audio", mel.sample_rate, samples.numel());
+    std::copy_n(sound.data<float>(), sound.numel(), samples.data<float>());
   }
   const Tensor features = log_mel_spectrogram(samples, mel);
   return reshape(slice(features, 1, 0, frames), {1, mel.mels, frames}).contiguous();

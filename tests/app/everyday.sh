@@ -160,8 +160,8 @@ code 0 "$heed" --version --verbose
 says out '^heed [0-9]'
 says out SIMD
 code 0 "$heed" doctor --json
-says out '"simd":"[A-Z].* in use'
-says out '"bf16":"\(AMX tiles\|AVX-512 BF16\|in f32\)'
+says out '"simd":"\([A-Z].* in use\|NEON"\)'
+says out '"bf16":"\(AMX tiles\|AVX-512 BF16\|BFMMLA\|in f32\)'
 # Without /proc, as in a bare chroot, how much memory is free is not known: that is said, and training starts all the same.
 without_proc() { unshare --mount sh -c 'mount -t tmpfs none /proc && exec "$@"' _ "$@"; }
 if without_proc true 2>/dev/null; then

@@ -13,6 +13,7 @@ limit=${HEED_ARM_LIMIT:-600}
 rm -rf "$work"
 mkdir -p "$work"
 export work build limit HEED_SOURCE=$PWD HEED_PROGRAM=$PWD/$build/heed
+[ "$(uname -m)" = aarch64 ] || export HEED_EMULATED=1 # for scripts
 say() { printf '%s\n' "$*" >&2; }
 
 # processor_seconds PID: of all its threads.

@@ -26,7 +26,11 @@ if [ "$machine" != "$(uname -m)" ]; then
 fi
 
 if [ "$only" != archive ]; then
+  command -v dpkg-shlibdeps >/dev/null || { echo "package.sh: dpkg-shlibdeps is missing (package dpkg-dev)" >&2; exit 1; }
   cpack --config "$build/CPackConfig.cmake" -B "$work/cpack" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+  for package in "$work"/cpack/*.deb; do # one that names no libraries installs and does not run
+    dpkg-deb -f "$package" Depends | grep -qE 'libc6|libheed' || { echo "package.sh: ${package##*/} depends on nothing" >&2; exit 1; }
+  done
   mv "$work"/cpack/*.deb "$dist"
 fi
 

@@ -32,7 +32,7 @@ install_tools() {
     [ -z "$foreign" ] || dpkg --add-architecture "$foreign"
     apt-get update -qq
     wanted=(ccache)
-    [ -z "$foreign" ] || wanted+=("crossbuild-essential-$foreign" binutils qemu-user "libpython3-dev:$foreign")
+    [ -z "$foreign" ] || wanted+=("crossbuild-essential-$foreign" dpkg-dev qemu-user "libpython3-dev:$foreign")
     for package in "$@"; do
       case $foreign:$package in
         :*) ;;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -150,8 +151,8 @@ Tensor causal_rows(const Tensor& queries, const Tensor& keys, const Tensor& valu
 class FeaturePattern final : public ScorePattern {
  public:
   FeaturePattern(const Tensor& q, const Tensor& k, const Tensor& projection, const RowSums& sums)
-      : q_(q.detach()),
-        k_(k.detach()),
+      : q_(q.detach().contiguous()),
+        k_(k.detach().contiguous()),
         projection_(projection.detach()),
         total_(sums.total.detach().contiguous()),
         top_(sums.top.detach().contiguous()) {}
@@ -159,18 +160,19 @@ class FeaturePattern final : public ScorePattern {
   Tensor part(int64_t batch, int64_t head, std::span<const int64_t> rows, int64_t key_begin,
               int64_t key_end) const override {
     const NoGrad no_grad;
-    const auto of_head = [&](const Tensor& x) {
-      return slice(slice(x, 0, batch, batch + 1), 1, head, head + 1);
-    };
+    const int64_t first = (batch * q_.size(1) + head) * q_.size(2);  // row of the flat tensors
     const Tensor index = Tensor::empty({static_cast<int64_t>(rows.size())}, DType::i64);
-    std::copy(rows.begin(), rows.end(), index.data<int64_t>());
+    std::transform(rows.begin(), rows.end(), index.data<int64_t>(),
+                   [first](int64_t row) { return first + row; });
+    const auto flat = [](const Tensor& x) {
+      return reshape(x, {x.numel() / x.size(3), x.size(3)});
+    };
     const auto picked = [&](const Tensor& x) {  // [1, 1, rows, columns]
-      return reshape(index_rows(reshape(of_head(x).contiguous(), {x.size(2), x.size(3)}), index),
-                     {1, 1, index.numel(), x.size(3)});
+      return reshape(index_rows(flat(x), index), {1, 1, index.numel(), x.size(3)});
     };
     const Tensor queries = query_features(picked(q_), projection_);
-    const Tensor keys =
-        exponents(slice(of_head(k_), 2, key_begin, key_end).contiguous(), projection_);
+    const Tensor part_of_keys = slice(flat(k_), 0, first + key_begin, first + key_end);
+    const Tensor keys = exponents(unsqueeze(unsqueeze(part_of_keys, 0), 0), projection_);
     const Tensor peak = max(keys, -1, true);  // of each key: its features are at most 1
     const Tensor products = matmul(queries, transpose(exp(keys - peak)));
     const Tensor scaled = products * exp(transpose(peak) - picked(top_));

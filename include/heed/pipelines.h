@@ -443,8 +443,6 @@ struct SpeechOptions {
   std::function<void(double done, double total)> progress = {};
 };
 
-class SpeechFeatures;
-
 struct SpokenWord {
   std::string text;  ///< with the space before it, as it was written
   double start = 0.0, end = 0.0;
@@ -483,8 +481,6 @@ class HEED_API SpeechRecognition : public ModelPipeline {
                         const SpeechOptions& options = {}) const;
   /// The same for samples f32 [N] of one channel at 16 kHz.
   Transcript from_samples(const Tensor& samples, const SpeechOptions& options = {}) const;
-  /// The same for a recording that is being read (src/pipelines/speech_features.h).
-  Transcript from_features(SpeechFeatures& features, const SpeechOptions& options = {}) const;
 };
 
 // Pipelines by name -------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "heed/models.h"
+#include "heed/pipelines.h"
 #include "io/audio_reader.h"
 #include "io/log_mel.h"
 
@@ -57,5 +57,9 @@ class SpeechFeatures {
   int64_t all_ = 0;       ///< frames, with those of the silence behind the recording
   float largest_ = 0.0F;  ///< of all frames
 };
+
+/// The text of a recording that is being read, by a model that SpeechRecognition takes.
+Transcript transcribe_features(const LoadedModel& loaded, SpeechFeatures& features,
+                               const SpeechOptions& options);
 
 }  // namespace heed

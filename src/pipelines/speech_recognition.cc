@@ -188,30 +188,9 @@ class Transcriber {
 
 }  // namespace
 
-SpeechRecognition::SpeechRecognition(LoadedModel model) : ModelPipeline(std::move(model)) {
-  check_suits(loaded_.model->kind() == ModelKind::speech_decoder, kTask,
-              say("a speech recognition model (whisper)"), loaded_);
-}
-
-Transcript SpeechRecognition::operator()(const std::filesystem::path& audio,
-                                         const SpeechOptions& options) const {
-  AudioReader reader(audio, kSpeechRate);
-  SpeechFeatures features(reader, *loaded_.model);
-  return from_features(features, options);
-}
-
-Transcript SpeechRecognition::from_samples(const Tensor& samples,
-                                           const SpeechOptions& options) const {
-  check(samples.rank() == 1 && is_floating(samples.dtype()), "transcribe",
-        "samples must be floating [N], not {} {}", name_of(samples.dtype()), samples.shape());
-  TensorSamples source(samples.to(DType::f32).contiguous());
-  SpeechFeatures features(source, *loaded_.model);
-  return from_features(features, options);
-}
-
-Transcript SpeechRecognition::from_features(SpeechFeatures& features,
-                                            const SpeechOptions& options) const {
-  const SpeechTokens tokens = speech_tokens(loaded_);
+Transcript transcribe_features(const LoadedModel& loaded, SpeechFeatures& features,
+                               const SpeechOptions& options) {
+  const SpeechTokens tokens = speech_tokens(loaded);
   if (!options.language.empty() && !tokens.languages.empty() &&
       !tokens.languages.contains(options.language)) {
     std::vector<std::string> names;
@@ -225,7 +204,28 @@ Transcript SpeechRecognition::from_features(SpeechFeatures& features,
     fail(ErrorKind::usage, "task", "'{}' is not known; use transcribe or translate", options.task);
   }
   const NoGrad no_grad;
-  return Transcriber(loaded_, features, options).run();
+  return Transcriber(loaded, features, options).run();
+}
+
+SpeechRecognition::SpeechRecognition(LoadedModel model) : ModelPipeline(std::move(model)) {
+  check_suits(loaded_.model->kind() == ModelKind::speech_decoder, kTask,
+              say("a speech recognition model (whisper)"), loaded_);
+}
+
+Transcript SpeechRecognition::operator()(const std::filesystem::path& audio,
+                                         const SpeechOptions& options) const {
+  AudioReader reader(audio, kSpeechRate);
+  SpeechFeatures features(reader, *loaded_.model);
+  return transcribe_features(loaded_, features, options);
+}
+
+Transcript SpeechRecognition::from_samples(const Tensor& samples,
+                                           const SpeechOptions& options) const {
+  check(samples.rank() == 1 && is_floating(samples.dtype()), "transcribe",
+        "samples must be floating [N], not {} {}", name_of(samples.dtype()), samples.shape());
+  TensorSamples source(samples.to(DType::f32).contiguous());
+  SpeechFeatures features(source, *loaded_.model);
+  return transcribe_features(loaded_, features, options);
 }
 
 }  // namespace heed

@@ -134,12 +134,12 @@ void transcribe(const CallPtr& call, const std::string& task) {
   };
   const NoGrad no_grad;
   // Shares the ownership of the whole: the model lives as long as the request.
-  heed::LoadedModel loaded{call->model->path,
-                           std::shared_ptr<const Model>(call->model, call->model->model.get()),
-                           call->model->tokenizer};
+  const heed::LoadedModel loaded{
+      call->model->path, std::shared_ptr<const Model>(call->model, call->model->model.get()),
+      call->model->tokenizer};
   try {
-    const Transcript transcript =
-        SpeechRecognition(std::move(loaded)).from_features(*speech.features, options);
+    const SpeechRecognition suits(loaded);  // refuses models for other work
+    const Transcript transcript = transcribe_features(loaded, *speech.features, options);
     call->exchange->respond(
         answer_in(call->text("response_format"), transcript, options.word_times));
   } catch (const Gone&) {

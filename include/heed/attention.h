@@ -42,6 +42,8 @@ class HEED_API ScorePattern {
   /// none of these queries attends to any of these keys.
   virtual Tensor part(int64_t batch, int64_t head, std::span<const int64_t> rows, int64_t key_begin,
                       int64_t key_end) const = 0;
+  /// About how many multiplications one element of part() costs; 0 unless told.
+  virtual int64_t products() const;
 };
 
 enum class AttentionKernel {
@@ -229,19 +231,29 @@ HEED_API Tensor t5_buckets(int64_t queries, int64_t keys, int64_t offset, bool b
                            int64_t buckets, int64_t max_distance);
 HEED_API int64_t t5_bucket(int64_t distance, bool bidirectional, int64_t buckets,
                            int64_t max_distance);
-/// The bias [1, H, queries, keys] of a table [buckets, H]; has a gradient.
+/// The bias [1, H, queries, keys] of a table [buckets, H], f32 unless the table is f64; has a
+/// gradient. A view in which every diagonal is one number: read it only.
 HEED_API Tensor t5_bias(const Tensor& table, int64_t queries, int64_t keys, int64_t offset,
                         bool bidirectional, int64_t max_distance = 128);
 
-/// DeBERTa's disentangled scores (He et al. 2021): content to position and position to content, as
-/// a bias [B, H, T, T]. `q` and `k` are [B, H, T, D]; `position_key` and `position_query` (either
-/// may be undefined) are [H, 2T-1, D]: row d + T - 1 stands for the distance d, which is key -
-/// query for `position_key` and query - key for `position_query`.
-HEED_API Tensor disentangled_bias(const Tensor& q, const Tensor& k, const Tensor& position_key,
-                                  const Tensor& position_query, double scale);
+/// DeBERTa's disentangled scores (He et al. 2021): content to position and position to content.
+/// `key` and `query` (either may be undefined) are tables [rows, H, D]; element d + T - 1 of
+/// `key_rows` and `query_rows`, i64 [2T-1], is the row that stands for the distance d, which is
+/// key - query for `key` and query - key for `query`.
+struct DisentangledPositions {
+  Tensor key, query;
+  Tensor key_rows, query_rows;
+};
+/// As a bias [B, H, T, T] for q and k [B, H, T, D]; has a gradient.
+HEED_API Tensor disentangled_bias(const Tensor& q, const Tensor& k,
+                                  const DisentangledPositions& positions, double scale);
+/// The same numbers without a tensor over all pairs and without a gradient, for long sequences: it
+/// holds the products of one head with the tables.
+HEED_API std::shared_ptr<const ScorePattern> disentangled_pattern(
+    const Tensor& q, const Tensor& k, const DisentangledPositions& positions, double scale);
 
 /// ALiBi (Press et al. 2022): slopes f32 [heads], and -slope · |i + offset - j| as
-/// [1, heads, queries, keys].
+/// [1, heads, queries, keys], a view like t5_bias().
 HEED_API Tensor alibi_slopes(int64_t heads);
 HEED_API Tensor alibi_bias(int64_t heads, int64_t queries, int64_t keys, int64_t offset);
 

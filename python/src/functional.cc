@@ -192,7 +192,12 @@ void bind_attention(nb::module_& m) {
       "Attention without the matrix of weights in memory. A bool mask is True where a query may "
       "attend to a key; a real one is added to the scores.");
   m.def("alibi_slopes", &heed::alibi_slopes, "heads"_a);
-  m.def("alibi_bias", &heed::alibi_bias, "heads"_a, "queries"_a, "keys"_a, "offset"_a = 0);
+  m.def(
+      "alibi_bias",
+      [](int64_t heads, int64_t queries, int64_t keys, int64_t offset) {
+        return heed::alibi_bias(heads, queries, keys, offset).contiguous();  // may be written to
+      },
+      "heads"_a, "queries"_a, "keys"_a, "offset"_a = 0);
   m.def("t5_bucket", &heed::t5_bucket, "distance"_a, "bidirectional"_a = true, "buckets"_a = 32,
         "max_distance"_a = 128);
   m.def(

@@ -31,7 +31,7 @@ Tensor scores_of(const RecordedAttention& attention, int64_t head, int64_t row_b
 
 // sampled_attention.cc: some rows of a long text, without those between them.
 
-/// Whether any queries can be read without those between them: no tensor masks or adds to scores.
+/// Whether any queries can be read without those between them: no tensor masks their keys.
 bool can_be_sampled(const RecordedAttention& attention);
 /// The keys that a query sees by position: [begin, end), and those before `prefix`.
 struct SeenKeys {

@@ -91,8 +91,9 @@ int64_t rows_per_cell(const RecordedAttention& attention, int64_t head, const Ti
   const int64_t heads = head < 0 ? attention.heads() : 1;
   // A score costs its products and about as much as kBeside of them: it is compared and stored.
   constexpr int64_t kBeside = 16;
-  const int64_t each =
-      cells * (place.key_end - place.key_begin) * (attention.record.q.size(3) + kBeside) * heads;
+  const auto& pattern = attention.record.options.pattern;
+  const int64_t products = attention.record.q.size(3) + (pattern ? pattern->products() : 0);
+  const int64_t each = cells * (place.key_end - place.key_begin) * (products + kBeside) * heads;
   return std::clamp<int64_t>(kWork / std::max<int64_t>(each, 1), 1, place.cell);
 }
 

@@ -65,7 +65,9 @@ class SampledScores {
     }
     Tensor scores = matmul(q_, transpose(k, 0, 1)).contiguous();
     const double cap = attention_.record.options.softcap;
-    return cap > 0 ? mul(tanh(mul(scores, 1.0 / cap)), cap).contiguous() : scores;
+    scores = cap > 0 ? mul(tanh(mul(scores, 1.0 / cap)), cap).contiguous() : scores;
+    add_bias(begin, scores);
+    return scores;
   }
   /// Whether any of the queries sees a key of [begin, end).
   bool any(int64_t begin, int64_t end) const {
@@ -98,6 +100,25 @@ class SampledScores {
         out[j] += cap > 0 ? static_cast<float>(cap * std::tanh(in[j] / cap)) : in[j];
       }
     }
+  }
+
+  /// Adds a bias tensor's elements for the keys from `begin` on.
+  void add_bias(int64_t begin, const Tensor& scores) const {
+    const Tensor& bias = attention_.record.options.bias;
+    if (!bias.defined()) {
+      return;
+    }
+    const Tensor& q = attention_.record.q;
+    const Tensor all = expand(bias, {q.size(0), q.size(1), q.size(2), attention_.keys()});
+    const Shape& strides = all.strides();
+    parallel_for(scores.size(0), [&](int64_t i) {
+      const float* in = all.data<float>() + head_ * strides[1] +
+                        rows_[static_cast<size_t>(i)] * strides[2] + begin * strides[3];
+      float* out = scores.data<float>() + i * scores.size(1);
+      for (int64_t j = 0; j < scores.size(1); ++j) {
+        out[j] += in[j * strides[3]];
+      }
+    });
   }
 
   const RecordedAttention& attention_;
@@ -226,7 +247,9 @@ void fill_by_mean(const RecordedAttention& attention, const TilePlace& place, in
 
 bool can_be_sampled(const RecordedAttention& attention) {
   const AttentionOptions& options = attention.record.options;
-  return !options.mask.defined() && !options.bias.defined() && !options.key_padding.defined();
+  const bool readable = !options.bias.defined() || (options.bias.dtype() == DType::f32 &&
+                                                    options.pattern == nullptr);
+  return readable && !options.mask.defined() && !options.key_padding.defined();
 }
 
 SeenKeys seen_keys(const RecordedAttention& attention, int64_t query) {

@@ -69,30 +69,36 @@ struct Layer {
   int64_t heads = 1;
   double dropout = 0.0, table_dropout = 0.0;
 
-  /// [..., T, hidden_size] -> [..., heads, T, head_dim]
+  /// [B, T, hidden_size] -> [B, heads, T, head_dim]
   Tensor split(const Tensor& x) const {
-    const int64_t length = x.size(-2);
-    return transpose(x.rank() == 2 ? reshape(x, {length, heads, -1})
-                                   : reshape(x, {x.size(0), length, heads, -1}),
-                     -3, -2);
+    return transpose(reshape(x, {x.size(0), x.size(1), heads, -1}), 1, 2);
   }
 
-  Tensor bias(const Tensor& q, const Tensor& k, double scale, const Pass& pass) const {
+  /// What is added to the scaled scores.
+  void add_positions(const Tensor& q, const Tensor& k, const Pass& pass,
+                     AttentionOptions& options) const {
     if (!positions.content_to_position && !positions.position_to_content) {
-      return {};
+      return;
     }
+    constexpr int64_t kLong = 2048;  // positions, from which on no tensor holds every pair
+    const int64_t length = q.size(2);
     Tensor table = shared->norm.defined() ? shared->norm(shared->table) : shared->table;
     table = heed::dropout(table, table_dropout, pass.training);
-    const int64_t length = q.size(2);
-    Tensor position_keys, position_queries;
+    const auto by_head = [this](const Tensor& x) { return reshape(x, {x.size(0), heads, -1}); };
+    DisentangledPositions of;
     if (positions.content_to_position) {
-      position_keys = split(index_rows(position_key(table), table_rows(length, 1, positions)));
+      of.key = by_head(position_key(table));
+      of.key_rows = table_rows(length, 1, positions);
     }
     if (positions.position_to_content) {
-      position_queries =
-          split(index_rows(position_query(table), table_rows(length, -1, positions)));
+      of.query = by_head(position_query(table));
+      of.query_rows = table_rows(length, -1, positions);
     }
-    return disentangled_bias(q, k, position_keys, position_queries, scale);
+    if (length < kLong || pass.training || needs_grad({q, k, of.key, of.query})) {
+      options.bias = disentangled_bias(q, k, of, *options.scale);
+    } else {
+      options.pattern = disentangled_pattern(q, k, of, *options.scale);
+    }
   }
 
   Tensor operator()(const Tensor& x, const Tensor& key_padding, const Pass& pass) const {
@@ -101,9 +107,9 @@ struct Layer {
     const Tensor v = observe("hook_v", split(value(x)));
     AttentionOptions options;
     options.scale = 1.0 / std::sqrt(static_cast<double>(q.size(3) * (1 + positions.named_kinds)));
-    options.bias = bias(q, k, *options.scale, pass);
+    add_positions(q, k, pass, options);
     options.key_padding = key_padding;
-    options.dropout = dropout;
+    options.dropout = pass.training ? dropout : 0.0;
     options.training = pass.training;
     options.first_example = pass.first_example;
     Tensor z = attention(q, k, v, options);

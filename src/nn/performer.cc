@@ -180,6 +180,8 @@ class FeaturePattern final : public ScorePattern {
     return reshape(log(weights), {index.numel(), key_end - key_begin}).contiguous();
   }
 
+  int64_t products() const override { return projection_.size(0); }
+
  private:
   Tensor q_, k_, projection_, total_, top_;
 };

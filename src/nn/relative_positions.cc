@@ -41,34 +41,12 @@ Tensor shaw_rows(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
   return matmul(weights, v) + matmul(by_distance, relative_value);
 }
 
-}  // namespace
-
-Tensor disentangled_bias(const Tensor& q, const Tensor& k, const Tensor& position_key,
-                         const Tensor& position_query, double scale) {
-  constexpr const char* kOp = "disentangled_bias";
-  check(q.rank() == 4 && q.shape() == k.shape(), kOp, "q {} and k {} must be alike [B, H, T, D]",
-        q.shape(), k.shape());
-  const int64_t length = q.size(2);
-  for (const Tensor& table : {position_key, position_query}) {
-    if (table.defined()) {
-      check(table.shape() == Shape({q.size(1), 2 * length - 1, q.size(3)}), kOp,
-            "a table of positions is {}; [{}, {}, {}] is wanted", table.shape(), q.size(1),
-            2 * length - 1, q.size(3));
-    }
-  }
-  Tensor bias;
-  if (position_key.defined()) {
-    const Tensor products = matmul(q, transpose(unsqueeze(position_key, 0)));
-    bias = spread_distances(products, length, 0);
-  }
-  if (position_query.defined()) {
-    // Rows are keys here: the distance is read the other way round.
-    const Tensor products = matmul(k, transpose(unsqueeze(position_query, 0)));
-    const Tensor reversed = transpose(spread_distances(products, length, 0));
-    bias = bias.defined() ? bias + reversed : reversed;
-  }
-  return bias.defined() ? bias * scale : bias;
+/// How many distances key - query there are.
+int64_t distances_of(int64_t queries, int64_t keys) {
+  return std::max<int64_t>(queries + keys - 1, 0);
 }
+
+}  // namespace
 
 Tensor shaw_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& relative_key,
                       const Tensor& relative_value, const AttentionOptions& options) {
@@ -151,9 +129,13 @@ Tensor t5_buckets(int64_t queries, int64_t keys, int64_t offset, bool bidirectio
 Tensor t5_bias(const Tensor& table, int64_t queries, int64_t keys, int64_t offset,
                bool bidirectional, int64_t max_distance) {
   check(table.rank() == 2, "t5_bias", "the table {} must be [buckets, heads]", table.shape());
-  const Tensor buckets =
-      t5_buckets(queries, keys, offset, bidirectional, table.size(0), max_distance);
-  return unsqueeze(permute(embedding(table, buckets), {2, 0, 1}), 0);
+  const Tensor buckets = reshape(t5_buckets(1, distances_of(queries, keys), queries - 1 + offset,
+                                            bidirectional, table.size(0), max_distance),
+                                 {-1});
+  const Tensor values = transpose(embedding(table, buckets), 0, 1);
+  // Attention reads f32; a copy in another type would hold every pair.
+  return by_distance(cast(values, table.dtype() == DType::f64 ? DType::f64 : DType::f32), queries,
+                     keys);
 }
 
 Tensor alibi_slopes(int64_t heads) {
@@ -175,16 +157,15 @@ Tensor alibi_slopes(int64_t heads) {
 
 Tensor alibi_bias(int64_t heads, int64_t queries, int64_t keys, int64_t offset) {
   const Tensor slopes = alibi_slopes(heads);
-  Tensor bias = Tensor::empty({1, heads, queries, keys});
-  float* out = bias.data<float>();
+  const int64_t distances = distances_of(queries, keys);
+  Tensor table = Tensor::empty({heads, distances});
+  float* out = table.data<float>();
   for (int64_t h = 0; h < heads; ++h) {
-    for (int64_t i = 0; i < queries; ++i) {
-      for (int64_t j = 0; j < keys; ++j) {
-        *out++ = -slopes.data<float>()[h] * static_cast<float>(std::abs(i + offset - j));
-      }
+    for (int64_t at = 0; at < distances; ++at) {
+      *out++ = -slopes.data<float>()[h] * static_cast<float>(std::abs(at - queries + 1 - offset));
     }
   }
-  return bias;
+  return by_distance(table, queries, keys);
 }
 
 }  // namespace heed

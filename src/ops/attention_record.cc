@@ -59,6 +59,7 @@ void check_range(const AttentionShape& shape, const ScoreRange& range) {
 }  // namespace
 
 ScorePattern::~ScorePattern() = default;
+int64_t ScorePattern::products() const { return 0; }
 
 void RowCollector::attention(const std::string& /*name*/, const AttentionRecord& record) {
   row_max.push_back(record.row_max);

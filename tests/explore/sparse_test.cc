@@ -159,7 +159,8 @@ TEST_P(Sparse, OpensAt32768TokensInBoundedMemory) {
 
 INSTANTIATE_TEST_SUITE_P(Families, Sparse,
                          testing::Values("longformer_classify", "longformer_mlm", "big_bird_mlm",
-                                         "heed_performer_lm", "heed_performer_mlm"),
+                                         "heed_performer_lm", "heed_performer_mlm", "t5_relu",
+                                         "mpnet_mlm", "bloom", "falcon_alibi", "deberta_mlm"),
                          [](const auto& of) { return std::string(of.param); });
 
 TEST(LongText, LandmarksStandForAnyNumberOfTokens) {

@@ -68,7 +68,8 @@ TEST(Positions, BiasByDistanceIsAViewWithTheSumsOfItsDiagonalsAsGradient) {
     }
   }
   const auto biased = [](const std::vector<Tensor>& x) { return by_distance(x[0], 5, 4) * x[1]; };
-  check_gradient(biased, {random_normal({2, 8}, DType::f64), random_normal({1, 2, 5, 4}, DType::f64)});
+  check_gradient(biased,
+                 {random_normal({2, 8}, DType::f64), random_normal({1, 2, 5, 4}, DType::f64)});
   const auto t5 = [](const std::vector<Tensor>& x) { return t5_bias(x[0], 9, 7, 3, true, 20); };
   check_gradient(t5, {random_normal({8, 2}, DType::f64)});
   EXPECT_THROW(by_distance(table, 5, 5), Error);
@@ -80,12 +81,13 @@ TEST(Positions, BiasOfALongSequenceTakesNoMemoryForItsPairs) {
   for (const DType type : {DType::f32, DType::bf16}) {
     const Tensor bias = t5_bias(random_normal({8, 4}, type), kLong, kLong, 0, true, 20);
     EXPECT_EQ(bias.dtype(), DType::f32);
-    EXPECT_EQ(bias.stride(2), -1);
-    EXPECT_EQ(bias.stride(3), 1);
+    EXPECT_EQ(bias.strides()[2], -1);
+    EXPECT_EQ(bias.strides()[3], 1);
   }
   const Tensor alibi = alibi_bias(4, kLong, kLong, 0);
-  EXPECT_EQ(alibi.stride(2), -1);
-  const float last = alibi.data<float>()[(kLong - 1) * alibi.stride(2)];  // the last query's first key
+  EXPECT_EQ(alibi.strides()[2], -1);
+  const float last =
+      alibi.data<float>()[(kLong - 1) * alibi.strides()[2]];  // the last query's first key
   EXPECT_EQ(last, -alibi_slopes(4).data<float>()[0] * static_cast<float>(kLong - 1));
 }
 
@@ -108,8 +110,10 @@ TEST(Positions, DisentangledPatternIsTheBias) {
     for (const int64_t head : {0, 2, 1}) {
       const Tensor part = pattern->part(1, head, rows, 3, 19);
       for (size_t i = 0; i < rows.size(); ++i) {
-        const Tensor expected = slice(select(select(select(bias, 0, 1), 0, head), 0, rows[i]), 0, 3, 19);
-        expect_same_bits(select(part, 0, static_cast<int64_t>(i)).contiguous(), expected.contiguous());
+        const Tensor expected =
+            slice(select(select(select(bias, 0, 1), 0, head), 0, rows[i]), 0, 3, 19);
+        expect_same_bits(select(part, 0, static_cast<int64_t>(i)).contiguous(),
+                         expected.contiguous());
       }
     }
     AttentionOptions with_bias, with_pattern;

@@ -247,8 +247,8 @@ void fill_by_mean(const RecordedAttention& attention, const TilePlace& place, in
 
 bool can_be_sampled(const RecordedAttention& attention) {
   const AttentionOptions& options = attention.record.options;
-  const bool readable = !options.bias.defined() || (options.bias.dtype() == DType::f32 &&
-                                                    options.pattern == nullptr);
+  const bool readable =
+      !options.bias.defined() || (options.bias.dtype() == DType::f32 && options.pattern == nullptr);
   return readable && !options.mask.defined() && !options.key_padding.defined();
 }
 

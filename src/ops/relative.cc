@@ -105,9 +105,9 @@ Tensor by_distance(const Tensor& table, int64_t queries, int64_t keys) {
         "a table for {} queries and {} keys must be [heads, {}], not {}", queries, keys, distances,
         table.shape());
   const Tensor flat = table.contiguous();
-  const Tensor view = flat.alias({1, table.size(0), queries, keys},
-                                 {table.size(0) * distances, distances, -1, 1},
-                                 std::max<int64_t>(queries - 1, 0));
+  const Tensor view =
+      flat.alias({1, table.size(0), queries, keys}, {table.size(0) * distances, distances, -1, 1},
+                 std::max<int64_t>(queries - 1, 0));
   return record("by_distance", view, {table},
                 [](const Tensor& dy) { return std::vector<Tensor>{diagonal_sums(dy)}; });
 }

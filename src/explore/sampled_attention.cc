@@ -54,7 +54,7 @@ class SampledScores {
   /// hide is left as it is. Undefined where no query sees a key by the pattern.
   Tensor at(int64_t begin, int64_t end) const {
     const auto& pattern = attention_.record.options.pattern;
-    const Tensor added = pattern ? pattern->part(0, head_, rows_, begin, end) : Tensor();
+    Tensor added = pattern ? pattern->part(0, head_, rows_, begin, end) : Tensor();
     if (pattern && !added.defined()) {
       return {};
     }

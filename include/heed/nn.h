@@ -88,6 +88,9 @@ class HEED_API Scope {
   /// quantised.
   static Scope loaded(TensorMap tensors, std::string file, bool trainable);
 
+  /// What errors call a tensor, by its name here: what the file calls it.
+  void call_tensors(std::function<std::string(const std::string&)> stored_name) const;
+
   /// Asks `adapter` for an update of every Linear layer that is made from now on.
   void adapt(std::shared_ptr<ScopeAdapter> adapter) const;
   /// The adapter's update of the Linear layer of this scope; undefined: none.

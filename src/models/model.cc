@@ -186,8 +186,9 @@ void widen_matrices(TensorMap& tensors) {
 
 }  // namespace
 
-std::unique_ptr<Model> build_model(const Json& given, TensorMap tensors, const std::string& file,
+std::unique_ptr<Model> build_model(const ModelFiles& files, const Json& given, TensorMap tensors,
                                    const LoadOptions& options) {
+  const std::string& file = files.weights_name;
   const Json config = resolve_tied_weights(given, tensors);
   const std::shared_ptr<Adapter> adapter = make_adapter(options);
   const bool trainable = options.trainable && adapter == nullptr;
@@ -200,6 +201,7 @@ std::unique_ptr<Model> build_model(const Json& given, TensorMap tensors, const s
                bytes * 1e-9, memory_limit() * 1e-9);
   }
   const Scope scope = Scope::loaded(std::move(tensors), file, trainable);
+  scope.call_tensors(files.stored_name);
   scope.adapt(adapter);
   const bool own_head = options.lora ? options.lora->new_head
                                      : std::filesystem::exists(options.adapter / "config.json");
@@ -211,6 +213,11 @@ std::unique_ptr<Model> build_model(const Json& given, TensorMap tensors, const s
     adapter->finish(*model, file);
   }
   return model;
+}
+
+std::unique_ptr<Model> build_model(const Json& config, TensorMap tensors, const std::string& file,
+                                   const LoadOptions& options) {
+  return build_model({.config = config, .weights_name = file}, config, std::move(tensors), options);
 }
 
 std::unique_ptr<Model> build_model(std::string_view config_text, TensorMap tensors,
@@ -242,7 +249,7 @@ std::unique_ptr<Model> load_model(const std::filesystem::path& path, const LoadO
   if (copies && options.in_memory) {
     copy_into_memory(tensors);
   }
-  auto model = build_model(files.config, std::move(tensors), files.weights_name, options);
+  auto model = build_model(files, files.config, std::move(tensors), options);
   for (const Parameter& parameter : model->parameters()) {
     const bool packs = reads_at_once(model->kind()) && can_pack(parameter.tensor);
     if (copies && (packs || can_interleave(parameter.tensor))) {

@@ -16,9 +16,10 @@ struct Scope::State {
   uint64_t seed = 0;
   TensorMap tensors;
   std::string file;
-  std::string prefix;                                        // optional in front of names
-  std::vector<std::pair<std::string, std::string>> endings;  // ending, other ending
-  std::vector<UnusedTensor> ignored;                         // patterns
+  std::function<std::string(const std::string&)> stored_name;  // empty: the same
+  std::string prefix;                                          // optional in front of names
+  std::vector<std::pair<std::string, std::string>> endings;    // ending, other ending
+  std::vector<UnusedTensor> ignored;                           // patterns
   std::set<std::string, std::less<>> used;
   std::vector<std::string> missing;
   std::vector<std::string> misshapen;
@@ -50,6 +51,11 @@ struct Scope::State {
   /// With the optional prefix where `name` lacks it, without it where it is there.
   std::string other_name(const std::string& name) const {
     return name.starts_with(prefix) ? name.substr(prefix.size()) : prefix + name;
+  }
+
+  /// In errors.
+  std::string shown(const std::string& name) const {
+    return stored_name ? stored_name(name) : name;
   }
 
   /// The pattern that allows a tensor to be there without being read; null where there is none.
@@ -136,6 +142,10 @@ Scope Scope::loaded(TensorMap tensors, std::string file, bool trainable) {
 
 std::string Scope::path(std::string_view name) const {
   return prefix_.empty() ? std::string(name) : fmt::format("{}.{}", prefix_, name);
+}
+
+void Scope::call_tensors(std::function<std::string(const std::string&)> stored_name) const {
+  state_->stored_name = std::move(stored_name);
 }
 
 Scope Scope::operator/(std::string_view name) const { return Scope(state_, path(name)); }
@@ -226,13 +236,14 @@ Tensor Scope::take(std::string_view name, const Shape& shape, const Init& init, 
   } else {
     const auto* found = state.find(full);
     if (found == nullptr) {
-      state.missing.push_back(fmt::format("{} {}", full, shape.to_string()));
+      state.missing.push_back(fmt::format("{} {}", state.shown(full), shape.to_string()));
       return placeholder(shape);
     }
     state.used.insert(found->first);
     if (!(found->second.shape() == shape)) {
-      state.misshapen.push_back(fmt::format("'{}' is {}, the configuration needs {}", full,
-                                            found->second.shape().to_string(), shape.to_string()));
+      state.misshapen.push_back(fmt::format("'{}' is {}, the configuration needs {}",
+                                            state.shown(full), found->second.shape().to_string(),
+                                            shape.to_string()));
       return placeholder(shape);
     }
     tensor = found->second;
@@ -243,7 +254,8 @@ Tensor Scope::take(std::string_view name, const Shape& shape, const Init& init, 
       tensor = dequantize(tensor);
     }
     check_data(is_floating(tensor.dtype()) || is_quantized(tensor.dtype()), state.file,
-               "tensor '{}' is {}; a floating type is wanted", full, name_of(tensor.dtype()));
+               "tensor '{}' is {}; a floating type is wanted", state.shown(full),
+               name_of(tensor.dtype()));
   }
   if ((state.fresh || state.trainable) && use != Use::buffer) {
     tensor.set_requires_grad(true);
@@ -260,7 +272,7 @@ void Scope::finish() const {
   std::vector<std::string> extra;
   for (const auto& [name, tensor] : state.tensors) {
     if (!state.used.contains(name) && state.ignored_by(name) == nullptr) {
-      extra.push_back(fmt::format("{} {}", name, tensor.shape().to_string()));
+      extra.push_back(fmt::format("{} {}", state.shown(name), tensor.shape().to_string()));
     }
   }
   std::string text;
@@ -272,7 +284,7 @@ void Scope::finish() const {
   add("missing", state.missing);
   add("of the wrong shape", state.misshapen);
   add("that the model does not have", extra);
-  check_data(text.empty(), state.file, "tensors do not fit config.json: {}", text);
+  check_data(text.empty(), state.file, "tensors do not fit the configuration: {}", text);
 }
 
 TensorMap Scope::tensors() const {

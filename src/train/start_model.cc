@@ -57,7 +57,7 @@ std::unique_ptr<Model> with_adapter(const TrainOptions& o, const ModelFiles& fil
   lora.seed = o.seed;
   lora.new_head = new_head;
   const TensorMap weights = files.tensors();
-  std::unique_ptr<Model> model = build_model(config, weights, files.weights_name, {.lora = lora});
+  std::unique_ptr<Model> model = build_model(files, config, weights, {.lora = lora});
   std::vector<std::string> fresh;
   for (const Parameter& parameter : model->parameters()) {
     const Tensor* weight = find_weight(weights, parameter.name);

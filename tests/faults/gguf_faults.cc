@@ -124,7 +124,7 @@ std::vector<Fault> gguf_faults() {
        files({{llama("", 0), {"token_embd.weight"}},
               // One that has another width than the metadata say.
               {llama("", 0, 1).tensor("token_embd.weight", {4, 11}, 0, 0).data(4 * 4 * 11),
-               {"embed_tokens.weight' is [11, 4]"}}})},
+               {"'token_embd.weight' is [11, 4]", "missing: blk.0.attn_norm.weight [8]"}}})},
   };
 }
 

@@ -223,9 +223,14 @@ ModelFiles model_files(const std::filesystem::path& path) {
   const Json own = own_config(*file);
   const ModelSpec& spec = spec_of(*file, own);
   const Json config = config_of(*file, spec, own);
-  return {.config = config, .weights_name = file->file(), .tensors = [file, &spec, config] {
-            return tensors_of(*file, spec.gguf, config);
-          }};
+  return {.config = config,
+          .weights_name = file->file(),
+          .tensors = [file, &spec, config] { return tensors_of(*file, spec.gguf, config); },
+          .stored_name =
+              [&spec](const std::string& name) {
+                const auto known = gguf_name(spec.gguf, name);
+                return known ? known->text : name;
+              }};
 }
 
 }  // namespace heed::gguf

@@ -127,6 +127,9 @@ void write_state(JsonWriter& json, const RunState& state) {
   json.field("step", state.loader.step).field("seed", std::to_string(state.loader.seed));
   json.field("batch", state.loader.batch);
   json.field("fingerprint", std::to_string(state.loader.fingerprint)).end_object();
+  if (state.ranks != 1) {  // a run on one machine has none
+    json.field("ranks", state.ranks);
+  }
   json.field("options", state.options);
 }
 
@@ -171,6 +174,7 @@ RunState parse_state(const Json& json) {
   const Json loader = json.at("loader");
   state.loader = {loader.integer("step", 0, INT64_MAX), whole(loader, "seed"),
                   loader.integer("batch", 0, INT64_MAX), whole(loader, "fingerprint")};
+  state.ranks = json.integer_or("ranks", 1, 1, INT32_MAX);
   state.options = json.string("options");
   return state;
 }

@@ -25,6 +25,7 @@ struct RunState {
   LossScale loss_scale;
   RandomState random;
   LoaderState loader;
+  int64_t ranks = 1;    ///< that made the last step
   std::string options;  ///< as TOML: a resumed run must have the same
 };
 

@@ -83,6 +83,9 @@ class TrainingRun {
     if (options_.resume) {
       if (!restore_run(folder_, options_, task_, trainer_, state_)) {
         log_.say(tell("there is no checkpoint yet: the run begins anew"));
+      } else if (state_.ranks != ranks_.size()) {
+        log_.say(
+            tell("{} ranks before and {} now: equal up to rounding", state_.ranks, ranks_.size()));
       }
       // What a killed run wrote after its last checkpoint comes again.
       folder_.cut_lines("metrics.jsonl", state_.step);
@@ -90,6 +93,7 @@ class TrainingRun {
     }
     saved_ = state_.step;
     state_.options = options_that_must_match(options_);
+    state_.ranks = ranks_.size();
     if (folder_.writes()) {
       write_file_atomically(folder_.path() / "config.toml", dump_train_options(options_));
     }

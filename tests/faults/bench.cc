@@ -69,6 +69,9 @@ std::string command_of(const Run& run) {
 Outcome run_program(const Run& run) {
   const TemporaryFolder folder;
   std::ofstream(folder / "in", std::ios::binary) << run.input;
+  for (const char* name : {"out", "err"}) {  // there even where the child is killed at once
+    const std::ofstream empty(folder / name);
+  }
   const pid_t child = fork();
   if (child == 0) {
     become_program(run, folder.path().native());

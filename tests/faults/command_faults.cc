@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "faults/server_process.h"
 #include "support/budget.h"
+#include "support/emulated.h"
 #include "support/gzip.h"
 
 namespace heed::test {
@@ -250,11 +251,11 @@ void signals(Bench& bench) {
     const std::string fifo = bench.path("fifo" + std::to_string(number));
     mkfifo(fifo.c_str(), 0600);
     const std::string script = fmt::format(
-        "env --default-signal '{}' tokenize '{}' <>'{}' >/dev/null 2>&1 & p=\\$!; sleep 0.5; kill "
+        "env --default-signal '{}' tokenize '{}' <>'{}' >/dev/null 2>&1 & p=\\$!; sleep {}; kill "
         "-{} \\$p; wait \\$p",
         program().native(),
         bench.file("tokenizer.json", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[]}})"),
-        fifo, number);
+        fifo, sized(0.5, 5.0), number);
     const int status = std::system(("bash -c \"set -m; " + script + "\"").c_str());
     bench.expect(WIFEXITED(status) && WEXITSTATUS(status) == 130,
                  fmt::format("signal {} ends with 130, not {}", number, WEXITSTATUS(status)));

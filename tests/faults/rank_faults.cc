@@ -181,10 +181,37 @@ void failing_write(Bench& bench) {
                "the checkpoint is not committed, the one before it stays");
 }
 
+/// A run may go on with another number of ranks, and says that this is exact up to rounding.
+void other_ranks(Bench& bench) {
+  if (!has_ranks(bench)) {
+    return;
+  }
+  const auto told = [](const Outcome& outcome, const std::string& words) {
+    return outcome.code == 0 && outcome.err.find(words) != std::string::npos;
+  };
+  const auto stopped = [&](const std::string& out) {
+    fs::remove_all(bench.path(out) / "checkpoints" / "step-000006");
+    return small_training(bench, out, {"--resume"});
+  };
+  bench.accepted(on_two_ranks(bench, small_training(bench, "two")));
+  Outcome outcome = run_program(stopped("two"));
+  bench.expect(told(outcome, "2 ranks before and 1 now: equal up to rounding"),
+               "two ranks, then one: " + outcome.err.substr(0, 400));
+  bench.accepted(small_training(bench, "one"));
+  outcome = run_program(on_two_ranks(bench, stopped("one")));
+  bench.expect(told(outcome, "1 ranks before and 2 now: equal up to rounding"),
+               "one rank, then two: " + outcome.err.substr(0, 400));
+  bench.expect(fs::exists(bench.path("one") / "checkpoints" / "step-000006"), "the run ends");
+  outcome = run_program(stopped("two"));
+  bench.expect(outcome.err.find("ranks before") == std::string::npos,
+               "the same number again says nothing: " + outcome.err.substr(0, 400));
+}
+
 }  // namespace
 
 std::vector<Fault> rank_faults() {
   return {
+      {71, "changed number of ranks", other_ranks},
       {81, "a rank killed", killed_rank},
       {82, "a rank throws before a collective", throwing_rank},
       {83, "configuration differs between ranks", differing_ranks},

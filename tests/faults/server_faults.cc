@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "faults/server_process.h"
+#include "serve/routes.h"
 
 namespace heed::test {
 namespace {
@@ -219,12 +220,21 @@ void paths(Bench& bench) {
 
 void keys(Bench& bench) {
   const ServerProcess server({"--api-key", "secret"});
-  for (const char* path : {"/v1/models", "/v1/completions", "/v1/chat/completions",
-                           "/v1/embeddings", "/completion", "/tokenize"}) {
-    const int status = std::string_view(path) == "/v1/models" ? server.get_status(path)
-                                                              : server.post_status(path, "{}");
-    expect_status(bench, status, 401, path);
+  int guarded = 0;
+  for (const serve::Route& route : serve::routes()) {
+    if (route.access == serve::Route::Access::key) {
+      const std::string path = route.path.ends_with('*')
+                                   ? route.path.substr(0, route.path.size() - 1) + "x"
+                                   : route.path;
+      const std::string request = fmt::format(
+          "{} {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+          "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}",
+          route.method, path);
+      expect_status(bench, server.status(request), 401, route.method + " " + path);
+      ++guarded;
+    }
   }
+  bench.expect(guarded >= 30, fmt::format("{} routes ask for the key", guarded));
   expect_status(bench, server.get_status("/v1/models", "Authorization: Bearer wrong\r\n"), 401,
                 "a wrong key");
   expect_status(bench, server.get_status("/v1/models", "Authorization: Bearer secret\r\n"), 200,

@@ -74,7 +74,7 @@ for (const model of shown) {
   const type = model.family === 'encoder-decoder' ? `${model.model_type} ${model.answers}` : model.model_type, best = byType.get(type);
   if (!best || (best.answers === 'embedding' && model.answers !== 'embedding')) byType.set(type, model);
 }
-const context = { browser: await launch('chromium'), url };
+const context = { browser: await launch(process.env.HEED_EXPLORER_BROWSER ?? 'chromium'), url };
 const left = [...byType.values()];
 await Promise.all([0, 1].map(async () => {
   for (let model = left.shift(); model; model = left.shift()) {

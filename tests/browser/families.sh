@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # families.sh HEED SOURCE: the explorer on every golden model, so on every family that heed loads: the page's formulas against
-# the engine's weights in every head, and all eleven steps on the page (one model of each model_type, in Chromium).
-# HEED_EXPLORER_FILTER is a regular expression over the models' names. Skipped where the browser tests are.
+# the engine's weights in every head, and all eleven steps on the page (one model of each model_type).
+# HEED_EXPLORER_FILTER is a regular expression over the models' names, HEED_EXPLORER_BROWSER the browser (chromium). Skipped where the browser tests are.
 set -euo pipefail
 source "$(dirname "$0")/explore.bash"
 for folder in "$source"/tests/golden/models/*/; do

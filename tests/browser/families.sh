@@ -9,11 +9,7 @@ for folder in "$source"/tests/golden/models/*/; do
   [[ $name =~ ${HEED_EXPLORER_FILTER:-.} ]] || continue
   mkdir "$work/$name"
   cp "$folder/config.json" "$folder/model.safetensors" "$work/$name"
-  golden_vocabulary >"$work/$name/vocab.txt"
-  # Whisper's start is token 3 in the golden models, and timestamps come behind the token that says there are none.
-  if [[ $name == whisper* ]]; then
-    golden_vocabulary | sed -e '4s/.*/<|startoftranscript|>/' -e '30s/.*/<|notimestamps|>/' >"$work/$name/vocab.txt"
-  fi
+  if [[ $name == whisper* ]]; then whisper_vocabulary; else golden_vocabulary; fi >"$work/$name/vocab.txt"
 done
 for folder in "$source"/tests/golden/retrieval/rag_*/; do # RAG keeps the tokenizer of its generator in a folder of its own
   name=$(basename "$folder")

@@ -2,7 +2,7 @@
 // vectors. Last line: N passed, N failed, N skipped.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { check, launch, runAll, test } from './support.mjs';
+import { check, closeAll, launch, runAll, test } from './support.mjs';
 import { python, runNumpy } from './numpy.mjs';
 import { finish, open, saved, settle } from './page.mjs';
 
@@ -125,8 +125,8 @@ for (const [model, input, tokens] of [['longformer_classify', 'x=w7+w8+w9+w10+w1
   });
 }
 
-const name = process.env.HEED_EXPLORER_BROWSER ?? 'chromium', browser = await launch(name);
-const count = await runAll({ name, browser, url }, process.env.HEED_EXPLORER_FILTER ?? '');
-await browser.close();
+const name = process.env.HEED_EXPLORER_BROWSER ?? 'chromium', context = { name, browser: await launch(name), url };
+const count = await runAll(context, process.env.HEED_EXPLORER_FILTER ?? '');
+await closeAll(context);
 console.log(`${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped`);
 process.exit(count.failed ? 1 : 0);

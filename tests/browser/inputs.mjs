@@ -74,7 +74,7 @@ test('a pair of texts is read together', async (context) => {
 
 test('what the server cannot do is said in the language of the page', async (context) => {
   if (context.mock) return 'skip';
-  const page = await open(context, `/read?m=${context.models.decoder}`, { locale: 'ko-KR' });
+  const page = await open(context, `/read?m=${context.models.decoder}`, { locale: 'ko-KR' }, { alone: 'firefox' }); // a window behind others waits for its frames there
   await page.locator('#text').fill('the film was good '.repeat(200));
   await page.locator('#text').press('Enter');
   const note = page.locator('form .note');

@@ -10,7 +10,7 @@ function memoryOf(pid, what) {
 /// The processes of Firefox that hold tabs.
 function firefoxTabs() {
   const command = (pid) => { try { return readFileSync(`/proc/${pid}/cmdline`, 'utf8'); } catch { return ''; } }; // it may have ended
-  return readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && /firefox-esr\0.*-contentproc.*\0tab\0$/s.test(command(pid)));
+  return readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && /firefox-esr.*-contentproc.*[\0 ]tab\0?$/s.test(command(pid)));
 }
 
 test('32,768 tokens: tiles, no matrix, little memory', async (context) => {

@@ -74,7 +74,7 @@ test('a pair of texts is read together', async (context) => {
 
 test('what the server cannot do is said in the language of the page', async (context) => {
   if (context.mock) return 'skip';
-  const page = await open(context, `/read?m=${context.models.decoder}`, { locale: 'ko-KR' }, { alone: 'firefox' }); // a window behind others waits for its frames there
+  const page = await open(context, `/read?m=${context.models.decoder}`, { locale: 'ko-KR' });
   await page.locator('#text').fill('the film was good '.repeat(200));
   await page.locator('#text').press('Enter');
   const note = page.locator('form .note');
@@ -82,7 +82,7 @@ test('what the server cannot do is said in the language of the page', async (con
   check(/토큰이 \d+개입니다/.test(await note.textContent()), `in Korean: ${await note.textContent()}`);
   page.problems = []; // the browser mentions the refused request
   await finish(context, page);
-});
+}, { alone: 'firefox' }); // a window behind others waits for its frames there
 
 test('one weight of a head is taken from another text', async (context) => {
   const page = await open(context, `/experiments?m=${context.models.decoder}&l=1&h=0&q=4&k=1`);

@@ -120,9 +120,9 @@ for (const family of ['decoder', 'encoder', 'seq2seq', 'vision', 'captioner', 'r
     }
     await page.evaluate(() => (location.hash = location.hash.replace(/s=\d+/, 's=2')));
     await page.locator('section.content table').waitFor();
-    const sum = Number((await page.locator('section.content tfoot .number').textContent()).replace('−', '-'));
+    const sum = Number((await page.locator('section.content tfoot .number').textContent()).replaceAll('−', '-'));
     const terms = await page.locator('section.content tbody tr td:nth-child(4)').allTextContents();
-    check(Math.abs(terms.reduce((s, x) => s + Number(x.replace('−', '-')), 0) - sum) < 0.0005 * terms.length + 1e-6, 'a score is the sum of its products');
+    check(Math.abs(terms.reduce((s, x) => s + Number(x.replaceAll('−', '-')), 0) - sum) < 0.0005 * terms.length + 1e-6, 'a score is the sum of its products');
     await finish(context, page);
   });
 

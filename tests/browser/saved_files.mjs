@@ -92,7 +92,7 @@ test('weights on the page are those of heed inspect --json', async (context) => 
   await page.getByText('Compare with another program').click();
   await page.locator('main input[type=file]').setInputFiles(file);
   await page.locator('[data-testid=reference]', { hasText: '12 heads' }).waitFor();
-  const onPage = Number((await page.locator('[data-testid=reference] strong').textContent()).replace('−', '-'));
+  const onPage = Number((await page.locator('[data-testid=reference] strong').textContent()).replaceAll('−', '-'));
   check(onPage <= 1e-6, `the page says ${onPage}`);
   await finish(context, page);
   console.log(`            largest difference between the page and heed inspect --json: ${worst.toExponential(1)}`);

@@ -245,6 +245,9 @@ test('a recording is heard', async (context) => {
   await page.getByRole('img', { name: 'The recording' }).waitFor();
   await settle(page);
   check((await page.locator('.sentence strong').first().textContent()).endsWith(' s'), 'a moment got the most attention');
+  check((await page.locator('h2', { hasText: 'From sound to prediction' }).count()) === 1, 'the first picture says that it starts with sound');
+  const times = await page.locator('.axis span').allTextContents();
+  check(new Set(times).size === times.length, `each mark of the time axis has its own time: ${times}`);
   await page.evaluate(() => (location.hash = '#/steps?s=5&l=1'));
   await settle(page);
   check((await page.locator('[data-testid=check]').textContent()).includes('✓'), 'its steps are the engine’s');

@@ -12,7 +12,7 @@ export function percent(x: number): string {
 }
 /// A difference that should be nothing.
 export function tiny(x: number): string {
-  return x === 0 ? '0' : x.toExponential(1).replace('-', '−');
+  return x === 0 ? '0' : x.toExponential(1).replaceAll('-', '−');
 }
 /// A token for running text: its spaces made visible.
 export function shown(label: string): string {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # engine.sh HEED SOURCE: every test of the page against the real server, in Debian's Chromium and Firefox: quickstart's
 # reader, a GPT, a BERT and an encoder-decoder that heed trains for a few steps, a quantised copy of the GPT, a ViT and a
-# captioner of the golden models, one that reads features of regions, a model of 32,768 tokens, and two runs; Whisper where HEED_MODELS names a folder with
-# whisper-base. HEED_EXPLORER_FILTER names tests, HEED_EXPLORER_BROWSER one browser. Skipped where the browser tests are.
+# captioner of the golden models, one that reads features of regions, a model of 32,768 tokens, and two runs; and the
+# Whisper of the golden models, or whisper-base of HEED_MODELS. HEED_EXPLORER_FILTER names tests, HEED_EXPLORER_BROWSER one browser. Skipped where the browser tests are.
 set -euo pipefail
 source "$(dirname "$0")/explore.bash"
 for i in $(seq 200); do echo "the film was good $i"; done >"$work/text.txt"
@@ -30,8 +30,14 @@ sed -i 's/"max_position_embeddings": *128/"max_position_embeddings": 32768/' "$w
 cp -r "$source/tests/golden/models/vit_classify" "$work/vit"
 cp -r "$source/tests/golden/models/vit_gpt2" "$work/captioner"
 golden_vocabulary >"$work/captioner/vocab.txt"
+whisper=${HEED_MODELS:+$HEED_MODELS/whisper-base}
+if [ -z "$whisper" ]; then
+  whisper=$work/whisper
+  cp -r "$source/tests/golden/models/whisper" "$whisper"
+  whisper_vocabulary >"$whisper/vocab.txt"
+fi
 explore "$work/lm" "$work/mlm" "$work/seq" "$work/vit" "$work/captioner" "$work/long" "$work/quickstart" "regions=$work/regions/model" \
-  "lm-q8=$work/lm-q8.gguf" ${HEED_MODELS:+"whisper=$HEED_MODELS/whisper-base"}
+  "lm-q8=$work/lm-q8.gguf" "whisper=$whisper"
 node "$here/run.mjs" --url "$url" --heed "$heed" --folder "$work" --server "$server" ${HEED_EXPLORER_FILTER:+--filter "$HEED_EXPLORER_FILTER"} \
   ${HEED_EXPLORER_BROWSER:+--browser "$HEED_EXPLORER_BROWSER"}
 kill -0 "$server" || { echo "the server died"; exit 1; }

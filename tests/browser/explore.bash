@@ -18,3 +18,5 @@ explore() {
 
 # Names for the 37 tokens of the golden models, which have none.
 golden_vocabulary() { printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n'; for i in $(seq 5 36); do echo "w$i"; done; }
+# Whisper's start is token 3 in the golden models, and timestamps come behind the token that says there are none.
+whisper_vocabulary() { golden_vocabulary | sed -e '4s/.*/<|startoftranscript|>/' -e '30s/.*/<|notimestamps|>/'; }

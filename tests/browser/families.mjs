@@ -1,7 +1,7 @@
 // node tests/browser/families.mjs URL: every model of a server. The page's formulas are compared with the engine's weights, head
 // by head; then one model of each model_type goes through all eleven steps on the page. Last line: N passed, N failed, N skipped.
 import { loadTypeScript } from '../../web/scripts/mock.mjs';
-import { launch } from './support.mjs';
+import { closeAll, launch } from './support.mjs';
 import { finish, open, settle } from './page.mjs';
 
 const [url] = process.argv.slice(2);
@@ -74,7 +74,7 @@ for (const model of shown) {
   const type = model.family === 'encoder-decoder' ? `${model.model_type} ${model.answers}` : model.model_type, best = byType.get(type);
   if (!best || (best.answers === 'embedding' && model.answers !== 'embedding')) byType.set(type, model);
 }
-const context = { browser: await launch('chromium'), url };
+const name = process.env.HEED_EXPLORER_BROWSER ?? 'chromium', context = { name, browser: await launch(name), url };
 const left = [...byType.values()];
 await Promise.all([0, 1].map(async () => {
   for (let model = left.shift(); model; model = left.shift()) {
@@ -101,7 +101,7 @@ await Promise.all([0, 1].map(async () => {
     }
   }
 }));
-await context.browser.close();
+await closeAll(context);
 console.log(`            ${byType.size} model types through all eleven steps`);
 console.log(`${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped`);
 process.exit(count.failed ? 1 : 0);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # families.sh HEED SOURCE: the explorer on every golden model, so on every family that heed loads: the page's formulas against
-# the engine's weights in every head, and all eleven steps on the page (one model of each model_type, in Chromium).
-# HEED_EXPLORER_FILTER is a regular expression over the models' names. Skipped where the browser tests are.
+# the engine's weights in every head, and all eleven steps on the page (one model of each model_type).
+# HEED_EXPLORER_FILTER is a regular expression over the models' names, HEED_EXPLORER_BROWSER the browser (chromium). Skipped where the browser tests are.
 set -euo pipefail
 source "$(dirname "$0")/explore.bash"
 for folder in "$source"/tests/golden/models/*/; do
@@ -9,11 +9,7 @@ for folder in "$source"/tests/golden/models/*/; do
   [[ $name =~ ${HEED_EXPLORER_FILTER:-.} ]] || continue
   mkdir "$work/$name"
   cp "$folder/config.json" "$folder/model.safetensors" "$work/$name"
-  golden_vocabulary >"$work/$name/vocab.txt"
-  # Whisper's start is token 3 in the golden models, and timestamps come behind the token that says there are none.
-  if [[ $name == whisper* ]]; then
-    golden_vocabulary | sed -e '4s/.*/<|startoftranscript|>/' -e '30s/.*/<|notimestamps|>/' >"$work/$name/vocab.txt"
-  fi
+  if [[ $name == whisper* ]]; then whisper_vocabulary; else golden_vocabulary; fi >"$work/$name/vocab.txt"
 done
 for folder in "$source"/tests/golden/retrieval/rag_*/; do # RAG keeps the tokenizer of its generator in a folder of its own
   name=$(basename "$folder")

@@ -4,8 +4,6 @@ import { finish, menu, open, settle } from './page.mjs';
 import { axePath, check, test } from './support.mjs';
 
 const stage = 'canvas[role=img][aria-label]';
-/// Debian's Firefox does not take Playwright's wish for reduced motion or for motion: what moves is tested in Chromium.
-const testMotion = (name, body) => test(name, (context) => (context.name === 'chromium' ? body(context) : 'skip'));
 /// Writes down whenever the picture of a step begins to move.
 const watch = (page) => page.evaluate(() => {
   globalThis.moves = [];
@@ -19,7 +17,7 @@ const moves = (page) => page.evaluate(() => globalThis.moves.length);
 const stands = (page) => page.waitForFunction(() => !document.querySelector('[data-moving]'), undefined, { timeout: 30_000 });
 
 for (const family of ['decoder', 'encoder', 'seq2seq', 'vision']) {
-  testMotion(`values run from step to step, by keyboard, and come to rest, ${family}`, async (context) => {
+  test(`values run from step to step, by keyboard, and come to rest, ${family}`, async (context) => {
     if (!context.models[family]) return 'skip';
     const page = await open(context, `/steps?m=${context.models[family]}&l=1`, { reducedMotion: 'no-preference' });
     await watch(page);
@@ -45,10 +43,10 @@ for (const family of ['decoder', 'encoder', 'seq2seq', 'vision']) {
     await page.waitForFunction((n) => globalThis.moves.length === n, before + 1);
     await stands(page);
     await finish(context, page);
-  });
+  }, { alone: 'firefox' }); // a window without the focus loses keys there
 }
 
-testMotion('weights × values: frames differ while it runs, and the last one is the picture without motion', async (context) => {
+test('weights × values: frames differ while it runs, and the last one is the picture without motion', async (context) => {
   const path = `/steps?m=${context.models.decoder}&l=1&s=5`;
   const page = await open(context, path, { reducedMotion: 'no-preference' });
   await page.keyboard.press(']');
@@ -69,7 +67,7 @@ testMotion('weights × values: frames differ while it runs, and the last one is 
   await finish(context, page);
 });
 
-testMotion('nothing moves where reduced motion is asked for', async (context) => {
+test('nothing moves where reduced motion is asked for', async (context) => {
   const page = await open(context, `/steps?m=${context.models.decoder}&l=1`, { reducedMotion: 'reduce' });
   await watch(page);
   const pictures = new Set();
@@ -177,7 +175,7 @@ test('the small model beside the steps says where one is, and leads elsewhere', 
   await finish(context, page);
 });
 
-testMotion('one walks through the whole model by keyboard; the marker runs only where motion is welcome', async (context) => {
+test('one walks through the whole model by keyboard; the marker runs only where motion is welcome', async (context) => {
   for (const reducedMotion of ['no-preference', 'reduce']) {
     const page = await open(context, `/map?m=${context.models.decoder}&v=model`, { reducedMotion });
     const place = () => page.locator('.marker').evaluate((e) => { const box = e.getBoundingClientRect(); return [box.x, box.y]; });
@@ -202,7 +200,8 @@ testMotion('one walks through the whole model by keyboard; the marker runs only 
 });
 
 for (const colorScheme of ['light', 'dark']) {
-  testMotion(`nothing jumps when data arrives late, ${colorScheme}`, async (context) => {
+  test(`nothing jumps when data arrives late, ${colorScheme}`, async (context) => {
+    if (context.name !== 'chromium') return 'skip'; // Firefox does not report layout shifts
     const page = await open(context, '/train', {
       colorScheme,
       beforeLoad: async (p) => {

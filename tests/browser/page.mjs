@@ -1,13 +1,14 @@
 // What tests do with a page: open it, wait for it, save from it.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { check, scratch } from './support.mjs';
+import { browserFor, check, scratch } from './support.mjs';
 
 export const screens = ['read', 'map', 'steps', 'why', 'experiments', 'compare', 'train', 'lessons'];
 
 export async function open(context, path = '/read', options = {}) {
   const { beforeLoad, ...rest } = options;
-  const page = await context.browser.newPage({ viewport: { width: 1280, height: 900 }, locale: 'en-US', reducedMotion: 'reduce', ...rest });
+  const wishes = { viewport: { width: 1280, height: 900 }, locale: 'en-US', reducedMotion: 'reduce', ...rest };
+  const page = await (await browserFor(context, wishes)).newPage(wishes);
   page.setDefaultTimeout(60_000);
   page.problems = [];
   page.requests = [];

@@ -1,8 +1,10 @@
 // node tests/browser/rows.mjs URL HEED FOLDER: models whose rows are patches of several grids, or numbers, and models that give
 // vectors. Last line: N passed, N failed, N skipped.
 import { execFileSync } from 'node:child_process';
-import { check, launch, runAll, test } from './support.mjs';
-import { finish, open, settle } from './page.mjs';
+import { readFileSync } from 'node:fs';
+import { check, closeAll, launch, runAll, test } from './support.mjs';
+import { python, runNumpy } from './numpy.mjs';
+import { finish, open, saved, settle } from './page.mjs';
 
 const [url, heed, folder] = process.argv.slice(2);
 const goTo = async (page, change) => {
@@ -10,11 +12,11 @@ const goTo = async (page, change) => {
   await settle(page);
 };
 /// All steps of the chosen attention: the page's weights are the engine's, and nothing is complained about.
-async function walk(page, what) {
-  for (let step = 1; step <= 11; ++step) {
+async function walk(page, what, first = 1, last = 11) {
+  for (let step = first; step <= last; ++step) {
     const said = await page.locator('[data-testid=check]').textContent(), notes = await page.locator('section.content .note').allTextContents();
     check(said.includes('✓') && !notes.length, `${what}, step ${step}: ${said} ${notes}`);
-    if (step < 11) await page.keyboard.press(']');
+    if (step < last) await page.keyboard.press(']');
     await settle(page);
   }
 }
@@ -65,12 +67,12 @@ test('a regressor reads numbers and answers as heed predict does', async (contex
   await page.locator('#text').press('Enter');
   await settle(page);
   const wanted = Number(execFileSync(heed, ['predict', `${folder}/regressor`, '1', '2', '3', '4', '5'], { encoding: 'utf8' }).trim().split(/\s+/).at(-1));
-  const value = Number((await page.locator('[data-testid=value]').textContent()).replace('−', '-'));
+  const value = Number((await page.locator('[data-testid=value]').textContent()).replaceAll('−', '-'));
   check(Math.abs(value - wanted) < 1e-3, `${value}, not ${wanted}`);
   for (const kind of ['encoder', 'decoder', 'cross']) {
     await goTo(page, `#/steps?m=regressor&x=1+2+3+4+5&a=${kind}&l=1`);
     await walk(page, kind);
-    check(Number((await page.locator('[data-testid=value]').textContent()).replace('−', '-')).toFixed(3) === wanted.toFixed(3), `the last step of ${kind}`);
+    check(Number((await page.locator('[data-testid=value]').textContent()).replaceAll('−', '-')).toFixed(3) === wanted.toFixed(3), `the last step of ${kind}`);
   }
   await goTo(page, '#/experiments?m=regressor&x=1+2+3+4+5&a=cross&l=1&h=1');
   await page.getByRole('button', { name: 'Apply' }).first().click();
@@ -105,8 +107,26 @@ for (const locale of ['en-US', 'ko-KR']) {
   });
 }
 
-const browser = await launch('chromium');
-const count = await runAll({ name: 'chromium', browser, url }, process.env.HEED_EXPLORER_FILTER ?? '');
-await browser.close();
+for (const [model, input, tokens] of [['longformer_classify', 'x=w7+w8+w9+w10+w11', [0]], ['longformer_qa', 'x=w7+w8&p=w9+w10+w11', [0, 1, 2]]]) {
+  test(`the NumPy program of ${model} gives global tokens their own values`, async (context) => {
+    if (!python) return 'skip';
+    for (let layer = 0; layer < 2; ++layer) {
+      const page = await open(context, `/steps?m=${model}&${input}&l=${layer}&h=1&s=6`);
+      const file = await saved(page, () => page.locator('button.python').click());
+      runNumpy(file);
+      const rows = readFileSync(file, 'utf8').match(/^global_rows = (.*)$/m)?.[1];
+      check(rows === JSON.stringify(tokens), `the global tokens of layer ${layer} are ${rows}`);
+      for (const token of [tokens[0], 3]) { // one of each kind
+        await goTo(page, `#/steps?m=${model}&${input}&l=${layer}&h=1&q=${token}&s=6`);
+        await walk(page, `layer ${layer}, token ${token}`, 7, 7);
+      }
+      await finish(context, page);
+    }
+  });
+}
+
+const name = process.env.HEED_EXPLORER_BROWSER ?? 'chromium', context = { name, browser: await launch(name), url };
+const count = await runAll(context, process.env.HEED_EXPLORER_FILTER ?? '');
+await closeAll(context);
 console.log(`${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped`);
 process.exit(count.failed ? 1 : 0);

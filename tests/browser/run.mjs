@@ -2,7 +2,7 @@
 // --heed and --folder: the program and the folder of the served models, to compare the page with `heed inspect`; --server: the
 // server's process, to look at its memory. HEED_MEASURE=1: what was measured must keep the bars, on a machine without other work.
 // Without --url the tests run against the mock server of web/mock. Last line: N passed, N failed, N skipped.
-import { available, launch, runAll } from './support.mjs';
+import { available, closeAll, launch, runAll } from './support.mjs';
 import { loadMock, pageFile } from '../../web/scripts/mock.mjs';
 import './explorer.mjs';
 import './inputs.mjs';
@@ -40,9 +40,10 @@ for (const name of available) {
     ++total.skipped;
     continue;
   }
-  const count = await runAll({ name, browser, url, mock: server !== null, heed: option('heed'), folder: option('folder'), models: present, long, runs: runs.map((r) => r.id), server: Number(option('server')) || 0 }, option('filter'));
+  const context = { name, browser, url, mock: server !== null, heed: option('heed'), folder: option('folder'), models: present, long, runs: runs.map((r) => r.id), server: Number(option('server')) || 0 };
+  const count = await runAll(context, option('filter'));
   for (const key of Object.keys(total)) total[key] += count[key];
-  await browser.close();
+  await closeAll(context);
 }
 server?.close();
 if (!available.length) {

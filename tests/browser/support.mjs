@@ -14,14 +14,31 @@ const browsers = {
 };
 export const available = Object.keys(browsers).filter((name) => existsSync(browsers[name].path));
 
-export function launch(name) {
+/// `firefoxUserPrefs`: settings of about:config, for Firefox only.
+export function launch(name, firefoxUserPrefs = {}) {
   const { path, args } = browsers[name];
   // Debian's Firefox speaks WebDriver BiDi; Playwright's own protocol is for its own builds.
-  return (name === 'firefox' ? playwright._bidiFirefox : playwright[name]).launch({ executablePath: path, args, headless: true });
+  const options = { executablePath: path, args, headless: true };
+  return name === 'firefox' ? playwright._bidiFirefox.launch({ ...options, firefoxUserPrefs }) : playwright[name].launch(options);
+}
+/// The browser for a page with these wishes. By WebDriver BiDi Firefox is not asked for dark colours or reduced motion: a
+/// browser with these settings is started for each pair of wishes, once. closeAll() ends them.
+export function browserFor(context, { reducedMotion, colorScheme = 'light' }) {
+  if (context.name !== 'firefox') return context.browser;
+  context.others ??= {};
+  return (context.others[`${reducedMotion} ${colorScheme}`] ??= launch('firefox', {
+    'ui.prefersReducedMotion': reducedMotion === 'reduce' ? 1 : 0,
+    'privacy.baselineFingerprintingProtection': false, // it adds noise to what a test reads from a canvas
+    'layout.css.prefers-color-scheme.content-override': colorScheme === 'dark' ? 0 : 1,
+  }));
+}
+export async function closeAll(context) {
+  for (const browser of [context.browser, ...Object.values(context.others ?? {})]) await (await browser).close();
 }
 export const scratch = mkdtempSync(join(tmpdir(), 'heed-browser-'));
 
 const cases = [];
+/// `options.alone`: no other page is open meanwhile; true, or the name of the one browser that needs it.
 export function test(name, run, options = {}) {
   cases.push({ name, run, ...options });
 }
@@ -36,13 +53,14 @@ const kRepeated = 3; // more than that is the page's fault
 export async function runAll(context, filter = '', workers = 3) {
   const count = { passed: 0, failed: 0, skipped: 0 };
   const wanted = cases.filter(({ name }) => new RegExp(filter).test(name));
-  const shared = wanted.filter((c) => !c.alone);
+  const alone = (c) => c.alone === true || c.alone === context.name;
+  const shared = wanted.filter((c) => !alone(c));
   const failed = [];
   const work = async () => {
     for (let next = shared.shift(); next; next = shared.shift()) if (!(await runOne(context, next, count))) failed.push(next);
   };
   await Promise.all(Array.from({ length: workers }, work));
-  for (const each of wanted.filter((c) => c.alone)) if (!(await runOne(context, each, count))) failed.push(each);
+  for (const each of wanted.filter(alone)) if (!(await runOne(context, each, count))) failed.push(each);
   count.failed += failed.length;
   for (const each of failed.length <= kRepeated ? failed : []) {
     console.log(`[ REPEATED ] ${context.name}: ${each.name}`);

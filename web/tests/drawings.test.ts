@@ -1,6 +1,8 @@
+import { inflateSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { tensor } from '../src/lib/api/tensor';
 import type { HeadData, Heads, Steps, Trace } from '../src/lib/api/types';
+import { examplePixels, toPngFile } from '../src/lib/draw/example_image';
 import { planesOf, sizeOf, stackOf, stacksOf, stopOf, stopsOf } from '../src/lib/draw/model_blocks';
 import { type ModelPicture, blockAt, drawModel, nextBlock } from '../src/lib/draw/model_scene';
 import { pooled, stageScene } from '../src/lib/draw/motion';
@@ -106,5 +108,20 @@ describe('the whole model', () => {
     const two = stacksOf(mock.models.find((m) => m.info.family === 'encoder-decoder')!.info, traceOf(mock.models.find((m) => m.info.family === 'encoder-decoder')!.info.id));
     expect([...new Set(stopsOf(two).map((s) => s.kind))]).toEqual(['encoder', 'decoder', 'cross']); // what is read before what is written
     expect(stackOf(two, 'cross')).toBe('decoder');
+  });
+});
+
+describe('the example image', () => {
+  it('is a PNG file of the asked size with a disc and a square', () => {
+    const [width, height] = [30, 20], pixels = examplePixels(width, height), file = Buffer.from(toPngFile(pixels, width, height));
+    expect([file.toString('latin1', 12, 16), file.readUInt32BE(16), file.readUInt32BE(20)]).toEqual(['IHDR', width, height]);
+    const size = file.readUInt32BE(33);
+    expect(file.toString('latin1', 37, 41)).toBe('IDAT');
+    const rows = inflateSync(file.subarray(41, 41 + size)); // checks Adler-32, too
+    expect(rows.length).toBe(height * (3 * width + 1));
+    for (let y = 0; y < height; ++y) expect([...rows.subarray(y * (3 * width + 1), (y + 1) * (3 * width + 1))]).toEqual([0, ...pixels.subarray(3 * y * width, 3 * (y + 1) * width)]);
+    expect(file.readUInt32BE(29)).toBe(0x15c91a93); // CRC-32 of the header
+    const at = (x: number, y: number) => [...pixels.subarray(3 * (y * width + x), 3 * (y * width + x) + 3)];
+    expect([at(0, 0), at(12, 9), at(20, 15)]).toEqual([[0xf3, 0xef, 0xe4], [0x2d, 0x5b, 0xbd], [0xe0, 0x8a, 0x2e]]);
   });
 });

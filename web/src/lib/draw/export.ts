@@ -58,8 +58,10 @@ function literal(values: Numbers, shape: number[]): string {
 export function attentionSnippet(p: {
   title: string; q: Float32Array; k: Float32Array; v: Float32Array; queries: number; keys: number; headDim: number; valueDim: number;
   scale: number; softcap: number; bias: Float32Array | null; mask: Uint8Array; weights: Float32Array; z: Float32Array;
+  global: { rows: Uint8Array; v: Float32Array } | null; // 1 for each row that reads these values in place of v
 }): string {
   const floats = (name: string, data: Float32Array, shape: number[]) => `${name} = ${literal(data, shape)}`;
+  const global = p.global && Array.from(p.global.rows.keys()).filter((row) => p.global!.rows[row]);
   return `# ${p.title}
 # Recomputes the weights of one attention head with NumPy: softmax(q kᵀ · scale + bias) and their product with v.
 import base64
@@ -73,7 +75,7 @@ def array(text, shape, dtype="<f4"):
 ${floats('q', p.q, [p.queries, p.headDim])}
 ${floats('k', p.k, [p.keys, p.headDim])}
 ${floats('v', p.v, [p.keys, p.valueDim])}
-${p.bias ? floats('bias', p.bias, [p.queries, p.keys]) : 'bias = 0.0'}
+${global ? `global_rows = ${JSON.stringify(global)}\n${floats('global_v', p.global!.v, [p.keys, p.valueDim])}\n` : ''}${p.bias ? floats('bias', p.bias, [p.queries, p.keys]) : 'bias = 0.0'}
 mask = array("${encode(p.mask, [p.mask.length]).data}", [${p.queries}, ${p.keys}], "u1") > 0
 expected_weights = ${literal(p.weights, [p.queries, p.keys])}
 expected_z = ${literal(p.z, [p.queries, p.valueDim])}
@@ -84,7 +86,7 @@ largest = scores.max(axis=1, keepdims=True)
 exponentials = np.exp(scores - np.where(np.isfinite(largest), largest, 0.0))
 weights = exponentials / np.maximum(exponentials.sum(axis=1, keepdims=True), 1e-300)
 z = weights @ v
-
+${global ? 'z[global_rows] = weights[global_rows] @ global_v # global tokens have values of their own\n' : ''}
 print("weights\\n", weights.round(4))
 print("largest difference of the weights:", np.abs(weights - expected_weights).max())
 print("largest difference of weights @ v:", np.abs(z - expected_z).max())

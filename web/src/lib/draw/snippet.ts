@@ -22,7 +22,7 @@ export async function headSnippet(kind: string, layer: number, head: number): Pr
   for (let r = 0; r < h.queries; ++r) for (let c = 0; c < h.keys; ++c) mask[r * h.keys + c] = mayAttend(h, r, c) ? 1 : 0;
   const text = (trace.input.text ?? '').replace(/\s+/g, ' ').slice(0, 80);
   return attentionSnippet({
-    ...h, mask, weights: numbers(tile.values) as Float32Array,
+    ...h, mask, global: data.global ? { rows: numbers(data.global.rows) as Uint8Array, v: numbers(data.global.v) as Float32Array } : null, weights: numbers(tile.values) as Float32Array,
     title: `heed: ${trace.model}, ${kind} attention, layer ${layer}, head ${head}: ${text}`,
   });
 }

@@ -2,6 +2,7 @@ import { ApiError, Client, readEmbedded } from '../api/client';
 import type { Grid, Model, Models, Side, Token, Trace, TraceAttention, TraceRequest } from '../api/types';
 import { type Key, type Language, locale, read, remember, t } from '../i18n/index.svelte';
 import type { ScaleMode, Theme } from '../draw/color';
+import { exampleImage } from '../draw/example_image';
 import { sel } from './selection.svelte';
 
 const embedded = typeof document === 'undefined' ? null : readEmbedded();
@@ -220,23 +221,6 @@ export function queryTokensOf(trace: Trace | null, a: TraceAttention | null): To
 }
 function clamp(value: number, size: number): number {
   return Math.max(0, Math.min(value, size - 1));
-}
-
-/// A drawing for models of images, so that the first screen is never empty.
-export function exampleImage(width: number, height: number): string {
-  const canvas = document.createElement('canvas');
-  canvas.width = width;
-  canvas.height = height;
-  const ctx = canvas.getContext('2d')!;
-  ctx.fillStyle = '#f3efe4';
-  ctx.fillRect(0, 0, width, height);
-  ctx.fillStyle = '#2d5bbd';
-  ctx.beginPath();
-  ctx.arc(width * 0.4, height * 0.45, width * 0.24, 0, 7);
-  ctx.fill();
-  ctx.fillStyle = '#e08a2e';
-  ctx.fillRect(width * 0.6, height * 0.6, width * 0.26, height * 0.26);
-  return canvas.toDataURL('image/png').split(',')[1];
 }
 
 export const session = new Session();

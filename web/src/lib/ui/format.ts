@@ -4,7 +4,7 @@ export function num(x: number, digits = 3): string {
   if (!Number.isFinite(x)) return x > 0 ? '∞' : '−∞';
   const size = Math.abs(x);
   const text = size !== 0 && (size < 0.5 * 10 ** -digits || size >= 1e6) ? x.toExponential(1) : x.toFixed(digits);
-  return text.replace('-', '−');
+  return text.replaceAll('-', '−');
 }
 export function percent(x: number): string {
   const p = 100 * x;
@@ -12,7 +12,7 @@ export function percent(x: number): string {
 }
 /// A difference that should be nothing.
 export function tiny(x: number): string {
-  return x === 0 ? '0' : x.toExponential(1).replace('-', '−');
+  return x === 0 ? '0' : x.toExponential(1).replaceAll('-', '−');
 }
 /// A token for running text: its spaces made visible.
 export function shown(label: string): string {

@@ -108,13 +108,17 @@ class Session {
     const kind = m.answers === 'number' ? 'number' : m.family === 'image-text' ? 'match' : m.answers === 'fill-mask' ? 'mask' : m.answers === 'target-token' ? 'translate' : m.answers === 'class' ? 'class' : m.answers === 'answer-span' ? 'question' : 'text';
     return t(`example.${kind}` as Key, { mask: m.mask_token ?? '[MASK]' }, language);
   }
-  /// The example in the page's language, or in the other one where the model's vocabulary lacks most of its words.
+  /// The example in the page's language, or in the other one where the model's vocabulary lacks most of this one's words and
+  /// fewer of the other's.
   async readableExample(): Promise<string> {
-    const m = this.model!, own = this.example();
+    const m = this.model!, own = this.example(), other = this.example(locale.language === 'ko' ? 'en' : 'ko');
     if (m.answers === 'number') return (this.offered = own); // there are no words to know
-    const made = await api.post<{ tokens: Token[] }>('/heed/v1/tokenize', { model: m.id, text: own }).catch(() => null);
-    const unknown = made?.tokens.filter((token) => token.special && token.text.trim() && token.text.trim() !== m.mask_token).length ?? 0;
-    this.offered = made && 2 * unknown > made.tokens.length ? this.example(locale.language === 'ko' ? 'en' : 'ko') : own;
+    const unknown = async (text: string): Promise<number> => {
+      const made = await api.post<{ tokens: Token[] }>('/heed/v1/tokenize', { model: m.id, text }).catch(() => null);
+      return made?.tokens.length ? made.tokens.filter((token) => token.special && token.text.trim() && token.text.trim() !== m.mask_token).length / made.tokens.length : 0;
+    };
+    const fraction = await unknown(own);
+    this.offered = fraction > 0.5 && other !== own && (await unknown(other)) < fraction - 0.1 ? other : own;
     return this.offered;
   }
 

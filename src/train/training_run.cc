@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/language.h"
+#include "base/print_message.h"
 #include "heed/runtime.h"
 #include "heed/train.h"
 #include "train/best_model.h"
@@ -84,8 +85,7 @@ class TrainingRun {
       if (!restore_run(folder_, options_, task_, trainer_, state_)) {
         log_.say(tell("there is no checkpoint yet: the run begins anew"));
       } else if (state_.ranks != ranks_.size()) {
-        log_.say(
-            tell("{} ranks before and {} now: equal up to rounding", state_.ranks, ranks_.size()));
+        warn_of_ranks();
       }
       // What a killed run wrote after its last checkpoint comes again.
       folder_.cut_lines("metrics.jsonl", state_.step);
@@ -98,6 +98,14 @@ class TrainingRun {
       write_file_atomically(folder_.path() / "config.toml", dump_train_options(options_));
     }
     log_.open(state_.step);
+  }
+
+  void warn_of_ranks() const {
+    if (ranks_.is_root()) {
+      print_message(tell(
+          "heed: warning: {}",
+          tell("{} ranks before and {} now: equal up to rounding", state_.ranks, ranks_.size())));
+    }
   }
 
   void tell_stopping() {

@@ -202,7 +202,7 @@ void other_ranks(Bench& bench) {
   bench.expect(told(outcome, "1 ranks before and 2 now: equal up to rounding"),
                "one rank, then two: " + outcome.err.substr(0, 400));
   bench.expect(fs::exists(bench.path("one") / "checkpoints" / "step-000006"), "the run ends");
-  outcome = run_program(stopped("two"));
+  outcome = run_program(on_two_ranks(bench, stopped("two")));
   bench.expect(outcome.err.find("ranks before") == std::string::npos,
                "the same number again says nothing: " + outcome.err.substr(0, 400));
 }

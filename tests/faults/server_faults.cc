@@ -219,7 +219,7 @@ void paths(Bench& bench) {
 }
 
 void keys(Bench& bench) {
-  const ServerProcess server({"--api-key", "secret"});
+  const ServerProcess server({"--api-key", "secret", "--page", "on"});
   int guarded = 0;
   for (const serve::Route& route : serve::routes()) {
     if (route.access == serve::Route::Access::key) {

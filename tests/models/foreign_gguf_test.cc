@@ -211,7 +211,7 @@ TEST(ForeignGguf, TensorsThatDoNotFitAreNamed) {
   refused(*gpt2, {.tensors = {{"token_embd.weight", Tensor::zeros({32})}}}, rows);
   // One that would be transposed, and one that nobody knows.
   refused(*gpt2, {.tensors = {{"blk.0.attn_qkv.weight", Tensor::zeros({32})}}},
-          "'transformer.h.0.attn.c_attn.weight' is [32]");
+          "'blk.0.attn_qkv.weight' is [32]");
   refused(*llama, {.tensors = {{"blk.0.unheard_of.weight", Tensor::zeros({2, 32})}}},
           "blk.0.unheard_of.weight");
   // Queries and keys whose rows are no pairs of halves.

@@ -329,7 +329,7 @@ TEST(GgufFaults, Fault31MissingOrMisshapenTensorIsNamed) {
   Broken broken;
   broken.write(nullptr,
                [](GgufWriter&, const std::string& name) { return name == "blk.1.ffn_up.weight"; });
-  broken.expect_refused({"bad.gguf", "mlp.up_proj", "[96, 64]"});
+  broken.expect_refused({"bad.gguf", "blk.1.ffn_up.weight", "[96, 64]"});
   broken.write(nullptr, [](GgufWriter& writer, const std::string& name) {
     if (name == "blk.0.attn_q.weight") {
       writer.tensor(name, Tensor::zeros({62, 64}));

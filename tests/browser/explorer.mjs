@@ -210,6 +210,77 @@ test('an ablated head changes the prediction', async (context) => {
   await finish(context, page);
 });
 
+/// Asks the server what the page asks it: the answer to a POST.
+async function ask(context, path, body) {
+  const answer = await fetch(`${context.url}/heed/v1/${path}`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+  check(answer.ok, `${path}: ${answer.status}`);
+  return answer.json();
+}
+const sentence = 'the film was good 1 the film was';
+
+test('the heads of the map stand in the order of the chosen measure', async (context) => {
+  const model = context.models.decoder;
+  const page = await open(context, `/map?m=${model}&x=${encodeURIComponent(sentence)}`);
+  const trace = await ask(context, 'traces', { model, text: sentence });
+  const { kind, layers } = trace.attentions[0];
+  const figures = new Map();
+  for (let layer = 0; layer < layers; ++layer) {
+    for (const head of (await ask(context, `traces/${trace.id}/heads`, { kind, layer })).heads) figures.set(`${layer}.${head.head}`, head);
+  }
+  const thumbs = page.locator('section.heads button.thumb');
+  const names = () => thumbs.locator('strong').allTextContents();
+  const byPlace = await names();
+  check(byPlace.join() === [...figures.keys()].join(), `by layer and head at first: ${byPlace}`);
+  for (const [measure, sign] of [['entropy', 1], ['mean_distance', -1], ['induction', -1], ['previous', -1], ['output_share', -1]]) {
+    await page.locator('section.heads select').selectOption(measure);
+    await page.waitForFunction(() => document.querySelector('section.heads .line.sorted'));
+    const order = await names();
+    check([...order].sort().join() === [...byPlace].sort().join(), `${measure}: every head once: ${order}`);
+    const values = order.map((name) => figures.get(name)[measure]);
+    check(values.every((value, i) => i === 0 || sign * value >= sign * values[i - 1]), `${measure}: ${order} have ${values}`);
+    const written = (await thumbs.locator('.soft').allTextContents()).map((text) => Number(text.replaceAll('−', '-')));
+    check(written.every((value, i) => Math.abs(value - values[i]) <= 0.00501), `${measure}: ${written} are written, ${values} are right`);
+    if (measure === 'entropy' || measure === 'mean_distance') check(order.join() !== byPlace.join(), `${measure}: the order changes`);
+  }
+  await page.locator('section.heads select').selectOption('pattern');
+  await page.waitForFunction(() => /^\p{L}/u.test(document.querySelector('section.heads .thumb .soft').textContent));
+  const patterns = (await names()).map((name) => figures.get(name).pattern);
+  check(patterns.every((pattern, i) => patterns.indexOf(pattern) === i || pattern === patterns[i - 1]), `heads of one pattern stand together: ${patterns}`);
+  await page.locator('section.heads select').selectOption('place');
+  await page.locator('section.heads .layer').first().waitFor();
+  check((await names()).join() === byPlace.join(), 'and back');
+  await finish(context, page);
+});
+
+test('without the causal mask the prediction is the one that the engine gives', async (context) => {
+  const model = context.models.decoder, interventions = [{ type: 'causal', enabled: false }];
+  const page = await open(context, `/experiments?m=${model}&x=${encodeURIComponent(sentence)}`);
+  await page.locator('.segments label', { hasText: 'Mask' }).click();
+  await page.getByRole('button', { name: 'Apply' }).first().click();
+  await page.locator('[data-testid=verdict]').waitFor();
+  // Not by the page's question, but by two forward passes of their own: one with the mask, one without.
+  const { candidates: masked } = (await ask(context, 'traces', { model, text: sentence, top_k: 100 })).prediction;
+  const { candidates: unmasked } = (await ask(context, 'traces', { model, text: sentence, top_k: 100, interventions })).prediction;
+  const rows = await page.locator('ul.pairs li').evaluateAll((all) => all.map((row) => ({
+    token: row.querySelector('.name').textContent, numbers: [...row.querySelectorAll('.number')].map((n) => Number(n.title.split(' ')[0])),
+  })));
+  check(rows.length >= 5, `${rows.length} candidates`);
+  let largest = 0;
+  for (const { token, numbers: [before, after] } of rows) {
+    const among = (candidates, value) => candidates.some((c) => Math.abs(c.probability - value) <= 1e-6);
+    check(among(masked, before), `“${token}” before: ${before}`);
+    check(among(unmasked, after), `“${token}” after: ${after}`);
+    largest = Math.max(largest, Math.abs(before - after));
+  }
+  check(largest > 1e-6, `the prediction changes: ${largest}`);
+  const verdict = await page.locator('[data-testid=verdict]').textContent(), same = masked[0].id === unmasked[0].id;
+  check(verdict.includes(unmasked[0].token.trim()) && (same || verdict.includes(masked[0].token.trim())), `“${verdict}”, the engine says ${masked[0].token} and ${unmasked[0].token}`);
+  check((await page.locator('ul.pairs li .name').first().textContent()).trim() === (unmasked[0].probability > masked[0].probability ? unmasked[0] : masked[0]).token.trim(), 'the most probable stands first');
+  await page.getByRole('button', { name: 'Undo all' }).click();
+  await page.locator('[data-testid=verdict]').waitFor({ state: 'detached' });
+  await finish(context, page);
+});
+
 test('activation patching paints a map', async (context) => {
   const page = await open(context, `/experiments?m=${context.models.decoder}`);
   const field = page.locator('label.field input');
@@ -279,6 +350,68 @@ test('two heads are compared, and their difference', async (context) => {
   await page.locator('.panel').nth(1).locator('select').last().selectOption('0');
   await page.waitForFunction(() => document.querySelector('dl.figures .number')?.textContent === '1.000');
   await finish(context, page);
+});
+
+const selectOf = (panel, label) => panel.locator('label', { hasText: new RegExp(`^${label}`) }).locator('select');
+
+test('two models are compared, each with the layers and heads that it has', async (context) => {
+  const { decoder, quantised, reader } = context.models;
+  if (!quantised || !context.long) return 'skip';
+  const { models } = await (await fetch(`${context.url}/heed/v1/models`)).json();
+  const shape = (id) => models.find((m) => m.id === id).attentions[0];
+  const large = shape(decoder), small = shape(quantised);
+  check(large.layers > small.layers && large.heads > small.heads, 'one of the models is smaller');
+  const page = await open(context, `/compare?m=${decoder}&l=${large.layers - 1}&h=${large.heads - 1}&x=${encodeURIComponent(sentence)}`);
+  const b = page.locator('.panel').nth(1);
+  const choose = async (id) => {
+    await selectOf(b, 'Model').selectOption(id);
+    await settle(page);
+  };
+  /// The selectors of side B offer what the model has, and the picture is of what they say.
+  const inRange = async (id, { layers, heads }) => {
+    for (const [label, size] of [['Layer', layers], ['Head', heads]]) {
+      const select = selectOf(b, label);
+      const options = await select.locator('option').allTextContents();
+      check(options.join() === Array.from({ length: size }, (_, i) => i).join(), `${id}: ${label} offers ${options}, there are ${size}`);
+      const value = Number(await select.inputValue());
+      check(value >= 0 && value < size, `${id}: ${label} ${value} of ${size}`);
+      check((await b.locator('figure h3').first().textContent()).toLowerCase().includes(`${label.toLowerCase()} ${value}`), `${id}: the title says ${label} ${value}`);
+    }
+    for (const side of [0, 1]) check((await page.locator('.panel').nth(side).locator('figure canvas').count()) === 1, `${id}: a picture on side ${'AB'[side]}`);
+  };
+  const tile = async (id, layer, head) => {
+    const trace = await ask(context, 'traces', { model: id, text: sentence });
+    const { values } = await ask(context, `traces/${trace.id}/tile`, { kind: trace.attentions[0].kind, layer, head, what: 'weights', level: 0, row: 0, column: 0 });
+    return { ...values, numbers: new Float32Array(new Uint8Array(Buffer.from(values.data, 'base64')).buffer) };
+  };
+  await choose(quantised);
+  await inRange(quantised, small);
+  // The tokens are the same, so there is a difference, and it is the difference of the weights.
+  const at = async (side, label) => Number(await selectOf(page.locator('.panel').nth(side), label).inputValue());
+  const mine = await tile(decoder, await at(0, 'Layer'), await at(0, 'Head')), theirs = await tile(quantised, await at(1, 'Layer'), await at(1, 'Head'));
+  check(mine.shape.join() === theirs.shape.join(), `${mine.shape} and ${theirs.shape}`);
+  const most = mine.numbers.reduce((x, value, i) => Math.max(x, Math.abs(value - theirs.numbers[i])), 0);
+  const figures = await page.locator('dl.figures .number').evaluateAll((all) => all.map((n) => Number(n.title.split(' ')[0])));
+  check(figures.length === 3 && Math.abs(figures[2] - most) <= 1e-6 && most > 0, `the largest difference is ${most}, not ${figures[2]}`);
+  check((await page.locator('.panel').nth(2).locator('figure canvas').count()) >= 1, 'a picture of the difference');
+  // Another tokenizer makes another number of tokens: there is no difference, and the page says why.
+  await choose(context.long);
+  await inRange(context.long, shape(context.long));
+  check((await page.locator('.panel').nth(2).textContent()).includes('different sizes'), 'the reason why there is no difference');
+  check((await page.locator('dl.figures').count()) === 0, 'no figures of a difference that does not exist');
+  if (reader) {
+    await choose(reader);
+    await inRange(reader, shape(reader));
+  }
+  await finish(context, page);
+  // From the smaller to the larger model: all of its layers can be chosen.
+  const other = await open(context, `/compare?m=${quantised}&l=1&h=1&x=${encodeURIComponent(sentence)}&b=${encodeURIComponent(decoder)}`);
+  const layer = selectOf(other.locator('.panel').nth(1), 'Layer');
+  await layer.selectOption(String(large.layers - 1));
+  await settle(other);
+  check((await layer.inputValue()) === String(large.layers - 1), 'the last layer of the larger model');
+  check(/[?&]b=/.test(other.url()) && (await other.locator('dl.figures .number').count()) === 3, 'in the link, and compared');
+  await finish(context, other);
 });
 
 test('the lessons, each with a question to answer first', async (context) => {

@@ -146,7 +146,7 @@ function mix(n: StageNumbers, b: StageBuilder) {
     const into = middle + 14 + 26 * (before + weight / 2 - total / 2);
     before += weight;
     b.band([from, y + 10, from + bend, y + 10, to - bend, into, to, into], thick);
-    b.text(left - (b.narrow ? 56 : 60), y + 10, shorten(n.key(c), b.narrow ? 6 : 15), { anchor: 'end', fill: c === n.chosen ? b.accent : b.ink, weight: c === n.chosen ? 650 : 400 });
+    b.text(left - (b.narrow ? 62 : 66), y + 10, shorten(n.key(c), b.narrow ? 6 : 15), { anchor: 'end', fill: c === n.chosen ? b.accent : b.ink, weight: c === n.chosen ? 650 : 400 });
     b.text(left - 8, y + 10, percent(weight), { anchor: 'end', size: 12 });
     const cells = b.strip(row(h.v, h.valueDim, c), { x: left, y, w: width, h: 20 }, 0, most);
     const start = (0.35 * i) / columns.length, sent = cells.map((cell) => ({ ...cell, y: cell.y + 10 * (1 - weight), h: Math.max(1.5, 20 * weight) }));

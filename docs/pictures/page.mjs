@@ -1,5 +1,6 @@
-// node docs/pictures/page.mjs URL: the pictures of the page in README and lessons, from a server of SmolLM2:
-// heed explore smollm2=SmolLM2-135M-Instruct.gguf --port 8080 --no-browser
+// node docs/pictures/page.mjs URL [FILTER]: the pictures of the page in README and lessons, from a server of SmolLM2 and
+// quickstart's reader (the steps):
+// heed explore smollm2=SmolLM2-135M-Instruct.gguf quickstart --port 8080 --no-browser
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { launch } from '../../tests/browser/support.mjs';
@@ -8,11 +9,11 @@ import { settle } from '../../tests/browser/page.mjs';
 const [url, filter = ''] = process.argv.slice(2);
 const here = dirname(fileURLToPath(import.meta.url));
 const text = encodeURIComponent('The quick brown fox jumps over the lazy dog. The quick brown');
-const cell = `l=17&h=4&q=12&k=3&x=${text}`;
+const cell = `m=smollm2&l=17&h=4&q=12&k=3&x=${text}`;
 const pictures = {
-  'explorer-read': { path: `/read?x=${text}`, height: 720 },
+  'explorer-read': { path: `/read?m=smollm2&x=${text}`, height: 720 },
   explorer: { path: `/why?${cell}`, height: 760 },
-  '../tutorial/pictures/page-steps': { path: `/steps?${cell}&s=2`, width: 1100, height: 760 },
+  '../tutorial/pictures/page-steps': { path: '/steps?m=quickstart&l=1&h=0&q=7&k=10&s=2', width: 1100, height: 820 },
   '../tutorial/pictures/page-experiments': { path: `/experiments?${cell}`, width: 1180, height: 640, apply: true },
 };
 const browser = await launch('chromium');

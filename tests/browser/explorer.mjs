@@ -252,6 +252,25 @@ test('the heads of the map stand in the order of the chosen measure', async (con
   await finish(context, page);
 });
 
+test('special tokens are hidden from the map, and the other weights stay', async (context) => {
+  const model = context.models.encoder;
+  if (!model) return 'skip';
+  const page = await open(context, `/map?m=${model}&l=1&h=0&x=${encodeURIComponent('the film was [MASK]')}`);
+  const table = async () => readFileSync(await menu(page, 'CSV'), 'utf8').replace(/^\uFEFF/, '').split('\r\n').filter(Boolean).map((line) => line.split(','));
+  const all = await table();
+  await page.getByLabel('Hide special tokens').check();
+  await settle(page);
+  const kept = await table();
+  const special = (label) => /^"?\[(CLS|SEP)\]"?$/.test(label);
+  check(all[0].some(special) && !kept[0].some(special) && !kept.some(([label]) => special(label)), `${all[0]} became ${kept[0]}`);
+  const columns = all[0].map((_, i) => i).filter((i) => kept[0].includes(all[0][i]));
+  for (const row of kept.slice(1)) {
+    const before = all.find(([label]) => label === row[0]);
+    check(row.join() === columns.map((i) => before[i]).join(), `the weights of ${row[0]}: ${row} and ${before}`);
+  }
+  await finish(context, page);
+});
+
 test('without the causal mask the prediction is the one that the engine gives', async (context) => {
   const model = context.models.decoder, interventions = [{ type: 'causal', enabled: false }];
   const page = await open(context, `/experiments?m=${model}&x=${encodeURIComponent(sentence)}`);
@@ -349,6 +368,23 @@ test('two heads are compared, and their difference', async (context) => {
   check((await page.locator('dl.figures .number').count()) === 3, 'three figures of the difference');
   await page.locator('.panel').nth(1).locator('select').last().selectOption('0');
   await page.waitForFunction(() => document.querySelector('dl.figures .number')?.textContent === '1.000');
+  await finish(context, page);
+});
+
+test('two texts are compared, each with its own prediction', async (context) => {
+  const model = context.models.decoder, other = 'the film was good 2 the film was';
+  const page = await open(context, `/compare?m=${model}&x=${encodeURIComponent(sentence)}`);
+  const b = page.locator('.panel').nth(1);
+  await b.getByRole('textbox', { name: 'Text of B' }).fill(other);
+  await b.getByRole('button', { name: 'Apply' }).click();
+  await page.waitForFunction(() => /good[ +]2/.test(decodeURIComponent(location.hash)));
+  await settle(page);
+  for (const [side, text] of [[0, sentence], [1, other]]) {
+    const { candidates } = (await ask(context, 'traces', { model, text })).prediction;
+    const names = await page.locator('.panel').nth(side).locator('ol.bars li').evaluateAll((all) => all.map((row) => row.querySelector('.name').title));
+    check(names.join() === candidates.slice(0, 5).map((c) => c.token).join(), `${'AB'[side]}: ${names}, the engine says ${candidates.slice(0, 5).map((c) => c.token)}`);
+  }
+  check((await page.locator('dl.figures .number').count()) === 3, 'and their difference');
   await finish(context, page);
 });
 

@@ -17,11 +17,12 @@ printf "%s\n" "$(for _ in {1..200}; do echo "the quick brown fox jumps over the 
   --width 32 --ff 64 --context 512 --batch 2 --steps 3 --quiet >"$work/train.log" 2>&1 ||
   { cat "$work/train.log" >&2; fail "training failed"; }
 
-# start OPTION…: sets server and port when it is ready.
+# start OPTION…: sets server and port when it is ready. command: serve, or explore.
+command=serve
 start() {
   : >"$work/err"
   : >"$work/err" # the shell in the background may open it later than it is read
-  "$heed" serve lm="$work/run" --port 0 "$@" >"$work/out" 2>"$work/err" &
+  "$heed" $command lm="$work/run" --port 0 "$@" >"$work/out" 2>"$work/err" &
   server=$!
   for _ in $(seq 600); do
     port=$(sed -nE 's/^listening on http:\/\/127\.0\.0\.1:([0-9]+)$/\1/p' "$work/err")
@@ -89,6 +90,24 @@ stop INT
 [ "$code" = 0 ] || fail "SIGINT: exit code $code"
 grep -q '"path":"/v1/completions","status":200' "$work/access.jsonl" || fail "access log: $(cat "$work/access.jsonl")"
 grep -q 'loaded lm' "$work/err" || fail "SIGHUP did not load the model again"
+
+# The page is opened by the desktop's xdg-open, for which a stand-in writes down what it is given.
+mkdir "$work/desktop"
+printf '#!/bin/sh\necho "$*" >>"%s/opened"\n' "$work" >"$work/desktop/xdg-open"
+chmod +x "$work/desktop/xdg-open"
+for command in "serve --open" explore "explore --no-browser" serve; do
+  rm -f "$work/opened"
+  DISPLAY=:9 PATH="$work/desktop:$PATH" start
+  ask GET / "" | grep -q '200 OK' || fail "heed $command: no page"
+  case $command in
+    "serve --open" | explore)
+      for _ in $(seq 200); do [ ! -s "$work/opened" ] || break; sleep 0.05; done
+      [ "$(cat "$work/opened" 2>/dev/null)" = "http://127.0.0.1:$port" ] || fail "heed $command opens '$(cat "$work/opened" 2>/dev/null)'"
+      ;;
+  esac
+  stop TERM
+  [[ $command == *open || $command == explore ]] || [ ! -e "$work/opened" ] || fail "heed $command opens a browser"
+done
 
 # refuse CODE TEXT OPTION…
 refuse() {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "base/base64.h"
 #include "base/check.h"
@@ -119,6 +120,28 @@ TEST_P(Why, PartsAddUpToTheScore) {
   for (const Json& attention : session.last->at("attentions").elements()) {
     check_why(session, trace, attention);
   }
+}
+
+/// The same numbers from the C++ function that `heed inspect --why` calls.
+TEST_P(Why, AFunctionGivesWhatThePageIsTold) {
+  Session session(GetParam());
+  const std::string trace = session.trace();
+  const Json attention = session.last->at("attentions").elements()[0];
+  const std::string kind = attention.string("kind");
+  const int64_t layer = attention.integer("layers", 1, 100) - 1;
+  const Json told = session.post(
+      trace + "/why",
+      fmt::format(R"({{"kind":"{}","layer":{},"head":0,"query":3,"key":1}})", kind, layer));
+  const ScoreExplanation why = explain_score(session.model_, "abcabd", kind, layer, 0, 3, 1);
+  EXPECT_EQ(why.score, told.at("score").number());
+  EXPECT_EQ(why.weight, told.at("weight").number());
+  EXPECT_EQ(why.bias, told.at("bias").number());
+  EXPECT_EQ(why.remainder, told.at("remainder").number());
+  EXPECT_GT(why.query_parts.size(), 1u);
+  EXPECT_EQ(why.values.size(), why.query_parts.size() * why.key_parts.size());
+  const double sum =
+      std::accumulate(why.values.begin(), why.values.end(), why.bias + why.remainder);
+  EXPECT_NEAR(sum, why.score, 1e-6 * (1 + std::abs(why.score)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Why,

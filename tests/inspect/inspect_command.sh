@@ -43,6 +43,21 @@ run --show gradient --layer 0 > /dev/null || fail "gradient maps"
 run --show values --layer 0 > /dev/null || fail "value-weighted maps"
 run --ablate 0.1 --ablate 1.2=0.5 | grep -q 'Unchanged model: ' || fail "ablation shows both predictions"
 run --no-causal --json --layer 0 --head 0 | grep -q '"undisturbed"' || fail "causal off"
+# A score split into parts: they add up to it, the remainder is rounding, and the weight is the one of the map.
+run --why 1,2,7,3 --json > "$work/why.json"
+run --json --layer 1 --head 2 > "$work/map.json"
+weight=$(sed -E 's/.*"values":\[(.*)\]\}\]\}$/\1/; s/.*\[([^]]*)\]$/\1/' "$work/map.json" | cut -d, -f4)
+grep -oE '"(score|weight|bias|value|remainder)":[-+.e0-9]+' "$work/why.json" | tr -d '"' | awk -F: -v weight="$weight" '
+  function size(x) { return x < 0 ? -x : x }
+  $1 == "value" { sum += $2; total += size($2); ++parts; next } { figure[$1] = $2 }
+  END { score = figure["score"]; rest = figure["remainder"]
+    if (parts < 50 || size(rest) > 1e-5 * size(score) || size(sum + figure["bias"] + rest - score) > 1e-9 * total) exit 1
+    if (size(figure["weight"] - weight) > 1e-6) exit 1 }' || fail "--why: $(head -c 300 "$work/why.json"), weight $weight"
+run --why 1,2,7,3 | grep -Eq '[0-9]  blocks\.0\.(mlp|attn\.head\.[0-2]) · ' || fail "--why for people"
+for place in 1,2,7 1,2,7,8 1,3,7,3 2,0,7,3 a,b,c,d; do
+  ! run --why "$place" > /dev/null 2>&1 || fail "--why $place is taken"
+done
+
 "$heed" inspect "$work/model" --text "나는 학교에 갔다" --lang ko | grep -q '쿼리' || fail "Korean"
 
 # An encoder-decoder, an image and an encoder.

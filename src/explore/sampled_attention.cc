@@ -111,12 +111,19 @@ class SampledScores {
     const Tensor& q = attention_.record.q;
     const Tensor all = expand(bias, {q.size(0), q.size(1), q.size(2), attention_.keys()});
     const Shape& strides = all.strides();
+    const int64_t keys = scores.size(1), stride = strides[3];
     parallel_for(scores.size(0), [&](int64_t i) {
       const float* in = all.data<float>() + head_ * strides[1] +
-                        rows_[static_cast<size_t>(i)] * strides[2] + begin * strides[3];
-      float* out = scores.data<float>() + i * scores.size(1);
-      for (int64_t j = 0; j < scores.size(1); ++j) {
-        out[j] += in[j * strides[3]];
+                        rows_[static_cast<size_t>(i)] * strides[2] + begin * stride;
+      float* out = scores.data<float>() + i * keys;
+      if (stride == 1) {  // as biases by distance are; the compiler makes vectors of it
+        for (int64_t j = 0; j < keys; ++j) {
+          out[j] += in[j];
+        }
+        return;
+      }
+      for (int64_t j = 0; j < keys; ++j) {
+        out[j] += in[j * stride];
       }
     });
   }

@@ -236,7 +236,7 @@ TEST(ExplorerModels, PiecesOfASyllableStandTogether) {
 TEST(ExplorerModels, ASpaceThatSentencePieceAddsStandsAlone) {
   HEED_NEEDS_SHARED("stories260k/tok512.bin");
   ExplorerModel model = golden("gpt2_lm");
-  model.tokenizer = Tokenizer::load(shared_data("stories260k/tok512.bin"));
+  model.tokenizer = Tokenizer::load(test::shared_data("stories260k/tok512.bin"));
   Page page(std::move(model));
   const Json made = page.post("tokenize", R"({"model":"m","text":"고 a"})").at("tokens");
   std::string labels;

@@ -136,6 +136,11 @@ for (const family of ['decoder', 'encoder', 'seq2seq', 'vision', 'captioner', 'r
     check(Math.abs(total - score) <= 1e-5 * Math.max(1, Math.abs(score)), `${score} is not ${total}`);
     const remainder = Math.abs(parts[parts.length - 1]);
     check(remainder <= 1e-5 * Math.max(1, Math.abs(score)), `remainder ${remainder}`);
+    for (const side of ['Query side', 'Key side']) {
+      await page.locator('.segments label', { hasText: side }).click();
+      const names = await page.locator('ul.bars').first().locator('.name').allTextContents();
+      check(new Set(names).size === names.length, `${side}: each part has a name of its own: ${names}`);
+    }
     const rounds = await page.getByText('round what they read to 8 bits').count();
     check(rounds === (family === 'quantised' ? 1 : 0), 'quantised weights are spoken of where there are any');
     await finish(context, page);

@@ -179,7 +179,7 @@ test('temperature and the missing √d_k change the distributions', async (conte
 });
 
 test('the mask of the steps is switched off, and what comes later gets weight', async (context) => {
-  const page = await open(context, `/steps?m=${context.models.decoder}&l=1&q=1&s=4`);
+  const page = await open(context, `/steps?m=${context.models.decoder}&l=1&q=1&s=4&x=${encodeURIComponent('the film was good')}`);
   const numbers = (list) => page.locator('section.content .two > div').nth(list).locator('.number').evaluateAll((all) => all.map((n) => n.title.split(' ')[0]));
   const [scores, weights] = [await numbers(0), await numbers(1)];
   check(scores.slice(2).every((x) => x === '-Infinity') && weights.slice(2).every((x) => Number(x) === 0), `hidden: ${scores} ${weights}`);

@@ -17,7 +17,7 @@ export const ko: Record<keyof typeof en, string> = {
   'example.text': '고양이가 피곤해서 매트 위에 앉았다.', 'example.mask': '프랑스의 수도는 {mask}이다.', 'example.translate': '고양이가 매트 위에 앉았다.', 'example.class': '따뜻하고 재미있으며 연기도 훌륭한 영화입니다.', 'example.question': '고양이는 어디에 앉았습니까?', 'example.passage': '고양이가 피곤해서 매트 위에 앉았습니다.', 'example.number': '1 2 3 4 5', 'example.match': '파란 원과 주황색 사각형\n매트 위의 검은 고양이',
 
   'read.text': '글', 'read.textMask': '글(빈칸 자리에 {mask})', 'read.textSource': '인코더에 넣을 글', 'read.texts': '이미지와 비교할 글(한 줄에 하나씩)', 'read.pair': '두 번째 글', 'read.target': '디코더에 넣을 글(비워 두면 모델이 씁니다)',
-  'read.run': '실행', 'read.running': '실행하는 중 …', 'read.tokens': '토큰 {count}개', 'read.enter': 'Enter로 실행, Shift+Enter로 줄바꿈', 'read.time': '한 번 계산: {ms} ms',
+  'read.run': '실행', 'read.example': '예문으로 해 보기', 'read.running': '실행하는 중 …', 'read.tokens': '토큰 {count}개', 'read.enter': 'Enter로 실행, Shift+Enter로 줄바꿈', 'read.time': '한 번 계산: {ms} ms',
   'read.noModel': '불러온 모델이 없습니다. heed explore MODEL로 시작하십시오.',
   'read.chooseImage': '이미지 고르기', 'read.dropImage': '또는 여기에 놓으십시오(PNG, JPEG)', 'read.audio': '녹음 파일 고르기', 'read.dropAudio': '또는 여기에 놓으십시오(WAV, FLAC, MP3 등 브라우저가 재생할 수 있는 형식)', 'read.exampleSound': '합성 소리로 해 보기', 'read.sound': '녹음과, 그 아래에 순간마다 받은 어텐션', 'read.soundHint': '소리 아래의 색이 뚜렷할수록 그 순간이 어텐션을 많이 받았습니다. 가리키면 가중치가 나옵니다.', 'read.recording': '녹음', 'read.noAudio': '{file} 파일은 여기서 읽을 수 있는 녹음이 아닙니다.', 'read.image': '이미지', 'read.patches': '이미지 패치', 'read.patch': '패치 {row},{column}',
   'read.looked': '모델이 본 곳', 'read.click': '테두리가 있는 단어에서 어텐션을 많이 받은 단어일수록 색이 뚜렷합니다. 다른 단어를 고르면 그 단어에서 본 모습이 나옵니다.', 'read.clickPatch': '많이 본 패치일수록 또렷합니다. 패치나 [CLS]를 고르면 그 자리에서 본 모습이 나옵니다.', 'read.clickTarget': '쓰인 단어를 고르십시오. 그다음 단어를 쓸 때 입력의 어디를 보았는지 아래에 나옵니다.',

@@ -2,6 +2,7 @@
 
 #include "base/utf8.h"
 #include "explore/trace.h"
+#include "inspect/labels.h"
 
 namespace heed::explore {
 namespace {
@@ -43,17 +44,21 @@ std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const Encoding&
                                      std::string_view text) {
   const std::vector<std::string> labels = token_labels(encoding, text);
   std::vector<ShownToken> tokens(encoding.ids.size());
+  std::vector<TextSpan> spans = encoding.offsets;
+  for (size_t i = 0; i < spans.size(); ++i) {
+    spans[i] = is_added_space(encoding, i) ? TextSpan{} : spans[i];
+  }
   int64_t group = -1, end = 0;
   for (size_t i = 0; i < tokens.size(); ++i) {
     ShownToken& token = tokens[i];
-    const TextSpan span = encoding.offsets[i];
+    const TextSpan span = spans[i];
     token.id = encoding.ids[i];
     token.label = labels[i];
     token.special = encoding.special_tokens_mask[i] != 0 || tokenizer.is_special(encoding.ids[i]);
     // Pieces of one character share its span, or split it: the first has the whole of it.
-    const bool continues =
-        i > 0 && span.end > span.begin && encoding.type_ids[i] == encoding.type_ids[i - 1] &&
-        (span == encoding.offsets[i - 1] || is_inside_character(text, span.begin));
+    const bool continues = i > 0 && span.end > span.begin &&
+                           encoding.type_ids[i] == encoding.type_ids[i - 1] &&
+                           (span == spans[i - 1] || is_inside_character(text, span.begin));
     group += continues ? 0 : 1;
     token.group = group;
     int64_t reaches = span.end;
@@ -67,7 +72,7 @@ std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, const Encoding&
       end = reaches;
     }
   }
-  number_words(text, encoding.offsets, tokens);
+  number_words(text, spans, tokens);
   return tokens;
 }
 

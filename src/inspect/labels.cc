@@ -1,3 +1,5 @@
+#include "inspect/labels.h"
+
 #include <fmt/format.h>
 
 #include <utility>
@@ -43,11 +45,21 @@ std::string escaped_bytes(std::string_view text) {
   return label;
 }
 
+/// A token by its own name: SentencePiece's space as the one of every other tokenizer.
+std::string named(const std::string& token) { return token == "▁" ? "␣" : token; }
+
 bool has_text(const TextSpan& span, std::string_view text) {
   return span.begin >= 0 && span.begin < span.end && std::cmp_less_equal(span.end, text.size());
 }
 
 }  // namespace
+
+bool is_added_space(const Encoding& encoding, size_t i) {
+  return encoding.tokens[i] == "▁" && i + 1 < encoding.tokens.size() &&
+         encoding.type_ids[i] == encoding.type_ids[i + 1] &&
+         encoding.offsets[i].begin == encoding.offsets[i + 1].begin &&
+         encoding.offsets[i + 1].end > encoding.offsets[i + 1].begin;
+}
 
 std::vector<std::string> token_labels(const Encoding& encoding, std::string_view text) {
   std::vector<std::string> labels;
@@ -55,13 +67,14 @@ std::vector<std::string> token_labels(const Encoding& encoding, std::string_view
   std::vector<TextSpan> whole(count);
   for (size_t i = 0; i < count; ++i) {
     const TextSpan span = encoding.offsets[i];
-    whole[i] = has_text(span, text) ? whole_characters(span, text) : TextSpan{};
+    const bool shown = has_text(span, text) && !is_added_space(encoding, i);
+    whole[i] = shown ? whole_characters(span, text) : TextSpan{};
   }
   for (size_t i = 0; i < count; ++i) {
     const TextSpan span = whole[i];
     const bool first_text = encoding.type_ids.empty() || encoding.type_ids[i] == 0;
     if (!first_text || span.begin == span.end || encoding.tokens[i].starts_with("##")) {
-      labels.push_back(encoding.tokens[i]);
+      labels.push_back(named(encoding.tokens[i]));
       continue;
     }
     const auto at = [&](int64_t from, int64_t to) {
@@ -86,7 +99,7 @@ std::vector<std::string> token_labels(const std::vector<TokenId>& ids, const Tok
   for (const TokenId id : ids) {
     const std::string text = tokenizer.decode(std::vector<TokenId>{id}, false);
     const bool unknown = text.empty() || text.find("\xEF\xBF\xBD") != std::string::npos;
-    labels.push_back(unknown                ? tokenizer.id_to_token(id)
+    labels.push_back(unknown                ? named(tokenizer.id_to_token(id))
                      : !is_valid_utf8(text) ? escaped_bytes(trimmed(text))
                                             : trimmed(text));
   }

@@ -136,6 +136,11 @@ for (const family of ['decoder', 'encoder', 'seq2seq', 'vision', 'captioner', 'r
     check(Math.abs(total - score) <= 1e-5 * Math.max(1, Math.abs(score)), `${score} is not ${total}`);
     const remainder = Math.abs(parts[parts.length - 1]);
     check(remainder <= 1e-5 * Math.max(1, Math.abs(score)), `remainder ${remainder}`);
+    for (const side of ['Query side', 'Key side']) {
+      await page.locator('.segments label', { hasText: side }).click();
+      const names = await page.locator('ul.bars').first().locator('.name').allTextContents();
+      check(new Set(names).size === names.length, `${side}: each part has a name of its own: ${names}`);
+    }
     const rounds = await page.getByText('round what they read to 8 bits').count();
     check(rounds === (family === 'quantised' ? 1 : 0), 'quantised weights are spoken of where there are any');
     await finish(context, page);
@@ -170,6 +175,46 @@ test('temperature and the missing √d_k change the distributions', async (conte
   const scaled = await text();
   await page.getByRole('slider').fill('1');
   check((await text()) !== scaled, 'saturation');
+  await finish(context, page);
+});
+
+test('the mask of the steps is switched off, and what comes later gets weight', async (context) => {
+  const page = await open(context, `/steps?m=${context.models.decoder}&l=1&q=1&s=4&x=${encodeURIComponent('the film was good')}`);
+  const numbers = (list) => page.locator('section.content .two > div').nth(list).locator('.number').evaluateAll((all) => all.map((n) => n.title.split(' ')[0]));
+  const [scores, weights] = [await numbers(0), await numbers(1)];
+  check(scores.slice(2).every((x) => x === '-Infinity') && weights.slice(2).every((x) => Number(x) === 0), `hidden: ${scores} ${weights}`);
+  await page.getByLabel('Mask on').uncheck();
+  const free = (await numbers(1)).map(Number);
+  check((await numbers(0)).every((x) => Number.isFinite(Number(x))) && free.every((x) => x > 0), `seen: ${free}`);
+  check(Math.abs(free.reduce((x, y) => x + y, 0) - 1) < 1e-6, 'and they sum to 1');
+  await finish(context, page);
+});
+
+test('the scale of colours is chosen, and every picture of weights follows it', async (context) => {
+  const page = await open(context, `/map?m=${context.models.decoder}&l=1`);
+  const pictures = new Set(), thumbs = new Set();
+  for (const scale of ['absolute', 'linear', 'row', 'log']) {
+    await page.locator('label', { hasText: 'Colours' }).locator('select').selectOption(scale);
+    await settle(page);
+    pictures.add(await page.locator('canvas[role=application]').first().evaluate((c) => c.toDataURL()));
+    thumbs.add(await page.locator('button.thumb canvas').nth(5).evaluate((c) => c.toDataURL()));
+  }
+  check(pictures.size === 4 && thumbs.size >= 3, `${pictures.size} maps and ${thumbs.size} thumbnails of 4 scales`);
+  await finish(context, page);
+});
+
+test('a number is copied by a click, whole', async (context) => {
+  const page = await open(context, `/steps?m=${context.models.decoder}&l=1&s=5`);
+  const number = page.locator('section.content td .number').first(), whole = (await number.getAttribute('title')).split(' ')[0];
+  await number.click();
+  await page.locator('section.content td .number', { hasText: 'copied' }).waitFor();
+  await page.evaluate(() => (location.hash = '#/read')); // and pasted, which needs no permission
+  const box = page.locator('#text');
+  await box.fill('');
+  await box.focus();
+  await page.keyboard.press('Control+v');
+  await page.waitForFunction(() => document.querySelector('#text').value);
+  check((await box.inputValue()) === whole, `${await box.inputValue()} and ${whole}`);
   await finish(context, page);
 });
 

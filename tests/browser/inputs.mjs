@@ -54,6 +54,17 @@ test('features of regions are dropped on the page and read', async (context) => 
   await finish(context, page);
 });
 
+test('an empty text offers an example, which runs', async (context) => {
+  const page = await open(context, `/read?m=${context.models.decoder}`);
+  await page.locator('#text').fill('');
+  await page.getByRole('button', { name: 'Use an example' }).click();
+  await settle(page);
+  check((await page.locator('#text').inputValue()).length > 3, 'the example');
+  check((await page.locator('[role=toolbar]').first().locator('button').count()) > 2, 'its tokens');
+  check((await page.getByRole('button', { name: 'Use an example' }).count()) === 0, 'and nothing is offered any more');
+  await finish(context, page);
+});
+
 test('a pair of texts is read together', async (context) => {
   const { encoder } = context.models;
   if (!encoder) return 'skip';

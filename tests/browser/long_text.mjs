@@ -1,6 +1,7 @@
 // A text of 32,768 tokens: tiles, memory and speed.
 import { readFileSync, readdirSync } from 'node:fs';
-import { finish, open } from './page.mjs';
+import { finish, menu, open, saved, settle } from './page.mjs';
+import { python, runNumpy } from './numpy.mjs';
 import { check, launch, test } from './support.mjs';
 
 /// Bytes that a process holds for itself: at most so far ('VmHWM'), or now ('RssAnon').
@@ -73,3 +74,61 @@ test('32,768 tokens: tiles, no matrix, little memory', async (context) => {
   await finish(context, page);
   if (context.name !== 'chromium') await context.browser.close();
 }, { alone: true });
+
+const drawn = (page, nth = 0) => page.waitForFunction((n) => document.querySelectorAll('canvas[data-level]')[n]?.dataset.pending === '0', nth);
+const inTiles = 'the film was good '.repeat(34); // more tokens than a tile has cells
+
+test('a map in tiles: what is seen is saved and read as a table, and one weight is chosen by keyboard', async (context) => {
+  if (!context.long) return 'skip';
+  const page = await open(context, `/map?m=${context.long}&l=1&h=1&x=${encodeURIComponent(inTiles)}`);
+  const map = page.locator('canvas[data-level]');
+  await drawn(page);
+  const svg = readFileSync(await menu(page, 'SVG'), 'utf8'), rows = (await map.getAttribute('aria-label')).match(/(\d+) rows/)[1];
+  check(/<image [^>]*href="data:image\/png;base64,/.test(svg) && svg.includes(`>${rows - 1}<`), 'the picture, with the positions at its edges');
+  check((await page.getByLabel('Hide special tokens').count()) === 0, 'nothing is offered that does nothing here');
+  await map.focus();
+  for (let i = 0; i < 12; ++i) await page.keyboard.press('+');
+  await drawn(page);
+  check((await map.getAttribute('data-level')) === '0', 'single weights');
+  const words = await page.locator('.bar .words').textContent(), [, from, to, value] = words.match(/\((\d+)\) → .*\((\d+)\): ([\d.e−]+)/);
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(([q, k]) => location.hash.includes(`q=${q}`) && location.hash.includes(`k=${k}`), [from, to]);
+  const trace = page.requests.findLast((url) => url.endsWith('/tile'));
+  const answer = await fetch(trace, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ kind: 'self', layer: 1, head: 1, what: 'weights', level: 0, row: from >> 8, column: to >> 8 }) });
+  const { values } = await answer.json(), tile = new Float32Array(new Uint8Array(Buffer.from(values.data, 'base64')).buffer);
+  const weight = tile[(from % 256) * values.shape[1] + (to % 256)];
+  check(Math.abs(Number(value.replace('−', '-')) - weight) <= 1e-5, `“${words}”, the engine says ${weight}`);
+  const cells = (line) => [...line.matchAll(/("(?:[^"]|"")*"|[^,]*)(?:,|$)/g)].map((m) => m[1]).slice(0, -1);
+  const [head, ...lines] = readFileSync(await menu(page, 'CSV'), 'utf8').split('\r\n').filter(Boolean).map(cells);
+  const row = lines.find((r) => r[0].includes(`(${from})`)), column = head.findIndex((label) => label.includes(`(${to})`));
+  check(row && column > 0 && Math.abs(Number(row[column]) - weight) <= 1e-7, `the table has the same: ${row?.[column]}`);
+  await page.locator('figure').last().locator('summary', { hasText: 'Show as a table' }).click();
+  await page.locator('figure').last().locator('table tbody tr').nth(5).waitFor();
+  await finish(context, page);
+});
+
+test('the NumPy program of a text in tiles is that of the chosen row', async (context) => {
+  if (!context.long || !python) return 'skip';
+  const page = await open(context, `/steps?m=${context.long}&l=1&h=1&q=500&s=5&x=${encodeURIComponent(inTiles)}`);
+  const file = await saved(page, () => page.locator('button.python').click());
+  runNumpy(file);
+  check(readFileSync(file, 'utf8').includes('query 500'), 'it says of which query it is');
+  await finish(context, page);
+});
+
+test('of two texts in tiles each side shows its own', async (context) => {
+  if (!context.long) return 'skip';
+  const page = await open(context, `/compare?m=${context.long}&x=${encodeURIComponent(inTiles)}`);
+  const b = page.locator('.panel').nth(1);
+  await b.getByRole('textbox', { name: 'Text of B' }).fill(inTiles.replaceAll('good', 'bad'));
+  await b.getByRole('button', { name: 'Apply' }).click();
+  await page.waitForFunction(() => /[?&]b=/.test(location.hash));
+  await settle(page);
+  await drawn(page);
+  await drawn(page, 1);
+  const size = async (side) => (await page.locator('canvas[data-level]').nth(side).getAttribute('aria-label')).match(/(\d+) rows/)[1];
+  check((await size(0)) !== (await size(1)), 'the texts differ in length');
+  const asked = new Set(page.requests.filter((url) => url.endsWith('/tile')).map((url) => url.match(/traces\/([^/]+)/)[1]));
+  check(asked.size === 2, `tiles of the traces ${[...asked]}`);
+  await finish(context, page);
+});

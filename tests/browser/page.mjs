@@ -66,7 +66,8 @@ export async function saved(page, click) {
   writeFileSync(file, Buffer.from(data, 'base64'));
   return file;
 }
-export const menu = async (page, item, nth = 0) => {
+/// Saves from a figure's menu: the last figure of the screen, if no other is named.
+export const menu = async (page, item, nth = -1) => {
   await page.locator('figure details.export summary').nth(nth).click();
   return saved(page, () => page.locator('figure details.export[open] .menu button', { hasText: item }).first().click());
 };

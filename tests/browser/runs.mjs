@@ -1,8 +1,8 @@
 // Training runs: followed, scrubbed through, compared by checkpoint.
 import { spawn } from 'node:child_process';
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { finish, open, settle } from './page.mjs';
+import { finish, menu, open, settle } from './page.mjs';
 import { check, test } from './support.mjs';
 
 test('a run is followed, with a scrubber over its heads', async (context) => {
@@ -12,6 +12,11 @@ test('a run is followed, with a scrubber over its heads', async (context) => {
     check((await page.locator('.uplot').count()) >= 2, 'curves');
     const { steps } = await (await fetch(`${context.url}/heed/v1/runs/${run}/tracked`)).json();
     const at = page.locator('section', { hasText: 'Heads over time' }).locator('strong.num, p.num strong');
+    if (steps.length) {
+      const figure = (await page.locator('figure details.export').count()) - (steps.length > 1 ? 2 : 1); // the entropies stand behind it
+      const svg = readFileSync(await menu(page, 'SVG', figure), 'utf8');
+      check(svg.match(/<image /g)?.length === (await page.locator('.heads > .head').count()), 'the heads as a picture');
+    }
     if (steps.length > 1) {
       await page.getByRole('slider').fill('0');
       check((await at.textContent()).includes(`step ${steps[0]}`), `back to the first snapshot: ${await at.textContent()}`);

@@ -22,6 +22,20 @@ test('SVG, PNG, CSV and .npy are saved and hold the numbers', async (context) =>
   await finish(context, page);
 });
 
+test('all heads are saved as a picture, and what is measured of them as a table', async (context) => {
+  const page = await open(context, `/map?m=${context.models.decoder}`);
+  const heads = await page.locator('section.heads button.thumb').count();
+  const svg = readFileSync(await menu(page, 'SVG', 0), 'utf8');
+  check(svg.match(/<image /g).length === heads, `${heads} heads`);
+  const [head, ...rows] = readFileSync(await menu(page, 'CSV', 0), 'utf8').split('\r\n').filter(Boolean).map((line) => line.split(','));
+  check(rows.length === heads && head[1] === 'Entropy', `${rows.length} rows, first ${head}`);
+  await page.locator('section.heads button.thumb').nth(1).click();
+  const said = await page.locator('dl.figures .number').evaluateAll((all) => all.map((n) => Number(n.title.split(' ')[0])));
+  const row = rows.find(([name]) => name === '0.1').slice(1).map(Number);
+  check(row.length === said.length && row.every((value, i) => Math.abs(value - said[i]) <= 1e-12), `${row} and ${said}`);
+  await finish(context, page);
+});
+
 test('the NumPy program reproduces the weights', async (context) => {
   if (!python) return 'skip';
   for (const [family, model] of Object.entries(context.models)) {

@@ -35,7 +35,7 @@ const variants = {
 };
 const onPhone = /^(read|model)-|^steps-decoder|^(map|arcs|why|experiments|compare|train|lessons)$|-01$|-11$/;
 // A text that the model knows, in the language of the page where it has one.
-const texts = { decoder: { en: 'The quick brown fox jumps over the lazy dog. The quick brown', ko: '고양이가 피곤해서 매트 위에 앉았다.' }, encoder: { en: 'the film was [MASK]' } };
+const texts = { decoder: { en: 'The quick brown fox jumps over the lazy dog. The quick brown', ko: '고양이가 피곤해서 매트 위에 앉았다.' }, encoder: { en: 'the film was [MASK]' }, seq2seq: { en: 'The cat sat on the mat.', ko: '고양이가 매트 위에 앉았다.' } };
 const textOf = (path, language) => {
   const id = path.match(/[?&]m=([^&]*)/)?.[1], known = models.find((m) => m.id === id)?.examples ?? {}, family = Object.keys(byFamily).find((f) => byFamily[f] === id);
   const text = known[language]?.[0] ?? texts[family]?.[language] ?? texts[family]?.en ?? '';

@@ -233,6 +233,20 @@ TEST(ExplorerModels, PiecesOfASyllableStandTogether) {
   EXPECT_EQ(token_labels(pieces, page.model_.tokenizer).front(), "\\xEB");
 }
 
+TEST(ExplorerModels, ASpaceThatSentencePieceAddsStandsAlone) {
+  HEED_NEEDS_SHARED("stories260k/tok512.bin");
+  ExplorerModel model = golden("gpt2_lm");
+  model.tokenizer = Tokenizer::load(test::shared_data("stories260k/tok512.bin"));
+  Page page(std::move(model));
+  const Json made = page.post("tokenize", R"({"model":"m","text":"고 a"})").at("tokens");
+  std::string labels;
+  for (const Json& token : made.elements()) {
+    labels += token.string("label") + std::to_string(token.integer("group", 0, 100)) + " ";
+  }
+  EXPECT_EQ(token_labels({made[1].integer("id", 0, 511)}, page.model_.tokenizer).front(), "␣");
+  EXPECT_EQ(labels, "<s>0 ␣1 고(1/3)2 고(2/3)2 고(3/3)2 a3 ");
+}
+
 TEST(ExplorerModels, TracesTakeTokenIds) {
   Page page(golden("gpt2_lm"));
   page.trace(R"("text":"abcd")");

@@ -288,5 +288,14 @@ TEST(Labels, ShowPiecesOfTheText) {
   EXPECT_EQ(labels[6], "##s");
 }
 
+TEST(Labels, ASpaceThatSentencePieceAddsIsNoPieceOfTheFirstCharacter) {
+  Encoding encoding;
+  encoding.tokens = {"▁", "<0xEA>", "<0xB3>", "<0xA0>", "▁", "a"};
+  encoding.offsets = {{0, 3}, {0, 3}, {0, 3}, {0, 3}, {3, 4}, {4, 5}};
+  encoding.type_ids.assign(6, 0);
+  EXPECT_EQ(token_labels(encoding, "고 a"),
+            (std::vector<std::string>{"␣", "고(1/3)", "고(2/3)", "고(3/3)", "␣", "a"}));
+}
+
 }  // namespace
 }  // namespace heed

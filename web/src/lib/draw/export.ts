@@ -88,7 +88,7 @@ weights = exponentials / np.maximum(exponentials.sum(axis=1, keepdims=True), 1e-
 z = weights @ v
 ${global ? 'z[global_rows] = weights[global_rows] @ global_v # global tokens have values of their own\n' : ''}
 print("weights\\n", weights.round(4))
-print("largest difference of the weights:", np.abs(weights - expected_weights).max())
+print("largest difference of the weights:", np.nanmax(np.abs(weights - expected_weights)))
 print("largest difference of weights @ v:", np.abs(z - expected_z).max())
 `;
 }

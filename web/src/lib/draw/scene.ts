@@ -5,6 +5,7 @@ export type Shape =
   | { type: 'text'; x: number; y: number; text: string; size: number; fill: string; anchor?: 'start' | 'middle' | 'end'; rotate?: number; weight?: number }
   | { type: 'path'; d: Curve; stroke: string; width: number; opacity?: number }
   | { type: 'polygon'; points: number[]; fill: string; stroke?: string; width?: number; opacity?: number } // fill "none": its outline only
+  | { type: 'image'; x: number; y: number; w: number; h: number; source: HTMLCanvasElement } // more cells than shapes are worth
   | { type: 'line'; x1: number; y1: number; x2: number; y2: number; stroke: string; width: number };
 export type Curve = [number, number, number, number, number, number, number, number]; // from, two control points, to
 export interface Scene { width: number; height: number; background?: string; shapes: Shape[] }
@@ -44,6 +45,9 @@ export function paint(scene: Scene, ctx: CanvasRenderingContext2D, ratio: number
         ctx.lineJoin = 'round';
         ctx.stroke();
       }
+    } else if (s.type === 'image') {
+      ctx.imageSmoothingEnabled = false;
+      ctx.drawImage(s.source, s.x, s.y, s.w, s.h);
     } else if (s.type === 'line') {
       ctx.strokeStyle = s.stroke;
       ctx.lineWidth = s.width;
@@ -81,6 +85,7 @@ export function toSvg(scene: Scene, title: string): string {
     const opacity = 'opacity' in s && s.opacity !== undefined ? ` opacity="${n(s.opacity)}"` : '';
     if (s.type === 'rect') out.push(`<rect x="${n(s.x)}" y="${n(s.y)}" width="${n(s.w)}" height="${n(s.h)}" fill="${s.fill}"${opacity}/>`);
     else if (s.type === 'polygon') out.push(`<polygon points="${s.points.map(n).join(' ')}" fill="${s.fill}"${s.stroke ? ` stroke="${s.stroke}" stroke-width="${n(s.width ?? 1)}" stroke-linejoin="round"` : ''}${opacity}/>`);
+    else if (s.type === 'image') out.push(`<image x="${n(s.x)}" y="${n(s.y)}" width="${n(s.w)}" height="${n(s.h)}" preserveAspectRatio="none" style="image-rendering:pixelated" href="${s.source.toDataURL()}"/>`);
     else if (s.type === 'line') out.push(`<line x1="${n(s.x1)}" y1="${n(s.y1)}" x2="${n(s.x2)}" y2="${n(s.y2)}" stroke="${s.stroke}" stroke-width="${n(s.width)}"/>`);
     else if (s.type === 'path') out.push(`<path d="M${n(s.d[0])} ${n(s.d[1])}C${s.d.slice(2).map(n).join(' ')}" fill="none" stroke="${s.stroke}" stroke-width="${n(s.width)}"${opacity}/>`);
     else {

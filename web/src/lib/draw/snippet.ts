@@ -1,6 +1,6 @@
 import { numbers, row, tensor } from '../api/tensor';
 import type { HeadData, Rows, Tile, Trace } from '../api/types';
-import { headNumbers, mayAttend } from '../math/attention';
+import { type HeadNumbers, headNumbers, mayAttend } from '../math/attention';
 import { session } from '../state/session.svelte';
 import { attentionSnippet } from './export';
 
@@ -10,21 +10,40 @@ export function block(position: number, size: number): [number, number] {
   return [from, Math.min(size, from + 256)];
 }
 
-/// The program for one head of the shown trace; only where its matrix is one tile.
-export async function headSnippet(kind: string, layer: number, head: number): Promise<string | null> {
+const maskOf = (h: HeadNumbers) => Uint8Array.from({ length: h.queries * h.keys }, (_, i) => (mayAttend(h, Math.floor(i / h.keys), i % h.keys) ? 1 : 0));
+
+/// The program for one head of the shown trace: all of its rows, or the row of one query where the matrix is more than one tile.
+export async function headSnippet(kind: string, layer: number, head: number, query = session.query): Promise<string | null> {
   const trace = session.trace;
   const size = trace?.attentions.find((a) => a.kind === kind);
-  if (!trace || !size || size.queries > 256 || size.keys > 256) return null;
-  const data = await session.ask<HeadData>('head', { kind, layer, head, queries: [0, size.queries], keys: [0, size.keys] }, trace);
-  const tile = await session.ask<Tile>('tile', { kind, layer, head, what: 'weights', level: 0, row: 0, column: 0 }, trace);
+  if (!trace || !size) return null;
+  const place = { kind, layer, head }, title = `heed: ${trace.model}, ${kind} attention, layer ${layer}, head ${head}`, text = (trace.input.text ?? '').replace(/\s+/g, ' ').slice(0, 80);
+  if (size.queries > 256 || size.keys > 256) return attentionSnippet({ ...(await rowNumbers(trace, place, query, size.keys)), title: `${title}, query ${query} alone: ${text}` });
+  const data = await session.ask<HeadData>('head', { ...place, queries: [0, size.queries], keys: [0, size.keys] }, trace);
+  const tile = await session.ask<Tile>('tile', { ...place, what: 'weights', level: 0, row: 0, column: 0 }, trace);
   const h = headNumbers(data, size.keys);
-  const mask = new Uint8Array(h.queries * h.keys);
-  for (let r = 0; r < h.queries; ++r) for (let c = 0; c < h.keys; ++c) mask[r * h.keys + c] = mayAttend(h, r, c) ? 1 : 0;
-  const text = (trace.input.text ?? '').replace(/\s+/g, ' ').slice(0, 80);
   return attentionSnippet({
-    ...h, mask, global: data.global ? { rows: numbers(data.global.rows) as Uint8Array, v: numbers(data.global.v) as Float32Array } : null, weights: numbers(tile.values) as Float32Array,
-    title: `heed: ${trace.model}, ${kind} attention, layer ${layer}, head ${head}: ${text}`,
+    ...h, mask: maskOf(h), global: data.global ? { rows: numbers(data.global.rows) as Uint8Array, v: numbers(data.global.v) as Float32Array } : null, weights: numbers(tile.values) as Float32Array,
+    title: `${title}: ${text}`,
   });
+}
+const kKeys = 512; // of one answer
+/// One row of a long text, its keys fetched part by part. Of its weights the engine tells the strongest; the others are NaN.
+async function rowNumbers(trace: Trace, place: { kind: string; layer: number; head: number }, query: number, keys: number) {
+  const parts: HeadNumbers[] = [];
+  for (let from = 0; from < keys; from += kKeys) {
+    const data = await session.ask<HeadData>('head', { ...place, queries: [query, query + 1], keys: [from, Math.min(keys, from + kKeys)] }, trace);
+    parts.push(headNumbers(data, keys, 0));
+  }
+  const joined = (of: (h: HeadNumbers) => Float32Array | Uint8Array) => {
+    const all = parts.map(of), made = new Float32Array(all.reduce((n, x) => n + x.length, 0));
+    all.reduce((at, x) => (made.set(x, at), at + x.length), 0);
+    return made;
+  };
+  const weights = new Float32Array(keys).fill(NaN);
+  for (const { key, weight } of await strongestKeys(trace, place.kind, place.layer, place.head, query, 64)) weights[key] = weight;
+  const first = parts[0];
+  return { ...first, keys, k: joined((h) => h.k), v: joined((h) => h.v), bias: first.bias && joined((h) => h.bias!), mask: Uint8Array.from(joined(maskOf)), global: null, weights };
 }
 
 export interface Strong { key: number; weight: number }

@@ -135,7 +135,7 @@ function softmax(n: StageNumbers, b: StageBuilder) {
 }
 function mix(n: StageNumbers, b: StageBuilder) {
   const { h, own } = n, columns = columnsOf(n, b.narrow ? 6 : 8).filter((c) => own.masked[c] > -Infinity), line = 27, top = 6;
-  const left = b.narrow ? 108 : 190, width = (b.width - left) * (b.narrow ? 0.36 : 0.34), x = b.width - (b.width - left) * (b.narrow ? 0.4 : 0.42);
+  const left = b.narrow ? 122 : 190, width = (b.width - left) * (b.narrow ? 0.36 : 0.34), x = b.width - (b.width - left) * (b.narrow ? 0.4 : 0.42);
   const height = Math.max(columns.length * line, 60), middle = top + height / 2 - 13, most = largestOf(h.v), z = row(h.z, h.valueDim, n.r);
   const target = b.strip(z, { x, y: middle, w: b.width - x, h: 28 }, 0.82);
   b.text(b.width, middle - 9, shorten(n.query, b.narrow ? 12 : 24), { anchor: 'end', fill: b.ink, weight: 600 });

@@ -13,6 +13,11 @@ export function partName(part: Part, merged = isMerged()): string {
     case 'other': return t('part.other', { layer: part.layer ?? 0 });
     case 'attention_bias': return `${stack}${t('part.attention_bias', { layer: part.layer ?? 0 })}`;
     case 'bias': return /^b_[QKU]$/.test(part.name) ? t(`part.bias_${part.name[2]}` as Key) : part.name;
+    case 'norm_bias': {
+      // A layer has several norms: which one it is stands in the hook's name.
+      const [, side, which] = part.name.match(/^(encoder|decoder)?.*\bln(1|2|_cross)\.b$/) ?? [], layer = part.layer ?? 0;
+      return which ? `${side ? `${kindName(side)} ` : ''}${t(which === '_cross' ? 'part.norm_bias_cross' : 'part.norm_bias_layer', { layer, which })}` : t('part.norm_bias');
+    }
     case 'rounding': return (part.layer ?? -1) >= 0 ? `${stack}${t('part.rounding_layer', { layer: part.layer! })}` : t('part.rounding');
     default: return t(`part.${part.type}` as Key);
   }

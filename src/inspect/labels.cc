@@ -56,7 +56,7 @@ bool has_text(const TextSpan& span, std::string_view text) {
 
 bool is_added_space(const Encoding& encoding, size_t i) {
   return encoding.tokens[i] == "▁" && i + 1 < encoding.tokens.size() &&
-         encoding.type_ids[i] == encoding.type_ids[i + 1] &&
+         (encoding.type_ids.empty() || encoding.type_ids[i] == encoding.type_ids[i + 1]) &&
          encoding.offsets[i].begin == encoding.offsets[i + 1].begin &&
          encoding.offsets[i + 1].end > encoding.offsets[i + 1].begin;
 }

@@ -2,7 +2,8 @@
 # ./dev test arm [PROGRAM… | scripts]: the suite for aarch64, cross-built in a Debian root and run by
 # qemu-user on this machine; ends with "N passed, N failed, N skipped". PROGRAM: test programs such as
 # test_kernels (default: all, and the scripts). Needs what run.bash needs, and a kernel with binfmt_misc.
-# HEED_ARM_RELEASE: 12 (default) or 13. HEED_ARM_JOBS: programs at a time (default 2). HEED_ARM_LIMIT, HEED_ARM_LEFT_OUT: arm_suite.bash.
+# HEED_ARM_RELEASE: 12 (default) or 13. HEED_ARM_JOBS: programs at a time (default 2). HEED_TEST_LIMIT, HEED_TEST_LEFT_OUT:
+# tests/support/whole_programs.bash.
 # HEED_FRESH_FOLDER, HEED_FRESH_CACHE, HEED_FRESH_CCACHE: as for run.bash. HEED_FRESH_ROOTS, QEMU_CPU: cross.bash.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -34,8 +35,10 @@ inside "$root" root /heed bash -euo pipefail -c '
   ninja -C build-aarch64 "$@"' _ ${#options[@]} "${options[@]}" "${targets[@]}" >&2 ||
   { echo "dev: building for aarch64 failed" >&2; exit 1; }
 
-code=0
-registered inside "$root" root /heed env "HEED_ARM_LIMIT=${HEED_ARM_LIMIT:-}" "HEED_ARM_LEFT_OUT=${HEED_ARM_LEFT_OUT:-}" bash tests/fresh/arm_suite.bash build-aarch64 "${HEED_ARM_JOBS:-2}" "$@" || code=$?
+code=0 emulated=
+[ "$(uname -m)" = aarch64 ] || emulated=1 # for scripts
+registered inside "$root" root /heed env ${emulated:+HEED_EMULATED=1} "HEED_TEST_LIMIT=${HEED_TEST_LIMIT:-}" \
+  "HEED_TEST_LEFT_OUT=${HEED_TEST_LEFT_OUT:-}" bash tests/support/whole_programs.bash build-aarch64 "${HEED_ARM_JOBS:-2}" "$@" || code=$?
 if [ "$code" = 70 ]; then
   echo "dev: ./dev test arm needs binfmt_misc and qemu-aarch64-static" >&2
   echo "0 passed, 0 failed, 1 skipped"

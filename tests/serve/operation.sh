@@ -57,7 +57,7 @@ stop TERM
 # A filter of system calls on every thread: no outbound connection.
 start
 filters() { sed -nE 's/^Seccomp_filters:[[:space:]]*//p' "$1"; }
-if [ -n "${HEED_EMULATED:-}" ]; then # tests/fresh/arm_suite.bash
+if [ -n "${HEED_EMULATED:-}" ]; then # tests/fresh/arm.bash
   grep -q 'takes no seccomp filters' "$work/err" || fail "qemu takes no filter, which is not said"
 elif [ -n "$(filters /proc/self/status)" ]; then
   for thread in /proc/"$server"/task/*; do

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# arm_suite.bash BUILD JOBS [PROGRAM… | scripts]: runs test programs whole, JOBS at a time, and then the
-# scripts by ctest. One process per test, as ctest has it, would spend most of the time in qemu's start.
-# HEED_ARM_LIMIT: seconds of processor time that one test may take (default 600). A test over it has failed;
+# whole_programs.bash BUILD JOBS [PROGRAM… | scripts]: runs test programs whole, JOBS at a time, and then the
+# scripts by ctest. One process per test, as ctest has it, would spend most of the time in the start of an
+# emulator (./dev test arm) or of a sanitizer (./dev test asan-ubsan).
+# HEED_TEST_LIMIT: seconds of processor time that one test may take (default 600). A test over it has failed;
 # the program is started again for those after it. Tests that no emulator can run skip themselves
-# (tests/support/emulated.h); every one is listed with its reason. BUILD/arm keeps what the programs said.
-# HEED_ARM_LEFT_OUT: patterns of tests that are not run (as --gtest_filter has them).
+# (tests/support/emulated.h); every one is listed with its reason. BUILD/programs keeps what the programs said.
+# HEED_TEST_LEFT_OUT: patterns of tests that are not run (as --gtest_filter has them).
 set -euo pipefail
 build=$1 jobs=$2
 shift 2
-work=$PWD/$build/arm
-limit=${HEED_ARM_LIMIT:-600}
+work=$PWD/$build/programs
+limit=${HEED_TEST_LIMIT:-600}
 rm -rf "$work"
 mkdir -p "$work"
 export work build limit HEED_SOURCE=$PWD HEED_PROGRAM=$PWD/$build/heed
-[ "$(uname -m)" = aarch64 ] || export HEED_EMULATED=1 # for scripts
 say() { printf '%s\n' "$*" >&2; }
 
 # processor_seconds PID: of all its threads.
@@ -48,7 +48,7 @@ run_program() {
   : >"$results"
   while :; do
     try=$((try + 1)) log=$work/$name.$try.log
-    filter=$({ cut -d' ' -f2 "$results"; echo "${HEED_ARM_LEFT_OUT:-}"; } | sed '/^$/d' | paste -sd:)
+    filter=$({ cut -d' ' -f2 "$results"; echo "${HEED_TEST_LEFT_OUT:-}"; } | sed '/^$/d' | paste -sd:)
     code=0
     "$build/bin/$name" --gtest_color=no --gtest_filter="*${filter:+-$filter}" >"$log" 2>&1 </dev/null &
     pid=$!
@@ -69,8 +69,13 @@ run_program() {
     echo "failed $last" >>"$results"
     reason="ends the program with $code"
     [ ! -e "$log.ended" ] || reason=$(cat "$log.ended")
-    printf '%s: %s:\n%s\n' "$last" "$reason" "$(tail -5 "$log")" >&2
+    printf '%s: %s:\n%s\n' "$last" "$reason" "$(grep -aE 'runtime error|Sanitizer|^ *#[0-9]' "$log" | tail -20; tail -5 "$log")" >&2
   done
+  # What ends a program that has passed every test, such as a leak.
+  if [ "$code" != 0 ] && ! grep -q '^failed' "$results"; then
+    echo "failed $name ends with $code" >>"$results"
+    grep -avE '^\[' "$log" | tail -40 >&2
+  fi
   printf '  %s: %d passed, %d failed, %d skipped, %d s\n' "$name" "$(grep -c '^ok' "$results")" "$(grep -c '^failed' "$results")" \
     "$(grep -c '^skipped' "$results")" $((SECONDS - start)) >&2
 }

@@ -91,6 +91,8 @@ test('a map in tiles: what is seen is saved and read as a table, and one weight 
   await drawn(page);
   check((await map.getAttribute('data-level')) === '0', 'single weights');
   const words = await page.locator('.bar .words').textContent(), [, from, to, value] = words.match(/\((\d+)\) → .*\((\d+)\): ([\d.e−]+)/);
+  await page.keyboard.press('Control+c');
+  await page.locator('.bar .words', { hasText: 'copied' }).waitFor();
   await page.keyboard.press('Enter');
   await page.waitForFunction(([q, k]) => location.hash.includes(`q=${q}`) && location.hash.includes(`k=${k}`), [from, to]);
   const trace = page.requests.findLast((url) => url.endsWith('/tile'));

@@ -140,6 +140,7 @@ for (const family of ['decoder', 'encoder', 'seq2seq', 'vision', 'captioner', 'r
       await page.locator('.segments label', { hasText: side }).click();
       const names = await page.locator('ul.bars').first().locator('.name').allTextContents();
       check(new Set(names).size === names.length, `${side}: each part has a name of its own: ${names}`);
+      if (family === 'seq2seq' && side === 'Key side') check(names.every((name) => /^encoder |^bias of the key|together$/.test(name)), `of the encoder: ${names}`);
     }
     const rounds = await page.getByText('round what they read to 8 bits').count();
     check(rounds === (family === 'quantised' ? 1 : 0), 'quantised weights are spoken of where there are any');

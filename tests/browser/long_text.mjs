@@ -2,7 +2,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { finish, menu, open, saved, settle } from './page.mjs';
 import { python, runNumpy } from './numpy.mjs';
-import { check, launch, test } from './support.mjs';
+import { axePath, check, launch, test } from './support.mjs';
 
 /// Bytes that a process holds for itself: at most so far ('VmHWM'), or now ('RssAnon').
 function memoryOf(pid, what) {
@@ -91,6 +91,8 @@ test('a map in tiles: what is seen is saved and read as a table, and one weight 
   await drawn(page);
   check((await map.getAttribute('data-level')) === '0', 'single weights');
   const words = await page.locator('.bar .words').textContent(), [, from, to, value] = words.match(/\((\d+)\) → .*\((\d+)\): ([\d.e−]+)/);
+  await page.keyboard.press('Control+c');
+  await page.locator('.bar .words', { hasText: 'copied' }).waitFor();
   await page.keyboard.press('Enter');
   await page.waitForFunction(([q, k]) => location.hash.includes(`q=${q}`) && location.hash.includes(`k=${k}`), [from, to]);
   const trace = page.requests.findLast((url) => url.endsWith('/tile'));
@@ -104,6 +106,9 @@ test('a map in tiles: what is seen is saved and read as a table, and one weight 
   check(row && column > 0 && Math.abs(Number(row[column]) - weight) <= 1e-7, `the table has the same: ${row?.[column]}`);
   await page.locator('figure').last().locator('summary', { hasText: 'Show as a table' }).click();
   await page.locator('figure').last().locator('table tbody tr').nth(5).waitFor();
+  await page.evaluate(readFileSync(axePath, 'utf8'));
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
+  check(violations.length === 0, `axe: ${violations.map((v) => v.id)}`);
   await finish(context, page);
 });
 
@@ -113,6 +118,16 @@ test('the NumPy program of a text in tiles is that of the chosen row', async (co
   const file = await saved(page, () => page.locator('button.python').click());
   runNumpy(file);
   check(readFileSync(file, 'utf8').includes('query 500'), 'it says of which query it is');
+  await finish(context, page);
+});
+
+test('of a row with thousands of keys the strongest are saved, and no zero in place of a weight', async (context) => {
+  if (!context.long) return 'skip';
+  const text = 'the film was good '.repeat(150);
+  const page = await open(context, `/read?m=${context.long}`, { beforeLoad: (p) => p.addInitScript((t) => sessionStorage.setItem('heed.text', t), text) });
+  const [head, row] = readFileSync(await menu(page, 'CSV'), 'utf8').split('\r\n');
+  const weights = row.split(',').slice(-64).map(Number);
+  check(head.match(/\(\d+\)/g).length === 64 && weights.every((weight) => weight > 0), `64 weights: ${weights}`);
   await finish(context, page);
 });
 

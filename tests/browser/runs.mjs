@@ -41,6 +41,11 @@ test('a run that goes on is followed, and its end is seen', async (context) => {
     await page.locator('.tag.live').waitFor();
     appendFileSync(join(folder, 'metrics.jsonl'), `{"step":${step},"loss":0.5,"tokens_per_second":1000,"seconds":9}\n`);
     await page.getByText(`step ${step}`).first().waitFor();
+    const first = await context.browser.newPage();
+    await first.goto(context.url); // without a link to a screen
+    await first.locator('.tag.live').waitFor();
+    check(first.url().includes('#/train'), `what heed explore RUN opens: ${first.url()}`);
+    await first.close();
     process.kill(-trainer.pid);
     await page.locator('.tag', { hasText: 'ended' }).waitFor();
     await finish(context, page);

@@ -76,6 +76,7 @@ class Session {
   }
 
   async start() {
+    const linked = location.hash !== ''; // before the selection is written there
     try {
       this.models = await api.get<Models>('/heed/v1/models');
       if (embedded) {
@@ -84,13 +85,12 @@ class Session {
         this.trace = trace;
         return;
       }
-      const { start, models } = this.models;
+      const { start, models, runs } = this.models;
       if (!sel.model) sel.model = start.model ?? models[0]?.id ?? '';
       if (!sel.text && start.text) sel.text = start.text;
-      if (!sel.run && start.run) {
-        sel.run = start.run;
-        if (!location.hash) sel.screen = 'train';
-      }
+      // A run that goes on is followed at once, and one that has no model yet.
+      const followed = start.run ?? runs.find((run) => run.live)?.id;
+      if (!sel.run && followed && !linked) Object.assign(sel, { run: followed, screen: 'train' });
       if (this.model) {
         this.fitText();
         if (!sel.text && this.model.inputs.text) await this.offer();

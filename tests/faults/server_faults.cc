@@ -11,6 +11,7 @@
 
 #include "faults/server_process.h"
 #include "serve/routes.h"
+#include "support/budget.h"
 
 namespace heed::test {
 namespace {
@@ -272,6 +273,10 @@ void terminated(Bench& bench) {
 }
 
 void little_memory(Bench& bench) {
+  if constexpr (kSanitized) {
+    bench.skip("sanitizer: it needs terabytes of address space");
+    return;
+  }
   const std::string model = (small_models() / "lm").native();
   Run run{.arguments = {"serve", "lm=" + model, "--port", "0"}};
   run.limits = {{RLIMIT_AS, uint64_t{96} << 20}};
@@ -287,6 +292,11 @@ void little_memory(Bench& bench) {
 }
 
 void few_descriptors(Bench& bench) {
+  if constexpr (kSanitized) {
+    bench.skip(
+        "sanitizer: it opens a pipe to look at an object, and calls the object bad without one");
+    return;
+  }
   const ServerProcess server({"--max-connections", "1000"}, {{RLIMIT_NOFILE, 48}});
   std::vector<int> clients;
   for (int i = 0; i < 80; ++i) {

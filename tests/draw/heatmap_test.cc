@@ -5,6 +5,7 @@
 #include <regex>
 #include <sstream>
 
+#include "draw/fonts.h"
 #include "heed/io.h"
 #include "heed/picture.h"
 #include "heed/runtime.h"
@@ -144,6 +145,7 @@ TEST(HeatmapSvg, ShowsMaskedScores) {
 }
 
 TEST(HeatmapPng, HasTheColorsOfTheCells) {
+  HEED_DRAWS_TEXT;
   Heatmap map = four_by_four();
   map.scale = ColorScale::linear;
   map.low = 0.0;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "draw/fonts.h"
 #include "heed/io.h"
 #include "heed/picture.h"
 #include "heed/runtime.h"
@@ -18,6 +19,7 @@ PatchPicture two_by_two() {
 }
 
 TEST(Patches, LieOverTheImage) {
+  HEED_DRAWS_TEXT;
   const PatchPicture picture = two_by_two();
   const std::string svg = to_svg(picture);
   size_t images = 0;
@@ -37,6 +39,7 @@ TEST(Patches, LieOverTheImage) {
 }
 
 TEST(Patches, EvenWeightsLookPaleUnlessScaledToTheLargest) {
+  HEED_DRAWS_TEXT;
   PatchPicture picture;
   picture.image = Tensor::full({8, 8, 3}, 100, DType::u8);
   picture.panels.push_back({"", Tensor::full({8, 8}, 1.0F / 64)});

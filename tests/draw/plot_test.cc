@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "draw/fonts.h"
 #include "draw/ticks.h"
 #include "heed/io.h"
 #include "heed/picture.h"
@@ -57,6 +58,7 @@ TEST(Plot, LeavesGapsAndSkipsWhatALogScaleCannotShow) {
 }
 
 TEST(Plot, WorksWithoutData) {
+  HEED_DRAWS_TEXT;
   EXPECT_NE(to_svg(LinePlot{}).find("</svg>"), std::string::npos);
   const Tensor picture = decode_image(to_png(loss_plot(), 1.0), "plot.png");
   EXPECT_EQ(picture.size(1), 420);

@@ -6,6 +6,7 @@
 #include <regex>
 #include <set>
 
+#include "draw/fonts.h"
 #include "draw/heatmap.h"
 #include "draw/scene.h"
 #include "heed/io.h"
@@ -143,6 +144,7 @@ TEST(HeatmapSvg, EightHeadsLieInTwoRowsOfFour) {
 }
 
 TEST(HeatmapPng, HasNoEmptySpaceAroundTheMap) {
+  HEED_DRAWS_TEXT;
   Heatmap map = map_of(std::vector<float>(8, 0.1F), 1);
   map.title = "The animal did not cross the street because it was too tired to go on walking";
   const Tensor picture = decode_image(to_png(map, {.png_scale = 1.0}), "map.png", 3);
@@ -162,6 +164,7 @@ TEST(HeatmapPng, HasNoEmptySpaceAroundTheMap) {
 }
 
 TEST(HeatmapPng, DrawsTextOfOtherScripts) {
+  HEED_DRAWS_TEXT;
   // Each label puts ink into the picture: none is left out or replaced by its number.
   const auto ink = [](const std::string& label) {
     Scene scene;
@@ -183,6 +186,7 @@ TEST(HeatmapPng, DrawsTextOfOtherScripts) {
 }
 
 TEST(HeatmapPng, ALineAfterATextDoesNotStartAtIt) {
+  HEED_DRAWS_TEXT;
   Scene scene;
   scene.width = scene.height = 100;
   scene.label(10, 10, "text", 8, SceneItem::Anchor::start);

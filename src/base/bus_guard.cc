@@ -17,7 +17,7 @@ struct GuardedRange {
   std::atomic<uintptr_t> end{0};  // 0: free
   std::atomic<bool> cut{false};
   GuardedRange* next = nullptr;
-  std::function<void()> check;  // under the lock
+  std::function<void(bool cut)> check;  // under the lock
 };
 
 namespace {
@@ -65,7 +65,7 @@ void install() {
 
 }  // namespace
 
-GuardedRange* guard_range(const void* begin, size_t bytes, std::function<void()> check) {
+GuardedRange* guard_range(const void* begin, size_t bytes, std::function<void(bool cut)> check) {
   static std::once_flag once;
   std::call_once(once, install);
   const std::lock_guard lock(g_lock);
@@ -97,7 +97,7 @@ void check_guarded_ranges() {
   const std::lock_guard lock(g_lock);
   for (GuardedRange* range = g_first.load(); range != nullptr; range = range->next) {
     if (range->end.load() != 0) {
-      range->check();
+      range->check(range->cut.load());
     }
   }
 }

@@ -36,6 +36,18 @@ FileDescriptor open_regular(const std::filesystem::path& path, uint64_t& size) {
   return descriptor;
 }
 
+/// Of a file that is mapped: whether it is as long as it was, and could be read.
+void check_intact(const std::filesystem::path& path, int descriptor, size_t size, bool cut) {
+  struct stat info {};
+  if (fstat(descriptor, &info) == 0 && static_cast<uint64_t>(info.st_size) < size) {
+    fail(ErrorKind::data, path.native(),
+         "was truncated from {} to {} bytes while in use; write a new file and rename it instead",
+         size, info.st_size);
+  }
+  check_data(!cut, path.native(),
+             "could not be read any more while in use (truncated, or a disk error)");
+}
+
 }  // namespace
 
 void drop_pages(std::span<const std::byte> part) {
@@ -66,13 +78,16 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
     fail(ErrorKind::data, path.native(), "cannot be mapped: {}", reason());
   }
   data_ = static_cast<const std::byte*>(address);
+  descriptor_ = descriptor.get();
   try {
-    guard_ = guard_range(data_, size_, [this] { check_not_truncated(); });
+    // Another thread may call the check at once: it reads nothing that is written from here on.
+    guard_ = guard_range(data_, size_,
+                         [this](bool cut) { check_intact(path_, descriptor_, size_, cut); });
   } catch (...) {
     munmap(address, size_);
     throw;
   }
-  descriptor_ = descriptor.release();
+  descriptor.release();
 }
 
 MappedFile::~MappedFile() {
@@ -85,14 +100,7 @@ MappedFile::~MappedFile() {
 }
 
 void MappedFile::check_not_truncated() const {
-  struct stat info {};
-  if (fstat(descriptor_, &info) == 0 && static_cast<uint64_t>(info.st_size) < size_) {
-    fail(ErrorKind::data, path_.native(),
-         "was truncated from {} to {} bytes while in use; write a new file and rename it instead",
-         size_, info.st_size);
-  }
-  check_data(guard_ == nullptr || !was_cut(guard_), path_.native(),
-             "could not be read any more while in use (truncated, or a disk error)");
+  check_intact(path_, descriptor_, size_, guard_ != nullptr && was_cut(guard_));
 }
 
 InputFile::InputFile(const std::filesystem::path& path)

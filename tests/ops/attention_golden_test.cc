@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "heed/attention.h"
@@ -28,6 +29,21 @@ std::vector<std::string> golden_cases() {
 class AttentionGolden
     : public testing::TestWithParam<std::tuple<std::string, AttentionKernel, DType>> {};
 
+/// A weight is exp(score - lse) and carries the rounding of both: in f32 a share that grows with
+/// their size. The allowance is for scores up to 16; of larger ones (`sharp`) plain f32 in NumPy,
+/// adding in forty random orders, used 0.2 to 1.0 of it, and another order may need a little more.
+/// What is beyond 1e4 is a mask's and no score.
+test::Tolerance for_scores(test::Tolerance close, const Tensor& lse, DType type) {
+  constexpr double kUsual = 16, kMask = 1e4;
+  double largest = kUsual;
+  for (const double value : lse.to_doubles()) {
+    if (type == DType::f32 && std::abs(value) < kMask) {
+      largest = std::max(largest, std::abs(value));
+    }
+  }
+  return {close.relative * largest / kUsual, close.absolute * largest / kUsual};
+}
+
 TEST_P(AttentionGolden, OutputWeightsAndGradientsArePyTorchs) {
   const auto& [name, kernel, type] = GetParam();
   AttentionCase given =
@@ -47,11 +63,12 @@ TEST_P(AttentionGolden, OutputWeightsAndGradientsArePyTorchs) {
                        "weights");
   }
   backward(output, given.grad_output);
-  test::expect_close(given.q.grad(), given.expected.at("grad_q"), close, "grad_q");
-  test::expect_close(given.k.grad(), given.expected.at("grad_k"), close, "grad_k");
-  test::expect_close(given.v.grad(), given.expected.at("grad_v"), close, "grad_v");
+  const test::Tolerance near = for_scores(close, given.expected.at("lse"), type);
+  test::expect_close(given.q.grad(), given.expected.at("grad_q"), near, "grad_q");
+  test::expect_close(given.k.grad(), given.expected.at("grad_k"), near, "grad_k");
+  test::expect_close(given.v.grad(), given.expected.at("grad_v"), near, "grad_v");
   if (given.expected.contains("grad_mask")) {
-    test::expect_close(given.options.bias.grad(), given.expected.at("grad_mask"), close,
+    test::expect_close(given.options.bias.grad(), given.expected.at("grad_mask"), near,
                        "grad_mask");
   }
 }

@@ -97,7 +97,8 @@ inline double head_length(Page& page, const std::string& name, int64_t row, int6
 }
 
 /// How large a score of head 0 can be: the lengths of query and key, times the scale. Both are
-/// rounded to f32, so that the score of two that are nearly orthogonal is off in proportion to this.
+/// rounded to f32, so that the score of two that are nearly orthogonal is off in proportion to
+/// this.
 inline double largest_score(Page& page, const Json& attention, int64_t layer, int64_t query) {
   const std::string kind = attention.string("kind");
   for (const Json& about : page.about->at("attentions").elements()) {

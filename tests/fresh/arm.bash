@@ -21,6 +21,8 @@ work=$(mktemp -d "${HEED_FRESH_FOLDER:-/var/tmp}/heed-arm.XXXXXX")
 chmod 755 "$work"
 trap 'rm -rf --one-file-system "$work"' EXIT
 build_root "$release" arm64
+# Real models and texts, for the tests that read them.
+[ ! -d "$source/../shared/data" ] || { mkdir -p "$root/shared" && cp -a "$source/../shared/data" "$root/shared"; }
 
 options=()
 [ -z "${HEED_FRESH_CCACHE:-}" ] || options=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)

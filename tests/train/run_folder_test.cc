@@ -20,6 +20,10 @@ TEST(RunFolder, AStateReadsBackAndRefusesWhatIsNoNumber) {
   state.random = {12, 34};
   const std::string text = state_to_text(state);
   EXPECT_EQ(state_to_text(state_from_text(text)), text);
+  EXPECT_EQ(state_from_text(text).ranks, 1);
+  RunState of_two = state;
+  of_two.ranks = 2;
+  EXPECT_EQ(state_from_text(state_to_text(of_two)).ranks, 2);
   for (const std::string value : {"12x", "x", "99999999999999999999"}) {
     std::string changed = text;
     const size_t at = changed.find("\"12\"");

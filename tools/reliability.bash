@@ -54,6 +54,7 @@ command_coverage() {
   build coverage -- fuzz_replay heed_fault_shim heed_clock_shim "${tests[@]}"
   rm -rf $folder/profiles $folder/report
   mkdir -p $folder/profiles $folder/report
+  chmod 777 $folder/profiles # a test runs the program as another user
   printf '%s\n' "${tests[@]}" fuzz_replay "${coverage_scripts[@]}" |
     HEED_SOURCE=$PWD HEED_PROGRAM=$PWD/$folder/heed xargs -P2 -n1 bash tools/coverage_run.sh "$folder" >&2
   llvm-profdata-19 merge --failure-mode=all -o $folder/report/all.profdata $folder/profiles/*.profraw

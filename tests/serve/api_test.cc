@@ -211,7 +211,7 @@ TEST(Api, SamplersOfOtherServersAreTaken) {
                                        {"temperature", 0},
                                        {"return_tokens", true}})
                  .json()["tokens"];
-  body["stop_token_ids"] = {ids[0]};
+  body["stop_token_ids"] = json::array({ids[0]});  // in braces alone Clang copies
   const json stopped = text_of();
   EXPECT_EQ(stopped["text"], "");
   EXPECT_EQ(stopped["finish_reason"], "stop");

@@ -32,6 +32,7 @@ by_buildah() {
   rm -rf --one-file-system "$work/base"
   git clone -q "$source" "$work/context"
   mkdir "$work/context/dist" && cp "$archive" "$work/context/dist"
+  sed -i '/^dist$/d' "$work/context/.dockerignore" # what ./dev package archive would make while the image is built
   sed 's#\./dev package archive#true#; s#^FROM debian:#FROM localhost/debian:#' "$file" >"$work/context/Containerfile"
   "${tool[@]}" build -q --isolation chroot --pull-never --format docker -t heed -f "$work/context/Containerfile" "$work/context" >/dev/null
   container=$("${tool[@]}" from --pull-never localhost/heed)

@@ -186,7 +186,8 @@ const Registration registration{
        table.add("SRC", &options->source, "Model folder, run folder, .gguf or llama2.c .bin")
            .required();
        table.add("DST", &options->destination, "A name that ends in .gguf, or a folder to write to")
-           .required();
+           .required()
+           .file();
        table
            .add("--dtype", &options->type,
                 "Type of the matrices (default: as they are); quantized types are for GGUF only")

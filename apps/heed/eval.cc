@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/language.h"
+#include "base/output_file.h"
 #include "heed/data.h"
 #include "heed/generate.h"
 #include "heed/io.h"
@@ -165,6 +166,7 @@ EvalReport eval_text(const EvalOptions& options, const Common& common) {
   const auto all = static_cast<int64_t>(ids.size());
   std::optional<gguf::ImportanceCollector> importance;
   if (!options.importance.empty()) {
+    check_can_write(options.importance);
     importance.emplace(*opened.model);
   }
   const Perplexity result = perplexity(*opened.model, ids, options.context, options.stride,

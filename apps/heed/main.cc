@@ -304,7 +304,8 @@ void install_signal_handlers() {
 }
 
 int report(const char* message, int code) {
-  std::fprintf(stderr, "heed: %s\n", printable(translate_message(message)).c_str());
+  constexpr size_t kLongest = 1 << 14;  // a message may quote what a file holds
+  std::fprintf(stderr, "heed: %s\n", printable(translate_message(message), kLongest).c_str());
   return code;
 }
 

@@ -169,6 +169,9 @@ void Option::assign(std::vector<std::string> values) {
       value.erase(0, 1);
     }
   }
+  if (file_ && std::find(values.begin(), values.end(), std::string()) != values.end()) {
+    fail(ErrorKind::usage, name_, "is empty; expected the name of a file");
+  }
   const std::string& last = values.back();
   const auto in_range = [&](auto number) {
     if (range_) {

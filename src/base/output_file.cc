@@ -187,6 +187,17 @@ AtomicFile::AtomicFile(const fs::path& path) {
   descriptor_ = opened.release();
 }
 
+void check_can_write(const fs::path& path) {
+  struct stat info {};
+  bool descriptor_link = false;
+  const fs::path target = follow_links(path, descriptor_link);
+  const bool exists = stat(target.c_str(), &info) == 0;
+  if (descriptor_link || (exists && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))) {
+    return;  // written through: opening a FIFO would wait for its reader
+  }
+  const AtomicFile trial(path);
+}
+
 AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) {
     close(descriptor_);

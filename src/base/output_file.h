@@ -13,6 +13,10 @@ std::filesystem::path temporary_name(const std::filesystem::path& path);
 /// True for names that temporary_name() makes.
 bool is_temporary_file(const std::filesystem::path& path);
 
+/// Throws what AtomicFile would throw where this file cannot be written, and changes nothing: for
+/// commands that write at their end what took them long.
+void check_can_write(const std::filesystem::path& path);
+
 /// Removes the temporary files of all AtomicFiles that are open now. Async-signal-safe: for
 /// handlers that end the process.
 void remove_open_temporaries() noexcept;

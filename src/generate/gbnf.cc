@@ -12,7 +12,7 @@
 namespace heed {
 namespace {
 
-constexpr int kDeepest = 256;  // parentheses within each other
+constexpr int kDeepest = 256;  // parentheses and repetitions within each other
 
 class GbnfParser {
  public:
@@ -132,6 +132,7 @@ class GbnfParser {
         break;
       }
       while (repeated(part)) {
+        refuse_if(part->depth > 2 * kDeepest, at_, "repetitions are nested too deeply");
       }
       parts.push_back(std::move(part));
     }

@@ -27,6 +27,7 @@ GrammarAutomaton::GrammarAutomaton(const GrammarRules& rules) : rules_(rules) {
     follow(position, kEmpty);
   }
   start_ = finish_state();
+  begin_token();
 }
 
 int32_t GrammarAutomaton::push(uint32_t position, int32_t below) {
@@ -45,7 +46,8 @@ void GrammarAutomaton::follow(uint32_t first, int32_t first_below) {
   while (!open_.empty()) {
     const auto [position, below] = open_.back();
     open_.pop_back();
-    if (ways_.size() >= kMostWays || !seen_.try_emplace(key_of(position, below), true).second) {
+    if (ways_.size() >= kMostWays || ++steps_ > kMostSteps ||
+        !seen_.try_emplace(key_of(position, below), true).second) {
       continue;
     }
     const GrammarSymbol& symbol = rules_.symbols[position];
@@ -91,6 +93,11 @@ int32_t GrammarAutomaton::finish_state() {
 
 int32_t GrammarAutomaton::compute_next(int32_t state, uint8_t byte) {
   const std::vector<int32_t> stacks = states_[static_cast<size_t>(state)].stacks;
+  constexpr size_t kComparedPerStep = 64;  // bytes are compared much faster than rules are followed
+  steps_ += 1 + stacks.size() / kComparedPerStep;
+  if (steps_ > kMostSteps) {
+    return kDead;  // for this token only: not remembered
+  }
   for (const int32_t number : stacks) {
     const Stack stack = stacks_[static_cast<size_t>(number)];
     const GrammarSymbol& symbol = rules_.symbols[stack.position];
@@ -130,6 +137,7 @@ int32_t GrammarAutomaton::forget_all_but(int32_t state) {
     ways_.push_back(below);
   }
   accepts_ = accepts;
+  begin_token();
   return finish_state();
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "generate/grammar_automaton.h"
 #include "text/unicode.h"
 
 namespace heed {
@@ -16,6 +17,10 @@ constexpr int64_t kMostRepetitions = 1 << 16;
 using Kind = GrammarSymbol::Kind;
 
 GrammarNodePtr make(GrammarNode node) {
+  for (const GrammarNodePtr& part : node.parts) {
+    node.depth = std::max(node.depth, part->depth + 1);
+  }
+  check_data(node.depth <= kDeepestNode, "grammar", "expressions are nested too deeply");
   return std::make_shared<const GrammarNode>(std::move(node));
 }
 
@@ -367,6 +372,8 @@ GrammarRules GrammarBuilder::build(uint32_t root) {
   rules_.root = root;
   remove_barren();
   check_left_recursion();
+  check_data(GrammarAutomaton(rules_).start() != GrammarAutomaton::kDead, rules_.name,
+             "is too ambiguous: its first character has more derivations than can be followed");
   return std::move(rules_);
 }
 

@@ -42,7 +42,12 @@ struct GrammarNode {
   uint32_t rule = 0;
   std::vector<GrammarNodePtr> parts = {};
   int64_t least = 0, most = 0;  ///< of a repetition; most -1: any number
+  int depth = 0;                ///< of the parts within each other; set by the functions below
 };
+
+/// Expressions within each other. A grammar comes from anywhere, and whoever walks through it or
+/// frees it goes as deep. The functions below throw `Error` of kind data for one that is deeper.
+inline constexpr int kDeepestNode = 2048;
 
 inline constexpr uint32_t kLastCodePoint = 0x10FFFF;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "generate/grammar_rules.h"
 #include "heed/generate.h"
@@ -91,7 +92,7 @@ void add_natural(uint64_t low, uint64_t high, const std::string& sign,
 
 /// Strings of characters that need no escape and are none of `names`; the names are sorted and have
 /// the first `depth` bytes in common, which are written already.
-GrammarNodePtr other_than(const std::vector<std::string>& names, size_t depth) {
+GrammarNodePtr other_than(std::span<const std::string> names, size_t depth) {
   const GrammarNodePtr plain = other_chars_node({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}});
   std::vector<GrammarNodePtr> choices;
   CharRanges excluded{{0, 0x1F}, {'"', '"'}, {'\\', '\\'}};
@@ -104,14 +105,14 @@ GrammarNodePtr other_than(const std::vector<std::string>& names, size_t depth) {
     }
     const text::CodePoint next =
         text::decode_one(names[i].data() + depth, names[i].data() + names[i].size());
-    const std::string head = names[i].substr(0, depth + next.length);
-    std::vector<std::string> same;
-    for (; i < names.size() && names[i].starts_with(head); ++i) {
-      same.push_back(names[i]);
+    const std::string head = names[i].substr(depth, next.length);
+    const size_t begin = i;
+    while (i < names.size() && names[i].compare(depth, next.length, head) == 0) {
+      ++i;
     }
     excluded.emplace_back(next.code, next.code);
-    choices.push_back(
-        sequence_node({text_node(head.substr(depth)), other_than(same, head.size())}));
+    choices.push_back(sequence_node(
+        {text_node(head), other_than(names.subspan(begin, i - begin), depth + next.length)}));
   }
   choices.push_back(sequence_node({other_chars_node(excluded), repeat_node(plain, 0, -1)}));
   if (!ends_here) {
@@ -210,8 +211,9 @@ GrammarNodePtr JsonGrammar::string(int64_t least, int64_t most) {
 }
 
 GrammarNodePtr JsonGrammar::other_key(const std::vector<std::string>& names) {
-  const std::set<std::string> sorted(names.begin(), names.end());
-  return quoted(other_than({sorted.begin(), sorted.end()}, 0));
+  const std::set<std::string> unique(names.begin(), names.end());
+  const std::vector<std::string> sorted(unique.begin(), unique.end());
+  return quoted(other_than(sorted, 0));
 }
 
 GrammarNodePtr JsonGrammar::integer() {

@@ -14,6 +14,8 @@ class JsonGrammar {
  public:
   explicit JsonGrammar(GrammarBuilder& builder) : builder_(builder) {}
 
+  static constexpr size_t kLongestKey = 512;  // each character is a level of the grammar
+
   GrammarNodePtr value();   ///< any JSON value
   GrammarNodePtr object();  ///< any JSON object
   GrammarNodePtr array();
@@ -25,7 +27,7 @@ class JsonGrammar {
   GrammarNodePtr character();
   /// One of these characters, as a string writes it.
   static GrammarNodePtr character_of(const CharRanges& chars);
-  /// Keys other than `names`, with the quotes.
+  /// Keys other than `names`, with the quotes. None of them may have more than kLongestKey bytes.
   static GrammarNodePtr other_key(const std::vector<std::string>& names);
   static GrammarNodePtr number();
   static GrammarNodePtr integer();

@@ -12,6 +12,7 @@ namespace heed {
 namespace {
 
 constexpr int kDeepest = 128;                   // schemas within each other
+constexpr size_t kMostWork = size_t{1} << 22;   // values copied or compared: about a second
 constexpr double kLargest = 999999999999999.0;  // 15 digits: exact as a double
 
 const std::array<const char*, 7> kTypes{"object", "array",   "string", "integer",
@@ -88,6 +89,15 @@ void SchemaCompiler::refuse(const std::string& path, const std::string& why) con
   fail(ErrorKind::data, name_, "{}: {}", path, why);
 }
 
+/// A schema comes from anywhere: one that unfolds to more than can be compiled in about a second is
+/// refused, whatever multiplies it.
+void SchemaCompiler::charge(size_t work, const std::string& path) {
+  work_ += work + path.size() / 64;
+  if (work_ > kMostWork) {
+    refuse(path, "the schema is too large: its parts multiply each other");
+  }
+}
+
 /// What is not known might rule values out: better to say so than to write what does not validate.
 void SchemaCompiler::check_keywords(const Schema& schema, const std::string& path) const {
   static const std::set<std::string> kSupported{
@@ -128,6 +138,7 @@ GrammarNodePtr SchemaCompiler::constants(const Schema& schema, const std::string
   }
   Schema others = schema;
   others.erase(keyword);
+  charge(values.size() * (1 + weight_of(others) / 4), path);
   std::vector<GrammarNodePtr> choices;
   for (const Schema& value : values) {
     if (!are_disjoint(others, Schema{{"const", value}})) {
@@ -169,10 +180,17 @@ GrammarNodePtr SchemaCompiler::alternatives(const Schema& schema, const char* ke
   }
   Schema around = schema;
   around.erase(keyword);
+  const size_t weight_around = weight_of(around);
+  std::vector<size_t> weights;
+  for (const Schema& each : list) {
+    weights.push_back(weight_of(each));
+  }
   std::vector<GrammarNodePtr> choices;
   for (size_t i = 0; i < list.size(); ++i) {
     const std::string here = join(join(path, keyword), std::to_string(i));
+    charge(weight_around + weights[i], here);
     for (size_t j = 0; j < i && std::string_view(keyword) == "oneOf"; ++j) {
+      charge(1 + (weights[i] + weights[j]) / 16, here);
       if (!are_disjoint(list[i], list[j])) {
         refuse(here, fmt::format("this alternative of oneOf and number {} may fit the same value; "
                                  "write anyOf, or give both a property with different constants",
@@ -202,6 +220,7 @@ GrammarNodePtr SchemaCompiler::node_for(const Schema& schema, const std::string&
   if (!schema.is_object()) {
     refuse(path, "a schema is an object, true or false");
   }
+  charge(weight_of(schema), path);
   check_keywords(schema, path);
   if (has(schema, "$ref")) {
     static const std::set<std::string> kNotes{"$ref",     "$defs",    "definitions", "$schema",
@@ -222,6 +241,7 @@ GrammarNodePtr SchemaCompiler::node_for(const Schema& schema, const std::string&
     all.erase("allOf");
     try {
       for (const Schema& part : schema.at("allOf")) {
+        charge(weight_of(all) + weight_of(part), path);
         all = merged_schemas(all, part);
       }
     } catch (const std::string& why) {

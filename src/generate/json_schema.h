@@ -24,6 +24,9 @@ GrammarNodePtr pattern_node(const std::string& pattern, JsonGrammar& json);
 /// Throws std::string, the reason, where it cannot.
 Schema merged_schemas(const Schema& a, const Schema& b);
 
+/// How much work it is to copy a schema: its values, long strings and names counting for more.
+size_t weight_of(const Schema& schema);
+
 /// Whether no value can fit both schemas, as far as that can be seen: by type, by constants, by
 /// constants of a property that both require.
 bool are_disjoint(const Schema& a, const Schema& b);
@@ -53,12 +56,14 @@ class SchemaCompiler {
   int64_t count(const Schema& schema, const char* keyword, const std::string& path,
                 int64_t otherwise) const;
   void check_keywords(const Schema& schema, const std::string& path) const;
+  void charge(size_t work, const std::string& path);
 
   Schema root_;
   std::string name_;
   GrammarBuilder builder_;
   JsonGrammar json_;
   std::map<std::string, uint32_t> references_;
+  size_t work_ = 0;
 };
 
 }  // namespace heed

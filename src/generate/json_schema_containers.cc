@@ -57,8 +57,10 @@ GrammarNodePtr SchemaCompiler::array_node(const Schema& schema, const std::strin
       continue;
     }
     const GrammarNodePtr comma = i > 0 ? json_.comma() : literal_node("");
-    const GrammarNodePtr here = sequence_node({comma, first[static_cast<size_t>(i)], tail});
-    tail = i < least ? here : optional_node(here);
+    // A rule per item: expressions within each other would be as deep as the list is long.
+    const uint32_t here = builder_.declare(fmt::format("{}/{}/{}", path, prefix_key, i));
+    builder_.define(here, sequence_node({comma, first[static_cast<size_t>(i)], tail}));
+    tail = i < least ? rule_node(here) : optional_node(rule_node(here));
   }
   return json_.between('[', tail, ']');
 }
@@ -70,8 +72,10 @@ GrammarNodePtr SchemaCompiler::object_node(const Schema& schema, const std::stri
     refuse(path + "/properties", "an object is expected");
   }
   std::vector<std::string> names;
+  std::map<std::string, const Schema*> known;  // an ordered object is searched from its beginning
   for (const auto& [name, property] : properties.items()) {
     names.push_back(name);
+    known.emplace(name, &property);
   }
   std::set<std::string> required;
   const Schema others = schema.value("additionalProperties", Schema(true));
@@ -80,7 +84,8 @@ GrammarNodePtr SchemaCompiler::object_node(const Schema& schema, const std::stri
     if (!name.is_string()) {
       refuse(path + "/required", "a list of strings is expected");
     }
-    if (required.insert(name.get<std::string>()).second && !properties.contains(name)) {
+    if (required.insert(name.get<std::string>()).second &&
+        !known.contains(name.get<std::string>())) {
       extra.push_back(name.get<std::string>());
     }
   }
@@ -92,6 +97,16 @@ GrammarNodePtr SchemaCompiler::object_node(const Schema& schema, const std::stri
   GrammarNodePtr first = literal_node("");
   GrammarNodePtr rest = literal_node("");
   if (others != false) {
+    for (const std::string& name : names) {
+      if (name.size() > JsonGrammar::kLongestKey) {
+        refuse(
+            path + "/properties",
+            fmt::format("a name has {} bytes; at most {} are supported where additionalProperties "
+                        "is not false",
+                        name.size(), JsonGrammar::kLongestKey));
+      }
+      charge(1 + name.size() / 4, path);
+    }
     const GrammarNodePtr one = json_.member(
         JsonGrammar::other_key(names), node_for(others, path + "/additionalProperties", depth + 1));
     rest = repeat_node(sequence_node({json_.comma(), one}), 0, -1);
@@ -99,10 +114,10 @@ GrammarNodePtr SchemaCompiler::object_node(const Schema& schema, const std::stri
   }
   for (size_t i = names.size(); i-- > 0;) {
     const std::string& name = names[i];
-    const bool known = properties.contains(name);
+    const auto found = known.find(name);
     const GrammarNodePtr value =
-        known
-            ? node_for(properties.at(name), fmt::format("{}/properties/{}", path, name), depth + 1)
+        found != known.end()
+            ? node_for(*found->second, fmt::format("{}/properties/{}", path, name), depth + 1)
             : node_for(others, path + "/additionalProperties", depth + 1);
     const uint32_t member = builder_.declare(name);
     builder_.define(member, json_.member(literal_node(Schema(name).dump()), value));

@@ -68,9 +68,21 @@ std::vector<Schema> listed_values(const Schema& schema) {
   return {};
 }
 
-bool is_required(const Schema& schema, const std::string& name) {
-  const Schema names = schema.value("required", Schema::array());
-  return std::find(names.begin(), names.end(), name) != names.end();
+/// The names of `required` or the keys of `properties`; of what is neither, none.
+std::set<std::string> names_of(const Schema& schema, const char* keyword) {
+  std::set<std::string> names;
+  if (schema.contains(keyword) && schema.at(keyword).is_object()) {
+    for (const auto& [name, value] : schema.at(keyword).items()) {
+      names.insert(name);
+    }
+  } else if (schema.contains(keyword)) {
+    for (const Schema& name : schema.at(keyword)) {
+      if (name.is_string()) {
+        names.insert(name.get<std::string>());
+      }
+    }
+  }
+  return names;
 }
 
 Schema merged_types(const Schema& a, const Schema& b) {
@@ -98,16 +110,28 @@ Schema merged_member(const std::string& key, const Schema& a, const Schema& b) {
     return a;
   }
   if (key == "properties" || key == "$defs" || key == "definitions") {
-    Schema all = a;
-    for (const auto& [name, value] : b.items()) {
-      all[name] = all.contains(name) ? merged_schemas(all.at(name), value) : value;
+    // Looked up by name in an index: an ordered object is searched from its beginning.
+    Schema::object_t all = a.get_ref<const Schema::object_t&>();
+    std::map<std::string, size_t> places;
+    for (const auto& [name, value] : all) {
+      places.emplace(name, places.size());
+    }
+    for (const auto& [name, value] : b.get_ref<const Schema::object_t&>()) {
+      const auto [place, added] = places.emplace(name, all.size());
+      if (added) {
+        all.emplace_back(name, value);
+      } else {
+        auto& member = all.begin()[static_cast<std::ptrdiff_t>(place->second)].second;
+        member = merged_schemas(member, value);
+      }
     }
     return all;
   }
   if (key == "required") {
     Schema all = a;
+    std::set<Schema> known(a.begin(), a.end());
     for (const Schema& name : b) {
-      if (std::find(all.begin(), all.end(), name) == all.end()) {
+      if (known.insert(name).second) {
         all.push_back(name);
       }
     }
@@ -152,9 +176,9 @@ Schema merged_schemas(const Schema& a, const Schema& b) {
   // The properties of one may be additional ones of the other.
   for (const auto& [one, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
     if (one->contains("additionalProperties") && one->at("additionalProperties") != true) {
-      const Schema properties = other->value("properties", Schema::object());
-      for (const auto& [name, value] : properties.items()) {
-        if (!one->value("properties", Schema::object()).contains(name)) {
+      const std::set<std::string> known = names_of(*one, "properties");
+      for (const std::string& name : names_of(*other, "properties")) {
+        if (!known.contains(name)) {
           refuse_schema(
               fmt::format("additionalProperties of one part does not allow '{}' of another", name));
         }
@@ -172,6 +196,24 @@ Schema merged_schemas(const Schema& a, const Schema& b) {
   return all;
 }
 
+size_t weight_of(const Schema& schema) {
+  constexpr size_t kBytesPerValue = 64;
+  if (schema.is_string()) {
+    return 1 + schema.get_ref<const std::string&>().size() / kBytesPerValue;
+  }
+  size_t weight = 1;
+  if (schema.is_object()) {
+    for (const auto& [name, value] : schema.get_ref<const Schema::object_t&>()) {
+      weight += weight_of(value) + name.size() / kBytesPerValue;
+    }
+  } else if (schema.is_array()) {
+    for (const Schema& value : schema) {
+      weight += weight_of(value);
+    }
+  }
+  return weight;
+}
+
 bool are_disjoint(const Schema& a, const Schema& b) {
   if (a == false || b == false) {
     return true;
@@ -182,19 +224,19 @@ bool are_disjoint(const Schema& a, const Schema& b) {
   const std::vector<Schema> first = listed_values(a);
   const std::vector<Schema> second = listed_values(b);
   if (!first.empty() && !second.empty()) {
-    return std::none_of(first.begin(), first.end(), [&](const Schema& value) {
-      return std::find(second.begin(), second.end(), value) != second.end();
-    });
+    const std::set<Schema> values(second.begin(), second.end());
+    return std::none_of(first.begin(), first.end(),
+                        [&](const Schema& value) { return values.contains(value); });
   }
   if (!a.is_object() || !b.is_object() || types_of(a) != std::set<std::string>{"object"} ||
       types_of(b) != std::set<std::string>{"object"}) {
     return false;
   }
-  const Schema others = b.value("properties", Schema::object());
-  const Schema own = a.value("properties", Schema::object());
-  for (const auto& [name, property] : own.items()) {
-    if (others.contains(name) && is_required(a, name) && is_required(b, name) &&
-        are_disjoint(property, others.at(name))) {
+  const std::set<std::string> required = names_of(a, "required");
+  for (const std::string& name : names_of(b, "required")) {
+    if (required.contains(name) && a.contains("properties") && b.contains("properties") &&
+        a.at("properties").contains(name) && b.at("properties").contains(name) &&
+        are_disjoint(a.at("properties").at(name), b.at("properties").at(name))) {
       return true;
     }
   }

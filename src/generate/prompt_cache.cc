@@ -18,7 +18,11 @@ uint64_t fingerprint_of_tensor(const Tensor& tensor, uint64_t seed) {
   constexpr int64_t kWhole = 1 << 16;
   constexpr int64_t kSamples = 64;
   constexpr int64_t kSample = 256;
-  const Tensor dense = tensor.detach().contiguous();
+  // A quantised matrix cannot be copied element by element: one that the model uses transposed
+  // (GPT-2's) is read as it is stored.
+  const bool as_stored = is_quantized(tensor.dtype()) && !tensor.is_contiguous();
+  const Tensor dense =
+      (as_stored ? transpose(tensor.detach(), 0, 1) : tensor.detach()).contiguous();
   const char* bytes = static_cast<const char*>(dense.raw());
   const int64_t count = dense.bytes();
   if (count <= kWhole) {

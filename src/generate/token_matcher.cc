@@ -21,6 +21,7 @@ bool Grammar::matches(std::string_view text) const {
   GrammarAutomaton automaton(*rules_);
   int32_t state = automaton.start();
   for (size_t i = 0; i < text.size() && state != GrammarAutomaton::kDead; ++i) {
+    automaton.begin_token();
     state = automaton.next(state, static_cast<uint8_t>(text[i]));
     state = automaton.is_large() && state >= 0 ? automaton.forget_all_but(state) : state;
   }
@@ -31,6 +32,7 @@ bool Grammar::matches_prefix(std::string_view text) const {
   GrammarAutomaton automaton(*rules_);
   int32_t state = automaton.start();
   for (size_t i = 0; i < text.size() && state != GrammarAutomaton::kDead; ++i) {
+    automaton.begin_token();
     state = automaton.next(state, static_cast<uint8_t>(text[i]));
     state = automaton.is_large() && state >= 0 ? automaton.forget_all_but(state) : state;
   }
@@ -128,6 +130,7 @@ bool TokenMatcher::mask(std::span<float> logits, std::span<const int64_t> end) {
 }
 
 bool TokenMatcher::accept(int64_t id) {
+  impl_->automaton.begin_token();
   const int32_t next = impl_->behind(id);
   if (next == GrammarAutomaton::kDead) {
     return false;

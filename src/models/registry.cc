@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "base/check.h"
+#include "base/printable.h"
 #include "models/common.h"
 
 namespace heed {
@@ -170,9 +171,11 @@ std::unique_ptr<Model> make_model(const Json& config, const Scope& scope) {
   const std::string type = config.string("model_type");
   const ModelSpec* spec = find_model_spec(type);
   if (spec == nullptr) {
+    constexpr size_t kLongestName = 80;
     fail(ErrorKind::data, config.file(),
-         "model_type '{}' is not supported; the nearest that is: {} (heed knows {})", type,
-         nearest_model_type(config), fmt::join(known_model_types(), ", "));
+         "model_type '{}' is not supported; the nearest that is: {} (heed knows {})",
+         printable(type, kLongestName), nearest_model_type(config),
+         fmt::join(known_model_types(), ", "));
   }
   return spec->make(config, scope);
 }

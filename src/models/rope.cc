@@ -99,7 +99,11 @@ std::optional<Json> rotary_settings(const Json& config, const std::string& layer
   }
   const bool local = layer_type == "sliding_attention" && config.has("rope_local_base_freq");
   const auto found = parameters ? parameters : local ? std::nullopt : config.find("rope_scaling");
-  return found && found->is_object() ? std::optional(with_original(config, *found)) : std::nullopt;
+  if (!found) {
+    return std::nullopt;
+  }
+  found->find("rope_type");  // throws where it is no object
+  return with_original(config, *found);
 }
 
 std::string rotary_type(const std::optional<Json>& settings) {

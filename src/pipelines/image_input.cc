@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/check.h"
 #include "heed/io.h"
 #include "heed/ops.h"
 
@@ -94,13 +95,20 @@ Tensor framed(const Tensor& image, const Framing& framing) {
 }
 
 /// pixel_values f32 [1, C, H, W], as preprocessor_config.json wants them where it is there.
-Tensor pixels_of(const Tensor& image, const ImageSize& size, const std::filesystem::path& folder) {
+Tensor pixels_of(const Tensor& image, const VisionConfig& vision,
+                 const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "preprocessor_config.json";
-  const Json config =
-      std::filesystem::exists(file) ? Json::read(file) : Json::parse("{}", file.string());
-  const Tensor pixels = normalize_image(framed(image, framing_of(config, size)),
+  const bool exists = std::filesystem::exists(file);
+  const Json config = exists ? Json::read(file) : Json::parse("{}", file.string());
+  const Tensor pixels = normalize_image(framed(image, framing_of(config, vision.image)),
                                         three(config, "image_mean"), three(config, "image_std"),
                                         config.number_or("rescale_factor", 1.0 / 255, 0, 1e3));
+  // A model with windows fills images up.
+  check_data(vision.window > 0 || (pixels.size(1) % vision.patch.height == 0 &&
+                                   pixels.size(2) % vision.patch.width == 0),
+             (exists ? file : folder / "config.json").string(),
+             "images become {} x {} pixels, which is no multiple of the model's patches, {} x {}",
+             pixels.size(1), pixels.size(2), vision.patch.height, vision.patch.width);
   return reshape(pixels, {1, pixels.size(0), pixels.size(1), pixels.size(2)});
 }
 
@@ -138,7 +146,7 @@ StageGrid stage_grid(const VisionConfig& vision, int64_t stage) {
 Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& model,
                     const Tensor& image) {
   const bool run = std::filesystem::exists(model / "model" / "config.json");
-  return pixels_of(image, vision.image, run ? model / "model" : model);
+  return pixels_of(image, vision, run ? model / "model" : model);
 }
 
 Tensor model_pixels(const VisionConfig& vision, const std::filesystem::path& model,

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/language.h"
+#include "base/output_file.h"
 #include "heed/io.h"
 #include "heed/runtime.h"
 #include "pipelines/batches.h"
@@ -157,6 +158,7 @@ class Generation {
           options_.num_return_sequences);
     scheduler_.speculate(options_.speculation);
     if (!options_.cache_file.empty()) {
+      check_can_write(options_.cache_file);
       scheduler_.share_prefixes(kCacheBytes);
       if (std::filesystem::exists(options_.cache_file)) {
         scheduler_.load_prefixes(options_.cache_file);

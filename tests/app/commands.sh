@@ -30,6 +30,22 @@ for layer_of in "0 121" "2 36"; do
   expect 2 "${layer_of#* } is not among the ${layer_of#* } queries" "$heed" inspect "$odd" --image "$source/tests/golden/io/rgb.png" \
     --layer "${layer_of% *}" --patches --query "${layer_of#* }" --format svg -o "$work/patches.svg"
 done
+# An empty name is no file.
+expect 2 "--output: is empty; expected the name of a file" "$heed" forward "$model" --input a --output ""
+expect 2 "DST: is empty; expected the name of a file" "$heed" convert "$model" ""
+# What is written at the end of a long command is tried at its beginning, and what was there is kept.
+"$heed" train --task lm --data "$source/README.md" --tokenizer char --preset tiny --steps 1 --out "$work/lm" --quiet >/dev/null 2>&1
+echo "one two three four five six" >"$work/text"
+expect 1 "$work/none/x: cannot be written" "$heed" eval "$work/lm" --data "$work/text" --imatrix "$work/none/x"
+expect 1 "$work/none/x: cannot be written" "$heed" generate "$work/lm" --prompt one --cache "$work/none/x"
+[ ! -s "$work/out" ] || { echo "FAILED: a text was generated before its cache was found to be unwritable"; failed=1; }
+# The file that says how large images become is blamed where patches do not divide it.
+cp -r "$source/tests/golden/models/vit_classify" "$work/vit" && echo '{"size": 1}' >"$work/vit/preprocessor_config.json"
+expect 3 "$work/vit/preprocessor_config.json: images become 1 x 1 pixels" "$heed" classify "$work/vit" --image "$source/tests/golden/io/rgb.png"
+mkdir -p "$work/long" && printf '{"model_type": "%0100000d"}' 0 >"$work/long/config.json"
+cp "$model/model.safetensors" "$work/long"
+expect 3 "is not supported" "$heed" info "$work/long"
+[ "$(wc -c <"$work/err")" -lt 17000 ] || { echo "FAILED: a message quotes 100,000 bytes of a file"; failed=1; }
 expect 2 "there is no option --no-such-flag" "$heed" generate "$model" --no-such-flag
 expect 2 "did you mean --prompt?" "$heed" generate "$model" --promt x
 expect 2 "did you mean generate?" "$heed" generat "$model"

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "generate/grammar_rules.h"
 #include "generate/json_schema.h"
 #include "heed/generate.h"
 #include "support/error.h"
+#include "tokenizers.h"
 
 namespace heed::test {
 namespace {
@@ -315,6 +317,114 @@ TEST(SchemaMerge, SchemasThatShareNoValue) {
       are_disjoint(schema(R"({"type":"object"})"), schema(R"({"type":["object","null"]})")));
   EXPECT_FALSE(
       are_disjoint(schema(R"({"type":["object","null"]})"), schema(R"({"type":"object"})")));
+}
+
+// What a few kilobytes unfold to: none of it may end the process, and none may take long.
+
+std::string repeated(const std::string& text, int64_t count) {
+  std::string all;
+  for (int64_t i = 0; i < count; ++i) {
+    all += text;
+  }
+  return all;
+}
+
+TEST(GrammarBounds, RepetitionsOfRepetitionsAreRefused) {
+  for (const char* suffix : {"?", "+", "*", "{1}", "{0,2}"}) {
+    EXPECT_ERROR(Grammar::from_gbnf("root ::= \"a\"" + repeated(suffix, 20000), "g.gbnf"),
+                 "g.gbnf: line 1: repetitions are nested too deeply");
+    EXPECT_TRUE(Grammar::from_gbnf("root ::= \"a\"" + repeated(suffix, 100)).matches("a"));
+  }
+  const std::string deep = repeated("(", 250) + "\"a\"" + repeated(repeated("?", 200) + ")", 250);
+  EXPECT_ERROR(Grammar::from_gbnf("root ::= " + deep, "g.gbnf"), "nested too deeply");
+}
+
+TEST(GrammarBounds, ExpressionsThatAreTooDeepAreRefusedWhoeverMakesThem) {
+  GrammarNodePtr node = literal_node("a");
+  const auto grow = [&] {
+    for (int i = 0; i <= kDeepestNode; ++i) {
+      node = optional_node(node);
+    }
+  };
+  EXPECT_ERROR(grow(), "grammar: expressions are nested too deeply");
+}
+
+TEST(GrammarBounds, ExponentiallyManyEmptyDerivationsEnd) {
+  std::string rules = "root ::= a0 \"x\"\n";
+  for (int i = 0; i < 60; ++i) {
+    rules += fmt::format("a{} ::= a{} a{}\n", i, i + 1, i + 1);
+  }
+  for (const char* last : {"a60 ::= . | ", "a60 ::= \"\""}) {
+    EXPECT_ERROR(Grammar::from_gbnf(rules + last, "g.gbnf"), "g.gbnf: is too ambiguous");
+  }
+  // Behind its beginning it goes on without end: no token fits, and nothing is out of bounds.
+  std::string behind = rules;
+  behind.replace(0, behind.find('\n'), "root ::= \"y\" a0 \"x\"");
+  const Grammar late = Grammar::from_gbnf(behind + "a60 ::= \"\"");
+  TokenMatcher matcher(late, TokenTable(byte_level_tokenizer()));
+  std::vector<float> logits(300, 0.0F);
+  EXPECT_FALSE(matcher.mask(logits, {}));
+  EXPECT_FALSE(matcher.may_end());
+  EXPECT_FALSE(late.matches("yx"));
+}
+
+TEST(GrammarBounds, SchemasWithThousandsOfPartsCompile) {
+  const std::string items = repeated("true,", 19999) + "true";
+  const Grammar list = Grammar::from_json_schema(R"({"type":"array","prefixItems":[)" + items +
+                                                 R"(],"items":false})");
+  EXPECT_TRUE(list.matches("[1, \"a\", null]"));
+  EXPECT_FALSE(list.matches("[1,]"));
+
+  std::string properties, required;
+  for (int i = 0; i < 20000; ++i) {
+    properties += fmt::format(R"({}"p{}":{{"type":"null"}})", i == 0 ? "" : ",", i);
+    required += fmt::format(R"({}"p{}")", i == 0 ? "" : ",", i);
+  }
+  const Grammar object = Grammar::from_json_schema(fmt::format(
+      R"({{"type":"object","properties":{{{}}},"required":[{}]}})", properties, required));
+  EXPECT_TRUE(object.matches_prefix(R"({"p0":null, "p1":null, "p2":n)"));
+  EXPECT_FALSE(object.matches_prefix(R"({"p1")"));
+}
+
+TEST(GrammarBounds, SchemasWhosePartsMultiplyAreRefused) {
+  const auto list = [](int count, auto&& each) {
+    std::string all;
+    for (int i = 0; i < count; ++i) {
+      all += (i == 0 ? "" : ",") + each(i);
+    }
+    return "[" + all + "]";
+  };
+  const auto constant = [](int i) { return fmt::format(R"({{"const":"k{}"}})", i); };
+  const std::string many = list(20000, [](int i) { return fmt::format(R"("k{}")", i); });
+  const std::string titles =
+      list(2000, [](int i) { return fmt::format(R"({{"title":"{}"}})", i); });
+  const std::string parts = list(20000, [](int i) {
+    return fmt::format(R"({{"properties":{{"p{}":{{"type":"null"}}}}}})", i);
+  });
+  for (const std::string& schema :
+       {R"({"enum":)" + many + R"(,"anyOf":)" + titles + "}",
+        R"({"oneOf":)" + list(20000, constant) + "}", R"({"allOf":)" + parts + "}"}) {
+    EXPECT_ERROR(Grammar::from_json_schema(schema, "schema"), "multiply each other");
+  }
+  EXPECT_TRUE(
+      Grammar::from_json_schema(R"({"oneOf":)" + list(500, constant) + "}").matches(R"("k499")"));
+  EXPECT_TRUE(Grammar::from_json_schema(R"({"enum":)" + many + "}").matches(R"("k77")"));
+}
+
+TEST(GrammarBounds, LongNamesBesideAdditionalProperties) {
+  const auto schema = [](size_t length, const char* others) {
+    return fmt::format(R"({{"type":"object","properties":{{"{}":{{"type":"null"}}}},)"
+                       R"("additionalProperties":{}}})",
+                       std::string(length, 'n'), others);
+  };
+  EXPECT_ERROR(Grammar::from_json_schema(schema(100000, "true"), "schema"),
+               "schema: /properties: a name has 100000 bytes");
+  const Grammar longest = Grammar::from_json_schema(schema(512, R"({"type":"boolean"})"));
+  EXPECT_TRUE(longest.matches(R"({")" + std::string(512, 'n') + R"(":null})"));
+  EXPECT_FALSE(longest.matches(R"({")" + std::string(512, 'n') + R"(":true})"));
+  EXPECT_TRUE(longest.matches(R"({")" + std::string(511, 'n') + R"(":true})"));
+  EXPECT_TRUE(Grammar::from_json_schema(schema(100000, "false"))
+                  .matches(R"({")" + std::string(100000, 'n') + R"(":null})"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "heed/generate.h"
 #include "heed/runtime.h"
+#include "models/gguf/model.h"
 #include "support/data.h"
 
 namespace heed::test {
@@ -87,6 +88,24 @@ TEST(PromptCache, OfAnotherModelOrDamagedIsRefused) {
             (work / "damaged").string() + ": does not match its checksum; delete it");
   std::ofstream(work / "text") << "no cache at all";
   EXPECT_NE(refusal(*model, work / "text"), "nothing was refused");
+}
+
+TEST(PromptCache, QuantisedMatricesThatAreUsedTransposed) {
+  const TemporaryFolder work;
+  const auto plain = create_model(
+      R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 97,
+          "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 512})",
+      5);
+  GgufWriter writer;
+  gguf::add_model(writer, *plain, gguf::StoredTypes(DType::q8_0));
+  writer.write(work / "model.gguf");
+  const auto model = load_model(work / "model.gguf");
+  Scheduler first(*model);
+  first.share_prefixes(64 << 20);
+  run(first, 40);
+  first.save_prefixes(work / "cache");
+  EXPECT_EQ(refusal(*model, work / "cache"), "nothing was refused");
+  EXPECT_NE(refusal(*plain, work / "cache"), "nothing was refused");
 }
 
 }  // namespace

@@ -76,7 +76,14 @@ double factor_of(const std::string& scaling) {
 TEST(ConfigEdges, AttentionFactorsOfScaledPositions) {
   const std::string yarn = R"({"rope_type":"yarn","original_max_position_embeddings":256,)";
   EXPECT_EQ(rotary_attention_factor(config("{}"), ""), 1.0);
-  EXPECT_EQ(factor_of(R"("none")"), 1.0);  // no object: nothing is scaled
+  EXPECT_EQ(factor_of("null"), 1.0);
+  for (const char* wrong : {R"("none")", "8", "true", "[1]"}) {
+    EXPECT_ERROR(factor_of(wrong), "rope_scaling is ");
+    EXPECT_ERROR(
+        rotary_theta(config(R"({"rope_theta":1e4,"rope_parameters":)" + std::string(wrong) + "}"),
+                     ""),
+        "expected an object");
+  }
   EXPECT_EQ(factor_of(yarn + R"("factor":1.0})"), 1.0);
   EXPECT_NEAR(factor_of(yarn + R"("factor":4.0})"), 0.1 * std::log(4.0) + 1.0, 1e-12);
   EXPECT_NEAR(factor_of(yarn + R"("factor":4.0,"mscale":2.0})"), 0.1 * std::log(4.0) + 1.0, 1e-12);

@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "heed/command.h"
 #include "heed/generation_options.h"
+#include "heed/lines.h"
 #include "heed/model_options.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
@@ -59,7 +60,7 @@ int run(const Options& options, const Common& common) {
     waiting.clear();
     names.clear();
   };
-  for (const std::string& file : options.images) {
+  const int code = for_each_file(options.images, [&](const std::string& file) {
     const std::vector<ModelInput> of_file = describe.inputs_of(file);
     alone = alone && of_file.size() == 1;
     for (size_t i = 0; i < of_file.size(); ++i) {
@@ -69,11 +70,11 @@ int run(const Options& options, const Common& common) {
         run_waiting();
       }
     }
-  }
+  });
   if (!waiting.empty()) {
     run_waiting();
   }
-  return 0;
+  return code;
 }
 
 std::function<int()> setup(OptionTable& table, const Common& common) {

@@ -106,4 +106,21 @@ void Lines::report(size_t input, const std::string& message, bool error) {
   print_message(fmt::format("heed: {}: {}", where, translate_message(message)));
 }
 
+int for_each_file(const std::vector<std::string>& files,
+                  const std::function<void(const std::string& file)>& fn) {
+  int code = 0;
+  for (const std::string& file : files) {
+    try {
+      fn(file);
+    } catch (const Error& error) {
+      if (files.size() == 1 || error.kind() != ErrorKind::data) {
+        throw;
+      }
+      print_message("heed: " + translate_message(error.what()));
+      code = exit_code(error);
+    }
+  }
+  return code;
+}
+
 }  // namespace heed::app

@@ -43,4 +43,10 @@ class Lines {
   std::function<void(int64_t done, int64_t total)> on_progress_;  // within the current texts
 };
 
+/// Calls fn with each of the files that a command line names. One of several that holds bad data is
+/// named on stderr and the rest goes on; the error of a single file is thrown. Gives the exit code:
+/// 3 where a file could not be used, else 0.
+int for_each_file(const std::vector<std::string>& files,
+                  const std::function<void(const std::string& file)>& fn);
+
 }  // namespace heed::app

@@ -16,13 +16,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <fstream>
 #include <future>
 #include <mutex>
+#include <sstream>
 #include <thread>
 
 #include "base/background.h"
 #include "base/check.h"
+#include "base/file.h"
 #include "base/language.h"
 #include "base/print_message.h"
 #include "heed/command.h"
@@ -207,7 +208,9 @@ int activated_socket() {
 }
 
 void read_keys(const std::string& file, std::vector<std::string>& keys) {
-  std::ifstream stream(file);
+  constexpr uint64_t kMostBytes = 1 << 20;
+  const size_t before = keys.size();
+  std::istringstream stream(read_file(file, kMostBytes));
   std::string line;
   while (std::getline(stream, line)) {
     if (!line.empty() && line.back() == '\r') {
@@ -217,30 +220,44 @@ void read_keys(const std::string& file, std::vector<std::string>& keys) {
       keys.push_back(line);
     }
   }
-  check_data(stream.eof() && !keys.empty(), file, "cannot be read, or holds no key");
+  check_data(keys.size() > before, file, "holds no key");
 }
 
-/// Runs until SIGTERM or SIGINT; a second one does not wait for requests under way.
-int run_until_stopped(Server& server, Signals& signals, double drain) {
+/// Runs until SIGTERM or SIGINT. The process ends when the requests under way are answered or their
+/// time is over, whatever a thread still computes; a second signal ends it at once.
+int run_until_stopped(std::unique_ptr<Server> server, std::unique_ptr<LogWriter> access,
+                      Signals& signals, double drain) {
   while (true) {
     const int signal = signals.wait(-1);
     if (signal == SIGHUP) {
       notify_systemd("RELOADING=1");
-      server.reload();
+      server->reload();
       notify_systemd("READY=1");
     } else if (signal == SIGTERM || signal == SIGINT) {
       break;
     }
   }
   notify_systemd("STOPPING=1");
-  std::future<bool> stopping = run_in_background([&] { return server.stop(drain); });
+  constexpr std::chrono::milliseconds kGrace{1000};  // for threads to notice, and for the log
+  const std::chrono::duration<double> time(drain);
+  const auto end = std::chrono::steady_clock::now() + kGrace +
+                   std::chrono::duration_cast<std::chrono::milliseconds>(time);
+  std::future<void> stopping = run_in_background([&] {
+    server->stop(drain);
+    server.reset();
+    access.reset();
+  });
   while (stopping.wait_for(std::chrono::seconds(0)) == std::future_status::timeout) {
     const int signal = signals.wait(20);
     if (signal == SIGTERM || signal == SIGINT) {
       std::_Exit(1);
     }
+    if (std::chrono::steady_clock::now() > end) {
+      std::_Exit(0);
+    }
   }
-  return stopping.get() ? 0 : 1;
+  stopping.get();
+  return 0;
 }
 
 int run(Options& options, const Common& common) {
@@ -254,15 +271,15 @@ int run(Options& options, const Common& common) {
   std::unique_ptr<LogWriter> access;
   if (!options.access_log.empty()) {
     access = std::make_unique<LogWriter>(options.access_log);
-    serve.access_log = [&access](const std::string& line) { access->write(line); };
+    serve.access_log = [log = access.get()](const std::string& line) { log->write(line); };
   }
   if (!common.quiet) {
     serve.log = [](const std::string& text) { print_message("heed: " + translate_message(text)); };
   }
   serve.listen_socket = activated_socket();
   Signals signals;
-  Server server(serve);
-  std::future<void> starting = run_in_background([&] { server.start(); });
+  auto server = std::make_unique<Server>(serve);
+  std::future<void> starting = run_in_background([&] { server->start(); });
   while (starting.wait_for(std::chrono::milliseconds(0)) == std::future_status::timeout) {
     const int signal = signals.wait(20);
     if (signal == SIGTERM || signal == SIGINT) {
@@ -271,7 +288,7 @@ int run(Options& options, const Common& common) {
   }
   starting.get();
   if (options.open && !options.no_browser) {
-    open_browser(server.url());
+    open_browser(server->url());
   }
   if (options.sandbox == "on" && !heed::serve::forbid_outbound_connections() && !common.quiet) {
     fmt::print(stderr, "{}",
@@ -279,11 +296,11 @@ int run(Options& options, const Common& common) {
   }
   // Programs wait for the server's line, which is therefore the same in every language.
   fmt::print(stderr, "{}",
-             options.explore ? tell("listening on {}\n", server.url())
-                             : fmt::format("listening on {}\n", server.url()));
+             options.explore ? tell("listening on {}\n", server->url())
+                             : fmt::format("listening on {}\n", server->url()));
   std::fflush(stderr);
   notify_systemd("READY=1");
-  return run_until_stopped(server, signals, options.drain);
+  return run_until_stopped(std::move(server), std::move(access), signals, options.drain);
 }
 
 std::function<int()> setup(OptionTable& table, const Common& common, bool explore) {
@@ -301,7 +318,7 @@ std::function<int()> setup(OptionTable& table, const Common& common, bool explor
             "OTHER=NAME: a second name of a model; *=NAME: it answers to any name");
   table
       .add("--index", &serve.indexes,
-           "Search index for /v1/search and /v1/ask; NAME=FILE names it; may be given several "
+           "Search index for /v1/search and /v1/ask; NAME=PATH names it; may be given several "
            "times")
       .file();
   table.add("--page", &o->page, "The explorer page at /").choices({"on", "off"});

@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "heed/command.h"
 #include "heed/generation_options.h"
+#include "heed/lines.h"
 #include "heed/model_options.h"
 #include "heed/open.h"
 #include "heed/pipelines.h"
@@ -89,7 +90,7 @@ int run(const Options& options, const Common& common) {
       options.model,
       {.tokenizer = options.tokenizer,
        .load = {.kv_type = dtype_from_name(options.kv_type), .adapter = options.adapter}});
-  for (const std::string& file : options.files) {
+  return for_each_file(options.files, [&](const std::string& file) {
     const Transcript transcript = transcribe(file, speech);
     if (json) {
       print(json_text(file, transcript));
@@ -100,8 +101,7 @@ int run(const Options& options, const Common& common) {
       print_generated(options.files.size() == 1 ? text
                                                 : fmt::format("{}\t{}", printable(file), text));
     }
-  }
-  return 0;
+  });
 }
 
 std::function<int()> setup(OptionTable& table, const Common& common) {

@@ -28,7 +28,7 @@ struct ServeOptions {
   /// "OTHER=NAME": the model NAME also answers to OTHER; "*=NAME": to any name.
   std::vector<std::string> aliases;
 
-  /// Search indexes for /v1/search and /v1/ask; "NAME=FILE" names one, else it is the file's name.
+  /// Search indexes for /v1/search and /v1/ask; "NAME=PATH" names one, else it is the file's name.
   std::vector<std::string> indexes;
   int64_t context = 0;     ///< most tokens of a sequence, prompt and answer; 0: the models' own
   int64_t max_tokens = 0;  ///< most tokens of an answer, whatever a client asks for; 0: no limit

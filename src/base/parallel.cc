@@ -13,6 +13,7 @@
 #include "base/allocator.h"
 #include "base/check.h"
 #include "base/prefetch.h"
+#include "base/throw_if_stopped.h"
 #include "heed/runtime.h"
 
 namespace heed {
@@ -326,6 +327,12 @@ StopScope::StopScope(std::stop_token stop) : stop_(std::move(stop)), before_(t_s
   t_stop = stop_.stop_possible() ? &stop_ : before_;
 }
 StopScope::~StopScope() { t_stop = before_; }
+
+void throw_if_stopped() {
+  if (stops(t_stop)) {
+    throw Stopped();
+  }
+}
 
 SingleThreadedScope::SingleThreadedScope() : before_(t_inside) { t_inside = true; }
 SingleThreadedScope::~SingleThreadedScope() { t_inside = before_; }

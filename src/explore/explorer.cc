@@ -1,4 +1,5 @@
 #include "base/check.h"
+#include "base/http_error_type.h"
 #include "explore/explorer_state.h"
 #include "explore/parts.h"
 #include "heed/pipelines.h"
@@ -174,13 +175,13 @@ std::string Explorer::State::dispatch(std::string_view method, std::string_view 
 
 namespace {
 
-std::string failure_json(const std::string& message, const std::string& param,
-                         const std::string& code) {
+Explorer::Answer failure_answer(int status, const std::string& message, const std::string& code,
+                                const std::string& param = {}) {
   JsonWriter json;
   json.begin_object().key("error").begin_object().field("message", message);
-  json.field("type", "invalid_request_error").key("param");
+  json.field("type", http_error_type(status)).key("param");
   param.empty() ? json.null() : json.value(param);
-  return json.field("code", code).end_object().end_object().take();
+  return {status, json.field("code", code).end_object().end_object().take()};
 }
 
 }  // namespace
@@ -189,14 +190,14 @@ Explorer::Answer Explorer::State::answered(const std::function<std::string()>& b
   try {
     return {200, body()};
   } catch (const Failure& failure) {
-    return {failure.status(), failure_json(failure.what(), failure.param(), failure.code())};
+    return failure_answer(failure.status(), failure.what(), failure.code(), failure.param());
   } catch (const Error& error) {
     const bool ours = error.kind() == ErrorKind::runtime;
-    return {ours ? 500 : 400, failure_json(error.what(), "", ours ? "internal" : "invalid")};
+    return failure_answer(ours ? 500 : 400, error.what(), ours ? "internal" : "invalid");
   } catch (const std::bad_alloc&) {
-    return {503, failure_json("out of memory; try a shorter input", "", "busy")};
+    return failure_answer(503, "out of memory; try a shorter input", "busy");
   } catch (const std::exception& error) {
-    return {500, failure_json(error.what(), "", "internal")};
+    return failure_answer(500, error.what(), "internal");
   }
 }
 

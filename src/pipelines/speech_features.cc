@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/throw_if_stopped.h"
 
 namespace heed {
 namespace {
@@ -48,6 +49,7 @@ bool SpeechFeatures::read_on() {
   if (ended_) {
     return false;
   }
+  throw_if_stopped();  // the caller of transcribe() may have gone in the hours that a recording has
   block_.clear();
   while (static_cast<int64_t>(block_.size()) < kBlock && !ended_) {
     ended_ = !source_.read(block_);

@@ -207,6 +207,12 @@ Answer ask(SearchIndex& index, const Model& model, const Tokenizer& tokenizer,
   options.sampling.check();
   const std::vector<SearchResult> results = index.search(question, options.search);
   const int64_t context = model.context_length() > 0 ? model.context_length() : kDefaultContext;
+  if (decoder && options.max_tokens >= context) {
+    fail(ErrorKind::usage, "ask",
+         "an answer of up to {} tokens leaves no room for the question: the model's context holds "
+         "{} tokens; ask for fewer",
+         options.max_tokens, context);
+  }
   const int64_t budget = decoder ? context - options.max_tokens : context;
   const Prompt prompt = fit_prompt(results, question, tokenizer, options, budget);
   Answer answer;

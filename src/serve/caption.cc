@@ -8,13 +8,8 @@ namespace heed::serve {
 
 void answer_caption(const CallPtr& call) {
   std::vector<ModelInput> inputs;
-  for (const std::string& image : call->texts("image")) {
-    ModelInput input;
-    input.pixel_values = read_image(*call, image, "image");
-    inputs.push_back(std::move(input));
-  }
-  if (inputs.empty()) {
-    throw BadRequest("'image' is an empty list", "image");
+  for (Tensor& pixels : read_images(*call, "image")) {
+    inputs.emplace_back().pixel_values = std::move(pixels);
   }
   generate_from_encoder(call, std::move(inputs), 0);
 }

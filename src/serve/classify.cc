@@ -88,13 +88,7 @@ void classify_images(const CallPtr& call) {
     throw BadRequest(fmt::format("{} reads images, not texts; send 'image'", call->model->name),
                      "input");
   }
-  std::vector<Tensor> pixels;
-  for (const std::string& image : call->texts("image")) {
-    pixels.push_back(read_image(*call, image, "image"));
-  }
-  if (pixels.empty()) {
-    throw BadRequest("'image' is missing or an empty list", "image");
-  }
+  std::vector<Tensor> pixels = read_images(*call, "image");
   SingleTask task;
   task.model = call->model;
   task.client = call->client;

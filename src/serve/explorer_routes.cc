@@ -37,7 +37,9 @@ ExplorerModel explorer_model(ModelRegistry& models, const std::string& name) {
   const ModelRegistry::Result result = promise.get_future().get();
   if (!result.model) {
     fail(ErrorKind::usage, name, "{}",
-         result.missing ? "there is no model of this name" : result.error);
+         result.failure == ModelRegistry::Failure::missing
+             ? "there is no model of this name"
+             : "the model cannot be loaded; the server's log says why");
   }
   ExplorerModel model;
   model.id = name;

@@ -6,6 +6,7 @@
 #include <boost/beast/http/read.hpp>
 
 #include "serve/http_exchange.h"
+#include "serve/http_malformed.h"
 
 namespace heed::serve {
 namespace http = boost::beast::http;
@@ -174,9 +175,9 @@ bool Connection::accept_header() {
     refuse(400, "exactly one Host header is needed");
     return false;
   }
-  const auto target = message.target();
-  if (target.empty() || (target.front() != '/' && target != "*")) {
-    refuse(400, "the request target must begin with /");
+  const std::string_view target(message.target().data(), message.target().size());
+  if (!target.starts_with('/') && target != "*" && !absolute_target(target)) {
+    refuse(400, "the request target must begin with /, http:// or https://");
     return false;
   }
   return true;
@@ -229,8 +230,8 @@ void Connection::read_body() {
 }
 
 void Connection::on_parse_error(ErrorCode error) {
+  const std::string_view begun(static_cast<const char*>(buffer_.data().data()), buffer_.size());
   if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-    const std::string_view begun(static_cast<const char*>(buffer_.data().data()), buffer_.size());
     const bool in_target =
         parser_->get().target().empty() && begun.find('\n') == std::string_view::npos;
     in_target
@@ -238,13 +239,13 @@ void Connection::on_parse_error(ErrorCode error) {
         : refuse(431, fmt::format("the header has more than {} bytes", core_->limits.header_bytes));
   } else if (error == http::error::body_limit) {
     refuse(413, fmt::format("the body has more than {} bytes", core_->limits.body_bytes));
-  } else if (error == http::error::bad_version) {
+  } else if (error == http::error::bad_version && has_other_version(begun)) {
     refuse(505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
   } else if (error == http::error::end_of_stream || error == http::error::partial_message ||
              error.category() != http::make_error_code(http::error::bad_method).category()) {
     close();  // the client went away
   } else {
-    refuse(400, "this is not a valid HTTP request: " + error.message());
+    refuse(400, fmt::format("this is not a valid HTTP request: {}", malformed_part(error)));
   }
 }
 
@@ -255,6 +256,13 @@ HttpRequest Connection::take_request() {
   request.target = std::string(message.target());
   for (const auto& field : message) {
     request.fields.emplace_back(std::string(field.name_string()), std::string(field.value()));
+  }
+  if (const auto absolute = absolute_target(request.target)) {
+    // Its authority stands above Host (RFC 9112, 3.2.2).
+    std::erase_if(request.fields,
+                  [](const auto& field) { return equal_ignoring_case(field.first, "Host"); });
+    request.fields.emplace_back("Host", absolute->authority);
+    request.target = absolute->target;
   }
   request.body = std::move(message.body());
   request.remote = remote_;

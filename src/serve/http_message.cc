@@ -1,5 +1,8 @@
 #include "serve/http_message.h"
 
+#include <algorithm>
+
+#include "base/http_error_type.h"
 #include "io/json_writer.h"
 
 namespace heed::serve {
@@ -13,26 +16,6 @@ int hex_digit(char c) {
   }
   const char small = lower(c);
   return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
-}
-
-/// The `type` that OpenAI's clients expect with a status.
-const char* error_type(int status) {
-  switch (status) {
-    case 401:
-      return "authentication_error";
-    case 403:
-      return "permission_error";
-    case 404:
-      return "not_found_error";
-    case 429:
-      return "rate_limit_error";
-    case 501:
-      return "not_supported_error";
-    case 503:
-      return "unavailable_error";
-    default:
-      return status >= 500 ? "server_error" : "invalid_request_error";
-  }
 }
 
 }  // namespace
@@ -71,7 +54,7 @@ HttpResponse error_response(int status, std::string_view message, std::string_vi
                             const std::vector<std::pair<std::string, int64_t>>& numbers) {
   JsonWriter json;
   json.begin_object().key("error").begin_object();
-  json.field("message", message).field("type", type.empty() ? error_type(status) : type);
+  json.field("message", message).field("type", type.empty() ? http_error_type(status) : type);
   json.key("param");
   param.empty() ? json.null() : json.value(param);
   json.key("code");
@@ -89,6 +72,19 @@ HttpResponse error_response(int status, std::string_view message, std::string_vi
     response.fields.emplace_back("WWW-Authenticate", "Bearer");
   }
   return response;
+}
+
+std::optional<AbsoluteTarget> absolute_target(std::string_view target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (equal_ignoring_case(target.substr(0, scheme.size()), scheme)) {
+      target.remove_prefix(scheme.size());
+      const size_t end = std::min(target.find_first_of("/?"), target.size());
+      const std::string_view rest = target.substr(end);
+      return AbsoluteTarget{std::string(target.substr(0, end)),
+                            (rest.starts_with('/') ? "" : "/") + std::string(rest)};
+    }
+  }
+  return std::nullopt;
 }
 
 const char* reason_phrase(int status) {

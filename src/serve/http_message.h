@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,7 +18,7 @@ using HeaderFields = std::vector<std::pair<std::string, std::string>>;
 /// A request that has been read completely and whose framing is valid.
 struct HttpRequest {
   std::string method;
-  std::string target;  ///< as it was sent
+  std::string target;  ///< as it was sent, without scheme and authority
   std::string path;    ///< of the target, percent-decoded, without the query
   std::string query;   ///< behind '?', as it was sent
   HeaderFields fields;
@@ -91,6 +92,14 @@ const char* reason_phrase(int status);
 
 /// Decodes %XX; nothing where an escape is malformed or the result holds a NUL byte.
 bool percent_decode(std::string_view text, std::string& out);
+
+/// The parts of "http://localhost:8080/v1/models?x" and of the same with https.
+struct AbsoluteTarget {
+  std::string authority;  ///< "localhost:8080"
+  std::string target;     ///< "/v1/models?x"; "/" where there is no path
+};
+/// Nothing for a target in another form, such as "/v1/models".
+std::optional<AbsoluteTarget> absolute_target(std::string_view target);
 
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 

@@ -1,14 +1,16 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "serve/routes.h"
 
 namespace heed::serve {
 
-/// Pixels of an image that a client sent as base64, or as a data: URL with base64, ready for the
-/// call's model. Throws BadRequest that names `param` where it is an address (nothing is ever
-/// fetched), no image, or has too many pixels.
-Tensor read_image(const Call& call, const std::string& text, const std::string& param);
+/// Pixels of the images that a client sent in `field` as base64, or as data: URLs with base64,
+/// ready for the call's model. Throws BadRequest that names the field where one is an address
+/// (nothing is ever fetched) or no image, where there are too many pixels, or where there is no
+/// image at all; Stopped where the client goes meanwhile.
+std::vector<Tensor> read_images(const Call& call, const std::string& field);
 
 }  // namespace heed::serve

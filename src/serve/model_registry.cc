@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/folder_entries.h"
+#include "base/utf8.h"
 
 namespace heed::serve {
 namespace fs = std::filesystem;
@@ -14,7 +15,7 @@ namespace {
 
 /// A name that is safe in a URL, a log line and a file listing.
 bool is_plain_name(const std::string& name) {
-  return !name.empty() && name.size() <= 200 && name.front() != '.' &&
+  return !name.empty() && name.size() <= 200 && name.front() != '.' && is_valid_utf8(name) &&
          std::none_of(name.begin(), name.end(), [](unsigned char c) {
            return c < 0x20 || c == 0x7f || c == '/' || c == '\\' || c == '"';
          });
@@ -73,7 +74,7 @@ ModelRegistry::~ModelRegistry() {
   thread_.join();
   for (auto& [name, slot] : slots_) {
     for (auto& done : slot.waiting) {
-      done({nullptr, "the server is stopping", false});
+      done({.model = nullptr, .error = "the server is stopping"});
     }
   }
 }
@@ -142,7 +143,7 @@ void ModelRegistry::get(const std::string& name, std::function<void(const Result
     const std::lock_guard lock(mutex_);
     Slot* slot = find(name);
     if (slot == nullptr) {
-      result.missing = true;
+      result.failure = Failure::missing;
     } else if (slot->model) {
       slot->used = std::chrono::steady_clock::now();
       result.model = slot->model;
@@ -220,9 +221,14 @@ void ModelRegistry::load(const std::string& name, bool replace) {
     result.model = open_served_model(source.name, source.path, source.tokenizer, options_.kv_type,
                                      source.adapter, options_.context);
     entry = entry_of(name, *result.model);
+  } catch (const Error& error) {
+    result = {.model = nullptr,
+              .error = error.what(),
+              .failure = error.kind() == ErrorKind::runtime ? Failure::server : Failure::bad_model};
+  } catch (const std::bad_alloc&) {
+    result = {.model = nullptr, .error = "out of memory", .failure = Failure::memory};
   } catch (const std::exception& error) {
-    result.model = nullptr;
-    result.error = error.what();
+    result = {.model = nullptr, .error = error.what()};
   }
   std::deque<std::function<void(const Result&)>> waiting;
   {
@@ -310,6 +316,19 @@ void ModelRegistry::work(std::unique_lock<std::mutex>& lock) {
 void ModelRegistry::say(const std::string& text) const {
   if (options_.log) {
     options_.log(text);
+  }
+}
+
+HttpResponse not_loadable(const ModelRegistry::Result& result) {
+  switch (result.failure) {
+    case ModelRegistry::Failure::memory:
+      return error_response(503, "there is not enough memory to load the model", "model");
+    case ModelRegistry::Failure::bad_model:
+      return error_response(400, "the model cannot be loaded; the server's log says why", "model",
+                            "model_not_loadable");
+    default:
+      return error_response(500, "the model could not be loaded; the server's log says why",
+                            "model");
   }
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "serve/http_message.h"
 #include "serve/loaded_model.h"
 
 namespace heed::serve {
@@ -44,11 +45,17 @@ class ModelRegistry {
     int64_t context = 0, parameters = 0;
     std::vector<std::string> aliases = {};  ///< without "*"
   };
-  /// A model, or why it could not be had; `missing` where there is no such name.
+  enum class Failure {
+    missing,    ///< there is no such name
+    bad_model,  ///< its files are no model that heed can use
+    memory,     ///< there is not enough memory
+    server,     ///< anything else, such as a file that cannot be read
+  };
+  /// A model, or why it could not be had. `error` may name files and is for logs only.
   struct Result {
     LoadedModelPtr model;
-    std::string error;
-    bool missing = false;
+    std::string error = {};
+    Failure failure = Failure::server;
   };
 
   explicit ModelRegistry(Options options);
@@ -97,5 +104,9 @@ class ModelRegistry {
   bool ready_ = false, stopping_ = false, reload_ = false;
   std::thread thread_;
 };
+
+/// For a model that is there and cannot be used. Its error names files of the server, which only
+/// the server's logs show.
+HttpResponse not_loadable(const ModelRegistry::Result& result);
 
 }  // namespace heed::serve

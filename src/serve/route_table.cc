@@ -84,7 +84,7 @@ std::vector<Route> make_routes() {
   const Needs text_model{reads_text, "a model with a tokenizer"};
   Route transcription = post("/v1/audio/transcriptions", "speech", "Speech to text",
                              transcription_fields(), speech, answer_transcription);
-  transcription.where = Route::Where::long_task;
+  transcription.where = Route::Where::speech;
   transcription.form = true;
   Route audio_translation = transcription;
   audio_translation.path = "/v1/audio/translations";
@@ -92,10 +92,10 @@ std::vector<Route> make_routes() {
   audio_translation.handler = answer_audio_translation;
   Route search = post("/v1/search", "retrieval", "Find passages of an index", search_fields(),
                       {nullptr, ""}, answer_search);
-  search.where = Route::Where::long_task;
+  search.where = Route::Where::retrieval;
   Route ask = post("/v1/ask", "retrieval", "Answer a question from an index", ask_fields(),
                    generator, answer_ask);
-  ask.where = Route::Where::long_task;
+  ask.where = Route::Where::retrieval;
   Route page = get("/", "explorer", "The explorer page", answer_page, Route::Access::open);
   Route explorer =
       get("/heed/v1/*", "explorer",

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct Route {
     io,         ///< answered at once, on the I/O thread: never waits, never computes
     worker,     ///< parsed and prepared on a worker thread, after the queue's limit was checked
     explorer,   ///< parsed there, answered on the explorer's thread: passes may take seconds
-    long_task,  ///< parsed there, answered on the thread for work of minutes: speech, RAG
+    retrieval,  ///< parsed there, answered on the thread of the search indexes
+    speech,     ///< parsed there, answered on the thread of recordings, which take minutes
   };
   std::string method;
   std::string path;  ///< a trailing "*" takes the rest of the path
@@ -59,6 +61,7 @@ struct Call {
   LoadedModelPtr model = nullptr;
   std::string model_name = {};  ///< as the client wrote it
   std::string client = {};
+  std::stop_token stop = {};  ///< asked to stop where the client goes or its time is up
   std::shared_ptr<void> in_flight = nullptr;  ///< counts the request until the call has gone
 
   /// A field's value, or its default from the table.

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "heed/retrieval.h"
 #include "heed/tensor.h"
 #include "serve/chat_prompt.h"
@@ -63,8 +65,67 @@ Answer read_and_answer(const Call& call, SearchIndex& index, const AskOptions& o
   return ask(index, *reader.model, reader.tokenizer, question, options);
 }
 
-/// Thrown out of an answer whose client has gone.
-struct Gone {};
+/// An answer on its way to a client that may want it in pieces. A stream begins with its first
+/// piece, so that what goes wrong before has the same status as without a stream.
+class AskReply {
+ public:
+  explicit AskReply(const CallPtr& call) : call_(call), wanted_(call->flag("stream")) {}
+
+  void piece(const std::string& json) {
+    if (wanted_) {
+      begin();
+      call_->exchange->write(event(json));
+    }
+  }
+  void finish(const std::string& json) {
+    if (!wanted_) {
+      call_->reply(json);
+      return;
+    }
+    piece(json);
+    call_->exchange->write("data: [DONE]\n\n");
+    call_->exchange->end_stream();
+  }
+  void fail(HttpResponse response) {
+    if (!begun_) {
+      call_->exchange->respond(std::move(response));
+      return;
+    }
+    call_->exchange->write(event(response.body));
+    call_->exchange->end_stream();
+  }
+
+ private:
+  void begin() {
+    if (std::exchange(begun_, true)) {
+      return;
+    }
+    HttpResponse head;
+    head.content_type = "text/event-stream; charset=utf-8";
+    head.fields.emplace_back("Cache-Control", "no-store");
+    call_->exchange->begin_stream(std::move(head));
+  }
+
+  CallPtr call_;
+  bool wanted_, begun_ = false;
+};
+
+AskOptions ask_options(const CallPtr& call) {
+  AskOptions options;
+  options.search = search_options(*call);
+  options.max_tokens = call->integer("max_tokens");
+  options.sampling.temperature = call->number("temperature");
+  options.sampling.seed = static_cast<uint64_t>(std::max<int64_t>(call->integer("seed"), 0));
+  options.attention = call->flag("attention");
+  if (call->model->chat_template) {
+    options.render = [call](const std::string& message) {
+      JsonWriter messages;
+      messages.begin_array().begin_object().field("role", "user").field("content", message);
+      return render_chat(*call->model, messages.end_object().end_array().take(), {}, {});
+    };
+  }
+  return options;
+}
 
 }  // namespace
 
@@ -86,49 +147,20 @@ void answer_search(const CallPtr& call) {
 void answer_ask(const CallPtr& call) {
   const NoGrad no_grad;
   const std::string id = new_id("ask-");
-  const bool stream = call->flag("stream");
-  AskOptions options;
-  options.search = search_options(*call);
-  options.max_tokens = call->integer("max_tokens");
-  options.sampling.temperature = call->number("temperature");
-  options.sampling.seed = static_cast<uint64_t>(std::max<int64_t>(call->integer("seed"), 0));
-  options.attention = call->flag("attention");
-  if (call->model->chat_template) {
-    options.render = [&](const std::string& message) {
-      JsonWriter messages;
-      messages.begin_array().begin_object().field("role", "user").field("content", message);
-      return render_chat(*call->model, messages.end_object().end_array().take(), {}, {});
-    };
-  }
-  SearchIndexes::Held held = call->service.indexes().get(call->text("index"));
-  if (stream) {
-    HttpResponse head;
-    head.content_type = "text/event-stream; charset=utf-8";
-    head.fields.emplace_back("Cache-Control", "no-store");
-    call->exchange->begin_stream(std::move(head));
-  }
+  AskReply reply(call);
+  AskOptions options = ask_options(call);
   options.on_text = [&](std::string_view text) {
-    if (call->exchange->cancelled()) {
-      throw Gone();
-    }
-    if (stream && !text.empty()) {
-      JsonWriter json;
-      json.begin_object().field("id", id).field("text", text);
-      call->exchange->write(event(json.end_object().take()));
-    }
+    JsonWriter json;
+    json.begin_object().field("id", id).field("text", text);
+    reply.piece(json.end_object().take());
   };
-  try {
-    const Answer answer = read_and_answer(*call, *held.index, options);
-    const std::string json = answer_json(*call, id, answer);
-    if (stream) {
-      call->exchange->write(event(json) + "data: [DONE]\n\n");
-      call->exchange->end_stream();
-    } else {
-      call->reply(json);
-    }
-  } catch (const Gone&) {
-    stream ? call->exchange->end_stream() : call->fail(499, "the client has gone");
-  }
+  answer_errors(
+      call,
+      [&] {
+        SearchIndexes::Held held = call->service.indexes().get(call->text("index"));
+        reply.finish(answer_json(*call, id, read_and_answer(*call, *held.index, options)));
+      },
+      [&](HttpResponse response) { reply.fail(std::move(response)); });
 }
 
 }  // namespace heed::serve

@@ -35,7 +35,7 @@ SearchIndexes::~SearchIndexes() = default;
 SearchIndexes::Held SearchIndexes::get(const std::string& name) {
   if (slots_.empty()) {
     throw BadRequest(
-        "this server has no index; name one when it is started (`--index NAME=FILE` of `heed "
+        "this server has no index; name one when it is started (`--index NAME=PATH` of `heed "
         "serve`)",
         "index", "no_index", 404);
   }

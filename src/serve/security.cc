@@ -23,11 +23,17 @@ bool contains(const std::vector<std::string>& list, std::string_view text) {
 }  // namespace
 
 std::string host_name(std::string_view authority) {
-  if (authority.starts_with('[')) {
-    const size_t end = authority.find(']');
-    return std::string(authority.substr(1, end == std::string_view::npos ? end : end - 1));
+  const bool bracketed = authority.starts_with('[');
+  const size_t end =
+      bracketed ? authority.find(']') : std::min(authority.find(':'), authority.size());
+  if (end == std::string_view::npos) {
+    return {};
   }
-  return std::string(authority.substr(0, authority.find(':')));
+  const std::string_view host = authority.substr(bracketed ? 1 : 0, end - (bracketed ? 1 : 0));
+  const std::string_view port = authority.substr(end + (bracketed ? 1 : 0));
+  const bool plain =
+      port.empty() || (port.front() == ':' && port.find_first_not_of("0123456789", 1) == port.npos);
+  return plain ? std::string(host) : std::string();
 }
 
 bool is_loopback(const std::string& address) {
@@ -45,8 +51,14 @@ bool AccessRules::host_allowed(const HttpRequest& request) const {
     return true;  // HTTP/1.0; a browser always sends one
   }
   const std::string host = host_name(*field);
+  if (contains(allowed_hosts, "*")) {
+    return true;
+  }
+  if (host.empty()) {
+    return false;
+  }
   if (equal_ignoring_case(host, "localhost") || host == bound_address ||
-      contains(allowed_hosts, host) || contains(allowed_hosts, "*")) {
+      contains(allowed_hosts, host)) {
     return true;
   }
   // An address cannot be rebound: only names can.

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/throw_if_stopped.h"
 #include "serve/form.h"
 
 namespace heed::serve {
 namespace {
 
+constexpr const char* kClientGone = "the client has gone";
 constexpr JsonLimits kBodyLimits{.depth = 32, .values = 1'000'000, .token = uint64_t{16} << 20};
 
 bool is_json(const HttpRequest& request) {
@@ -24,13 +26,16 @@ bool is_json(const HttpRequest& request) {
 
 }  // namespace
 
-void answer_errors(const CallPtr& call, const std::function<void()>& body) {
+void answer_errors(const CallPtr& call, const std::function<void()>& body,
+                   const std::function<void(HttpResponse)>& respond) {
   const auto answer = [&](HttpResponse response, const std::string& message) {
     call->exchange->annotate_error(message);
-    call->exchange->respond(std::move(response));
+    respond ? respond(std::move(response)) : call->exchange->respond(std::move(response));
   };
   try {
     body();
+  } catch (const Stopped&) {
+    answer(error_response(499, kClientGone), kClientGone);
   } catch (const BadRequest& bad) {
     answer(error_response(bad.status(), bad.what(), bad.param(), bad.code(), bad.type(),
                           bad.numbers()),
@@ -49,28 +54,34 @@ Service::Service(Options options, ModelRegistry::Options models)
     : options_(std::move(options)),
       indexes_(options_.indexes),
       prepare_("heed-prepare", options_.threads),
+      images_("heed-images", options_.threads),
       explore_("heed-explore", 1),
-      long_("heed-long", 1),
+      retrieval_("heed-search", 1),
+      speech_("heed-speech", 1),
       models_(std::move(models)),
       engine_(options_.engine, metrics_),
       explorer_({}, [this](const std::string& name) { return explorer_model(models_, name); },
                 {.runs = options_.runs, .start_text = {}, .start_model = options_.start_model}) {}
 
 Service::~Service() {
-  // What is queued is answered while everything it uses is still there.
-  for (WorkQueue* queue : {&prepare_, &explore_, &long_}) {
-    queue->stop();
+  // Whoever has been answered has been so by now: what is queued is dropped, and what runs ends
+  // while everything it uses is still there.
+  for (WorkQueue* queue : {&prepare_, &images_, &explore_, &retrieval_, &speech_}) {
+    queue->stop(WorkQueue::Queued::drop);
   }
 }
 
-WorkQueue& Service::lane(const Route& route) {
-  switch (route.where) {
+/// Where a call is answered. Images take seconds to decode, which no text may wait for.
+WorkQueue& Service::lane(const Call& call) {
+  switch (call.route.where) {
     case Route::Where::explorer:
       return explore_;
-    case Route::Where::long_task:
-      return long_;
+    case Route::Where::retrieval:
+      return retrieval_;
+    case Route::Where::speech:
+      return speech_;
     default:
-      return prepare_;
+      return call.has("image") ? images_ : prepare_;
   }
 }
 
@@ -174,11 +185,16 @@ void Service::handle(const ExchangePtr& exchange) {
   }
   metrics_.in_flight += 1;
   call->in_flight = std::shared_ptr<void>(nullptr, [this](void*) { metrics_.in_flight -= 1; });
+  std::stop_source stop;
+  call->stop = stop.get_token();
+  exchange->on_cancel([stop]() mutable { stop.request_stop(); });
   prepare_.post([this, call] { answer_errors(call, [&] { prepare(call); }); });
 }
 
 /// Parses and validates the body, and finds the model.
 void Service::prepare(const CallPtr& call) {
+  const StopScope scope(call->stop);
+  throw_if_stopped();
   const Route& route = call->route;
   if (route.method == "POST") {
     try {
@@ -199,7 +215,7 @@ void Service::prepare(const CallPtr& call) {
   }
   if (route.suits == nullptr) {
     route.where == Route::Where::worker ? dispatch(call)
-                                        : lane(route).post([this, call] { dispatch(call); });
+                                        : lane(*call).post([this, call] { dispatch(call); });
     return;
   }
   call->model_name = call->has("model") ? call->body->string("model") : "";
@@ -214,22 +230,22 @@ void Service::prepare(const CallPtr& call) {
   models_.get(call->model_name, [this, call](const ModelRegistry::Result& result) {
     if (result.model) {
       call->model = result.model;
-      lane(call->route).post([this, call] { dispatch(call); });
-    } else if (result.missing) {
+      lane(*call).post([this, call] { dispatch(call); });
+    } else if (result.failure == ModelRegistry::Failure::missing) {
       call->exchange->respond(
           error_response(404, "there is no model of this name; /v1/models lists the models",
                          "model", "model_not_found"));
     } else {
-      call->fail(500, "the model cannot be loaded: " + result.error, "model");
+      call->exchange->annotate_error(result.error);
+      call->exchange->respond(not_loadable(result));
     }
   });
 }
 
 void Service::dispatch(const CallPtr& call) {
   answer_errors(call, [&] {
-    if (call->exchange->cancelled()) {
-      throw BadRequest("the client has gone", {}, {}, 499);
-    }
+    const StopScope scope(call->stop);
+    throw_if_stopped();
     if (call->model) {
       call->exchange->annotate([&](Exchange::Note& note) { note.model = call->model->name; });
       if (!call->route.suits(call->model->abilities)) {

@@ -60,7 +60,7 @@ class Service {
   bool admit(const ExchangePtr& exchange, const Route& route);
   void prepare(const CallPtr& call);
   void dispatch(const CallPtr& call);
-  WorkQueue& lane(const Route& route);
+  WorkQueue& lane(const Call& call);
   void write_llama_metrics(std::string& out) const;
   void answer_options(const ExchangePtr& exchange, const std::vector<const Route*>& routes);
 
@@ -71,7 +71,7 @@ class Service {
   RecentRequests recent_;
   SearchIndexes indexes_;
   // In this order: what comes later uses what comes before, and ends first.
-  WorkQueue prepare_, explore_, long_;
+  WorkQueue prepare_, images_, explore_, retrieval_, speech_;
   ModelRegistry models_;
   Engine engine_;
   Explorer explorer_;
@@ -80,7 +80,9 @@ class Service {
 /// A served model as the explorer needs it; waits until it is loaded.
 ExplorerModel explorer_model(ModelRegistry& models, const std::string& name);
 
-/// Runs `body` and answers the call's client with whatever it throws.
-void answer_errors(const CallPtr& call, const std::function<void()>& body);
+/// Runs `body` and answers the call's client with whatever it throws: by `respond`, or by the
+/// exchange where it is empty.
+void answer_errors(const CallPtr& call, const std::function<void()>& body,
+                   const std::function<void(HttpResponse)>& respond = {});
 
 }  // namespace heed::serve

@@ -151,9 +151,10 @@ std::vector<Field> tile_fields() {
                           "Which attention"),
              integer_field("layer", 0, 1 << 20, "0", "Layer, from 0"),
              integer_field("head", -1, 1 << 20, "-1", "Head, from 0; -1: the mean of all"),
-             choice_field("what", {"weights", "scores", "value_weighted"}, "\"weights\"",
-                          "What the tile holds"),
-             integer_field("level", 0, 32, "0", "A cell stands for 2^level x 2^level weights"),
+             choice_field("what",
+                          {"weights", "scores", "value_weighted", "contribution", "rollout"},
+                          "\"weights\"", "What the tile holds"),
+             integer_field("level", 0, 24, "0", "A cell stands for 2^level x 2^level weights"),
              integer_field("row", 0, 1 << 20, "0", "Row of tiles of 256 x 256 cells"),
              integer_field("column", 0, 1 << 20, "0", "Column of tiles"),
          };

@@ -15,9 +15,6 @@
 namespace heed::serve {
 namespace {
 
-/// Thrown out of a transcription whose client has gone.
-struct Gone {};
-
 /// 00:01:02,345, with the separator that the format wants.
 std::string clock_time(double seconds, char separator) {
   const auto all = static_cast<int64_t>(std::llround(seconds * 1000.0));
@@ -109,6 +106,8 @@ void read_speech(const Call& call, SentSpeech& speech) {
     const std::string& bytes = sent == call.files.end() ? speech.decoded : sent->second;
     speech.reader.emplace(bytes, "file", kSpeechRate);
     speech.features.emplace(*speech.reader, *call.model->model);
+  } catch (const Stopped&) {
+    throw;
   } catch (const Error& error) {
     throw BadRequest(error.what(), "file", "invalid_audio");
   }
@@ -127,11 +126,6 @@ void transcribe(const CallPtr& call, const std::string& task) {
     }
     options.word_times = options.word_times || each == "word";
   }
-  options.progress = [&](double, double) {
-    if (call->exchange->cancelled()) {
-      throw Gone();
-    }
-  };
   const NoGrad no_grad;
   // Shares the ownership of the whole: the model lives as long as the request.
   const heed::LoadedModel loaded{
@@ -142,8 +136,6 @@ void transcribe(const CallPtr& call, const std::string& task) {
     const Transcript transcript = transcribe_features(loaded, *speech.features, options);
     call->exchange->respond(
         answer_in(call->text("response_format"), transcript, options.word_times));
-  } catch (const Gone&) {
-    call->fail(499, "the client has gone");
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::usage) {  // a language that the model does not know
       throw BadRequest(error.what(), "language");

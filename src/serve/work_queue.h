@@ -47,13 +47,19 @@ class WorkQueue {
     }
     changed_.notify_one();
   }
-  /// Runs what was posted before, and ends the threads.
-  void stop() {
+  enum class Queued { run, drop };
+  /// Runs or drops what was posted before, and ends the threads once what they do is done.
+  void stop(Queued queued = Queued::run) {
+    std::deque<std::function<void()>> dropped;  // destroyed outside the lock
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
+      if (queued == Queued::drop) {
+        dropped.swap(work_);
+      }
     }
     changed_.notify_all();
+    dropped.clear();
     for (std::thread& thread : threads_) {
       thread.join();
     }

@@ -135,6 +135,12 @@ says err 'best so far by exact match'
 says err 'exact match 0.0000 | best so far by loss' # equal by the metric, so the loss decides
 code 0 "$heed" eval "$work/caption" --data "$work/pictures" --json
 says out '"task":"caption","exact_match":'
+pictures=("$work"/pictures/*.png)
+code 3 "$heed" caption "$work/caption" "${pictures[0]}" "$work/missing.png" "${pictures[1]}" "$work/texts.txt"
+says err "$work/missing.png" # named, and the rest goes on (FAULTS 99)
+says err "$work/texts.txt"
+[ "$(wc -l <"$work/out")" = 2 ] || fail "caption loses pictures: $(cat "$work/out")"
+code 3 "$heed" caption "$work/caption" "$work/missing.png"
 
 # A regressor can be asked, and scored; the end of its training says how.
 train --task regress --data "$work/numbers.jsonl" --out "$work/numbers"

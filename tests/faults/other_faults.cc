@@ -249,6 +249,19 @@ std::string wav_head(uint64_t data_bytes) {
          little_endian(data_bytes, 4);
 }
 
+/// The second of four recordings is missing, the last one is no sound.
+void bad_recordings(Bench& bench) {
+  const std::string good = bench.file("good.wav", wav_head(32000) + std::string(32000, '\1'));
+  const std::string missing = bench.path("missing.wav"), bad = bench.file("bad.wav", "no sound");
+  const Outcome outcome = run_program(
+      {.arguments = {"transcribe", small_models() / "speech", good, missing, good, bad, "--json"}});
+  bench.expect(outcome.code == 3 && outcome.err.find(missing) != std::string::npos &&
+                   outcome.err.find(bad) != std::string::npos,
+               "the bad recordings are named: " + outcome.err);
+  bench.expect(std::count(outcome.out.begin(), outcome.out.end(), '\n') == 2,
+               "the others are transcribed: " + outcome.out);
+}
+
 void audio(Bench& bench) {
   const std::string model = small_models() / "speech";
   const auto refused = [&](const std::string& name, const std::string& content,
@@ -285,7 +298,11 @@ std::vector<Fault> other_faults() {
       {92, "temporaries of killed runs", stale_temporaries},
       {95, "normalizers and schemas that multiply text", multiplied_text},
       {96, "run of one character or of spaces, by score", long_runs},
-      {99, "one bad line among many", bad_line},
+      {99, "one bad line or file among many",
+       [](Bench& bench) {
+         bad_line(bench);
+         bad_recordings(bench);
+       }},
       {101, "foreign, truncated or altered index", bad_index},
       {102, "indexing killed", killed_index},
       {103, "binary, empty or huge document", odd_documents},

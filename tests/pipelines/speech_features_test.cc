@@ -75,5 +75,31 @@ TEST(SpeechFeatures, ARecordingThatChangesIsAnError) {
   EXPECT_ERROR(features.window(0, 100), "a.wav: was changed while it was read");
 }
 
+/// Gives samples until it is told to stop, and on.
+class Endless final : public SampleSource {
+ public:
+  bool read(std::vector<float>& out) override {
+    out.insert(out.end(), 16000, 0.5F);
+    if (++seconds_ == 60) {
+      stop.request_stop();
+    }
+    return true;
+  }
+  void rewind() override {}
+  const std::string& name() const override { return name_; }
+  std::stop_source stop;
+
+ private:
+  int seconds_ = 0;
+  std::string name_ = "endless.wav";
+};
+
+TEST(SpeechFeatures, ReadingARecordingCanBeStopped) {
+  const auto model = tiny_whisper();
+  Endless source;
+  const StopScope scope(source.stop.get_token());
+  EXPECT_THROW(SpeechFeatures(source, *model), Stopped);
+}
+
 }  // namespace
 }  // namespace heed::test

@@ -98,9 +98,60 @@ TEST(HttpLimits, LongHeadersAndTargetsAreRefused) {
   EXPECT_EQ(status_of(server,
                       "GET /" + std::string(10'000, 'x') + " HTTP/1.1\r\nHost: localhost\r\n\r\n"),
             414);
-  EXPECT_EQ(status_of(server, "GET /health HTTP/2.0\r\nHost: localhost\r\n\r\n"), 505);
   EXPECT_EQ(status_of(server, "GET /health HTTP/1.1\r\n\r\n"), 400);  // no Host
   EXPECT_EQ(status_of(server, "NONSENSE\r\n\r\n"), 400);
+}
+
+TEST(HttpLimits, MalformedRequestsAre400InOurWords) {
+  const TestServer server;
+  const auto answer = [&](const std::string& bytes) {
+    RawConnection connection(server.port());
+    connection.send(bytes);
+    return parse_answer(connection.receive());
+  };
+  const std::string host = "Host: localhost\r\n";
+  for (const char* version : {"HTTP/2.0", "HTTP/1.2", "HTTP/0.9"}) {
+    EXPECT_EQ(answer(fmt::format("GET /health {}\r\n{}\r\n", version, host)).status, 505);
+  }
+  const std::pair<std::string, const char*> malformed[] = {
+      {"GET /health HTTP/1.1\nHost: localhost\n\n", "first line"},
+      {"GET /hea lth HTTP/1.1\r\n" + host + "\r\n", "first line"},
+      {"GET /hea lth HTTP/2.0\r\n" + host + "\r\n", "first line"},
+      {"GET /health http/1.1\r\n" + host + "\r\n", "first line"},
+      {"GET /health HTTP/11\r\n" + host + "\r\n", "first line"},
+      {"GET  /health HTTP/1.1\r\n" + host + "\r\n", "first line"},
+      {"GET /health HTTP/1.1\r\n" + host + "X y: z\r\n\r\n", "a header's name"},
+      {"GET /health HTTP/1.1\r\n" + host +
+           "X: a\x01"
+           "b\r\n\r\n",
+       "a header's value"},
+      {"POST /v1/completions HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+       "a chunk of its body"}};
+  for (const auto& [bytes, part] : malformed) {
+    const Answer refused = answer(bytes);
+    EXPECT_EQ(refused.status, 400) << bytes;
+    EXPECT_NE(refused.body.find(part), std::string::npos) << bytes << refused.body;
+    EXPECT_EQ(refused.body.find("bad "), std::string::npos) << bytes << refused.body;
+  }
+}
+
+/// RFC 9112, 3.2.2: a server takes them, and their authority stands above Host.
+TEST(HttpLimits, TargetsWithAnAuthorityAreTaken) {
+  const TestServer server;
+  const auto status = [&](const std::string& target, const std::string& host) {
+    return status_of(server, fmt::format("GET {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+                                         target, host));
+  };
+  EXPECT_EQ(status("http://localhost/health", "localhost"), 200);
+  EXPECT_EQ(status("HTTPS://LOCALHOST:8080/v1/models?x=y", "evil.example"), 200);
+  EXPECT_EQ(status("http://localhost", "localhost"), 200);
+  EXPECT_EQ(status("http://localhost?x", "localhost"), 200);
+  EXPECT_EQ(status("http://evil.example/health", "localhost"), 403);
+  EXPECT_EQ(status("http://localhost@evil.example/health", "localhost"), 403);
+  EXPECT_EQ(status("http:///health", "localhost"), 403);
+  EXPECT_EQ(status("http://localhost/nothing", "localhost"), 404);
+  EXPECT_EQ(status("ftp://localhost/health", "localhost"), 400);
+  EXPECT_EQ(status("localhost/health", "localhost"), 400);
 }
 
 TEST(HttpLimits, SlowHeadersAndBodiesMeetATotalDeadline) {

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <future>
 #include <thread>
 
 #include "base/file_descriptor.h"
@@ -94,6 +95,31 @@ TEST(HttpThreads, AnswersFromOtherThreadsAndClientsThatLeave) {
   server.stop();
   EXPECT_GE(completed, kClients * kRounds * 3);
   EXPECT_LE(cancelled, kClients * kRounds);
+}
+
+TEST(WorkQueue, WhatIsQueuedIsRunOrDropped) {
+  for (const bool drop : {false, true}) {
+    std::atomic<int> ran{0};
+    std::promise<void> begun, go;
+    WorkQueue queue("work", 1);
+    queue.post([&] {
+      begun.set_value();
+      go.get_future().wait();
+      ++ran;
+    });
+    const auto held = std::make_shared<int>();
+    queue.post([&ran, held] { ++ran; });
+    begun.get_future().wait();
+    std::thread stopping(
+        [&] { queue.stop(drop ? WorkQueue::Queued::drop : WorkQueue::Queued::run); });
+    while (drop && held.use_count() > 1) {  // dropped while the first is still at work
+      std::this_thread::yield();
+    }
+    go.set_value();
+    stopping.join();
+    EXPECT_EQ(ran, drop ? 1 : 2);
+    EXPECT_EQ(held.use_count(), 1);
+  }
 }
 
 }  // namespace

@@ -82,6 +82,38 @@ for i in $(seq 8); do
   fi
 done
 
+# What is under way when --drain is over is dropped, and is no fault of the server.
+start --drain 0.1
+ask POST /v1/completions '{"prompt":"the fox","max_tokens":500,"n":100,"stream":true}' >"$work/answer.long" &
+until [ -s "$work/answer.long" ]; do sleep 0.05; done
+stop TERM
+wait
+[ "$code" = 0 ] || fail "SIGTERM with a short --drain: exit code $code"
+grep -q '\[DONE\]' "$work/answer.long" && fail "the long answer was not dropped"
+
+# A worker that cannot be stopped (the shape of a grammar that takes minutes) delays it no further,
+# and a second signal ends the server at once.
+values=$(printf '"k%d",' {1..20000})
+titles=$(printf '{"title":"%d"},' {1..2000})
+busy="{\"prompt\":\"the\",\"max_tokens\":4,\"json_schema\":{\"enum\":[${values%,}],\"anyOf\":[${titles%,}]}}"
+for signals in "TERM" "TERM TERM"; do
+  start --drain $([ "$signals" = TERM ] && echo 0.1 || echo 600)
+  ask POST /v1/completions "$busy" >"$work/answer.busy" 2>&1 &
+  until ask GET /metrics "" | grep -q '^heed_requests_in_flight 1'; do
+    [ ! -s "$work/answer.busy" ] || break
+    sleep 0.05
+  done
+  for signal in $signals; do
+    kill "-$signal" "$server" 2>/dev/null || true
+    sleep 0.2 # two of them at once are one
+  done
+  code=0
+  wait "$server" || code=$?
+  server=
+  wait
+  [ "$code" = 0 ] || [ "$signals $code" = "TERM TERM 1" ] || fail "$signals with a busy worker: exit code $code"
+done
+
 # SIGHUP reloads; the server goes on. The access log says what happened.
 start --access-log "$work/access.jsonl"
 kill -HUP "$server"
@@ -124,6 +156,9 @@ refuse 2 "threads" "$work/run" --threads 1000000  # 88
 refuse 2 "threads" "$work/run" --threads -1
 refuse 3 "nothing" "$work/nothing" --port 0
 refuse 2 "host" "$work/run" --host example.com
+refuse 3 "zero" "$work/run" --port 0 --api-key-file /dev/zero
+printf '\n\r\n' >"$work/keys"
+refuse 3 "holds no key" "$work/run" --port 0 --api-key-file "$work/keys"
 
 # 86: weights beyond the memory limit are refused before anything is read.
 mkdir "$work/large"

@@ -17,7 +17,8 @@ TEST(Security, ForeignHostsAre403) {
   const TestServer server;
   const std::string port = std::to_string(server.port());
   for (const char* host : {"evil.example", "evil.example:80", "localhost.evil.example",
-                           "192.168.1.7", "127.0.0.1.evil.example", "", "[::2]"}) {
+                           "192.168.1.7", "127.0.0.1.evil.example", "", "[::2]", "[::1]evil",
+                           "[::1", "[::1]:8x", "localhost:x@evil", "[]"}) {
     EXPECT_EQ(server.get("/v1/models", std::string("Host: ") + host + "\r\n").status, 403) << host;
     EXPECT_EQ(server.get("/health", std::string("Host: ") + host + "\r\n").status, 403) << host;
   }

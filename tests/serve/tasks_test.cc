@@ -1,4 +1,4 @@
-// Images, speech, retrieval, tools, llama.cpp's form, and the attention of a request.
+// Images, speech, tools, llama.cpp's form, and the attention of a request.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,6 @@
 #include "base/base64.h"
 #include "heed/io.h"
 #include "heed/pipelines.h"
-#include "heed/retrieval.h"
 #include "serve/tool_calls.h"
 #include "support/data.h"
 #include "test_media.h"
@@ -298,42 +297,6 @@ TEST(Tasks, RanksAsTextEmbeddingsInferenceDoes) {
   EXPECT_TRUE(list[0]["text"].is_string());
 }
 
-TEST(Tasks, SearchesAndAsksAnIndex) {
-  const TemporaryFolder folder;
-  std::ofstream(folder / "a.txt") << "the quick brown fox jumps over the lazy dog .";
-  std::ofstream(folder / "b.txt") << "one two three four five six seven eight nine ten .";
-  IndexOptions making;
-  making.model = (small_models() / "encoder").string();
-  build_index({(folder / "a.txt").string(), (folder / "b.txt").string()}, folder / "docs.heed",
-              making);
-  ServeOptions options;
-  options.indexes = {"docs=" + (folder / "docs.heed").string()};
-  const TestServer served({"chat", "translator"}, options);
-  const json found = served.post("/v1/search", {{"query", "seven"}, {"mode", "lexical"}}).json();
-  ASSERT_EQ(found["results"].size(), 1) << found;
-  EXPECT_NE(found["results"][0]["source"].get<std::string>().find("b.txt"), std::string::npos);
-  const json answer =
-      served
-          .post("/v1/ask",
-                {{"model", "chat"}, {"question", "seven"}, {"max_tokens", 3}, {"attention", true}})
-          .json();
-  EXPECT_EQ(answer["sources"].size(), 2) << answer;
-  EXPECT_GT(answer["sources"][0]["attention"], 0.0);
-  EXPECT_EQ(answer["usage"]["completion_tokens"], 3);
-  json question = {{"model", "translator"},
-                   {"question", "seven"},
-                   {"max_tokens", 3},
-                   {"attention", true},
-                   {"reader", "fid"}};
-  const json fused = served.post("/v1/ask", question).json();
-  ASSERT_EQ(fused["sources"].size(), 2) << fused;
-  EXPECT_GT(fused["sources"][0]["attention"], 0.0);
-  question["model"] = "chat";  // a decoder reads no passages by themselves
-  EXPECT_EQ(served.post("/v1/ask", question).status, 400);
-  EXPECT_EQ(served.post("/v1/search", {{"query", "x"}, {"index", "none"}}).status, 404);
-  EXPECT_EQ(server().post("/v1/search", {{"query", "x"}}).status, 404);
-}
-
 /// Numbers of a tensor of the explorer's protocol.
 std::vector<float> floats_of(const json& tensor) {
   const std::string bytes = decode_base64(tensor["data"].get<std::string>(), "tensor");
@@ -364,6 +327,15 @@ TEST(Tasks, TheAttentionOfARequestCanBeLookedAt) {
     }
     EXPECT_NEAR(sum, 1.0, 1e-5);
   }
+  for (const char* what : {"contribution", "rollout"}) {  // of all layers, as the page shows them
+    const json whole =
+        server().post("/heed/v1/tile", {{"request", done["id"]}, {"what", what}}).json();
+    EXPECT_EQ(floats_of(whole["values"]).size(), tokens * tokens) << what;
+  }
+  const json level = {{"request", done["id"]}, {"level", 25}};
+  const Answer beyond = server().post("/heed/v1/tile", level);
+  EXPECT_EQ(beyond.param(), "level");
+  EXPECT_NE(beyond.body.find("24"), std::string::npos) << beyond.body;  // the bound of the table
   EXPECT_EQ(server().post("/heed/v1/trace", {{"request", "nothing"}}).status, 404);
   EXPECT_EQ(server().post("/heed/v1/tile", {{"request", done["id"]}, {"layer", 9}}).status, 404);
   const json translated =

@@ -142,9 +142,11 @@ int long_stream(const ServerProcess& server, int receive_buffer) {
   if (receive_buffer > 0) {
     setsockopt(connection, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer));
   }
-  send_all(connection,
-           post_text(kCompletions,
-                     completion(R"("max_tokens":480,"n":100,"stream":true,"logprobs":20)")));
+  send_all(
+      connection,
+      post_text(
+          kCompletions,
+          completion(R"("max_tokens":480,"ignore_eos":true,"n":100,"stream":true,"logprobs":20)")));
   return connection;
 }
 

@@ -142,6 +142,7 @@ int run(const AttentionCall& call, const Common& common) {
 
 void add_variant_options(OptionTable& table, AttentionCall& call) {
   constexpr int64_t kMost = int64_t{1} << 30;
+  constexpr int64_t kMostDrawn = int64_t{1} << 20;  // each takes memory and time
   const auto add = [&](const char* name, auto& value, const char* text) -> Option& {
     return table.add(name, &value, text).group("Variants");
   };
@@ -149,11 +150,11 @@ void add_variant_options(OptionTable& table, AttentionCall& call) {
       .range(1, kMost);
   add("--block-size", call.block_size, "bigbird: length of a block").range(1, kMost);
   add("--random-blocks", call.random_blocks, "bigbird: random blocks per row, if none are given")
-      .range(0, kMost);
+      .range(0, kMostDrawn);
   table.add("--hf-compat", &call.hf_compat, "bigbird: random blocks as Hugging Face's eval mode")
       .group("Variants");
   add("--features", call.features, "performer: random features, where no projection is given")
-      .range(1, kMost);
+      .range(1, kMostDrawn);
   add("--height", call.height, "swin: rows of the grid").range(1, kMost);
   add("--width", call.width, "swin: columns of the grid").range(1, kMost);
   add("--window-size", call.window_size, "swin: side of a window").range(1, kMost);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 
 #include "base/check.h"
@@ -35,7 +36,8 @@ HeadScale parse_head(const std::string& text, const std::string& kind) {
     ok = head.ec == std::errc();
     if (ok && head.ptr != end) {
       const auto factor = std::from_chars(head.ptr + 1, end, scale.scale);
-      ok = *head.ptr == '=' && factor.ec == std::errc() && factor.ptr == end;
+      ok = *head.ptr == '=' && factor.ec == std::errc() && factor.ptr == end &&
+           std::isfinite(scale.scale);
     }
   }
   if (!ok || scale.layer < 0 || scale.head < 0) {

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -14,6 +15,7 @@
 #include "base/longest_line.h"
 #include "base/parallel.h"
 #include "base/print_message.h"
+#include "base/utf8.h"
 #include "heed/command.h"
 #include "heed/open.h"
 #include "heed/text.h"
@@ -119,7 +121,10 @@ std::vector<TokenId> parse_ids(const std::string& line) {
     }
     TokenId id = 0;
     const auto [after, error] = std::from_chars(next, end, id);
-    check_data(error == std::errc(), "stdin", "'{}' is not an id", std::string(next, end));
+    if (error != std::errc()) {
+      const char* word = std::find_if(next, end, [](char c) { return c == ' ' || c == ','; });
+      fail(ErrorKind::data, "stdin", "{} is not an id", quote(std::string_view(next, word)));
+    }
     ids.push_back(id);
     next = after;
   }

@@ -168,7 +168,10 @@ class Columns final : public TableReader {
       check_data(places_[i] < row_.size(), where_,
                  "the row has {} column{}; {} (column {}) is wanted", row_.size(),
                  row_.size() == 1 ? "" : "s", quote(columns_[i]), places_[i] + 1);
-      values.push_back(row_[places_[i]]);
+      const std::string& value = row_[places_[i]];
+      check_data(value.size() <= kLongestValue, where_, "{} has {} bytes; at most {} are supported",
+                 quote(columns_[i]), value.size(), kLongestValue);
+      values.push_back(value);
     }
     waiting_ = rows_.next(row_);
     return true;
@@ -178,6 +181,8 @@ class Columns final : public TableReader {
   bool has_header() const override { return header_; }
 
  private:
+  static constexpr size_t kLongestValue = size_t{8} << 20;  // as of a string in JSON
+
   Rows rows_;
   Row columns_;
   Row row_;  // read ahead

@@ -31,8 +31,12 @@ bool is_whole_number(std::string_view text, int64_t& value) {
 
 std::vector<std::string> find_labels(const std::string& data, const DataOptions& options) {
   constexpr size_t kMost = 10000;
+  constexpr size_t kLongest = 4096;
   std::set<std::string> found;
-  visit_labelled(data, options, [&](LabelledText example, const TableReader&) {
+  visit_labelled(data, options, [&](LabelledText example, const TableReader& table) {
+    check_data(example.label.size() <= kLongest, table.where(),
+               "a label has {} bytes; at most {} are supported; is it the right column?",
+               example.label.size(), kLongest);
     found.insert(std::move(example.label));
     check_data(found.size() <= kMost, data, "has more than {} labels; is it the right column?",
                kMost);
@@ -89,23 +93,24 @@ TokenShard load_text(const std::string& data, const Tokenizer& tokenizer,
   key.add(tokenizer);
   TokenShard shard = key.find("tokens");
   if (!all_have(static_cast<bool>(shard), key.value(), data)) {
-    ShardWriter writer(key.file("tokens"), tokenizer.vocab_size());
-    BatchTokenizer texts(tokenizer, writer, Form::running);
-    const auto end = tokenizer.special().eos;
-    visit_texts(files, options,
-                {[&](std::string text) {
-                   texts.add(std::move(text));
-                   return true;
-                 },
-                 [&] {
-                   if (end) {
-                     texts.add_token(*end);
-                   }
-                 }},
-                key.progress());
-    texts.flush();
-    writer.finish(key.value());
-    key.finish();
+    key.make([&] {
+      ShardWriter writer(key.file("tokens"), tokenizer.vocab_size());
+      BatchTokenizer texts(tokenizer, writer, Form::running);
+      const auto end = tokenizer.special().eos;
+      visit_texts(files, options,
+                  {[&](std::string text) {
+                     texts.add(std::move(text));
+                     return true;
+                   },
+                   [&] {
+                     if (end) {
+                       texts.add_token(*end);
+                     }
+                   }},
+                  key.progress());
+      texts.flush();
+      writer.finish(key.value());
+    });
     shard = TokenShard::open(key.file("tokens"));
   }
   check_data(shard.tokens() > 0, data, "has no text");
@@ -121,23 +126,24 @@ PairData load_pairs(const std::string& data, const Tokenizer& source, const Toke
   key.add(target);
   PairData pairs{key.find("source"), key.find("target")};
   if (!all_have(pairs.source && pairs.target, key.value(), data)) {
-    ShardWriter source_shard(key.file("source"), source.vocab_size());
-    ShardWriter target_shard(key.file("target"), target.vocab_size());
-    BatchTokenizer sources(source, source_shard, Form::sequence);
-    BatchTokenizer targets(target, target_shard, Form::sequence);
-    visit_pairs(
-        data, options,
-        [&](TextPair pair) {
-          sources.add(std::move(pair.source));
-          targets.add(std::move(pair.target));
-          return true;
-        },
-        key.progress());
-    sources.flush();
-    targets.flush();
-    source_shard.finish(key.value());
-    target_shard.finish(key.value());
-    key.finish();
+    key.make([&] {
+      ShardWriter source_shard(key.file("source"), source.vocab_size());
+      ShardWriter target_shard(key.file("target"), target.vocab_size());
+      BatchTokenizer sources(source, source_shard, Form::sequence);
+      BatchTokenizer targets(target, target_shard, Form::sequence);
+      visit_pairs(
+          data, options,
+          [&](TextPair pair) {
+            sources.add(std::move(pair.source));
+            targets.add(std::move(pair.target));
+            return true;
+          },
+          key.progress());
+      sources.flush();
+      targets.flush();
+      source_shard.finish(key.value());
+      target_shard.finish(key.value());
+    });
     pairs = {TokenShard::open(key.file("source")), TokenShard::open(key.file("target"))};
   }
   check_data(pairs.source.sequences() > 0, data, "has no pairs");
@@ -156,9 +162,10 @@ LabelledData load_labelled(const std::string& data, const Tokenizer& tokenizer,
   LabelledData result{key.find("text"), key.find("label"), key.find_labels()};
   if (!all_have(result.text && result.label && !result.labels.empty(), key.value(), data)) {
     result.labels = labels.empty() ? find_labels(data, options) : labels;
-    make_labelled(data, tokenizer, key, result.labels, options);
-    key.save_labels(result.labels);
-    key.finish();
+    key.make([&] {
+      make_labelled(data, tokenizer, key, result.labels, options);
+      key.save_labels(result.labels);
+    });
     result.text = TokenShard::open(key.file("text"));
     result.label = TokenShard::open(key.file("label"));
   }

@@ -131,10 +131,26 @@ path CacheKey::file(std::string_view ending) const {
   return folder_ / fmt::format("{:016x}.{}", value_, ending);
 }
 
+/// Whether a file of the entry is there. heed made no link, FIFO or folder of that name: it is
+/// removed, and nothing is read from it or written through it.
+bool CacheKey::has(const path& file) const {
+  struct stat info {};
+  if (lstat(file.c_str(), &info) != 0) {
+    return false;
+  }
+  if (S_ISREG(info.st_mode)) {
+    return true;
+  }
+  print_message(
+      tell("heed: warning: {} is not a regular file; this cached file is rebuilt", file.native()));
+  std::error_code ignored;
+  std::filesystem::remove(file, ignored);  // a link and not its target; no folder with contents
+  return false;
+}
+
 TokenShard CacheKey::find(std::string_view ending) const {
   const path found = file(ending);
-  std::error_code error;
-  if (!std::filesystem::exists(found, error)) {
+  if (!has(found)) {
     return {};
   }
   try {
@@ -150,8 +166,7 @@ TokenShard CacheKey::find(std::string_view ending) const {
 
 std::vector<std::string> CacheKey::find_labels() const {
   const path found = file("labels.json");
-  std::error_code error;
-  if (!std::filesystem::exists(found, error)) {
+  if (!has(found)) {
     return {};
   }
   try {
@@ -173,10 +188,25 @@ void CacheKey::save_labels(const std::vector<std::string>& labels) const {
   write_file_atomically(file("labels.json"), json.text());
 }
 
-void CacheKey::finish() const {
-  if (!temporary_) {
-    shrink_cache(folder_, cache_limit(), fmt::format("{:016x}", value_));
+void CacheKey::make(const std::function<void()>& write) {
+  if (temporary_) {
+    write();
+    return;
   }
+  try {
+    write();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::runtime) {
+      throw;  // of the data
+    }
+    print_message(tell("heed: warning: {}; a temporary folder is used instead of the cache",
+                       translate_message(error.what())));
+    folder_ = make_private_folder();
+    temporary_ = true;
+    write();
+    return;
+  }
+  shrink_cache(folder_, cache_limit(), fmt::format("{:016x}", value_));
 }
 
 std::function<void(int64_t)> CacheKey::progress() const {

@@ -32,12 +32,16 @@ class CacheKey {
   /// The label names stored earlier, with the same two outcomes.
   std::vector<std::string> find_labels() const;
   void save_labels(const std::vector<std::string>& labels) const;
-  /// To be called when all files of the entry are written: keeps the cache within its limit.
-  void finish() const;
+  /// Calls write(), which writes all files of the entry, and keeps the cache within its limit. The
+  /// cache is an aid: where it cannot take the files (a full disk, `ulimit -f`), write() is called
+  /// once more for the private folder.
+  void make(const std::function<void()>& write);
 
   std::function<void(int64_t bytes_done)> progress() const;
 
  private:
+  bool has(const std::filesystem::path& file) const;
+
   std::filesystem::path folder_;
   bool temporary_ = false;
   int64_t total_;

@@ -64,11 +64,46 @@ std::string quoted(std::string_view text) {
   return out;
 }
 
+/// Dotted keys and headers are tables within tables, which the parser follows and frees as deep as
+/// they are long.
+void check_key_depth(std::string_view text, const std::string& file) {
+  constexpr int kMostParts = 64;
+  int64_t line = 1;
+  int dots = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"' || c == '\'') {
+      const std::string_view three = text.substr(i, 3);
+      const bool multiline = three == "\"\"\"" || three == "'''";
+      const std::string_view mark = multiline ? three : text.substr(i, 1);
+      for (i += mark.size(); i < text.size() && text.substr(i, mark.size()) != mark; ++i) {
+        i += text[i] == '\\' && c == '"' ? 1 : 0;
+        if (i < text.size() && text[i] == '\n') {
+          ++line;
+          if (!multiline) {
+            break;  // the parser says what is wrong with it
+          }
+        }
+      }
+      i += mark.size() - 1;
+    } else if (c == '#') {
+      i = std::min(text.find('\n', i), text.size()) - 1;
+    } else if (c == '.') {
+      check_data(++dots < kMostParts, file, "line {}: a key has more than {} parts", line,
+                 kMostParts);
+    } else if (c == '\n' || c == '=' || c == ',' || c == '[' || c == '{') {
+      dots = 0;
+      line += c == '\n' ? 1 : 0;
+    }
+  }
+}
+
 }  // namespace
 
 Json parse_toml(std::string_view text, const std::string& file) {
   check_data(text.size() <= kMaxBytes, file, "has {} bytes; the limit is {}", text.size(),
              kMaxBytes);
+  check_key_depth(text, file);
   try {
     const toml::table table = toml::parse(text, file);
     return adopt_json(converted(table, file), file);

@@ -263,7 +263,7 @@ fs::path base_model_path(const fs::path& path) {
   fs::path found = [&] {
     try {
       return !fs::exists(base) && fs::exists(beside) ? beside : find_in_hub_cache(base);
-    } catch (const Error&) {
+    } catch (const std::exception&) {  // also a name that no file can have
       fail(ErrorKind::data, config.file(),
            "this adapter belongs to the model {}, which is not here; give its folder as the model "
            "and "

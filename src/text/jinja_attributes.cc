@@ -22,7 +22,7 @@ bool resolve_index(int64_t index, size_t count, size_t& at) {
 }
 
 Value item_of_string(Budget& budget, const std::string& text, int64_t index) {
-  budget.step(text.size() / 256);
+  budget.read(text);
   size_t at = 0;
   if (!resolve_index(index, character_count(text), at)) {
     return make_undefined(budget, std::to_string(index));

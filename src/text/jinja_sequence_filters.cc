@@ -225,6 +225,9 @@ Filter find_sequence_filter(std::string_view name) {
 Value apply_filter(Budget& budget, std::string_view name, const Value& input,
                    const CallArguments& arguments) {
   budget.step();
+  if (input.is_string()) {
+    budget.read(input.text());
+  }
   for (const auto find : {find_string_filter, find_sequence_filter, find_selection_filter}) {
     if (const Filter filter = find(name)) {
       return filter(budget, input, arguments);

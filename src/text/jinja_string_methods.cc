@@ -343,7 +343,8 @@ bool has_string_method(std::string_view name) { return find_entry(name) != nullp
 
 Value call_string_method(Budget& budget, const std::string& self, std::string_view name,
                          const CallArguments& arguments) {
-  budget.step(1 + self.size() / 256);
+  budget.step();
+  budget.read(self);
   budget.require(self.size() * 3);
   return find_entry(name)->method(budget, self, arguments);
 }

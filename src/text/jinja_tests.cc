@@ -94,6 +94,9 @@ bool comparison_test(Budget& budget, std::string_view name, const Value& value,
 bool apply_test(Budget& budget, std::string_view name, const Value& value,
                 const CallArguments& arguments) {
   budget.step();
+  if (value.is_string()) {
+    budget.read(value.text());
+  }
   bool known = false;
   bool holds = type_test(name, value, known);
   if (!known) {

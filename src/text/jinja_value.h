@@ -50,6 +50,8 @@ class Budget {
       raise("takes more than {} steps", limits_.steps);
     }
   }
+  /// For going over a text character by character, as most filters and methods do.
+  void read(std::string_view text) { step(text.size() / kBytesPerStep); }
   void allocate(uint64_t bytes) {
     require(bytes);
     memory_ += bytes;
@@ -66,6 +68,8 @@ class Budget {
   uint64_t memory() const { return memory_; }
 
  private:
+  static constexpr size_t kBytesPerStep = 16;
+
   Limits limits_;
   uint64_t steps_ = 0, memory_ = 0;
 };

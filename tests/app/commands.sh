@@ -39,6 +39,10 @@ echo "one two three four five six" >"$work/text"
 expect 1 "$work/none/x: cannot be written" "$heed" eval "$work/lm" --data "$work/text" --imatrix "$work/none/x"
 expect 1 "$work/none/x: cannot be written" "$heed" generate "$work/lm" --prompt one --cache "$work/none/x"
 [ ! -s "$work/out" ] || { echo "FAILED: a text was generated before its cache was found to be unwritable"; failed=1; }
+# A word that is no id is named alone, however long its line is.
+printf '1 2 %0200d x3, 4 %s\n' 5 "$(printf 'rest %.0s' $(seq 1000))" >"$work/ids"
+"$heed" tokenize "$work/tokenizer.json" --decode <"$work/ids" >/dev/null 2>"$work/err"
+[ "$?" = 3 ] && [ "$(wc -c <"$work/err")" -lt 400 ] || { echo "FAILED: a bad id: $(head -c 400 "$work/err")"; failed=1; }
 # The file that says how large images become is blamed where patches do not divide it.
 cp -r "$source/tests/golden/models/vit_classify" "$work/vit" && echo '{"size": 1}' >"$work/vit/preprocessor_config.json"
 expect 3 "$work/vit/preprocessor_config.json: images become 1 x 1 pixels" "$heed" classify "$work/vit" --image "$source/tests/golden/io/rgb.png"

@@ -152,5 +152,25 @@ TEST(Stream, BadBytesHaveTheirLine) {
             std::string::npos);
 }
 
+TEST(Table, ValuesAndLabelsHaveALength) {
+  test::TemporaryFolder folder;
+  const std::string good = "label\ttext\nyes\ta text\n";
+  const auto load = [&](const std::string& rows) {
+    DataOptions options;
+    options.cache = folder / "cache";
+    return load_labelled(put(folder / "a.tsv", rows), test::word_tokenizer({"a", "text"}), {},
+                         options);
+  };
+  EXPECT_EQ(load(good).labels.size(), 1u);
+  EXPECT_NE(error_of([&] {
+              load(good + std::string(5000, 'y') + "\ta\n");
+            }).find("a.tsv:3: a label has 5000 bytes; at most 4096 are supported"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              load(good + "yes\t" + std::string(9 << 20, 'y') + "\n");
+            }).find("has 9437184 bytes; at most 8388608 are supported"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace heed

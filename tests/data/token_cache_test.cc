@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
 
 #include "base/file.h"
 #include "base/output_file.h"
@@ -144,6 +145,53 @@ TEST_F(TokenCache, TheLimitIsReadFromTheEnvironment) {
         << bad;
     unsetenv("HEED_CACHE_LIMIT");
   }
+}
+
+TEST_F(TokenCache, WhatIsNoRegularFileIsReplacedAndNotFollowed) {
+  const std::vector<int64_t> right = ids();
+  const fs::path entry = only_entry();
+  const std::string whole = read_file(entry);
+  const fs::path own = folder_ / "own";
+  const std::pair<const char*, std::function<void()>> kinds[] = {
+      {"FIFO", [&] { ASSERT_EQ(mkfifo(entry.c_str(), 0600), 0); }},
+      {"link to a file", [&] { fs::create_symlink(own, entry); }},
+      {"link to a device", [&] { fs::create_symlink("/dev/zero", entry); }},
+      {"link to nothing", [&] { fs::create_symlink(folder_ / "none", entry); }},
+      {"empty folder", [&] { fs::create_directory(entry); }}};
+  for (const auto& [kind, make] : kinds) {
+    write_file_atomically(own, "the user's own");
+    fs::remove(entry);
+    make();
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(ids(), right) << kind;
+    EXPECT_NE(testing::internal::GetCapturedStderr().find("is not a regular file"),
+              std::string::npos)
+        << kind;
+    EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(entry))) << kind;
+    EXPECT_EQ(read_file(entry), whole) << kind;
+    EXPECT_EQ(read_file(own), "the user's own") << kind;
+    EXPECT_FALSE(fs::exists(folder_ / "none")) << kind;
+  }
+}
+
+TEST_F(TokenCache, ACacheThatCannotTakeTheFilesIsDoneWithout) {
+  const std::vector<int64_t> right = ids();
+  const fs::path entry = only_entry();
+  fs::remove(entry);
+  fs::create_directories(entry / "somebody's");  // writing fails, as on a full disk
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(ids(), right);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("a temporary folder is used instead of the cache"), std::string::npos)
+      << said;
+  EXPECT_TRUE(fs::is_directory(entry / "somebody's"));
+}
+
+TEST_F(TokenCache, DataThatCannotBeReadIsNoFaultOfTheCache) {
+  write_file_atomically(data_, "not UTF-8: \xff\n");
+  testing::internal::CaptureStderr();
+  EXPECT_ERROR(ids(), "is not UTF-8");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 }  // namespace

@@ -73,5 +73,22 @@ layers = 6
   EXPECT_EQ(back.at("model").integer("layers", 0, 9), 6);
 }
 
+TEST(Toml, KeysOfManyPartsAreRefusedBeforeTheyAreFollowed) {
+  std::string parts = "a";
+  for (int i = 0; i < 60000; ++i) {
+    parts += i % 3 == 0 ? ".\"b.c\"" : " . a";
+  }
+  for (const std::string& text : {parts + " = 1", "\n[" + parts + "]", "x = {" + parts + " = 1}"}) {
+    EXPECT_NE(message_of(text).find("a key has more than 64 parts"), std::string::npos);
+  }
+  const std::string dots(200, '.');
+  const Json fine =
+      parse_toml("# " + dots + "\na = \"" + dots + "\\\"" + dots + "\"\nb = '" + dots +
+                     "'\nc = \"\"\"\n" + dots + "\"\n\"\"\"\nd = [1.5, 2.5]\ne.f.g = 1\n",
+                 "f");
+  EXPECT_EQ(fine.string("a"), dots + "\"" + dots);
+  EXPECT_EQ(fine.at("e").at("f").integer("g", 0, 9), 1);
+}
+
 }  // namespace
 }  // namespace heed

@@ -207,6 +207,14 @@ TEST(ChatTemplate, HostileTemplatesStayWithinTheirBudget) {
       "replace('', s) | replace('', s) | replace('', s) | replace('', s) }}",
       "{% set x = ['aaaaaaaaaaaaaaaa'] * 90000 %}{{ x | join(x | join) }}",
       "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
+      // Going over a long text costs as much as the text is long, whatever comes of it.
+      "{% set s = 'é' * 1000000 %}{% for i in range(99999) %}{% set x = s | upper | length %}{% "
+      "endfor %}",
+      "{% set s = 'é' * 1000000 %}{% for i in range(99999) %}{% set x = s | length %}{% endfor %}",
+      "{% set s = 'é' * 1000000 %}{% for i in range(99999) %}{% set x = s | tojson %}{% endfor %}",
+      "{% set s = 'é' * 1000000 %}{% for i in range(99999) %}{% set x = s[999999] %}{% endfor %}",
+      "{% set s = 'é' * 1000000 %}{% for i in range(99999) %}{% set x = s.lower() %}{% endfor %}",
+      "{% set s = 'é' * 1000000 %}{% for i in range(99999) %}{% set x = s is upper %}{% endfor %}",
       "{% for i in range(99999) %}{{ "
       "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

@@ -88,7 +88,9 @@ TEST(Resume, AChangedStateIsDamage) {
   for (const auto& [from, to] : {std::pair{"\"step\": 8", "\"step\": 7"},
                                  {"\"random_stream\": \"", "\"random_stream\": \"x"},
                                  {"\"seed\": \"0\"", "\"seed\": \"1\""},
-                                 {"\"checksums\"", "\"checksumt\""}}) {
+                                 {"\"checksums\"", "\"checksumt\""},
+                                 {"\"model.safetensors\"", "\"ema.safetensors\""},
+                                 {"\"checksums\": {", "\"checksums\": {}, \"others\": {"}}) {
     const TrainOptions changed = copy_of(whole, folder, "changed");
     replace_in(checkpoint_file(changed, 8, "state.json"), from, to);
     train(changed);

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "text/spm.h"
 #include "text/tokenizer_impl.h"
+#include "text/trie.h"
 
 namespace heed::text {
 namespace {
@@ -101,6 +102,7 @@ SpmVocabulary::Piece read_piece(std::string_view bytes, const std::string& file)
       piece.type = static_cast<SpmVocabulary::Type>(reader.integer());
     }
   }
+  check_token_length(piece.text, Trie::kLongestKey, file);
   check_data(is_valid_utf8(piece.text), file, "piece {} is not UTF-8", quote(piece.text));
   return piece;
 }

@@ -6,6 +6,7 @@
 
 #include "heed/text.h"
 #include "support/error.h"
+#include "text/aligned.h"
 #include "text/legacy_files.h"
 #include "text/spm.h"
 #include "text/trie.h"
@@ -75,6 +76,53 @@ TEST(TokenLimits, NoIdStandsForMuchText) {
   EXPECT_EQ(tokenizer.decode(std::vector<TokenId>{1}).size(), text::kLongestToken);
   EXPECT_ERROR(Tokenizer::from_json(with(text::kLongestToken + 1), "t.json"),
                "t.json: token 'aaaa");
+}
+
+json replace_step(const std::string& from, const std::string& to) {
+  return {{"type", "Replace"}, {"pattern", {{"String", from}}}, {"content", to}};
+}
+
+/// A BPE of "a" alone, whose normalizers or decoders are `steps`.
+json with_steps(const char* field, const char* list, json steps) {
+  return {{field, {{"type", "Sequence"}, {list, std::move(steps)}}},
+          {"model", {{"type", "BPE"}, {"vocab", {{"a", 0}}}, {"merges", json::array()}}}};
+}
+
+constexpr const char* kTooLong = "normalizers make a text more than 8 times as long";
+
+TEST(TokenLimits, OnlyAShortTextMayGrowManyTimes) {
+  EXPECT_EQ(text::grown_limit(1), 48u + 4096u);
+  EXPECT_EQ(text::grown_limit(1 << 20), (size_t{9} << 20));
+  json steps = json::array();
+  for (int i = 0; i < 5; ++i) {
+    steps.push_back(replace_step("a", "aa"));
+  }
+  const Tokenizer tokenizer =
+      Tokenizer::from_json(with_steps("normalizer", "normalizers", steps).dump(), "t.json");
+  EXPECT_EQ(tokenizer.encode_ids("aaaa").size(), 128u);
+  EXPECT_ERROR(tokenizer.encode_ids(std::string(1 << 18, 'a')), kTooLong);
+}
+
+/// Each stretch between added tokens is a text of its own to the normalizers and pre-tokenizers,
+/// but they grow together.
+TEST(TokenLimits, StretchesBetweenAddedTokensGrowTogether) {
+  const std::string prefix(4000, 'a');
+  std::string text;
+  for (int i = 0; i < 10'000; ++i) {
+    text += "aX";
+  }
+  for (const bool normalized : {false, true}) {
+    json document = with_steps("normalizer", "normalizers", json::array());
+    document["added_tokens"] = {{{"id", 1}, {"content", "X"}, {"normalized", normalized}}};
+    if (normalized) {
+      document["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", prefix}};
+    } else {
+      document["normalizer"]["normalizers"] = {{{"type", "Prepend"}, {"prepend", prefix}}};
+    }
+    const Tokenizer tokenizer = Tokenizer::from_json(document.dump(), "t.json");
+    EXPECT_EQ(tokenizer.encode_ids("aX").size(), 4002u);
+    EXPECT_ERROR(tokenizer.encode_ids(text), kTooLong);
+  }
 }
 
 TEST(TokenLimits, ANodeOfATrieHasAnyNumberOfEdges) {

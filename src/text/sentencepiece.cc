@@ -151,6 +151,7 @@ void read_normalizer(std::string_view bytes, SpmVocabulary& v) {
   for (WireReader reader(bytes, v.file); reader.next();) {
     if (reader.field() == 2) {
       v.charsmap = reader.bytes();
+      check_charsmap(v.charsmap, v.file);
     } else if (reader.field() == 3) {
       v.prefix_space = reader.flag();
     } else if (reader.field() == 4) {
@@ -298,6 +299,10 @@ SpmVocabulary read_sentencepiece(std::string_view bytes, const std::string& file
       ids = read_trainer(reader.bytes(), v);
     } else if (reader.field() == 3) {
       read_normalizer(reader.bytes(), v);
+    } else if (reader.field() == 5) {  // for decoding, which heed's own tokenizer does not need
+      SpmVocabulary other;
+      other.file = file;
+      read_normalizer(reader.bytes(), other);
     }
   }
   check_data(!v.pieces.empty(), file, "is no SentencePiece model: it has no pieces");

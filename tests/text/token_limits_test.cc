@@ -2,9 +2,12 @@
 // templates may cost.
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "heed/text.h"
+#include "support/data.h"
 #include "support/error.h"
 #include "text/aligned.h"
 #include "text/legacy_files.h"
@@ -122,6 +125,87 @@ TEST(TokenLimits, StretchesBetweenAddedTokensGrowTogether) {
     const Tokenizer tokenizer = Tokenizer::from_json(document.dump(), "t.json");
     EXPECT_EQ(tokenizer.encode_ids("aX").size(), 4002u);
     EXPECT_ERROR(tokenizer.encode_ids(text), kTooLong);
+  }
+}
+
+/// Nested sequences multiplied each other's limits.
+TEST(TokenLimits, NestedDecodersGrowTogether) {
+  json decoder = replace_step("a", "aaaaaaa");
+  for (int i = 0; i < 12; ++i) {
+    decoder = {{"type", "Sequence"},
+               {"decoders", json::array({replace_step("a", "aaaaaaa"), decoder})}};
+  }
+  json document = with_steps("decoder", "decoders", json::array());
+  document["decoder"] = decoder;
+  const Tokenizer tokenizer = Tokenizer::from_json(document.dump(), "t.json");
+  EXPECT_ERROR(tokenizer.decode(std::vector<TokenId>(10'000, 0)),
+               "decoders make a text more than 8 times as long");
+}
+
+TEST(TokenLimits, TemplatesAddAFewTokens) {
+  const auto with = [](size_t specials, size_t sequences, size_t ids) {
+    json items = json::array();
+    for (size_t i = 0; i < specials; ++i) {
+      items.push_back({{"SpecialToken", {{"id", "a"}, {"type_id", 0}}}});
+    }
+    for (size_t i = 0; i < sequences; ++i) {
+      items.push_back({{"Sequence", {{"id", "A"}, {"type_id", 0}}}});
+    }
+    json document = with_steps("normalizer", "normalizers", json::array());
+    document["post_processor"] = {
+        {"type", "TemplateProcessing"},
+        {"single", items},
+        {"pair", json::array()},
+        {"special_tokens", {{"a", {{"id", "a"}, {"ids", std::vector<int>(ids, 0)}}}}}};
+    return Tokenizer::from_json(document.dump(), "t.json");
+  };
+  EXPECT_EQ(with(128, 1, 2).encode_ids("a").size(), 257u);
+  EXPECT_ERROR(with(257, 1, 1), "post_processor.single[256] is one of more than 256 special");
+  EXPECT_ERROR(with(257, 1, 0), "post_processor.single[256] is one of more than 256 special");
+  EXPECT_ERROR(with(2, 1, 129), "post_processor.single[1] is one of more than 256 special");
+  EXPECT_ERROR(with(0, 2, 1), "post_processor.single[1] puts A into the text a second time");
+}
+
+/// A precompiled_charsmap that makes "b" of "a": the root leads to `a`, which leads to the leaf.
+std::string charsmap(size_t units, uint32_t root, uint32_t a, uint32_t leaf) {
+  std::vector<uint32_t> trie(units, 0x80000000u);  // reached by no byte
+  trie[0] = root;
+  trie['a' ^ 1] = a;
+  trie['a' ^ 1 ^ 2] = leaf;
+  std::string blob(4 + 4 * units, '\0');
+  const auto size = static_cast<uint32_t>(4 * units);
+  std::memcpy(blob.data(), &size, 4);
+  std::memcpy(blob.data() + 4, trie.data(), 4 * units);
+  return blob + std::string("b\0", 2);
+}
+
+/// SentencePiece reads where a trie leads, inside the file or not.
+TEST(TokenLimits, CharsmapsThatLeadOutOfTheirTrieAreRefused) {
+  const auto model = [](const std::string& map, int field) {
+    return piece("<unk>", 0, 2) + piece("\u2581", -1, 1) + piece("b", -2, 1) +
+           bytes(2, number(3, 1)) + bytes(field, bytes(2, map));
+  };
+  constexpr uint32_t kRoot = 1U << 10U;
+  constexpr uint32_t kA = 2U << 10U | 1U << 8U | 'a';
+  constexpr uint32_t kLeaf = 0x80000000u;
+  const test::TemporaryFolder folder;
+  const auto load = [&](const std::string& bytes) {
+    std::ofstream(folder / "m.model", std::ios::binary) << bytes;
+    return Tokenizer::load(folder / "m.model");
+  };
+  EXPECT_EQ(load(model(charsmap(256, kRoot, kA, kLeaf), 3)).encode_ids("a", false),
+            (std::vector<TokenId>{1, 2}));
+  const std::string cases[] = {
+      charsmap(256, 1U << 18U, kA, kLeaf),              // the root leads out
+      charsmap(256, kRoot, kA | 1U << 20U, kLeaf),      // "a" leads out
+      charsmap(256, kRoot, kA, kLeaf | 2U),             // behind the last replacement
+      charsmap(256, kRoot, 0x61U << 10U | 'a', kLeaf),  // without end: "aaa…"
+      charsmap(255, kRoot, kA, kLeaf),                  // a byte leads out
+  };
+  for (const std::string& map : cases) {
+    for (const int field : {3, 5}) {  // normalizer and denormalizer
+      EXPECT_ERROR(load(model(map, field)), "the trie of its precompiled_charsmap is corrupt");
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -103,6 +104,8 @@ SpmVocabulary::Piece read_piece(std::string_view bytes, const std::string& file)
     }
   }
   check_token_length(piece.text, Trie::kLongestKey, file);
+  check_data(std::isfinite(piece.score), file, "piece {} has no number as its score",
+             quote(piece.text));
   check_data(is_valid_utf8(piece.text), file, "piece {} is not UTF-8", quote(piece.text));
   return piece;
 }

@@ -2,11 +2,13 @@
 // templates may cost.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "heed/text.h"
+#include "io/gguf.h"
 #include "support/data.h"
 #include "support/error.h"
 #include "text/aligned.h"
@@ -188,7 +190,7 @@ TEST(TokenLimits, CharsmapsThatLeadOutOfTheirTrieAreRefused) {
   constexpr uint32_t kRoot = 1U << 10U;
   constexpr uint32_t kA = 2U << 10U | 1U << 8U | 'a';
   constexpr uint32_t kLeaf = 0x80000000u;
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const auto load = [&](const std::string& bytes) {
     std::ofstream(folder / "m.model", std::ios::binary) << bytes;
     return Tokenizer::load(folder / "m.model");
@@ -207,6 +209,33 @@ TEST(TokenLimits, CharsmapsThatLeadOutOfTheirTrieAreRefused) {
       EXPECT_ERROR(load(model(map, field)), "the trie of its precompiled_charsmap is corrupt");
     }
   }
+}
+
+/// Each user-defined token was looked for among all control tokens.
+TEST(TokenLimits, GgufFilesOfManySpecialTokensOpen) {
+  std::vector<std::string> tokens;
+  std::vector<int32_t> types;
+  for (int i = 0; i < 300'000; ++i) {
+    tokens.push_back("<" + std::to_string(1'000'000 + i) + ">");
+    types.push_back(i % 2 == 0 ? 3 : 4);  // control, user-defined
+  }
+  GgufWriter writer;
+  writer.string("tokenizer.ggml.model", "gpt2");
+  writer.strings("tokenizer.ggml.tokens", tokens);
+  writer.strings("tokenizer.ggml.merges", {});
+  writer.i32s("tokenizer.ggml.token_type", types);
+  const TemporaryFolder folder;
+  writer.write(folder / "m.gguf");
+  EXPECT_EQ(Tokenizer::load(folder / "m.gguf").encode_ids(tokens[7] + tokens[8]),
+            (std::vector<TokenId>{7, 8}));
+}
+
+TEST(TokenLimits, FilesAreBlamedInTheirOwnTerms) {
+  EXPECT_ERROR(text::read_sentencepiece(piece("a", std::nanf(""), 1), "m.model"),
+               "m.model: piece 'a' has no number as its score");
+  const TemporaryFolder folder;
+  std::ofstream(folder / "vocab.txt") << "[UNK]\na\na\na\na\n";
+  EXPECT_ERROR(Tokenizer::load(folder / "vocab.txt"), "has 5 lines, but only 2 different tokens");
 }
 
 TEST(TokenLimits, ANodeOfATrieHasAnyNumberOfEdges) {

@@ -109,21 +109,32 @@ std::string encode_line(const Tokenizer& tokenizer, const std::string& line, boo
   return object.end_array().end_object().take();
 }
 
+bool separates_ids(char c) {
+  return std::isspace(static_cast<unsigned char>(c)) != 0 || c == ',' || c == '[' || c == ']';
+}
+
+[[noreturn]] void refuse_id(const std::string& line, const char* at) {
+  const char* end = line.data() + line.size();
+  while (at > line.data() && !separates_ids(at[-1])) {
+    --at;
+  }
+  fail(ErrorKind::data, "stdin", "{} is not an id",
+       quote(std::string(at, std::find_if(at, end, separates_ids)), 40));
+}
+
 std::vector<TokenId> parse_ids(const std::string& line) {
   std::vector<TokenId> ids;
   const char* next = line.data();
   const char* end = next + line.size();
   while (next < end) {
-    if (std::isspace(static_cast<unsigned char>(*next)) != 0 || *next == ',' || *next == '[' ||
-        *next == ']') {
+    if (separates_ids(*next)) {
       ++next;
       continue;
     }
     TokenId id = 0;
     const auto [after, error] = std::from_chars(next, end, id);
-    if (error != std::errc()) {
-      const char* word = std::find_if(next, end, [](char c) { return c == ' ' || c == ','; });
-      fail(ErrorKind::data, "stdin", "{} is not an id", quote(std::string_view(next, word)));
+    if (error != std::errc() || (after < end && !separates_ids(*after))) {
+      refuse_id(line, next);
     }
     ids.push_back(id);
     next = after;

@@ -73,16 +73,19 @@ std::string gunzip(std::string_view bytes, const std::string& name, uint64_t lim
   constexpr size_t kChunk = size_t{1} << 20;
   GzipReader reader(name);
   std::string out;
+  size_t filled = 0;
   for (;;) {
-    const size_t filled = out.size();
-    out.resize(filled + std::min<uint64_t>(kChunk, limit - filled + 1));
+    if (filled == out.size()) {  // members may be empty, and there may be many of them
+      out.resize(filled + std::min<uint64_t>(kChunk, limit - filled + 1));
+    }
     const size_t made = reader.read(bytes, out.data() + filled, out.size() - filled);
-    out.resize(filled + made);
-    check_data(out.size() <= limit, name, "decompresses to more than {} bytes", limit);
+    filled += made;
+    check_data(filled <= limit, name, "decompresses to more than {} bytes", limit);
     if (made == 0 && bytes.empty()) {
       break;
     }
   }
+  out.resize(filled);
   reader.finish();
   return out;
 }

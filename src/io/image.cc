@@ -39,12 +39,17 @@ void check_image(const Tensor& image, const char* op) {
 
 }  // namespace
 
-Tensor empty_image(uint64_t height, uint64_t width, int channels, const std::string& name,
-                   uint64_t max_pixels) {
+void check_image_size(uint64_t height, uint64_t width, const std::string& name,
+                      uint64_t max_pixels) {
   check_data(height > 0 && width > 0, name, "is an image of {} x {} pixels", width, height);
   check_data(height <= kMaxSide && width <= kMaxSide && height * width <= max_pixels, name,
              "has {} x {} pixels; at most {} per side and {} million in total are supported", width,
              height, kMaxSide, max_pixels / 1'000'000);
+}
+
+Tensor empty_image(uint64_t height, uint64_t width, int channels, const std::string& name,
+                   uint64_t max_pixels) {
+  check_image_size(height, width, name, max_pixels);
   return Tensor::empty({static_cast<int64_t>(height), static_cast<int64_t>(width), channels},
                        DType::u8);
 }

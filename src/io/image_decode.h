@@ -13,7 +13,11 @@ Tensor decode_png(std::string_view bytes, const std::string& name, uint64_t max_
 Tensor decode_jpeg(std::string_view bytes, const std::string& name, uint64_t max_pixels);
 Tensor decode_netpbm(std::string_view bytes, const std::string& name, uint64_t max_pixels);
 
-/// Room for an image of a size that a file claims; throws beyond 100 million pixels.
+/// Refuses a size that a file claims: an empty image, or one of more than `max_pixels`.
+void check_image_size(uint64_t height, uint64_t width, const std::string& name,
+                      uint64_t max_pixels);
+
+/// Memory for an image of a size that a file claims, which is checked.
 Tensor empty_image(uint64_t height, uint64_t width, int channels, const std::string& name,
                    uint64_t max_pixels);
 

@@ -12,12 +12,29 @@
 namespace heed {
 namespace {
 
+/// What libpng says of an image in many ways.
+enum class PngProblem { corrupt, truncated, checksum, header, memory };
+
+PngProblem problem_of(std::string_view text) {
+  const auto says = [&](std::string_view part) { return text.find(part) != text.npos; };
+  if (says("Not enough") || says("Truncated")) {
+    return PngProblem::truncated;
+  }
+  if (says("CRC") || says("incorrect data check") || says("ADLER")) {
+    return PngProblem::checksum;
+  }
+  if (says("IHDR")) {
+    return PngProblem::header;
+  }
+  return says("memory") || says("Memory") ? PngProblem::memory : PngProblem::corrupt;
+}
+
 /// libpng reports an error by longjmp, which runs no destructors: all state lives here, and the
 /// functions that call setjmp own nothing.
 struct PngJob {
   std::string_view in;
   std::string out;
-  char message[128] = {};
+  PngProblem problem = PngProblem::corrupt;
   png_structp png = nullptr;
   png_infop info = nullptr;
   std::vector<png_bytep> rows;
@@ -25,7 +42,7 @@ struct PngJob {
 
 void on_error(png_structp png, png_const_charp text) {
   PngJob* job = static_cast<PngJob*>(png_get_error_ptr(png));
-  std::strncpy(job->message, text, sizeof job->message - 1);
+  job->problem = problem_of(text);
   std::longjmp(png_jmpbuf(png), 1);
 }
 void on_warning(png_structp, png_const_charp) {}
@@ -33,13 +50,13 @@ void on_warning(png_structp, png_const_charp) {}
 void read_bytes(png_structp png, png_bytep into, size_t count) {
   PngJob* job = static_cast<PngJob*>(png_get_io_ptr(png));
   if (count > job->in.size()) {
-    png_error(png, "the file is truncated");
+    png_error(png, "Truncated");
   }
   std::memcpy(into, job->in.data(), count);
   job->in.remove_prefix(count);
 }
 
-/// Reads the header and asks for 8 bits of grey or RGB.
+/// Reads what comes before the pixels. Nothing of their size is allocated yet.
 bool read_header(PngJob& job) {
   if (setjmp(png_jmpbuf(job.png)) != 0) {
     return false;
@@ -47,6 +64,14 @@ bool read_header(PngJob& job) {
   png_set_read_fn(job.png, &job, read_bytes);
   png_set_user_limits(job.png, 100'000'000, 100'000'000);
   png_read_info(job.png, job.info);
+  return true;
+}
+
+/// Asks for 8 bits of grey or RGB and allocates rows.
+bool start_rows(PngJob& job) {
+  if (setjmp(png_jmpbuf(job.png)) != 0) {
+    return false;
+  }
   png_set_expand(job.png);
   png_set_scale_16(job.png);
   png_set_strip_alpha(job.png);
@@ -81,6 +106,49 @@ bool write_rows(PngJob& job, uint32_t height, uint32_t width, int color) {
   return true;
 }
 
+[[noreturn]] void refuse(PngProblem problem, const std::string& name) {
+  switch (problem) {
+    case PngProblem::truncated:
+      fail(ErrorKind::data, name, "is a truncated PNG");
+    case PngProblem::checksum:
+      fail(ErrorKind::data, name, "is a corrupt PNG: a checksum does not match its data");
+    case PngProblem::header:
+      fail(ErrorKind::data, name, "is a corrupt PNG: its header is not valid");
+    case PngProblem::memory:
+      fail(ErrorKind::runtime, name, "not enough memory for the PNG decoder");
+    case PngProblem::corrupt:
+      break;
+  }
+  fail(ErrorKind::data, name, "is a corrupt PNG");
+}
+
+/// The bytes of compressed pixels, as the lengths of the chunks say.
+uint64_t pixel_bytes(std::string_view file) {
+  constexpr size_t kSignature = 8;
+  constexpr size_t kAround = 12;  // length, name and checksum of a chunk
+  uint64_t total = 0;
+  for (uint64_t at = kSignature; at + kAround <= file.size();) {
+    const auto* chunk = reinterpret_cast<png_const_bytep>(file.data()) + at;
+    const uint64_t length = png_get_uint_32(chunk);
+    total += file.substr(at + 4, 4) == "IDAT" ? length : 0;
+    at += kAround + length;
+  }
+  return total;
+}
+
+/// libpng inflates all there is, whatever the size of the image. Data that cannot be compressed
+/// become hardly longer; encoders that end a block often add a few bytes per row.
+void check_pixel_bytes(const PngJob& job, std::string_view file, const std::string& name) {
+  const uint64_t height = png_get_image_height(job.png, job.info);
+  const uint64_t raw = height * (png_get_rowbytes(job.png, job.info) + 1);
+  const uint64_t most = 2 * raw + 65536;
+  const uint64_t bytes = pixel_bytes(file);
+  check_data(bytes <= most, name,
+             "is a corrupt PNG: it has {} bytes of compressed pixels, but its {} x {} pixels take "
+             "at most {}",
+             bytes, png_get_image_width(job.png, job.info), height, most);
+}
+
 void set_rows(PngJob& job, const Tensor& pixels) {
   const int64_t height = pixels.size(0);
   uint8_t* first = pixels.data<uint8_t>();
@@ -102,13 +170,23 @@ Tensor decode_png(std::string_view bytes, const std::string& name, uint64_t max_
   check(job.png != nullptr, name, "not enough memory for the PNG decoder");
   job.info = png_create_info_struct(job.png);
   check(job.info != nullptr, name, "not enough memory for the PNG decoder");
-  check_data(read_header(job), name, "is a corrupt PNG: {}", job.message);
+  if (!read_header(job)) {
+    refuse(job.problem, name);
+  }
+  check_image_size(png_get_image_height(job.png, job.info), png_get_image_width(job.png, job.info),
+                   name, max_pixels);
+  check_pixel_bytes(job, bytes, name);
+  if (!start_rows(job)) {
+    refuse(job.problem, name);
+  }
   const int channels = png_get_channels(job.png, job.info);
   check_data(channels == 1 || channels == 3, name, "is a PNG with {} channels", channels);
   Tensor pixels = empty_image(png_get_image_height(job.png, job.info),
                               png_get_image_width(job.png, job.info), channels, name, max_pixels);
   set_rows(job, pixels);
-  check_data(read_rows(job), name, "is a corrupt PNG: {}", job.message);
+  if (!read_rows(job)) {
+    refuse(job.problem, name);
+  }
   return pixels;
 }
 
@@ -137,7 +215,7 @@ std::string encode_png(const Tensor& pixels) {
                                     : PNG_COLOR_TYPE_RGB_ALPHA;
   check(write_rows(job, static_cast<uint32_t>(flat.size(0)), static_cast<uint32_t>(flat.size(1)),
                    color),
-        "encode_png", "{}", job.message);
+        "encode_png", "not enough memory for the PNG encoder");
   return std::move(job.out);
 }
 

@@ -87,11 +87,16 @@ Tensor load_npy(const std::filesystem::path& path) {
   Shape shape = read_shape(header, file);
   const std::byte* data = mapping->bytes().data() + start + length;
   const size_t bytes = text.size() - start - length;
-  uint64_t wanted = static_cast<uint64_t>(bytes_of(type, 1));
+  // Strides are products of the other dimensions, also where one is 0.
+  auto wanted = static_cast<uint64_t>(bytes_of(type, 1));
+  bool empty = false;
   for (const int64_t size : shape) {
-    check_data(!__builtin_mul_overflow(wanted, static_cast<uint64_t>(size), &wanted), file,
-               "shape {} overflows", shape);
+    empty = empty || size == 0;
+    const bool overflows =
+        __builtin_mul_overflow(wanted, static_cast<uint64_t>(std::max<int64_t>(size, 1)), &wanted);
+    check_data(!overflows && wanted < uint64_t{1} << 63, file, "shape {} overflows", shape);
   }
+  wanted = empty ? 0 : wanted;
   check_data(wanted == bytes, file, "shape {} of {} takes {} bytes, the file holds {}", shape,
              name_of(type), wanted, bytes);
   if (type == DType::boolean) {

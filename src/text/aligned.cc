@@ -6,10 +6,10 @@
 
 namespace heed::text {
 
-AlignedText::AlignedText(const AlignedText& whole, size_t begin, size_t end)
+AlignedText::AlignedText(const AlignedText& whole, size_t begin, size_t end, size_t limit)
     : view_(whole.view_.substr(begin, end - begin)),
       file_(whole.file_),
-      limit_(whole.limit_),
+      limit_(limit),
       base_(whole.base_ + (whole.changed_ ? 0 : static_cast<int64_t>(begin))),
       track_(whole.track_),
       changed_(whole.changed_),
@@ -58,8 +58,7 @@ void Rewriter::keep(size_t begin, size_t end) {
 
 void Rewriter::put(std::string_view replacement, size_t begin, size_t end) {
   check_data(out_.size() + replacement.size() <= text_.limit_, text_.file_,
-             "the tokenizer's normalizers make a text more than {} times as long",
-             AlignedText::kMaxGrowth);
+             "the tokenizer's normalizers make a text more than {} times as long", kUsualGrowth);
   out_.append(replacement);
   if (!text_.track_) {
     return;

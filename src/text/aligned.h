@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,6 +16,16 @@ struct Piece {
   size_t end;
 };
 
+/// Normalizers come with a model and are not trusted: one after the other could multiply a text
+/// without end. Unicode's own forms make at most 11 bytes of one, and no more than 6 of the texts
+/// that people write (Hangul, decomposed and in byte-level writing).
+inline constexpr size_t kUsualGrowth = 8;
+
+/// The bytes that a text of `size` bytes may grow to: a short one may be an exception.
+constexpr size_t grown_limit(size_t size) {
+  return std::min(48 * size + 4096, kUsualGrowth * size + (size_t{1} << 20));
+}
+
 /// A text on its way through normalizers and pre-tokenizers, which remembers for every byte the
 /// bytes of the original text it stands for.
 class AlignedText {
@@ -22,14 +33,18 @@ class AlignedText {
   /// `base`: where `original` begins in the text the user gave. `track` off: no offsets are wanted.
   /// `file` names the tokenizer in errors and must outlive this.
   AlignedText(std::string_view original, int64_t base, bool track, std::string_view file = "")
+      : AlignedText(original, base, track, file, grown_limit(original.size())) {}
+  /// The same for a stretch of a longer text: it may grow to `limit` bytes.
+  AlignedText(std::string_view original, int64_t base, bool track, std::string_view file,
+              size_t limit)
       : view_(original),
         file_(file),
-        limit_(kMaxGrowth * original.size() + kMaxAddition),
+        limit_(limit),
         base_(base),
         track_(track),
         at_start_(base == 0) {}
   /// Bytes [begin, end) of another one's current text, which must outlive this.
-  AlignedText(const AlignedText& whole, size_t begin, size_t end);
+  AlignedText(const AlignedText& whole, size_t begin, size_t end, size_t limit);
   AlignedText(const AlignedText&) = delete;
   AlignedText& operator=(const AlignedText&) = delete;
 
@@ -44,10 +59,6 @@ class AlignedText {
   struct Span32 {
     uint32_t begin, end;
   };
-  /// Normalizers come with a model and are not trusted: one after the other could multiply a text
-  /// without end. Unicode's own forms make at most 11 bytes of one.
-  static constexpr size_t kMaxGrowth = 48;
-  static constexpr size_t kMaxAddition = 4096;
 
   std::string_view view_;
   std::string_view file_;

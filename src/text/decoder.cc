@@ -236,13 +236,10 @@ class Replace final : public Decoder {
   std::string file_;
 };
 
+/// A sequence inside another one is part of it: each would multiply what the others made of a text.
 class DecoderSequence final : public Decoder {
  public:
-  explicit DecoderSequence(const Json& json) : file_(json.file()) {
-    for (size_t i = 0; i < json.at("decoders").size(); ++i) {
-      parts_.push_back(make_decoder(json.at("decoders")[i]));
-    }
-  }
+  explicit DecoderSequence(const Json& json) : file_(json.file()) { add(json); }
   void apply(std::vector<std::string>& tokens) const override {
     const size_t before = bytes_of(tokens);
     for (const auto& part : parts_) {
@@ -252,6 +249,16 @@ class DecoderSequence final : public Decoder {
   }
 
  private:
+  void add(const Json& json) {
+    for (const Json& part : json.at("decoders").elements()) {
+      if (part.string("type") == "Sequence") {
+        add(part);
+      } else {
+        parts_.push_back(make_decoder(part));
+      }
+    }
+  }
+
   std::string file_;
   std::vector<std::unique_ptr<Decoder>> parts_;
 };

@@ -82,8 +82,8 @@ std::shared_ptr<TokenizerImpl> load_byte_bpe(const GgufFile& gguf, const Entries
   }
   document["model"]["ignore_merges"] = split.ignore_merges;
   for (size_t i = 0; i < entries.tokens.size(); ++i) {
-    if (entries.types[i] == static_cast<int64_t>(Type::user_defined) &&
-        std::find(special.begin(), special.end(), entries.tokens[i]) == special.end()) {
+    const auto id = static_cast<TokenId>(i);
+    if (entries.types[i] == static_cast<int64_t>(Type::user_defined) && id != bos && id != eos) {
       document["added_tokens"].push_back({{"id", i},
                                           {"content", entries.tokens[i]},
                                           {"single_word", false},

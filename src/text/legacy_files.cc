@@ -174,6 +174,8 @@ nlohmann::json document_from_vocab_txt(const std::filesystem::path& path,
     vocabulary[lines[i]] = i;
     upper = upper || has_upper_case(lines[i]);
   }
+  check_data(2 * vocabulary.size() >= lines.size(), path.native(),
+             "has {} lines, but only {} different tokens", lines.size(), vocabulary.size());
   return wordpiece_document(std::move(vocabulary), lowercase.value_or(!upper));
 }
 

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "io/json.h"
 #include "text/aligned.h"
@@ -17,6 +18,8 @@ class Normalizer {
 
 /// From a tokenizer.json object {"type": …}.
 std::unique_ptr<Normalizer> make_normalizer(const Json& json);
+/// Refuses a precompiled_charsmap whose trie leads out of it: SentencePiece follows it unchecked.
+void check_charsmap(std::string_view blob, std::string_view file);
 /// SentencePiece's table of replacements, from its base64 form.
 std::unique_ptr<Normalizer> make_precompiled(const std::string& base64, const std::string& file);
 

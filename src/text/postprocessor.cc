@@ -1,6 +1,7 @@
 #include "text/postprocessor.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -12,6 +13,9 @@ using Item = PostProcessor::Item;
 Item special_item(int32_t id, int32_t type_id) { return {Item::Kind::special, type_id, {id}}; }
 
 constexpr int64_t kLargestId = int64_t{1} << 30;
+
+/// Special tokens around one text; real templates have a few.
+constexpr size_t kMostSpecial = 256;
 
 /// A post-processor's ["token", id].
 int32_t token_pair(const Json& pair) {
@@ -31,18 +35,26 @@ std::vector<TokenId> special_ids(const Json& json, const std::string& token) {
 
 std::vector<Item> read_template(const Json& json, std::string_view name) {
   std::vector<Item> items;
-  for (size_t i = 0; i < json.at(name).size(); ++i) {
-    const Json entry = json.at(name)[i];
+  size_t count = 0;
+  bool seen[2] = {false, false};  // A and B
+  for (const Json& entry : json.at(name).elements()) {
     const bool special = entry.has("SpecialToken");
     const Json part = entry.at(special ? "SpecialToken" : "Sequence");
     Item item{
         Item::Kind::special, static_cast<int32_t>(part.integer_or("type_id", 0, 0, 1 << 20)), {}};
     if (special) {
       item.ids = special_ids(json, part.string("id"));
+      count += std::max<size_t>(item.ids.size(), 1);
+      if (count > kMostSpecial) {
+        entry.refuse(fmt::format("is one of more than {} special tokens", kMostSpecial));
+      }
     } else {
       const std::string id = part.string("id");
       if (id != "A" && id != "B") {
         part.at("id").refuse("is neither A nor B");
+      }
+      if (std::exchange(seen[id == "B" ? 1 : 0], true)) {
+        entry.refuse(fmt::format("puts {} into the text a second time", id));
       }
       item.kind = id == "A" ? Item::Kind::first : Item::Kind::second;
     }

@@ -1,6 +1,7 @@
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "base/utf8.h"
 #include "text/spm.h"
 #include "text/tokenizer_impl.h"
+#include "text/trie.h"
 
 namespace heed::text {
 namespace {
@@ -101,6 +103,9 @@ SpmVocabulary::Piece read_piece(std::string_view bytes, const std::string& file)
       piece.type = static_cast<SpmVocabulary::Type>(reader.integer());
     }
   }
+  check_token_length(piece.text, Trie::kLongestKey, file);
+  check_data(std::isfinite(piece.score), file, "piece {} has no number as its score",
+             quote(piece.text));
   check_data(is_valid_utf8(piece.text), file, "piece {} is not UTF-8", quote(piece.text));
   return piece;
 }
@@ -149,6 +154,7 @@ void read_normalizer(std::string_view bytes, SpmVocabulary& v) {
   for (WireReader reader(bytes, v.file); reader.next();) {
     if (reader.field() == 2) {
       v.charsmap = reader.bytes();
+      check_charsmap(v.charsmap, v.file);
     } else if (reader.field() == 3) {
       v.prefix_space = reader.flag();
     } else if (reader.field() == 4) {
@@ -296,6 +302,10 @@ SpmVocabulary read_sentencepiece(std::string_view bytes, const std::string& file
       ids = read_trainer(reader.bytes(), v);
     } else if (reader.field() == 3) {
       read_normalizer(reader.bytes(), v);
+    } else if (reader.field() == 5) {  // for decoding, which heed's own tokenizer does not need
+      SpmVocabulary other;
+      other.file = file;
+      read_normalizer(reader.bytes(), other);
     }
   }
   check_data(!v.pieces.empty(), file, "is no SentencePiece model: it has no pieces");

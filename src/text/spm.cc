@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "text/bpe.h"
 #include "text/tokenizer_impl.h"
+#include "text/trie.h"
 
 namespace heed::text {
 namespace {
@@ -178,6 +179,9 @@ json spm_document(const SpmVocabulary& v, bool with_model) {
 }
 
 std::shared_ptr<TokenizerImpl> build_spm(const SpmVocabulary& v) {
+  for (const SpmVocabulary::Piece& piece : v.pieces) {  // merges are looked for at every byte
+    check_token_length(piece.text, Trie::kLongestKey, v.file);
+  }
   BuildOptions options;
   options.special_in_text = v.special_in_text;
   if (!v.unigram) {

@@ -45,6 +45,7 @@ struct EncodeBuffers {
   WordCache cache;
   std::vector<ModelToken> tokens;
   std::vector<Piece> pieces, cut;
+  size_t may_grow_to = 0;  ///< bytes that the rest of the text may have once it is normalized
 };
 
 class EncodeBufferPool {

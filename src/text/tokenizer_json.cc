@@ -89,8 +89,12 @@ void guess_roles(TokenizerImpl& impl) {
 void add_tokens(TokenizerImpl& impl, std::vector<AddedToken> tokens) {
   impl.added = std::move(tokens);
   impl.vocab_size = impl.model->vocabulary().size();
+  for (const auto& [token, id] : impl.model->vocabulary().ids()) {
+    check_token_length(token, kLongestToken, impl.file);
+  }
   for (size_t i = 0; i < impl.added.size(); ++i) {
     const AddedToken& token = impl.added[i];
+    check_token_length(token.content, Trie::kLongestKey, impl.file);
     const auto [at, fresh] = impl.added_by_id.emplace(token.id, i);
     check_data(fresh, impl.file, "added tokens '{}' and '{}' have the same id {}",
                impl.added[at->second].content, token.content, token.id);
@@ -105,8 +109,9 @@ void add_tokens(TokenizerImpl& impl, std::vector<AddedToken> tokens) {
       continue;
     }
     if (token.normalized && impl.normalizer != nullptr) {
-      AlignedText key(token.content, 0, false);
+      AlignedText key(token.content, 0, false, impl.file);
       impl.normalizer->apply(key);
+      check_token_length(key.text(), Trie::kLongestKey, impl.file);
       impl.in_normalized.add(token, key.text());
     } else {
       impl.in_original.add(token, token.content);

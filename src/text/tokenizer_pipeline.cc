@@ -134,6 +134,7 @@ void TokenizerImpl::tokenize(std::string_view text, const TokenList& out) const 
         "a text of {} bytes is too long (at most {} in one piece); cut it in parts, such as lines",
         text.size(), kLongestLine);
   Borrowed scratch(*this);
+  (*scratch).may_grow_to = text::grown_limit(text.size());
   around_tokens(
       text, in_original,
       [&](size_t begin, size_t end) {
@@ -162,7 +163,7 @@ void TokenizerImpl::tokenize_original(std::string_view text, int64_t base, Encod
     }
     return;
   }
-  AlignedText aligned(text, base, out.offsets != nullptr, file);
+  AlignedText aligned(text, base, out.offsets != nullptr, file, scratch.may_grow_to);
   if (!plan.raw_bytes && !is_valid_utf8(text)) {
     text::sanitize(aligned);
   }
@@ -176,7 +177,7 @@ void TokenizerImpl::tokenize_original(std::string_view text, int64_t base, Encod
   around_tokens(
       aligned.text(), in_normalized,
       [&](size_t begin, size_t end) {
-        AlignedText part(aligned, begin, end);
+        AlignedText part(aligned, begin, end, scratch.may_grow_to);
         tokenize_normalized(part, scratch, out);
       },
       [&](const AddedTokenFinder::Found& found) {
@@ -191,6 +192,7 @@ void TokenizerImpl::tokenize_normalized(AlignedText& whole, EncodeBuffers& scrat
   if (pretokenizer != nullptr) {
     pretokenizer->apply(whole, pieces);
   }
+  scratch.may_grow_to -= std::min(scratch.may_grow_to, whole.text().size());
   if (!model->border().empty()) {
     scratch.cut.clear();
     cut_at_borders(whole.text(), *model, pieces, scratch.cut);

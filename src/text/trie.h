@@ -7,18 +7,22 @@
 
 namespace heed::text {
 
-/// Byte strings with a number each, for finding all that begin at a position of a text. Edges live
-/// in one open-addressing table.
+/// Byte strings with a number each, for finding all that begin at a position of a text. The first
+/// edge out of a node lies in the node; the others are in one open-addressing table.
 class Trie {
  public:
-  Trie() : values_(1, -1), table_(64), mask_(63) {}
+  /// Longer keys are for the caller to refuse: one step per byte of the longest key is what every
+  /// position of a text may cost.
+  static constexpr size_t kLongestKey = 1280;
+
+  Trie() : nodes_(1), table_(64), mask_(63) {}
 
   void insert(std::string_view key, int32_t value) {
     uint32_t node = 0;
     for (const char c : key) {
       node = child_or_new(node, static_cast<unsigned char>(c));
     }
-    values_[node] = value;
+    nodes_[node].value = value;
   }
 
   /// Calls fn(length, value) for every non-empty key that `text` begins with, shortest first.
@@ -30,8 +34,8 @@ class Trie {
       if (node == 0) {
         return;
       }
-      if (values_[node] >= 0) {
-        fn(i + 1, values_[node]);
+      if (nodes_[node].value >= 0) {
+        fn(i + 1, nodes_[node].value);
       }
     }
   }
@@ -48,6 +52,12 @@ class Trie {
   }
 
  private:
+  struct Node {
+    int32_t value = -1;        ///< -1: no key ends here
+    uint32_t first_child = 0;  ///< 0: a leaf, as no edge leads to the root
+    unsigned char first_byte = 0;
+    bool more = false;  ///< whether the table has further edges out of it
+  };
   struct Edge {
     uint64_t key = 0;  ///< (parent + 1) << 8 | byte; 0: free
     uint32_t child = 0;
@@ -63,22 +73,33 @@ class Trie {
     }
     return slot;
   }
-  /// 0 where there is none: no edge leads to the root.
-  uint32_t child(uint32_t node, unsigned char byte) const {
-    return table_[slot_of(key_of(node, byte))].child;
-  }
-  uint32_t child_or_new(uint32_t node, unsigned char byte) {
-    const uint64_t key = key_of(node, byte);
-    size_t slot = slot_of(key);
-    if (table_[slot].key == 0) {
-      if (2 * (values_.size() + 1) > table_.size()) {
-        grow();
-        slot = slot_of(key);
-      }
-      table_[slot] = {key, static_cast<uint32_t>(values_.size())};
-      values_.push_back(-1);
+  /// 0 where there is none.
+  uint32_t child(uint32_t index, unsigned char byte) const {
+    const Node& node = nodes_[index];
+    if (node.first_byte == byte) {
+      return node.first_child;
     }
-    return table_[slot].child;
+    return node.more ? table_[slot_of(key_of(index, byte))].child : 0;
+  }
+  uint32_t child_or_new(uint32_t index, unsigned char byte) {
+    if (const uint32_t known = child(index, byte); known != 0) {
+      return known;
+    }
+    const auto fresh = static_cast<uint32_t>(nodes_.size());
+    Node& node = nodes_[index];
+    if (node.first_child == 0) {
+      node.first_byte = byte;
+      node.first_child = fresh;
+    } else {
+      if (2 * ++edges_ > table_.size()) {
+        grow();
+      }
+      node.more = true;
+      const uint64_t key = key_of(index, byte);
+      table_[slot_of(key)] = {key, fresh};
+    }
+    nodes_.emplace_back();
+    return fresh;
   }
   void grow() {
     std::vector<Edge> old(table_.size() * 2);
@@ -91,9 +112,10 @@ class Trie {
     }
   }
 
-  std::vector<int32_t> values_;  ///< by node; -1: no key ends here
+  std::vector<Node> nodes_;
   std::vector<Edge> table_;
   size_t mask_;
+  size_t edges_ = 0;  ///< in the table
 };
 
 }  // namespace heed::text

@@ -37,6 +37,7 @@ class Unigram final : public Model {
     }
     vocabulary_ = Vocabulary::from_list(std::move(tokens));
     for (const auto& [token, id] : vocabulary_.ids()) {
+      check_token_length(token, Trie::kLongestKey, file_);
       trie_.insert(token, id);
     }
     if (config.has("unk_id")) {

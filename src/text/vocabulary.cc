@@ -12,6 +12,11 @@ namespace {
 int64_t largest_id(size_t tokens) { return 2 * static_cast<int64_t>(tokens) + 255; }
 }  // namespace
 
+void check_token_length(std::string_view token, size_t most, std::string_view file) {
+  check_data(token.size() <= most, file, "token {} has {} bytes; at most {} are supported",
+             quote(token, 40), token.size(), most);
+}
+
 int32_t read_id(const Json& value, size_t tokens) {
   return static_cast<int32_t>(value.integer(0, largest_id(tokens)));
 }

@@ -12,6 +12,13 @@
 
 namespace heed::text {
 
+/// Real vocabularies have tokens of up to some hundred bytes. A file with longer ones could make
+/// a few ids stand for any amount of text.
+constexpr size_t kLongestToken = 4096;
+
+/// Refuses a token of more than `most` bytes, of a vocabulary in `file`.
+void check_token_length(std::string_view token, size_t most, std::string_view file);
+
 /// Tokens by id and ids by token. Ids may have gaps.
 class Vocabulary {
  public:

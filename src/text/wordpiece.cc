@@ -16,6 +16,7 @@ class WordPiece final : public Model {
     unk_ = vocabulary_.find(json.string_or("unk_token", "[UNK]"));
     const std::string prefix = json.string_or("continuing_subword_prefix", "##");
     for (const auto& [token, id] : vocabulary_.ids()) {
+      check_token_length(token, Trie::kLongestKey, file_);
       starts_.insert(token, id);
       if (token.starts_with(prefix)) {
         continuations_.insert(token.substr(prefix.size()), id);

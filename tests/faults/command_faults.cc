@@ -281,6 +281,15 @@ void named_files(Bench& bench) {
   bench.refused({"info", bench.path("absent")}, {"absent"});
   bench.refused({"tokenize", bench.file("tokenizer.json", "{\"model\":")},
                 {"tokenizer.json", "JSON"});
+  // What libpng says of a file is no message of heed's.
+  std::string png = read_file(golden("io/rgb.png"));
+  png.replace(37, 4, "\x1b[31");
+  const std::string damaged = bench.file("a.png", png);
+  const std::string vision = bench.model("vit_classify");
+  bench.refused({"classify", vision, "--image", damaged, "--lang", "en"},
+                {"a.png: is a corrupt PNG\n"});
+  bench.refused({"classify", vision, "--image", damaged, "--lang", "ko"},
+                {"a.png: 손상된 PNG입니다\n"});
   // A file beside config.json is to blame, not config.json.
   bench.accepted(tiny_training(bench, {"--out", bench.path("run")}));
   const std::vector<std::string> generate = {"generate", bench.path("run"), "--prompt", "the"};

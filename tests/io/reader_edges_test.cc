@@ -69,6 +69,13 @@ TEST_F(ReaderEdges, GzipMembersAndExpansion) {
   EXPECT_EQ(gunzip(gzipped("") + gzipped("y"), "f", 10), "y");  // the first member is empty
   const std::string idx("\x00\x00\x08\x01\x00\x00\x00\x02xy", 10);
   EXPECT_EQ(load_idx(write("a.gz", gzipped("") + gzipped(idx))).numel(), 2);
+  // 200,000 empty members: each took a chunk of 1 MiB of zeros.
+  const std::string none = gzipped("");
+  std::string many = gzipped("x");
+  for (int i = 0; i < 200'000; ++i) {
+    many += none;
+  }
+  EXPECT_EQ(gunzip(many, "f", size_t{1} << 30), "x");
   // Zeros expand a thousand times: taken up to 64 MiB, refused beyond.
   const std::string zeros(size_t{65} << 20, '\0');
   const std::string packed = gzipped(zeros);
@@ -103,6 +110,12 @@ TEST_F(ReaderEdges, NpyHeaders) {
                "its header of 70000 bytes is longer");
   EXPECT_ERROR(load_npy(shape("(1")), "its shape is not a tuple");
   EXPECT_ERROR(load_npy(shape("(1a,)}")), "is not up to 8 whole numbers");
+  EXPECT_ERROR(load_npy(write("a", npy(2, 0xFFFFFFFF, "xxxxxxxx"))), "4294967295 bytes is longer");
+  EXPECT_ERROR(load_npy(shape("(-1,)}")), "is not up to 8 whole numbers");
+  EXPECT_ERROR(load_npy(shape("(1125899906842624,)}")), "dimension that is too large");
+  EXPECT_ERROR(load_npy(shape("(1125899906842623,1125899906842623)}")), "overflows");
+  EXPECT_ERROR(load_npy(shape("(0,1125899906842623,1125899906842623)}")), "overflows");
+  EXPECT_EQ(load_npy(shape("(0,3)}")).shape(), Shape({0, 3}));
 }
 
 TEST_F(ReaderEdges, ImageSizes) {

@@ -46,4 +46,12 @@ echo "99999999" | "$heed" tokenize "$work/bpe" --decode > /dev/null 2>&1
 expect "id out of range" "$?" 3
 echo "12 abc" | "$heed" tokenize "$work/bpe" --decode > /dev/null 2>&1
 expect "no id" "$?" 3
+long=$(head -c 100000 /dev/zero | tr '\0' x)
+for line in "1.5" "12 1x, 3" "$long"; do
+  echo "$line" | "$heed" tokenize "$work/bpe" --decode > /dev/null 2> "$work/err"
+  expect "no id" "$?" 3
+  cat "$work/err" >> "$work/errors"
+done
 set -e
+expect "what is no id" "$(tr '\n' '|' < "$work/errors")" \
+  "heed: stdin: '1.5' is not an id|heed: stdin: '1x' is not an id|heed: stdin: '$(head -c 40 <<< "$long")…' is not an id|"

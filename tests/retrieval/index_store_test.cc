@@ -2,10 +2,12 @@
 #include "retrieval/index_store.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 
 #include "retrieval/database.h"
+#include "retrieval/support.h"
 #include "support/data.h"
 #include "support/error.h"
 
@@ -73,6 +75,91 @@ TEST(IndexStore, BlocksOfVectorsComeAndGo) {
   EXPECT_EQ(store.chunks(), 1);
   EXPECT_EQ(store.database().integer("SELECT count(*) FROM vectors"), 1);
   EXPECT_ERROR(store.remove_chunks({0}), "is damaged: chunk 0 has no vector");
+}
+
+/// The end of a journal that names a super-journal, as SQLite writes it.
+std::string super_journal(const std::string& file) {
+  const auto big_endian = [](uint32_t value) {
+    std::string bytes;
+    for (int shift = 24; shift >= 0; shift -= 8) {
+      bytes += static_cast<char>(value >> shift & 0xff);
+    }
+    return bytes;
+  };
+  uint32_t sum = 0;
+  for (const char c : file) {
+    sum += static_cast<unsigned char>(c);
+  }
+  const std::string magic = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
+  std::string header =
+      magic + big_endian(0) + big_endian(1) + big_endian(1) + big_endian(512) + big_endian(8192);
+  header.resize(512);
+  constexpr uint32_t kLockPage = 0x40000000 / 8192 + 1;
+  return header + big_endian(kLockPage) + file + big_endian(static_cast<uint32_t>(file.size())) +
+         big_endian(sum) + magic;
+}
+
+TEST(IndexStore, JournalsOfOthersAreRefused) {
+  const test::TemporaryFolder folder;
+  const auto path = folder / "a.heed-index";
+  const auto link = folder / "link";
+  const auto journal = std::filesystem::path(path.native() + "-journal");
+  const auto victim = folder / "victim";
+  IndexStore::create(path, settings_of_two()).seal();
+  std::filesystem::create_symlink(path, link);
+  test::write(victim, "thesis");
+  const auto refused = [&](const std::filesystem::path& beside, const char* why) {
+    for (const auto& index : {path, link}) {
+      for (const bool writable : {false, true}) {
+        const std::string message =
+            test::message_of([&] { IndexStore::open(index, writable); }, ErrorKind::data);
+        EXPECT_TRUE(test::message_has(message, beside.native() + ": " + why));
+      }
+    }
+    EXPECT_EQ(test::read(victim), "thesis");
+  };
+  test::write(journal, super_journal(victim.native()));
+  refused(journal, "is no journal of heed's");
+  std::filesystem::remove(journal);
+  ASSERT_EQ(mkfifo(journal.c_str(), 0600), 0);
+  refused(journal, "is not a regular file");
+  std::filesystem::remove(journal);
+  for (const auto& target : {victim, folder / "nowhere"}) {
+    std::filesystem::create_symlink(target, journal);
+    refused(journal, "is not a regular file");
+    std::filesystem::remove(journal);
+  }
+  std::filesystem::create_directory(journal);
+  refused(journal, "is not a regular file");
+  std::filesystem::remove(journal);
+  const std::filesystem::path log = path.native() + "-wal";
+  test::write(log, "");
+  refused(log, "stands beside an index");
+  std::filesystem::remove(log);
+  EXPECT_TRUE(IndexStore::open(link, true).sealed());
+}
+
+TEST(IndexStore, AnInterruptedTransactionIsRolledBack) {
+  const test::TemporaryFolder folder;
+  const auto path = folder / "a.heed-index";
+  const auto copy = folder / "b.heed-index";
+  {
+    const IndexStore store = IndexStore::create(path, settings_of_two());
+    store.seal();
+    store.database().execute("PRAGMA cache_size = 1");  // pages go to the file at once
+    const Transaction transaction(store.database());
+    store.break_seal();
+    StoredFile file;
+    for (int i = 0; i < 200; ++i) {
+      file.path = std::to_string(i) + std::string(1000, 'x');
+      store.put_file(file);
+    }
+    // What a process that is killed now leaves.
+    std::filesystem::copy_file(path, copy);
+    std::filesystem::copy_file(path.native() + "-journal", copy.native() + "-journal");
+  }
+  EXPECT_GT(std::filesystem::file_size(copy.native() + "-journal"), 512U);
+  EXPECT_EQ(IndexStore::open(copy, false).files(), 0);
 }
 
 }  // namespace

@@ -7,14 +7,16 @@
 namespace heed {
 namespace {
 
-constexpr int kPatience = 10'000;  // milliseconds to wait for another process's lock
+constexpr int kPatience = 10'000;        // milliseconds to wait for another process's lock
+constexpr int kLongestValue = 64 << 20;  // bytes; a block of vectors or links has a few million
 
 /// Whether SQLite's code says that the file is bad, and not the machine. All statements are heed's
-/// own, so that a general error comes of tables that are not what heed made (FTS5's own, too).
+/// own, so that a general error, a violated constraint or a value beyond what heed writes comes of
+/// tables that are not what heed made (FTS5's own, too).
 bool is_data_error(int code) {
   const int primary = code & 0xff;
   return primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || primary == SQLITE_FORMAT ||
-         primary == SQLITE_ERROR;
+         primary == SQLITE_ERROR || primary == SQLITE_CONSTRAINT || primary == SQLITE_TOOBIG;
 }
 
 }  // namespace
@@ -99,9 +101,13 @@ Database::Database(const std::filesystem::path& path, Mode mode) : path_(path) {
     fail(ErrorKind::runtime, path.native(), "cannot be opened: {}", message);
   }
   sqlite3_busy_timeout(handle_, kPatience);
-  // An untrusted file must not run code: no functions from its schema, no broken schema accepted.
+  // An untrusted file must not run code: no functions from its schema, no broken schema accepted,
+  // no views or triggers, of which heed has none.
   sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_limit(handle_, SQLITE_LIMIT_LENGTH, kLongestValue);
   execute("PRAGMA cell_size_check = ON");
 }
 

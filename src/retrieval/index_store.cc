@@ -5,25 +5,12 @@
 
 #include "base/check.h"
 #include "base/checksum.h"
+#include "retrieval/index_schema.h"
 #include "retrieval/seal.h"
 #include "retrieval/terms.h"
 
 namespace heed {
 namespace {
-
-constexpr const char* kSchema = R"sql(
-CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE file(id INTEGER PRIMARY KEY, path TEXT UNIQUE NOT NULL, name TEXT NOT NULL,
-  size INTEGER NOT NULL, modified INTEGER NOT NULL, hash INTEGER NOT NULL, complete INTEGER NOT NULL);
-CREATE TABLE chunk(id INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL REFERENCES file(id),
-  ordinal INTEGER NOT NULL, location TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
-  title TEXT NOT NULL, text TEXT NOT NULL, hash INTEGER NOT NULL);
-CREATE INDEX chunk_of_file ON chunk(file);
-CREATE TABLE vectors(id INTEGER PRIMARY KEY, ids BLOB NOT NULL, scales BLOB NOT NULL,
-  rows BLOB NOT NULL, hash INTEGER NOT NULL);
-CREATE VIRTUAL TABLE lexical USING fts5(title, body, content='',
-  tokenize="unicode61 remove_diacritics 0 categories 'L* N* Co M*'");
-)sql";
 
 constexpr int64_t kGraphRows = 65536;  // rows of a graph per block
 
@@ -75,8 +62,7 @@ IndexStore IndexStore::create(const std::filesystem::path& path, const IndexSett
     database.execute("PRAGMA page_size = 8192; PRAGMA journal_mode = DELETE");
     database.execute(fmt::format("BEGIN; PRAGMA application_id = {}; PRAGMA user_version = {}",
                                  kIndexApplication, kIndexVersion));
-    create_seal(database);
-    database.execute(kSchema);
+    create_tables(database);
     Statement put(database, "INSERT INTO meta VALUES(?, ?)");
     const auto add = [&](std::string_view key, const std::string& value) {
       put.bind(key, std::string_view(value)).run();
@@ -102,6 +88,7 @@ IndexStore IndexStore::open(const std::filesystem::path& path, bool writable) {
   IndexStore store(std::make_unique<Database>(
       path, writable || !sealed ? Database::Mode::write : Database::Mode::read));
   store.sealed_ = sealed;
+  check_tables(*store.database_);
   if (!sealed) {
     const std::string state = store.database_->text("PRAGMA quick_check(1)");
     check_data(state == "ok", path.native(), "is damaged ({}); make it again with `heed index`",
@@ -311,9 +298,7 @@ bool IndexStore::has_graph() const {
 }
 
 void IndexStore::put_graph(const HnswGraph& graph) const {
-  database_->execute(
-      "CREATE TABLE hnsw(first INTEGER PRIMARY KEY, neighbors INTEGER NOT NULL, links BLOB NOT "
-      "NULL, hash INTEGER NOT NULL)");
+  create_graph_table(*database_);
   Statement put(*database_, "INSERT INTO hnsw VALUES(?, ?, ?, ?)");
   for (int64_t begin = 0; begin < graph.nodes(); begin += kGraphRows) {
     const std::vector<int32_t> numbers =

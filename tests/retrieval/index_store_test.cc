@@ -2,11 +2,13 @@
 #include "retrieval/index_store.h"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 
 #include <cmath>
 
 #include "retrieval/database.h"
+#include "retrieval/seal.h"
 #include "retrieval/support.h"
 #include "support/data.h"
 #include "support/error.h"
@@ -75,6 +77,69 @@ TEST(IndexStore, BlocksOfVectorsComeAndGo) {
   EXPECT_EQ(store.chunks(), 1);
   EXPECT_EQ(store.database().integer("SELECT count(*) FROM vectors"), 1);
   EXPECT_ERROR(store.remove_chunks({0}), "is damaged: chunk 0 has no vector");
+}
+
+/// An index without documents, with `change` applied as somebody with another program would.
+void make_altered(const std::filesystem::path& path, const std::string& change) {
+  std::filesystem::remove(path);
+  IndexStore::create(path, settings_of_two());
+  {
+    sqlite3* handle = nullptr;
+    ASSERT_EQ(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
+    char* problem = nullptr;
+    EXPECT_EQ(sqlite3_exec(handle, change.c_str(), nullptr, nullptr, &problem), SQLITE_OK)
+        << problem;
+    sqlite3_close(handle);
+  }
+  write_seal(Database(path, Database::Mode::write));
+}
+
+TEST(IndexStore, TablesThatHeedDoesNotMakeAreRefused) {
+  const test::TemporaryFolder folder;
+  const auto path = folder / "a.heed-index";
+  make_altered(path, "UPDATE meta SET value = 'moved' WHERE key = 'model'");
+  EXPECT_TRUE(IndexStore::open(path, false).sealed());  // the change alone is none
+  const std::pair<const char*, const char*> cases[] = {
+      // An endless view in place of a table, and one that takes gigabytes.
+      {"DROP TABLE chunk; CREATE VIEW chunk AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT "
+       "x+1 FROM c) SELECT x AS id, 1 AS file, x AS ordinal, '' AS location, 0 AS first, 1 AS "
+       "last, '' AS title, 'x' AS text, 0 AS hash FROM c",
+       "its view 'chunk' is not one that heed makes"},
+      {"ALTER TABLE meta RENAME TO m2; CREATE VIEW meta AS SELECT key, "
+       "hex(zeroblob(400000000)) AS value FROM m2",
+       "its table 'm2' is not one that heed makes"},
+      {"CREATE TRIGGER t AFTER INSERT ON file BEGIN DELETE FROM meta; END",
+       "its trigger 't' is not one that heed makes"},
+      {"CREATE INDEX i ON chunk(abs(file))", "its index 'i' is not one that heed makes"},
+      {"ALTER TABLE chunk ADD COLUMN extra AS (hex(zeroblob(1000000000)))",
+       "its table 'chunk' is not one that heed makes"},
+      {"CREATE VIRTUAL TABLE more USING fts5(x)", "its table 'more' is not one that heed makes"},
+      {"CREATE TABLE hnsw(first, neighbors, links, hash)",
+       "its table 'hnsw' is not one that heed makes"},
+      {"DROP TABLE lexical_docsize", "is damaged: lexical_docsize is missing"},
+      {"DROP TABLE vectors", "is damaged: vectors is missing"},
+  };
+  for (const auto& [change, why] : cases) {
+    make_altered(path, change);
+    for (const bool writable : {false, true}) {
+      const std::string message =
+          test::message_of([&] { IndexStore::open(path, writable); }, ErrorKind::data);
+      EXPECT_TRUE(test::message_has(message, path.native() + ": "));
+      EXPECT_TRUE(test::message_has(message, why));
+    }
+  }
+}
+
+TEST(IndexStore, RowsThatContradictEachOtherAreDamage) {
+  const test::TemporaryFolder folder;
+  const auto path = folder / "a.heed-index";
+  IndexStore::create(path, settings_of_two());
+  const IndexStore store = IndexStore::open(path, true);
+  StoredFile file;
+  file.path = "a.txt";
+  store.put_file(file);
+  const std::string message = test::message_of([&] { store.put_file(file); }, ErrorKind::data);
+  EXPECT_TRUE(test::message_has(message, path.native() + ": is damaged (UNIQUE constraint"));
 }
 
 /// The end of a journal that names a super-journal, as SQLite writes it.

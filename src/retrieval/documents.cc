@@ -232,6 +232,19 @@ int64_t read_table(const fs::path& path, const Visit& visit, const Complain& com
 
 }  // namespace
 
+std::string short_title(std::string title) {
+  constexpr size_t kLongest = 1024;
+  if (title.size() > kLongest) {
+    size_t end = kLongest;
+    while (end > 0 && (static_cast<unsigned char>(title[end]) & 0xc0) == 0x80) {
+      --end;
+    }
+    title.resize(end);
+    title += "…";
+  }
+  return title;
+}
+
 std::string compose_hangul(std::string text) {
   // Jamo are U+1100 to U+11FF: E1 84 80 to E1 87 BF.
   bool jamo = false;
@@ -273,7 +286,7 @@ DocumentKind document_kind(const fs::path& path) {
 int64_t read_document(const fs::path& path, const DocumentLimits& limits, const Visit& visit,
                       const Complain& complain) {
   const Visit composed = [&](Section section) {
-    section.title = compose_hangul(std::move(section.title));
+    section.title = short_title(compose_hangul(std::move(section.title)));
     section.text = compose_hangul(std::move(section.text));
     visit(std::move(section));
   };

@@ -76,7 +76,7 @@ void split_markdown(std::string_view markdown, const std::function<void(Section)
       std::fill(headings.begin() + static_cast<std::ptrdiff_t>(level) - 1, headings.end(), "");
       std::string_view title = trimmed(line.substr(level));
       title = trimmed(title.substr(0, title.find_last_not_of('#') + 1));
-      headings[level - 1] = plain_line(title);
+      headings[level - 1] = short_title(plain_line(title));
       continue;
     }
     text += fence.empty() ? plain_line(line) : std::string(line);

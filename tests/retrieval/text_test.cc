@@ -195,6 +195,51 @@ TEST(Documents, MalformedHtmlDoesNoHarm) {
   }
 }
 
+/// `count` times `part`.
+std::string repeated(std::string_view part, size_t count) {
+  std::string text;
+  text.reserve(part.size() * count);
+  for (size_t i = 0; i < count; ++i) {
+    text += part;
+  }
+  return text;
+}
+
+/// Bytes of titles and texts of what `split` makes of a document.
+template <class Split>
+std::pair<size_t, size_t> sizes_of(const Split& split, const std::string& document) {
+  std::pair<size_t, size_t> sizes;
+  split(document, [&](const Section& section) {
+    sizes.first += section.title.size();
+    sizes.second += section.text.size();
+  });
+  return sizes;
+}
+
+TEST(Documents, EndlessMarkupIsReadOnce) {
+  // In time that grows with the square of their size, a text of these would take hours.
+  constexpr size_t kMany = 2'000'000;
+  for (const char* part : {"<script>", "<svg>", "<style><iframe>", "<", "</", "<!--", "<a href=\"",
+                           "<title>", "<h1>", "&", "&#", "<x ", "<p>", "</p", "<script></"}) {
+    EXPECT_LE(sizes_of(split_html, repeated(part, kMany) + "x").second, 2 * kMany + 1) << part;
+    EXPECT_LE(sizes_of(split_html, repeated(part, kMany) + "x</").second, 2 * kMany + 3) << part;
+  }
+  EXPECT_EQ(sizes_of(split_html, repeated("<script>", kMany) + "x").second, 1U);
+  EXPECT_EQ(sizes_of(split_html, repeated("<script>", kMany) + "</script>x").second, 1U);
+}
+
+TEST(Documents, LongTitlesAreTruncated) {
+  const std::string title = repeated("가", 200'000);
+  const std::string html =
+      "<title>" + title + "</title><h1>" + title + "</h1>x" + repeated("<h2>y</h2>z", 2000);
+  const std::string markdown = "# " + title + "\nx\n" + repeated("## y\nz\n", 2000);
+  constexpr size_t kMost = 2001 * 2 * 1100;
+  EXPECT_LT(sizes_of(split_html, html).first, kMost);
+  EXPECT_LT(sizes_of(split_markdown, markdown).first, kMost);
+  EXPECT_EQ(short_title("abc"), "abc");
+  EXPECT_EQ(short_title(title), repeated("가", 341) + "…");
+}
+
 TEST(Documents, Tables) {
   const test::TemporaryFolder folder;
   test::write(

@@ -384,6 +384,9 @@ IndexReport build_index(const std::vector<std::string>& docs, const fs::path& ou
     fail(ErrorKind::usage, "index", "there are vectors in f32 and int8, not in {}",
          *options.vector_type);
   }
+  if (out.empty()) {
+    fail(ErrorKind::usage, "index", "the index file has no name (out)");
+  }
   const std::vector<DocumentFile> files = expand_documents(docs);
   if (!fs::exists(out)) {
     if (options.model.empty()) {

@@ -2,6 +2,10 @@
 
 #include <sqlite3.h>
 
+#include <cerrno>
+#include <cstring>
+#include <new>
+
 #include "base/check.h"
 
 namespace heed {
@@ -115,13 +119,29 @@ Database::~Database() { sqlite3_close_v2(handle_); }
 
 void Database::refuse() const {
   const int code = sqlite3_extended_errcode(handle_);
+  const int primary = code & 0xff;
   if (is_data_error(code)) {
     fail(ErrorKind::data, path_.native(), "is damaged ({}); make it again with `heed index`",
          sqlite3_errmsg(handle_));
   }
-  if ((code & 0xff) == SQLITE_BUSY) {
+  if (primary == SQLITE_BUSY) {
     fail(ErrorKind::runtime, path_.native(),
          "another process is writing to it; wait until that `heed index` has ended");
+  }
+  if (primary == SQLITE_READONLY) {
+    fail(ErrorKind::runtime, path_.native(), "cannot be written: it or its folder is read-only");
+  }
+  if (primary == SQLITE_FULL) {
+    fail(ErrorKind::runtime, path_.native(), "cannot be written: {}", std::strerror(ENOSPC));
+  }
+  const int problem = sqlite3_system_errno(handle_);
+  if (problem != 0 && primary == SQLITE_CANTOPEN) {
+    fail(ErrorKind::runtime, path_.native(), "cannot be opened with a journal beside it: {}",
+         std::strerror(problem));
+  }
+  if (problem != 0 && primary == SQLITE_IOERR) {
+    fail(ErrorKind::runtime, path_.native(), "cannot be read or written: {}",
+         std::strerror(problem));
   }
   fail(ErrorKind::runtime, path_.native(), "{}", sqlite3_errmsg(handle_));
 }
@@ -142,6 +162,16 @@ std::string Database::text(const std::string& sql) const {
   Statement statement(*this, sql);
   check_data(statement.next(), path_.native(), "lacks an entry of every index; make it again");
   return std::string(statement.text(0));
+}
+
+std::string Database::bytes() const {
+  sqlite3_int64 size = 0;
+  const std::unique_ptr<unsigned char, void (*)(void*)> copy(
+      sqlite3_serialize(handle_, "main", &size, 0), sqlite3_free);
+  if (copy == nullptr) {
+    throw std::bad_alloc();
+  }
+  return {reinterpret_cast<const char*>(copy.get()), static_cast<size_t>(size)};
 }
 
 int64_t Database::last_row_id() const { return sqlite3_last_insert_rowid(handle_); }

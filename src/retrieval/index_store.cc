@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/checksum.h"
+#include "base/file.h"
 #include "retrieval/index_schema.h"
 #include "retrieval/seal.h"
 #include "retrieval/terms.h"
@@ -53,32 +54,27 @@ StoredFile file_row(const Statement& row) {
 }  // namespace
 
 IndexStore IndexStore::create(const std::filesystem::path& path, const IndexSettings& settings) {
-  // Under another name until the tables are there: no half-made file is left in its place.
-  const std::filesystem::path temporary = path.native() + ".new";
-  std::error_code ignored;
-  std::filesystem::remove(temporary, ignored);
-  {
-    const Database database(temporary, Database::Mode::create);
-    database.execute("PRAGMA page_size = 8192; PRAGMA journal_mode = DELETE");
-    database.execute(fmt::format("BEGIN; PRAGMA application_id = {}; PRAGMA user_version = {}",
-                                 kIndexApplication, kIndexVersion));
-    create_tables(database);
-    Statement put(database, "INSERT INTO meta VALUES(?, ?)");
-    const auto add = [&](std::string_view key, const std::string& value) {
-      put.bind(key, std::string_view(value)).run();
-    };
-    add("model", settings.model);
-    add("model_fingerprint", settings.model_fingerprint);
-    add("dimension", std::to_string(settings.dimension));
-    add("vector_type", settings.vector_type);
-    add("pooling", settings.pooling);
-    add("query_prefix", settings.query_prefix);
-    add("passage_prefix", settings.passage_prefix);
-    add("chunk_tokens", std::to_string(settings.chunk_tokens));
-    add("overlap_tokens", std::to_string(settings.overlap_tokens));
-    database.execute("COMMIT");
-  }
-  std::filesystem::rename(temporary, path);
+  // In memory until the tables are there: no half-made file is left.
+  const Database database(":memory:", Database::Mode::create);
+  database.execute("PRAGMA page_size = 8192");
+  database.execute(fmt::format("BEGIN; PRAGMA application_id = {}; PRAGMA user_version = {}",
+                               kIndexApplication, kIndexVersion));
+  create_tables(database);
+  Statement put(database, "INSERT INTO meta VALUES(?, ?)");
+  const auto add = [&](std::string_view key, const std::string& value) {
+    put.bind(key, std::string_view(value)).run();
+  };
+  add("model", settings.model);
+  add("model_fingerprint", settings.model_fingerprint);
+  add("dimension", std::to_string(settings.dimension));
+  add("vector_type", settings.vector_type);
+  add("pooling", settings.pooling);
+  add("query_prefix", settings.query_prefix);
+  add("passage_prefix", settings.passage_prefix);
+  add("chunk_tokens", std::to_string(settings.chunk_tokens));
+  add("overlap_tokens", std::to_string(settings.overlap_tokens));
+  database.execute("COMMIT");
+  write_file_atomically(path, database.bytes());
   return open(path, true);
 }
 

@@ -79,6 +79,34 @@ TEST(IndexStore, BlocksOfVectorsComeAndGo) {
   EXPECT_ERROR(store.remove_chunks({0}), "is damaged: chunk 0 has no vector");
 }
 
+TEST(IndexStore, LinksAreFollowedAndFoldersNamed) {
+  const test::TemporaryFolder folder;
+  const auto target = folder / "target.heed-index";
+  const auto link = folder / "link.heed-index";
+  std::filesystem::create_symlink("target.heed-index", link);  // to nothing yet
+  IndexStore::create(link, settings_of_two()).seal();
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(target)));
+  EXPECT_TRUE(IndexStore::open(link, false).sealed());
+  const auto nowhere = folder / "no" / "a.heed-index";
+  EXPECT_ERROR(IndexStore::create(nowhere, settings_of_two()),
+               nowhere.native() + ": cannot be written: No such file or directory");
+  const auto names = std::distance(std::filesystem::directory_iterator(folder.path()), {});
+  EXPECT_EQ(names, 2);
+}
+
+TEST(IndexStore, WhatSqliteCannotWriteIsSaid) {
+  const test::TemporaryFolder folder;
+  const auto path = folder / "a.heed-index";
+  IndexStore::create(path, settings_of_two());
+  EXPECT_ERROR(IndexStore::open(path, true)
+                   .database()
+                   .execute("PRAGMA max_page_count = 1; CREATE TABLE t AS SELECT zeroblob(100000)"),
+               path.native() + ": cannot be written: No space left on device");
+  EXPECT_ERROR(Database(path, Database::Mode::read).execute("DELETE FROM meta"),
+               path.native() + ": cannot be written: it or its folder is read-only");
+}
+
 /// An index without documents, with `change` applied as somebody with another program would.
 void make_altered(const std::filesystem::path& path, const std::string& change) {
   std::filesystem::remove(path);

@@ -413,5 +413,13 @@ TEST_F(Index, UnfinishedFilesAreCheckedToo) {
   });
 }
 
+TEST_F(Index, AFileWithoutANameIsAUsageError) {
+  IndexOptions options;
+  options.model = encoder_.native();
+  const std::string message =
+      test::message_of([&] { build_index({docs().native()}, "", options); }, ErrorKind::usage);
+  EXPECT_TRUE(test::message_has(message, "the index file has no name"));
+}
+
 }  // namespace
 }  // namespace heed

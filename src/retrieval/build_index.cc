@@ -197,7 +197,8 @@ class Builder {
       if (found.id != 0) {
         file->old = store_.chunks_of(found.id);
       }
-      const DocumentLimits limits{options_.max_file_bytes};
+      DocumentLimits limits;
+      limits.max_bytes = options_.max_file_bytes;
       const ChunkOptions cut{store_.settings().chunk_tokens, store_.settings().overlap_tokens};
       const int64_t before = progress_.bytes_done;
       int64_t read = 0;  // bytes of the sections so far

@@ -294,7 +294,7 @@ int64_t read_document(const fs::path& path, const DocumentLimits& limits, const 
     case DocumentKind::table:
       return read_table(path, composed, complain);
     case DocumentKind::pdf:
-      read_pdf(path, limits.max_bytes, composed);
+      read_pdf(path, limits, composed);
       return 0;
     case DocumentKind::markdown:
       split_markdown(read_text(path, limits), composed);

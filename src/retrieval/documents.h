@@ -23,6 +23,7 @@ DocumentKind document_kind(const std::filesystem::path& path);
 
 struct DocumentLimits {
   int64_t max_bytes = int64_t{256} << 20;  ///< of a file that is not a table
+  double pdf_seconds = 60;                 ///< for pdftotext to turn one PDF into text
 };
 
 /// Calls `visit` with every section of a file that has text, in order, and returns the number of

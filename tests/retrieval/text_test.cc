@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "heed/runtime.h"
 #include "retrieval/chunks.h"
 #include "retrieval/documents.h"
@@ -7,6 +9,7 @@
 #include "retrieval/snippet.h"
 #include "retrieval/support.h"
 #include "retrieval/terms.h"
+#include "support/error.h"
 
 namespace heed {
 namespace {
@@ -292,6 +295,54 @@ TEST(Documents, WhatCannotBeReadIsNamed) {
   expect_refused("large.txt", "1024 MB");
   test::write(folder / "no.pdf", "no pdf");
   expect_refused("no.pdf", "pdftotext");
+}
+
+/// Puts a shell script in the place of pdftotext.
+class FakePdfToText {
+ public:
+  explicit FakePdfToText(const std::string& script) : path_(std::getenv("PATH")) {
+    test::write(folder_ / "pdftotext", "#!/bin/sh\n" + script + "\n");
+    std::filesystem::permissions(folder_ / "pdftotext", std::filesystem::perms::owner_all);
+    setenv("PATH", (folder_.path().native() + ":" + path_).c_str(), 1);
+  }
+  ~FakePdfToText() { setenv("PATH", path_.c_str(), 1); }
+  FakePdfToText(const FakePdfToText&) = delete;
+  FakePdfToText& operator=(const FakePdfToText&) = delete;
+
+ private:
+  test::TemporaryFolder folder_;
+  std::string path_;
+};
+
+TEST(Documents, APdfThatNeverEndsIsLeftOut) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path pdf = folder / "a.pdf";
+  test::write(pdf, "%PDF");
+  const auto message = [&](const std::string& script, double seconds) {
+    const FakePdfToText fake(script);
+    DocumentLimits limits;
+    limits.max_bytes = 1 << 20;
+    limits.pdf_seconds = seconds;
+    return test::message_of(
+        [&] {
+          read_document(
+              pdf, limits, [](const Section&) {}, [](const std::string&) {});
+        },
+        ErrorKind::data);
+  };
+  const std::string late = pdf.native() + ": pdftotext did not finish within 0.2 seconds";
+  EXPECT_TRUE(test::message_has(message("exec sleep 1000", 0.2), late));
+  EXPECT_TRUE(test::message_has(message("echo text; sleep 1000", 0.2), late));
+  EXPECT_TRUE(test::message_has(message("exec >&-; sleep 1000", 0.2), late));
+  EXPECT_TRUE(test::message_has(message("while sleep 0.01; do echo text; done", 0.2), late));
+  EXPECT_TRUE(test::message_has(message("yes", 60), "has more than 1 MB of text"));
+  EXPECT_TRUE(test::message_has(message("exit 1", 60), "pdftotext cannot read it"));
+  // The limits are set once it runs: it waits for them.
+  EXPECT_TRUE(test::message_has(
+      message("until test \"$(ulimit -t) $(ulimit -v)\" = \"60 2097152\"; do sleep 0.01; done; "
+              "echo yes",
+              60),
+      "no error"));
 }
 
 }  // namespace

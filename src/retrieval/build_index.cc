@@ -374,6 +374,12 @@ IndexSettings new_settings(const IndexOptions& options, const Embedder& embedder
   settings.chunk_tokens = options.chunk_tokens.value_or(settings.chunk_tokens);
   settings.overlap_tokens =
       options.overlap_tokens.value_or(std::min(settings.overlap_tokens, settings.chunk_tokens / 4));
+  if (!ChunkOptions{settings.chunk_tokens, settings.overlap_tokens}.make_sense()) {
+    fail(ErrorKind::usage, "index",
+         "{} tokens per chunk with an overlap of {} make no sense; at least 8, and less overlap "
+         "than that",
+         settings.chunk_tokens, settings.overlap_tokens);
+  }
   return settings;
 }
 
@@ -406,6 +412,7 @@ IndexReport build_index(const std::vector<std::string>& docs, const fs::path& ou
     fail(ErrorKind::usage, out.native(),
          "was made with another model ({}); use that one, or make a new index", stored.model);
   }
+  store.check_dimension(embedder.dimension());
   return Builder(std::move(store), embedder, options).run(docs, files);
 }
 

@@ -91,7 +91,7 @@ std::vector<Unit> units_of(std::string_view text, const Tokenizer& tokenizer, in
 
 std::vector<Chunk> chunk_section(const Section& section, const Tokenizer& tokenizer,
                                  const ChunkOptions& options) {
-  check(options.tokens >= 8 && options.overlap >= 0 && options.overlap < options.tokens, "index",
+  check(options.make_sense(), "index",
         "{} tokens per chunk with an overlap of {} make no sense; at least 8, and less overlap "
         "than that",
         options.tokens, options.overlap);

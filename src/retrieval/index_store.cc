@@ -1,11 +1,14 @@
 #include "retrieval/index_store.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "base/check.h"
 #include "base/checksum.h"
 #include "base/file.h"
+#include "base/printable.h"
+#include "heed/pipelines.h"
 #include "retrieval/index_schema.h"
 #include "retrieval/seal.h"
 #include "retrieval/terms.h"
@@ -41,8 +44,14 @@ int64_t number_of(const std::string& text, const std::string& file, const char* 
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   check_data(error == std::errc() && end == text.data() + text.size() && value >= 0, file,
-             "is damaged: {} is {}", key, text);
+             "is damaged: {} is {}", key, printable(text, 80));
   return value;
+}
+
+bool is_pooling(std::string_view name) {
+  constexpr std::array kAll = {Pooling::mean, Pooling::cls, Pooling::max, Pooling::pooler};
+  return std::any_of(kAll.begin(), kAll.end(),
+                     [&](Pooling pooling) { return name == name_of(pooling); });
 }
 
 StoredFile file_row(const Statement& row) {
@@ -118,7 +127,19 @@ void IndexStore::read_settings() {
   constexpr int64_t kMostNumbers = 1 << 20;
   check_data(settings_.dimension > 0 && settings_.dimension <= kMostNumbers &&
                  (settings_.vector_type == "f32" || settings_.vector_type == "int8"),
-             file, "is damaged: vectors of {} {}", settings_.dimension, settings_.vector_type);
+             file, "is damaged: vectors of {} {}", settings_.dimension,
+             printable(settings_.vector_type, 80));
+  check_data(is_pooling(settings_.pooling), file, "is damaged: {} is {}", "pooling",
+             printable(settings_.pooling, 80));
+  check_data(ChunkOptions{settings_.chunk_tokens, settings_.overlap_tokens}.make_sense(), file,
+             "is damaged: {} tokens per chunk with an overlap of {}", settings_.chunk_tokens,
+             settings_.overlap_tokens);
+}
+
+void IndexStore::check_dimension(int64_t of_encoder) const {
+  check_data(settings_.dimension == of_encoder, database_->path().native(),
+             "is damaged: its vectors have {} numbers, those of its encoder {}",
+             settings_.dimension, of_encoder);
 }
 
 int64_t IndexStore::files() const { return database_->integer("SELECT count(*) FROM file"); }
@@ -271,6 +292,7 @@ void IndexStore::kill_vectors(std::span<const int64_t> ids) const {
     check_data(find.next(), file, "is damaged: chunk {} has no vector", ids[i]);
     const int64_t block = find.integer(0);
     std::vector<int64_t> members = numbers_of<int64_t>(find.blob(1), file);
+    check_data(!members.empty(), file, "is damaged: a block of vectors has {} bytes", 0);
     // A block's ids ascend, and so do these: all that belong to this block come one after another.
     const int64_t last = *std::max_element(members.begin(), members.end());
     const size_t before = i;
@@ -326,7 +348,10 @@ void IndexStore::seal() const { write_seal(*database_); }
 VectorTable IndexStore::load_vectors(int64_t part, int64_t parts) const {
   const std::string& file = database_->path().native();
   VectorTable table(settings_.type(), settings_.dimension);
-  table.reserve(chunks() / parts + 1);
+  const int64_t row_bytes =
+      settings_.dimension * (settings_.type() == VectorType::f32 ? int64_t{sizeof(float)} : 1);
+  const auto file_bytes = static_cast<int64_t>(std::filesystem::file_size(database_->path()));
+  table.reserve(std::min(chunks(), file_bytes / row_bytes) / parts + 1);
   Statement get(*database_, "SELECT ids, scales, rows, hash FROM vectors ORDER BY id");
   for (int64_t block = 0; get.next(); ++block) {
     if (block % parts != part) {
@@ -335,8 +360,13 @@ VectorTable IndexStore::load_vectors(int64_t part, int64_t parts) const {
     check_data(
         static_cast<int64_t>(block_hash(get.blob(0), get.blob(1), get.blob(2))) == get.integer(3),
         file, "is damaged: a block of vectors does not match its checksum; make it again");
-    table.append(numbers_of<int64_t>(get.blob(0), file), numbers_of<float>(get.blob(1), file),
-                 get.blob(2));
+    const std::vector<int64_t> ids = numbers_of<int64_t>(get.blob(0), file);
+    const std::vector<float> scales = numbers_of<float>(get.blob(1), file);
+    const std::span<const std::byte> rows = get.blob(2);
+    check_data(table.fits(ids, scales, rows), file,
+               "is damaged: {} vectors of {} numbers do not fit {} bytes", ids.size(),
+               settings_.dimension, rows.size());
+    table.append(ids, scales, rows);
   }
   return table;
 }

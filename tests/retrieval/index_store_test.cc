@@ -34,6 +34,9 @@ TEST(IndexStore, SettingsThatCannotBeAreDamage) {
       {"dimension", "0", "is damaged: vectors of 0 f32"},
       {"dimension", "1048577", "is damaged: vectors of 1048577 f32"},
       {"vector_type", "f16", "is damaged: vectors of 2 f16"},
+      {"pooling", "xx\x1b", "is damaged: pooling is xx\\x1b"},
+      {"chunk_tokens", "7", "is damaged: 7 tokens per chunk with an overlap of 40"},
+      {"overlap_tokens", "99999999999", "is damaged: 200 tokens per chunk with an overlap of 99"},
   };
   for (const auto& [key, value, why] : cases) {
     IndexStore::create(path, settings_of_two());
@@ -43,7 +46,9 @@ TEST(IndexStore, SettingsThatCannotBeAreDamage) {
           .bind(std::string_view(value), std::string_view(key))
           .run();
     }
-    EXPECT_ERROR(IndexStore::open(path, false), why);
+    const std::string message =
+        test::message_of([&] { IndexStore::open(path, false); }, ErrorKind::data);
+    EXPECT_TRUE(test::message_has(message, path.native() + ": " + why));
     std::filesystem::remove(path);
   }
   {
@@ -105,6 +110,34 @@ TEST(IndexStore, WhatSqliteCannotWriteIsSaid) {
                path.native() + ": cannot be written: No space left on device");
   EXPECT_ERROR(Database(path, Database::Mode::read).execute("DELETE FROM meta"),
                path.native() + ": cannot be written: it or its folder is read-only");
+}
+
+TEST(IndexStore, VectorsMustFitTheirDimension) {
+  const test::TemporaryFolder folder;
+  const auto path = folder / "a.heed-index";
+  for (const char* type : {"f32", "int8"}) {
+    for (const char* dimension : {"1", "3", "1048576"}) {
+      std::filesystem::remove(path);
+      IndexSettings settings = settings_of_two();
+      settings.vector_type = type;
+      {
+        const IndexStore store = IndexStore::create(path, settings);
+        const float vectors[] = {1, 0, 0, 1};
+        const int64_t ids[] = {1, 2};
+        store.add_vectors(ids, vectors);
+        Statement(store.database(), "UPDATE meta SET value = ? WHERE key = 'dimension'")
+            .bind(std::string_view(dimension))
+            .run();
+      }
+      const IndexStore store = IndexStore::open(path, false);
+      const std::string message = test::message_of([&] { store.load_vectors(); }, ErrorKind::data);
+      EXPECT_TRUE(test::message_has(message, path.native() + ": is damaged: 2 vectors of " +
+                                                 dimension + " numbers do not fit"));
+    }
+  }
+  const IndexStore store = IndexStore::open(path, true);
+  store.database().execute("UPDATE vectors SET ids = x''");
+  EXPECT_ERROR(store.remove_chunks({1}), "is damaged: a block of vectors has 0 bytes");
 }
 
 /// An index without documents, with `change` applied as somebody with another program would.

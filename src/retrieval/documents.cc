@@ -113,7 +113,12 @@ int64_t read_json_lines(const fs::path& path, const Visit& visit, const Complain
   });
 }
 
-std::vector<std::string> split_tabs(std::string_view line) {
+/// The cells of a row of `where`.
+std::vector<std::string> split_tabs(std::string_view line, const std::string& where) {
+  constexpr int64_t kMostCells = 4096;
+  const int64_t tabs = std::count(line.begin(), line.end(), '\t');
+  check_data(tabs < kMostCells, where, "the row has {} columns; at most {} are read", tabs + 1,
+             kMostCells);
   std::vector<std::string> cells;
   for (size_t tab; (tab = line.find('\t')) != std::string_view::npos; line.remove_prefix(tab + 1)) {
     cells.emplace_back(line.substr(0, tab));
@@ -159,7 +164,7 @@ struct Columns {
 int64_t read_tabs(const fs::path& path, const Visit& visit, const Complain& complain) {
   std::optional<Columns> columns;
   return for_each_row(path, complain, [&](std::string_view line, const LineReader& lines) {
-    const std::vector<std::string> cells = split_tabs(line);
+    const std::vector<std::string> cells = split_tabs(line, lines.where());
     if (!columns) {
       columns.emplace(cells);
       if (columns->header) {
@@ -185,7 +190,7 @@ int64_t read_commas(const fs::path& path, const Visit& visit) {
     std::string names(line);
     std::erase(names, '"');
     std::replace(names.begin(), names.end(), ',', '\t');
-    first = split_tabs(names);
+    first = split_tabs(names, lines.where());
   }
   const Columns columns(first);
   std::vector<std::string> wanted;

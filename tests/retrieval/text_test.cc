@@ -38,6 +38,22 @@ TEST(Sentences, English) {
             (Texts{"Wait... what?", "no. 5 of them came."}));
 }
 
+TEST(Sentences, CharactersStayWhole) {
+  EXPECT_EQ(sentences("voilà"), (Texts{"voilà"}));
+  EXPECT_EQ(sentences("젠\n\n젠"), (Texts{"젠", "젠"}));  // EC A0 A0
+}
+
+TEST(Sentences, RunsOfPeriodsAreReadOnce) {
+  constexpr size_t kMany = 1'000'000;
+  for (const char* part : {".\u3000", ". ", ".", ".)", "a.", "u.s. ", "\n ", "\n\n", ".\u3000a"}) {
+    std::string text;
+    for (size_t i = 0; i < kMany; ++i) {
+      text += part;
+    }
+    EXPECT_LE(split_sentences(text).size(), kMany) << part;
+  }
+}
+
 TEST(Sentences, LinesAndParagraphs) {
   EXPECT_EQ(sentences("a title\n\nfirst line\nsecond line\n\nend"),
             (Texts{"a title", "first line\nsecond line", "end"}));
@@ -142,6 +158,30 @@ TEST(Chunks, LongSentencesAreCutAndNothingIsLost) {
   }
 }
 
+TEST(Chunks, TextOfNextToNoTokensIsCutByItsBytes) {
+  const test::TemporaryFolder folder;
+  const Tokenizer tokenizer = Tokenizer::load(test::make_encoder(folder / "encoder"));
+  std::string silent, words;  // no token each, and one token each
+  for (int i = 0; i < 300'000; ++i) {
+    silent += "\x01\n\n";
+  }
+  for (int i = 0; i < 300; ++i) {
+    words += std::string(7000, 'x') + "\n\n";
+  }
+  for (const std::string& text : {std::string(2'000'000, 'x'), silent, words}) {
+    size_t bytes = 0;
+    int64_t end = 0;
+    for (const Chunk& chunk : chunk_section(section_of(text), tokenizer, {})) {
+      EXPECT_LE(chunk.text.size(), size_t{256} << 10);
+      EXPECT_LE(chunk.span.begin, end + 2) << "something is lost";
+      end = chunk.span.end;
+      bytes += chunk.text.size();
+    }
+    EXPECT_GE(end, static_cast<int64_t>(text.size()) - 2);
+    EXPECT_LE(bytes, 2 * text.size());  // with what chunks repeat
+  }
+}
+
 std::vector<Section> sections_of(const std::filesystem::path& path,
                                  std::vector<std::string>* complaints = nullptr) {
   std::vector<Section> result;
@@ -229,6 +269,31 @@ TEST(Documents, EndlessMarkupIsReadOnce) {
   }
   EXPECT_EQ(sizes_of(split_html, repeated("<script>", kMany) + "x").second, 1U);
   EXPECT_EQ(sizes_of(split_html, repeated("<script>", kMany) + "</script>x").second, 1U);
+}
+
+TEST(Documents, HostileMarkdownAndTablesAreReadOnce) {
+  constexpr size_t kMany = 2'000'000;
+  for (const char* part :
+       {"[", "](", "]", "![", "*", "`", ">", "\"", "(", "# ", "```\n", "---\n"}) {
+    EXPECT_LE(sizes_of(split_markdown, repeated(part, kMany)).second, 4 * kMany) << part;
+  }
+  EXPECT_EQ(sizes_of(split_markdown, repeated("[", kMany) + "x](y)").second, 1U);
+  EXPECT_EQ(sizes_of(split_markdown, repeated("](", kMany) + "x)y").second, 1U);
+  const test::TemporaryFolder folder;
+  const auto refused = [&](const char* name, const std::string& content, const char* why) {
+    test::write(folder / name, content);
+    const std::string message =
+        test::message_of([&] { sections_of(folder / name); }, ErrorKind::data);
+    EXPECT_TRUE(test::message_has(message, why));
+  };
+  refused("commas.csv", repeated(",", kMany), "commas.csv:1: the row has 2000001 columns");
+  refused("later.csv", "text\n" + repeated(",", kMany), "the row has more than 1048576 columns");
+  refused("open.csv", "text\n\"" + repeated("x\n", kMany / 2), "a quoted field does not end");
+  test::write(folder / "tabs.tsv", "one\n" + repeated("x\t", kMany) + "\ntwo\n");
+  std::vector<std::string> complaints;
+  EXPECT_EQ(sections_of(folder / "tabs.tsv", &complaints).size(), 2U);
+  ASSERT_EQ(complaints.size(), 1U);
+  EXPECT_NE(complaints[0].find("tabs.tsv:2: the row has 2000001 columns"), std::string::npos);
 }
 
 TEST(Documents, LongTitlesAreTruncated) {

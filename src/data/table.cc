@@ -41,6 +41,13 @@ class JsonLines final : public TableReader {
   Row columns_;
 };
 
+// Each takes 32 bytes and more: a long row of delimiters alone would take gigabytes.
+constexpr size_t kMostColumns = size_t{1} << 20;
+
+[[noreturn]] void refuse_columns(const std::string& where) {
+  fail(ErrorKind::data, where, "the row has more than {} columns", kMostColumns);
+}
+
 bool next_nonempty(LineReader& lines, std::string_view& line) {
   do {
     if (!lines.next(line)) {
@@ -62,6 +69,9 @@ class TabRows {
     row.clear();
     for (size_t end = line.find('\t'); end != std::string_view::npos; end = line.find('\t')) {
       row.emplace_back(line.substr(0, end));
+      if (row.size() > kMostColumns) {
+        refuse_columns(lines_.where());
+      }
       line.remove_prefix(end + 1);
     }
     row.emplace_back(line);
@@ -90,6 +100,9 @@ class CommaRows {
     bool more = true;
     while (more) {
       row.emplace_back();
+      if (row.size() > kMostColumns) {
+        refuse_columns(first_);
+      }
       more = line.starts_with('"') ? quoted(line, row.back()) : plain(line, row.back());
     }
     return true;

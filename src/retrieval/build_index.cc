@@ -9,6 +9,7 @@
 #include "data/block_reader.h"
 #include "heed/retrieval.h"
 #include "retrieval/embedder.h"
+#include "retrieval/index_settings.h"
 #include "retrieval/index_store.h"
 
 namespace heed {
@@ -197,7 +198,8 @@ class Builder {
       if (found.id != 0) {
         file->old = store_.chunks_of(found.id);
       }
-      const DocumentLimits limits{options_.max_file_bytes};
+      DocumentLimits limits;
+      limits.max_bytes = options_.max_file_bytes;
       const ChunkOptions cut{store_.settings().chunk_tokens, store_.settings().overlap_tokens};
       const int64_t before = progress_.bytes_done;
       int64_t read = 0;  // bytes of the sections so far
@@ -340,42 +342,6 @@ class Builder {
   bool broken_ = false;                          // the seal, by this run
 };
 
-/// Throws where an option was given and the index has been made with another value.
-template <class T>
-void check_same_setting(const std::optional<T>& given, const T& stored, const char* option,
-                        const fs::path& path) {
-  if (given && *given != stored) {
-    fail(ErrorKind::usage, path.native(),
-         "was made with {} {}, not {}; leave the option out, or make a new index", option, stored,
-         *given);
-  }
-}
-
-void check_settings(const IndexOptions& options, const IndexSettings& stored,
-                    const fs::path& path) {
-  check_same_setting(options.chunk_tokens, stored.chunk_tokens, "chunk_tokens", path);
-  check_same_setting(options.overlap_tokens, stored.overlap_tokens, "overlap", path);
-  check_same_setting(options.vector_type, stored.vector_type, "vectors", path);
-  check_same_setting(options.pooling, stored.pooling, "pooling", path);
-  check_same_setting(options.query_prefix, stored.query_prefix, "query_prefix", path);
-  check_same_setting(options.passage_prefix, stored.passage_prefix, "passage_prefix", path);
-}
-
-IndexSettings new_settings(const IndexOptions& options, const Embedder& embedder) {
-  IndexSettings settings;
-  settings.model = fs::weakly_canonical(options.model).native();
-  settings.model_fingerprint = embedder.fingerprint();
-  settings.dimension = embedder.dimension();
-  settings.vector_type = options.vector_type.value_or(settings.vector_type);
-  settings.pooling = embedder.pooling();
-  settings.query_prefix = options.query_prefix.value_or("");
-  settings.passage_prefix = options.passage_prefix.value_or("");
-  settings.chunk_tokens = options.chunk_tokens.value_or(settings.chunk_tokens);
-  settings.overlap_tokens =
-      options.overlap_tokens.value_or(std::min(settings.overlap_tokens, settings.chunk_tokens / 4));
-  return settings;
-}
-
 }  // namespace
 
 IndexReport build_index(const std::vector<std::string>& docs, const fs::path& out,
@@ -383,6 +349,9 @@ IndexReport build_index(const std::vector<std::string>& docs, const fs::path& ou
   if (options.vector_type && *options.vector_type != "f32" && *options.vector_type != "int8") {
     fail(ErrorKind::usage, "index", "there are vectors in f32 and int8, not in {}",
          *options.vector_type);
+  }
+  if (out.empty()) {
+    fail(ErrorKind::usage, "index", "the index file has no name (out)");
   }
   const std::vector<DocumentFile> files = expand_documents(docs);
   if (!fs::exists(out)) {
@@ -402,6 +371,7 @@ IndexReport build_index(const std::vector<std::string>& docs, const fs::path& ou
     fail(ErrorKind::usage, out.native(),
          "was made with another model ({}); use that one, or make a new index", stored.model);
   }
+  store.check_dimension(embedder.dimension());
   return Builder(std::move(store), embedder, options).run(docs, files);
 }
 

@@ -11,18 +11,25 @@
 namespace heed {
 namespace {
 
+// Bytes, for text that has next to no tokens, such as a word of a megabyte that a tokenizer does
+// not know: ordinary text does not reach them.
+constexpr int64_t kLongestUnit = int64_t{64} << 10;
+constexpr int64_t kLongestOverlap = kLongestUnit;
+constexpr int64_t kLongestChunk = 4 * kLongestUnit;
+
 /// A sentence, or a part of a long one, with its number of tokens.
 struct Unit {
   TextSpan span;
-  int64_t tokens = 0;
+  int64_t tokens = 0;  // at least 1
 };
 
 std::string_view part(std::string_view text, TextSpan span) {
   return text.substr(static_cast<size_t>(span.begin), static_cast<size_t>(span.end - span.begin));
 }
 
+/// At least 1: what has no tokens takes room, too.
 int64_t count_tokens(const Tokenizer& tokenizer, std::string_view text) {
-  return static_cast<int64_t>(tokenizer.encode_ids(text, false).size());
+  return std::max<int64_t>(1, static_cast<int64_t>(tokenizer.encode_ids(text, false).size()));
 }
 
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -50,8 +57,11 @@ void split_long(std::string_view text, TextSpan span, const Tokenizer& tokenizer
   // The first guess is the sentence's own bytes per token; each miss halves it.
   const auto bytes_per_token = std::max<size_t>(
       1, (stop - begin) / static_cast<size_t>(count_tokens(tokenizer, part(text, span))));
+  const auto first_guess =
+      std::min(static_cast<size_t>(kLongestUnit),
+               std::max<size_t>(4, bytes_per_token * static_cast<size_t>(limit)));
   while (begin < stop) {
-    size_t size = std::max<size_t>(4, bytes_per_token * static_cast<size_t>(limit));
+    size_t size = first_guess;
     for (;;) {
       size_t end = begin + size >= stop ? stop : cut_place(text, begin, begin + size);
       end = std::max(end, begin + utf8_sequence(text.substr(begin)));
@@ -78,7 +88,7 @@ std::vector<Unit> units_of(std::string_view text, const Tokenizer& tokenizer, in
   });
   std::vector<Unit> units;
   for (size_t i = 0; i < sentences.size(); ++i) {
-    if (counts[i] > limit) {
+    if (counts[i] > limit || sentences[i].end - sentences[i].begin > kLongestUnit) {
       split_long(text, sentences[i], tokenizer, limit, units);
     } else {
       units.push_back({sentences[i], counts[i]});
@@ -91,7 +101,7 @@ std::vector<Unit> units_of(std::string_view text, const Tokenizer& tokenizer, in
 
 std::vector<Chunk> chunk_section(const Section& section, const Tokenizer& tokenizer,
                                  const ChunkOptions& options) {
-  check(options.tokens >= 8 && options.overlap >= 0 && options.overlap < options.tokens, "index",
+  check(options.make_sense(), "index",
         "{} tokens per chunk with an overlap of {} make no sense; at least 8, and less overlap "
         "than that",
         options.tokens, options.overlap);
@@ -101,8 +111,11 @@ std::vector<Chunk> chunk_section(const Section& section, const Tokenizer& tokeni
   while (first < units.size()) {
     size_t last = first;
     int64_t tokens = 0;
-    while (last < units.size() &&
-           (last == first || tokens + units[last].tokens <= options.tokens)) {
+    const auto fits = [&](const Unit& unit) {
+      return tokens + unit.tokens <= options.tokens &&
+             unit.span.end - units[first].span.begin <= kLongestChunk;
+    };
+    while (last < units.size() && (last == first || fits(units[last]))) {
       tokens += units[last++].tokens;
     }
     TextSpan span{units[first].span.begin, units[last - 1].span.end};
@@ -118,7 +131,9 @@ std::vector<Chunk> chunk_section(const Section& section, const Tokenizer& tokeni
     // Go back over whole sentences, but never to where this chunk began.
     size_t next = last;
     int64_t repeated = 0;
+    const int64_t begin = units[last].span.begin - kLongestOverlap;
     while (next > first + 1 && repeated + units[next - 1].tokens <= options.overlap &&
+           units[next - 1].span.begin >= begin &&
            repeated + units[next - 1].tokens + units[last].tokens <= options.tokens) {
       repeated += units[--next].tokens;
     }

@@ -2,19 +2,25 @@
 
 #include <sqlite3.h>
 
+#include <cerrno>
+#include <cstring>
+#include <new>
+
 #include "base/check.h"
 
 namespace heed {
 namespace {
 
-constexpr int kPatience = 10'000;  // milliseconds to wait for another process's lock
+constexpr int kPatience = 10'000;        // milliseconds to wait for another process's lock
+constexpr int kLongestValue = 64 << 20;  // bytes; a block of vectors or links has a few million
 
 /// Whether SQLite's code says that the file is bad, and not the machine. All statements are heed's
-/// own, so that a general error comes of tables that are not what heed made (FTS5's own, too).
+/// own, so that a general error, a violated constraint or a value beyond what heed writes comes of
+/// tables that are not what heed made (FTS5's own, too).
 bool is_data_error(int code) {
   const int primary = code & 0xff;
   return primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || primary == SQLITE_FORMAT ||
-         primary == SQLITE_ERROR;
+         primary == SQLITE_ERROR || primary == SQLITE_CONSTRAINT || primary == SQLITE_TOOBIG;
 }
 
 }  // namespace
@@ -99,9 +105,13 @@ Database::Database(const std::filesystem::path& path, Mode mode) : path_(path) {
     fail(ErrorKind::runtime, path.native(), "cannot be opened: {}", message);
   }
   sqlite3_busy_timeout(handle_, kPatience);
-  // An untrusted file must not run code: no functions from its schema, no broken schema accepted.
+  // An untrusted file must not run code: no functions from its schema, no broken schema accepted,
+  // no views or triggers, of which heed has none.
   sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_limit(handle_, SQLITE_LIMIT_LENGTH, kLongestValue);
   execute("PRAGMA cell_size_check = ON");
 }
 
@@ -109,13 +119,29 @@ Database::~Database() { sqlite3_close_v2(handle_); }
 
 void Database::refuse() const {
   const int code = sqlite3_extended_errcode(handle_);
+  const int primary = code & 0xff;
   if (is_data_error(code)) {
     fail(ErrorKind::data, path_.native(), "is damaged ({}); make it again with `heed index`",
          sqlite3_errmsg(handle_));
   }
-  if ((code & 0xff) == SQLITE_BUSY) {
+  if (primary == SQLITE_BUSY) {
     fail(ErrorKind::runtime, path_.native(),
          "another process is writing to it; wait until that `heed index` has ended");
+  }
+  if (primary == SQLITE_READONLY) {
+    fail(ErrorKind::runtime, path_.native(), "cannot be written: it or its folder is read-only");
+  }
+  if (primary == SQLITE_FULL) {
+    fail(ErrorKind::runtime, path_.native(), "cannot be written: {}", std::strerror(ENOSPC));
+  }
+  const int problem = sqlite3_system_errno(handle_);
+  if (problem != 0 && primary == SQLITE_CANTOPEN) {
+    fail(ErrorKind::runtime, path_.native(), "cannot be opened with a journal beside it: {}",
+         std::strerror(problem));
+  }
+  if (problem != 0 && primary == SQLITE_IOERR) {
+    fail(ErrorKind::runtime, path_.native(), "cannot be read or written: {}",
+         std::strerror(problem));
   }
   fail(ErrorKind::runtime, path_.native(), "{}", sqlite3_errmsg(handle_));
 }
@@ -136,6 +162,16 @@ std::string Database::text(const std::string& sql) const {
   Statement statement(*this, sql);
   check_data(statement.next(), path_.native(), "lacks an entry of every index; make it again");
   return std::string(statement.text(0));
+}
+
+std::string Database::bytes() const {
+  sqlite3_int64 size = 0;
+  const std::unique_ptr<unsigned char, void (*)(void*)> copy(
+      sqlite3_serialize(handle_, "main", &size, 0), sqlite3_free);
+  if (copy == nullptr) {
+    throw std::bad_alloc();
+  }
+  return {reinterpret_cast<const char*>(copy.get()), static_cast<size_t>(size)};
 }
 
 int64_t Database::last_row_id() const { return sqlite3_last_insert_rowid(handle_); }

@@ -74,9 +74,11 @@ class Database {
   std::string text(const std::string& sql) const;
 
   int64_t last_row_id() const;
+  /// The database as the bytes of a file.
+  std::string bytes() const;
   sqlite3* handle() const { return handle_; }
   const std::filesystem::path& path() const { return path_; }
-  /// Throws what SQLite has to say about the last call.
+  /// Throws what was wrong with the last call.
   [[noreturn]] void refuse() const;
 
  private:

@@ -113,7 +113,12 @@ int64_t read_json_lines(const fs::path& path, const Visit& visit, const Complain
   });
 }
 
-std::vector<std::string> split_tabs(std::string_view line) {
+/// The cells of a row of `where`.
+std::vector<std::string> split_tabs(std::string_view line, const std::string& where) {
+  constexpr int64_t kMostCells = 4096;
+  const int64_t tabs = std::count(line.begin(), line.end(), '\t');
+  check_data(tabs < kMostCells, where, "the row has {} columns; at most {} are read", tabs + 1,
+             kMostCells);
   std::vector<std::string> cells;
   for (size_t tab; (tab = line.find('\t')) != std::string_view::npos; line.remove_prefix(tab + 1)) {
     cells.emplace_back(line.substr(0, tab));
@@ -159,7 +164,7 @@ struct Columns {
 int64_t read_tabs(const fs::path& path, const Visit& visit, const Complain& complain) {
   std::optional<Columns> columns;
   return for_each_row(path, complain, [&](std::string_view line, const LineReader& lines) {
-    const std::vector<std::string> cells = split_tabs(line);
+    const std::vector<std::string> cells = split_tabs(line, lines.where());
     if (!columns) {
       columns.emplace(cells);
       if (columns->header) {
@@ -185,7 +190,7 @@ int64_t read_commas(const fs::path& path, const Visit& visit) {
     std::string names(line);
     std::erase(names, '"');
     std::replace(names.begin(), names.end(), ',', '\t');
-    first = split_tabs(names);
+    first = split_tabs(names, lines.where());
   }
   const Columns columns(first);
   std::vector<std::string> wanted;
@@ -232,6 +237,19 @@ int64_t read_table(const fs::path& path, const Visit& visit, const Complain& com
 
 }  // namespace
 
+std::string short_title(std::string title) {
+  constexpr size_t kLongest = 1024;
+  if (title.size() > kLongest) {
+    size_t end = kLongest;
+    while (end > 0 && (static_cast<unsigned char>(title[end]) & 0xc0) == 0x80) {
+      --end;
+    }
+    title.resize(end);
+    title += "…";
+  }
+  return title;
+}
+
 std::string compose_hangul(std::string text) {
   // Jamo are U+1100 to U+11FF: E1 84 80 to E1 87 BF.
   bool jamo = false;
@@ -273,7 +291,7 @@ DocumentKind document_kind(const fs::path& path) {
 int64_t read_document(const fs::path& path, const DocumentLimits& limits, const Visit& visit,
                       const Complain& complain) {
   const Visit composed = [&](Section section) {
-    section.title = compose_hangul(std::move(section.title));
+    section.title = short_title(compose_hangul(std::move(section.title)));
     section.text = compose_hangul(std::move(section.text));
     visit(std::move(section));
   };
@@ -281,7 +299,7 @@ int64_t read_document(const fs::path& path, const DocumentLimits& limits, const 
     case DocumentKind::table:
       return read_table(path, composed, complain);
     case DocumentKind::pdf:
-      read_pdf(path, limits.max_bytes, composed);
+      read_pdf(path, limits, composed);
       return 0;
     case DocumentKind::markdown:
       split_markdown(read_text(path, limits), composed);

@@ -11,7 +11,7 @@ namespace heed {
 
 /// A piece of a file with text of its own: a section, a page, a row.
 struct Section {
-  std::string title;     ///< heading, or the row's title; may be empty
+  std::string title;     ///< heading, or the row's title, as short_title() leaves it; may be empty
   std::string text;      ///< UTF-8, Hangul composed
   std::string location;  ///< "page 3", "row 12"; empty for the whole file
 };
@@ -23,6 +23,7 @@ DocumentKind document_kind(const std::filesystem::path& path);
 
 struct DocumentLimits {
   int64_t max_bytes = int64_t{256} << 20;  ///< of a file that is not a table
+  double pdf_seconds = 60;                 ///< for pdftotext to turn one PDF into text
 };
 
 /// Calls `visit` with every section of a file that has text, in order, and returns the number of
@@ -50,6 +51,9 @@ void split_markdown(std::string_view markdown, const std::function<void(Section)
 /// The text that a browser would show of an HTML page, by heading. Scripts, styles and templates
 /// are left out, entities replaced; anything malformed is read as leniently as browsers do.
 void split_html(std::string_view html, const std::function<void(Section)>& visit);
+
+/// A title or heading, truncated after about a kilobyte: it is repeated in every chunk below it.
+std::string short_title(std::string title);
 
 /// Composes decomposed Hangul (jamo, as macOS writes it); leaves other text as it is.
 std::string compose_hangul(std::string text);

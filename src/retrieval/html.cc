@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <set>
 #include <utility>
 
 #include "retrieval/documents.h"
@@ -146,10 +147,14 @@ class Page {
     std::swap(text_, page_title_);
     add_text(html.substr(end + 1, close == std::string_view::npos ? close : close - end - 1));
     std::swap(text_, page_title_);
+    page_title_ = short_title(std::move(page_title_));
     return close == std::string_view::npos ? html.size() : close;
   }
 
-  static size_t skip_element(std::string_view html, const std::string& name, size_t end) {
+  size_t skip_element(std::string_view html, const std::string& name, size_t end) {
+    if (never_closed_.contains(name)) {
+      return end + 1;
+    }
     size_t at = end;
     while ((at = html.find("</", at)) != std::string_view::npos) {
       if (tag_name(html.substr(at + 2, name.size() + 1)) == name) {
@@ -158,7 +163,8 @@ class Page {
       }
       at += 2;
     }
-    return end + 1;  // never closed: only the tag goes
+    never_closed_.insert(name);  // nor any that comes later: the rest is searched once
+    return end + 1;              // only the tag goes
   }
 
   std::string& current() { return in_heading_ ? heading_ : text_; }
@@ -203,7 +209,7 @@ class Page {
   void end_heading() {
     if (in_heading_) {
       std::fill(headings_.begin() + static_cast<std::ptrdiff_t>(level_), headings_.end(), "");
-      headings_[level_] = trimmed(heading_);
+      headings_[level_] = short_title(trimmed(heading_));
       in_heading_ = false;
     }
   }
@@ -233,6 +239,7 @@ class Page {
   const std::function<void(Section)>& visit_;
   std::string text_, heading_, page_title_;
   std::array<std::string, 6> headings_;
+  std::set<std::string> never_closed_;  // skipped elements without a closing tag from here on
   bool in_heading_ = false;
   size_t level_ = 0;
 };

@@ -1,29 +1,20 @@
 #include "retrieval/index_store.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "base/check.h"
 #include "base/checksum.h"
+#include "base/file.h"
+#include "base/printable.h"
+#include "heed/pipelines.h"
+#include "retrieval/index_schema.h"
 #include "retrieval/seal.h"
 #include "retrieval/terms.h"
 
 namespace heed {
 namespace {
-
-constexpr const char* kSchema = R"sql(
-CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE file(id INTEGER PRIMARY KEY, path TEXT UNIQUE NOT NULL, name TEXT NOT NULL,
-  size INTEGER NOT NULL, modified INTEGER NOT NULL, hash INTEGER NOT NULL, complete INTEGER NOT NULL);
-CREATE TABLE chunk(id INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL REFERENCES file(id),
-  ordinal INTEGER NOT NULL, location TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
-  title TEXT NOT NULL, text TEXT NOT NULL, hash INTEGER NOT NULL);
-CREATE INDEX chunk_of_file ON chunk(file);
-CREATE TABLE vectors(id INTEGER PRIMARY KEY, ids BLOB NOT NULL, scales BLOB NOT NULL,
-  rows BLOB NOT NULL, hash INTEGER NOT NULL);
-CREATE VIRTUAL TABLE lexical USING fts5(title, body, content='',
-  tokenize="unicode61 remove_diacritics 0 categories 'L* N* Co M*'");
-)sql";
 
 constexpr int64_t kGraphRows = 65536;  // rows of a graph per block
 
@@ -53,8 +44,14 @@ int64_t number_of(const std::string& text, const std::string& file, const char* 
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   check_data(error == std::errc() && end == text.data() + text.size() && value >= 0, file,
-             "is damaged: {} is {}", key, text);
+             "is damaged: {} is {}", key, printable(text, 80));
   return value;
+}
+
+bool is_pooling(std::string_view name) {
+  constexpr std::array kAll = {Pooling::mean, Pooling::cls, Pooling::max, Pooling::pooler};
+  return std::any_of(kAll.begin(), kAll.end(),
+                     [&](Pooling pooling) { return name == name_of(pooling); });
 }
 
 StoredFile file_row(const Statement& row) {
@@ -66,33 +63,27 @@ StoredFile file_row(const Statement& row) {
 }  // namespace
 
 IndexStore IndexStore::create(const std::filesystem::path& path, const IndexSettings& settings) {
-  // Under another name until the tables are there: no half-made file is left in its place.
-  const std::filesystem::path temporary = path.native() + ".new";
-  std::error_code ignored;
-  std::filesystem::remove(temporary, ignored);
-  {
-    const Database database(temporary, Database::Mode::create);
-    database.execute("PRAGMA page_size = 8192; PRAGMA journal_mode = DELETE");
-    database.execute(fmt::format("BEGIN; PRAGMA application_id = {}; PRAGMA user_version = {}",
-                                 kIndexApplication, kIndexVersion));
-    create_seal(database);
-    database.execute(kSchema);
-    Statement put(database, "INSERT INTO meta VALUES(?, ?)");
-    const auto add = [&](std::string_view key, const std::string& value) {
-      put.bind(key, std::string_view(value)).run();
-    };
-    add("model", settings.model);
-    add("model_fingerprint", settings.model_fingerprint);
-    add("dimension", std::to_string(settings.dimension));
-    add("vector_type", settings.vector_type);
-    add("pooling", settings.pooling);
-    add("query_prefix", settings.query_prefix);
-    add("passage_prefix", settings.passage_prefix);
-    add("chunk_tokens", std::to_string(settings.chunk_tokens));
-    add("overlap_tokens", std::to_string(settings.overlap_tokens));
-    database.execute("COMMIT");
-  }
-  std::filesystem::rename(temporary, path);
+  // In memory until the tables are there: no half-made file is left.
+  const Database database(":memory:", Database::Mode::create);
+  database.execute("PRAGMA page_size = 8192");
+  database.execute(fmt::format("BEGIN; PRAGMA application_id = {}; PRAGMA user_version = {}",
+                               kIndexApplication, kIndexVersion));
+  create_tables(database);
+  Statement put(database, "INSERT INTO meta VALUES(?, ?)");
+  const auto add = [&](std::string_view key, const std::string& value) {
+    put.bind(key, std::string_view(value)).run();
+  };
+  add("model", settings.model);
+  add("model_fingerprint", settings.model_fingerprint);
+  add("dimension", std::to_string(settings.dimension));
+  add("vector_type", settings.vector_type);
+  add("pooling", settings.pooling);
+  add("query_prefix", settings.query_prefix);
+  add("passage_prefix", settings.passage_prefix);
+  add("chunk_tokens", std::to_string(settings.chunk_tokens));
+  add("overlap_tokens", std::to_string(settings.overlap_tokens));
+  database.execute("COMMIT");
+  write_file_atomically(path, database.bytes());
   return open(path, true);
 }
 
@@ -102,6 +93,7 @@ IndexStore IndexStore::open(const std::filesystem::path& path, bool writable) {
   IndexStore store(std::make_unique<Database>(
       path, writable || !sealed ? Database::Mode::write : Database::Mode::read));
   store.sealed_ = sealed;
+  check_tables(*store.database_);
   if (!sealed) {
     const std::string state = store.database_->text("PRAGMA quick_check(1)");
     check_data(state == "ok", path.native(), "is damaged ({}); make it again with `heed index`",
@@ -135,7 +127,19 @@ void IndexStore::read_settings() {
   constexpr int64_t kMostNumbers = 1 << 20;
   check_data(settings_.dimension > 0 && settings_.dimension <= kMostNumbers &&
                  (settings_.vector_type == "f32" || settings_.vector_type == "int8"),
-             file, "is damaged: vectors of {} {}", settings_.dimension, settings_.vector_type);
+             file, "is damaged: vectors of {} {}", settings_.dimension,
+             printable(settings_.vector_type, 80));
+  check_data(is_pooling(settings_.pooling), file, "is damaged: {} is {}", "pooling",
+             printable(settings_.pooling, 80));
+  check_data(ChunkOptions{settings_.chunk_tokens, settings_.overlap_tokens}.make_sense(), file,
+             "is damaged: {} tokens per chunk with an overlap of {}", settings_.chunk_tokens,
+             settings_.overlap_tokens);
+}
+
+void IndexStore::check_dimension(int64_t of_encoder) const {
+  check_data(settings_.dimension == of_encoder, database_->path().native(),
+             "is damaged: its vectors have {} numbers, those of its encoder {}",
+             settings_.dimension, of_encoder);
 }
 
 int64_t IndexStore::files() const { return database_->integer("SELECT count(*) FROM file"); }
@@ -288,6 +292,7 @@ void IndexStore::kill_vectors(std::span<const int64_t> ids) const {
     check_data(find.next(), file, "is damaged: chunk {} has no vector", ids[i]);
     const int64_t block = find.integer(0);
     std::vector<int64_t> members = numbers_of<int64_t>(find.blob(1), file);
+    check_data(!members.empty(), file, "is damaged: a block of vectors has {} bytes", 0);
     // A block's ids ascend, and so do these: all that belong to this block come one after another.
     const int64_t last = *std::max_element(members.begin(), members.end());
     const size_t before = i;
@@ -311,9 +316,7 @@ bool IndexStore::has_graph() const {
 }
 
 void IndexStore::put_graph(const HnswGraph& graph) const {
-  database_->execute(
-      "CREATE TABLE hnsw(first INTEGER PRIMARY KEY, neighbors INTEGER NOT NULL, links BLOB NOT "
-      "NULL, hash INTEGER NOT NULL)");
+  create_graph_table(*database_);
   Statement put(*database_, "INSERT INTO hnsw VALUES(?, ?, ?, ?)");
   for (int64_t begin = 0; begin < graph.nodes(); begin += kGraphRows) {
     const std::vector<int32_t> numbers =
@@ -345,7 +348,10 @@ void IndexStore::seal() const { write_seal(*database_); }
 VectorTable IndexStore::load_vectors(int64_t part, int64_t parts) const {
   const std::string& file = database_->path().native();
   VectorTable table(settings_.type(), settings_.dimension);
-  table.reserve(chunks() / parts + 1);
+  const int64_t row_bytes =
+      settings_.dimension * (settings_.type() == VectorType::f32 ? int64_t{sizeof(float)} : 1);
+  const auto file_bytes = static_cast<int64_t>(std::filesystem::file_size(database_->path()));
+  table.reserve(std::min(chunks(), file_bytes / row_bytes) / parts + 1);
   Statement get(*database_, "SELECT ids, scales, rows, hash FROM vectors ORDER BY id");
   for (int64_t block = 0; get.next(); ++block) {
     if (block % parts != part) {
@@ -354,8 +360,13 @@ VectorTable IndexStore::load_vectors(int64_t part, int64_t parts) const {
     check_data(
         static_cast<int64_t>(block_hash(get.blob(0), get.blob(1), get.blob(2))) == get.integer(3),
         file, "is damaged: a block of vectors does not match its checksum; make it again");
-    table.append(numbers_of<int64_t>(get.blob(0), file), numbers_of<float>(get.blob(1), file),
-                 get.blob(2));
+    const std::vector<int64_t> ids = numbers_of<int64_t>(get.blob(0), file);
+    const std::vector<float> scales = numbers_of<float>(get.blob(1), file);
+    const std::span<const std::byte> rows = get.blob(2);
+    check_data(table.fits(ids, scales, rows), file,
+               "is damaged: {} vectors of {} numbers do not fit {} bytes", ids.size(),
+               settings_.dimension, rows.size());
+    table.append(ids, scales, rows);
   }
   return table;
 }

@@ -59,6 +59,8 @@ class IndexStore {
   const Database& database() const { return *database_; }
   const IndexSettings& settings() const { return settings_; }
   bool sealed() const { return sealed_; }
+  /// Throws kind data where the index's own encoder has vectors of another size than the index.
+  void check_dimension(int64_t of_encoder) const;
 
   int64_t files() const;
   int64_t chunks() const;

@@ -17,6 +17,12 @@ size_t heading_level(std::string_view line) {
 
 /// A line without the marks that only style it: emphasis, code ticks, the targets of links.
 std::string plain_line(std::string_view line) {
+  // Looked for once: a line of brackets alone would be searched for each of them.
+  const size_t last_link = line.rfind("](");
+  const size_t last_target = line.rfind(')');
+  const auto comes = [](size_t last, size_t at) {
+    return last != std::string_view::npos && last >= at;
+  };
   std::string plain;
   for (size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
@@ -28,9 +34,9 @@ std::string plain_line(std::string_view line) {
       continue;
     }
     if (c == '[' || (c == ']' && line.substr(i, 2) == "](")) {
-      const size_t close = c == '[' ? line.find("](", i) : line.find(')', i);
-      if (close != std::string_view::npos) {
-        i = c == '[' ? i : close;  // the bracket goes, or the whole target
+      // The bracket goes, or the whole target.
+      if (c == '[' ? comes(last_link, i) : comes(last_target, i)) {
+        i = c == '[' ? i : line.find(')', i);
         continue;
       }
     }
@@ -76,7 +82,7 @@ void split_markdown(std::string_view markdown, const std::function<void(Section)
       std::fill(headings.begin() + static_cast<std::ptrdiff_t>(level) - 1, headings.end(), "");
       std::string_view title = trimmed(line.substr(level));
       title = trimmed(title.substr(0, title.find_last_not_of('#') + 1));
-      headings[level - 1] = plain_line(title);
+      headings[level - 1] = short_title(plain_line(title));
       continue;
     }
     text += fence.empty() ? plain_line(line) : std::string(line);

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/checksum.h"
+#include "base/file_descriptor.h"
 #include "base/parallel.h"
 #include "retrieval/database.h"
 
@@ -24,6 +25,8 @@ constexpr std::string_view kMagic{"SQLite format 3\0", 16};
 constexpr std::string_view kMark = "HEEDSEAL";  // before the checksum
 constexpr size_t kHeader = 100;                 // bytes of SQLite's header
 constexpr int64_t kTile = int64_t{4} << 20;     // bytes hashed at a time
+constexpr std::array<unsigned char, 8> kJournalMagic = {0xd9, 0xd5, 0x05, 0xf9,
+                                                        0x20, 0xa1, 0x63, 0xd7};
 
 class File {
  public:
@@ -133,15 +136,55 @@ uint64_t checksum(const File& file, int64_t seal) {
   return sum == 0 ? 1 : sum;  // 0 stands for no seal
 }
 
+/// Whether something has this name; a symbolic link counts whatever it leads to.
+bool is_there(const std::filesystem::path& path) {
+  struct stat status {};
+  return lstat(path.c_str(), &status) == 0;
+}
+
+/// Whether the journal of an interrupted transaction stands beside an index. SQLite rolls it back
+/// on opening, so it must be one that heed can have written: a journal that ends with the name of a
+/// super-journal (as those of transactions over several databases do) makes SQLite delete the file
+/// of that name, and one that is a pipe makes it wait forever.
+bool has_journal(const std::filesystem::path& index) {
+  const std::filesystem::path path = index.native() + "-journal";
+  const std::string& name = path.native();
+  const FileDescriptor opened(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!opened.is_open() && errno == ENOENT) {
+    return false;
+  }
+  struct stat status {};
+  check_data(opened.is_open() || errno == ELOOP, name, "cannot be opened: {}",
+             std::strerror(errno));
+  check_data(opened.is_open() && fstat(opened.get(), &status) == 0 && S_ISREG(status.st_mode), name,
+             "is not a regular file, as the journal of an index is; remove it");
+  constexpr off_t kSuperJournal = 16;  // bytes: length of the name, checksum, magic
+  std::array<unsigned char, kJournalMagic.size()> end{};
+  if (status.st_size >= kSuperJournal) {
+    const off_t at = status.st_size - static_cast<off_t>(end.size());
+    check_data(pread(opened.get(), end.data(), end.size(), at) == static_cast<ssize_t>(end.size()),
+               name, "cannot be read at byte {}", at);
+    check_data(end != kJournalMagic, name,
+               "is no journal of heed's: it names a file that SQLite would delete; remove it");
+  }
+  return true;
+}
+
 }  // namespace
 
 SealState check_index_file(const std::filesystem::path& path) {
   const std::string& name = path.native();
   const File file(path, O_RDONLY);
   const Header header = read_header(file, name);
-  std::error_code ignored;
-  if (std::filesystem::file_size(name + "-journal", ignored) != static_cast<uintmax_t>(-1) &&
-      !ignored) {
+  // SQLite looks for these beside the file that a link leads to.
+  std::error_code unknown;
+  std::filesystem::path target = std::filesystem::canonical(path, unknown);
+  target = unknown ? path : target;
+  const std::string log = target.native() + "-wal";
+  check_data(!is_there(log), log,
+             "stands beside an index, whose contents it would replace; heed writes no such file: "
+             "remove it");
+  if (has_journal(target)) {
     return SealState::unfinished;  // a transaction was cut short: SQLite rolls it back on opening
   }
   check_data(file.size() >= header.pages * header.page_bytes, name,

@@ -104,6 +104,7 @@ struct SearchIndex::Impl {
              "was made with another model than {} is now; index again, or give the right model",
              model);
       }
+      store.check_dimension(embedder->dimension());
     }
     return *embedder;
   }

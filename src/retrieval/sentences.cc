@@ -65,10 +65,12 @@ bool is_hangul_syllable(int32_t c) { return c >= 0xac00 && c <= 0xd7a3; }
 
 bool is_lower(int32_t c) { return utf8proc_category(c) == UTF8PROC_CATEGORY_LL; }
 
-/// The word of letters and inner periods that ends before `end`, lower-case.
+/// The word of letters and inner periods that ends before `end`, lower-case; of a long one, which
+/// is no abbreviation, the last bytes.
 std::string word_before(std::string_view text, size_t end) {
+  constexpr size_t kLongest = 16;
   size_t begin = end;
-  while (begin > 0) {
+  while (begin > 0 && end - begin < kLongest) {
     const auto c = static_cast<unsigned char>(text[begin - 1]);
     const int lower = c | 0x20;
     if (!(c == '.' || c >= 0x80 || (lower >= 'a' && lower <= 'z'))) {
@@ -184,7 +186,9 @@ class Splitter {
       begin += character_at(text_, begin).bytes;
     }
     size_t last = end;
-    while (last > begin && is_space(static_cast<unsigned char>(text_[last - 1]))) {
+    // In ASCII: other bytes are parts of characters, such as the second one of "à", 0xA0.
+    const auto is_ascii_space = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
+    while (last > begin && is_ascii_space(text_[last - 1])) {
       --last;
     }
     if (last > begin) {

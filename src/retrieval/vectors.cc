@@ -66,12 +66,19 @@ void VectorTable::reserve(int64_t vectors) {
   }
 }
 
+bool VectorTable::fits(std::span<const int64_t> ids, std::span<const float> scales,
+                       std::span<const std::byte> rows) const {
+  const size_t numbers = ids.size() * static_cast<size_t>(dim_);
+  const bool scaled = scales.size() == ids.size();
+  return type_ == VectorType::f32
+             ? rows.size() == numbers * sizeof(float) && (scales.empty() || scaled)
+             : rows.size() == numbers && scaled;
+}
+
 void VectorTable::append(std::span<const int64_t> ids, std::span<const float> scales,
                          std::span<const std::byte> rows) {
-  const size_t numbers = ids.size() * static_cast<size_t>(dim_);
-  check(rows.size() == numbers * (type_ == VectorType::f32 ? sizeof(float) : 1) &&
-            (type_ == VectorType::f32 || scales.size() == ids.size()),
-        "index", "{} vectors of {} numbers do not fit {} bytes", ids.size(), dim_, rows.size());
+  check(fits(ids, scales, rows), "index", "{} vectors of {} numbers do not fit {} bytes",
+        ids.size(), dim_, rows.size());
   const size_t row_bytes = ids.empty() ? 0 : rows.size() / ids.size();
   for (size_t begin = 0; begin < ids.size();) {
     if (ids[begin] == 0) {

@@ -36,6 +36,9 @@ class VectorTable {
  public:
   VectorTable(VectorType type, int64_t dim) : type_(type), dim_(dim) {}
 
+  /// Whether append() takes these: as many rows and scales as ids.
+  bool fits(std::span<const int64_t> ids, std::span<const float> scales,
+            std::span<const std::byte> rows) const;
   /// Appends `ids.size()` vectors: f32 or int8 rows as bytes, and for int8 one scale per row. Those
   /// with id 0 were deleted and are left out.
   void append(std::span<const int64_t> ids, std::span<const float> scales,

@@ -1,6 +1,7 @@
 // Fault table, lines 92, 95, 96, 99 and 101 to 106: caches, texts that multiply, indexes, adapters,
 // templates and audio.
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 
 #include <chrono>
@@ -183,6 +184,30 @@ void bad_index(Bench& bench) {
     changed[whole.size() / 8 * part] = static_cast<char>(changed[whole.size() / 8 * part] ^ 1);
     refused(fmt::format("flip{}.heed-index", part), changed);
   }
+  // A journal that waits forever, and one that makes SQLite delete the file it names.
+  const std::string index = bench.file("journal.heed-index", whole);
+  const std::string journal = index + "-journal";
+  const std::string victim = bench.file("victim", "thesis");
+  mkfifo(journal.c_str(), 0600);
+  bench.refused({"search", index, "dog"}, {journal, "is not a regular file"}, 3);
+  std::filesystem::remove(journal);
+  const std::string magic = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
+  bench.file("journal.heed-index-journal", magic + std::string(504, '\0') + victim + magic);
+  bench.refused({"search", index, "dog"}, {journal, "is no journal of heed's"}, 3);
+  bench.expect(std::filesystem::exists(victim), "the file that a journal names is still there");
+  // An index under a link to nothing yet, and one without a name.
+  const std::string link = bench.path("link.heed-index");
+  std::filesystem::create_symlink("target.heed-index", link);
+  const std::string document = bench.file("dog.txt", "the lazy dog");
+  const auto into = [&](const std::string& out) {
+    return Run{.arguments = {"index", document, "--model", small_models() / "encoder", "--out", out,
+                             "--quiet"}};
+  };
+  bench.accepted(into(link));
+  bench.expect(std::filesystem::is_symlink(link), "the link is still a link");
+  bench.refused(into(""), {"out"}, 2);
+  bench.refused(into(bench.path("no") / "x.heed-index"),
+                {bench.path("no") / "x.heed-index", "cannot be written"}, 1);
 }
 
 void killed_index(Bench& bench) {

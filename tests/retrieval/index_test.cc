@@ -413,5 +413,33 @@ TEST_F(Index, UnfinishedFilesAreCheckedToo) {
   });
 }
 
+TEST_F(Index, AFileWithoutANameIsAUsageError) {
+  IndexOptions options;
+  options.model = encoder_.native();
+  const std::string message =
+      test::message_of([&] { build_index({docs().native()}, "", options); }, ErrorKind::usage);
+  EXPECT_TRUE(test::message_has(message, "the index file has no name"));
+}
+
+TEST_F(Index, AnotherDimensionThanTheEncodersIsDamage) {
+  build();
+  {
+    const Database database(out_, Database::Mode::write);
+    database.execute("DELETE FROM vectors; UPDATE meta SET value = '64' WHERE key = 'dimension'");
+    write_seal(database);
+  }
+  const std::string why = "is damaged: its vectors have 64 numbers, those of its encoder 32";
+  test::expect_bad_file(out_, why, [&](const auto&) { search("x", SearchMode::dense); });
+  test::expect_bad_file(out_, why, [&](const auto&) { build(); });
+}
+
+TEST_F(Index, ChunksThatMakeNoSenseMakeNoIndex) {
+  IndexOptions options;
+  options.chunk_tokens = 8;
+  options.overlap_tokens = 8;
+  EXPECT_ERROR(build(options), "8 tokens per chunk with an overlap of 8 make no sense");
+  EXPECT_FALSE(std::filesystem::exists(out_));
+}
+
 }  // namespace
 }  // namespace heed

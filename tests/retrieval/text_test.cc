@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "heed/runtime.h"
 #include "retrieval/chunks.h"
 #include "retrieval/documents.h"
@@ -7,6 +9,7 @@
 #include "retrieval/snippet.h"
 #include "retrieval/support.h"
 #include "retrieval/terms.h"
+#include "support/error.h"
 
 namespace heed {
 namespace {
@@ -33,6 +36,22 @@ TEST(Sentences, English) {
             (Texts{"see heed.h and a.b.c now.", "Next"}));
   EXPECT_EQ(sentences("Wait... what? no. 5 of them came."),
             (Texts{"Wait... what?", "no. 5 of them came."}));
+}
+
+TEST(Sentences, CharactersStayWhole) {
+  EXPECT_EQ(sentences("voilà"), (Texts{"voilà"}));
+  EXPECT_EQ(sentences("젠\n\n젠"), (Texts{"젠", "젠"}));  // EC A0 A0
+}
+
+TEST(Sentences, RunsOfPeriodsAreReadOnce) {
+  constexpr size_t kMany = 1'000'000;
+  for (const char* part : {".\u3000", ". ", ".", ".)", "a.", "u.s. ", "\n ", "\n\n", ".\u3000a"}) {
+    std::string text;
+    for (size_t i = 0; i < kMany; ++i) {
+      text += part;
+    }
+    EXPECT_LE(split_sentences(text).size(), kMany) << part;
+  }
 }
 
 TEST(Sentences, LinesAndParagraphs) {
@@ -139,6 +158,30 @@ TEST(Chunks, LongSentencesAreCutAndNothingIsLost) {
   }
 }
 
+TEST(Chunks, TextOfNextToNoTokensIsCutByItsBytes) {
+  const test::TemporaryFolder folder;
+  const Tokenizer tokenizer = Tokenizer::load(test::make_encoder(folder / "encoder"));
+  std::string silent, words;  // no token each, and one token each
+  for (int i = 0; i < 300'000; ++i) {
+    silent += "\x01\n\n";
+  }
+  for (int i = 0; i < 300; ++i) {
+    words += std::string(7000, 'x') + "\n\n";
+  }
+  for (const std::string& text : {std::string(2'000'000, 'x'), silent, words}) {
+    size_t bytes = 0;
+    int64_t end = 0;
+    for (const Chunk& chunk : chunk_section(section_of(text), tokenizer, {})) {
+      EXPECT_LE(chunk.text.size(), size_t{256} << 10);
+      EXPECT_LE(chunk.span.begin, end + 2) << "something is lost";
+      end = chunk.span.end;
+      bytes += chunk.text.size();
+    }
+    EXPECT_GE(end, static_cast<int64_t>(text.size()) - 2);
+    EXPECT_LE(bytes, 2 * text.size());  // with what chunks repeat
+  }
+}
+
 std::vector<Section> sections_of(const std::filesystem::path& path,
                                  std::vector<std::string>* complaints = nullptr) {
   std::vector<Section> result;
@@ -195,6 +238,76 @@ TEST(Documents, MalformedHtmlDoesNoHarm) {
   }
 }
 
+/// `count` times `part`.
+std::string repeated(std::string_view part, size_t count) {
+  std::string text;
+  text.reserve(part.size() * count);
+  for (size_t i = 0; i < count; ++i) {
+    text += part;
+  }
+  return text;
+}
+
+/// Bytes of titles and texts of what `split` makes of a document.
+template <class Split>
+std::pair<size_t, size_t> sizes_of(const Split& split, const std::string& document) {
+  std::pair<size_t, size_t> sizes;
+  split(document, [&](const Section& section) {
+    sizes.first += section.title.size();
+    sizes.second += section.text.size();
+  });
+  return sizes;
+}
+
+TEST(Documents, EndlessMarkupIsReadOnce) {
+  // In time that grows with the square of their size, a text of these would take hours.
+  constexpr size_t kMany = 2'000'000;
+  for (const char* part : {"<script>", "<svg>", "<style><iframe>", "<", "</", "<!--", "<a href=\"",
+                           "<title>", "<h1>", "&", "&#", "<x ", "<p>", "</p", "<script></"}) {
+    EXPECT_LE(sizes_of(split_html, repeated(part, kMany) + "x").second, 2 * kMany + 1) << part;
+    EXPECT_LE(sizes_of(split_html, repeated(part, kMany) + "x</").second, 2 * kMany + 3) << part;
+  }
+  EXPECT_EQ(sizes_of(split_html, repeated("<script>", kMany) + "x").second, 1U);
+  EXPECT_EQ(sizes_of(split_html, repeated("<script>", kMany) + "</script>x").second, 1U);
+}
+
+TEST(Documents, HostileMarkdownAndTablesAreReadOnce) {
+  constexpr size_t kMany = 2'000'000;
+  for (const char* part :
+       {"[", "](", "]", "![", "*", "`", ">", "\"", "(", "# ", "```\n", "---\n"}) {
+    EXPECT_LE(sizes_of(split_markdown, repeated(part, kMany)).second, 4 * kMany) << part;
+  }
+  EXPECT_EQ(sizes_of(split_markdown, repeated("[", kMany) + "x](y)").second, 1U);
+  EXPECT_EQ(sizes_of(split_markdown, repeated("](", kMany) + "x)y").second, 1U);
+  const test::TemporaryFolder folder;
+  const auto refused = [&](const char* name, const std::string& content, const char* why) {
+    test::write(folder / name, content);
+    const std::string message =
+        test::message_of([&] { sections_of(folder / name); }, ErrorKind::data);
+    EXPECT_TRUE(test::message_has(message, why));
+  };
+  refused("commas.csv", repeated(",", kMany), "commas.csv:1: the row has 2000001 columns");
+  refused("later.csv", "text\n" + repeated(",", kMany), "the row has more than 1048576 columns");
+  refused("open.csv", "text\n\"" + repeated("x\n", kMany / 2), "a quoted field does not end");
+  test::write(folder / "tabs.tsv", "one\n" + repeated("x\t", kMany) + "\ntwo\n");
+  std::vector<std::string> complaints;
+  EXPECT_EQ(sections_of(folder / "tabs.tsv", &complaints).size(), 2U);
+  ASSERT_EQ(complaints.size(), 1U);
+  EXPECT_NE(complaints[0].find("tabs.tsv:2: the row has 2000001 columns"), std::string::npos);
+}
+
+TEST(Documents, LongTitlesAreTruncated) {
+  const std::string title = repeated("가", 200'000);
+  const std::string html =
+      "<title>" + title + "</title><h1>" + title + "</h1>x" + repeated("<h2>y</h2>z", 2000);
+  const std::string markdown = "# " + title + "\nx\n" + repeated("## y\nz\n", 2000);
+  constexpr size_t kMost = 2001 * 2 * 1100;
+  EXPECT_LT(sizes_of(split_html, html).first, kMost);
+  EXPECT_LT(sizes_of(split_markdown, markdown).first, kMost);
+  EXPECT_EQ(short_title("abc"), "abc");
+  EXPECT_EQ(short_title(title), repeated("가", 341) + "…");
+}
+
 TEST(Documents, Tables) {
   const test::TemporaryFolder folder;
   test::write(
@@ -247,6 +360,54 @@ TEST(Documents, WhatCannotBeReadIsNamed) {
   expect_refused("large.txt", "1024 MB");
   test::write(folder / "no.pdf", "no pdf");
   expect_refused("no.pdf", "pdftotext");
+}
+
+/// Puts a shell script in the place of pdftotext.
+class FakePdfToText {
+ public:
+  explicit FakePdfToText(const std::string& script) : path_(std::getenv("PATH")) {
+    test::write(folder_ / "pdftotext", "#!/bin/sh\n" + script + "\n");
+    std::filesystem::permissions(folder_ / "pdftotext", std::filesystem::perms::owner_all);
+    setenv("PATH", (folder_.path().native() + ":" + path_).c_str(), 1);
+  }
+  ~FakePdfToText() { setenv("PATH", path_.c_str(), 1); }
+  FakePdfToText(const FakePdfToText&) = delete;
+  FakePdfToText& operator=(const FakePdfToText&) = delete;
+
+ private:
+  test::TemporaryFolder folder_;
+  std::string path_;
+};
+
+TEST(Documents, APdfThatNeverEndsIsLeftOut) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path pdf = folder / "a.pdf";
+  test::write(pdf, "%PDF");
+  const auto message = [&](const std::string& script, double seconds) {
+    const FakePdfToText fake(script);
+    DocumentLimits limits;
+    limits.max_bytes = 1 << 20;
+    limits.pdf_seconds = seconds;
+    return test::message_of(
+        [&] {
+          read_document(
+              pdf, limits, [](const Section&) {}, [](const std::string&) {});
+        },
+        ErrorKind::data);
+  };
+  const std::string late = pdf.native() + ": pdftotext did not finish within 0.2 seconds";
+  EXPECT_TRUE(test::message_has(message("exec sleep 1000", 0.2), late));
+  EXPECT_TRUE(test::message_has(message("echo text; sleep 1000", 0.2), late));
+  EXPECT_TRUE(test::message_has(message("exec >&-; sleep 1000", 0.2), late));
+  EXPECT_TRUE(test::message_has(message("while sleep 0.01; do echo text; done", 0.2), late));
+  EXPECT_TRUE(test::message_has(message("yes", 60), "has more than 1 MB of text"));
+  EXPECT_TRUE(test::message_has(message("exit 1", 60), "pdftotext cannot read it"));
+  // The limits are set once it runs: it waits for them.
+  EXPECT_TRUE(test::message_has(
+      message("until test \"$(ulimit -t) $(ulimit -v)\" = \"60 2097152\"; do sleep 0.01; done; "
+              "echo yes",
+              60),
+      "no error"));
 }
 
 }  // namespace

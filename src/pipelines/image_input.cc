@@ -104,10 +104,10 @@ Tensor pixels_of(const Tensor& image, const VisionConfig& vision,
                                         three(config, "image_mean"), three(config, "image_std"),
                                         config.number_or("rescale_factor", 1.0 / 255, 0, 1e3));
   // A model with windows fills images up.
-  check_data(vision.window > 0 || (pixels.size(1) % vision.patch.height == 0 &&
-                                   pixels.size(2) % vision.patch.width == 0),
+  check_data(vision.window > 0 ||
+                 (pixels.size(1) >= vision.patch.height && pixels.size(2) >= vision.patch.width),
              (exists ? file : folder / "config.json").string(),
-             "images become {} x {} pixels, which is no multiple of the model's patches, {} x {}",
+             "images become {} x {} pixels, less than a patch of the model, {} x {}",
              pixels.size(1), pixels.size(2), vision.patch.height, vision.patch.width);
   return reshape(pixels, {1, pixels.size(0), pixels.size(1), pixels.size(2)});
 }

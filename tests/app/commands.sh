@@ -43,7 +43,7 @@ expect 1 "$work/none/x: cannot be written" "$heed" generate "$work/lm" --prompt 
 printf '1 2 %0200d x3, 4 %s\n' 5 "$(printf 'rest %.0s' $(seq 1000))" >"$work/ids"
 "$heed" tokenize "$work/tokenizer.json" --decode <"$work/ids" >/dev/null 2>"$work/err"
 [ "$?" = 3 ] && [ "$(wc -c <"$work/err")" -lt 400 ] || { echo "FAILED: a bad id: $(head -c 400 "$work/err")"; failed=1; }
-# The file that says how large images become is blamed where patches do not divide it.
+# The file that says how large images become is blamed where they are smaller than a patch.
 cp -r "$source/tests/golden/models/vit_classify" "$work/vit" && echo '{"size": 1}' >"$work/vit/preprocessor_config.json"
 expect 3 "$work/vit/preprocessor_config.json: images become 1 x 1 pixels" "$heed" classify "$work/vit" --image "$source/tests/golden/io/rgb.png"
 mkdir -p "$work/long" && printf '{"model_type": "%0100000d"}' 0 >"$work/long/config.json"

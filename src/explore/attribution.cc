@@ -175,6 +175,7 @@ PooledGradient pooled_gradient(Trace& trace, const std::string& hook,
     }
     const auto points = quadrature(count);
     std::vector<Tensor> values;
+    values.reserve(points.size());
     for (const auto& point : points) {
       values.push_back(mul(whole, point.first));
     }

@@ -118,8 +118,9 @@ Tensor feature_input(const ExplorerModel& model, const std::optional<std::string
   if (!features) {  // waves of different lengths: an example that is no picture
     Tensor example = Tensor::empty({1, kRegions, size});
     for (int64_t i = 0; i < example.numel(); ++i) {
-      const auto region = static_cast<double>(i / size + 1), at = static_cast<double>(i % size);
-      example.data<float>()[i] = static_cast<float>(std::sin(0.37 * region * (at + 1)));
+      const int64_t region = i / size + 1, at = i % size + 1;
+      example.data<float>()[i] = static_cast<float>(
+          std::sin(0.37 * static_cast<double>(region) * static_cast<double>(at)));
     }
     return example;
   }

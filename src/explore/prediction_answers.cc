@@ -112,6 +112,7 @@ std::vector<Row> lens_logits(Trace& trace, const StackShape& stack,
   }
   if (trace.is_pooled() && trace.asked() < 0) {  // so have they here
     std::vector<std::string> hooks;
+    hooks.reserve(levels.size());
     for (const Level& level : levels) {
       hooks.push_back(level.hook);
     }

@@ -237,6 +237,7 @@ std::vector<Tensor> Trace::activations(const std::vector<std::string>& hooks) {
   }
   run(watcher);
   std::vector<Tensor> found;
+  found.reserve(hooks.size());
   for (const std::string& hook : hooks) {
     found.push_back(as_rows(watcher.kept.at(hook), rows_of(hook)));
   }

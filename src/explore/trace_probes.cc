@@ -100,6 +100,7 @@ namespace {
 /// One row of a matrix replaced by each of `rows`.
 std::vector<Tensor> with_row(const Tensor& matrix, int64_t at, const std::vector<Row>& rows) {
   std::vector<Tensor> changed;
+  changed.reserve(rows.size());
   for (const Row& row : rows) {
     changed.push_back(with_rows(matrix, {row}, [at](int64_t) { return at; }));
   }

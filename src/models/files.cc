@@ -14,7 +14,7 @@ constexpr uint64_t kMaxConfig = uint64_t{16} << 20;
 
 /// config.json, with what generation_config.json says beside it under that name.
 Json config_of(const std::filesystem::path& folder) {
-  const Json config = Json::read(folder / "config.json", {}, kMaxConfig);
+  Json config = Json::read(folder / "config.json", {}, kMaxConfig);
   const std::filesystem::path beside = folder / kGenerationFile;
   if (!std::filesystem::exists(beside) || !config.is_object()) {
     return config;

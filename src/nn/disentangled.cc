@@ -51,7 +51,7 @@ class DisentangledPattern final : public ScorePattern {
     constexpr int64_t kKeys = 128;  // whose products with the table fit into the cache
     const std::shared_ptr<const Products> products = products_of(batch, head);
     const int64_t keys = key_end - key_begin;
-    const Tensor out = Tensor::empty({static_cast<int64_t>(rows.size()), keys});
+    Tensor out = Tensor::empty({static_cast<int64_t>(rows.size()), keys});
     parallel_ranges(keys, kKeys, [&](int64_t begin, int64_t end) {
       for (size_t r = 0; r < rows.size(); ++r) {
         float* row = out.data<float>() + static_cast<int64_t>(r) * keys;

@@ -297,7 +297,7 @@ FlashResult row_statistics(LongformerInputs in) {
 /// `in` with what an observer changed; has what global tokens need.
 Tensor changed_attention(const LongformerInputs& in, const PatternInputs& whole,
                          const AttentionOptions& options) {
-  const Tensor out = attention(whole.q, whole.k, in.v, options);
+  Tensor out = attention(whole.q, whole.k, in.v, options);
   if (!in.q_global.defined()) {
     return out;
   }

@@ -220,6 +220,7 @@ Tensor AttentionRecord::all_weights() const {
   }
   if (options.pattern) {
     std::vector<Tensor> parts;
+    parts.reserve(heads.size());
     for (const kernels::WeightRange& each : heads) {
       parts.push_back(weights(each.b, each.h));
     }

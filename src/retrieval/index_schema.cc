@@ -33,6 +33,7 @@ constexpr const char* kGraph =
 /// A table or index as sqlite_schema has it.
 struct Definition {
   std::string type, name, table, sql;
+  // NOLINTNEXTLINE(modernize-use-nullptr): it takes the 0 inside <=> for a pointer
   auto operator<=>(const Definition&) const = default;
 };
 

@@ -9,6 +9,7 @@
 #include "retrieval/snippet.h"
 #include "retrieval/support.h"
 #include "retrieval/terms.h"
+#include "support/emulated.h"
 #include "support/error.h"
 
 namespace heed {
@@ -379,21 +380,27 @@ class FakePdfToText {
   std::string path_;
 };
 
+/// What is said of a PDF where `script` is pdftotext.
+std::string said_of_pdf(const std::filesystem::path& pdf, const std::string& script,
+                        double seconds) {
+  const FakePdfToText fake(script);
+  DocumentLimits limits;
+  limits.max_bytes = 1 << 20;
+  limits.pdf_seconds = seconds;
+  return test::message_of(
+      [&] {
+        read_document(
+            pdf, limits, [](const Section&) {}, [](const std::string&) {});
+      },
+      ErrorKind::data);
+}
+
 TEST(Documents, APdfThatNeverEndsIsLeftOut) {
   const test::TemporaryFolder folder;
   const std::filesystem::path pdf = folder / "a.pdf";
   test::write(pdf, "%PDF");
   const auto message = [&](const std::string& script, double seconds) {
-    const FakePdfToText fake(script);
-    DocumentLimits limits;
-    limits.max_bytes = 1 << 20;
-    limits.pdf_seconds = seconds;
-    return test::message_of(
-        [&] {
-          read_document(
-              pdf, limits, [](const Section&) {}, [](const std::string&) {});
-        },
-        ErrorKind::data);
+    return said_of_pdf(pdf, script, seconds);
   };
   const std::string late = pdf.native() + ": pdftotext did not finish within 0.2 seconds";
   EXPECT_TRUE(test::message_has(message("exec sleep 1000", 0.2), late));
@@ -402,11 +409,19 @@ TEST(Documents, APdfThatNeverEndsIsLeftOut) {
   EXPECT_TRUE(test::message_has(message("while sleep 0.01; do echo text; done", 0.2), late));
   EXPECT_TRUE(test::message_has(message("yes", 60), "has more than 1 MB of text"));
   EXPECT_TRUE(test::message_has(message("exit 1", 60), "pdftotext cannot read it"));
+}
+
+TEST(Documents, PdfsAreReadWithinLimitsOfTimeAndMemory) {
+  HEED_SKIP_EMULATED("a limit of memory is the emulator's own");
+  const test::TemporaryFolder folder;
+  const std::filesystem::path pdf = folder / "a.pdf";
+  test::write(pdf, "%PDF");
   // The limits are set once it runs: it waits for them.
   EXPECT_TRUE(test::message_has(
-      message("until test \"$(ulimit -t) $(ulimit -v)\" = \"60 2097152\"; do sleep 0.01; done; "
-              "echo yes",
-              60),
+      said_of_pdf(pdf,
+                  "until test \"$(ulimit -t) $(ulimit -v)\" = \"60 2097152\"; do sleep 0.01; "
+                  "done; echo yes",
+                  60),
       "no error"));
 }
 

@@ -195,6 +195,8 @@ void CacheKey::make(const std::function<void()>& write) {
   }
   try {
     write();
+  } catch (const Stopped&) {
+    throw;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::runtime) {
       throw;  // of the data

@@ -7,6 +7,7 @@
 
 #include <fstream>
 #include <functional>
+#include <stop_token>
 
 #include "base/file.h"
 #include "base/output_file.h"
@@ -185,6 +186,15 @@ TEST_F(TokenCache, ACacheThatCannotTakeTheFilesIsDoneWithout) {
   EXPECT_NE(said.find("a temporary folder is used instead of the cache"), std::string::npos)
       << said;
   EXPECT_TRUE(fs::is_directory(entry / "somebody's"));
+}
+
+TEST_F(TokenCache, ARequestToStopIsNoFaultOfTheCache) {
+  std::stop_source stop;
+  stop.request_stop();
+  const StopScope scope(stop.get_token());
+  testing::internal::CaptureStderr();
+  EXPECT_THROW(ids(), Stopped);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST_F(TokenCache, DataThatCannotBeReadIsNoFaultOfTheCache) {
